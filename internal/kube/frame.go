@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// EventType is the type of a watch event.
+type EventType string
+
+// The event types of the Kubernetes watch API.
+const (
+	Added    EventType = "ADDED"
+	Modified EventType = "MODIFIED"
+	Deleted  EventType = "DELETED"
+	Bookmark EventType = "BOOKMARK"
+	Error    EventType = "ERROR"
+)
+
+// initialEventsEnd is the annotation on the bookmark that ends the initial
+// events of a streaming list (KEP-3157).
+const initialEventsEnd = "k8s.io/initial-events-end"
+
+// A Frame is one event of a watch stream as it came over the wire.
+type Frame struct {
+	Type EventType
+	// Object is the event's object; nil for an ERROR. That of a BOOKMARK has
+	// no name.
+	Object *Object
+	// Status is the JSON of an ERROR's object.
+	Status string
+	// Text is the whole frame, {"type":…,"object":…}, without the newline
+	// behind it.
+	Text string
+}
+
+// ScanFrame reads one watch event from its JSON. Errors wrap [ErrSyntax] or
+// [ErrNotObject].
+func ScanFrame(text string) (Frame, error) {
+	f := Frame{Text: text}
+	p := scanner{s: text}
+	for first := true; ; first = false {
+		name, ok, err := p.member(first)
+		if err != nil {
+			return Frame{}, err
+		}
+		if !ok {
+			break
+		}
+		switch name {
+		case "type":
+			var s string
+			s, err = p.text()
+			f.Type = EventType(s)
+		case "object":
+			f.Object, err = p.kubeObject()
+		default:
+			err = p.skip()
+		}
+		if err != nil {
+			return Frame{}, err
+		}
+	}
+	if err := p.end(); err != nil {
+		return Frame{}, err
+	}
+	if f.Object == nil {
+		return Frame{}, fmt.Errorf("%w: a watch event without an object", ErrNotObject)
+	}
+	switch f.Type {
+	case Added, Modified, Deleted:
+		return f, f.Object.check()
+	case Bookmark:
+		if f.Object.RV == 0 {
+			return Frame{}, fmt.Errorf("%w: a bookmark without a resourceVersion", ErrNotObject)
+		}
+		return f, nil
+	case Error:
+		f.Status, f.Object = f.Object.JSON, nil
+		return f, nil
+	default:
+		return Frame{}, fmt.Errorf("%w: a watch event of type %q", ErrNotObject, f.Type)
+	}
+}
+
+// InitialEventsEnd reports whether the frame is the bookmark that ends the
+// initial events of a streaming list.
+func (f Frame) InitialEventsEnd() bool {
+	if f.Type != Bookmark || f.Object.Annotations() == "" {
+		return false
+	}
+	var annotations map[string]string
+	if json.Unmarshal([]byte(f.Object.Annotations()), &annotations) != nil {
+		return false
+	}
+	return annotations[initialEventsEnd] == "true"
+}
+
+// BookmarkObject returns the object of a bookmark at rv, made after the form
+// of one that the API server sent: kind and apiVersion, resourceVersion, and
+// whatever members its encoder cannot leave out. An end bookmark carries the
+// annotation that ends the initial events.
+func BookmarkObject(form *Object, rv uint64, end bool) string {
+	before, _, after := form.Metadata()
+	version := `"resourceVersion":"` + FormatRV(rv) + `"`
+	annotations := `"annotations":{"` + initialEventsEnd + `":"true"}`
+	switch {
+	case !end:
+		return before + "{" + version + "}" + after
+	case form.Typed():
+		return before + "{" + version + "," + annotations + "}" + after
+	default: // keys in alphabetical order
+		return before + "{" + annotations + "," + version + "}" + after
+	}
+}

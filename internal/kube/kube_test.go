@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const pod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","uid":"u-1",` +
+	`"resourceVersion":"42","labels":{"app":"x","tier":"b\u0065"},"annotations":{"n":"{\"a\":[1]}"}},` +
+	`"spec":{"nodeName":"n1","hostNetwork":true,"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`
+
+const widget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","resourceVersion":"7"},"spec":{}}`
+
+func TestScanObject(t *testing.T) {
+	o, err := ScanObject(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Key != "ns/a" || o.Key.Namespace() != "ns" || o.Key.Name() != "a" || o.UID != "u-1" || o.RV != 42 ||
+		o.Kind != "Pod" || o.APIVersion != "v1" || !o.Typed() {
+		t.Errorf("scanned %+v", o)
+	}
+	if diff := cmp.Diff(Labels{{"app", "x"}, {"tier", "be"}}, o.Labels); diff != "" {
+		t.Error(diff)
+	}
+	item := string(o.AppendListItem(nil))
+	if want := strings.Replace(pod, `"kind":"Pod","apiVersion":"v1",`, "", 1); item != want {
+		t.Errorf("list item %s", item)
+	}
+	if got, want := o.WithRV(1000), strings.Replace(pod, `"42"`, `"1000"`, 1); got != want {
+		t.Errorf("WithRV: %s", got)
+	}
+
+	w, err := ScanObject(widget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Typed() || w.Key != "w" || w.Key.Namespace() != "" || string(w.AppendListItem(nil)) != widget {
+		t.Errorf("scanned %+v", w)
+	}
+}
+
+func TestScanFrame(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want error
+	}{
+		{`{"type":"ADDED","object":` + pod + `}`, nil},
+		{`{"object":` + pod + `,"type":"DELETED"}`, nil},
+		{`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"},"spec":{"containers":null}}}`, nil},
+		{`{"type":"ERROR","object":{"kind":"Status","code":410}}`, nil},
+		{`{"type":"ADDED","object":` + pod[:100], ErrSyntax},
+		{`{"type":"ADDED","object":` + pod + `} x`, ErrSyntax},
+		{`<html>bad gateway</html>`, ErrSyntax},
+		{``, ErrSyntax},
+		{"{\"type\":\"ADDED\",\"object\":{\"kind\":\"a\x00b\"}}", ErrSyntax},
+		{`{"type":"ADDED"}`, ErrNotObject},
+		{`{"type":"NEWTYPE","object":` + pod + `}`, ErrNotObject},
+		{`{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"x"}}}`, ErrNotObject},
+		{`{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"x","resourceVersion":"abc"}}}`, ErrNotObject},
+		{`{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{}}}`, ErrNotObject},
+		{strings.Repeat("[", 20000), ErrSyntax},
+		{`{"a":` + strings.Repeat("[", 20000), ErrSyntax},
+	} {
+		_, err := ScanFrame(test.text)
+		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+			t.Errorf("%.60q: %v, want %v", test.text, err, test.want)
+		}
+	}
+}
+
+func TestBookmarkObject(t *testing.T) {
+	for _, test := range []struct {
+		form, plain, end string
+	}{
+		{
+			`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"containers":null},"status":{}}`,
+			`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"123"},"spec":{"containers":null},"status":{}}`,
+			`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"123","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"containers":null},"status":{}}`,
+		}, {
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"9"}}`,
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"123"}}`,
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"123"}}`,
+		},
+	} {
+		f, err := ScanFrame(`{"type":"BOOKMARK","object":` + test.form + `}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.InitialEventsEnd(), strings.Contains(test.form, "initial-events-end"); got != want {
+			t.Errorf("InitialEventsEnd of %s is %v", test.form, got)
+		}
+		if got := BookmarkObject(f.Object, 123, false); got != test.plain {
+			t.Errorf("got  %s\nwant %s", got, test.plain)
+		}
+		end := BookmarkObject(f.Object, 123, true)
+		if end != test.end {
+			t.Errorf("got  %s\nwant %s", end, test.end)
+		}
+	}
+}
+
+func TestScanList(t *testing.T) {
+	bare := strings.Replace(pod, `"kind":"Pod","apiVersion":"v1",`, "", 1)
+	l, err := ScanList(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"50","continue":"tok"},"items":[` + bare + `]}` + "\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.Typed || l.RV != 50 || l.Continue != "tok" || l.ItemKind() != "Pod" || len(l.Items) != 1 || l.Items[0].JSON != pod {
+		t.Errorf("typed list: %+v", l)
+	}
+	if got := l.EmptyItem().JSON; got != `{"kind":"Pod","apiVersion":"v1","metadata":{}}` {
+		t.Errorf("EmptyItem: %s", got)
+	}
+	l, err = ScanList(`{"apiVersion":"example.com/v1","items":[` + widget + `],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"8"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Typed || l.ItemKind() != "Widget" || l.Items[0].JSON != widget {
+		t.Errorf("custom list: %+v", l)
+	}
+	for _, bad := range []string{`{"kind":"Status","metadata":{}}`, `{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[{}]}`, `{`, `not json`} {
+		if l, err := ScanList(bad); err == nil {
+			t.Errorf("%s gave %+v", bad, l)
+		}
+	}
+}
+
+func TestKeyOrderIsListOrder(t *testing.T) {
+	keys := []Key{MakeKey("ns-a", "x"), MakeKey("ns-a-b", "y"), MakeKey("ns", "z")}
+	slices.Sort(keys)
+	if want := []Key{"ns-a-b/y", "ns-a/x", "ns/z"}; !slices.Equal(keys, want) {
+		t.Errorf("order %v, want %v", keys, want)
+	}
+}
+
+func TestField(t *testing.T) {
+	o, err := ScanObject(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := Resource{Version: "v1", Name: "pods"}
+	for label, want := range map[string]string{
+		"metadata.name": "a", "metadata.namespace": "ns", "spec.nodeName": "n1", "spec.host": "n1",
+		"spec.hostNetwork": "true", "status.phase": "Running", "spec.restartPolicy": "",
+	} {
+		f, ok := pods.Field(label)
+		if !ok || f(o) != want {
+			t.Errorf("%s: %v %q, want %q", label, ok, f(o), want)
+		}
+	}
+	if _, ok := pods.Field("spec.containers"); ok {
+		t.Error("spec.containers is selectable")
+	}
+	if _, ok := (Resource{Version: "v1", Name: "nodes"}).Field("metadata.namespace"); ok {
+		t.Error("nodes accept metadata.namespace")
+	}
+}
+
+// FuzzScan holds the scanner to encoding/json's opinion of what is JSON.
+func FuzzScan(f *testing.F) {
+	for _, s := range []string{pod, widget, `{"type":"ADDED","object":` + pod + `}`, `[1,-0.5e+3,"\u00e9\"",true,null]`, `{"a":{}}`, `[]`, `01`, `"\x"`, `{"a":1,}`, " {} "} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p := scanner{s: text}
+		err := p.skip()
+		if err == nil {
+			err = p.end()
+		}
+		if valid := json.Valid([]byte(text)); valid != (err == nil) {
+			t.Fatalf("%q: valid %v, scanner says %v", text, valid, err)
+		}
+		if o, err := ScanObject(text); err == nil {
+			again, err := ScanObject(o.WithRV(o.RV + 1))
+			if err != nil || again.RV != o.RV+1 || again.Key != o.Key {
+				t.Fatalf("%q with another RV: %+v, %v", text, again, err)
+			}
+		}
+		_, _ = ScanFrame(text)
+		_, _ = ScanList(text)
+	})
+}
+
+func BenchmarkScanFrame(b *testing.B) {
+	text := `{"type":"MODIFIED","object":` + strings.Replace(pod, `"spec":{`, `"spec":{"env":[`+strings.Repeat(`{"name":"KEY","value":"some value of an environment variable"},`, 60)+`{}],`, 1) + `}`
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ScanFrame(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A List is one page of a collection.
+type List struct {
+	Kind, APIVersion string
+	RV               uint64
+	Continue         string
+	Items            []*Object
+	// Typed is the form of the list, see [Object.Typed]; a list of no items
+	// has one too.
+	Typed bool
+}
+
+// ScanList reads a list from its JSON. Items that leave out kind and
+// apiVersion get those that the list's kind implies. Items do not keep text
+// alive: each has a copy of its own.
+func ScanList(text string) (*List, error) {
+	l := &List{}
+	p := scanner{s: text}
+	var items []string
+	n := 0
+	for first := true; ; first = false {
+		name, ok, err := p.member(first)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		n++
+		switch name {
+		case "kind":
+			l.Kind, err = p.textOrNull()
+			l.Typed = n == 1
+		case "apiVersion":
+			l.APIVersion, err = p.textOrNull()
+		case "metadata":
+			err = p.listMetadata(l)
+		case "items":
+			items, err = p.items()
+		default:
+			err = p.skip()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	if l.RV == 0 || l.ItemKind() == "" {
+		return nil, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, l.Kind)
+	}
+	l.Items = make([]*Object, 0, len(items))
+	for _, item := range items {
+		o, err := l.item(item)
+		if err != nil {
+			return nil, err
+		}
+		l.Items = append(l.Items, o)
+	}
+	return l, nil
+}
+
+// ItemKind returns the kind of the list's items: the list's, less "List".
+func (l *List) ItemKind() string {
+	if n := len(l.Kind) - len("List"); n > 0 && l.Kind[n:] == "List" {
+		return l.Kind[:n]
+	}
+	return ""
+}
+
+// EmptyItem returns an object of the list's kind with no members but kind,
+// apiVersion and metadata.
+func (l *List) EmptyItem() *Object {
+	p := scanner{s: l.header() + `"metadata":{}}`}
+	o, err := p.kubeObject()
+	if err != nil {
+		panic(err) // the text is of our own making
+	}
+	return o
+}
+
+// header returns an item's opening brace, kind and apiVersion, with the comma
+// behind them.
+func (l *List) header() string {
+	kind, _ := json.Marshal(l.ItemKind()) // strings always marshal
+	version, _ := json.Marshal(l.APIVersion)
+	if l.Typed {
+		return `{"kind":` + string(kind) + `,"apiVersion":` + string(version) + `,`
+	}
+	return `{"apiVersion":` + string(version) + `,"kind":` + string(kind) + `,`
+}
+
+func (l *List) item(text string) (*Object, error) {
+	if strings.HasPrefix(text, `{"metadata":`) {
+		return ScanObject(l.header() + text[1:])
+	}
+	o, err := ScanObject(strings.Clone(text))
+	if err != nil || o.Kind != "" {
+		return o, err
+	}
+	return ScanObject(l.header() + strings.TrimLeft(text, " \t\r\n")[1:])
+}
+
+func (p *scanner) listMetadata(l *List) error {
+	for first := true; ; first = false {
+		name, ok, err := p.member(first)
+		if err != nil || !ok {
+			return err
+		}
+		switch name {
+		case "resourceVersion":
+			var text string
+			if text, err = p.textOrNull(); err == nil {
+				l.RV, err = ParseRV(text)
+			}
+		case "continue":
+			l.Continue, err = p.textOrNull()
+		default:
+			err = p.skip()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (p *scanner) items() ([]string, error) {
+	if p.at('n') {
+		return nil, p.literal("null")
+	}
+	var out []string
+	for first := true; ; first = false {
+		ok, err := p.element(first)
+		if err != nil || !ok {
+			return out, err
+		}
+		p.space()
+		from := p.i
+		if err := p.skip(); err != nil {
+			return nil, err
+		}
+		out = append(out, p.s[from:p.i])
+	}
+}

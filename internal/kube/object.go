@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// ErrNotObject marks JSON that is not a Kubernetes object: it has no
+// metadata.name or no numeric metadata.resourceVersion.
+var ErrNotObject = errors.New("not a Kubernetes object")
+
+// A Label is one entry of metadata.labels.
+type Label struct{ Key, Value string }
+
+// Labels are an object's labels in the order of its JSON. They satisfy
+// apimachinery's labels.Labels.
+type Labels []Label
+
+// Has reports whether the label is there.
+func (l Labels) Has(key string) bool {
+	_, ok := l.Lookup(key)
+	return ok
+}
+
+// Get returns the label's value, "" if it is not there.
+func (l Labels) Get(key string) string {
+	v, _ := l.Lookup(key)
+	return v
+}
+
+// Lookup returns the label's value and whether it is there.
+func (l Labels) Lookup(key string) (string, bool) {
+	for _, x := range l {
+		if x.Key == key {
+			return x.Value, true
+		}
+	}
+	return "", false
+}
+
+// An Object is one version of one object: its JSON as the API server sent it
+// and what the scan found in it. Objects are immutable; all strings are parts
+// of JSON.
+type Object struct {
+	Key        Key
+	UID        string
+	RV         uint64
+	APIVersion string
+	Kind       string
+	Labels     Labels
+	// JSON is the object with its apiVersion and kind.
+	JSON string
+
+	body   uint32 // where the members after a leading kind and apiVersion begin; 0 if they do not lead
+	meta   span   // the value of metadata
+	rvText span   // the digits of metadata.resourceVersion
+	annots span   // the value of metadata.annotations
+}
+
+type span struct{ from, to uint32 }
+
+func (s span) of(text string) string { return text[s.from:s.to] }
+
+// ScanObject reads one object from its JSON. Errors wrap [ErrSyntax] or
+// [ErrNotObject].
+func ScanObject(text string) (*Object, error) {
+	p := scanner{s: text}
+	o, err := p.kubeObject()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	return o, o.check()
+}
+
+func (o *Object) check() error {
+	if o.Key.Name() == "" || o.RV == 0 {
+		return fmt.Errorf("%w: %s %q has no name or resourceVersion", ErrNotObject, o.Kind, o.Key)
+	}
+	return nil
+}
+
+// kubeObject consumes an object. Offsets in the result count from its brace.
+func (p *scanner) kubeObject() (*Object, error) {
+	p.space()
+	start := p.i
+	o := &Object{}
+	n := 0 // members seen
+	for first := true; ; first = false {
+		name, ok, err := p.member(first)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		n++
+		switch name {
+		case "kind":
+			o.Kind, err = p.textOrNull()
+		case "apiVersion":
+			o.APIVersion, err = p.textOrNull()
+			// The typed form, {"kind":…,"apiVersion":…,…, whose list
+			// items leave these two out.
+			if n == 2 && o.Kind != "" && p.at(',') {
+				o.body = uint32(p.i + 1 - start)
+			}
+		case "metadata":
+			from := p.i
+			if p.at('{') {
+				err = p.metadata(o, start)
+			} else {
+				err = p.skip()
+			}
+			o.meta = span{uint32(from - start), uint32(p.i - start)}
+		default:
+			err = p.skip()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	o.JSON = p.s[start:p.i]
+	return o, nil
+}
+
+func (p *scanner) metadata(o *Object, start int) error {
+	var namespace, name string
+	for first := true; ; first = false {
+		member, ok, err := p.member(first)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		switch member {
+		case "name":
+			name, err = p.textOrNull()
+		case "namespace":
+			namespace, err = p.textOrNull()
+		case "uid":
+			o.UID, err = p.textOrNull()
+		case "resourceVersion":
+			var digits string // an escape among them fails to parse
+			if digits, err = p.rawOrNull(); err == nil {
+				end := p.i - 1 // before the quote
+				o.rvText = span{uint32(end - len(digits) - start), uint32(end - start)}
+				if o.RV, err = ParseRV(digits); err != nil {
+					err = fmt.Errorf("%w: %w", ErrNotObject, err)
+				}
+			}
+		case "labels":
+			if p.at('{') {
+				o.Labels, err = p.labels()
+			} else {
+				err = p.skip()
+			}
+		case "annotations":
+			from := p.i
+			err = p.skip()
+			o.annots = span{uint32(from - start), uint32(p.i - start)}
+		default:
+			err = p.skip()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	o.Key = MakeKey(namespace, name)
+	return nil
+}
+
+func (p *scanner) labels() (Labels, error) {
+	var out Labels
+	for first := true; ; first = false {
+		key, ok, err := p.member(first)
+		if err != nil || !ok {
+			return out, err
+		}
+		value, err := p.textOrNull()
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = make(Labels, 0, 8)
+		}
+		out = append(out, Label{key, value})
+	}
+}
+
+// Typed reports whether the object is in the form of the API server's own
+// types, whose list items leave out kind and apiVersion; custom resources are
+// in the other.
+func (o *Object) Typed() bool { return o.body > 0 }
+
+// AppendListItem appends the object as it stands in a list.
+func (o *Object) AppendListItem(b []byte) []byte {
+	if !o.Typed() {
+		return append(b, o.JSON...)
+	}
+	b = append(b, '{')
+	return append(b, o.JSON[o.body:]...)
+}
+
+// WithRV returns the JSON of the object with another resourceVersion: a
+// DELETED event carries the last state at the RV that ended it.
+func (o *Object) WithRV(rv uint64) string {
+	if o.RV == rv {
+		return o.JSON
+	}
+	b := make([]byte, 0, len(o.JSON)+4)
+	b = append(b, o.JSON[:o.rvText.from]...)
+	b = strconv.AppendUint(b, rv, 10)
+	return string(append(b, o.JSON[o.rvText.to:]...))
+}
+
+// Metadata returns the JSON of the object's metadata with what stands before
+// and after it.
+func (o *Object) Metadata() (before, metadata, after string) {
+	return o.JSON[:o.meta.from], o.meta.of(o.JSON), o.JSON[o.meta.to:]
+}
+
+// Annotations returns the JSON of metadata.annotations, "" if there are none.
+func (o *Object) Annotations() string { return o.annots.of(o.JSON) }

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Resource names a collection of one API group and version, as in a URL:
+// {"apps", "v1", "deployments"}. The group of the core API is "".
+type Resource struct {
+	Group, Version, Name string
+}
+
+// String returns "pods.v1" or "deployments.v1.apps", the form kubectl accepts.
+func (r Resource) String() string {
+	if r.Group == "" {
+		return r.Name + "." + r.Version
+	}
+	return r.Name + "." + r.Version + "." + r.Group
+}
+
+// APIVersion returns "v1" or "apps/v1".
+func (r Resource) APIVersion() string {
+	if r.Group == "" {
+		return r.Version
+	}
+	return r.Group + "/" + r.Version
+}
+
+// GroupResource returns "pods" or "deployments.apps", as Status messages name
+// a resource.
+func (r Resource) GroupResource() string {
+	if r.Group == "" {
+		return r.Name
+	}
+	return r.Name + "." + r.Group
+}
+
+// Path returns the URL path of the whole collection, over all namespaces.
+func (r Resource) Path() string {
+	if r.Group == "" {
+		return "/api/" + r.Version + "/" + r.Name
+	}
+	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Name
+}
+
+// Key identifies an object within its resource: "namespace/name", or "name"
+// for a cluster-scoped one. Its byte order is the order of the API server's
+// lists (a namespace "a-b" comes before "a", since '-' is less than '/').
+type Key string
+
+// MakeKey joins a namespace, "" for none, and a name.
+func MakeKey(namespace, name string) Key {
+	if namespace == "" {
+		return Key(name)
+	}
+	return Key(namespace + "/" + name)
+}
+
+// Namespace returns the namespace, "" for a cluster-scoped object.
+func (k Key) Namespace() string {
+	ns, _, ok := strings.Cut(string(k), "/")
+	if !ok {
+		return ""
+	}
+	return ns
+}
+
+// Name returns the object's name.
+func (k Key) Name() string {
+	return string(k[strings.IndexByte(string(k), '/')+1:])
+}
+
+// ParseRV parses a resourceVersion in its canonical form, an unsigned decimal
+// integer (KEP-5504). The empty string is 0.
+func ParseRV(s string) (uint64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	rv, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("resourceVersion: %w", err)
+	}
+	return rv, nil
+}
+
+// FormatRV is the inverse of [ParseRV] for RVs above 0.
+func FormatRV(rv uint64) string { return strconv.FormatUint(rv, 10) }

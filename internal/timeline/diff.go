@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// Replace takes a list that the upstream answered with after its history was
+// lost: the difference to the objects held enters the log as ordinary events,
+// at once (readers see all of it or nothing), and the span as a [Gap]. The
+// first list, and one which does not continue what is held, is a Reset.
+//
+// An event needs an RV of its own: a client that stopped between two events of
+// one RV would lose the second. Added and modified objects have theirs. An
+// inferred deletion gets one inside the gap that no listed object has,
+//
+//	     head                          list
+//	───────┤ . d . . d . m . . a . . m . ├──
+//	       └──────────── gap ────────────┘
+//
+// and, where the name has come back with another UID, below that of its
+// successor. The smallest free RVs go to the earliest deadlines, which finds
+// an assignment if there is one. There is, since each missed deletion consumed
+// a revision inside the gap and below its deadline, unless the upstream made
+// several at one revision, as etcd does when a lease expires: such deletions
+// share the last RV that there is room for, as they did there.
+//
+// It reports whether the timeline continues; false means it was reset.
+func (t *Timeline) Replace(list *kube.List) (continued bool) {
+	events, ok := t.diff(list)
+	if !ok {
+		t.Reset(list)
+		return false
+	}
+	if from := t.next.RV; list.RV > from {
+		t.next.gaps = append(slices.Clone(t.next.gaps), Gap{From: from, To: list.RV})
+	}
+	for _, e := range events {
+		t.append(e)
+	}
+	t.next.ListKind = list.Kind
+	t.advance(list.RV)
+	t.trim()
+	t.publish()
+	return true
+}
+
+// A deletion is a missed one: of the object, at an RV below the deadline.
+type deletion struct {
+	prev     *kube.Object
+	deadline uint64
+}
+
+// diff returns the events that lead from the objects held to the list, in the
+// order of their RVs. ok is false when there is no such way: nothing is held,
+// or the upstream went back in time.
+func (t *Timeline) diff(list *kube.List) (events []Event, ok bool) {
+	head := t.next.RV
+	if t.View() == nil || list.RV < head {
+		return nil, false
+	}
+	var deletions []deletion
+	listed := make(map[kube.Key]bool, len(list.Items))
+	used := make(map[uint64]bool)
+	for _, o := range list.Items {
+		listed[o.Key] = true
+		prev, _ := t.tree.Get(o)
+		switch {
+		case prev != nil && prev.RV == o.RV:
+			continue
+		case o.RV <= head || o.RV > list.RV || used[o.RV]:
+			return nil, false // not the history that we know
+		case prev != nil && prev.UID != o.UID:
+			deletions = append(deletions, deletion{prev, o.RV})
+			prev = nil
+		}
+		used[o.RV] = true
+		e := Event{Type: kube.Modified, RV: o.RV, Object: o, Prev: prev, Inferred: true}
+		if prev == nil {
+			e.Type = kube.Added
+		}
+		events = append(events, e)
+	}
+	t.tree.Ascend(func(o *kube.Object) bool {
+		if !listed[o.Key] {
+			deletions = append(deletions, deletion{o, list.RV + 1})
+		}
+		return true
+	})
+	slices.SortStableFunc(deletions, func(a, b deletion) int { return cmp.Compare(a.deadline, b.deadline) })
+
+	free := func(rv uint64) uint64 { // the first free RV from rv on
+		for used[rv] {
+			rv++
+		}
+		return rv
+	}
+	rv := head // of the deletion before
+	for _, d := range deletions {
+		if next := free(rv + 1); next < d.deadline {
+			rv = next
+		} else if rv == head {
+			return nil, false // no room at all
+		}
+		gone, err := kube.ScanObject(d.prev.WithRV(rv))
+		if err != nil {
+			return nil, false
+		}
+		events = append(events, Event{Type: kube.Deleted, RV: rv, Object: gone, Prev: d.prev, Inferred: true})
+	}
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.RV, b.RV) })
+	return events, true
+}

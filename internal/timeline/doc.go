@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package timeline keeps what one resource of a cluster was and is: a log of
+// events in the order of their resourceVersions and a snapshot of the objects
+// at any point of it.
+//
+//	         window                     head
+//	start ──┬───────┬─────────┬──────────┤
+//	(RV)    │ event │ event … │ event    │   log, in memory, bounded
+//	        └───────┴─────────┴──────────┘
+//	                               ▲
+//	snapshot at head: a persistent B-tree, ordered by namespace/name
+//
+// One goroutine writes a [Timeline]: it calls Replace, Apply, Bookmark, Flush
+// and Reset, which the reflector does. Any number of readers load the current
+// [View], which is immutable, and wait on its Changed channel for the next. A
+// watcher is a [Cursor] into the log: it holds nothing and costs the writer
+// nothing.
+//
+// # Invariants
+//
+// T1: One goroutine writes; RVs in the log never decrease. They strictly
+// increase but for deletions that the upstream itself made at one RV, as etcd
+// does when a lease expires (Events).
+//
+// T2: A snapshot at RV r equals the fold of all events ≤ r. Readers never block
+// the writer, the writer never waits for a reader.
+//
+// T3: Every event knows the immediately prior version of its object.
+//
+// T4: A cursor yields every event of the log after its RV, in order, exactly
+// once, or an error: [ErrCompacted] when the log no longer holds its place,
+// [ErrClosed] when the timeline has ended.
+//
+// T5: The RV of a View is a bookmark: every event ≤ it is in the log.
+//
+// # Gaps
+//
+// After the upstream has lost its history, Replace turns the difference
+// between the objects held and the new list into events and records the span
+// as a [Gap]. See diff.go for the RVs that these events get.
+package timeline

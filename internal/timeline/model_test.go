@@ -1,0 +1,329 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// A cluster is the naive model: every state it ever had, one map per RV.
+type cluster struct {
+	rnd    *rand.Rand
+	rv     uint64
+	uid    int
+	now    map[kube.Key]*kube.Object
+	past   map[uint64]map[kube.Key]*kube.Object
+	frames []kube.Frame // its watch, from the beginning
+}
+
+func newCluster(seed uint64) *cluster {
+	c := &cluster{rnd: rand.New(rand.NewPCG(seed, 0)), rv: 100, now: map[kube.Key]*kube.Object{}, past: map[uint64]map[kube.Key]*kube.Object{}}
+	c.past[c.rv] = maps.Clone(c.now)
+	return c
+}
+
+func object(key kube.Key, uid string, rv uint64) *kube.Object {
+	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":"%d"},"spec":{}}`,
+		key.Name(), key.Namespace(), uid, rv))
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// step makes one random change, or lets RVs go by as other resources do.
+func (c *cluster) step() {
+	c.rv += 1 + uint64(c.rnd.IntN(2)*c.rnd.IntN(3))
+	key := kube.MakeKey([]string{"a", "a-b", "b"}[c.rnd.IntN(3)], fmt.Sprint("p", c.rnd.IntN(8)))
+	old := c.now[key]
+	f := kube.Frame{}
+	switch {
+	case old == nil:
+		c.uid++
+		f = kube.Frame{Type: kube.Added, Object: object(key, fmt.Sprint("u", c.uid), c.rv)}
+		c.now[key] = f.Object
+	case c.rnd.IntN(3) == 0:
+		f = kube.Frame{Type: kube.Deleted, Object: object(key, old.UID, c.rv)}
+		delete(c.now, key)
+	default:
+		f = kube.Frame{Type: kube.Modified, Object: object(key, old.UID, c.rv)}
+		c.now[key] = f.Object
+	}
+	f.Text = `{"type":"` + string(f.Type) + `","object":` + f.Object.JSON + `}`
+	c.frames = append(c.frames, f)
+	c.past[c.rv] = maps.Clone(c.now)
+}
+
+// at returns the state at any RV.
+func (c *cluster) at(rv uint64) map[kube.Key]*kube.Object {
+	for ; ; rv-- {
+		if m, ok := c.past[rv]; ok {
+			return m
+		}
+	}
+}
+
+func (c *cluster) list() *kube.List {
+	return &kube.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: c.rv, Items: slices.Collect(maps.Values(c.now))}
+}
+
+func (c *cluster) bookmark() kube.Frame {
+	return kube.Frame{Type: kube.Bookmark, Object: &kube.Object{RV: c.rv}}
+}
+
+// versions is a state as key → RV, for comparing.
+func versions(m map[kube.Key]*kube.Object) map[kube.Key]uint64 {
+	out := map[kube.Key]uint64{}
+	for k, o := range m {
+		out[k] = o.RV
+	}
+	return out
+}
+
+// differ describes how two states differ, "" if they don't.
+func differ(model, got map[kube.Key]uint64) string {
+	if maps.Equal(model, got) {
+		return "" // reflection is slow
+	}
+	return cmp.Diff(model, got)
+}
+
+func snapshotVersions(t *testing.T, s *Snapshot) map[kube.Key]uint64 {
+	t.Helper()
+	out := map[kube.Key]uint64{}
+	last := kube.Key("")
+	for o := range s.All("", "") {
+		if o.Key <= last {
+			t.Fatalf("list order: %s after %s", o.Key, last)
+		}
+		last = o.Key
+		out[o.Key] = o.RV
+	}
+	if len(out) != s.Len() {
+		t.Fatalf("Len is %d, All yields %d", s.Len(), len(out))
+	}
+	return out
+}
+
+// A follower is a client: it folds the events of its cursor.
+type follower struct {
+	cursor *Cursor
+	state  map[kube.Key]*kube.Object
+	rv     uint64
+}
+
+func follow(t *testing.T, tl *Timeline, rv uint64, state map[kube.Key]*kube.Object) *follower {
+	t.Helper()
+	c, err := tl.Watch(rv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &follower{c, maps.Clone(state), rv}
+}
+
+// catchUp folds what there is, checking order (T1, T4) and the prior versions
+// (T3).
+func (f *follower) catchUp(t *testing.T) error {
+	t.Helper()
+	events, _, err := f.cursor.Next()
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if e.RV <= f.rv {
+			t.Fatalf("event at %d after %d", e.RV, f.rv)
+		}
+		f.rv = e.RV
+		if held := f.state[e.Object.Key]; held != e.Prev && (held == nil || e.Prev == nil || held.RV != e.Prev.RV) {
+			t.Fatalf("%s of %s at %d: prior version %+v, the client holds %+v", e.Type, e.Object.Key, e.RV, e.Prev, held)
+		}
+		if e.Object.RV != e.RV {
+			t.Fatalf("object at %d in event at %d", e.Object.RV, e.RV)
+		}
+		switch e.Type {
+		case kube.Added, kube.Modified:
+			if (e.Type == kube.Added) != (e.Prev == nil) {
+				t.Fatalf("%s with prior version %v", e.Type, e.Prev)
+			}
+			f.state[e.Object.Key] = e.Object
+		case kube.Deleted:
+			if e.Prev.UID != e.Object.UID {
+				t.Fatalf("deletion of another UID")
+			}
+			delete(f.state, e.Object.Key)
+		}
+	}
+	return nil
+}
+
+// TestModel drives a timeline with random operations and compares every state
+// it serves with the model's (T1–T5).
+func TestModel(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { runModel(t, seed, 400) })
+	}
+}
+
+func runModel(t *testing.T, seed uint64, steps int) {
+	c := newCluster(seed)
+	opts := Options{}
+	if seed%3 == 1 {
+		opts.WindowBytes = 4000 // some 30 events
+	}
+	tl := New(opts)
+	for range c.rnd.IntN(20) {
+		c.step()
+	}
+	if tl.Replace(c.list()) {
+		t.Fatal("the first list continues something")
+	}
+	sent := len(c.frames)
+	var followers []*follower
+	for range steps {
+		switch n := c.rnd.IntN(100); {
+		case n < 60:
+			c.step()
+		case n < 85: // the watch delivers some
+			for k := c.rnd.IntN(10); k > 0 && sent < len(c.frames); k-- {
+				if err := tl.Apply(c.frames[sent]); err != nil {
+					t.Fatal(err)
+				}
+				sent++
+			}
+			if sent > 0 && c.rnd.IntN(4) == 0 { // and the last one twice
+				if err := tl.Apply(c.frames[sent-1]); err != nil && !errors.Is(err, ErrOutOfOrder) {
+					t.Fatal(err)
+				}
+			}
+			if sent == len(c.frames) && c.rnd.IntN(3) == 0 {
+				tl.Bookmark(c.bookmark())
+			}
+			tl.Flush()
+		case n < 88: // history lost
+			if !tl.Replace(c.list()) {
+				t.Fatal("the list does not continue the timeline")
+			}
+			sent = len(c.frames)
+		default:
+			v := tl.View()
+			followers = append(followers, follow(t, tl, v.RV, c.at(v.RV)))
+		}
+		v := tl.View()
+		if diff := differ(versions(c.at(v.RV)), snapshotVersions(t, &v.Snapshot)); diff != "" {
+			t.Fatalf("head %d (-model +timeline)\n%s", v.RV, diff)
+		}
+		checkPast(t, c, tl)
+		followers = slices.DeleteFunc(followers, func(f *follower) bool {
+			if c.rnd.IntN(3) > 0 {
+				return false // lags
+			}
+			err := f.catchUp(t)
+			if errors.Is(err, ErrCompacted) {
+				return true
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := differ(versions(c.at(f.cursor.RV())), versions(f.state)); diff != "" {
+				t.Fatalf("client at %d (-model +client)\n%s", f.cursor.RV(), diff)
+			}
+			return false
+		})
+	}
+}
+
+// checkPast compares the state at a random RV around the window (T2), and that
+// of a client which resumes from there (T4).
+func checkPast(t *testing.T, c *cluster, tl *Timeline) {
+	t.Helper()
+	v := tl.View()
+	rv := v.Start - 5 + c.rnd.Uint64N(v.RV-v.Start+10)
+	s, err := tl.At(rv)
+	switch {
+	case rv > v.RV:
+		if !errors.Is(err, ErrFutureRV) {
+			t.Fatalf("At(%d) above the head %d: %v", rv, v.RV, err)
+		}
+		return
+	case rv < v.Start || v.inGap(rv):
+		if !errors.Is(err, ErrCompacted) {
+			t.Fatalf("At(%d) outside: %v", rv, err)
+		}
+		return
+	case err != nil:
+		t.Fatal(err)
+	}
+	if diff := differ(versions(c.at(rv)), snapshotVersions(t, s)); diff != "" {
+		t.Fatalf("At(%d) (-model +timeline)\n%s", rv, diff)
+	}
+	if f := follow(t, tl, rv, c.at(rv)); f.catchUp(t) != nil || differ(versions(c.at(v.RV)), versions(f.state)) != "" {
+		t.Fatalf("a client that resumes from %d does not reach %d", rv, v.RV)
+	}
+}
+
+// TestConcurrentReaders has readers check the invariants on a timeline that is
+// being written, for the race detector.
+func TestConcurrentReaders(t *testing.T) {
+	c := newCluster(1)
+	tl := New(Options{WindowBytes: 200_000})
+	tl.Replace(c.list())
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			v := tl.View()
+			f := follow(t, tl, v.RV, nil)
+			f.state = map[kube.Key]*kube.Object{}
+			for o := range v.All("", "") {
+				f.state[o.Key] = o
+			}
+			for {
+				select {
+				case <-tl.View().Changed():
+				case <-done:
+					return
+				}
+				if err := f.catchUp(t); err != nil {
+					if !errors.Is(err, ErrCompacted) {
+						t.Error(err)
+					}
+					return
+				}
+				s, err := tl.At(f.cursor.RV())
+				if errors.Is(err, ErrCompacted) {
+					continue
+				}
+				if err != nil || differ(versions(f.state), snapshotVersions(t, s)) != "" {
+					t.Errorf("at %d: %v", f.cursor.RV(), err)
+					return
+				}
+			}
+		})
+	}
+	sent := 0
+	for range 20000 {
+		c.step()
+		if c.rnd.IntN(3) == 0 {
+			for ; sent < len(c.frames); sent++ {
+				if err := tl.Apply(c.frames[sent]); err != nil {
+					t.Error(err)
+				}
+			}
+			tl.Flush()
+		}
+		clear(c.past) // nobody asks the model here
+	}
+	close(done)
+	wg.Wait()
+}

@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+func podList(rv uint64, items ...*kube.Object) *kube.List {
+	return &kube.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: rv, Items: items}
+}
+
+func modified(o *kube.Object) kube.Frame {
+	return kube.Frame{Type: kube.Modified, Object: o, Text: "the upstream's text"}
+}
+
+func deleted(o *kube.Object) kube.Frame { return kube.Frame{Type: kube.Deleted, Object: o} }
+
+// A change is an event in short.
+type change struct {
+	Type kube.EventType
+	Key  kube.Key
+	UID  string
+	RV   uint64
+}
+
+func changes(t *testing.T, c *Cursor) []change {
+	t.Helper()
+	events, _, err := c.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []change
+	for _, e := range events {
+		out = append(out, change{e.Type, e.Object.Key, e.Object.UID, e.RV})
+	}
+	return out
+}
+
+func TestReplaceRVs(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		first []*kube.Object // at head 10
+		then  *kube.List
+		want  []change // nil: reset
+	}{{
+		"unchanged",
+		[]*kube.Object{object("a", "1", 5)},
+		podList(20, object("a", "1", 5)),
+		[]change{},
+	}, {
+		"changes at their own RVs, deletions at the smallest free ones",
+		[]*kube.Object{object("a", "1", 5), object("b", "2", 6), object("c", "3", 7), object("d", "4", 8)},
+		podList(20, object("a", "1", 12), object("e", "5", 11)),
+		[]change{{kube.Added, "e", "5", 11}, {kube.Modified, "a", "1", 12}, {kube.Deleted, "b", "2", 13}, {kube.Deleted, "c", "3", 14}, {kube.Deleted, "d", "4", 15}},
+	}, {
+		"a deletion comes before the re-creation, whatever others want",
+		[]*kube.Object{object("a", "1", 5), object("b", "2", 6), object("z", "3", 7)},
+		podList(14, object("z", "9", 13)),
+		[]change{{kube.Deleted, "z", "3", 11}, {kube.Deleted, "a", "1", 12}, {kube.Added, "z", "9", 13}, {kube.Deleted, "b", "2", 14}},
+	}, {
+		"deletions at one revision share it",
+		[]*kube.Object{object("a", "1", 5), object("b", "2", 6), object("c", "3", 7)},
+		podList(12),
+		[]change{{kube.Deleted, "a", "1", 11}, {kube.Deleted, "b", "2", 12}, {kube.Deleted, "c", "3", 12}},
+	}, {
+		"no room for a deletion",
+		[]*kube.Object{object("a", "1", 5)},
+		podList(12, object("a", "2", 11)),
+		nil,
+	}, {
+		"the upstream went back",
+		[]*kube.Object{object("a", "1", 5)},
+		podList(9, object("a", "1", 5)),
+		nil,
+	}, {
+		"another history",
+		[]*kube.Object{object("a", "1", 5)},
+		podList(20, object("a", "1", 4)),
+		nil,
+	}} {
+		t.Run(test.name, func(t *testing.T) {
+			tl := New(Options{})
+			tl.Replace(podList(10, test.first...))
+			c, err := tl.Watch(10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if continued := tl.Replace(test.then); continued != (test.want != nil) {
+				t.Fatalf("continued: %v", continued)
+			}
+			if test.want == nil {
+				if _, _, err := c.Next(); !errors.Is(err, ErrCompacted) {
+					t.Errorf("cursor across a reset: %v", err)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, append([]change{}, changes(t, c)...)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if v := tl.View(); v.RV != test.then.RV {
+				t.Errorf("head %d", v.RV)
+			}
+		})
+	}
+}
+
+func TestStartInsideGap(t *testing.T) {
+	tl := New(Options{})
+	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
+	tl.Replace(podList(20, object("b", "2", 15))) // a is deleted at 11
+	for rv, want := range map[uint64]bool{9: false, 10: true, 11: true, 12: false, 15: true, 16: false, 20: true, 99: true} {
+		if got := tl.View().CanStart(rv); got != want {
+			t.Errorf("CanStart(%d) = %v", rv, got)
+		}
+	}
+	for _, rv := range []uint64{11, 15, 19} {
+		if _, err := tl.At(rv); !errors.Is(err, ErrCompacted) {
+			t.Errorf("At(%d): %v", rv, err)
+		}
+	}
+}
+
+func TestApplyOddities(t *testing.T) {
+	tl := New(Options{})
+	tl.Replace(podList(10, object("a", "1", 5)))
+	c, err := tl.Watch(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []kube.Frame{
+		modified(object("a", "1", 11)),
+		modified(object("a", "1", 11)),   // a duplicate
+		modified(object("new", "2", 12)), // unknown here: an addition
+		deleted(object("never", "3", 13)),
+		deleted(object("a", "1", 14)),
+		deleted(object("a", "1", 14)),   // a duplicate
+		deleted(object("new", "2", 14)), // at the same revision: a lease expired
+	} {
+		if err := tl.Apply(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tl.Apply(modified(object("a", "1", 13))); !errors.Is(err, ErrOutOfOrder) {
+		t.Errorf("an event below the head: %v", err)
+	}
+	if tl.View().RV != 10 {
+		t.Error("readers see what is not flushed")
+	}
+	tl.Flush()
+	want := []change{{kube.Modified, "a", "1", 11}, {kube.Added, "new", "2", 12}, {kube.Deleted, "a", "1", 14}, {kube.Deleted, "new", "2", 14}}
+	if diff := cmp.Diff(want, changes(t, c)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	c, _ = tl.Watch(10)
+	events, _, _ := c.Next()
+	if events[0].Frame == "" || events[1].Frame != "" {
+		t.Error("the upstream's frame is kept if, and only if, its type is right")
+	}
+}
+
+func TestCloseAndWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tl := New(Options{})
+		got := make(chan error, 2)
+		wait := func(rv uint64) {
+			_, err := tl.WaitRV(t.Context(), rv)
+			got <- err
+		}
+		go wait(12)
+		synctest.Wait()
+		tl.Replace(podList(10))
+		c, err := tl.Watch(10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tl.Bookmark(kube.Frame{Type: kube.Bookmark, Object: &kube.Object{RV: 12}})
+		tl.Flush()
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+		go wait(13)
+		synctest.Wait()
+		if err := tl.Apply(modified(object("a", "1", 13))); err != nil {
+			t.Fatal(err)
+		}
+		tl.Close()
+		if err := <-got; !errors.Is(err, ErrClosed) {
+			t.Errorf("WaitRV of a closed timeline: %v", err)
+		}
+		if n := len(changes(t, c)); n != 1 {
+			t.Errorf("%d events before the end", n)
+		}
+		if _, _, err := c.Next(); !errors.Is(err, ErrClosed) {
+			t.Errorf("cursor at the end: %v", err)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("late"))
+		defer cancel()
+		if _, err := New(Options{}).WaitRV(ctx, 1); err == nil || err.Error() != "late" {
+			t.Errorf("WaitRV without a list: %v", err)
+		}
+	})
+}
+
+func TestWindowAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tl := New(Options{WindowAge: time.Minute})
+		tl.Replace(podList(10))
+		for i := range uint64(300) {
+			if err := tl.Apply(modified(object("a", "1", 11+i))); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		tl.Flush()
+		if n := tl.Stats().LogEvents; n < 60 || n > 64 {
+			t.Errorf("%d events of one a second are held for a minute", n)
+		}
+		time.Sleep(time.Hour)
+		tl.Bookmark(kube.Frame{Type: kube.Bookmark, Object: &kube.Object{RV: 1000}})
+		tl.Flush()
+		if n := tl.Stats().LogEvents; n > 2 {
+			t.Errorf("%d events after an hour", n)
+		}
+	})
+}
+
+func TestNamespaceRange(t *testing.T) {
+	tl := New(Options{})
+	tl.Replace(podList(10, object("a/x", "1", 1), object("a-b/x", "2", 2), object("a/y", "3", 3), object("b/x", "4", 4), object("a0/x", "5", 5)))
+	keys := func(ns string, from kube.Key) (out []kube.Key) {
+		for o := range tl.View().All(ns, from) {
+			out = append(out, o.Key)
+		}
+		return out
+	}
+	for _, test := range []struct {
+		ns   string
+		from kube.Key
+		want []kube.Key
+	}{
+		{"", "", []kube.Key{"a-b/x", "a/x", "a/y", "a0/x", "b/x"}},
+		{"a", "", []kube.Key{"a/x", "a/y"}},
+		{"a", "a/x\x00", []kube.Key{"a/y"}},
+		{"", "a/x\x00", []kube.Key{"a/y", "a0/x", "b/x"}},
+		{"none", "", nil},
+	} {
+		if got := keys(test.ns, test.from); !slices.Equal(got, test.want) {
+			t.Errorf("%q from %q: %v", test.ns, test.from, got)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/google/btree"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// An Event is one change of one object.
+type Event struct {
+	Type kube.EventType // Added, Modified or Deleted
+	RV   uint64
+	// Object is the state after the change; that of a deletion is the last
+	// state with the RV of the deletion.
+	Object *kube.Object
+	// Prev is the immediately prior version (T3), nil for an Added.
+	Prev *kube.Object
+	// Frame is the event as the upstream wrote it, without the newline; ""
+	// if it has to be composed.
+	Frame string
+	// Inferred marks a change learned from a list, not from a watch.
+	Inferred bool
+}
+
+// A Gap is a span of RVs, ends excluded, of which only the outcome is known.
+type Gap struct{ From, To uint64 }
+
+type tree = btree.BTreeG[*kube.Object]
+
+func newTree() *tree {
+	return btree.NewG(32, func(a, b *kube.Object) bool { return a.Key < b.Key })
+}
+
+// A Snapshot is the objects at one RV. It is immutable.
+type Snapshot struct {
+	// RV is the resourceVersion of the state.
+	RV   uint64
+	tree *tree
+}
+
+// Get returns the object with the key, nil if there is none.
+func (s *Snapshot) Get(key kube.Key) *kube.Object {
+	o, _ := s.tree.Get(&kube.Object{Key: key})
+	return o
+}
+
+// Len returns the number of objects.
+func (s *Snapshot) Len() int { return s.tree.Len() }
+
+// All yields the objects of a namespace, "" for all, in list order, beginning
+// with the first whose key is at least from.
+func (s *Snapshot) All(namespace string, from kube.Key) iter.Seq[*kube.Object] {
+	return func(yield func(*kube.Object) bool) {
+		each := func(o *kube.Object) bool { return yield(o) }
+		if namespace == "" {
+			s.tree.AscendGreaterOrEqual(&kube.Object{Key: from}, each)
+			return
+		}
+		// The namespace's keys are those from "namespace/" up to, but not
+		// with, "namespace0": '0' is the byte after '/'.
+		from = max(from, kube.Key(namespace+"/"))
+		s.tree.AscendRange(&kube.Object{Key: from}, &kube.Object{Key: kube.Key(namespace + "0")}, each)
+	}
+}
+
+// A checkpoint is the state after the first seq events of the log's life.
+type checkpoint struct {
+	seq  uint64
+	tree *tree
+}
+
+// A View is the timeline at one moment: the snapshot at its head and the log
+// behind it. It is immutable.
+type View struct {
+	Snapshot
+	// Start is the lowest RV a cursor can start from.
+	Start uint64
+	// BookmarkForm is an object in the form of the upstream's bookmarks.
+	BookmarkForm *kube.Object
+	// ListKind is the kind of the upstream's lists.
+	ListKind string
+
+	stats       Stats
+	closed      bool
+	epoch       uint64
+	first       uint64 // sequence number of log[0]
+	log         []Event
+	checkpoints []checkpoint
+	gaps        []Gap
+	changed     chan struct{}
+}
+
+// Changed returns a channel that is closed when there is a newer view.
+func (v *View) Changed() <-chan struct{} { return v.changed }
+
+// Closed reports whether the timeline has ended; there is no newer view then.
+func (v *View) Closed() bool { return v.closed }
+
+// after returns the index in the log of the first event above rv.
+func (v *View) after(rv uint64) int {
+	i, _ := slices.BinarySearchFunc(v.log, rv, func(e Event, rv uint64) int {
+		if e.RV <= rv {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// inGap reports whether rv is inside a gap.
+func (v *View) inGap(rv uint64) bool {
+	return slices.ContainsFunc(v.gaps, func(g Gap) bool { return g.From < rv && rv < g.To })
+}
+
+// CanStart reports whether a cursor can start from rv. A future RV is fine.
+// Inside a gap only the RVs of events are: a client that holds another one did
+// not get it from here, and may still hold objects whose inferred deletion has
+// a lower RV.
+func (v *View) CanStart(rv uint64) bool {
+	if rv < v.Start {
+		return false
+	}
+	if !v.inGap(rv) {
+		return true
+	}
+	_, ok := slices.BinarySearchFunc(v.log, rv, func(e Event, rv uint64) int { return cmp.Compare(e.RV, rv) })
+	return ok
+}

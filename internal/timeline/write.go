@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// Head returns the RV to resume the upstream watch from, 0 when there is none
+// yet. It is the writer's own: what is not yet flushed counts.
+func (t *Timeline) Head() uint64 { return t.next.RV }
+
+// Apply takes one event of the upstream watch. Readers see it after Flush. An
+// event that is already there is dropped; one below the head is
+// [ErrOutOfOrder].
+func (t *Timeline) Apply(f kube.Frame) error {
+	o := f.Object
+	prev, _ := t.tree.Get(o)
+	switch {
+	case o.RV < t.next.RV:
+		return fmt.Errorf("%w: %s %s at %d, the head is %d", ErrOutOfOrder, f.Type, o.Key, o.RV, t.next.RV)
+	case f.Type == kube.Deleted && prev == nil:
+		t.advance(o.RV) // seen before, or never known
+		return nil
+	case prev != nil && prev.RV >= o.RV:
+		return nil // seen before
+	}
+	e := Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev, Frame: f.Text}
+	if f.Type != kube.Deleted {
+		// What the upstream calls it depends on what it holds; here
+		// it depends on what we hold.
+		if e.Type = kube.Added; prev != nil {
+			e.Type = kube.Modified
+		}
+		if e.Type != f.Type {
+			e.Frame = ""
+		}
+	}
+	t.append(e)
+	t.trim()
+	return nil
+}
+
+// Bookmark takes a bookmark of the upstream watch: every event ≤ its RV has
+// been applied.
+func (t *Timeline) Bookmark(f kube.Frame) {
+	t.next.BookmarkForm = f.Object
+	t.advance(f.Object.RV)
+	t.trim()
+}
+
+func (t *Timeline) advance(rv uint64) {
+	if rv > t.next.RV {
+		t.next.RV, t.dirty = rv, true
+	}
+}
+
+// Flush publishes what was written since the last call.
+func (t *Timeline) Flush() {
+	if t.dirty {
+		t.publish()
+	}
+}
+
+// Reset takes a first list, or one after which nothing before is to be served:
+// cursors fail with [ErrCompacted].
+func (t *Timeline) Reset(list *kube.List) {
+	t.tree, t.bytes = newTree(), 0
+	for _, o := range list.Items {
+		t.set(o)
+	}
+	form := t.next.BookmarkForm
+	if form == nil {
+		form = list.EmptyItem()
+	}
+	t.next = View{
+		Start: list.RV, BookmarkForm: form, ListKind: list.Kind,
+		epoch: t.next.epoch + 1,
+		first: t.next.first + uint64(len(t.next.log)),
+	}
+	t.next.RV = list.RV
+	t.times, t.size, t.dead = nil, 0, 0
+	t.publish()
+}
+
+// Close ends the timeline: cursors fail with [ErrClosed] once they have
+// yielded what there is.
+func (t *Timeline) Close() {
+	t.next.closed = true
+	t.publish()
+}
+
+// set puts an object into the tree.
+func (t *Timeline) set(o *kube.Object) {
+	t.bytes += int64(len(o.JSON))
+	if old, ok := t.tree.ReplaceOrInsert(o); ok {
+		t.bytes -= int64(len(old.JSON))
+	}
+}
+
+// append enters an event into the tree and the log.
+func (t *Timeline) append(e Event) {
+	if e.Type == kube.Deleted {
+		if old, ok := t.tree.Delete(e.Object); ok {
+			t.bytes -= int64(len(old.JSON))
+		}
+	} else {
+		t.set(e.Object)
+	}
+	n := &t.next
+	n.log = append(n.log, e)
+	t.size += e.size()
+	t.advance(e.RV)
+	t.dirty = true
+	t.events.Add(1)
+
+	seq := n.first + uint64(len(n.log))
+	if seq%checkpointEvery == 0 {
+		n.checkpoints = append(n.checkpoints, checkpoint{seq, t.tree.Clone()})
+	}
+	if t.opts.WindowAge > 0 {
+		now := time.Now()
+		if k := len(t.times); k == 0 || now.Sub(t.times[k-1].at) > t.opts.WindowAge/64 {
+			t.times = append(t.times, stamp{seq - 1, now})
+		}
+	}
+}
+
+// size is what an event is counted as in the log.
+func (e *Event) size() int64 { return int64(len(e.Object.JSON)) }
+
+// trim drops the oldest events while the log is over its bounds.
+func (t *Timeline) trim() {
+	n, drop := &t.next, 0
+	for t.size > t.opts.WindowBytes && drop < len(n.log)-1 {
+		t.size -= n.log[drop].size()
+		drop++
+	}
+	// A stamp tells that events before the one behind it are older.
+	for len(t.times) > 1 && time.Since(t.times[1].at) > t.opts.WindowAge {
+		for n.first+uint64(drop) < t.times[1].seq {
+			t.size -= n.log[drop].size()
+			drop++
+		}
+		t.times = t.times[1:]
+	}
+	if drop == 0 {
+		return
+	}
+	t.dirty = true
+	// Events of one RV stay or go together.
+	for drop < len(n.log) && n.log[drop].RV == n.log[drop-1].RV {
+		t.size -= n.log[drop].size()
+		drop++
+	}
+	n.Start = n.log[drop-1].RV
+	n.first += uint64(drop)
+	n.log = n.log[drop:]
+	// The array below still holds what was dropped: move when that is most
+	// of it.
+	if t.dead += drop; t.dead > len(n.log)+checkpointEvery {
+		n.log, t.dead = slices.Clone(n.log), 0
+	}
+	n.checkpoints = slices.DeleteFunc(slices.Clone(n.checkpoints), func(c checkpoint) bool { return c.seq <= n.first })
+	n.gaps = slices.DeleteFunc(slices.Clone(n.gaps), func(g Gap) bool { return g.To <= n.Start })
+}
+
+// publish makes the view in the making the current one.
+func (t *Timeline) publish() {
+	v := t.next
+	v.tree = t.tree.Clone()
+	v.changed = make(chan struct{})
+	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size}
+	t.dirty = false
+	old := t.view.Swap(&v)
+	if old == nil {
+		close(t.synced)
+	} else {
+		close(old.changed)
+	}
+}
