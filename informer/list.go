@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+const (
+	pageSize = "500"   // of LIST, as client-go's pager
+	maxPage  = 1 << 30 // bytes of a LIST answer that are read at the most
+)
+
+// list brings the sink the whole collection. After a streaming list it goes on
+// watching the same stream, and returns when that ends.
+func (r *Reflector) list(ctx context.Context, reason string) error {
+	r.setPhase(Listing)
+	if r.kind == nil {
+		// One item tells the kind and form of the collection's lists, which
+		// a stream of nothing would not.
+		page, err := r.page(ctx, url.Values{"limit": {"1"}})
+		if err != nil {
+			return err
+		}
+		page.Items, page.Continue = nil, ""
+		r.kind = page
+	}
+	if !r.noWatchList {
+		return r.streamList(ctx, reason)
+	}
+	list, err := r.pagedList(ctx)
+	if err != nil {
+		return err
+	}
+	r.replace(list, reason)
+	return r.watch(ctx)
+}
+
+func (r *Reflector) replace(list *kube.List, reason string) {
+	r.countRelist(reason)
+	if !r.opts.Sink.Replace(list) {
+		r.log.Info("synced", "rv", list.RV, "objects", len(list.Items))
+	} else {
+		r.log.Info("synced again, the difference continues the history", "rv", list.RV, "objects", len(list.Items))
+	}
+	r.afterDelete, r.malformed, r.cuts = false, 0, 0
+	r.delivered = true
+	r.setPhase(Watching)
+}
+
+// streamList is a WatchList (KEP-3157): a consistent list as a stream of ADDED
+// events up to an end bookmark, and the watch behind it.
+func (r *Reflector) streamList(ctx context.Context, reason string) error {
+	s, err := r.open(ctx, url.Values{
+		"sendInitialEvents":    {"true"},
+		"resourceVersionMatch": {"NotOlderThan"},
+	})
+	if err != nil {
+		if bad, ok := errors.AsType[*statusError](err); ok && bad.code/100 == 4 && bad.code != 429 && bad.code != 410 {
+			return fmt.Errorf("%w: %w", errNoWatchList, err)
+		}
+		return err
+	}
+	defer s.close()
+	list := *r.kind
+	for {
+		late := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
+		f, err := s.next()
+		if !late.Stop() {
+			return fmt.Errorf("%w: nothing for %v before the end bookmark", errNoWatchList, r.opts.EndBookmarkTimeout)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			// Somebody on the way may be cutting what is new to them.
+			if r.cuts++; r.cuts > 1 {
+				return fmt.Errorf("%w: it ends before its end bookmark", errNoWatchList)
+			}
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		case f.InitialEventsEnd():
+			list.RV = f.Object.RV
+			r.replace(&list, reason)
+			r.opts.Sink.Bookmark(f)
+			r.opts.Sink.Flush()
+			return r.follow(s)
+		case f.Type != kube.Added:
+			return fmt.Errorf("%w: %s before the end bookmark", errNoWatchList, f.Type)
+		}
+		// Its text goes on without the frame around it.
+		o, err := kube.ScanObject(strings.Clone(f.Object.JSON))
+		if err != nil {
+			return err
+		}
+		list.Items = append(list.Items, o)
+	}
+}
+
+// pagedList is a consistent LIST, by pages.
+func (r *Reflector) pagedList(ctx context.Context) (*kube.List, error) {
+	list, err := r.page(ctx, url.Values{"limit": {pageSize}})
+	if err != nil {
+		return nil, err
+	}
+	for next := list.Continue; next != ""; {
+		page, err := r.page(ctx, url.Values{"limit": {pageSize}, "continue": {next}})
+		if errors.Is(err, errExpired) {
+			return r.page(ctx, nil) // too slow for pages
+		}
+		if err != nil {
+			return nil, err
+		}
+		list.Items = append(list.Items, page.Items...)
+		next = page.Continue
+	}
+	list.Continue = ""
+	return list, nil
+}
+
+// page is one LIST request.
+func (r *Reflector) page(ctx context.Context, query url.Values) (*kube.List, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	resp, err := r.get(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
+	r.contact(len(body))
+	if err != nil {
+		return nil, fmt.Errorf("list: %w", err)
+	}
+	return kube.ScanList(string(body))
+}

@@ -1,0 +1,360 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// A recorder is a sink that writes down what it is told, in short.
+type recorder struct {
+	head uint64
+	log  []string
+	fail func(kube.Frame) error
+}
+
+func (s *recorder) Head() uint64 { return s.head }
+
+func (s *recorder) Replace(l *kube.List) bool {
+	var keys []string
+	for _, o := range l.Items {
+		keys = append(keys, fmt.Sprintf("%s@%d", o.Key, o.RV))
+	}
+	s.log = append(s.log, fmt.Sprintf("list %d %v", l.RV, keys))
+	continued := s.head > 0
+	s.head = l.RV
+	return continued
+}
+
+func (s *recorder) Apply(f kube.Frame) error {
+	if s.fail != nil {
+		if err := s.fail(f); err != nil {
+			return err
+		}
+	}
+	s.head = f.Object.RV
+	s.log = append(s.log, fmt.Sprintf("%s %s@%d", f.Type, f.Object.Key, f.Object.RV))
+	return nil
+}
+
+func (s *recorder) Bookmark(f kube.Frame) { s.head = f.Object.RV }
+func (s *recorder) Flush()                {}
+
+// An answer is what the scripted upstream does with one request: it must have
+// a query with want in it (in url.Values.Encode's order, "…" aside).
+type answer struct {
+	want string
+	code int
+	body string
+	// then is what comes after the body: nil is a clean end.
+	then   error
+	stall  bool // for ever, in place of an end
+	again  bool // to every further request, too
+	header http.Header
+}
+
+// A script is an upstream that gives its answers in order, and stalls when
+// there are no more.
+type script struct {
+	t       *testing.T
+	answers []answer
+	asked   []time.Time
+}
+
+func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.asked = append(s.asked, time.Now())
+	a := answer{stall: true}
+	if len(s.answers) > 0 {
+		if a = s.answers[0]; !a.again {
+			s.answers = s.answers[1:]
+		}
+		for _, part := range strings.Fields(a.want) {
+			if !slices.Contains(strings.Split(req.URL.RawQuery, "&"), part) {
+				s.t.Errorf("request %d: query %q lacks %q", len(s.asked), req.URL.RawQuery, part)
+			}
+		}
+	}
+	if a.code == 0 && a.then != nil && a.body == "" {
+		return nil, a.then
+	}
+	pr, pw := io.Pipe()
+	go func() {
+		<-req.Context().Done()
+		pw.CloseWithError(req.Context().Err())
+	}()
+	go func() {
+		_, _ = io.WriteString(pw, a.body)
+		if !a.stall {
+			pw.CloseWithError(a.then)
+		}
+	}()
+	if a.code == 0 {
+		a.code = http.StatusOK
+	}
+	if a.header == nil {
+		a.header = http.Header{}
+	}
+	return &http.Response{StatusCode: a.code, Header: a.header, Body: pr, Request: req}, nil
+}
+
+func podJSON(name string, rv int) string {
+	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns","uid":"u","resourceVersion":"%d"},"spec":{}}`, name, rv)
+}
+
+func event(typ, name string, rv int) string {
+	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", typ, podJSON(name, rv))
+}
+
+func bookmark(rv int, end bool) string {
+	annotations := ""
+	if end {
+		annotations = `,"annotations":{"k8s.io/initial-events-end":"true"}`
+	}
+	return fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"%d"%s},"spec":{"containers":null}}}`+"\n", rv, annotations)
+}
+
+func page(rv int, next string, items ...string) string {
+	return fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`+"\n", rv, next, strings.Join(items, ","))
+}
+
+func status(code int) string {
+	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","code":%d}`, code)
+}
+
+var (
+	probe     = answer{want: "limit=1", body: page(5, "")}
+	streaming = "watch=true sendInitialEvents=true resourceVersionMatch=NotOlderThan allowWatchBookmarks=true"
+	synced    = answer{want: streaming, body: event("ADDED", "a", 3) + bookmark(10, true)}
+)
+
+func from(rv int) string {
+	return fmt.Sprintf("watch=true allowWatchBookmarks=true resourceVersion=%d", rv)
+}
+
+// run plays the answers and returns what the sink was told, by the time that
+// everything is waiting for the upstream's next word, and what Run returned
+// (within the time given).
+func run(t *testing.T, sink *recorder, during time.Duration, answers ...answer) (*script, *Reflector, error) {
+	t.Helper()
+	up := &script{t: t, answers: answers}
+	u, _ := url.Parse("http://upstream/api/v1/pods")
+	r := NewReflector(Options{Transport: up, URL: u, Sink: sink})
+	ctx, cancel := context.WithTimeout(t.Context(), during)
+	defer cancel()
+	err := r.Run(ctx)
+	if len(up.answers) > 0 && !up.answers[0].again {
+		t.Errorf("%d answers were not asked for", len(up.answers))
+	}
+	return up, r, err
+}
+
+func TestReflector(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		answers []answer
+		want    []string
+		relists map[string]int
+	}{{
+		"a streaming list, and the watch on the same stream",
+		[]answer{probe, {want: streaming, stall: true,
+			body: event("ADDED", "a", 3) + event("ADDED", "b", 7) + bookmark(10, true) + event("MODIFIED", "a", 11)}},
+		[]string{"list 10 [ns/a@3 ns/b@7]", "MODIFIED ns/a@11"},
+		map[string]int{"initial": 1},
+	}, {
+		"a clean end is resumed at the last RV, bookmarks included",
+		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11) + bookmark(20, false)},
+			{want: from(20), body: event("MODIFIED", "a", 21)}, {want: from(21), stall: true}},
+		[]string{"list 10 [ns/a@3]", "MODIFIED ns/a@11", "MODIFIED ns/a@21"},
+		map[string]int{"initial": 1},
+	}, {
+		"after a deletion the resume asks for its RV again: others may share it",
+		[]answer{probe, synced, {want: from(10), body: event("DELETED", "a", 11)}, {want: from(10), stall: true}},
+		[]string{"list 10 [ns/a@3]", "DELETED ns/a@11"},
+		map[string]int{"initial": 1},
+	}, {
+		"a cut stream, a refused connection, 500, 429",
+		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11), then: io.ErrUnexpectedEOF},
+			{want: from(11), then: syscall.ECONNREFUSED},
+			{want: from(11), code: 500, body: "oops"},
+			{want: from(11), code: 429, body: status(429)},
+			{want: from(11), body: event("MODIFIED", "a", 12), stall: true}},
+		[]string{"list 10 [ns/a@3]", "MODIFIED ns/a@11", "MODIFIED ns/a@12"},
+		map[string]int{"initial": 1},
+	}, {
+		"truncated and garbled frames",
+		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11) + event("MODIFIED", "a", 12)[:40]},
+			{want: from(11), body: event("MODIFIED", "a", 12) + "<html>502 Bad Gateway</html>\n" + event("MODIFIED", "a", 14)},
+			{want: from(12), body: event("MODIFIED", "a", 13), stall: true}},
+		[]string{"list 10 [ns/a@3]", "MODIFIED ns/a@11", "MODIFIED ns/a@12", "MODIFIED ns/a@13"},
+		map[string]int{"initial": 1},
+	}, {
+		"a frame that stays garbled is gone around by a list",
+		[]answer{probe, synced, {want: from(10), body: "{]\n"}, {want: from(10), body: "{]\n"}, {want: from(10), body: "{]\n"},
+			{want: streaming, body: event("ADDED", "a", 12) + bookmark(15, true), stall: true}},
+		[]string{"list 10 [ns/a@3]", "list 15 [ns/a@12]"},
+		map[string]int{"initial": 1, "malformed": 1},
+	}, {
+		"410 as a status",
+		[]answer{probe, synced, {want: from(10), code: 410, body: status(410)},
+			{want: streaming, body: event("ADDED", "a", 12) + bookmark(15, true), stall: true}},
+		[]string{"list 10 [ns/a@3]", "list 15 [ns/a@12]"},
+		map[string]int{"initial": 1, "expired": 1},
+	}, {
+		"410 in the stream",
+		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11) + `{"type":"ERROR","object":` + status(410) + "}\n"},
+			{want: streaming, body: event("ADDED", "a", 12) + bookmark(15, true), stall: true}},
+		[]string{"list 10 [ns/a@3]", "MODIFIED ns/a@11", "list 15 [ns/a@12]"},
+		map[string]int{"initial": 1, "expired": 1},
+	}, {
+		"another error in the stream is no reason to list",
+		[]answer{probe, synced, {want: from(10), body: `{"type":"ERROR","object":` + status(500) + "}\n"}, {want: from(10), stall: true}},
+		[]string{"list 10 [ns/a@3]"},
+		map[string]int{"initial": 1},
+	}, {
+		"an upstream that does not know streaming lists; pages",
+		[]answer{probe, {want: streaming, code: 400, body: status(400)},
+			{want: "limit=500", body: page(10, "next", podJSON("a", 3))},
+			{want: "limit=500 continue=next", body: page(10, "", podJSON("b", 4))},
+			{want: from(10), body: event("DELETED", "b", 11), stall: true}},
+		[]string{"list 10 [ns/a@3 ns/b@4]", "DELETED ns/b@11"},
+		map[string]int{"initial": 1},
+	}, {
+		"no end bookmark in time: listed, and never streamed again",
+		[]answer{probe, {want: streaming, body: event("ADDED", "a", 3), stall: true},
+			{want: "limit=500", body: page(10, "", podJSON("a", 3))},
+			{want: from(10), code: 410, body: status(410)},
+			{want: "limit=500", body: page(20, "", podJSON("a", 3))},
+			{want: from(20), stall: true}},
+		[]string{"list 10 [ns/a@3]", "list 20 [ns/a@3]"},
+		map[string]int{"initial": 1, "expired": 1},
+	}, {
+		"a deletion before the end bookmark: it was an ordinary watch",
+		[]answer{probe, {want: streaming, body: event("ADDED", "a", 3) + event("DELETED", "a", 11), stall: true},
+			{want: "limit=500", body: page(12, "")}, {want: from(12), stall: true}},
+		[]string{"list 12 []"},
+		map[string]int{"initial": 1},
+	}, {
+		"a continue token that expires",
+		[]answer{probe, {want: streaming, code: 400, body: status(400)},
+			{want: "limit=500", body: page(10, "next", podJSON("a", 3))},
+			{want: "continue=next", code: 410, body: status(410)},
+			{want: "", body: page(11, "", podJSON("a", 3), podJSON("b", 4))},
+			{want: from(11), stall: true}},
+		[]string{"list 11 [ns/a@3 ns/b@4]"},
+		map[string]int{"initial": 1},
+	}, {
+		"a connection that died without a sign is given up past its timeoutSeconds",
+		[]answer{probe, {want: streaming, body: bookmark(10, true), stall: true}, {want: from(10), stall: true}, {want: from(10), stall: true}},
+		[]string{"list 10 []"},
+		map[string]int{"initial": 1},
+	}} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := &recorder{}
+				_, r, err := run(t, sink, 40*time.Minute, test.answers...)
+				if err != nil {
+					t.Error(err)
+				}
+				if diff := cmp.Diff(test.want, sink.log); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+				if diff := cmp.Diff(test.relists, r.Status().Relists); diff != "" {
+					t.Errorf("relists (-want +got)\n%s", diff)
+				}
+				if p := r.Status().Phase; p != Stopped {
+					t.Errorf("phase %q", p)
+				}
+			})
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	var refused *RefusedError
+	t.Run("at first", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, r, err := run(t, &recorder{}, time.Hour, answer{want: "limit=1", code: 403, body: status(403)})
+			if !errors.As(err, &refused) || refused.Code != 403 || r.Status().LastError == nil {
+				t.Errorf("%v, %+v", err, r.Status())
+			}
+		})
+	})
+	t.Run("later, for a while", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			sink := &recorder{}
+			_, _, err := run(t, sink, time.Minute, probe, synced,
+				answer{want: from(10), code: 404, body: "404 page not found"},
+				answer{want: from(10), code: 403, body: status(403)},
+				answer{want: from(10), body: event("MODIFIED", "a", 11), stall: true})
+			if err != nil || len(sink.log) != 2 {
+				t.Errorf("%v %v", err, sink.log)
+			}
+		})
+	})
+	t.Run("later, for good", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			_, _, err := run(t, &recorder{}, time.Hour, probe, synced,
+				answer{want: from(10), code: 404, body: "404 page not found", again: true})
+			if took := time.Since(start); !errors.As(err, &refused) || took < 30*time.Second || took > time.Minute {
+				t.Errorf("%v after %v", err, took)
+			}
+		})
+	})
+}
+
+func TestRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, _, _ := run(t, &recorder{}, time.Minute, probe, synced,
+			answer{want: from(10), code: 429, header: http.Header{"Retry-After": {"7"}}, body: status(429)},
+			answer{want: from(10), stall: true})
+		if wait := up.asked[3].Sub(up.asked[2]); wait < 7*time.Second || wait > 8*time.Second {
+			t.Errorf("came back after %v", wait)
+		}
+	})
+}
+
+// TestSinkGoesBack has the sink refuse an event, as a timeline does with one
+// that is out of order.
+func TestSinkGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &recorder{fail: func(f kube.Frame) error {
+			if f.Object.RV == 9 {
+				return errors.New("out of order")
+			}
+			return nil
+		}}
+		run(t, sink, time.Minute, probe, synced,
+			answer{want: from(10), body: event("MODIFIED", "a", 9) + event("MODIFIED", "a", 11)},
+			answer{want: from(10), body: event("MODIFIED", "a", 11), stall: true})
+		if want := []string{"list 10 [ns/a@3]", "MODIFIED ns/a@11"}; !slices.Equal(sink.log, want) {
+			t.Errorf("%v", sink.log)
+		}
+	})
+}
+
+func TestBackoffBounds(t *testing.T) {
+	var b backoff
+	for i := range 100 {
+		limit := min(200*time.Millisecond<<min(i, 20), 8*time.Second)
+		if d := b.next(); d < limit/2 || d > limit {
+			t.Fatalf("wait %d is %v", i, d)
+		}
+	}
+}

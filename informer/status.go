@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"errors"
+	"maps"
+	"time"
+)
+
+// A Phase is what a reflector is about.
+type Phase string
+
+// The phases.
+const (
+	Starting Phase = "starting" // no list yet
+	Listing  Phase = "listing"
+	Watching Phase = "watching"
+	Retrying Phase = "retrying" // waiting, after a failure
+	Refused  Phase = "refused"  // the upstream will not have it listed or watched
+	Stopped  Phase = "stopped"  // Run has returned
+)
+
+// A Status is what a reflector knows of itself.
+type Status struct {
+	Phase Phase
+	// LastContact is when the upstream was last heard of.
+	LastContact time.Time
+	// LastError is the last failure; nil once a stream stands again.
+	LastError error
+	// Bytes counts what the upstream sent.
+	Bytes int64
+	// Relists counts the full lists by reason: "initial", "expired",
+	// "malformed".
+	Relists map[string]int
+}
+
+// Status returns the current status. It may be called at any time, by any
+// goroutine.
+func (r *Reflector) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.status
+	s.Relists = maps.Clone(s.Relists)
+	return s
+}
+
+func (r *Reflector) setPhase(p Phase) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Phase = p
+	if p == Watching {
+		r.status.LastError = nil
+	}
+}
+
+// contact notes n bytes from the upstream.
+func (r *Reflector) contact(n int) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.LastContact = now
+	r.status.Bytes += int64(n)
+}
+
+func (r *Reflector) countRelist(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Relists[reason]++
+}
+
+// fail notes a failure.
+func (r *Reflector) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.LastError = err
+	r.status.Phase = Retrying
+	if _, ok := errors.AsType[*RefusedError](err); ok {
+		r.status.Phase = Refused
+	}
+}

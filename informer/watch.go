@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+const (
+	// maxFrame bounds one watch event; etcd's own limit of a request is
+	// 1.5 MiB by default.
+	maxFrame = 64 << 20
+	// overtime is how long past its timeoutSeconds a watch is waited for: a
+	// connection that is dead and does not show it ends so at the latest.
+	overtime = 10 * time.Second
+)
+
+// watch opens a watch at the sink's head and follows it.
+func (r *Reflector) watch(ctx context.Context) error {
+	rv := r.opts.Sink.Head()
+	if r.afterDelete {
+		// Deletions may share an RV (etcd's leases), and the stream may
+		// have ended between two of them. The sink knows the first.
+		rv--
+	}
+	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(rv)}})
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	r.setPhase(Watching)
+	return r.follow(s)
+}
+
+// follow brings the sink what the stream brings. A clean end is nil.
+func (r *Reflector) follow(s *stream) error {
+	for {
+		f, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if f.Type == kube.Bookmark {
+			r.opts.Sink.Bookmark(f)
+		} else if err := r.opts.Sink.Apply(f); err != nil {
+			return err
+		}
+		r.afterDelete = f.Type == kube.Deleted
+		r.delivered, r.malformed = true, 0
+		if s.body.Buffered() == 0 {
+			r.opts.Sink.Flush()
+		}
+	}
+}
+
+// A stream is an open watch.
+type stream struct {
+	r     *Reflector
+	body  *bufio.Reader
+	close func()
+	line  []byte
+}
+
+// open opens a watch with bookmarks and a deadline.
+func (r *Reflector) open(ctx context.Context, query url.Values) (*stream, error) {
+	timeout := 300 + rand.IntN(300) // seconds, as client-go's reflectors
+	maps.Copy(query, url.Values{
+		"watch":               {"true"},
+		"allowWatchBookmarks": {"true"},
+		"timeoutSeconds":      {strconv.Itoa(timeout)},
+	})
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(timeout)*time.Second+overtime,
+		errors.New("the upstream did not end the watch in time"))
+	resp, err := r.get(ctx, query)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &stream{r: r, body: bufio.NewReaderSize(resp.Body, 64<<10), close: func() {
+		cancel()
+		resp.Body.Close()
+	}}, nil
+}
+
+// next reads one frame. An ERROR is returned as an error, a clean end as
+// io.EOF. The frame is flushed to the sink's readers no later than the next
+// read that has to wait.
+func (s *stream) next() (kube.Frame, error) {
+	s.line = s.line[:0]
+	for {
+		part, err := s.body.ReadSlice('\n')
+		s.line = append(s.line, part...)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, bufio.ErrBufferFull) && len(s.line) <= maxFrame {
+			// A long frame: readers need not wait for the end of it.
+			s.r.opts.Sink.Flush()
+			continue
+		}
+		s.r.opts.Sink.Flush()
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return kube.Frame{}, fmt.Errorf("%w: a frame of more than %d bytes", kube.ErrSyntax, maxFrame)
+		case errors.Is(err, io.EOF) && len(s.line) > 0:
+			return kube.Frame{}, fmt.Errorf("%w: the stream ends within a frame", kube.ErrSyntax)
+		}
+		return kube.Frame{}, err
+	}
+	s.r.contact(len(s.line))
+	f, err := kube.ScanFrame(string(s.line[:len(s.line)-1]))
+	if err != nil {
+		s.r.opts.Sink.Flush()
+		return f, err
+	}
+	if f.Type == kube.Error {
+		s.r.opts.Sink.Flush()
+		return f, parseStatus(http.StatusInternalServerError, []byte(f.Status)).asError()
+	}
+	return f, nil
+}
+
+// get is one request. Answers other than 200 are errors.
+func (r *Reflector) get(ctx context.Context, query url.Values) (*http.Response, error) {
+	u := *r.opts.URL
+	u.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := r.opts.Transport.RoundTrip(req)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		r.contact(0)
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	r.contact(len(body))
+	bad := parseStatus(resp.StatusCode, body)
+	bad.retryAfter = parseRetryAfter(resp.Header.Get("Retry-After"))
+	return nil, bad.asError()
+}
+
+// A statusError is an answer of the API server that is an error.
+type statusError struct {
+	code       int
+	message    string
+	retryAfter time.Duration
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.code, e.message) }
+
+// parseStatus reads a Status; what is not one is quoted.
+func parseStatus(code int, body []byte) *statusError {
+	var status struct {
+		Kind, Message string
+		Code          int
+		Details       struct{ RetryAfterSeconds int }
+	}
+	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
+		return &statusError{code: code, message: fmt.Sprintf("%s %.200q", http.StatusText(code), body)}
+	}
+	if status.Code != 0 {
+		code = status.Code
+	}
+	return &statusError{code, status.Message, time.Duration(status.Details.RetryAfterSeconds) * time.Second}
+}
+
+// asError says what the answer means to the state machine.
+func (e *statusError) asError() error {
+	switch e.code {
+	case http.StatusGone:
+		return fmt.Errorf("%w: %w", errExpired, e)
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
+		return &RefusedError{e.code, e.message}
+	}
+	if e.retryAfter > 0 {
+		return retryAfter{e, e.retryAfter}
+	}
+	return e
+}
+
+// parseRetryAfter reads a Retry-After header; a minute at the most is waited.
+func parseRetryAfter(value string) time.Duration {
+	var d time.Duration
+	if seconds, err := strconv.Atoi(value); err == nil {
+		d = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		d = time.Until(at)
+	}
+	return min(max(d, 0), time.Minute)
+}
