@@ -24,6 +24,7 @@ const (
 // watching the same stream, and returns when that ends.
 func (r *Reflector) list(ctx context.Context, reason string) error {
 	r.setPhase(Listing)
+	r.listed = time.Now()
 	if r.kind == nil {
 		// One item tells the kind and form of the collection's lists, which
 		// a stream of nothing would not.

@@ -91,10 +91,11 @@ type Reflector struct {
 	// Run's own.
 	kind        *kube.List // kind and form of the collection's lists
 	noWatchList bool
-	cuts        int  // streaming lists in a row that were cut
-	malformed   int  // streams in a row that ended with a malformed frame
-	afterDelete bool // the last frame was a deletion
-	delivered   bool // the stream has brought something
+	cuts        int       // streaming lists in a row that were cut
+	malformed   int       // streams in a row that ended with a malformed frame
+	afterDelete bool      // the last frame was a deletion
+	delivered   bool      // the stream has brought something
+	listed      time.Time // when the last list was asked for
 }
 
 // NewReflector returns a reflector.
@@ -152,9 +153,9 @@ func (r *Reflector) Run(ctx context.Context) error {
 			continue
 		case errors.Is(err, errExpired):
 			r.log.Info("history lost upstream, listing again", "cause", err)
-			if reason = "expired"; wait.n == 0 {
-				wait.n++ // a list that answers 410 must not spin
-				continue
+			reason = "expired"
+			if time.Since(r.listed) > time.Second {
+				continue // but a list that answers so must not spin
 			}
 		case errors.Is(err, kube.ErrSyntax), errors.Is(err, kube.ErrNotObject):
 			if r.malformed++; r.malformed%3 == 0 && synced {

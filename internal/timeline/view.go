@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/google/btree"
 
@@ -80,6 +81,8 @@ type checkpoint struct {
 // behind it. It is immutable.
 type View struct {
 	Snapshot
+	// At is when the view was published.
+	At time.Time
 	// Start is the lowest RV a cursor can start from.
 	Start uint64
 	// BookmarkForm is an object in the form of the upstream's bookmarks.

@@ -49,7 +49,7 @@ func (t *Timeline) Apply(f kube.Frame) error {
 // Bookmark takes a bookmark of the upstream watch: every event ≤ its RV has
 // been applied.
 func (t *Timeline) Bookmark(f kube.Frame) {
-	t.next.BookmarkForm = f.Object
+	t.next.BookmarkForm, t.dirty = f.Object, true
 	t.advance(f.Object.RV)
 	t.trim()
 }
@@ -174,6 +174,7 @@ func (t *Timeline) trim() {
 func (t *Timeline) publish() {
 	v := t.next
 	v.tree = t.tree.Clone()
+	v.At = time.Now()
 	v.changed = make(chan struct{})
 	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size}
 	t.dirty = false

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command watchkeeper serves the Kubernetes API of a cluster from one watch
+// per resource. See internal/cli for the commands.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/watchkeeper/watchkeeper/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"watchkeeper": main})
+}
+
+// Scripts find these in their environment:
+//
+//	UPSTREAM  URL of a server that answers every request with its path
+//	BUSY      a port of 127.0.0.1 that is taken
+//	PORT      one that is free
+//	HOME      a directory without a kubeconfig
+//
+// and these commands beside the standard ones:
+//
+//	fetch URL [HEADER:VALUE...]   print status and body, waiting until the server is there;
+//	                              a URL of the form unix:PATH:/path asks a socket
+//	keypair CERT KEY              write a certificate for 127.0.0.1 and its key
+//	listen PATH                   serve nothing on a Unix socket
+func TestScripts(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "upstream %s %s %s\n", r.Method, r.RequestURI, r.Header.Get("Impersonate-User"))
+		if strings.Contains(r.RequestURI, "follow=") {
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	defer upstream.Close()
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			defer free.Close()
+			env.Setenv("UPSTREAM", upstream.URL)
+			env.Setenv("BUSY", portOf(busy))
+			env.Setenv("PORT", portOf(free))
+			env.Setenv("HOME", env.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"fetch":   fetch,
+			"keypair": keypair,
+			"listen":  listen,
+		},
+	})
+}
+
+func portOf(l net.Listener) string { return fmt.Sprint(l.Addr().(*net.TCPAddr).Port) }
+
+func fetch(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: fetch URL [HEADER:VALUE...]")
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	target := args[0]
+	if rest, ok := strings.CutPrefix(target, "unix:"); ok {
+		path, request, _ := strings.Cut(rest, ":")
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", ts.MkAbs(path))
+		}
+		target = "http://localhost" + request
+	}
+	req, err := http.NewRequest(http.MethodGet, target, nil)
+	ts.Check(err)
+	for _, header := range args[1:] {
+		name, value, _ := strings.Cut(header, ":")
+		req.Header.Set(name, value)
+		if name == "Host" {
+			req.Host = value
+		}
+	}
+	var res *http.Response
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if res, err = transport.RoundTrip(req); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s: %v", target, err)
+		}
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%s\n%s%s\n", res.Status, res.Header.Get("Location"), body)
+}
+
+func keypair(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: keypair CERT KEY")
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ts.Check(err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	ts.Check(err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+}
+
+func listen(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: listen PATH")
+	}
+	l, err := net.Listen("unix", ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+}

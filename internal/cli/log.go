@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+
+	"k8s.io/klog/v2"
+)
+
+const (
+	// debugVerbosity is the -v from which our own debug lines are shown.
+	debugVerbosity = 4
+
+	// maxLibraryVerbosity keeps client-go from printing requests and
+	// responses, which it does from 6 on, tokens masked or not.
+	maxLibraryVerbosity = 5
+)
+
+// newLogger returns the log of a long-running command, and sends client-go's
+// there as well. klog has one logger per process, so that this is for the
+// command line alone.
+func newLogger(out io.Writer, format string, verbosity int) (*slog.Logger, error) {
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if verbosity >= debugVerbosity {
+		// logr counts -v downwards from slog's info.
+		opts.Level = slog.Level(-max(verbosity, -int(slog.LevelDebug)))
+	}
+	var handler slog.Handler
+	switch format {
+	case "text":
+		handler = slog.NewTextHandler(out, opts)
+	case "json":
+		handler = slog.NewJSONHandler(out, opts)
+	default:
+		return nil, fmt.Errorf("--log-format %q is not known: use text or json", format)
+	}
+	log := slog.New(handler)
+
+	var flags flag.FlagSet
+	klog.InitFlags(&flags)
+	if err := flags.Set("v", strconv.Itoa(min(verbosity, maxLibraryVerbosity))); err != nil {
+		return nil, fmt.Errorf("klog: %w", err)
+	}
+	klog.SetSlogLogger(log)
+	return log, nil
+}

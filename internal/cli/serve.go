@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/server"
+)
+
+const (
+	defaultPort        = 8001
+	defaultAdminListen = "127.0.0.1:8002"
+)
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	streams
+	config    *genericclioptions.ConfigFlags
+	server    server.Options
+	logFormat string
+	verbosity int
+}
+
+func newServe(s streams) *cobra.Command {
+	o := &serveOptions{streams: s, config: newConfigFlags()}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the Kubernetes API of a cluster to any number of clients",
+		Long: `Serve the Kubernetes API of a cluster. LIST, GET and WATCH come from one watch
+per resource; everything else is passed through. The flags are those of
+kubectl proxy, and mean the same.
+
+Clients without credentials of their own act with the gateway's, so that it
+listens on loopback unless told otherwise.`,
+		Example: `  # In front of the cluster of the current context
+  watchkeeper serve
+  kubectl -s http://127.0.0.1:8001 get pods --watch
+
+  # Another context, any free port, and static files beside the API
+  watchkeeper serve --context staging --port 0 --www ./public
+
+  # On a Unix socket
+  watchkeeper serve --unix-socket /tmp/watchkeeper.sock
+  curl --unix-socket /tmp/watchkeeper.sock http://localhost/api`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *serveOptions) addFlags(f *pflag.FlagSet) {
+	f.SortFlags = false
+	s, g := &o.server, &o.server.Gateway
+
+	f.StringVar(&s.Address, "address", "127.0.0.1", "IP address to serve on")
+	f.IntVarP(&s.Port, "port", "p", defaultPort, "port to serve on; 0 takes a free one and prints it")
+	f.StringVarP(&s.UnixSocket, "unix-socket", "u", "", "path of a Unix socket to serve on instead")
+	f.StringVar(&s.TLSCertFile, "tls-cert-file", "", "certificate (and chain) to serve TLS with; read again when it changes")
+	f.StringVar(&s.TLSKeyFile, "tls-private-key-file", "", "private key of --tls-cert-file")
+	f.StringVar(&s.AdminListen, "admin-listen", defaultAdminListen, "host:port of /livez, /readyz, /metrics and /debug/pprof; empty turns them off")
+	f.DurationVar(&s.ShutdownGrace, "shutdown-grace", 10*time.Second, "how long open requests get to end on SIGTERM")
+
+	f.StringVar(&g.APIPrefix, "api-prefix", "/", "path to serve the API below")
+	f.StringVarP(&g.WWW, "www", "w", "", "directory of static files to serve below --www-prefix")
+	f.StringVarP(&g.WWWPrefix, "www-prefix", "P", "/static/", "path to serve the files of --www below")
+	f.StringVar(&g.Filter.AcceptHosts, "accept-hosts", gateway.DefaultAcceptHosts, "regular expressions for the hosts to accept, separated by commas")
+	f.StringVar(&g.Filter.AcceptPaths, "accept-paths", gateway.DefaultAcceptPaths, "regular expressions for the paths to accept")
+	f.StringVar(&g.Filter.RejectPaths, "reject-paths", gateway.DefaultRejectPaths, "regular expressions for paths to reject even if accepted")
+	f.StringVar(&g.Filter.RejectMethods, "reject-methods", gateway.DefaultRejectMethods, "regular expressions for the HTTP methods to reject (example: 'POST,PUT,PATCH')")
+	f.BoolVar(&g.Filter.Disabled, "disable-filter", false, "accept every host, path and method; dangerous, since a web page may then reach the cluster through this address")
+	f.DurationVar(&g.IdleTimeout, "idle-timeout", 30*time.Minute, "how long a resource without readers stays watched")
+
+	f.DurationVar(&s.Upstream.KeepAlive, "keepalive", 0, "keep-alive period of connections to the API server; 0 means 30s, a negative value turns it off")
+	f.BoolVar(&s.Upstream.AppendServerPath, "append-server-path", false, "put the path of the server URL in front of every request path")
+	o.config.AddFlags(f)
+
+	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "verbosity of the log: 0 is information, 4 and above is debugging")
+}
+
+func (o *serveOptions) run(cmd *cobra.Command) error {
+	if o.server.UnixSocket != "" {
+		for _, flag := range []string{"port", "address", "tls-cert-file", "tls-private-key-file"} {
+			if cmd.Flags().Changed(flag) {
+				return fmt.Errorf("--unix-socket and --%s exclude each other: leave one out", flag)
+			}
+		}
+	}
+	if p := o.server.Port; p < 0 || p > 65535 {
+		return fmt.Errorf("--port %d is not a port: use 0 to 65535", p)
+	}
+	log, err := newLogger(o.err, o.logFormat, o.verbosity)
+	if err != nil {
+		return err
+	}
+	if o.server.RESTConfig, err = restConfig(o.config); err != nil {
+		return err
+	}
+	o.server.Logger = log
+	o.server.Upstream.UserAgent = userAgent()
+	o.server.OnListening = func(mainURL, _ string) {
+		fmt.Fprintf(o.out, "Starting to serve on %s\n", mainURL)
+	}
+	return runUntilSignal(cmd.Context(), func(ctx context.Context) error { return server.Run(ctx, o.server) })
+}
+
+// runUntilSignal calls run with a context that the first SIGINT or SIGTERM
+// ends. A second one ends the process at once, by returning the code a shell
+// expects while run may still be at work.
+func runUntilSignal(ctx context.Context, run func(context.Context) error) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	for first := true; ; first = false {
+		select {
+		case err := <-done:
+			return err
+		case sig := <-signals:
+			if !first {
+				return codeFor(sig)
+			}
+			cancel()
+		}
+	}
+}
+
+// codeFor returns the exit code of a process that a signal ended.
+func codeFor(sig os.Signal) error {
+	if number, ok := sig.(syscall.Signal); ok {
+		return exitError(128 + int(number))
+	}
+	return errors.New("interrupted")
+}

@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+const (
+	// syncWait is how long the first reader of a resource waits for its
+	// first list before the upstream is asked instead. A LIST that waits gets
+	// an RV that the timeline already holds, so that the WATCH behind it is
+	// served from here.
+	syncWait = 5 * time.Second
+	// refusedFor is how long a refused resource is not tried again.
+	refusedFor = 30 * time.Second
+)
+
+// cache is the reader: it watches resources from their first use on and
+// answers from their timelines.
+type cache struct {
+	up        *Upstream
+	log       *slog.Logger
+	idle      time.Duration
+	discovery discovery
+	metrics   *cacheMetrics
+
+	ctx      context.Context // of all reflectors
+	stop     context.CancelFunc
+	wg       sync.WaitGroup
+	draining chan struct{} // closed when watches are to end
+	spread   time.Duration // over which they do; set before draining is closed
+
+	mu      sync.Mutex // guards what follows, and the readers of resources
+	watched map[kube.Resource]*resource
+	refused map[kube.Resource]time.Time
+	stopped bool // no new resources, no new watches
+}
+
+func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
+	ctx, stop := context.WithCancel(context.Background())
+	c := &cache{
+		up: up, log: log, idle: idle,
+		discovery: discovery{up: up},
+		ctx:       ctx, stop: stop,
+		draining: make(chan struct{}),
+		watched:  map[kube.Resource]*resource{},
+		refused:  map[kube.Resource]time.Time{},
+	}
+	c.metrics = newCacheMetrics(c)
+	return c
+}
+
+// serve implements reader.
+func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
+	rd, ok := parseRead(r)
+	if !ok {
+		return false
+	}
+	res := c.acquire(r.Context(), rd.resource)
+	if res == nil {
+		return false
+	}
+	defer c.release(res)
+	if rd.namespace != "" && !res.info.Namespaced || rd.verb == verbGet && rd.namespace == "" && res.info.Namespaced {
+		return false // the API server has an error for it
+	}
+	if rd.verb != verbGet {
+		res.waitSynced(r.Context())
+	}
+	v, ok := res.view()
+	if !ok {
+		return false
+	}
+	switch rd.verb {
+	case verbGet:
+		return c.serveGet(w, r, rd, res, v)
+	case verbList:
+		return c.serveList(w, r, rd, res, v)
+	default:
+		return c.serveWatch(w, r, rd, res, v)
+	}
+}
+
+// acquire returns the resource, which it starts to watch if need be, and holds
+// it until release. nil means it is not to be watched.
+func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
+	if res, known := c.hold(id); known {
+		return res
+	}
+	info, ok := c.discovery.lookup(ctx, id)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if res := c.watched[id]; res != nil { // somebody was faster
+		res.readers++
+		return res
+	}
+	if c.stopped {
+		return nil
+	}
+	res := newResource(c.up, id, info, c.log, c.background)
+	res.readers = 1
+	c.watched[id] = res
+	ctx, res.cancel = context.WithCancel(c.ctx)
+	c.wg.Go(func() {
+		res.run(ctx, c.log)
+		c.remove(res)
+	})
+	return res
+}
+
+// hold is acquire for what is known already: a resource being watched, or nil
+// for one that is not to be.
+func (c *cache) hold(id kube.Resource) (res *resource, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if res := c.watched[id]; res != nil {
+		res.readers++
+		return res, true
+	}
+	at, refused := c.refused[id]
+	return nil, c.stopped || refused && time.Since(at) < refusedFor
+}
+
+func (c *cache) release(res *resource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	res.readers--
+	res.lastUsed = time.Now()
+}
+
+// background runs f until it returns, which it must soon after the context it
+// is given ends. It returns false once the cache has stopped.
+func (c *cache) background(f func(context.Context)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return false
+	}
+	c.wg.Go(func() { f(c.ctx) })
+	return true
+}
+
+// remove forgets a resource whose reflector has stopped.
+func (c *cache) remove(res *resource) {
+	res.cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watched[res.id] == res {
+		delete(c.watched, res.id)
+		if c.ctx.Err() == nil { // it was refused, not stopped from here
+			if len(c.refused) >= discoveryMost {
+				clear(c.refused)
+			}
+			c.refused[res.id] = time.Now()
+		}
+	}
+}
+
+// run implements reader: it stops what is idle, and at the end everything.
+func (c *cache) run(ctx context.Context) error {
+	tick := time.NewTicker(max(c.idle/8, 10*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.stopIdle(c.idle)
+		case <-ctx.Done():
+			c.mu.Lock()
+			c.stopped = true
+			c.mu.Unlock()
+			c.stop()
+			c.wg.Wait()
+			return nil
+		}
+	}
+}
+
+func (c *cache) stopIdle(idle time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, res := range c.watched {
+		if res.readers == 0 && time.Since(res.lastUsed) > idle {
+			c.log.Info("not watched any more: nobody has asked for it", "resource", id.String(), "idle", idle)
+			delete(c.watched, id)
+			res.cancel()
+		}
+	}
+}
+
+// drain implements reader: it ends all watches, each with a last bookmark, a
+// few at a time so that their clients do not come back all at once.
+func (c *cache) drain(ctx context.Context) {
+	c.mu.Lock()
+	if c.stopped {
+		c.mu.Unlock()
+		return
+	}
+	c.stopped = true
+	watches := int64(0)
+	for _, res := range c.watched {
+		watches += res.watches.Load()
+	}
+	c.mu.Unlock()
+	// A hundred a second, within four fifths of the time there is.
+	c.spread = time.Duration(watches) * 10 * time.Millisecond
+	if deadline, ok := ctx.Deadline(); ok {
+		c.spread = min(c.spread, time.Until(deadline)*4/5)
+	}
+	close(c.draining)
+}
+
+// isDraining reports whether watches are ending.
+func (c *cache) isDraining() bool {
+	select {
+	case <-c.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// all returns the resources being watched.
+func (c *cache) all() []*resource {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]*resource, 0, len(c.watched))
+	for _, res := range c.watched {
+		out = append(out, res)
+	}
+	return out
+}
+
+// resources implements reader.
+func (c *cache) resources() []ResourceStatus {
+	var out []ResourceStatus
+	for _, res := range c.all() {
+		s := res.reflector.Status()
+		rs := ResourceStatus{
+			Resource: res.id.String(), State: res.state(), LastContact: s.LastContact,
+			Watches: int(res.watches.Load()), Objects: res.timeline.Stats().Objects,
+		}
+		if s.LastError != nil {
+			rs.LastError = s.LastError.Error()
+		}
+		if v := res.timeline.View(); v != nil {
+			rs.RV = v.RV
+		}
+		out = append(out, rs)
+	}
+	return out
+}

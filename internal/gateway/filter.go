@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Defaults of FilterOptions: those of kubectl proxy, except that exec and
+// attach are not rejected by path. See docs/adr/0001-exec-through-the-gateway.md.
+const (
+	DefaultAcceptHosts   = `^localhost$,^127\.0\.0\.1$,^\[::1\]$`
+	DefaultAcceptPaths   = `^.*`
+	DefaultRejectPaths   = ``
+	DefaultRejectMethods = `^$`
+)
+
+// FilterOptions say which requests are served at all. Each list is regular
+// expressions separated by commas, as for kubectl proxy; an empty list stands
+// for its default.
+type FilterOptions struct {
+	// AcceptHosts are matched against the Host header without its port. This
+	// is the defence against DNS rebinding.
+	AcceptHosts string
+
+	// AcceptPaths and RejectPaths are matched against the decoded path below
+	// the API prefix. A rejection wins.
+	AcceptPaths string
+	RejectPaths string
+
+	// RejectMethods are matched against the HTTP method.
+	RejectMethods string
+
+	// Disabled turns all of the above off. Cross-origin requests that could
+	// change something stay refused.
+	Disabled bool
+}
+
+// filter decides which requests are refused before anything else happens.
+type filter struct {
+	disabled      bool
+	acceptHosts   []*regexp.Regexp
+	acceptPaths   []*regexp.Regexp
+	rejectPaths   []*regexp.Regexp
+	rejectMethods []*regexp.Regexp
+	crossOrigin   *http.CrossOriginProtection
+}
+
+func newFilter(opts FilterOptions) (*filter, error) {
+	f := &filter{disabled: opts.Disabled, crossOrigin: http.NewCrossOriginProtection()}
+	for _, list := range []struct {
+		flag, value, fallback string
+		into                  *[]*regexp.Regexp
+	}{
+		{"accept-hosts", opts.AcceptHosts, DefaultAcceptHosts, &f.acceptHosts},
+		{"accept-paths", opts.AcceptPaths, DefaultAcceptPaths, &f.acceptPaths},
+		{"reject-paths", opts.RejectPaths, DefaultRejectPaths, &f.rejectPaths},
+		{"reject-methods", opts.RejectMethods, DefaultRejectMethods, &f.rejectMethods},
+	} {
+		value := list.value
+		if value == "" {
+			value = list.fallback
+		}
+		if value == "" {
+			continue
+		}
+		for expr := range strings.SplitSeq(value, ",") {
+			re, err := regexp.Compile(expr)
+			if err != nil {
+				return nil, fmt.Errorf("--%s: %w", list.flag, err)
+			}
+			*list.into = append(*list.into, re)
+		}
+	}
+	return f, nil
+}
+
+// checkOrigin refuses what a page of another origin, or of a name that
+// resolves to us by a trick, makes a browser send. It holds for every path.
+func (f *filter) checkOrigin(r *http.Request) *metav1.Status {
+	if !f.disabled && !acceptsHost(f.acceptHosts, r.Host) {
+		return forbidden(fmt.Sprintf("host %q is not accepted: see --accept-hosts", r.Host))
+	}
+	if err := f.crossOrigin.Check(r); err != nil {
+		return forbidden("cross-origin requests may not change anything: " + err.Error())
+	}
+	// CORS does not hold a browser back from opening a WebSocket, nor from
+	// sending a GET whose answer it then hides from the page.
+	if (isUpgrade(r) || isInteractive(r.URL.Path)) && foreignOrigin(r) {
+		return forbidden("cross-origin upgrades, exec, attach and port-forward are refused")
+	}
+	return nil
+}
+
+// checkAPI applies the path and method rules to a request for the API.
+func (f *filter) checkAPI(r *http.Request) *metav1.Status {
+	if f.disabled {
+		return nil
+	}
+	// Upstream or something before it may read "//" and ".." its own way, so
+	// a path has to pass as it was sent and as it would be cleaned.
+	sent, cleaned := r.URL.Path, path.Clean(r.URL.Path)
+	switch {
+	case matchAny(f.rejectPaths, sent), matchAny(f.rejectPaths, cleaned):
+		return forbidden(fmt.Sprintf("path %q is rejected by --reject-paths", sent))
+	case matchAny(f.rejectMethods, r.Method):
+		return forbidden(fmt.Sprintf("method %q is rejected by --reject-methods", r.Method))
+	case !matchAny(f.acceptPaths, sent) || !matchAny(f.acceptPaths, cleaned) && !matchAny(f.acceptPaths, cleaned+"/"):
+		return forbidden(fmt.Sprintf("path %q is not accepted by --accept-paths", sent))
+	}
+	return nil
+}
+
+// acceptsHost matches a Host header without its port. An IPv6 address is
+// tried with brackets and without: the default list has them, and kubectl
+// proxy, which loses them with the port, refuses its own "[::1]:8001".
+func acceptsHost(accepted []*regexp.Regexp, header string) bool {
+	host, _, err := net.SplitHostPort(header)
+	if err != nil {
+		host = header
+	}
+	if matchAny(accepted, host) {
+		return true
+	}
+	return strings.Contains(host, ":") && matchAny(accepted, "["+strings.Trim(host, "[]")+"]")
+}
+
+func matchAny(res []*regexp.Regexp, s string) bool {
+	for _, re := range res {
+		if re.MatchString(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// isInteractive reports whether p leads to a subresource that runs commands in
+// a pod or opens connections to it.
+func isInteractive(p string) bool {
+	if !strings.Contains(p, "/pods/") {
+		return false
+	}
+	switch path.Base(p) {
+	case "exec", "attach", "portforward":
+		return true
+	}
+	return false
+}
+
+// foreignOrigin reports whether a browser says that a page of another origin
+// made the request.
+func foreignOrigin(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	o, err := url.Parse(origin)
+	return err != nil || o.Host != r.Host
+}

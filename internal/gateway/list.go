@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+// serveGet answers a GET of any version (RV 0) or one not older than N. A
+// consistent one (RV unset) is the API server's.
+func (c *cache) serveGet(w http.ResponseWriter, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
+	if rd.opts.ResourceVersion == "" || v.RV < rd.rv {
+		return false
+	}
+	o := v.Get(kube.MakeKey(rd.namespace, rd.name))
+	if o == nil {
+		s := newStatus(http.StatusNotFound, metav1.StatusReasonNotFound,
+			fmt.Sprintf("%s %q not found", res.id.GroupResource(), rd.name))
+		s.Details = &metav1.StatusDetails{Name: rd.name, Group: res.id.Group, Kind: res.id.Name}
+		writeStatus(w, r, s)
+		return true
+	}
+	writeJSON(w, rd.pretty, []byte(o.JSON+"\n"))
+	return true
+}
+
+// serveList answers a LIST (spec §2): the rows of its table that do not need
+// the API server.
+func (c *cache) serveList(w http.ResponseWriter, _ *http.Request, rd *read, res *resource, v *timeline.View) bool {
+	limit := rd.opts.Limit
+	start := kube.Key("")
+	snapshot := &v.Snapshot
+	switch exact := rd.opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact; {
+	case rd.opts.Continue != "":
+		token, err := decodeContinue(rd.opts.Continue, rd.namespace)
+		if err != nil {
+			return false
+		}
+		if snapshot, err = res.timeline.At(token.rv); err != nil {
+			return false // the API server may still have it, or says why not
+		}
+		start = token.start
+	case rd.opts.ResourceVersion == "":
+		return false // consistent
+	case rd.rv == 0:
+		if limit > 0 && uncachedUpstream(res.id) {
+			return false
+		}
+		limit = 0 // as the API server's watch cache has it
+	case exact || limit > 0 && rd.opts.ResourceVersionMatch == "":
+		var err error
+		if snapshot, err = res.timeline.At(rd.rv); err != nil {
+			return false
+		}
+	case v.RV < rd.rv:
+		return false
+	}
+	p := newPage(snapshot, rd, start, limit)
+	head := wire.ListHead{
+		Kind: v.ListKind, APIVersion: res.id.APIVersion(), Typed: v.BookmarkForm.Typed(),
+		RV: snapshot.RV, Continue: p.next, Remaining: p.remaining,
+	}
+	if rd.pretty {
+		var b bytes.Buffer
+		if wire.WriteList(&b, head, p.items) != nil {
+			return false // a buffer takes everything
+		}
+		writeJSON(w, true, b.Bytes())
+		return true
+	}
+	setJSON(w.Header())
+	//nolint:errcheck // nobody is left to tell
+	wire.WriteList(w, head, p.items)
+	return true
+}
+
+// uncachedUpstream reports whether the API server keeps no watch cache for the
+// resource; it then honours the limit of a LIST at RV 0.
+func uncachedUpstream(id kube.Resource) bool {
+	return id.Name == "events" && (id.Group == "" || id.Group == "events.k8s.io")
+}
+
+// A listPage is a page of a list in the making.
+type listPage struct {
+	items     iter.Seq[*kube.Object]
+	next      string // the continue token
+	remaining int64
+}
+
+// newPage selects from a snapshot the page that begins at start. limit 0 is
+// no limit; otherwise it counts matching objects, and there is a next page
+// when any object is left, matching or not, as in the API server.
+func newPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPage {
+	if rd.key != "" && start == "" {
+		return listPage{items: func(yield func(*kube.Object) bool) {
+			if o := s.Get(rd.key); o != nil && rd.match.matches(o) {
+				yield(o)
+			}
+		}}
+	}
+	scope := s.All(rd.namespace, start)
+	if limit <= 0 {
+		return listPage{items: func(yield func(*kube.Object) bool) {
+			for o := range scope {
+				if rd.match.matches(o) && !yield(o) {
+					return
+				}
+			}
+		}}
+	}
+	var p listPage
+	var items []*kube.Object
+	for o := range scope {
+		if int64(len(items)) < limit {
+			if rd.match.matches(o) {
+				items = append(items, o)
+			}
+			continue
+		}
+		if p.next == "" {
+			p.next = encodeContinue(s.RV, items[limit-1].Key, rd.namespace)
+		}
+		if rd.selective() {
+			break
+		}
+		p.remaining++
+	}
+	p.items = func(yield func(*kube.Object) bool) {
+		for _, o := range items {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+	return p
+}
+
+func setJSON(h http.Header) {
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-cache, private")
+}
+
+func writeJSON(w http.ResponseWriter, pretty bool, body []byte) {
+	if pretty {
+		body = wire.Indent(body)
+	}
+	setJSON(w.Header())
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.Write(body) //nolint:errcheck // nobody is left to tell
+}

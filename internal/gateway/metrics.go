@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// cacheMetrics reads the state of the resources when it is scraped; only the
+// dispatch lag is measured as it happens.
+type cacheMetrics struct {
+	cache *cache
+	lag   prometheus.Histogram
+}
+
+func newCacheMetrics(c *cache) *cacheMetrics {
+	return &cacheMetrics{cache: c, lag: prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "watchkeeper_dispatch_lag_seconds",
+		Help:    "Time from the publication of events to their having been written to a watch, per watch and batch.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 10),
+	})}
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("watchkeeper_resource_"+name, help, append([]string{"resource"}, labels...), nil)
+}
+
+var (
+	descHead      = desc("head_rv", "Newest resourceVersion of the resource that is known.")
+	descStart     = desc("window_start_rv", "Oldest resourceVersion that a watch is served from.")
+	descContact   = desc("last_contact_timestamp_seconds", "When the upstream was last heard of about the resource.")
+	descSynced    = desc("synced", "1 if reads of the resource are served from the cache.")
+	descEvents    = desc("events_total", "Events since the resource began to be watched.")
+	descObjects   = desc("objects", "Live objects.")
+	descBytes     = desc("bytes", "JSON of the live objects.")
+	descLogEvents = desc("window_events", "Events in the window.")
+	descLogBytes  = desc("window_bytes", "JSON of the events in the window.")
+	descReceived  = desc("upstream_bytes_total", "Bytes that the upstream sent.")
+	descRelists   = desc("relists_total", "Full lists from the upstream, by reason.", "reason")
+	descWatches   = desc("watches", "Open watches that are served from the cache.")
+)
+
+// Describe implements prometheus.Collector.
+func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
+	m.lag.Describe(ch)
+	for _, d := range []*prometheus.Desc{descHead, descStart, descContact, descSynced, descEvents, descObjects,
+		descBytes, descLogEvents, descLogBytes, descReceived, descRelists, descWatches} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
+	m.lag.Collect(ch)
+	for _, res := range m.cache.all() {
+		gauge := func(d *prometheus.Desc, v float64) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, res.id.String())
+		}
+		counter := func(d *prometheus.Desc, v float64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, append([]string{res.id.String()}, labels...)...)
+		}
+		stats, status := res.timeline.Stats(), res.reflector.Status()
+		synced := 0.0
+		if _, ok := res.view(); ok {
+			synced = 1
+		}
+		if v := res.timeline.View(); v != nil {
+			gauge(descHead, float64(v.RV))
+			gauge(descStart, float64(v.Start))
+		}
+		if !status.LastContact.IsZero() {
+			gauge(descContact, float64(status.LastContact.UnixMilli())/1000)
+		}
+		gauge(descSynced, synced)
+		counter(descEvents, float64(stats.Events))
+		gauge(descObjects, float64(stats.Objects))
+		gauge(descBytes, float64(stats.Bytes))
+		gauge(descLogEvents, float64(stats.LogEvents))
+		gauge(descLogBytes, float64(stats.LogBytes))
+		counter(descReceived, float64(status.Bytes))
+		for reason, n := range status.Relists {
+			counter(descRelists, float64(n), reason)
+		}
+		gauge(descWatches, float64(res.watches.Load()))
+	}
+}

@@ -1,0 +1,251 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/http/httputil"
+	"strings"
+	"sync/atomic"
+)
+
+// errDraining is the cause of a passed-through request's end when the gateway
+// stops.
+var errDraining = errors.New("the gateway is shutting down")
+
+// forwardingHeaders are dropped by ReverseProxy, which cannot know whether
+// they can be trusted. That is the API server's to judge.
+var forwardingHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+
+// passthrough hands requests to the upstream byte for byte (T7).
+type passthrough struct {
+	proxy *httputil.ReverseProxy
+	log   *slog.Logger
+}
+
+func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
+	p := &passthrough{log: log}
+	p.proxy = &httputil.ReverseProxy{
+		Transport: roundTripperFunc(func(r *http.Request) (*http.Response, error) {
+			if r.Header.Get("Upgrade") != "" {
+				return up.Upgrade.RoundTrip(r)
+			}
+			return up.Transport.RoundTrip(r)
+		}),
+		FlushInterval: -1,
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			in, out := pr.In, pr.Out
+			out.URL = up.URL(rawPath(in), in.URL.RawQuery)
+			out.URL.ForceQuery = in.URL.ForceQuery
+			out.Host = "" // the upstream's, from the URL
+			for _, name := range forwardingHeaders {
+				if v := in.Header[name]; v != nil {
+					out.Header[name] = v
+				}
+			}
+			// The server fills in.Trailer once the body has been read, and
+			// the transport sends what is there by then: both need the same map.
+			out.Trailer = in.Trailer
+			// An offer to speak HTTP/2 concerns the connection to us.
+			if !isUpgrade(in) {
+				out.Header.Del("Connection")
+				out.Header.Del("Upgrade")
+			}
+		},
+		ModifyResponse: p.finish,
+		ErrorHandler:   p.fail,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	return p
+}
+
+func (p *passthrough) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var x exchange
+	ctx := context.WithValue(r.Context(), exchangeKey{}, &x)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { x.connected.Store(true) },
+	})
+	r = r.WithContext(ctx)
+	if r.Body != nil && r.ContentLength != 0 {
+		r.Body = &clientBody{ReadCloser: r.Body, failed: &x.bodyFailed}
+	}
+	p.proxy.ServeHTTP(&passthroughWriter{ResponseWriter: w, ctx: ctx}, r)
+}
+
+// fail answers a request that got no response from the upstream.
+func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
+	ctx := r.Context()
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	switch {
+	case errors.Is(context.Cause(ctx), errDraining):
+		writeStatus(w, r, unavailable(errDraining.Error(), !x.connected.Load() || isSafe(r.Method)))
+	case ctx.Err() != nil, x.bodyFailed.Load():
+		// The client went away: nobody reads an answer, and nothing is wrong.
+		panic(http.ErrAbortHandler)
+	case !x.connected.Load():
+		p.log.Warn("upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", cause(err))
+		writeStatus(w, r, unavailable("upstream unreachable: "+cause(err), true))
+	default:
+		p.log.Warn("upstream gave no answer", "method", r.Method, "path", r.URL.Path, "err", cause(err))
+		message := "the connection to the upstream broke before it answered: " + cause(err)
+		if !isSafe(r.Method) {
+			message += " (the request may have been carried out)"
+		}
+		writeStatus(w, r, unavailable(message, isSafe(r.Method)))
+	}
+}
+
+// finish prepares a response, and reports one that breaks off; ReverseProxy
+// then aborts the client's connection, so that no part is taken for the whole.
+func (p *passthrough) finish(res *http.Response) error {
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return nil // the body is the connection
+	}
+	// HTTP/2 sends a length and trailers, HTTP/1.1 one or the other.
+	if len(res.Trailer) > 0 && res.Request.ProtoMajor == 1 {
+		res.Header.Del("Content-Length")
+	}
+	res.Body = &upstreamBody{ReadCloser: res.Body, broken: func(err error) {
+		r := res.Request
+		if r.Context().Err() == nil {
+			p.log.Warn("upstream broke off a response", "method", r.Method, "path", r.URL.Path, "err", cause(err))
+		}
+	}}
+	return nil
+}
+
+// rawPath returns the path as the client sent it, where that is known.
+func rawPath(r *http.Request) string {
+	if strings.HasPrefix(r.RequestURI, "/") {
+		p, _, _ := strings.Cut(r.RequestURI, "?")
+		return p
+	}
+	return r.URL.EscapedPath()
+}
+
+// isUpgrade reports whether r asks to switch to another protocol than HTTP/2,
+// which is nothing to pass on.
+func isUpgrade(r *http.Request) bool {
+	upgrade := r.Header.Get("Upgrade")
+	if upgrade == "" || strings.EqualFold(upgrade, "h2c") {
+		return false
+	}
+	for _, v := range r.Header["Connection"] {
+		for token := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isSafe reports whether a method may be repeated without a second thought.
+func isSafe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+// exchange is what fail needs to know about how far a request got.
+type exchange struct {
+	connected  atomic.Bool // a connection to the upstream was there
+	bodyFailed atomic.Bool // the client's body could not be read
+}
+
+type exchangeKey struct{}
+
+type clientBody struct {
+	io.ReadCloser
+	failed *atomic.Bool
+}
+
+func (b *clientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.failed.Store(true)
+	}
+	return n, err
+}
+
+type upstreamBody struct {
+	io.ReadCloser
+	broken func(error)
+}
+
+func (b *upstreamBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.broken(err)
+	}
+	return n, err
+}
+
+// passthroughWriter keeps net/http from adding to a response and from losing
+// what a client sent early on a connection that switches protocols.
+type passthroughWriter struct {
+	http.ResponseWriter
+	ctx context.Context
+}
+
+// Unwrap serves http.ResponseController.
+func (w *passthroughWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *passthroughWriter) WriteHeader(code int) {
+	if code == http.StatusContinue {
+		return // net/http said so when the body was first read
+	}
+	if h := w.Header(); code >= 200 && h["Content-Type"] == nil {
+		h["Content-Type"] = nil // present but empty: net/http guesses no type
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *passthroughWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, brw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	// Once hijacked, nothing but the copying itself would notice the end of
+	// the request, and a peer that neither reads nor writes would hold it.
+	context.AfterFunc(w.ctx, func() { conn.Close() })
+	if n := brw.Reader.Buffered(); n > 0 {
+		early, _ := brw.Reader.Peek(n)
+		conn = &earlyConn{Conn: conn, early: early}
+	}
+	return conn, brw, nil
+}
+
+// earlyConn gives back bytes that were read before the connection was handed
+// over.
+type earlyConn struct {
+	net.Conn
+	early []byte
+}
+
+func (c *earlyConn) Read(p []byte) (int, error) {
+	if len(c.early) > 0 {
+		n := copy(p, c.early)
+		c.early = c.early[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// CloseWrite passes a half-close on, as both kinds of connection can.
+func (c *earlyConn) CloseWrite() error {
+	if cw, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return cw.CloseWrite()
+	}
+	return c.Conn.Close()
+}
+
+type roundTripperFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	internalscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+// A readVerb is what a request does, as RBAC calls it.
+type readVerb string
+
+const (
+	verbGet   readVerb = "get"
+	verbList  readVerb = "list"
+	verbWatch readVerb = "watch"
+)
+
+// A target is what the path of a read names (spec §1).
+type target struct {
+	verb      readVerb
+	resource  kube.Resource
+	namespace string // "" for all namespaces, or a cluster-scoped resource
+	name      string // "" for a collection
+	// watchPath is set for the deprecated /watch/ paths.
+	watchPath bool
+}
+
+// A read is a LIST, GET or WATCH that the cache may be able to answer.
+type read struct {
+	target
+	opts   internalversion.ListOptions
+	rv     uint64 // opts.ResourceVersion
+	match  filterFunc
+	key    kube.Key // the only object that can match; "" if several can
+	pretty bool
+}
+
+// parseRead reads a request. It returns false for what is not a read, and for
+// whatever is not wholly understood: the API server answers that.
+func parseRead(r *http.Request) (*read, bool) {
+	if r.Method != http.MethodGet || isUpgrade(r) || bringsIdentity(r.Header) ||
+		!wire.AcceptsJSON(strings.Join(r.Header.Values("Accept"), ",")) {
+		return nil, false
+	}
+	if r.URL.RawPath != "" && r.URL.RawPath != r.URL.Path {
+		return nil, false // no resource, namespace or name needs an escape
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, false
+	}
+	tgt, ok := parsePath(r.URL.Path)
+	if !ok {
+		return nil, false
+	}
+	rd := &read{target: tgt, pretty: wantsPretty(r)}
+	if rd.verb == verbList && truthy(r, "watch") {
+		rd.verb = verbWatch
+	}
+	for _, name := range []string{"export", "shardSelector"} {
+		if query.Get(name) != "" {
+			return nil, false
+		}
+	}
+	if rd.verb != verbWatch && query.Has("timeout") {
+		return nil, false
+	}
+	if rd.verb == verbGet {
+		// GET knows the RV only; it reads malformed ones its own way.
+		rd.opts.ResourceVersion = query.Get("resourceVersion")
+		rd.rv, err = kube.ParseRV(rd.opts.ResourceVersion)
+		return rd, err == nil
+	}
+	if err := internalscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &rd.opts); err != nil {
+		return nil, false
+	}
+	// A /watch/ path is validated and defaulted as a list unless it also says
+	// watch=true.
+	internalversion.SetListOptionsDefaults(&rd.opts, true)
+	if len(validation.ValidateListOptions(&rd.opts, true)) > 0 {
+		return nil, false
+	}
+	if rd.rv, err = kube.ParseRV(rd.opts.ResourceVersion); err != nil {
+		return nil, false
+	}
+	return rd, rd.selectors()
+}
+
+// bringsIdentity reports whether the caller asks to be somebody: what they
+// may read is then for the API server to say (T8).
+func bringsIdentity(h http.Header) bool {
+	if h.Get("Authorization") != "" {
+		return true
+	}
+	for name := range h {
+		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
+			return true
+		}
+	}
+	return false
+}
+
+// parsePath reads the path of a GET request.
+func parsePath(path string) (target, bool) {
+	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
+	for _, p := range parts {
+		if p == "" || p == "." || p == ".." {
+			return target{}, false
+		}
+	}
+	var t target
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		t.resource.Version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		t.resource.Group, t.resource.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return target{}, false
+	}
+	if len(parts) > 1 && parts[0] == "watch" {
+		t.watchPath, parts = true, parts[1:]
+	}
+	// "namespaces" is a resource and a prefix: namespaces/NAME/status and
+	// /finalize are subresources, any other tail is a namespaced resource.
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		if parts[2] == "status" || parts[2] == "finalize" {
+			return target{}, false
+		}
+		t.namespace, parts = parts[1], parts[2:]
+	}
+	switch len(parts) {
+	case 1:
+		t.verb = verbList
+	case 2:
+		t.verb, t.name = verbGet, parts[1]
+	default:
+		return target{}, false // a subresource
+	}
+	t.resource.Name = parts[0]
+	if t.watchPath {
+		t.verb = verbWatch
+	}
+	return t, true
+}

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// A resource is one watched collection: a reflector that writes a timeline,
+// and what is known of its readers.
+type resource struct {
+	id        kube.Resource
+	info      metav1.APIResource
+	timeline  *timeline.Timeline
+	reflector *informer.Reflector
+	proof     proof
+	cancel    context.CancelFunc
+	done      chan struct{} // closed when the reflector has stopped
+
+	watches atomic.Int64 // open ones
+
+	// Guarded by cache.mu.
+	readers  int       // requests that hold the resource
+	lastUsed time.Time // when the last reader left
+}
+
+func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *slog.Logger, start func(func(context.Context)) bool) *resource {
+	res := &resource{id: id, info: info, timeline: timeline.New(timeline.Options{}), done: make(chan struct{})}
+	res.reflector = informer.NewReflector(informer.Options{
+		Transport: agent{up},
+		URL:       up.URL(id.Path(), ""),
+		Sink:      res.timeline,
+		Logger:    log.With("resource", id.String()),
+	})
+	res.proof.start = start
+	res.proof.check = func(ctx context.Context) (uint64, error) { return freshness(ctx, up, res) }
+	return res
+}
+
+// run feeds the timeline until ctx ends or the upstream refuses the resource.
+// Open watches end with it.
+func (res *resource) run(ctx context.Context, log *slog.Logger) {
+	defer close(res.done)
+	err := res.reflector.Run(ctx)
+	if refused, ok := errors.AsType[*informer.RefusedError](err); ok {
+		log.Warn("not watched any more: the upstream refuses it", "resource", res.id.String(), "code", refused.Code, "cause", refused.Message)
+	}
+	res.timeline.Close()
+}
+
+// view returns the current view if reads may be served from it: there has
+// been a list, and the upstream's last word was not a refusal.
+func (res *resource) view() (*timeline.View, bool) {
+	v := res.timeline.View()
+	if v == nil || v.Closed() || res.reflector.Status().Phase == informer.Refused {
+		return nil, false
+	}
+	return v, true
+}
+
+// waitSynced waits for the first list, for as long as it is worth while to
+// keep a request waiting.
+func (res *resource) waitSynced(ctx context.Context) {
+	select {
+	case <-res.timeline.Synced():
+		return
+	default:
+	}
+	if p := res.reflector.Status().Phase; p == informer.Retrying || p == informer.Refused {
+		return
+	}
+	timer := time.NewTimer(syncWait)
+	defer timer.Stop()
+	select {
+	case <-res.timeline.Synced():
+	case <-res.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// state describes the resource in a word.
+func (res *resource) state() string {
+	return string(res.reflector.Status().Phase)
+}
+
+// agent sends requests of the gateway's own, under its name.
+type agent struct{ up *Upstream }
+
+func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", a.up.userAgent)
+	return a.up.Transport.RoundTrip(r)
+}

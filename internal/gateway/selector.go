@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// A filterFunc says whether an object is selected. It depends on nothing but
+// the object. nil selects all.
+type filterFunc func(*kube.Object) bool
+
+func (f filterFunc) matches(o *kube.Object) bool { return f == nil || f(o) }
+
+// selectors works the scope and the selectors of a LIST or WATCH out into
+// rd.match and rd.key. It returns false for what is the API server's to judge.
+func (rd *read) selectors() bool {
+	var all []filterFunc
+	selector := rd.opts.FieldSelector
+	if selector == nil {
+		selector = fields.Everything()
+	}
+	name, hasName := selector.RequiresExactMatch("metadata.name")
+	if rd.name != "" { // a /watch/ path
+		if hasName && name != rd.name {
+			return false
+		}
+		name, hasName = rd.name, true
+		want := rd.name
+		all = append(all, func(o *kube.Object) bool { return o.Key.Name() == want })
+	}
+	namespace := rd.namespace
+	if namespace != "" {
+		all = append(all, func(o *kube.Object) bool { return o.Key.Namespace() == namespace })
+	} else if ns, ok := selector.RequiresExactMatch("metadata.namespace"); ok && ns != "" {
+		rd.namespace = ns // narrows the scope
+	}
+	for _, req := range selector.Requirements() {
+		value, ok := rd.resource.Field(req.Field)
+		if !ok {
+			return false
+		}
+		want := req.Value
+		switch req.Operator {
+		case selection.Equals, selection.DoubleEquals:
+			all = append(all, func(o *kube.Object) bool { return value(o) == want })
+		case selection.NotEquals:
+			all = append(all, func(o *kube.Object) bool { return value(o) != want })
+		default:
+			return false
+		}
+	}
+	if labels := rd.opts.LabelSelector; labels != nil && !labels.Empty() {
+		all = append(all, func(o *kube.Object) bool { return labels.Matches(o.Labels) })
+	}
+	if hasName && rd.namespace != "" {
+		rd.key = kube.MakeKey(rd.namespace, name)
+	}
+	switch len(all) {
+	case 0:
+	case 1:
+		rd.match = all[0]
+	default:
+		rd.match = func(o *kube.Object) bool {
+			for _, f := range all {
+				if !f(o) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	return true
+}
+
+// selective reports whether the request has selectors: then a list does not
+// tell how many items remain.
+func (rd *read) selective() bool {
+	return rd.opts.LabelSelector != nil && !rd.opts.LabelSelector.Empty() ||
+		rd.opts.FieldSelector != nil && !rd.opts.FieldSelector.Empty()
+}

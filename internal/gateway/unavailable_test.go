@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/gateway"
+)
+
+// closedPort returns an address where nothing listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestUpstreamUnreachable(t *testing.T) {
+	addr := closedPort(t)
+	r := newRigFor(t, &rest.Config{Host: "https://" + addr, BearerToken: "very-secret-token"}, rigOptions{})
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		res := r.do(method, "/api/v1/nodes/n/proxy/", nil)
+		s := statusOf(t, res)
+		if s.Code != 503 || s.Reason != metav1.StatusReasonServiceUnavailable ||
+			s.Details == nil || s.Details.RetryAfterSeconds != 1 || res.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %+v %v", method, s, res.Header)
+		}
+		if !strings.Contains(s.Message, "connection refused") || !strings.Contains(s.Message, addr) {
+			t.Errorf("%s: the message does not name the cause: %s", method, s.Message)
+		}
+	}
+	if err := r.gateway.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("Ready: %v", err)
+	}
+	if strings.Contains(r.log.String(), "secret") {
+		t.Errorf("logged a credential:\n%s", r.log)
+	}
+}
+
+func TestCredentialPluginErrorsKeepSecrets(t *testing.T) {
+	r := newRigFor(t, &rest.Config{Host: "http://127.0.0.1:1", WrapTransport: func(http.RoundTripper) http.RoundTripper {
+		return failing{errors.New("proxyconnect http://jane:hunter2@proxy:3128:\n  Bearer abcdefghijkl was refused")}
+	}}, rigOptions{})
+	s := statusOf(t, r.get("/api"))
+	if strings.Contains(s.Message, "hunter2") || strings.Contains(s.Message, "abcdefghijkl") || strings.Contains(s.Message, "\n") {
+		t.Errorf("message %q", s.Message)
+	}
+	if !strings.Contains(s.Message, "proxy:3128") {
+		t.Errorf("nothing left of the cause: %q", s.Message)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+
+func (f failing) CloseIdleConnections() {}
+
+// A request that may have been carried out must not be repeated by client-go,
+// which takes Retry-After for leave to do so.
+func TestConnectionLostBeforeTheAnswer(t *testing.T) {
+	addr, _ := recordUpstream(t, "")
+	r := newRigFor(t, &rest.Config{Host: "http://" + addr}, rigOptions{})
+	for _, tc := range []struct {
+		method string
+		retry  string
+	}{{http.MethodGet, "1"}, {http.MethodPost, ""}} {
+		res := r.do(tc.method, "/api", nil)
+		if s := statusOf(t, res); s.Code != 503 || res.Header.Get("Retry-After") != tc.retry {
+			t.Errorf("%s: Retry-After %q, %+v", tc.method, res.Header.Get("Retry-After"), s)
+		}
+	}
+}
+
+func TestReady(t *testing.T) {
+	for _, tc := range []struct {
+		code int
+		want string
+	}{
+		{200, ""},
+		{403, ""},
+		{401, "does not accept the gateway's credentials"},
+		{500, "answers 500"},
+	} {
+		agent := make(chan string, 1)
+		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			agent <- r.UserAgent()
+			w.WriteHeader(tc.code)
+		}), rigOptions{upstream: gateway.UpstreamOptions{UserAgent: "watchkeeper/test"}})
+		err := r.gateway.Ready(t.Context())
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%d: %v, want %q", tc.code, err, tc.want)
+		}
+		if got := <-agent; got != "watchkeeper/test" {
+			t.Errorf("asked as %q", got)
+		}
+		// An answer is good for a while.
+		if tc.want == "" {
+			if err := r.gateway.Ready(t.Context()); err != nil || len(agent) != 0 {
+				t.Errorf("asked again: %v", err)
+			}
+		}
+	}
+}
+
+// Each half waits until the other side has seen the one before it, which would
+// never happen if a body were collected first.
+func TestLargeBodiesAreNotBuffered(t *testing.T) {
+	const half = 32 << 20
+	eachTransport(t, func(t *testing.T, opts rigOptions) {
+		seen := make(chan struct{})
+		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				w.Header().Set("Content-Length", fmt.Sprint(2*half))
+				io.Copy(w, body(1, half))
+				http.NewResponseController(w).Flush()
+				<-seen
+				io.Copy(w, body(2, half))
+				return
+			}
+			sum := sha256.New()
+			io.CopyN(sum, r.Body, half)
+			seen <- struct{}{}
+			io.Copy(sum, r.Body)
+			fmt.Fprintf(w, "%x", sum.Sum(nil))
+		}), opts)
+		want := sha256.New()
+		io.Copy(want, io.MultiReader(body(1, half), body(2, half)))
+
+		up := io.MultiReader(body(1, half), waitReader{seen}, body(2, half))
+		if got := readAll(t, r.do(http.MethodPut, "/api", up)); got != fmt.Sprintf("%x", want.Sum(nil)) {
+			t.Errorf("upstream got another body: %s", got)
+		}
+
+		res, sum := r.get("/api"), sha256.New()
+		if _, err := io.CopyN(sum, res.Body, half); err != nil {
+			t.Fatal(err)
+		}
+		seen <- struct{}{}
+		if n, err := io.Copy(sum, res.Body); n != half || err != nil {
+			t.Fatal(n, err)
+		}
+		if string(sum.Sum(nil)) != string(want.Sum(nil)) {
+			t.Error("client got another body")
+		}
+	})
+}
+
+// body returns n bytes that differ by seed.
+func body(seed byte, n int64) io.Reader {
+	return io.LimitReader(rand.NewChaCha8([32]byte{seed}), n)
+}
+
+// waitReader is empty, but ends only when ch was sent to.
+type waitReader struct{ ch <-chan struct{} }
+
+func (w waitReader) Read([]byte) (int, error) {
+	<-w.ch
+	return 0, io.EOF
+}

@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+const (
+	// minWatch is the API server's --min-request-timeout: a watch without a
+	// timeoutSeconds lasts between one and two of it.
+	minWatch = 1800 * time.Second
+	// bookmarkEvery is the API server's period of bookmarks, and
+	// bookmarkBefore how long before the end the last one comes.
+	bookmarkEvery  = 60 * time.Second
+	bookmarkBefore = 2 * time.Second
+	// shortWatch is the timeoutSeconds of a watch passed through because its
+	// RV is older than the timeline: the client's next one is served here.
+	shortWatch = 10
+)
+
+// serveWatch answers a WATCH (spec §2, §4).
+func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
+	if c.isDraining() {
+		return false
+	}
+	initial := rd.opts.SendInitialEvents != nil && *rd.opts.SendInitialEvents
+	if rd.opts.ResourceVersion == "" {
+		// From now on, or all there is now: "now" is to include every
+		// write that was acknowledged before the request.
+		fresh, err := res.proof.get(r.Context())
+		if err != nil {
+			c.log.Debug("no proof of freshness", "resource", res.id.String(), "err", err)
+			return false
+		}
+		if v, err = res.timeline.WaitRV(r.Context(), fresh); err != nil {
+			return false
+		}
+	}
+	if initial && v.RV < rd.rv {
+		return false // the API server waits for it, or says that it is too large
+	}
+	// A /watch/ path at RV 0 gets the state without an end bookmark.
+	legacy := rd.watchPath && rd.rv == 0 && rd.opts.SendInitialEvents == nil
+	start := rd.rv
+	if initial || rd.rv == 0 {
+		start = v.RV
+	} else if !v.CanStart(start) {
+		shorten(r)
+		return false
+	}
+	cursor, err := res.timeline.WatchFrom(v, start)
+	if err != nil {
+		return false
+	}
+	res.watches.Add(1)
+	defer res.watches.Add(-1)
+
+	ctx, cancel := context.WithTimeout(r.Context(), watchTimeout(rd))
+	defer cancel()
+	s := newWatchStream(w, rd, v, start, c.metrics.lag)
+	defer s.release()
+	s.begin()
+	if initial || legacy {
+		s.snapshot(v, rd, initial)
+	}
+	c.follow(ctx, s, cursor)
+	return true
+}
+
+// follow writes what the cursor yields until the watch ends: the client goes
+// away, time is up, the gateway drains, or the timeline ends.
+func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cursor) {
+	deadline, _ := ctx.Deadline()
+	bookmarks := time.NewTimer(nextBookmark(deadline))
+	defer bookmarks.Stop()
+	draining := c.draining
+	var drained <-chan time.Time
+	for {
+		events, v, err := cursor.Next()
+		if errors.Is(err, timeline.ErrCompacted) {
+			s.expired(fmt.Sprintf("too old resource version: %d (%d)", cursor.RV(), v.Start))
+			return
+		}
+		if err != nil {
+			return
+		}
+		for i := range events {
+			s.event(&events[i])
+		}
+		if !s.flush(v, len(events) > 0) {
+			return
+		}
+		select {
+		case <-v.Changed():
+		case <-bookmarks.C:
+			s.bookmark(cursor.RV())
+			bookmarks.Reset(nextBookmark(deadline))
+		case <-draining:
+			draining, drained = nil, time.After(rand.N(c.spread+1))
+		case <-drained:
+			s.bookmark(cursor.RV())
+			s.flush(v, false)
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watchTimeout returns how long a watch lasts.
+func watchTimeout(rd *read) time.Duration {
+	if t := rd.opts.TimeoutSeconds; t != nil && *t > 0 {
+		return time.Duration(*t) * time.Second
+	}
+	return minWatch + rand.N(minWatch)
+}
+
+// nextBookmark returns when the next bookmark is due: in a minute, or shortly
+// before the end if that is earlier.
+func nextBookmark(deadline time.Time) time.Duration {
+	left := time.Until(deadline) - bookmarkBefore
+	if left <= 0 || left > bookmarkEvery {
+		return bookmarkEvery
+	}
+	return left
+}
+
+// shorten changes the request, which is to be passed through, into one for a
+// short watch.
+func shorten(r *http.Request) {
+	q := r.URL.Query()
+	var asked int64
+	if _, err := fmt.Sscan(q.Get("timeoutSeconds"), &asked); err == nil && 0 < asked && asked <= shortWatch {
+		return
+	}
+	q.Set("timeoutSeconds", fmt.Sprint(shortWatch))
+	r.URL.RawQuery = q.Encode()
+}
+
+// transition says what an event is to a watcher of the objects that match
+// (spec §4): its type and object. false means nothing.
+func transition(e *timeline.Event, match filterFunc) (typ kube.EventType, object string, ok bool) {
+	before := e.Prev != nil && match.matches(e.Prev)
+	now := e.Type != kube.Deleted && match.matches(e.Object)
+	switch {
+	case before && now:
+		return kube.Modified, e.Object.JSON, true
+	case now:
+		return kube.Added, e.Object.JSON, true
+	case before && e.Type == kube.Deleted:
+		return kube.Deleted, e.Object.JSON, true
+	case before:
+		return kube.Deleted, e.Prev.WithRV(e.RV), true
+	}
+	return "", "", false
+}

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/watchkeeper/watchkeeper/internal/gateway"
+)
+
+// newAdmin serves health, metrics and profiles. pprof's cmdline is left out,
+// since a token may be among the arguments.
+func newAdmin(gw *gateway.Gateway, registry *prometheus.Registry, addr net.Addr) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(gw, w, r) })
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", http.NotFound)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	if isLoopback(addr) {
+		return localOnly(mux)
+	}
+	return mux
+}
+
+// readyz answers in the API server's manner: "ok", or one line per check when
+// asked for ?verbose or when one failed. A resource in trouble does not make
+// the gateway unready, since its requests are passed through.
+func readyz(gw *gateway.Gateway, w http.ResponseWriter, r *http.Request) {
+	var lines strings.Builder
+	lines.WriteString("[+]ping ok\n")
+	err := gw.Ready(r.Context())
+	if err != nil {
+		fmt.Fprintf(&lines, "[-]gateway failed: %v\n", err)
+	} else {
+		lines.WriteString("[+]gateway ok\n")
+	}
+	for _, res := range gw.Resources() {
+		describe(&lines, res)
+	}
+	switch {
+	case err != nil:
+		plain(w, http.StatusServiceUnavailable, lines.String()+"readyz check failed\n")
+	case r.URL.Query().Has("verbose"):
+		plain(w, http.StatusOK, lines.String()+"readyz check passed\n")
+	default:
+		plain(w, http.StatusOK, "ok")
+	}
+}
+
+func describe(out io.Writer, res gateway.ResourceStatus) {
+	contact := "never"
+	if !res.LastContact.IsZero() {
+		contact = time.Since(res.LastContact).Round(time.Millisecond).String() + " ago"
+	}
+	facts := fmt.Sprintf("rv=%d objects=%d watches=%d contact=%s", res.RV, res.Objects, res.Watches, contact)
+	if res.LastError != "" {
+		fmt.Fprintf(out, "[-]resource/%s %s: %s %s\n", res.Resource, res.State, res.LastError, facts)
+		return
+	}
+	fmt.Fprintf(out, "[+]resource/%s %s: %s\n", res.Resource, res.State, facts)
+}
+
+func plain(w http.ResponseWriter, code int, body string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-cache, private")
+	w.WriteHeader(code)
+	io.WriteString(w, body) //nolint:errcheck // the client is gone
+}
+
+// localOnly refuses requests under another name than this machine's, which is
+// how a web page would reach a loopback address (DNS rebinding).
+func localOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = strings.Trim(r.Host, "[]")
+		}
+		if ip := net.ParseIP(host); !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
+			plain(w, http.StatusForbidden, fmt.Sprintf("host %q is not this machine\n", r.Host))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

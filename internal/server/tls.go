@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// certCheckInterval is how often at most the files are looked at. There is no
+// timer: they are looked at when a client connects.
+const certCheckInterval = time.Second
+
+// newTLSConfig returns nil when neither file is given.
+func newTLSConfig(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
+	if certFile == "" && keyFile == "" {
+		return nil, nil
+	}
+	if certFile == "" || keyFile == "" {
+		return nil, errors.New("--tls-cert-file and --tls-private-key-file go together: one is missing")
+	}
+	k := &keyPair{certFile: certFile, keyFile: keyFile, log: log}
+	if err := k.load(); err != nil {
+		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.get}, nil
+}
+
+// keyPair is a certificate that follows its files.
+type keyPair struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	cert    *tls.Certificate
+	stamp   [2]fileStamp
+	checked time.Time
+}
+
+// fileStamp tells whether a file changed. Size helps where times are coarse.
+type fileStamp struct {
+	modified time.Time
+	size     int64
+}
+
+func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	k.mu.Lock()
+	cert, due := k.cert, time.Since(k.checked) >= certCheckInterval
+	if due {
+		k.checked = time.Now()
+	}
+	k.mu.Unlock()
+	if !due {
+		return cert, nil
+	}
+	if err := k.load(); err != nil {
+		// Both files rarely change in the same instant; the old pair serves
+		// until the new one is whole.
+		k.log.Warn("TLS certificate not reloaded, the previous one stays in use", "err", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.cert, nil
+}
+
+// load reads the files if they changed.
+func (k *keyPair) load() error {
+	var stamp [2]fileStamp
+	for i, file := range []string{k.certFile, k.keyFile} {
+		info, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		stamp[i] = fileStamp{info.ModTime(), info.Size()}
+	}
+	k.mu.Lock()
+	same := k.cert != nil && stamp == k.stamp
+	k.mu.Unlock()
+	if same {
+		return nil
+	}
+	cert, err := tls.LoadX509KeyPair(k.certFile, k.keyFile)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cert, k.stamp = &cert, stamp
+	return nil
+}

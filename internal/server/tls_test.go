@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/server"
+)
+
+// writePair writes a new key and certificate for 127.0.0.1 and returns a pool
+// that trusts it.
+func writePair(t *testing.T, certFile, keyFile string, serial int64) *x509.CertPool {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der},
+		keyFile:  {Type: "PRIVATE KEY", Bytes: keyDER},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return pool
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	pool := writePair(t, certFile, keyFile, 1)
+	s := start(t, echo, server.Options{TLSCertFile: certFile, TLSKeyFile: keyFile})
+	if !strings.HasPrefix(s.url, "https://127.0.0.1:") {
+		t.Fatalf("url %q", s.url)
+	}
+	for want, forceHTTP2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: forceHTTP2}
+		if proto, code, body := fetch(t, transport, s.url+"/api"); proto != want || code != 200 || body != "/api" {
+			t.Errorf("%s: %s %d %q", want, proto, code, body)
+		}
+	}
+
+	// A pair that is only half there changes nothing.
+	if err := os.WriteFile(keyFile, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1100 * time.Millisecond) // the files are looked at once a second
+	if _, code, _ := fetch(t, &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}, s.url+"/api"); code != 200 {
+		t.Errorf("with a broken pair: %d", code)
+	}
+	if !strings.Contains(s.log.String(), "not reloaded") {
+		t.Errorf("log:\n%s", s.log)
+	}
+
+	pool = writePair(t, certFile, keyFile, 2)
+	time.Sleep(1100 * time.Millisecond)
+	if _, code, _ := fetch(t, &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}, s.url+"/api"); code != 200 {
+		t.Errorf("with the new pair: %d", code)
+	}
+}
