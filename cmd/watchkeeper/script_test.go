@@ -51,12 +51,12 @@ func TestScripts(t *testing.T) {
 			<-r.Context().Done()
 		}
 	}))
-	defer upstream.Close()
+	t.Cleanup(upstream.Close) // scripts run in parallel, after this function returned
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer busy.Close()
+	t.Cleanup(func() { busy.Close() })
 
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),

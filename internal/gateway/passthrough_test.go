@@ -178,22 +178,6 @@ func TestUpstreamSpeaksHTTP2OverTLS(t *testing.T) {
 	}
 }
 
-func TestCredentials(t *testing.T) {
-	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Header.Get("Authorization"), " ", r.Header.Get("Impersonate-User"))
-	})
-	r := newRig(t, echo, rigOptions{tlsUpstream: true, config: func(c *rest.Config) {
-		c.BearerToken = "gateway"
-		c.Impersonate.UserName = "jane"
-	}})
-	if got := readAll(t, r.get("/api")); got != "Bearer gateway jane" {
-		t.Errorf("without credentials: %q", got)
-	}
-	if got := readAll(t, r.get("/api", "Authorization", "Bearer client", "Impersonate-User", "joe")); got != "Bearer client joe" {
-		t.Errorf("with the client's own: %q", got)
-	}
-}
-
 func TestLinesArriveAsTheyAreWritten(t *testing.T) {
 	eachTransport(t, func(t *testing.T, opts rigOptions) {
 		seen := make(chan struct{})

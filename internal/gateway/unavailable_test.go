@@ -75,15 +75,22 @@ func (f failing) CloseIdleConnections() {}
 // A request that may have been carried out must not be repeated by client-go,
 // which takes Retry-After for leave to do so.
 func TestConnectionLostBeforeTheAnswer(t *testing.T) {
-	addr, _ := recordUpstream(t, "")
-	r := newRigFor(t, &rest.Config{Host: "http://" + addr}, rigOptions{})
-	for _, tc := range []struct {
-		method string
-		retry  string
-	}{{http.MethodGet, "1"}, {http.MethodPost, ""}} {
-		res := r.do(tc.method, "/api", nil)
-		if s := statusOf(t, res); s.Code != 503 || res.Header.Get("Retry-After") != tc.retry {
-			t.Errorf("%s: Retry-After %q, %+v", tc.method, res.Header.Get("Retry-After"), s)
+	for _, tlsUpstream := range []bool{false, true} {
+		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/ok" {
+				panic(http.ErrAbortHandler)
+			}
+		}), rigOptions{tlsUpstream: tlsUpstream})
+		r.get("/ok") // so that there is a connection to use again
+		for _, tc := range []struct {
+			method string
+			retry  string
+		}{{http.MethodGet, "1"}, {http.MethodPost, ""}} {
+			res := r.do(tc.method, "/api", strings.NewReader("{}"))
+			s := statusOf(t, res)
+			if s.Code != 503 || res.Header.Get("Retry-After") != tc.retry || !strings.Contains(s.Message, "broke before it answered") {
+				t.Errorf("tls=%v %s: Retry-After %q, %+v", tlsUpstream, tc.method, res.Header.Get("Retry-After"), s)
+			}
 		}
 	}
 }

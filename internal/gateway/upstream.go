@@ -83,7 +83,7 @@ func NewUpstream(cfg *rest.Config, opts UpstreamOptions) (*Upstream, error) {
 
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("server address %q: %w", redact(cfg.Host), err)
+		return nil, fmt.Errorf("server address: %s", cause(err))
 	}
 	u := &Upstream{base: base, userAgent: opts.UserAgent}
 	if u.userAgent == "" {

@@ -130,12 +130,16 @@ func (s *socket) Close() error {
 	return s.Listener.Close()
 }
 
-// listenError drops the operation and address that net repeats.
+// listenError drops the operation and address that net and os repeat.
 func listenError(flag, address string, err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
-	} else if pe, ok := errors.AsType[*fs.PathError](err); ok {
+	}
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
+	}
+	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
+		err = sys.Err
 	}
 	return &ListenError{Flag: flag, Address: address, Err: err}
 }

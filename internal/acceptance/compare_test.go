@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestCompareUnderChurn takes the same lists and watches from the API server
+// and from the gateway while Pods change, and compares them document by
+// document, byte for byte.
+func TestCompareUnderChurn(t *testing.T) {
+	stop := load(t, 100)
+	client, up := direct(t)
+	get(t, http.DefaultClient, gw.URL+"/api/v1/pods") // from here on it watches
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	_, from := listState(t, "/api/v1/pods")
+	var wants, gots []*recording
+	for _, q := range podQueries {
+		wants = append(wants, record(ctx, &wg, &recording{name: "direct " + q, client: client, url: up + q, resume: true}, from))
+		gots = append(gots, record(ctx, &wg, &recording{name: "gateway " + q, client: http.DefaultClient, url: gw.URL + q}, from))
+	}
+
+	lists := 0
+	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+		_, rv := listState(t, "/api/v1/pods?limit=1")
+		for _, q := range podQueries {
+			for _, page := range []string{"", "&limit=7"} {
+				query := fmt.Sprintf("%s&resourceVersion=%d&resourceVersionMatch=Exact%s", q, rv, page)
+				wantCode, want := get(t, client, up+query)
+				gotCode, got := get(t, http.DefaultClient, gw.URL+query)
+				if wantCode != gotCode || want != got {
+					t.Errorf("%s:\n%d %.300s\n%d %.300s", query, wantCode, want, gotCode, got)
+				}
+				lists++
+			}
+		}
+	}
+	stop()
+	to := mark(t)
+	waitForAll(t, append(wants, gots...), to)
+	events := 0
+	for i, want := range wants {
+		w, g := want.texts(from, to), gots[i].texts(from, to)
+		if d := difference(w, g); d != "" {
+			t.Errorf("%s: %s", want.name, d)
+		}
+		if gots[i].ends > 0 || gots[i].err != nil {
+			t.Errorf("%s ended: %v", gots[i].name, gots[i].err)
+		}
+		events += len(w)
+	}
+	if events < 1000 {
+		t.Errorf("only %d events: nothing is shown", events)
+	}
+	t.Logf("%d lists and %d watch events are the same", lists, events)
+	_, body := get(t, http.DefaultClient, gw.Admin+"/metrics")
+	if !strings.Contains(body, `watchkeeper_requests_total{code="200",source="cache",verb="list"}`) {
+		t.Error("no list was served from the cache")
+	}
+}

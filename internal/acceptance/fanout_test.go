@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestOneUpstreamWatch opens a thousand watches of one resource. By its own
+// count the API server then has one more.
+func TestOneUpstreamWatch(t *testing.T) {
+	ns := namespace(t)
+	mine, err := cluster.Gateway()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Terminate()
+	before := upstreamWatches(t, "configmaps")
+
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: &protocols}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	const n = 1000
+	queries := []string{
+		"/api/v1/configmaps?watch=1&resourceVersion=0",
+		"/api/v1/configmaps?watch=1",
+		"/api/v1/namespaces/" + ns + "/configmaps?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+		"/api/v1/configmaps?watch=1&labelSelector=color%3Dred",
+	}
+	opened, got := make(chan bool, n), make(chan bool, n)
+	for i := range n {
+		wg.Go(func() {
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, mine.URL+queries[i%len(queries)], nil)
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Error(err)
+				opened <- false
+				got <- false
+				return
+			}
+			defer resp.Body.Close()
+			opened <- true
+			lines := bufio.NewReaderSize(resp.Body, 4096)
+			for {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					got <- false
+					return
+				}
+				if strings.Contains(line, `"ADDED"`) && strings.Contains(line, `"name":"thousand"`) {
+					got <- true
+					return
+				}
+			}
+		})
+	}
+	for range n {
+		<-opened
+	}
+	if after := upstreamWatches(t, "configmaps"); after != before+1 {
+		t.Errorf("the API server has %d watches of configmaps, and had %d before %d were opened", after, before, n)
+	}
+	configMap(t, ns, "thousand", "red")
+	for i := range n {
+		if !<-got {
+			t.Fatalf("watch %d of %d ended without the event", i, n)
+		}
+	}
+	t.Logf("%d watches got the event; the API server had %d watches before and %d now", n, before, upstreamWatches(t, "configmaps"))
+}
+
+// upstreamWatches is the API server's own gauge of open watches.
+func upstreamWatches(t *testing.T, resource string) int {
+	t.Helper()
+	client, up := direct(t)
+	_, body := get(t, client, up+"/metrics")
+	total := 0
+	for _, m := range regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{[^}]*resource="`+resource+`"[^}]*verb="WATCH"[^}]*\} (\d+)`).FindAllStringSubmatch(body, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	return total
+}

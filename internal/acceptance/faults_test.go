@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestUpstreamKilled kills the API server again and again under open watches
+// and a load. No stream may end, no event come twice or out of order, and all
+// clients have to hold in the end what the API server holds.
+func TestUpstreamKilled(t *testing.T) {
+	stop := load(t, 100)
+	get(t, http.DefaultClient, gw.URL+"/api/v1/pods")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	var all []*recording
+	starts := map[*recording]map[string]uint64{}
+	from := map[*recording]uint64{}
+	for i := range 4 {
+		for _, q := range podQueries {
+			state, rv := listState(t, q)
+			r := record(ctx, &wg, &recording{name: fmt.Sprint(i, " ", q), client: http.DefaultClient, url: gw.URL + q}, rv)
+			all, starts[r], from[r] = append(all, r), state, rv
+		}
+	}
+	for range 3 {
+		time.Sleep(2 * time.Second)
+		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
+			t.Fatal(err)
+		}
+		if code, _ := get(t, http.DefaultClient, gw.URL+"/api/v1/pods?resourceVersion=0"); code != 200 {
+			t.Errorf("a cached read while the API server is away: %d", code)
+		}
+		if code, _ := get(t, http.DefaultClient, gw.URL+"/api/v1/pods"); code != 503 {
+			t.Errorf("a consistent read while the API server is away: %d", code)
+		}
+		time.Sleep(500 * time.Millisecond)
+		if err := cluster.StartComponent("kube-apiserver"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(3 * time.Second)
+	stop()
+	events := 0
+	for _, r := range all {
+		var want map[string]uint64
+		eventually(t, "the same state as the API server's at "+r.name, func() bool {
+			want, _ = listState(t, r.url[len(gw.URL):])
+			return maps.Equal(want, r.fold(t, starts[r], from[r]))
+		})
+		if r.ends > 0 || r.err != nil {
+			t.Errorf("%s: %d streams ended, %v", r.name, r.ends, r.err)
+		}
+		events += len(r.frames)
+	}
+	t.Logf("%d events to %d watches, through 3 kills of the API server", events, len(all))
+}
+
+// TestGatewayKilled kills the gateway again and again. Clients that resume
+// from their last RV have to receive, all in all, exactly what a watch of the
+// API server itself brings: no gap, no duplicate.
+func TestGatewayKilled(t *testing.T) {
+	mine, err := cluster.Gateway()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Kill()
+	stop := load(t, 100)
+	client, up := direct(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	_, from := listState(t, "/api/v1/pods")
+	var wants, gots []*recording
+	for _, q := range podQueries {
+		wants = append(wants, record(ctx, &wg, &recording{name: "direct " + q, client: client, url: up + q, resume: true}, from))
+		gots = append(gots, record(ctx, &wg, &recording{name: "gateway " + q, client: http.DefaultClient, url: mine.URL + q, resume: true}, from))
+	}
+	for range 3 {
+		time.Sleep(3 * time.Second)
+		mine.Kill()
+		time.Sleep(300 * time.Millisecond)
+		if err := mine.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(2 * time.Second)
+	stop()
+	to := mark(t)
+	waitForAll(t, append(wants, gots...), to)
+	events := 0
+	for i, want := range wants {
+		w := want.texts(from, to)
+		if d := difference(w, gots[i].texts(from, to)); d != "" {
+			t.Errorf("%s: %s", want.name, d)
+		}
+		if gots[i].err != nil || gots[i].ends < 3 {
+			t.Errorf("%s: %d ends, %v", gots[i].name, gots[i].ends, gots[i].err)
+		}
+		events += len(w)
+	}
+	t.Logf("%d events to %d watches are the same, through 3 kills of the gateway", events, len(gots))
+}

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+var (
+	cluster *clustertest.Cluster
+	// gw is the gateway of the tests that do not disturb it.
+	gw *clustertest.Gateway
+	// www is the folder that gw serves at /static/.
+	www string
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if cluster, err = clustertest.Start(3); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer cluster.Close()
+		if www, err = os.MkdirTemp(cluster.Dir, "www-"); err == nil {
+			err = os.WriteFile(filepath.Join(www, "hello.txt"), []byte("hello from a folder\n"), 0o644)
+		}
+		if err == nil {
+			gw, err = cluster.Gateway("--www", www)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code := m.Run()
+		if exit := gw.Terminate(); exit != 0 {
+			fmt.Fprintf(os.Stderr, "watchkeeper ended with %d on SIGTERM:\n%s", exit, gw.Log())
+			return 1
+		}
+		return code
+	}())
+}
+
+// curl runs the real curl and returns what it printed.
+func curl(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "curl", append([]string{"-sS", "-g"}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("curl %v: %v: %s", args, err, stderr.String())
+	}
+	return string(out)
+}
+
+// curlDirect returns curl's arguments to reach the API server itself.
+func curlDirect(t *testing.T) []string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var args []string
+	for flag, data := range map[string][]byte{
+		"--cacert": config.Clusters[config.Contexts[config.CurrentContext].Cluster].CertificateAuthorityData,
+		"--cert":   config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].ClientCertificateData,
+		"--key":    config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].ClientKeyData,
+	} {
+		if len(data) == 0 {
+			t.Fatalf("the kubeconfig has nothing for curl's %s", flag)
+		}
+		file := filepath.Join(dir, base64.RawURLEncoding.EncodeToString([]byte(flag)))
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, flag, file)
+	}
+	return args
+}
+
+// kubectls are those to try everything with: that of localcluster, and the
+// machine's own if it has one.
+func kubectls(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{"localcluster": cluster.Kubectl(t.Context()).Args}
+	if path, err := exec.LookPath("kubectl"); err == nil {
+		all["path"] = []string{path}
+	}
+	return all
+}
+
+// run runs a command and returns its output and whether it succeeded.
+func run(t *testing.T, command []string, args ...string) (string, bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], append(append([]string{}, command[1:]...), args...)...)
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("%s %v does not end: %s", command[0], args, out)
+	}
+	return string(out), err == nil
+}
+
+// kubectl runs localcluster's kubectl against the API server itself; it has to
+// succeed.
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, ok := run(t, cluster.Kubectl(t.Context()).Args, args...)
+	if !ok {
+		t.Fatalf("kubectl %v: %s", args, out)
+	}
+	return out
+}
+
+// apply creates what a manifest says.
+func apply(t *testing.T, manifest string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "apply", "-f", file)
+}
+
+// namespace makes a namespace for the test, and deletes it afterwards.
+func namespace(t *testing.T) string {
+	t.Helper()
+	name := "t-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	kubectl(t, "create", "namespace", name)
+	t.Cleanup(func() {
+		cluster.Kubectl(context.Background(), "delete", "namespace", name, "--wait=false").Run() //nolint:errcheck // the cluster goes as well
+	})
+	eventually(t, "a default service account", func() bool {
+		_, ok := run(t, cluster.Kubectl(t.Context()).Args, "-n", name, "get", "serviceaccount", "default")
+		return ok
+	})
+	return name
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("there never was %s\n%s", what, gw.Log())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// get is a GET of a URL by Go's client, without curl's pretty printing.
+func get(t *testing.T, client *http.Client, url string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// direct is the API server's client and URL.
+func direct(t *testing.T) (*http.Client, string) {
+	t.Helper()
+	client, url, err := cluster.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, url
+}
