@@ -177,7 +177,11 @@ func (r *Reflector) Run(ctx context.Context) error {
 		if errors.As(err, &after) {
 			pause = max(after.wait, pause)
 		}
-		r.log.Info("watch interrupted", "rv", r.opts.Sink.Head(), "retry_in", pause.Round(time.Millisecond), "cause", err)
+		level := slog.LevelInfo
+		if wait.n > 1 {
+			level = slog.LevelDebug // said once per outage
+		}
+		r.log.Log(ctx, level, "watch interrupted", "rv", r.opts.Sink.Head(), "retry_in", pause.Round(time.Millisecond), "cause", err)
 		select {
 		case <-ctx.Done():
 			return nil

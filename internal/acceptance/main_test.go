@@ -6,7 +6,6 @@ package acceptance
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,8 +15,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
@@ -68,32 +65,6 @@ func curl(t *testing.T, args ...string) string {
 		t.Fatalf("curl %v: %v: %s", args, err, stderr.String())
 	}
 	return string(out)
-}
-
-// curlDirect returns curl's arguments to reach the API server itself.
-func curlDirect(t *testing.T) []string {
-	t.Helper()
-	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	var args []string
-	for flag, data := range map[string][]byte{
-		"--cacert": config.Clusters[config.Contexts[config.CurrentContext].Cluster].CertificateAuthorityData,
-		"--cert":   config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].ClientCertificateData,
-		"--key":    config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].ClientKeyData,
-	} {
-		if len(data) == 0 {
-			t.Fatalf("the kubeconfig has nothing for curl's %s", flag)
-		}
-		file := filepath.Join(dir, base64.RawURLEncoding.EncodeToString([]byte(flag)))
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, flag, file)
-	}
-	return args
 }
 
 // kubectls are those to try everything with: that of localcluster, and the

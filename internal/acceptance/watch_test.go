@@ -30,15 +30,6 @@ type frame struct {
 	text string
 }
 
-func parseFrame(t *testing.T, line string) frame {
-	t.Helper()
-	f := frame{text: line}
-	if err := json.Unmarshal([]byte(line), &f); err != nil {
-		t.Fatalf("not one JSON document on a line: %v: %q", err, line)
-	}
-	return f
-}
-
 // curlWatch opens a watch with curl -N.
 func curlWatch(t *testing.T, url string) <-chan frame {
 	t.Helper()

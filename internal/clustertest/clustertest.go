@@ -156,7 +156,7 @@ type Gateway struct {
 func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	bin := filepath.Join(c.work, "watchkeeper")
 	if _, err := os.Stat(bin); err != nil {
-		build := exec.Command("go", "build", "-o", bin, "github.com/watchkeeper/watchkeeper/cmd/watchkeeper")
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "github.com/watchkeeper/watchkeeper/cmd/watchkeeper")
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go build: %w: %s", err, out)
 		}

@@ -317,7 +317,7 @@ func TestWatch(t *testing.T) {
 	expect(t, quiet, "ADDED c@13", "DELETED b@14")
 	expect(t, future, "DELETED b@14")
 
-	go b.get("/api/v1/pods?watch=1&resourceVersion=9&timeoutSeconds=3600")
+	b.get("/api/v1/pods?watch=1&resourceVersion=9&timeoutSeconds=3600")
 	if q := <-b.missed; !strings.Contains(q, "timeoutSeconds=10") {
 		t.Errorf("an RV older than the window is passed through with %s", q)
 	}

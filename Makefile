@@ -1,0 +1,75 @@
+# Watchkeeper. "make run" to see it, "make test" before a commit.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := build
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+# Where "make run" and "make cluster" keep their control plane.
+DIR ?= .localcluster
+NODES ?= 5
+PORT ?= 8001
+
+.PHONY: help
+help: ## This list.
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: deps
+deps: ## What the rest needs: Go, curl, a C compiler (for the race detector).
+	@scripts/deps
+
+.PHONY: build
+build: bin/watchkeeper bin/localcluster ## Both programs into bin/.
+
+.PHONY: bin/watchkeeper
+bin/watchkeeper: deps
+	@scripts/progress "building bin/watchkeeper" \
+	  go build -v -trimpath -ldflags '-s -w' -o bin/watchkeeper ./cmd/watchkeeper
+
+.PHONY: bin/localcluster
+bin/localcluster: deps
+	@scripts/progress "building bin/localcluster (about 5 minutes the first time)" \
+	  go build -C localcluster -v -trimpath -ldflags '-s -w' -o ../bin/localcluster .
+
+.PHONY: run
+run: build ## A local control plane with some life in it, and the gateway on 127.0.0.1:8001.
+	@scripts/run "$(DIR)" "$(NODES)" "$(PORT)"
+
+.PHONY: cluster
+cluster: bin/localcluster ## The local control plane alone.
+	@exec bin/localcluster up --dir "$(DIR)" --nodes "$(NODES)"
+
+.PHONY: test
+test: build ## All tests but the soaks.
+	@scripts/gofmt
+	@echo "go vet"
+	@go vet ./...
+	@cd localcluster && go vet ./uptest
+	@echo "tests of the parts, with the race detector"
+	@go test -race -shuffle=on $$(go list ./... | grep -v /internal/acceptance)
+	@echo "tests of localcluster"
+	@cd localcluster && go test -count=1 ./uptest
+	@echo "acceptance tests: kubectl and curl, and kills (about 4 minutes)"
+	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
+
+.PHONY: lint
+lint: deps ## gofmt, vet, staticcheck, govulncheck.
+	@scripts/gofmt
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	@scripts/vulncheck $(GOVULNCHECK)
+
+.PHONY: bench
+bench: build ## Measures the gateway against the API server itself; results in bench/results/.
+	@scripts/bench
+
+.PHONY: soak
+soak: build ## Long fuzzing and long faults (about half an hour).
+	go test -fuzz FuzzScan -fuzztime 10m -run '^$$' ./internal/kube
+	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -timeout 30m -run TestModel ./internal/timeline
+	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
+
+.PHONY: clean
+clean: ## Removes what was built, and the local control plane's data.
+	rm -rf bin "$(DIR)"
