@@ -200,6 +200,9 @@ func (g *Gateway) Restart() error {
 	return g.start(port, strings.TrimPrefix(g.Admin, "http://"))
 }
 
+// PID returns its process number.
+func (g *Gateway) PID() int { return g.p.cmd.Process.Pid }
+
 // Log returns what it has printed.
 func (g *Gateway) Log() string { return g.p.Output() }
 
