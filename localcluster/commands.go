@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// The commands that ask a running `up` for something.
+
+func stopCommand(dir *string) *cobra.Command {
+	var signal string
+	command := &cobra.Command{
+		Use:       "stop COMPONENT",
+		Short:     "Stop one component and wait until it is gone",
+		Long:      "Stop one component and wait until it is gone. --signal KILL is a crash; --signal STOP\nfreezes it until `localcluster start`. Components: " + componentNames() + ".",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: strings.Split(componentNames(), ", "),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return callAndPrint(*dir, request{Op: "stop", Component: args[0], Signal: signal})
+		},
+	}
+	command.Flags().StringVar(&signal, "signal", "TERM", "signal to send: TERM, INT, QUIT, ABRT, KILL, STOP")
+	return command
+}
+
+func startCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:       "start COMPONENT",
+		Short:     "Start a stopped component at its old port and wait until it is ready",
+		Long:      "Start a stopped, dead or frozen component as before and wait until it is ready.\nComponents: " + componentNames() + ".",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: strings.Split(componentNames(), ", "),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return callAndPrint(*dir, request{Op: "start", Component: args[0]})
+		},
+	}
+}
+
+func callAndPrint(dir string, req request) error {
+	result, err := clusterAt(dir).call(req)
+	if err == nil {
+		fmt.Println(result.Message)
+	}
+	return err
+}
+
+func downCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Stop the whole cluster, as Ctrl-C in `up` does",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c := clusterAt(*dir)
+			if _, err := c.call(request{Op: "down"}); err != nil {
+				return err
+			}
+			for c.locked() {
+				select {
+				case <-command.Context().Done():
+					return errors.New("interrupted while the cluster was stopping; it goes on by itself")
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func statusCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the components; exit code 1 unless the API server is ready",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c := clusterAt(*dir)
+			result, err := c.call(request{Op: "status"})
+			if err != nil {
+				return err
+			}
+			table := tabwriter.NewWriter(os.Stdout, 0, 8, 3, ' ', 0)
+			fmt.Fprintln(table, "COMPONENT\tSTATE\tPID\tUPTIME\tADDRESS")
+			for _, component := range result.Components {
+				pid, uptime := "-", "-"
+				if component.Pid != 0 {
+					pid = fmt.Sprint(component.Pid)
+					uptime = time.Since(component.Since).Round(time.Second).String()
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", component.Name, component.Phase, pid, uptime, loopback(component.Port))
+			}
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			fmt.Printf("\nAPI %s\n", result.API)
+			if result.API != "ready" {
+				return errSilent
+			}
+			return nil
+		},
+	}
+}

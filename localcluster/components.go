@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// spec is how one component is run: its arguments, the environment on top of
+// ours, and what tells that it works.
+type spec struct {
+	name   string
+	args   []string
+	env    []string
+	port   int
+	health func(context.Context) error
+	// before is done just before each start; nil for nothing.
+	before func(context.Context) error
+}
+
+// componentNames lists the components in the order they start.
+func componentNames() string {
+	return strings.Join([]string{etcd, kubeAPIServer, controllerManager, kubeScheduler, kwokController}, ", ")
+}
+
+// specs lists the components in the order they start.
+func (c cluster) specs(s state) ([]spec, error) {
+	etcdClient, err := c.healthClient("etcd-ca", "apiserver-etcd")
+	if err != nil {
+		return nil, err
+	}
+	client, err := c.healthClient("ca", "admin")
+	if err != nil {
+		return nil, err
+	}
+	return []spec{
+		c.etcdSpec(s, etcdClient),
+		c.apiserverSpec(s, client),
+		c.controllerManagerSpec(s, client),
+		c.schedulerSpec(s, client),
+		c.kwokSpec(s, client),
+	}, nil
+}
+
+func (c cluster) etcdSpec(s state, client *http.Client) spec {
+	clientURL := "https://" + loopback(s.Ports[etcd])
+	peerURL := "https://" + loopback(s.Ports[portEtcdPeer])
+	return spec{
+		name: etcd,
+		args: []string{
+			"--name=localcluster",
+			"--data-dir=" + c.path("etcd"),
+			"--listen-client-urls=" + clientURL,
+			"--advertise-client-urls=" + clientURL,
+			"--listen-peer-urls=" + peerURL,
+			"--initial-advertise-peer-urls=" + peerURL,
+			"--initial-cluster=localcluster=" + peerURL,
+			"--cert-file=" + c.pki("etcd.crt"),
+			"--key-file=" + c.pki("etcd.key"),
+			"--trusted-ca-file=" + c.pki("etcd-ca.crt"),
+			"--client-cert-auth",
+			"--peer-cert-file=" + c.pki("etcd.crt"),
+			"--peer-key-file=" + c.pki("etcd.key"),
+			"--peer-trusted-ca-file=" + c.pki("etcd-ca.crt"),
+			"--peer-client-cert-auth",
+			// This is a test cluster: a power cut may cost it its data, and
+			// in return a write does not wait for the disk. Killing any
+			// process is still safe, the kernel keeps what was written.
+			"--unsafe-no-fsync",
+			"--quota-backend-bytes=8589934592",
+			"--log-level=warn",
+		},
+		port:   s.Ports[etcd],
+		health: httpHealth(client, clientURL+"/health"),
+	}
+}
+
+func (c cluster) apiserverSpec(s state, client *http.Client) spec {
+	return spec{
+		name: kubeAPIServer,
+		args: []string{
+			"--bind-address=127.0.0.1",
+			fmt.Sprintf("--secure-port=%d", s.Ports[kubeAPIServer]),
+			"--advertise-address=127.0.0.1",
+			// The endpoints of the `kubernetes` Service may not be loopback
+			// addresses, and no traffic goes there anyway.
+			"--endpoint-reconciler-type=none",
+			"--etcd-servers=https://" + loopback(s.Ports[etcd]),
+			"--etcd-cafile=" + c.pki("etcd-ca.crt"),
+			"--etcd-certfile=" + c.pki("apiserver-etcd.crt"),
+			"--etcd-keyfile=" + c.pki("apiserver-etcd.key"),
+			"--tls-cert-file=" + c.pki("server.crt"),
+			"--tls-private-key-file=" + c.pki("server.key"),
+			"--client-ca-file=" + c.pki("ca.crt"),
+			"--authorization-mode=Node,RBAC",
+			"--kubelet-certificate-authority=" + c.pki("ca.crt"),
+			"--kubelet-client-certificate=" + c.pki("apiserver-kubelet.crt"),
+			"--kubelet-client-key=" + c.pki("apiserver-kubelet.key"),
+			"--kubelet-preferred-address-types=InternalIP",
+			"--requestheader-client-ca-file=" + c.pki("front-proxy-ca.crt"),
+			"--requestheader-allowed-names=front-proxy-client",
+			"--requestheader-username-headers=X-Remote-User",
+			"--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+			"--proxy-client-cert-file=" + c.pki("front-proxy.crt"),
+			"--proxy-client-key-file=" + c.pki("front-proxy.key"),
+			"--service-account-issuer=https://kubernetes.default.svc",
+			"--service-account-key-file=" + c.pki("sa.key"),
+			"--service-account-signing-key-file=" + c.pki("sa.key"),
+			"--service-cluster-ip-range=10.0.0.0/24",
+			"--allow-privileged",
+		},
+		port:   s.Ports[kubeAPIServer],
+		health: httpHealth(client, "https://"+loopback(s.Ports[kubeAPIServer])+"/readyz"),
+	}
+}
+
+func (c cluster) controllerManagerSpec(s state, client *http.Client) spec {
+	return spec{
+		name: controllerManager,
+		args: append(c.controllerArgs(controllerManager, s),
+			"--service-account-private-key-file="+c.pki("sa.key"),
+			"--root-ca-file="+c.pki("ca.crt"),
+			"--cluster-signing-cert-file="+c.pki("ca.crt"),
+			"--cluster-signing-key-file="+c.pki("ca.key"),
+			"--use-service-account-credentials",
+		),
+		port:   s.Ports[controllerManager],
+		health: httpHealth(client, "https://"+loopback(s.Ports[controllerManager])+"/healthz"),
+	}
+}
+
+func (c cluster) schedulerSpec(s state, client *http.Client) spec {
+	return spec{
+		name:   kubeScheduler,
+		args:   c.controllerArgs(kubeScheduler, s),
+		port:   s.Ports[kubeScheduler],
+		health: httpHealth(client, "https://"+loopback(s.Ports[kubeScheduler])+"/healthz"),
+	}
+}
+
+// controllerArgs are common to the controller manager and the scheduler.
+func (c cluster) controllerArgs(name string, s state) []string {
+	kubeconfig := c.pki(name + ".kubeconfig")
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", s.Ports[name]),
+		"--tls-cert-file=" + c.pki("server.crt"),
+		"--tls-private-key-file=" + c.pki("server.key"),
+		"--leader-elect=false", // there is only one
+		// The default rates (20 and 50 per second) would be the bottleneck
+		// under `localcluster load`.
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+	}
+}
+
+func (c cluster) kwokSpec(s state, client *http.Client) spec {
+	address := loopback(s.Ports[kwokController])
+	return spec{
+		name: kwokController,
+		args: []string{
+			"--config=" + c.path("kwok.yaml"),
+			"--kubeconfig=" + c.pki(kwokController+".kubeconfig"),
+			"--manage-all-nodes=true",
+			"--node-ip=127.0.0.1",
+			fmt.Sprintf("--node-port=%d", s.Ports[kwokController]),
+			// Without it kwok listens on every interface.
+			"--server-address=" + address,
+			"--tls-cert-file=" + c.pki("server.crt"),
+			"--tls-private-key-file=" + c.pki("server.key"),
+			"--cidr=10.64.0.1/16",
+			"--node-lease-duration-seconds=40",
+		},
+		env: []string{
+			// kwok would also load a kwok.yaml from the user's home.
+			"HOME=" + c.path("pod"),
+			"KWOK_WORKDIR=" + c.path("pod"),
+			// Commands of `kubectl exec` are looked up here (pods.go).
+			"PATH=" + c.path("pod", "bin"),
+		},
+		port:   s.Ports[kwokController],
+		health: httpHealth(client, "https://"+address+"/healthz"),
+		before: c.releaseNodes,
+	}
+}
+
+// httpHealth is healthy when the URL answers 200.
+func httpHealth(client *http.Client, url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+			return fmt.Errorf("%s: %s", response.Status, failedChecks(string(body)))
+		}
+		return nil
+	}
+}
+
+// failedChecks reduces the verbose answer of a health endpoint, a line per
+// check, to the checks that failed.
+func failedChecks(body string) string {
+	var failed []string
+	for line := range strings.Lines(body) {
+		if check, ok := strings.CutPrefix(line, "[-]"); ok {
+			failed = append(failed, strings.TrimSpace(check))
+		}
+	}
+	if failed == nil {
+		return strings.TrimSpace(body[:min(len(body), 200)])
+	}
+	return strings.Join(failed, "; ")
+}
+
+// environment is ours with additions, the later ones winning.
+func environment(additions []string) []string {
+	return append(os.Environ(), additions...)
+}

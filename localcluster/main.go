@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Localcluster runs a real Kubernetes control plane on this machine without
+// containers: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+// kwok (simulated nodes and kubelets) and kubectl, all linked into this one
+// binary from their Go modules. `localcluster up` starts each server as a
+// child process of itself; README.md has the commands.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+)
+
+// defaultDir is where a cluster lives when neither --dir nor the environment
+// says otherwise.
+const defaultDir = ".localcluster"
+
+func main() {
+	// Components and kubectl are complete programs with their own flags and
+	// global state, so they are entered before cobra sees the arguments.
+	switch {
+	case strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl":
+		exit(runKubectl(os.Args[1:]))
+	case len(os.Args) > 1 && os.Args[1] == "kubectl":
+		exit(runKubectl(os.Args[2:]))
+	case len(os.Args) > 2 && os.Args[1] == "component":
+		exit(runComponent(os.Args[2], os.Args[3:]))
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	forgetGlobalFlags()
+	// client-go logs what it also returns, above all when it is interrupted.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	exit(rootCommand().ExecuteContext(ctx))
+}
+
+// exit ends the process: 0 without an error, else one line and 1.
+func exit(err error) {
+	if err == nil {
+		os.Exit(0)
+	}
+	if !errors.Is(err, errSilent) {
+		fmt.Fprintf(os.Stderr, "localcluster: %v\n", err)
+	}
+	os.Exit(1)
+}
+
+// errSilent makes the exit code 1 when everything has been said already.
+var errSilent = errors.New("")
+
+func rootCommand() *cobra.Command {
+	dir := os.Getenv("LOCALCLUSTER_DIR")
+	if dir == "" {
+		dir = defaultDir
+	}
+	root := &cobra.Command{
+		Use:   "localcluster",
+		Short: "A real Kubernetes control plane with simulated nodes, on loopback only",
+		Long: `A real Kubernetes control plane with simulated nodes, on loopback only.
+
+etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real
+ones; nodes, kubelets and containers are simulated by kwok, so Pods are
+scheduled and become Running without running anything.
+
+  localcluster up                        start a cluster and stay in the foreground
+  localcluster kubectl get nodes         the real kubectl, pointed at it
+  localcluster load --pods 1000 --churn 50
+  localcluster stop kube-apiserver --signal KILL
+  localcluster start kube-apiserver
+
+Every command takes --dir (or $LOCALCLUSTER_DIR), the directory of the cluster.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.PersistentFlags().StringVar(&dir, "dir", dir, "directory of the cluster; also $LOCALCLUSTER_DIR")
+	root.AddCommand(
+		upCommand(&dir),
+		statusCommand(&dir),
+		stopCommand(&dir),
+		startCommand(&dir),
+		downCommand(&dir),
+		loadCommand(&dir),
+		// Only for the help text: main has already handled these words.
+		&cobra.Command{
+			Use:   "kubectl [--dir DIR] ARGS…",
+			Short: "The real kubectl with the cluster's kubeconfig preset",
+			Run:   func(*cobra.Command, []string) {},
+		},
+	)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	return root
+}

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// client is the administrator's, without client-side rate limits.
+func (c cluster) client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("no usable cluster in %s (%w); start it with: localcluster up --dir %s", c.dir, err, c.dir)
+	}
+	config.QPS = -1
+	config.UserAgent = "localcluster"
+	// Protobuf costs both sides a fraction of what JSON does.
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return kubernetes.NewForConfig(config)
+}
+
+const nodePrefix = "node-"
+
+// makeNodes brings the number of our Node objects to n. kwok sees them and
+// plays their kubelets.
+func (c cluster) makeNodes(ctx context.Context, n int) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	nodes := client.CoreV1().Nodes()
+	for i := range n {
+		if _, err := nodes.Create(ctx, node(i), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating node %d: %w", i, err)
+		}
+	}
+	existing, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: managedByUs})
+	if err != nil {
+		return err
+	}
+	for _, node := range existing.Items {
+		i, err := strconv.Atoi(strings.TrimPrefix(node.Name, nodePrefix))
+		if err != nil || i < n {
+			continue
+		}
+		if err := nodes.Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// managedByUs selects the objects that localcluster itself created.
+const managedByUs = "app.kubernetes.io/managed-by=localcluster"
+
+// node resembles a mid-size cloud machine, except that it takes 10,000 Pods.
+func node(i int) *corev1.Node {
+	name := nodePrefix + strconv.Itoa(i)
+	resources := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("32"),
+		corev1.ResourceMemory:           resource.MustParse("128Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("500Gi"),
+		corev1.ResourcePods:             resource.MustParse("10k"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				"app.kubernetes.io/managed-by":     "localcluster",
+				"kubernetes.io/arch":               "amd64",
+				"kubernetes.io/hostname":           name,
+				"kubernetes.io/os":                 "linux",
+				"node.kubernetes.io/instance-type": "simulated.8xlarge",
+				"topology.kubernetes.io/region":    "local",
+				"topology.kubernetes.io/zone":      "local-" + string(rune('a'+i%3)),
+			},
+		},
+		Status: corev1.NodeStatus{
+			Addresses: []corev1.NodeAddress{
+				// Where the API server finds the kubelet: kwok's server.
+				{Type: corev1.NodeInternalIP, Address: "127.0.0.1"},
+				{Type: corev1.NodeHostName, Address: name},
+			},
+			Capacity:    resources,
+			Allocatable: resources,
+		},
+	}
+}
+
+// awaitUsable returns when Pods can be created and will run: all nodes are
+// Ready and the default service account exists.
+func (c cluster) awaitUsable(ctx context.Context, nodes int) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	for {
+		ready, err := readyNodes(ctx, client)
+		if err == nil && ready >= nodes {
+			_, err = client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+			if err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// releaseNodes removes the nodes' leases. An earlier kwok may still hold them,
+// and each kwok waits until the lease of another has run out, some 40 seconds,
+// before it touches the node's Pods.
+func (c cluster) releaseNodes(ctx context.Context) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err = client.CoordinationV1().Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("releasing the nodes for a new kwok: %w; start kube-apiserver first", err)
+	}
+	return nil
+}
+
+func readyNodes(ctx context.Context, client kubernetes.Interface) (int, error) {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: managedByUs})
+	if err != nil {
+		return 0, err
+	}
+	ready := 0
+	for _, node := range nodes.Items {
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	return ready, nil
+}

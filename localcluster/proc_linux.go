@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// processAttributes puts a child into its own process group, so that Ctrl-C in
+// the terminal reaches only us, and has the kernel kill it when we die without
+// having stopped it.
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// launcher starts every child from one OS thread that lives as long as the
+// process. Pdeathsig fires when the *thread* that forked the child ends, and
+// the Go runtime ends threads as it pleases.
+type launcher chan launch
+
+type launch struct {
+	cmd    *exec.Cmd
+	result chan error
+}
+
+func newLauncher() launcher {
+	l := make(launcher)
+	go func() {
+		runtime.LockOSThread()
+		for request := range l { // never closed
+			request.result <- request.cmd.Start()
+		}
+	}()
+	return l
+}
+
+func (l launcher) start(cmd *exec.Cmd) error {
+	result := make(chan error)
+	l <- launch{cmd, result}
+	return <-result
+}

@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// upOptions are the flags of `localcluster up`.
+type upOptions struct {
+	nodes         int // negative: as before, or defaultNodes
+	apiserverPort int // 0: as before, or any free one
+	fresh         bool
+}
+
+const defaultNodes = 5
+
+func upCommand(dir *string) *cobra.Command {
+	var options upOptions
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Start the cluster and stay in the foreground until Ctrl-C",
+		Long: `Start the cluster and stay in the foreground until Ctrl-C.
+
+The directory keeps the data, the certificates and the ports, so the next up
+continues where this one ended.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if !command.Flags().Changed("nodes") {
+				options.nodes = -1
+			} else if options.nodes < 0 {
+				return errors.New("--nodes must be 0 or more")
+			}
+			return up(command.Context(), clusterAt(*dir), options, os.Stdout)
+		},
+	}
+	command.Flags().IntVar(&options.nodes, "nodes", defaultNodes, "number of simulated nodes")
+	command.Flags().IntVar(&options.apiserverPort, "apiserver-port", 0, "port of the API server (0: any free one, kept from then on)")
+	command.Flags().BoolVar(&options.fresh, "fresh", false, "remove the cluster's data, certificates and ports first")
+	return command
+}
+
+// up runs the cluster until ctx ends, then stops it.
+func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error {
+	lock, err := c.claim()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if options.fresh {
+		if err := c.wipe(); err != nil {
+			return err
+		}
+	}
+	s, err := c.prepare(options.nodes, options.apiserverPort)
+	if err != nil {
+		return err
+	}
+	server := "https://" + loopback(s.Ports[kubeAPIServer])
+	if err := c.makeCerts(); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfigs(server); err != nil {
+		return err
+	}
+	if err := c.writeKwokConfig(s); err != nil {
+		return err
+	}
+	specs, err := c.specs(s)
+	if err != nil {
+		return err
+	}
+	s.Commands = map[string][]string{}
+	for _, spec := range specs {
+		s.Commands[spec.name] = spec.args
+		// Each `up` begins new logs; restarts within it append.
+		if err := os.WriteFile(c.logFile(spec.name), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := c.writeState(s); err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	supervisor, err := newSupervisor(c, specs, out)
+	if err != nil {
+		return err
+	}
+	pods, err := servePods(ctx, c, s.Ports[portPod])
+	if err != nil {
+		return err
+	}
+	defer pods()
+	defer cancel() // before waiting for what ctx ends
+	control, err := serveControl(ctx, supervisor, cancel)
+	if err != nil {
+		return err
+	}
+	defer control()
+	defer supervisor.stopAll()
+	defer cancel()
+
+	if err := supervisor.bringUp(ctx, s, time.Now()); err != nil {
+		if ctx.Err() != nil {
+			return nil // interrupted on purpose
+		}
+		return err
+	}
+	fmt.Fprintf(out, "ready %s  kubeconfig %s\n", server, c.kubeconfig())
+	<-ctx.Done()
+	return nil
+}
+
+// bringUp starts everything: etcd and the API server one after the other, the
+// rest at once. It returns when the cluster can be used.
+func (s *supervisor) bringUp(ctx context.Context, st state, began time.Time) error {
+	// Everything waits on the cluster together, so the first failure ends it.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	say := func(format string, args ...any) {
+		fmt.Fprintf(s.out, "%6s  %s\n", elapsed(began), fmt.Sprintf(format, args...))
+	}
+	start := func(c *component) error {
+		say("starting %s…", c.name)
+		if err := s.start(ctx, c); err != nil {
+			return err
+		}
+		say("%s is ready", c.name)
+		return nil
+	}
+	for _, c := range s.components[:2] {
+		if err := start(c); err != nil {
+			return err
+		}
+	}
+	var group sync.WaitGroup
+	for _, c := range s.components[2:] {
+		group.Go(func() {
+			if err := start(c); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	group.Go(func() {
+		say("creating %d nodes…", st.Nodes)
+		if err := s.cluster.makeNodes(ctx, st.Nodes); err != nil {
+			cancel(err)
+			return
+		}
+		if err := s.cluster.awaitUsable(ctx, st.Nodes); err != nil {
+			cancel(err)
+			return
+		}
+		say("%d nodes are Ready", st.Nodes)
+	})
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// elapsed is a short form of the time since then.
+func elapsed(since time.Time) string {
+	return fmt.Sprintf("%.1fs", time.Since(since).Seconds())
+}
