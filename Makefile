@@ -72,4 +72,4 @@ soak: build ## Long fuzzing and long faults (about half an hour).
 
 .PHONY: clean
 clean: ## Removes what was built, and the local control plane's data.
-	rm -rf bin "$(DIR)"
+	rm -rf bin .run "$(DIR)"
