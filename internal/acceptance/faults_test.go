@@ -8,10 +8,26 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 )
+
+// kills is how many kills a test makes: 3, or WATCHKEEPER_KILLS.
+func kills(t *testing.T) int {
+	t.Helper()
+	s := os.Getenv("WATCHKEEPER_KILLS")
+	if s == "" {
+		return 3
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
 
 // TestUpstreamKilled kills the API server again and again under open watches
 // and a load. No stream may end, no event come twice or out of order, and all
@@ -34,7 +50,7 @@ func TestUpstreamKilled(t *testing.T) {
 			all, starts[r], from[r] = append(all, r), state, rv
 		}
 	}
-	for range 3 {
+	for range kills(t) {
 		time.Sleep(2 * time.Second)
 		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
 			t.Fatal(err)
@@ -64,7 +80,7 @@ func TestUpstreamKilled(t *testing.T) {
 		}
 		events += len(r.frames)
 	}
-	t.Logf("%d events to %d watches, through 3 kills of the API server", events, len(all))
+	t.Logf("%d events to %d watches, through %d kills of the API server", events, len(all), kills(t))
 }
 
 // TestGatewayKilled kills the gateway again and again. Clients that resume
@@ -88,7 +104,7 @@ func TestGatewayKilled(t *testing.T) {
 		wants = append(wants, record(ctx, &wg, &recording{name: "direct " + q, client: client, url: up + q, resume: true}, from))
 		gots = append(gots, record(ctx, &wg, &recording{name: "gateway " + q, client: http.DefaultClient, url: mine.URL + q, resume: true}, from))
 	}
-	for range 3 {
+	for range kills(t) {
 		time.Sleep(3 * time.Second)
 		mine.Kill()
 		time.Sleep(300 * time.Millisecond)
@@ -106,10 +122,10 @@ func TestGatewayKilled(t *testing.T) {
 		if d := difference(w, gots[i].texts(from, to)); d != "" {
 			t.Errorf("%s: %s", want.name, d)
 		}
-		if gots[i].err != nil || gots[i].ends < 3 {
+		if gots[i].err != nil || gots[i].ends < kills(t) {
 			t.Errorf("%s: %d ends, %v", gots[i].name, gots[i].ends, gots[i].err)
 		}
 		events += len(w)
 	}
-	t.Logf("%d events to %d watches are the same, through 3 kills of the gateway", events, len(gots))
+	t.Logf("%d events to %d watches are the same, through %d kills of the gateway", events, len(gots), kills(t))
 }

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -168,9 +170,17 @@ func (f *follower) catchUp(t *testing.T) error {
 }
 
 // TestModel drives a timeline with random operations and compares every state
-// it serves with the model's (T1–T5).
+// it serves with the model's (T1–T5). WATCHKEEPER_MODEL_SEEDS says how many
+// seeds are tried.
 func TestModel(t *testing.T) {
-	for seed := range uint64(100) {
+	seeds := uint64(100)
+	if s := os.Getenv("WATCHKEEPER_MODEL_SEEDS"); s != "" {
+		var err error
+		if seeds, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { runModel(t, seed, 400) })
 	}
 }

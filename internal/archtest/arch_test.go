@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/watchkeeper/watchkeeper/"
+
+// imports says which of our packages each may import (outside of its tests).
+// A package that is not here may not be.
+var imports = map[string][]string{
+	"cmd/watchkeeper":      {"internal/cli"},
+	"internal/cli":         {"internal/gateway", "internal/server"},
+	"internal/server":      {"internal/gateway"},
+	"internal/gateway":     {"informer", "internal/kube", "internal/timeline", "internal/wire"},
+	"internal/timeline":    {"internal/kube"},
+	"internal/wire":        {"internal/kube"},
+	"informer":             {"internal/kube"},
+	"internal/kube":        {},
+	"internal/clustertest": {},
+	"internal/acceptance":  {},
+	"internal/archtest":    {},
+	"bench/upstream":       {"internal/clustertest"},
+}
+
+// standardOnly lists the packages that need nothing but the standard library.
+var standardOnly = []string{"informer", "internal/kube"}
+
+type pkg struct {
+	ImportPath, Dir  string
+	Imports, GoFiles []string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Imports,GoFiles", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func TestImportsRunDownward(t *testing.T) {
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		allowed, known := imports[name]
+		if !known {
+			t.Errorf("%s is not in the table of packages", name)
+		}
+		for _, imported := range p.Imports {
+			if ours, ok := strings.CutPrefix(imported, module); ok {
+				if !slices.Contains(allowed, ours) {
+					t.Errorf("%s imports %s", name, ours)
+				}
+			} else if host, _, _ := strings.Cut(imported, "/"); slices.Contains(standardOnly, name) && strings.Contains(host, ".") {
+				t.Errorf("%s imports %s, and is to need the standard library only", name, imported)
+			}
+		}
+	}
+}
+
+func TestOnePackageDoc(t *testing.T) {
+	for _, p := range list(t) {
+		docs := 0
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.PackageClauseOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file.Doc != nil {
+				docs++
+			}
+			if len(file.Comments) == 0 || !strings.HasPrefix(file.Comments[0].Text(), "SPDX-FileCopyrightText:") {
+				t.Errorf("%s/%s has no SPDX lines", p.ImportPath, name)
+			}
+		}
+		if docs != 1 {
+			t.Errorf("%s has %d package docs", p.ImportPath, docs)
+		}
+	}
+}
