@@ -24,5 +24,6 @@
 // watch event is opened again at the last RV, so the sink misses nothing. It
 // may be told an event again, at the head, after a resume.
 //
-// The package needs net/http and the standard library only.
+// Besides the vocabulary of internal/kube, which is part of what will change,
+// the package needs the standard library only.
 package informer

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -20,11 +21,10 @@ const (
 	maxPage  = 1 << 30 // bytes of a LIST answer that are read at the most
 )
 
-// list brings the sink the whole collection. After a streaming list it goes on
-// watching the same stream, and returns when that ends.
+// list brings the sink the whole collection, and goes on watching. It returns
+// when the watch ends.
 func (r *Reflector) list(ctx context.Context, reason string) error {
 	r.setPhase(Listing)
-	r.listed = time.Now()
 	if r.kind == nil {
 		// One item tells the kind and form of the collection's lists, which
 		// a stream of nothing would not.
@@ -35,7 +35,9 @@ func (r *Reflector) list(ctx context.Context, reason string) error {
 		page.Items, page.Continue = nil, ""
 		r.kind = page
 	}
-	if !r.noWatchList {
+	// A streaming list that fails again and again is given a rest.
+	if !r.noWatchList && r.badStreams < 2 {
+		r.badStreams++ // until it is known to be good
 		return r.streamList(ctx, reason)
 	}
 	list, err := r.pagedList(ctx)
@@ -53,8 +55,7 @@ func (r *Reflector) replace(list *kube.List, reason string) {
 	} else {
 		r.log.Info("synced again, the difference continues the history", "rv", list.RV, "objects", len(list.Items))
 	}
-	r.afterDelete, r.malformed, r.cuts = false, 0, 0
-	r.delivered = true
+	r.afterDelete, r.suspect, r.malformed, r.badStreams = false, false, 0, 0
 	r.setPhase(Watching)
 }
 
@@ -67,6 +68,7 @@ func (r *Reflector) streamList(ctx context.Context, reason string) error {
 	})
 	if err != nil {
 		if bad, ok := errors.AsType[*statusError](err); ok && bad.code/100 == 4 && bad.code != 429 && bad.code != 410 {
+			r.noWatchList = true
 			return fmt.Errorf("%w: %w", errNoWatchList, err)
 		}
 		return err
@@ -77,14 +79,11 @@ func (r *Reflector) streamList(ctx context.Context, reason string) error {
 		late := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
 		f, err := s.next()
 		if !late.Stop() {
+			r.noWatchList = true
 			return fmt.Errorf("%w: nothing for %v before the end bookmark", errNoWatchList, r.opts.EndBookmarkTimeout)
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			// Somebody on the way may be cutting what is new to them.
-			if r.cuts++; r.cuts > 1 {
-				return fmt.Errorf("%w: it ends before its end bookmark", errNoWatchList)
-			}
 			return io.ErrUnexpectedEOF
 		case err != nil:
 			return err
@@ -94,7 +93,8 @@ func (r *Reflector) streamList(ctx context.Context, reason string) error {
 			r.opts.Sink.Bookmark(f)
 			r.opts.Sink.Flush()
 			return r.follow(s)
-		case f.Type != kube.Added:
+		case f.Type != kube.Added: // it was an ordinary watch
+			r.noWatchList = true
 			return fmt.Errorf("%w: %s before the end bookmark", errNoWatchList, f.Type)
 		}
 		// Its text goes on without the frame around it.
@@ -141,5 +141,9 @@ func (r *Reflector) page(ctx context.Context, query url.Values) (*kube.List, err
 	if err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
-	return kube.ScanList(string(body))
+	list, err := kube.ScanList(string(body), r.opts.Kind)
+	if errors.Is(err, kube.ErrNotObject) {
+		return nil, &RefusedError{http.StatusNotImplemented, err.Error()}
+	}
+	return list, err
 }

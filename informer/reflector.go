@@ -37,6 +37,9 @@ type Options struct {
 	Transport http.RoundTripper
 	// URL is that of the collection, over all namespaces. Required.
 	URL *url.URL
+	// Kind is that of the objects, as discovery tells it. The default is the
+	// kind of the lists without "List".
+	Kind string
 	// Sink is required.
 	Sink Sink
 	// Logger gets a line per notable thing. The default discards.
@@ -54,7 +57,9 @@ type Options struct {
 // A RefusedError is the answer of an API server that will not have the
 // collection listed or watched.
 type RefusedError struct {
-	Code    int // HTTP status: 401, 403, 404 or 405
+	// Code is the HTTP status: 401, 403, 404 or 405; or 501 where the answer
+	// to a list is nothing that a watch could start from.
+	Code    int
 	Message string
 }
 
@@ -65,8 +70,10 @@ func (e *RefusedError) Error() string {
 var (
 	// errExpired: the upstream no longer has the history behind our RV.
 	errExpired = errors.New("history is expired")
-	// errEmpty: a stream brought nothing, so it is not worth hurrying back.
-	errEmpty = errors.New("the stream ended with nothing in it")
+	// errDiverged: what the upstream says cannot follow what is known.
+	errDiverged = errors.New("history diverged")
+	// errHasty: a stream ended as soon as it had begun.
+	errHasty = errors.New("the stream ended at once")
 	// errNoWatchList: the upstream does not do streaming lists.
 	errNoWatchList = errors.New("no streaming list")
 )
@@ -89,14 +96,22 @@ type Reflector struct {
 	status Status
 
 	// Run's own.
-	kind        *kube.List // kind and form of the collection's lists
-	noWatchList bool
-	cuts        int       // streaming lists in a row that were cut
-	malformed   int       // streams in a row that ended with a malformed frame
-	afterDelete bool      // the last frame was a deletion
-	delivered   bool      // the stream has brought something
-	listed      time.Time // when the last list was asked for
+	kind         *kube.List // kind and form of the collection's lists
+	noWatchList  bool       // streaming lists are not to be had
+	badStreams   int        // streaming lists in a row that failed
+	malformed    int        // streams in a row that a malformed frame ended
+	afterDelete  bool       // the last frame was a deletion
+	suspect      bool       // the last stream did not end well
+	refusedSince time.Time  // of refusals in a row
 }
+
+const (
+	// hastyEnd: a stream that ends cleanly within this time is not hurried
+	// back to, as in client-go.
+	hastyEnd = time.Second
+	// goodStream: a stream that stood for this long ends a row of failures.
+	goodStream = 30 * time.Second
+)
 
 // NewReflector returns a reflector.
 func NewReflector(opts Options) *Reflector {
@@ -119,10 +134,10 @@ func NewReflector(opts Options) *Reflector {
 func (r *Reflector) Run(ctx context.Context) error {
 	defer r.setPhase(Stopped)
 	var wait backoff
-	var refusedSince time.Time
+	expired := 0        // rounds in a row that ended with lost history
 	reason := "initial" // why the next round lists; "" watches from the head
 	for {
-		r.delivered = false
+		began, head := time.Now(), r.opts.Sink.Head()
 		var err error
 		if reason != "" {
 			err = r.list(ctx, reason)
@@ -132,54 +147,55 @@ func (r *Reflector) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		synced := r.opts.Sink.Head() > 0
-		if r.delivered {
-			wait.reset()
-			refusedSince = time.Time{}
-		}
 		if reason != "" && r.Status().Phase == Watching {
 			reason = "" // the list was taken before the stream ended
 		}
-		var refused *RefusedError
-		switch {
-		case err == nil:
-			if r.delivered {
-				continue // a clean end: resume at once
+		if errors.Is(err, errExpired) {
+			expired++
+		} else {
+			expired = 0
+			// A stream that brought news, or that stood for a while
+			// though there was none, was a good one.
+			if r.opts.Sink.Head() != head || time.Since(began) > goodStream {
+				wait.reset()
 			}
-			err = errEmpty
+		}
+		r.suspect = err != nil
+		switch {
+		case err == nil && time.Since(began) > hastyEnd:
+			continue // an ordinary end: resume at once
+		case err == nil:
+			err = errHasty
 		case errors.Is(err, errNoWatchList):
-			r.log.Info("no streaming list here, listing and watching instead", "cause", err)
-			r.noWatchList = true
+			r.log.Info("no streaming list, listing and watching instead", "cause", err)
 			continue
 		case errors.Is(err, errExpired):
 			r.log.Info("history lost upstream, listing again", "cause", err)
-			reason = "expired"
-			if time.Since(r.listed) > time.Second {
-				continue // but a list that answers so must not spin
+			if reason = "expired"; expired == 1 {
+				continue
 			}
+		case errors.Is(err, errDiverged):
+			r.log.Warn("the upstream's history is not the one known here, listing again", "cause", err)
+			reason = "diverged"
 		case errors.Is(err, kube.ErrSyntax), errors.Is(err, kube.ErrNotObject):
-			if r.malformed++; r.malformed%3 == 0 && synced {
+			r.log.Warn("malformed frame from upstream, opening the watch again", "rv", r.opts.Sink.Head(), "err", err)
+			if r.malformed++; r.malformed%3 == 0 && reason == "" {
 				reason = "malformed"
 			}
-			r.log.Warn("malformed frame from upstream, opening the watch again", "rv", r.opts.Sink.Head(), "err", err)
-		case errors.As(err, &refused):
-			if refusedSince.IsZero() {
-				refusedSince = time.Now()
-			}
-			if !synced || time.Since(refusedSince) > r.opts.RefusalGrace {
+		default:
+			if _, ok := errors.AsType[*RefusedError](err); ok && r.givesUp() {
 				r.fail(err)
 				return err
 			}
 		}
 		r.fail(err)
 		pause := wait.next()
-		var after retryAfter
-		if errors.As(err, &after) {
+		if after, ok := errors.AsType[retryAfter](err); ok {
 			pause = max(after.wait, pause)
 		}
 		level := slog.LevelInfo
-		if wait.n > 1 {
-			level = slog.LevelDebug // said once per outage
+		if wait.n > 2 {
+			level = slog.LevelDebug // said often enough for one outage
 		}
 		r.log.Log(ctx, level, "watch interrupted", "rv", r.opts.Sink.Head(), "retry_in", pause.Round(time.Millisecond), "cause", err)
 		select {
@@ -188,6 +204,14 @@ func (r *Reflector) Run(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// givesUp reports, after a refusal, whether it is to be believed.
+func (r *Reflector) givesUp() bool {
+	if r.refusedSince.IsZero() {
+		r.refusedSince = time.Now()
+	}
+	return r.opts.Sink.Head() == 0 || time.Since(r.refusedSince) > r.opts.RefusalGrace
 }
 
 // A backoff grows from 0.2 s to 8 s by doubling; half of each wait is random,

@@ -27,6 +27,8 @@ type recorder struct {
 	head uint64
 	log  []string
 	fail func(kube.Frame) error
+	// hidden counts what was applied since the last flush.
+	hidden int
 }
 
 func (s *recorder) Head() uint64 { return s.head }
@@ -38,7 +40,7 @@ func (s *recorder) Replace(l *kube.List) bool {
 	}
 	s.log = append(s.log, fmt.Sprintf("list %d %v", l.RV, keys))
 	continued := s.head > 0
-	s.head = l.RV
+	s.head, s.hidden = l.RV, 0
 	return continued
 }
 
@@ -49,12 +51,17 @@ func (s *recorder) Apply(f kube.Frame) error {
 		}
 	}
 	s.head = f.Object.RV
+	s.hidden++
 	s.log = append(s.log, fmt.Sprintf("%s %s@%d", f.Type, f.Object.Key, f.Object.RV))
 	return nil
 }
 
-func (s *recorder) Bookmark(f kube.Frame) { s.head = f.Object.RV }
-func (s *recorder) Flush()                {}
+func (s *recorder) Bookmark(f kube.Frame) {
+	s.head = f.Object.RV
+	s.log = append(s.log, fmt.Sprintf("bookmark %d", s.head))
+}
+
+func (s *recorder) Flush() { s.hidden = 0 }
 
 // An answer is what the scripted upstream does with one request: it must have
 // a query with want in it (in url.Values.Encode's order, "…" aside).
@@ -65,6 +72,7 @@ type answer struct {
 	// then is what comes after the body: nil is a clean end.
 	then   error
 	stall  bool // for ever, in place of an end
+	lasts  time.Duration
 	again  bool // to every further request, too
 	header http.Header
 }
@@ -100,6 +108,10 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	}()
 	go func() {
 		_, _ = io.WriteString(pw, a.body)
+		select {
+		case <-time.After(a.lasts):
+		case <-req.Context().Done():
+		}
 		if !a.stall {
 			pw.CloseWithError(a.then)
 		}
@@ -112,6 +124,8 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{StatusCode: a.code, Header: a.header, Body: pr, Request: req}, nil
 }
+
+const minute = time.Minute
 
 func podJSON(name string, rv int) string {
 	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns","uid":"u","resourceVersion":"%d"},"spec":{}}`, name, rv)
@@ -140,7 +154,10 @@ func status(code int) string {
 var (
 	probe     = answer{want: "limit=1", body: page(5, "")}
 	streaming = "watch=true sendInitialEvents=true resourceVersionMatch=NotOlderThan allowWatchBookmarks=true"
-	synced    = answer{want: streaming, body: event("ADDED", "a", 3) + bookmark(10, true)}
+	// at is a consistent list of one, which tells that the upstream did not
+	// go back in time.
+	at     = func(rv int) answer { return answer{want: "limit=1", body: page(rv, "")} }
+	synced = answer{want: streaming, body: event("ADDED", "a", 3) + bookmark(10, true)}
 )
 
 func from(rv int) string {
@@ -174,58 +191,73 @@ func TestReflector(t *testing.T) {
 		"a streaming list, and the watch on the same stream",
 		[]answer{probe, {want: streaming, stall: true,
 			body: event("ADDED", "a", 3) + event("ADDED", "b", 7) + bookmark(10, true) + event("MODIFIED", "a", 11)}},
-		[]string{"list 10 [ns/a@3 ns/b@7]", "MODIFIED ns/a@11"},
+		[]string{"list 10 [ns/a@3 ns/b@7]", "bookmark 10", "MODIFIED ns/a@11"},
 		map[string]int{"initial": 1},
 	}, {
 		"a clean end is resumed at the last RV, bookmarks included",
-		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11) + bookmark(20, false)},
-			{want: from(20), body: event("MODIFIED", "a", 21)}, {want: from(21), stall: true}},
-		[]string{"list 10 [ns/a@3]", "MODIFIED ns/a@11", "MODIFIED ns/a@21"},
+		[]answer{probe, synced, {want: from(10), lasts: minute, body: event("MODIFIED", "a", 11) + bookmark(20, false)},
+			{want: from(20), lasts: minute, body: event("MODIFIED", "a", 21)}, {want: from(21), stall: true}},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "bookmark 20", "MODIFIED ns/a@21"},
 		map[string]int{"initial": 1},
 	}, {
 		"after a deletion the resume asks for its RV again: others may share it",
-		[]answer{probe, synced, {want: from(10), body: event("DELETED", "a", 11)}, {want: from(10), stall: true}},
-		[]string{"list 10 [ns/a@3]", "DELETED ns/a@11"},
+		[]answer{probe, synced, {want: from(10), lasts: minute, body: event("DELETED", "a", 11)}, {want: from(10), stall: true}},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "DELETED ns/a@11"},
 		map[string]int{"initial": 1},
 	}, {
 		"a cut stream, a refused connection, 500, 429",
 		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11), then: io.ErrUnexpectedEOF},
-			{want: from(11), then: syscall.ECONNREFUSED},
-			{want: from(11), code: 500, body: "oops"},
-			{want: from(11), code: 429, body: status(429)},
-			{want: from(11), body: event("MODIFIED", "a", 12), stall: true}},
-		[]string{"list 10 [ns/a@3]", "MODIFIED ns/a@11", "MODIFIED ns/a@12"},
+			{want: "limit=1", then: syscall.ECONNREFUSED},
+			at(11), {want: from(11), code: 500, body: "oops"},
+			at(11), {want: from(11), code: 429, body: status(429)},
+			at(11), {want: from(11), body: event("MODIFIED", "a", 12), stall: true}},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "MODIFIED ns/a@12"},
 		map[string]int{"initial": 1},
 	}, {
 		"truncated and garbled frames",
 		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11) + event("MODIFIED", "a", 12)[:40]},
-			{want: from(11), body: event("MODIFIED", "a", 12) + "<html>502 Bad Gateway</html>\n" + event("MODIFIED", "a", 14)},
-			{want: from(12), body: event("MODIFIED", "a", 13), stall: true}},
-		[]string{"list 10 [ns/a@3]", "MODIFIED ns/a@11", "MODIFIED ns/a@12", "MODIFIED ns/a@13"},
+			at(11), {want: from(11), body: event("MODIFIED", "a", 12) + "<html>502 Bad Gateway</html>\n" + event("MODIFIED", "a", 14)},
+			at(12), {want: from(12), body: event("MODIFIED", "a", 13), stall: true}},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "MODIFIED ns/a@12", "MODIFIED ns/a@13"},
 		map[string]int{"initial": 1},
 	}, {
 		"a frame that stays garbled is gone around by a list",
-		[]answer{probe, synced, {want: from(10), body: "{]\n"}, {want: from(10), body: "{]\n"}, {want: from(10), body: "{]\n"},
+		[]answer{probe, synced, {want: from(10), body: "{]\n"}, at(10), {want: from(10), body: "{]\n"}, at(10), {want: from(10), body: "{]\n"},
 			{want: streaming, body: event("ADDED", "a", 12) + bookmark(15, true), stall: true}},
-		[]string{"list 10 [ns/a@3]", "list 15 [ns/a@12]"},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "list 15 [ns/a@12]", "bookmark 15"},
+		map[string]int{"initial": 1, "malformed": 1},
+	}, {
+		"also when a deletion before it comes again each time",
+		[]answer{probe, synced,
+			{want: from(10), body: event("DELETED", "a", 11) + "{]\n"},
+			at(11), {want: from(10), body: event("DELETED", "a", 11) + "{]\n"},
+			at(11), {want: from(10), body: event("DELETED", "a", 11) + "{]\n"},
+			{want: streaming, body: bookmark(15, true), stall: true}},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "DELETED ns/a@11", "DELETED ns/a@11", "DELETED ns/a@11", "list 15 []", "bookmark 15"},
 		map[string]int{"initial": 1, "malformed": 1},
 	}, {
 		"410 as a status",
 		[]answer{probe, synced, {want: from(10), code: 410, body: status(410)},
 			{want: streaming, body: event("ADDED", "a", 12) + bookmark(15, true), stall: true}},
-		[]string{"list 10 [ns/a@3]", "list 15 [ns/a@12]"},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "list 15 [ns/a@12]", "bookmark 15"},
 		map[string]int{"initial": 1, "expired": 1},
 	}, {
 		"410 in the stream",
 		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11) + `{"type":"ERROR","object":` + status(410) + "}\n"},
 			{want: streaming, body: event("ADDED", "a", 12) + bookmark(15, true), stall: true}},
-		[]string{"list 10 [ns/a@3]", "MODIFIED ns/a@11", "list 15 [ns/a@12]"},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "list 15 [ns/a@12]", "bookmark 15"},
 		map[string]int{"initial": 1, "expired": 1},
 	}, {
 		"another error in the stream is no reason to list",
-		[]answer{probe, synced, {want: from(10), body: `{"type":"ERROR","object":` + status(500) + "}\n"}, {want: from(10), stall: true}},
-		[]string{"list 10 [ns/a@3]"},
+		[]answer{probe, synced, {want: from(10), body: `{"type":"ERROR","object":` + status(500) + "}\n"}, at(10), {want: from(10), stall: true}},
+		[]string{"list 10 [ns/a@3]", "bookmark 10"},
 		map[string]int{"initial": 1},
+	}, {
+		"an etcd restored from a backup goes on at lower RVs",
+		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11), then: io.ErrUnexpectedEOF},
+			at(7), {want: streaming, body: event("ADDED", "a", 3) + bookmark(7, true), stall: true}},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "list 7 [ns/a@3]", "bookmark 7"},
+		map[string]int{"initial": 1, "diverged": 1},
 	}, {
 		"an upstream that does not know streaming lists; pages",
 		[]answer{probe, {want: streaming, code: 400, body: status(400)},
@@ -250,6 +282,14 @@ func TestReflector(t *testing.T) {
 		[]string{"list 12 []"},
 		map[string]int{"initial": 1},
 	}, {
+		"a streaming list that fails twice is replaced by a list, this once",
+		[]answer{probe, {want: streaming, body: event("ADDED", "a", 3), then: io.ErrUnexpectedEOF},
+			{want: streaming, body: `{"type":"ERROR","object":` + status(504) + "}\n"},
+			{want: "limit=500", body: page(12, "", podJSON("a", 3))}, {want: from(12), code: 410, body: status(410)},
+			{want: streaming, body: event("ADDED", "a", 13) + bookmark(20, true), stall: true}},
+		[]string{"list 12 [ns/a@3]", "list 20 [ns/a@13]", "bookmark 20"},
+		map[string]int{"initial": 1, "expired": 1},
+	}, {
 		"a continue token that expires",
 		[]answer{probe, {want: streaming, code: 400, body: status(400)},
 			{want: "limit=500", body: page(10, "next", podJSON("a", 3))},
@@ -260,8 +300,8 @@ func TestReflector(t *testing.T) {
 		map[string]int{"initial": 1},
 	}, {
 		"a connection that died without a sign is given up past its timeoutSeconds",
-		[]answer{probe, {want: streaming, body: bookmark(10, true), stall: true}, {want: from(10), stall: true}, {want: from(10), stall: true}},
-		[]string{"list 10 []"},
+		[]answer{probe, {want: streaming, body: bookmark(10, true), stall: true}, at(10), {want: from(10), stall: true}, at(10), {want: from(10), stall: true}},
+		[]string{"list 10 []", "bookmark 10"},
 		map[string]int{"initial": 1},
 	}} {
 		t.Run(test.name, func(t *testing.T) {
@@ -276,6 +316,9 @@ func TestReflector(t *testing.T) {
 				}
 				if diff := cmp.Diff(test.relists, r.Status().Relists); diff != "" {
 					t.Errorf("relists (-want +got)\n%s", diff)
+				}
+				if sink.hidden > 0 {
+					t.Errorf("%d events were never flushed", sink.hidden)
 				}
 				if p := r.Status().Phase; p != Stopped {
 					t.Errorf("phase %q", p)
@@ -300,10 +343,30 @@ func TestRefused(t *testing.T) {
 			sink := &recorder{}
 			_, _, err := run(t, sink, time.Minute, probe, synced,
 				answer{want: from(10), code: 404, body: "404 page not found"},
-				answer{want: from(10), code: 403, body: status(403)},
-				answer{want: from(10), body: event("MODIFIED", "a", 11), stall: true})
-			if err != nil || len(sink.log) != 2 {
+				answer{want: "limit=1", code: 403, body: status(403)},
+				at(10), answer{want: from(10), body: event("MODIFIED", "a", 11), stall: true})
+			if err != nil || len(sink.log) != 3 {
 				t.Errorf("%v %v", err, sink.log)
+			}
+		})
+	})
+	t.Run("twice, with an idle stream in between", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, _, err := run(t, &recorder{}, time.Hour, probe, synced,
+				answer{want: from(10), code: 404, body: "404 page not found"},
+				at(10), answer{want: from(10), lasts: 5 * time.Minute},
+				answer{want: from(10), code: 403, body: status(403)},
+				at(10), answer{want: from(10), stall: true})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("a list without an RV", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, _, err := run(t, &recorder{}, time.Hour, answer{want: "limit=1", body: `{"kind":"NodeMetricsList","apiVersion":"metrics.k8s.io/v1beta1","metadata":{},"items":[]}`})
+			if !errors.As(err, &refused) || refused.Code != 501 {
+				t.Errorf("%v", err)
 			}
 		})
 	})
@@ -311,7 +374,8 @@ func TestRefused(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			_, _, err := run(t, &recorder{}, time.Hour, probe, synced,
-				answer{want: from(10), code: 404, body: "404 page not found", again: true})
+				answer{want: from(10), code: 404, body: "404 page not found"},
+				answer{want: "limit=1", code: 404, body: "404 page not found", again: true})
 			if took := time.Since(start); !errors.As(err, &refused) || took < 30*time.Second || took > time.Minute {
 				t.Errorf("%v after %v", err, took)
 			}
@@ -320,19 +384,87 @@ func TestRefused(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
+	detail := strings.Replace(status(500), `"code"`, `"details":{"retryAfterSeconds":86400},"code"`, 1)
+	for _, test := range []struct {
+		name string
+		a    answer
+		want time.Duration
+	}{
+		{"header", answer{code: 429, header: http.Header{"Retry-After": {"7"}}, body: status(429)}, 7 * time.Second},
+		{"details, a minute at the most", answer{code: 503, body: detail}, time.Minute},
+		{"in the stream", answer{body: `{"type":"ERROR","object":` + detail + "}\n"}, time.Minute},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test.a.want = from(10)
+				up, _, _ := run(t, &recorder{}, 5*time.Minute, probe, synced, test.a, at(10), answer{want: from(10), stall: true})
+				if wait := up.asked[3].Sub(up.asked[2]); wait < test.want || wait > test.want+time.Second {
+					t.Errorf("came back after %v", wait)
+				}
+			})
+		})
+	}
+}
+
+// TestPace counts what an upstream is asked that answers the same wrong way
+// again and again.
+func TestPace(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		answers []answer
+		most    int // requests in five minutes
+	}{
+		{"streams that end at once", []answer{probe, synced, {want: "", body: "", again: true}}, 100},
+		{"a deletion that is replayed, and the end", []answer{probe, synced, {want: "", body: event("DELETED", "a", 11), again: true}}, 100},
+		{"410 after 410", []answer{probe, synced, {want: "", code: 410, body: status(410), again: true}}, 100},
+		{"idle streams of half a minute", []answer{probe, synced, {want: "", lasts: 31 * time.Second, again: true}}, 13},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up, _, _ := run(t, &recorder{}, 5*time.Minute, test.answers...)
+				if n := len(up.asked); n > test.most {
+					t.Errorf("%d requests", n)
+				} else if n < 8 {
+					t.Errorf("only %d requests", n)
+				}
+			})
+		})
+	}
+	t.Run("lists whose watch has expired", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			answers := []answer{probe}
+			for i := range 1000 {
+				answers = append(answers, answer{body: bookmark(10+i, true) + `{"type":"ERROR","object":` + status(410) + "}\n"})
+			}
+			up := &script{t: t, answers: answers}
+			u, _ := url.Parse("http://upstream/api/v1/pods")
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			if err := NewReflector(Options{Transport: up, URL: u, Sink: &recorder{}}).Run(ctx); err != nil || len(up.asked) > 100 {
+				t.Errorf("%d requests, %v", len(up.asked), err)
+			}
+		})
+	})
+}
+
+// TestFlushBeforePartialFrame: an event is not held back by the beginning of
+// the next one.
+func TestFlushBeforePartialFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, _, _ := run(t, &recorder{}, time.Minute, probe, synced,
-			answer{want: from(10), code: 429, header: http.Header{"Retry-After": {"7"}}, body: status(429)},
-			answer{want: from(10), stall: true})
-		if wait := up.asked[3].Sub(up.asked[2]); wait < 7*time.Second || wait > 8*time.Second {
-			t.Errorf("came back after %v", wait)
+		sink := &recorder{}
+		go run(t, sink, time.Hour, probe, answer{want: streaming, stall: true,
+			body: bookmark(10, true) + event("MODIFIED", "a", 11) + event("MODIFIED", "a", 12)[:40]})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if sink.head != 11 || sink.hidden > 0 {
+			t.Errorf("at %d, %d events are hidden", sink.head, sink.hidden)
 		}
 	})
 }
 
-// TestSinkGoesBack has the sink refuse an event, as a timeline does with one
-// that is out of order.
-func TestSinkGoesBack(t *testing.T) {
+// TestSinkRefuses has the sink refuse an event, as a timeline does with one
+// that is out of order: the collection is listed again.
+func TestSinkRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &recorder{fail: func(f kube.Frame) error {
 			if f.Object.RV == 9 {
@@ -342,8 +474,8 @@ func TestSinkGoesBack(t *testing.T) {
 		}}
 		run(t, sink, time.Minute, probe, synced,
 			answer{want: from(10), body: event("MODIFIED", "a", 9) + event("MODIFIED", "a", 11)},
-			answer{want: from(10), body: event("MODIFIED", "a", 11), stall: true})
-		if want := []string{"list 10 [ns/a@3]", "MODIFIED ns/a@11"}; !slices.Equal(sink.log, want) {
+			answer{want: streaming, body: event("ADDED", "a", 11) + bookmark(12, true), stall: true})
+		if want := []string{"list 10 [ns/a@3]", "bookmark 10", "list 12 [ns/a@11]", "bookmark 12"}; !slices.Equal(sink.log, want) {
 			t.Errorf("%v", sink.log)
 		}
 	})

@@ -32,7 +32,7 @@ type Status struct {
 	// Bytes counts what the upstream sent.
 	Bytes int64
 	// Relists counts the full lists by reason: "initial", "expired",
-	// "malformed".
+	// "diverged", "malformed".
 	Relists map[string]int
 }
 

@@ -5,6 +5,7 @@ package informer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,18 @@ const (
 // watch opens a watch at the sink's head and follows it.
 func (r *Reflector) watch(ctx context.Context) error {
 	rv := r.opts.Sink.Head()
+	if r.suspect {
+		// An etcd restored from a backup goes on at lower RVs, and a watch
+		// from a future one is silent until they come by. A consistent list
+		// tells.
+		page, err := r.page(ctx, url.Values{"limit": {"1"}})
+		if err != nil {
+			return err
+		}
+		if page.RV < rv {
+			return fmt.Errorf("%w: the upstream is at %d, %d is known", errDiverged, page.RV, rv)
+		}
+	}
 	if r.afterDelete {
 		// Deletions may share an RV (etcd's leases), and the stream may
 		// have ended between two of them. The sink knows the first.
@@ -48,6 +61,8 @@ func (r *Reflector) watch(ctx context.Context) error {
 
 // follow brings the sink what the stream brings. A clean end is nil.
 func (r *Reflector) follow(s *stream) error {
+	defer r.opts.Sink.Flush()
+	head := r.opts.Sink.Head()
 	for {
 		f, err := s.next()
 		if errors.Is(err, io.EOF) {
@@ -59,11 +74,13 @@ func (r *Reflector) follow(s *stream) error {
 		if f.Type == kube.Bookmark {
 			r.opts.Sink.Bookmark(f)
 		} else if err := r.opts.Sink.Apply(f); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errDiverged, err)
 		}
 		r.afterDelete = f.Type == kube.Deleted
-		r.delivered, r.malformed = true, 0
-		if s.body.Buffered() == 0 {
+		if r.opts.Sink.Head() > head {
+			r.malformed = 0
+		}
+		if !s.waiting() {
 			r.opts.Sink.Flush()
 		}
 	}
@@ -98,9 +115,14 @@ func (r *Reflector) open(ctx context.Context, query url.Values) (*stream, error)
 	}}, nil
 }
 
+// waiting reports whether a further frame is there to be read.
+func (s *stream) waiting() bool {
+	buffered, _ := s.body.Peek(s.body.Buffered())
+	return bytes.IndexByte(buffered, '\n') >= 0
+}
+
 // next reads one frame. An ERROR is returned as an error, a clean end as
-// io.EOF. The frame is flushed to the sink's readers no later than the next
-// read that has to wait.
+// io.EOF.
 func (s *stream) next() (kube.Frame, error) {
 	s.line = s.line[:0]
 	for {
@@ -109,13 +131,9 @@ func (s *stream) next() (kube.Frame, error) {
 		if err == nil {
 			break
 		}
-		if errors.Is(err, bufio.ErrBufferFull) && len(s.line) <= maxFrame {
-			// A long frame: readers need not wait for the end of it.
-			s.r.opts.Sink.Flush()
-			continue
-		}
-		s.r.opts.Sink.Flush()
 		switch {
+		case errors.Is(err, bufio.ErrBufferFull) && len(s.line) <= maxFrame:
+			continue
 		case errors.Is(err, bufio.ErrBufferFull):
 			return kube.Frame{}, fmt.Errorf("%w: a frame of more than %d bytes", kube.ErrSyntax, maxFrame)
 		case errors.Is(err, io.EOF) && len(s.line) > 0:
@@ -126,11 +144,9 @@ func (s *stream) next() (kube.Frame, error) {
 	s.r.contact(len(s.line))
 	f, err := kube.ScanFrame(string(s.line[:len(s.line)-1]))
 	if err != nil {
-		s.r.opts.Sink.Flush()
 		return f, err
 	}
 	if f.Type == kube.Error {
-		s.r.opts.Sink.Flush()
 		return f, parseStatus(http.StatusInternalServerError, []byte(f.Status)).asError()
 	}
 	return f, nil
@@ -154,13 +170,16 @@ func (r *Reflector) get(ctx context.Context, query url.Values) (*http.Response, 
 	}
 	if resp.StatusCode == http.StatusOK {
 		r.contact(0)
+		r.refusedSince = time.Time{}
 		return resp, nil
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	r.contact(len(body))
 	bad := parseStatus(resp.StatusCode, body)
-	bad.retryAfter = parseRetryAfter(resp.Header.Get("Retry-After"))
+	if header := resp.Header.Get("Retry-After"); header != "" {
+		bad.retryAfter = parseRetryAfter(header)
+	}
 	return nil, bad.asError()
 }
 
@@ -186,7 +205,7 @@ func parseStatus(code int, body []byte) *statusError {
 	if status.Code != 0 {
 		code = status.Code
 	}
-	return &statusError{code, status.Message, time.Duration(status.Details.RetryAfterSeconds) * time.Second}
+	return &statusError{code, status.Message, parseRetryAfter(strconv.Itoa(status.Details.RetryAfterSeconds))}
 }
 
 // asError says what the answer means to the state machine.
@@ -207,7 +226,7 @@ func (e *statusError) asError() error {
 func parseRetryAfter(value string) time.Duration {
 	var d time.Duration
 	if seconds, err := strconv.Atoi(value); err == nil {
-		d = time.Duration(seconds) * time.Second
+		d = time.Duration(min(seconds, 60)) * time.Second
 	} else if at, err := http.ParseTime(value); err == nil {
 		d = time.Until(at)
 	}

@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // proofTimeout bounds a proof of freshness; without one the read is passed
 // through.
 const proofTimeout = 8 * time.Second
 
-var errNoProof = errors.New("the upstream gave no bookmark in time")
+var errNoProof = errors.New("no proof of freshness from the upstream")
 
 // A proof tells at which RV a timeline has everything that the upstream
 // acknowledged before the question was asked. Readers that ask while a proof
@@ -84,20 +85,37 @@ func (p *proof) run(ctx context.Context, r *round) {
 	}
 }
 
+// fresh returns a view that has everything the upstream acknowledged before the
+// call.
+func (res *resource) fresh(ctx context.Context) (*timeline.View, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*proofTimeout, errNoProof)
+	defer cancel()
+	rv, err := res.proof.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return res.timeline.WaitRV(ctx, rv)
+}
+
 // freshness is the proof (design, "Reads"; spec §2, "Freshness for a proxy").
 // A consistent LIST tells the upstream's RV X and makes its watch cache catch
 // up with it. A watch from our own head then replays whatever we do not have
 // yet and brings a bookmark ≥ X, in about a second. The last event before it
 // is the RV to wait for: between that and X the resource did not change.
 func freshness(ctx context.Context, up *Upstream, res *resource) (uint64, error) {
-	x, err := upstreamRV(ctx, up, res.id)
-	if err != nil {
-		return 0, err
-	}
 	v := res.timeline.View()
 	if v == nil {
 		return 0, errNoProof
 	}
+	known := v.RV
+	x, err := upstreamRV(ctx, up, res.id)
+	if err != nil {
+		return 0, err
+	}
+	if x < known {
+		return 0, fmt.Errorf("%w: it is at %d, %d is known", errNoProof, x, known)
+	}
+	v = res.timeline.View()
 	if v.RV >= x {
 		return v.RV, nil
 	}
@@ -143,7 +161,7 @@ func upstreamRV(ctx context.Context, up *Upstream, id kube.Resource) (uint64, er
 	if err != nil {
 		return 0, err
 	}
-	list, err := kube.ScanList(string(body))
+	list, err := kube.ScanList(string(body), id.Name)
 	if err != nil {
 		return 0, err
 	}

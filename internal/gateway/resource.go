@@ -41,6 +41,7 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 	res.reflector = informer.NewReflector(informer.Options{
 		Transport: agent{up},
 		URL:       up.URL(id.Path(), ""),
+		Kind:      info.Kind,
 		Sink:      res.timeline,
 		Logger:    log.With("resource", id.String()),
 	})

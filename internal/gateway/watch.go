@@ -37,14 +37,12 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 	if rd.opts.ResourceVersion == "" {
 		// From now on, or all there is now: "now" is to include every
 		// write that was acknowledged before the request.
-		fresh, err := res.proof.get(r.Context())
+		fresh, err := res.fresh(r.Context())
 		if err != nil {
 			c.log.Debug("no proof of freshness", "resource", res.id.String(), "err", err)
 			return false
 		}
-		if v, err = res.timeline.WaitRV(r.Context(), fresh); err != nil {
-			return false
-		}
+		v = fresh
 	}
 	if initial && v.RV < rd.rv {
 		return false // the API server waits for it, or says that it is too large

@@ -110,25 +110,25 @@ func TestBookmarkObject(t *testing.T) {
 
 func TestScanList(t *testing.T) {
 	bare := strings.Replace(pod, `"kind":"Pod","apiVersion":"v1",`, "", 1)
-	l, err := ScanList(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"50","continue":"tok"},"items":[` + bare + `]}` + "\n")
+	l, err := ScanList(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"50","continue":"tok"},"items":[`+bare+`]}`+"\n", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !l.Typed || l.RV != 50 || l.Continue != "tok" || l.ItemKind() != "Pod" || len(l.Items) != 1 || l.Items[0].JSON != pod {
+	if !l.Typed || l.RV != 50 || l.Continue != "tok" || l.ItemKind != "Pod" || len(l.Items) != 1 || l.Items[0].JSON != pod {
 		t.Errorf("typed list: %+v", l)
 	}
 	if got := l.EmptyItem().JSON; got != `{"kind":"Pod","apiVersion":"v1","metadata":{}}` {
 		t.Errorf("EmptyItem: %s", got)
 	}
-	l, err = ScanList(`{"apiVersion":"example.com/v1","items":[` + widget + `],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"8"}}`)
+	l, err = ScanList(`{"apiVersion":"example.com/v1","items":[`+widget+`],"kind":"WidgetCollection","metadata":{"continue":"","resourceVersion":"8"}}`, "Widget")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Typed || l.ItemKind() != "Widget" || l.Items[0].JSON != widget {
+	if l.Typed || l.ItemKind != "Widget" || l.Items[0].JSON != widget {
 		t.Errorf("custom list: %+v", l)
 	}
-	for _, bad := range []string{`{"kind":"Status","metadata":{}}`, `{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[{}]}`, `{`, `not json`} {
-		if l, err := ScanList(bad); err == nil {
+	for _, bad := range []string{`{"kind":"Status","metadata":{}}`, `{"kind":"PodList","metadata":{"resourceVersion":""},"items":[]}`, `{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[{}]}`, `{`, `not json`} {
+		if l, err := ScanList(bad, ""); err == nil {
 			t.Errorf("%s gave %+v", bad, l)
 		}
 	}
@@ -186,7 +186,7 @@ func FuzzScan(f *testing.F) {
 			}
 		}
 		_, _ = ScanFrame(text)
-		_, _ = ScanList(text)
+		_, _ = ScanList(text, "")
 	})
 }
 

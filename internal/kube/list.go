@@ -18,12 +18,15 @@ type List struct {
 	// Typed is the form of the list, see [Object.Typed]; a list of no items
 	// has one too.
 	Typed bool
+	// ItemKind is the kind of the items.
+	ItemKind string
 }
 
-// ScanList reads a list from its JSON. Items that leave out kind and
-// apiVersion get those that the list's kind implies. Items do not keep text
-// alive: each has a copy of its own.
-func ScanList(text string) (*List, error) {
+// ScanList reads a list from its JSON. itemKind is the kind of its items; if it
+// is "", it is the list's own, less "List" (custom resources may name their
+// lists otherwise). Items that leave out kind and apiVersion get them. Items do
+// not keep text alive: each has a copy of its own.
+func ScanList(text, itemKind string) (*List, error) {
 	l := &List{}
 	p := scanner{s: text}
 	var items []string
@@ -57,7 +60,10 @@ func ScanList(text string) (*List, error) {
 	if err := p.end(); err != nil {
 		return nil, err
 	}
-	if l.RV == 0 || l.ItemKind() == "" {
+	if l.ItemKind = itemKind; itemKind == "" {
+		l.ItemKind = strings.TrimSuffix(l.Kind, "List")
+	}
+	if l.RV == 0 || l.ItemKind == "" {
 		return nil, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, l.Kind)
 	}
 	l.Items = make([]*Object, 0, len(items))
@@ -69,14 +75,6 @@ func ScanList(text string) (*List, error) {
 		l.Items = append(l.Items, o)
 	}
 	return l, nil
-}
-
-// ItemKind returns the kind of the list's items: the list's, less "List".
-func (l *List) ItemKind() string {
-	if n := len(l.Kind) - len("List"); n > 0 && l.Kind[n:] == "List" {
-		return l.Kind[:n]
-	}
-	return ""
 }
 
 // EmptyItem returns an object of the list's kind with no members but kind,
@@ -93,7 +91,7 @@ func (l *List) EmptyItem() *Object {
 // header returns an item's opening brace, kind and apiVersion, with the comma
 // behind them.
 func (l *List) header() string {
-	kind, _ := json.Marshal(l.ItemKind()) // strings always marshal
+	kind, _ := json.Marshal(l.ItemKind) // strings always marshal
 	version, _ := json.Marshal(l.APIVersion)
 	if l.Typed {
 		return `{"kind":` + string(kind) + `,"apiVersion":` + string(version) + `,`

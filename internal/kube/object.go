@@ -6,6 +6,7 @@ package kube
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -178,20 +179,18 @@ func (p *scanner) metadata(o *Object, start int) error {
 }
 
 func (p *scanner) labels() (Labels, error) {
-	var out Labels
+	var few [16]Label // so that what is kept is no larger than it needs to be
+	all := Labels(few[:0])
 	for first := true; ; first = false {
 		key, ok, err := p.member(first)
 		if err != nil || !ok {
-			return out, err
+			return slices.Clone(all), err
 		}
 		value, err := p.textOrNull()
 		if err != nil {
 			return nil, err
 		}
-		if out == nil {
-			out = make(Labels, 0, 8)
-		}
-		out = append(out, Label{key, value})
+		all = append(all, Label{key, value})
 	}
 }
 

@@ -9,9 +9,12 @@ import "fmt"
 // needs no closing.
 type Cursor struct {
 	t     *Timeline
+	start uint64 // where it began
 	rv    uint64 // everything ≤ rv has been yielded, or was not asked for
 	seq   uint64 // the sequence number of the next event
 	epoch uint64
+	// early is set while the start is in the future.
+	early bool
 }
 
 // Watch returns a cursor that yields the events above rv (T4). The RV may be
@@ -33,7 +36,9 @@ func (t *Timeline) WatchFrom(v *View, rv uint64) (*Cursor, error) {
 	case !v.CanStart(rv):
 		return nil, fmt.Errorf("%w: %d, the window begins at %d", ErrCompacted, rv, v.Start)
 	}
-	return &Cursor{t: t, rv: rv, seq: v.first + uint64(v.after(rv)), epoch: v.epoch}, nil
+	return &Cursor{
+		t: t, start: rv, rv: rv, seq: v.first + uint64(v.after(rv)), epoch: v.epoch, early: rv > v.RV,
+	}, nil
 }
 
 // RV returns the cursor's place: every event ≤ it has been yielded, so that it
@@ -43,17 +48,23 @@ func (c *Cursor) RV() uint64 { return c.rv }
 // Next returns the events behind the cursor's place up to the head of the
 // current view, and that view; it moves the cursor there. It does not wait:
 // without events, wait on the view's Changed. It fails with [ErrCompacted] when
-// the log no longer holds the place and with [ErrClosed] at the end of a
+// the log no longer holds the place, or a gap came over a start in the future,
+// and with [ErrClosed] at the end of a
 // timeline that has ended. The events are shared and must not be changed.
 func (c *Cursor) Next() ([]Event, *View, error) {
 	v := c.t.View()
-	if v.epoch != c.epoch || c.seq < v.first {
+	if v.epoch != c.epoch || c.seq < v.first || c.early && v.inGap(c.start) {
 		return nil, v, fmt.Errorf("%w: %d, the window begins at %d", ErrCompacted, c.rv, v.Start)
 	}
 	events := v.log[c.seq-v.first:]
-	for len(events) > 0 && events[0].RV <= c.rv { // a start in the future
-		events = events[1:]
-		c.seq++
+	if c.early {
+		n := 0
+		for n < len(events) && events[n].RV <= c.start {
+			n++
+		}
+		events = events[n:]
+		c.seq += uint64(n)
+		c.early = v.RV < c.start
 	}
 	c.seq += uint64(len(events))
 	c.rv = max(c.rv, v.RV)

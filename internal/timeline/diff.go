@@ -37,9 +37,7 @@ func (t *Timeline) Replace(list *kube.List) (continued bool) {
 		t.Reset(list)
 		return false
 	}
-	if from := t.next.RV; list.RV > from {
-		t.next.gaps = append(slices.Clone(t.next.gaps), Gap{From: from, To: list.RV})
-	}
+	t.addGap(Gap{From: t.next.RV, To: list.RV})
 	for _, e := range events {
 		t.append(e)
 	}
@@ -48,6 +46,21 @@ func (t *Timeline) Replace(list *kube.List) (continued bool) {
 	t.trim()
 	t.publish()
 	return true
+}
+
+// addGap records a gap at the head. Where nothing is known to have happened
+// since the last one began, that one grows.
+func (t *Timeline) addGap(g Gap) {
+	if g.From == g.To {
+		return
+	}
+	gaps := slices.Clone(t.next.gaps) // published ones are not touched
+	if n := len(gaps); n > 0 && gaps[n-1].To == g.From && t.next.after(gaps[n-1].From) == len(t.next.log) {
+		gaps[n-1].To = g.To
+	} else {
+		gaps = append(gaps, g)
+	}
+	t.next.gaps = gaps
 }
 
 // A deletion is a missed one: of the object, at an RV below the deadline.

@@ -189,9 +189,10 @@ func runModel(t *testing.T, seed uint64, steps int) {
 	c := newCluster(seed)
 	opts := Options{}
 	if seed%3 == 1 {
-		opts.WindowBytes = 4000 // some 30 events
+		opts.WindowBytes = 30 * eventOverhead
 	}
 	tl := New(opts)
+	tl.checkpointEvery = 1 + int(seed%16)
 	for range c.rnd.IntN(20) {
 		c.step()
 	}
@@ -225,6 +226,8 @@ func runModel(t *testing.T, seed uint64, steps int) {
 				t.Fatal("the list does not continue the timeline")
 			}
 			sent = len(c.frames)
+		case n < 92 && c.rv > tl.View().RV: // a client has listed upstream, ahead of us
+			followers = append(followers, follow(t, tl, c.rv, c.now))
 		default:
 			v := tl.View()
 			followers = append(followers, follow(t, tl, v.RV, c.at(v.RV)))
@@ -286,11 +289,28 @@ func checkPast(t *testing.T, c *cluster, tl *Timeline) {
 // being written, for the race detector.
 func TestConcurrentReaders(t *testing.T) {
 	c := newCluster(1)
-	tl := New(Options{WindowBytes: 200_000})
+	tl := New(Options{WindowBytes: 1000 * eventOverhead})
+	tl.checkpointEvery = 64
 	tl.Replace(c.list())
 	done := make(chan struct{})
 	var wg sync.WaitGroup
-	for range 4 {
+	for i := range uint64(4) {
+		rnd := rand.New(rand.NewPCG(i, 0))
+		wg.Go(func() { // reads the past
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				v := tl.View()
+				_, err := tl.At(v.Start + rnd.Uint64N(v.RV-v.Start+1))
+				if err != nil && !errors.Is(err, ErrCompacted) {
+					t.Error(err)
+					return
+				}
+			}
+		})
 		wg.Go(func() {
 			v := tl.View()
 			f := follow(t, tl, v.RV, nil)

@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// checkpointEvery is how many events lie between two checkpoints: what a
-// snapshot in the past has to undo at the most.
-const checkpointEvery = 1024
+// minCheckpoint is how many events lie between two checkpoints at the least;
+// in a large collection it is a quarter of its objects. It is what a snapshot
+// in the past has to undo at the most.
+const minCheckpoint = 1024
 
 // Options bound a timeline. The zero value means the defaults.
 type Options struct {
 	// WindowBytes is how many bytes of events the log holds at the most
-	// (T10). The default is 64 MiB.
+	// (T10), with what it takes to hold them. The default is 64 MiB.
 	WindowBytes int64
 	// WindowAge is how long the log holds an event; 0 means as long as
 	// WindowBytes allows.
@@ -44,6 +45,9 @@ type Timeline struct {
 	dead  int     // dropped events that the log's array still holds
 	bytes int64   // bytes of the live objects
 	dirty bool
+
+	checkpointEvery int // minCheckpoint, but for tests
+	sinceCheckpoint int
 }
 
 // A stamp says when the event with the sequence number entered the log.
@@ -57,7 +61,7 @@ func New(opts Options) *Timeline {
 	if opts.WindowBytes <= 0 {
 		opts.WindowBytes = 64 << 20
 	}
-	return &Timeline{opts: opts, synced: make(chan struct{}), tree: newTree()}
+	return &Timeline{opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointEvery: minCheckpoint}
 }
 
 // View returns the current view, nil until there is a first list.
@@ -131,7 +135,7 @@ type Stats struct {
 	Objects   int    // live objects
 	Bytes     int64  // JSON of the live objects
 	LogEvents int    // events in the window
-	LogBytes  int64  // frames of the events in the window
+	LogBytes  int64  // what the events in the window count as
 	Events    uint64 // events since the timeline began
 	Gaps      int    // gaps in the window
 }

@@ -6,6 +6,7 @@ package timeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -119,7 +120,7 @@ func TestStartInsideGap(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
 	tl.Replace(podList(20, object("b", "2", 15))) // a is deleted at 11
-	for rv, want := range map[uint64]bool{9: false, 10: true, 11: true, 12: false, 15: true, 16: false, 20: true, 99: true} {
+	for rv, want := range map[uint64]bool{9: false, 10: true, 11: false, 12: false, 15: false, 16: false, 20: true, 99: true} {
 		if got := tl.View().CanStart(rv); got != want {
 			t.Errorf("CanStart(%d) = %v", rv, got)
 		}
@@ -128,6 +129,88 @@ func TestStartInsideGap(t *testing.T) {
 		if _, err := tl.At(rv); !errors.Is(err, ErrCompacted) {
 			t.Errorf("At(%d): %v", rv, err)
 		}
+	}
+}
+
+// TestGapOverFutureStart: a client that had listed at 15 watches from there
+// before the relist shows that everything between 10 and 20 was missed.
+func TestGapOverFutureStart(t *testing.T) {
+	tl := New(Options{})
+	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
+	watch := func(rv uint64) *Cursor {
+		c, err := tl.Watch(rv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	inside, end, beyond := watch(15), watch(20), watch(25)
+	tl.Replace(podList(20, object("b", "2", 15))) // a's deletion is put at 11
+	if _, _, err := inside.Next(); !errors.Is(err, ErrCompacted) {
+		t.Errorf("a start that a gap came over: %v", err)
+	}
+	for _, rv := range []uint64{21, 25, 26} {
+		if err := tl.Apply(modified(object("b", "2", rv))); err != nil {
+			t.Fatal(err)
+		}
+		tl.Flush()
+	}
+	if got := changes(t, end); len(got) != 3 {
+		t.Errorf("from the end of the gap: %v", got)
+	}
+	if got := changes(t, beyond); len(got) != 1 || got[0].RV != 26 {
+		t.Errorf("from 25: %v", got)
+	}
+}
+
+// TestSharedRV: deletions at one RV reach a cursor though a view came between
+// them, and leave the window together.
+func TestSharedRV(t *testing.T) {
+	tl := New(Options{WindowBytes: 6 * eventOverhead})
+	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6), object("c", "3", 7)))
+	c, err := tl.Watch(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []change
+	for i, key := range []kube.Key{"a", "b", "c"} {
+		if err := tl.Apply(deleted(object(key, fmt.Sprint(i+1), 14))); err != nil {
+			t.Fatal(err)
+		}
+		tl.Flush()
+		got = append(got, changes(t, c)...)
+	}
+	want := []change{{kube.Deleted, "a", "1", 14}, {kube.Deleted, "b", "2", 14}, {kube.Deleted, "c", "3", 14}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for rv := uint64(20); rv < 40; rv++ {
+		if err := tl.Apply(modified(object("d", "4", rv))); err != nil {
+			t.Fatal(err)
+		}
+		tl.Flush()
+		if v := tl.View(); len(v.log) > 0 && v.log[0].RV <= v.Start {
+			t.Fatalf("the log begins at %d, the window at %d", v.log[0].RV, v.Start)
+		}
+	}
+}
+
+// TestQuietGaps: relists that find nothing new do not pile up gaps.
+func TestQuietGaps(t *testing.T) {
+	tl := New(Options{})
+	tl.Replace(podList(10, object("a", "1", 5)))
+	for rv := uint64(11); rv < 100; rv++ {
+		tl.Replace(podList(rv, object("a", "1", 5)))
+	}
+	if got := tl.View().gaps; !slices.Equal(got, []Gap{{10, 99}}) {
+		t.Errorf("gaps %v", got)
+	}
+	if err := tl.Apply(modified(object("a", "1", 100))); err != nil {
+		t.Fatal(err)
+	}
+	tl.Replace(podList(110, object("a", "1", 100)))
+	if got := tl.View().gaps; !slices.Equal(got, []Gap{{10, 99}, {100, 110}}) {
+		t.Errorf("gaps %v", got)
 	}
 }
 

@@ -120,7 +120,9 @@ func (t *Timeline) append(e Event) {
 	t.events.Add(1)
 
 	seq := n.first + uint64(len(n.log))
-	if seq%checkpointEvery == 0 {
+	// A checkpoint keeps the parts of the tree that have changed since.
+	if t.sinceCheckpoint++; t.sinceCheckpoint >= max(t.checkpointEvery, t.tree.Len()/4) {
+		t.sinceCheckpoint = 0
 		n.checkpoints = append(n.checkpoints, checkpoint{seq, t.tree.Clone()})
 	}
 	if t.opts.WindowAge > 0 {
@@ -131,8 +133,12 @@ func (t *Timeline) append(e Event) {
 	}
 }
 
+// eventOverhead is about what an event takes besides its JSON: itself, the
+// kube.Object with its labels, and its share of checkpoints.
+const eventOverhead = 1 << 10
+
 // size is what an event is counted as in the log.
-func (e *Event) size() int64 { return int64(len(e.Object.JSON)) }
+func (e *Event) size() int64 { return int64(len(e.Object.JSON)) + eventOverhead }
 
 // trim drops the oldest events while the log is over its bounds.
 func (t *Timeline) trim() {
@@ -163,7 +169,7 @@ func (t *Timeline) trim() {
 	n.log = n.log[drop:]
 	// The array below still holds what was dropped: move when that is most
 	// of it.
-	if t.dead += drop; t.dead > len(n.log)+checkpointEvery {
+	if t.dead += drop; t.dead > len(n.log)+minCheckpoint {
 		n.log, t.dead = slices.Clone(n.log), 0
 	}
 	n.checkpoints = slices.DeleteFunc(slices.Clone(n.checkpoints), func(c checkpoint) bool { return c.seq <= n.first })
