@@ -25,16 +25,17 @@ const (
 // when the watch ends.
 func (r *Reflector) list(ctx context.Context, reason string) error {
 	r.setPhase(Listing)
-	if r.kind == nil {
-		// One item tells the kind and form of the collection's lists, which
-		// a stream of nothing would not.
-		page, err := r.page(ctx, url.Values{"limit": {"1"}})
-		if err != nil {
-			return err
-		}
-		page.Items, page.Continue = nil, ""
-		r.kind = page
+	// One item tells the kind and form of the collection's lists, which a
+	// stream of nothing would not.
+	page, err := r.page(ctx, url.Values{"limit": {"1"}})
+	if err != nil {
+		return err
 	}
+	page.Items, page.Continue = nil, ""
+	if k := r.kind; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
+		return &RefusedError{http.StatusNotFound, fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
+	}
+	r.kind = page
 	// A streaming list that fails again and again is given a rest.
 	if !r.noWatchList && r.badStreams < 2 {
 		r.badStreams++ // until it is known to be good

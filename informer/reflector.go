@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -49,8 +50,9 @@ type Options struct {
 	// 15 s.
 	EndBookmarkTimeout time.Duration
 	// RefusalGrace is for how long a collection that was watched may answer
-	// 401, 403, 404 or 405 before Run gives up: an API server that has just
-	// started answers so for a while. The default is 30 s.
+	// 401, 403 or 405 before Run gives up: an API server that has just
+	// started answers so for a while. The default is 30 s. 404 is final: the
+	// collection is gone, and what comes back under its name may be another.
 	RefusalGrace time.Duration
 }
 
@@ -102,6 +104,7 @@ type Reflector struct {
 	malformed    int        // streams in a row that a malformed frame ended
 	afterDelete  bool       // the last frame was a deletion
 	suspect      bool       // the last stream did not end well
+	endedEarly   bool       // the last stream ended well before its time
 	refusedSince time.Time  // of refusals in a row
 }
 
@@ -109,6 +112,10 @@ const (
 	// hastyEnd: a stream that ends cleanly within this time is not hurried
 	// back to, as in client-go.
 	hastyEnd = time.Second
+	// redial is how long nobody is there at the most before it is tried again:
+	// the sooner an API server that has restarted is watched, the less of its
+	// history is lost.
+	redial = time.Second
 	// goodStream: a stream that stood for this long ends a row of failures.
 	goodStream = 30 * time.Second
 )
@@ -163,6 +170,12 @@ func (r *Reflector) Run(ctx context.Context) error {
 		r.suspect = err != nil
 		switch {
 		case err == nil && time.Since(began) > hastyEnd:
+			if reason == "" && r.endedEarly && !r.kind.Typed {
+				// The API server ends the watches of a custom resource
+				// when its definition changes, and then the same versions
+				// of its objects may look otherwise.
+				reason = "schema"
+			}
 			continue // an ordinary end: resume at once
 		case err == nil:
 			err = errHasty
@@ -183,13 +196,16 @@ func (r *Reflector) Run(ctx context.Context) error {
 				reason = "malformed"
 			}
 		default:
-			if _, ok := errors.AsType[*RefusedError](err); ok && r.givesUp() {
+			if refused, ok := errors.AsType[*RefusedError](err); ok && r.givesUp(refused) {
 				r.fail(err)
 				return err
 			}
 		}
 		r.fail(err)
 		pause := wait.next()
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+			pause = min(pause, redial)
+		}
 		if after, ok := errors.AsType[retryAfter](err); ok {
 			pause = max(after.wait, pause)
 		}
@@ -207,11 +223,12 @@ func (r *Reflector) Run(ctx context.Context) error {
 }
 
 // givesUp reports, after a refusal, whether it is to be believed.
-func (r *Reflector) givesUp() bool {
+func (r *Reflector) givesUp(refused *RefusedError) bool {
 	if r.refusedSince.IsZero() {
 		r.refusedSince = time.Now()
 	}
-	return r.opts.Sink.Head() == 0 || time.Since(r.refusedSince) > r.opts.RefusalGrace
+	return refused.Code == http.StatusNotFound || r.opts.Sink.Head() == 0 ||
+		time.Since(r.refusedSince) > r.opts.RefusalGrace
 }
 
 // A backoff grows from 0.2 s to 8 s by doubling; half of each wait is random,

@@ -88,7 +88,9 @@ type script struct {
 func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.asked = append(s.asked, time.Now())
 	a := answer{stall: true}
-	if len(s.answers) > 0 {
+	if req.URL.RawQuery == "limit=1" && (len(s.answers) == 0 || s.answers[0].want != "limit=1") {
+		a = at(9999) // a probe that the test has nothing to say about
+	} else if len(s.answers) > 0 {
 		if a = s.answers[0]; !a.again {
 			s.answers = s.answers[1:]
 		}
@@ -152,13 +154,14 @@ func status(code int) string {
 }
 
 var (
-	probe     = answer{want: "limit=1", body: page(5, "")}
+	probe     = at(5)
 	streaming = "watch=true sendInitialEvents=true resourceVersionMatch=NotOlderThan allowWatchBookmarks=true"
-	// at is a consistent list of one, which tells that the upstream did not
-	// go back in time.
-	at     = func(rv int) answer { return answer{want: "limit=1", body: page(rv, "")} }
-	synced = answer{want: streaming, body: event("ADDED", "a", 3) + bookmark(10, true)}
+	synced    = answer{want: streaming, body: event("ADDED", "a", 3) + bookmark(10, true)}
 )
+
+// at is a consistent list of one, which tells the kind of the collection and
+// that the upstream did not go back in time.
+func at(rv int) answer { return answer{want: "limit=1", body: page(rv, "")} }
 
 func from(rv int) string {
 	return fmt.Sprintf("watch=true allowWatchBookmarks=true resourceVersion=%d", rv)
@@ -342,7 +345,7 @@ func TestRefused(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sink := &recorder{}
 			_, _, err := run(t, sink, time.Minute, probe, synced,
-				answer{want: from(10), code: 404, body: "404 page not found"},
+				answer{want: from(10), code: 401, body: status(401)},
 				answer{want: "limit=1", code: 403, body: status(403)},
 				at(10), answer{want: from(10), body: event("MODIFIED", "a", 11), stall: true})
 			if err != nil || len(sink.log) != 3 {
@@ -353,11 +356,29 @@ func TestRefused(t *testing.T) {
 	t.Run("twice, with an idle stream in between", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, _, err := run(t, &recorder{}, time.Hour, probe, synced,
-				answer{want: from(10), code: 404, body: "404 page not found"},
+				answer{want: from(10), code: 403, body: status(403)},
 				at(10), answer{want: from(10), lasts: 5 * time.Minute},
 				answer{want: from(10), code: 403, body: status(403)},
 				at(10), answer{want: from(10), stall: true})
 			if err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("404 is final", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			_, _, err := run(t, &recorder{}, time.Hour, probe, synced, answer{want: from(10), code: 404, body: "404 page not found"})
+			if !errors.As(err, &refused) || refused.Code != 404 || time.Since(start) > time.Second {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		})
+	})
+	t.Run("another kind", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			other := answer{want: "limit=1", body: strings.Replace(page(20, ""), "PodList", "BeanList", 1)}
+			_, _, err := run(t, &recorder{}, time.Hour, probe, synced, answer{want: from(10), code: 410, body: status(410)}, other)
+			if !errors.As(err, &refused) || refused.Code != 404 {
 				t.Error(err)
 			}
 		})
@@ -374,8 +395,8 @@ func TestRefused(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			_, _, err := run(t, &recorder{}, time.Hour, probe, synced,
-				answer{want: from(10), code: 404, body: "404 page not found"},
-				answer{want: "limit=1", code: 404, body: "404 page not found", again: true})
+				answer{want: from(10), code: 403, body: status(403)},
+				answer{want: "limit=1", code: 403, body: status(403), again: true})
 			if took := time.Since(start); !errors.As(err, &refused) || took < 30*time.Second || took > time.Minute {
 				t.Errorf("%v after %v", err, took)
 			}
@@ -414,9 +435,9 @@ func TestPace(t *testing.T) {
 		answers []answer
 		most    int // requests in five minutes
 	}{
-		{"streams that end at once", []answer{probe, synced, {want: "", body: "", again: true}}, 100},
-		{"a deletion that is replayed, and the end", []answer{probe, synced, {want: "", body: event("DELETED", "a", 11), again: true}}, 100},
-		{"410 after 410", []answer{probe, synced, {want: "", code: 410, body: status(410), again: true}}, 100},
+		{"streams that end at once", []answer{probe, synced, {want: "", body: "", again: true}}, 150},
+		{"a deletion that is replayed, and the end", []answer{probe, synced, {want: "", body: event("DELETED", "a", 11), again: true}}, 150},
+		{"410 after 410", []answer{probe, synced, {want: "", code: 410, body: status(410), again: true}}, 150},
 		{"idle streams of half a minute", []answer{probe, synced, {want: "", lasts: 31 * time.Second, again: true}}, 13},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -440,10 +461,29 @@ func TestPace(t *testing.T) {
 			u, _ := url.Parse("http://upstream/api/v1/pods")
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			if err := NewReflector(Options{Transport: up, URL: u, Sink: &recorder{}}).Run(ctx); err != nil || len(up.asked) > 100 {
+			if err := NewReflector(Options{Transport: up, URL: u, Sink: &recorder{}}).Run(ctx); err != nil || len(up.asked) > 150 {
 				t.Errorf("%d requests, %v", len(up.asked), err)
 			}
 		})
+	})
+}
+
+// TestSchema: a stream of custom resources that ends before its time is
+// followed by a list, since their definition may have changed.
+func TestSchema(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		custom := func(s string) string {
+			return strings.ReplaceAll(s, `{"kind":"Pod","apiVersion":"v1",`, `{"apiVersion":"v1","kind":"Pod",`)
+		}
+		widgets := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
+		sink := &recorder{}
+		run(t, sink, time.Minute, widgets,
+			answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(10, true)), lasts: 5 * time.Second},
+			widgets,
+			answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(11, true)), stall: true})
+		if want := []string{"list 10 [ns/a@3]", "bookmark 10", "list 11 [ns/a@3]", "bookmark 11"}; !slices.Equal(sink.log, want) {
+			t.Errorf("%v", sink.log)
+		}
 	})
 }
 

@@ -29,10 +29,13 @@ type Status struct {
 	LastContact time.Time
 	// LastError is the last failure; nil once a stream stands again.
 	LastError error
+	// Warnings are the Warning headers of the last answer: the API server's
+	// word on deprecated versions.
+	Warnings []string
 	// Bytes counts what the upstream sent.
 	Bytes int64
 	// Relists counts the full lists by reason: "initial", "expired",
-	// "diverged", "malformed".
+	// "diverged", "malformed", "schema".
 	Relists map[string]int
 }
 
@@ -62,6 +65,12 @@ func (r *Reflector) contact(n int) {
 	defer r.mu.Unlock()
 	r.status.LastContact = now
 	r.status.Bytes += int64(n)
+}
+
+func (r *Reflector) warnings(w []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Warnings = w
 }
 
 func (r *Reflector) countRelist(reason string) {

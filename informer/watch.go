@@ -66,6 +66,7 @@ func (r *Reflector) follow(s *stream) error {
 	for {
 		f, err := s.next()
 		if errors.Is(err, io.EOF) {
+			r.endedEarly = time.Until(s.due) > overtime
 			return nil
 		}
 		if err != nil {
@@ -90,6 +91,7 @@ func (r *Reflector) follow(s *stream) error {
 type stream struct {
 	r     *Reflector
 	body  *bufio.Reader
+	due   time.Time // when the upstream is to end it
 	close func()
 	line  []byte
 }
@@ -109,7 +111,8 @@ func (r *Reflector) open(ctx context.Context, query url.Values) (*stream, error)
 		cancel()
 		return nil, err
 	}
-	return &stream{r: r, body: bufio.NewReaderSize(resp.Body, 64<<10), close: func() {
+	due := time.Now().Add(time.Duration(timeout) * time.Second)
+	return &stream{r: r, body: bufio.NewReaderSize(resp.Body, 64<<10), due: due, close: func() {
 		cancel()
 		resp.Body.Close()
 	}}, nil
@@ -170,6 +173,7 @@ func (r *Reflector) get(ctx context.Context, query url.Values) (*http.Response, 
 	}
 	if resp.StatusCode == http.StatusOK {
 		r.contact(0)
+		r.warnings(resp.Header.Values("Warning"))
 		r.refusedSince = time.Time{}
 		return resp, nil
 	}

@@ -69,16 +69,20 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	defer c.release(res)
-	if rd.namespace != "" && !res.info.Namespaced || rd.verb == verbGet && rd.namespace == "" && res.info.Namespaced {
+	if rd.namespace != "" && !res.info.Namespaced || rd.name != "" && rd.namespace == "" && res.info.Namespaced {
 		return false // the API server has an error for it
 	}
 	if rd.verb != verbGet {
 		res.waitSynced(r.Context())
 	}
 	v, ok := res.view()
-	if !ok {
+	if !ok || !res.access.allows(r.Context(), rd.verb) {
 		return false
 	}
+	if rd.byNamespace && !res.info.Namespaced && !v.BookmarkForm.Typed() {
+		return false // cluster-scoped custom resources do not have the field
+	}
+	rd.warnings = res.reflector.Status().Warnings
 	switch rd.verb {
 	case verbGet:
 		return c.serveGet(w, r, rd, res, v)
@@ -154,6 +158,7 @@ func (c *cache) background(f func(context.Context)) bool {
 // remove forgets a resource whose reflector has stopped.
 func (c *cache) remove(res *resource) {
 	res.cancel()
+	c.discovery.forget(res.id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watched[res.id] == res {

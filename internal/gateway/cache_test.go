@@ -5,6 +5,8 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -19,6 +21,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -48,12 +51,24 @@ type bench struct {
 	res    *resource
 	server *httptest.Server
 	missed chan string // requests that were not served from the cache
+	denied map[string]bool
 }
 
 func newBench(t *testing.T, list *kube.List) *bench {
 	t.Helper()
 	b := &bench{t: t, missed: make(chan string, 100)}
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+			var review authorizationv1.SelfSubjectAccessReview
+			if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+				t.Error(err)
+			}
+			attributes := review.Spec.ResourceAttributes
+			review.Status.Allowed = attributes.Resource == "pods" && !b.denied[attributes.Verb]
+			w.WriteHeader(http.StatusCreated)
+			_ = json.NewEncoder(w).Encode(review)
+			return
+		}
 		http.Error(w, "no upstream here", http.StatusInternalServerError)
 	}))
 	t.Cleanup(upstream.Close)
@@ -505,5 +520,102 @@ func TestProofsAreShared(t *testing.T) {
 	}
 	if slices.Contains(rvs, 1) {
 		t.Errorf("a proof that began before the question: %v", rvs)
+	}
+}
+
+// TestAccess: what the API server would refuse to the gateway's identity is
+// passed through, whatever is held (T8).
+func TestAccess(t *testing.T) {
+	for _, verb := range []string{"get", "list", "watch"} {
+		t.Run(verb, func(t *testing.T) {
+			b := newBench(t, podList(10, pod("d", "a", 5)))
+			b.denied = map[string]bool{verb: true}
+			for path, needs := range map[string]string{
+				"/api/v1/namespaces/d/pods/a?resourceVersion=0":                       "get",
+				"/api/v1/pods?resourceVersion=0":                                      "list",
+				"/api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=-1":            "watch",
+				"/api/v1/watch/namespaces/d/pods?resourceVersion=0&timeoutSeconds=-1": "watch",
+			} {
+				want := 200
+				if needs == verb {
+					want = http.StatusTeapot
+				}
+				if code, body := b.get(path); code != want {
+					t.Errorf("%s: %d %s", path, code, body)
+				}
+			}
+		})
+	}
+}
+
+func TestGzip(t *testing.T) {
+	var big []*kube.Object
+	for i := range uint64(1000) {
+		big = append(big, pod("d", fmt.Sprintf("p%03d", i), i+1, "some-label", strings.Repeat("x", 60)))
+	}
+	b := newBench(t, podList(2000, big...))
+	_, plain := b.get("/api/v1/pods?resourceVersion=0")
+	for _, test := range []struct {
+		accept, query string
+		want          bool
+	}{
+		{"gzip", "", true},
+		{"deflate, gzip", "", true},
+		{"gzip;q=1.0", "", false},
+		{"", "", false},
+		{"gzip", "&limit=5&resourceVersionMatch=NotOlderThan", true}, // RV 0: no limit
+		{"gzip", "&labelSelector=none", false},
+	} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/api/v1/pods?resourceVersion=0"+test.query, nil)
+		req.Header.Set("Accept-Encoding", test.accept)
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := resp.Header.Get("Content-Encoding") == "gzip" && resp.Header.Get("Vary") == "Accept-Encoding"; got != test.want {
+			t.Errorf("%q %s: gzip is %v", test.accept, test.query, got)
+		}
+		if test.want {
+			r, err := gzip.NewReader(bytes.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(r); err != nil || string(text) != plain {
+				t.Errorf("%q: %d bytes unpacked, want %d: %v", test.accept, len(text), len(plain), err)
+			}
+		}
+	}
+}
+
+// TestOddVersions are cases in which the API server compares the text of an RV
+// or gives an error that depends on more than one parameter.
+func TestOddVersions(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 5), pod("d", "b", 6)))
+	token := encodeContinue(10, "d/a", "")
+	for _, query := range []string{
+		"resourceVersion=00", "watch=1&resourceVersion=00", "resourceVersion=010",
+		"continue=" + token + "&resourceVersion=5", "continue=" + token + "&resourceVersion=0&limit=1",
+		"resourceVersion=10&limit=1&fieldSelector=metadata.namespace%3Dd",
+		"continue=" + token + "&fieldSelector=metadata.namespace%3Dd",
+	} {
+		if code, body := b.get("/api/v1/pods?" + query); code != http.StatusTeapot {
+			t.Errorf("%s: served with %d %s", query, code, body)
+		}
+	}
+	if code, body := b.get("/api/v1/watch/pods/a?resourceVersion=0&timeoutSeconds=1"); code != http.StatusTeapot {
+		t.Errorf("a namespaced object without its namespace: %d %s", code, body)
+	}
+	for _, timeout := range []string{"-1", "9223372037"} {
+		if code, body := b.get("/api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=" + timeout); code != 200 || body != "" {
+			t.Errorf("timeoutSeconds=%s: %d %q", timeout, code, body)
+		}
+	}
+	if _, body := b.get("/api/v1/pods?resourceVersion=0&w%61tch=true&timeoutSeconds=1"); !strings.HasPrefix(body, `{"type":"ADDED"`) {
+		t.Errorf("an escaped parameter name: %s", body)
 	}
 }

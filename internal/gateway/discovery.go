@@ -68,6 +68,13 @@ func (d *discovery) lookup(ctx context.Context, r kube.Resource) (metav1.APIReso
 	return found, ok
 }
 
+// forget has the next lookup of r ask again.
+func (d *discovery) forget(r kube.Resource) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.known, r.APIVersion())
+}
+
 // fetch asks about r's group version.
 func (d *discovery) fetch(ctx context.Context, r kube.Resource) (groupVersion, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)

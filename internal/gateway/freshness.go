@@ -22,6 +22,9 @@ import (
 // through.
 const proofTimeout = 8 * time.Second
 
+// proofPause is for how long no proof is tried after one that failed.
+const proofPause = 5 * time.Second
+
 var errNoProof = errors.New("no proof of freshness from the upstream")
 
 // A proof tells at which RV a timeline has everything that the upstream
@@ -37,6 +40,7 @@ type proof struct {
 	mu      sync.Mutex // guards what follows
 	running *round
 	next    *round
+	failed  time.Time // when the last one did
 }
 
 // A round is one proof.
@@ -49,6 +53,10 @@ type round struct {
 // get returns an RV at which the timeline is as fresh as the upstream is now.
 func (p *proof) get(ctx context.Context) (uint64, error) {
 	p.mu.Lock()
+	if time.Since(p.failed) < proofPause {
+		p.mu.Unlock()
+		return 0, errNoProof
+	}
 	mine := p.next
 	if mine == nil {
 		mine = &round{done: make(chan struct{})}
@@ -79,6 +87,9 @@ func (p *proof) run(ctx context.Context, r *round) {
 		cancel()
 		close(r.done)
 		p.mu.Lock()
+		if r.err != nil {
+			p.failed = time.Now()
+		}
 		r, p.next = p.next, nil
 		p.running = r
 		p.mu.Unlock()

@@ -334,7 +334,8 @@ func stripPrefix(r *http.Request, prefix string) *http.Request {
 // isLongRunning reports whether a request is one that ends only when somebody
 // ends it.
 func isLongRunning(r *http.Request) bool {
-	return isUpgrade(r) || truthy(r, "watch") || truthy(r, "follow")
+	t, ok := parsePath(r.URL.Path)
+	return isUpgrade(r) || truthy(r, "watch") || truthy(r, "follow") || ok && t.watchPath
 }
 
 // dirPath returns p with a slash at both ends.

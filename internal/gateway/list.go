@@ -4,11 +4,9 @@
 package gateway
 
 import (
-	"bytes"
 	"fmt"
-	"iter"
+	"io"
 	"net/http"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,17 +29,26 @@ func (c *cache) serveGet(w http.ResponseWriter, r *http.Request, rd *read, res *
 		writeStatus(w, r, s)
 		return true
 	}
-	writeJSON(w, rd.pretty, []byte(o.JSON+"\n"))
+	writeBody(w, r, rd, len(o.JSON), func(w io.Writer) error {
+		_, err := io.WriteString(w, o.JSON+"\n")
+		return err
+	})
 	return true
 }
 
 // serveList answers a LIST (spec §2): the rows of its table that do not need
 // the API server.
-func (c *cache) serveList(w http.ResponseWriter, _ *http.Request, rd *read, res *resource, v *timeline.View) bool {
+func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
 	limit := rd.opts.Limit
 	start := kube.Key("")
 	snapshot := &v.Snapshot
 	switch exact := rd.opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact; {
+	case rd.narrowed && (limit > 0 || rd.opts.Continue != ""):
+		// The API server's tokens are relative to the scope it narrows to, and
+		// it reads them as relative to that of the path.
+		return false
+	case rd.opts.Continue != "" && rd.opts.ResourceVersion != "":
+		return false // an error, or no limit
 	case rd.opts.Continue != "":
 		token, err := decodeContinue(rd.opts.Continue, rd.namespace)
 		if err != nil {
@@ -71,17 +78,7 @@ func (c *cache) serveList(w http.ResponseWriter, _ *http.Request, rd *read, res 
 		Kind: v.ListKind, APIVersion: res.id.APIVersion(), Typed: v.BookmarkForm.Typed(),
 		RV: snapshot.RV, Continue: p.next, Remaining: p.remaining,
 	}
-	if rd.pretty {
-		var b bytes.Buffer
-		if wire.WriteList(&b, head, p.items) != nil {
-			return false // a buffer takes everything
-		}
-		writeJSON(w, true, b.Bytes())
-		return true
-	}
-	setJSON(w.Header())
-	//nolint:errcheck // nobody is left to tell
-	wire.WriteList(w, head, p.items)
+	writeBody(w, r, rd, p.bytes(), func(w io.Writer) error { return wire.WriteList(w, head, p.items) })
 	return true
 }
 
@@ -93,69 +90,45 @@ func uncachedUpstream(id kube.Resource) bool {
 
 // A listPage is a page of a list in the making.
 type listPage struct {
-	items     iter.Seq[*kube.Object]
+	items     []*kube.Object
 	next      string // the continue token
 	remaining int64
+}
+
+// bytes is about how long the page is in JSON.
+func (p *listPage) bytes() int {
+	n := 0
+	for _, o := range p.items {
+		n += len(o.JSON)
+	}
+	return n
 }
 
 // newPage selects from a snapshot the page that begins at start. limit 0 is
 // no limit; otherwise it counts matching objects, and there is a next page
 // when any object is left, matching or not, as in the API server.
 func newPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPage {
-	if rd.key != "" && start == "" {
-		return listPage{items: func(yield func(*kube.Object) bool) {
-			if o := s.Get(rd.key); o != nil && rd.match.matches(o) {
-				yield(o)
-			}
-		}}
-	}
-	scope := s.All(rd.namespace, start)
-	if limit <= 0 {
-		return listPage{items: func(yield func(*kube.Object) bool) {
-			for o := range scope {
-				if rd.match.matches(o) && !yield(o) {
-					return
-				}
-			}
-		}}
-	}
 	var p listPage
-	var items []*kube.Object
-	for o := range scope {
-		if int64(len(items)) < limit {
+	if rd.key != "" && start == "" {
+		if o := s.Get(rd.key); o != nil && rd.match.matches(o) {
+			p.items = append(p.items, o)
+		}
+		return p
+	}
+	for o := range s.All(rd.namespace, start) {
+		if limit <= 0 || int64(len(p.items)) < limit {
 			if rd.match.matches(o) {
-				items = append(items, o)
+				p.items = append(p.items, o)
 			}
 			continue
 		}
 		if p.next == "" {
-			p.next = encodeContinue(s.RV, items[limit-1].Key, rd.namespace)
+			p.next = encodeContinue(s.RV, p.items[limit-1].Key, rd.namespace)
 		}
 		if rd.selective() {
 			break
 		}
 		p.remaining++
 	}
-	p.items = func(yield func(*kube.Object) bool) {
-		for _, o := range items {
-			if !yield(o) {
-				return
-			}
-		}
-	}
 	return p
-}
-
-func setJSON(h http.Header) {
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-cache, private")
-}
-
-func writeJSON(w http.ResponseWriter, pretty bool, body []byte) {
-	if pretty {
-		body = wire.Indent(body)
-	}
-	setJSON(w.Header())
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.Write(body) //nolint:errcheck // nobody is left to tell
 }

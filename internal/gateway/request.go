@@ -39,11 +39,17 @@ type target struct {
 // A read is a LIST, GET or WATCH that the cache may be able to answer.
 type read struct {
 	target
-	opts   internalversion.ListOptions
-	rv     uint64 // opts.ResourceVersion
-	match  filterFunc
+	opts  internalversion.ListOptions
+	rv    uint64 // opts.ResourceVersion
+	match filterFunc
+	// byNamespace is set when the field selector has metadata.namespace, and
+	// narrowed when that made the scope of the request smaller.
+	byNamespace, narrowed bool
+
 	key    kube.Key // the only object that can match; "" if several can
 	pretty bool
+	// warnings are what the API server says about the resource's version.
+	warnings []string
 }
 
 // parseRead reads a request. It returns false for what is not a read, and for
@@ -79,8 +85,7 @@ func parseRead(r *http.Request) (*read, bool) {
 	if rd.verb == verbGet {
 		// GET knows the RV only; it reads malformed ones its own way.
 		rd.opts.ResourceVersion = query.Get("resourceVersion")
-		rd.rv, err = kube.ParseRV(rd.opts.ResourceVersion)
-		return rd, err == nil
+		return rd, rd.version()
 	}
 	if err := internalscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &rd.opts); err != nil {
 		return nil, false
@@ -91,10 +96,16 @@ func parseRead(r *http.Request) (*read, bool) {
 	if len(validation.ValidateListOptions(&rd.opts, true)) > 0 {
 		return nil, false
 	}
-	if rd.rv, err = kube.ParseRV(rd.opts.ResourceVersion); err != nil {
-		return nil, false
-	}
-	return rd, rd.selectors()
+	return rd, rd.version() && rd.selectors()
+}
+
+// version reads the RV. One that is not in canonical form, such as 00, is
+// malformed or has a meaning of its own at the API server.
+func (rd *read) version() bool {
+	text := rd.opts.ResourceVersion
+	var err error
+	rd.rv, err = kube.ParseRV(text)
+	return err == nil && (text == "" || text == kube.FormatRV(rd.rv))
 }
 
 // bringsIdentity reports whether the caller asks to be somebody: what they

@@ -144,10 +144,15 @@ func verbOf(r *http.Request) string {
 	return "other" // clients choose methods freely, and labels must stay few
 }
 
+// mentions reports, at little cost, whether the query may have a parameter.
+func mentions(r *http.Request, name string) bool {
+	return strings.Contains(r.URL.RawQuery, name) || strings.Contains(r.URL.RawQuery, "%")
+}
+
 // truthy reads a boolean query parameter by the API server's rule: all but
 // "0" and "false" is true, even nothing.
 func truthy(r *http.Request, name string) bool {
-	if !strings.Contains(r.URL.RawQuery, name) {
+	if !mentions(r, name) {
 		return false
 	}
 	values, ok := r.URL.Query()[name]

@@ -26,6 +26,7 @@ type resource struct {
 	timeline  *timeline.Timeline
 	reflector *informer.Reflector
 	proof     proof
+	access    access
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the reflector has stopped
 
@@ -45,6 +46,7 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 		Sink:      res.timeline,
 		Logger:    log.With("resource", id.String()),
 	})
+	res.access.up, res.access.id = up, id
 	res.proof.start = start
 	res.proof.check = func(ctx context.Context) (uint64, error) { return freshness(ctx, up, res) }
 	return res

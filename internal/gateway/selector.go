@@ -37,13 +37,14 @@ func (rd *read) selectors() bool {
 	if namespace != "" {
 		all = append(all, func(o *kube.Object) bool { return o.Key.Namespace() == namespace })
 	} else if ns, ok := selector.RequiresExactMatch("metadata.namespace"); ok && ns != "" {
-		rd.namespace = ns // narrows the scope
+		rd.namespace, rd.narrowed = ns, true
 	}
 	for _, req := range selector.Requirements() {
 		value, ok := rd.resource.Field(req.Field)
 		if !ok {
 			return false
 		}
+		rd.byNamespace = rd.byNamespace || req.Field == "metadata.namespace"
 		want := req.Value
 		switch req.Operator {
 		case selection.Equals, selection.DoubleEquals:

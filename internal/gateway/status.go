@@ -71,7 +71,7 @@ func writeStatus(w http.ResponseWriter, r *http.Request, s *metav1.Status) {
 // wantsPretty is the API server's rule for indenting JSON: the pretty
 // parameter decides, and people's tools get it when there is none.
 func wantsPretty(r *http.Request) bool {
-	if strings.Contains(r.URL.RawQuery, "pretty") {
+	if mentions(r, "pretty") {
 		if v := r.URL.Query().Get("pretty"); v != "" {
 			pretty, _ := strconv.ParseBool(v)
 			return pretty

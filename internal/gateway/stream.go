@@ -19,10 +19,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// writeTimeout is how long a client may take to make room for a piece of a
-// stream before it is given up as dead.
-const writeTimeout = 60 * time.Second
-
 // streamBuffer is the size of a piece.
 const streamBuffer = 16 << 10
 
@@ -33,46 +29,34 @@ var streamBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 
 // A watchStream writes one watch to one client. After a write error it writes
 // nothing more, and flush says so.
 type watchStream struct {
-	w         http.ResponseWriter
-	ctl       *http.ResponseController
-	buf       *bufio.Writer // nil while there is nothing to write
-	match     filterFunc
-	bookmarks bool
-	form      *kube.Object // of bookmarks
-	lag       prometheus.Observer
-	start     uint64 // bookmarks at or below it are not sent
-	failed    bool
+	w      http.ResponseWriter
+	out    deadlineWriter
+	rd     *read
+	buf    *bufio.Writer // nil while there is nothing to write
+	form   *kube.Object  // of bookmarks
+	lag    prometheus.Observer
+	start  uint64 // bookmarks at or below it are not sent
+	failed bool
 }
 
 func newWatchStream(w http.ResponseWriter, rd *read, v *timeline.View, start uint64, lag prometheus.Observer) *watchStream {
 	return &watchStream{
-		w: w, ctl: http.NewResponseController(w),
-		match: rd.match, bookmarks: rd.opts.AllowWatchBookmarks,
+		w: w, out: newDeadlineWriter(w), rd: rd,
 		form: v.BookmarkForm, start: start, lag: lag,
 	}
 }
 
 // begin sends the headers, ahead of any event.
 func (s *watchStream) begin() {
-	setJSON(s.w.Header())
+	setJSON(s.w.Header(), s.rd)
 	s.w.WriteHeader(http.StatusOK)
-	s.failed = s.ctl.Flush() != nil
-}
-
-// deadlineWriter gives each piece a deadline of its own, so that a slow client
-// may take as long as it likes as long as it takes something.
-type deadlineWriter struct{ s *watchStream }
-
-func (d deadlineWriter) Write(p []byte) (int, error) {
-	// Not every ResponseWriter knows deadlines; the net/http ones do.
-	_ = d.s.ctl.SetWriteDeadline(time.Now().Add(writeTimeout))
-	return d.s.w.Write(p)
+	s.failed = s.out.ctl.Flush() != nil
 }
 
 func (s *watchStream) writer() *bufio.Writer {
 	if s.buf == nil {
 		s.buf = streamBuffers.Get().(*bufio.Writer)
-		s.buf.Reset(deadlineWriter{s})
+		s.buf.Reset(s.out)
 	}
 	return s.buf
 }
@@ -85,7 +69,7 @@ func (s *watchStream) frame(typ kube.EventType, object string) {
 
 // event writes what an event is to this watcher.
 func (s *watchStream) event(e *timeline.Event) {
-	typ, object, ok := transition(e, s.match)
+	typ, object, ok := transition(e, s.rd.match)
 	switch {
 	case !ok || s.failed:
 	case typ == e.Type && e.Frame != "":
@@ -99,13 +83,13 @@ func (s *watchStream) event(e *timeline.Event) {
 
 // snapshot writes the initial events, in list order, and the bookmark that
 // ends them.
-func (s *watchStream) snapshot(v *timeline.View, rd *read, end bool) {
-	for o := range newPage(&v.Snapshot, rd, "", 0).items {
+func (s *watchStream) snapshot(v *timeline.View, end bool) {
+	for _, o := range newPage(&v.Snapshot, s.rd, "", 0).items {
 		if s.frame(kube.Added, o.JSON); s.failed {
 			return
 		}
 	}
-	if end && s.bookmarks {
+	if end && s.rd.opts.AllowWatchBookmarks {
 		s.frame(kube.Bookmark, kube.BookmarkObject(s.form, v.RV, true))
 	}
 }
@@ -113,7 +97,7 @@ func (s *watchStream) snapshot(v *timeline.View, rd *read, end bool) {
 // bookmark writes a bookmark, if the client asked for them (T5: everything up
 // to rv has been written). Like the API server's, it is above the start.
 func (s *watchStream) bookmark(rv uint64) {
-	if s.bookmarks && rv > s.start {
+	if s.rd.opts.AllowWatchBookmarks && rv > s.start {
 		s.frame(kube.Bookmark, kube.BookmarkObject(s.form, rv, false))
 	}
 }
@@ -134,10 +118,8 @@ func (s *watchStream) flush(v *timeline.View, live bool) bool {
 	if s.buf == nil || s.failed {
 		return !s.failed
 	}
-	s.failed = s.buf.Flush() != nil || s.ctl.Flush() != nil
-	// An HTTP/2 stream would end at its deadline though nothing is waiting,
-	// and an HTTP/1.1 connection would keep it for its next request.
-	_ = s.ctl.SetWriteDeadline(time.Time{})
+	s.failed = s.buf.Flush() != nil || s.out.ctl.Flush() != nil
+	s.out.clear()
 	s.release()
 	if live && !s.failed {
 		s.lag.Observe(time.Since(v.At).Seconds())

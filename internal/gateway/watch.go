@@ -35,6 +35,9 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 	}
 	initial := rd.opts.SendInitialEvents != nil && *rd.opts.SendInitialEvents
 	if rd.opts.ResourceVersion == "" {
+		if uncachedUpstream(res.id) {
+			return false // no bookmarks in time for a proof
+		}
 		// From now on, or all there is now: "now" is to include every
 		// write that was acknowledged before the request.
 		fresh, err := res.fresh(r.Context())
@@ -68,8 +71,11 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 	s := newWatchStream(w, rd, v, start, c.metrics.lag)
 	defer s.release()
 	s.begin()
+	if ctx.Err() != nil {
+		return true // a negative timeoutSeconds
+	}
 	if initial || legacy {
-		s.snapshot(v, rd, initial)
+		s.snapshot(v, initial)
 	}
 	c.follow(ctx, s, cursor)
 	return true
@@ -117,7 +123,8 @@ func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cur
 
 // watchTimeout returns how long a watch lasts.
 func watchTimeout(rd *read) time.Duration {
-	if t := rd.opts.TimeoutSeconds; t != nil && *t > 0 {
+	if t := rd.opts.TimeoutSeconds; t != nil && *t != 0 {
+		// What is negative, or overflows, is over at once.
 		return time.Duration(*t) * time.Second
 	}
 	return minWatch + rand.N(minWatch)

@@ -89,30 +89,40 @@ func ScanFrame(text string) (Frame, error) {
 // InitialEventsEnd reports whether the frame is the bookmark that ends the
 // initial events of a streaming list.
 func (f Frame) InitialEventsEnd() bool {
-	if f.Type != Bookmark || f.Object.Annotations() == "" {
-		return false
-	}
-	var annotations map[string]string
-	if json.Unmarshal([]byte(f.Object.Annotations()), &annotations) != nil {
-		return false
-	}
-	return annotations[initialEventsEnd] == "true"
+	return f.Type == Bookmark && f.Object.annotations()[initialEventsEnd] == "true"
 }
 
 // BookmarkObject returns the object of a bookmark at rv, made after the form
-// of one that the API server sent: kind and apiVersion, resourceVersion, and
-// whatever members its encoder cannot leave out. An end bookmark carries the
-// annotation that ends the initial events.
+// of one that the API server sent: kind and apiVersion, resourceVersion, the
+// annotations that its kind defaults to, and whatever other members its encoder
+// cannot leave out. An end bookmark carries the annotation that ends the
+// initial events.
 func BookmarkObject(form *Object, rv uint64, end bool) string {
 	before, _, after := form.Metadata()
 	version := `"resourceVersion":"` + FormatRV(rv) + `"`
-	annotations := `"annotations":{"` + initialEventsEnd + `":"true"}`
-	switch {
-	case !end:
-		return before + "{" + version + "}" + after
-	case form.Typed():
-		return before + "{" + version + "," + annotations + "}" + after
-	default: // keys in alphabetical order
-		return before + "{" + annotations + "," + version + "}" + after
+	annotations := form.annotations()
+	delete(annotations, initialEventsEnd)
+	if end {
+		annotations[initialEventsEnd] = "true"
 	}
+	if len(annotations) == 0 {
+		return before + "{" + version + "}" + after
+	}
+	text, _ := json.Marshal(annotations) // strings always marshal, in the order of the keys
+	more := `"annotations":` + string(text)
+	if form.Typed() {
+		return before + "{" + version + "," + more + "}" + after
+	}
+	return before + "{" + more + "," + version + "}" + after // keys in alphabetical order
+}
+
+// annotations returns metadata.annotations; never nil.
+func (o *Object) annotations() map[string]string {
+	all := map[string]string{}
+	if text := o.Annotations(); text != "" {
+		if json.Unmarshal([]byte(text), &all) != nil {
+			clear(all) // not strings: then they are nothing to us
+		}
+	}
+	return all
 }

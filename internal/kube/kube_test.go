@@ -86,6 +86,10 @@ func TestBookmarkObject(t *testing.T) {
 			`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"123"},"spec":{"containers":null},"status":{}}`,
 			`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"123","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"containers":null},"status":{}}`,
 		}, {
+			`{"kind":"DaemonSet","apiVersion":"apps/v1","metadata":{"resourceVersion":"9","annotations":{"deprecated":"0","k8s.io/initial-events-end":"true"}},"spec":{}}`,
+			`{"kind":"DaemonSet","apiVersion":"apps/v1","metadata":{"resourceVersion":"123","annotations":{"deprecated":"0"}},"spec":{}}`,
+			`{"kind":"DaemonSet","apiVersion":"apps/v1","metadata":{"resourceVersion":"123","annotations":{"deprecated":"0","k8s.io/initial-events-end":"true"}},"spec":{}}`,
+		}, {
 			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"9"}}`,
 			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"123"}}`,
 			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"123"}}`,

@@ -88,5 +88,5 @@ func ParseRV(s string) (uint64, error) {
 	return rv, nil
 }
 
-// FormatRV is the inverse of [ParseRV] for RVs above 0.
+// FormatRV is the inverse of [ParseRV].
 func FormatRV(rv uint64) string { return strconv.FormatUint(rv, 10) }

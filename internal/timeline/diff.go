@@ -84,10 +84,12 @@ func (t *Timeline) diff(list *kube.List) (events []Event, ok bool) {
 		listed[o.Key] = true
 		prev, _ := t.tree.Get(o)
 		switch {
-		case prev != nil && prev.RV == o.RV:
+		case prev != nil && prev.RV == o.RV && prev.JSON == o.JSON:
 			continue
 		case o.RV <= head || o.RV > list.RV || used[o.RV]:
-			return nil, false // not the history that we know
+			// Not the history that we know; or the same version looks
+			// otherwise, after a change of a custom resource's schema.
+			return nil, false
 		case prev != nil && prev.UID != o.UID:
 			deletions = append(deletions, deletion{prev, o.RV})
 			prev = nil

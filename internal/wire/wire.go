@@ -14,8 +14,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"iter"
-	"mime"
 	"strconv"
 	"strings"
 
@@ -26,18 +24,15 @@ import (
 // JSON. Any other choice, a view such as as=Table, and whatever is unclear
 // (weights, unknown parameters) is not for this package to answer yet.
 func AcceptsJSON(accept string) bool {
-	if accept == "" {
-		return true
-	}
 	if strings.Contains(accept, "q=") {
 		return false
 	}
 	first, _, _ := strings.Cut(accept, ",")
-	media, params, err := mime.ParseMediaType(first)
-	if err != nil || len(params) > 0 {
-		return false
+	switch strings.TrimSpace(first) {
+	case "application/json", "*/*":
+		return true
 	}
-	return media == "application/json" || media == "*/*" || media == "application/*"
+	return accept == ""
 }
 
 // WriteFrame writes a watch event as one line.
@@ -66,7 +61,7 @@ type ListHead struct {
 
 // WriteList writes a list with the newline behind it, header, stored
 // fragments and trailer.
-func WriteList(w io.Writer, h ListHead, items iter.Seq[*kube.Object]) error {
+func WriteList(w io.Writer, h ListHead, items []*kube.Object) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	var meta, trailer string
 	version := `"resourceVersion":"` + kube.FormatRV(h.RV) + `"`
@@ -91,7 +86,7 @@ func WriteList(w io.Writer, h ListHead, items iter.Seq[*kube.Object]) error {
 	}
 	var scratch []byte
 	first := true
-	for o := range items {
+	for _, o := range items {
 		if !first {
 			b.WriteByte(',')
 		}

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const readerRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: list-and-watch}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: list-and-watch}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: list-and-watch}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}]
+`
+
+// TestAccess has a gateway act as somebody who may list and watch, but not
+// get, and then may nothing any more: nobody reads from the cache what the API
+// server would refuse (T8).
+func TestAccess(t *testing.T) {
+	apply(t, readerRole)
+	jane, err := cluster.Gateway("--as", "jane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer jane.Terminate()
+	const list = "/api/v1/configmaps?resourceVersion=0"
+	code := func(path string) int {
+		code, _ := get(t, http.DefaultClient, jane.URL+path)
+		return code
+	}
+	eventually(t, "a list for jane", func() bool { return code(list) == 200 })
+	if got := code("/api/v1/namespaces/default/configmaps/kube-root-ca.crt?resourceVersion=0"); got != 403 {
+		t.Errorf("a get without the right to: %d", got)
+	}
+	if got := code("/api/v1/secrets?resourceVersion=0"); got != 403 {
+		t.Errorf("another resource: %d", got)
+	}
+	kubectl(t, "delete", "clusterrolebinding", "list-and-watch")
+	eventually(t, "an end of it", func() bool {
+		return code(list) == 403 && code("/api/v1/configmaps?watch=1&resourceVersion=0&timeoutSeconds=1") == 403
+	})
+}
+
+// TestCustomResources follows a definition through its life: its objects'
+// defaults change, it goes, and something else comes under its name.
+func TestCustomResources(t *testing.T) {
+	ns := namespace(t)
+	client, up := direct(t)
+	const kind = "gadgets.example.com"
+	crd := func(scope, kind, fallback string) string {
+		return strings.NewReplacer("SCOPE", scope, "KIND", kind, "DEFAULT", fallback).Replace(gadgets)
+	}
+	same := func(what, path string) {
+		t.Helper()
+		var wantCode, gotCode int
+		var want, got string
+		defer func() {
+			if t.Failed() {
+				t.Logf("%s: want %d %s\ngot %d %s", what, wantCode, want, gotCode, got)
+			}
+		}()
+		eventually(t, "the same answer "+what, func() bool {
+			wantCode, want = get(t, client, up+path)
+			gotCode, got = get(t, http.DefaultClient, gw.URL+path)
+			return wantCode == gotCode && withoutRV(want) == withoutRV(got)
+		})
+	}
+	t.Cleanup(func() {
+		_ = cluster.Kubectl(context.Background(), "delete", "crd", kind, "--ignore-not-found").Run()
+	})
+	const all = "/apis/example.com/v1/gadgets?resourceVersion=0"
+	one := "/apis/example.com/v1/namespaces/" + ns + "/gadgets/g?resourceVersion=0"
+
+	apply(t, crd("Namespaced", "Gadget", ""))
+	kubectl(t, "wait", "--for=condition=Established", "crd/"+kind)
+	same("when empty", all)
+	apply(t, strings.NewReplacer("NAMESPACE", ns).Replace(gadget))
+	same("with one", all)
+	frames := curlWatch(t, gw.URL+all+"&watch=1")
+	next(t, frames, "ADDED", "g", nil)
+
+	apply(t, crd("Namespaced", "Gadget", ", default: blue"))
+	eventually(t, "the default at the API server", func() bool {
+		_, body := get(t, client, up+one)
+		return strings.Contains(body, `"color":"blue"`)
+	})
+	same("after a change of the defaults", one)
+	same("after a change of the defaults", all)
+
+	frames = curlWatch(t, gw.URL+all+"&watch=1")
+	next(t, frames, "ADDED", "g", nil)
+	kubectl(t, "delete", "crd", kind)
+	next(t, frames, "DELETED", "g", nil)
+	if f, open := <-frames; open {
+		t.Errorf("after the definition has gone: %s", f.text)
+	}
+	same("when it is gone", all)
+	same("when it is gone", one)
+	apply(t, crd("Cluster", "Gizmo", ""))
+	kubectl(t, "wait", "--for=condition=Established", "crd/"+kind)
+	same("with another scope", all)
+	same("with another scope", one)
+	same("with another scope", "/apis/example.com/v1/namespaces/"+ns+"/gadgets?resourceVersion=0")
+}
+
+func withoutRV(body string) string {
+	return listRV.ReplaceAllString(body, `$1"N"`)
+}
+
+const gadgets = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  scope: SCOPE
+  names: {plural: gadgets, singular: gadget, kind: KIND}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              color: {type: stringDEFAULT}
+`
+
+const gadget = `
+apiVersion: example.com/v1
+kind: Gadget
+metadata: {name: g, namespace: NAMESPACE}
+spec: {}
+`
+
+// TestWarnings: the API server's word on deprecated versions is relayed.
+func TestWarnings(t *testing.T) {
+	const path = "/api/v1/endpoints?resourceVersion=0"
+	client, up := direct(t)
+	warnings := func(client *http.Client, url string) string {
+		resp, err := client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return strings.Join(resp.Header.Values("Warning"), "; ")
+	}
+	want := warnings(client, up+path)
+	if !strings.Contains(want, "deprecated") {
+		t.Fatalf("the API server warns of nothing: %q", want)
+	}
+	for range 3 {
+		if got := warnings(http.DefaultClient, gw.URL+path); got != want {
+			t.Errorf("warnings %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+const (
+	// gzipThreshold and the level are the API server's.
+	gzipThreshold = 128 << 10
+	gzipLevel     = gzip.BestSpeed
+
+	// writeTimeout is how long a client may take to make room for a piece of
+	// an answer before it is given up as dead. One that reads slowly, or
+	// pauses, is not; a dead machine is noticed by TCP long before.
+	writeTimeout = 10 * time.Minute
+)
+
+var gzipWriters = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzipLevel) // the level is valid
+	return w
+}}
+
+// writeBody writes the answer to a GET or LIST, of about size bytes. A write
+// that fails has nobody left to be told.
+func writeBody(w http.ResponseWriter, r *http.Request, rd *read, size int, write func(io.Writer) error) {
+	setJSON(w.Header(), rd)
+	out := newDeadlineWriter(w)
+	defer out.clear()
+	if rd.pretty {
+		var b bytes.Buffer
+		if write(&b) != nil {
+			return // a buffer takes everything
+		}
+		text := wire.Indent(b.Bytes())
+		size, write = len(text), func(w io.Writer) error {
+			_, err := w.Write(text)
+			return err
+		}
+	}
+	if size <= gzipThreshold || !acceptsGzip(r) {
+		_ = write(out)
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	w.Header().Add("Vary", "Accept-Encoding")
+	zip := gzipWriters.Get().(*gzip.Writer)
+	zip.Reset(out)
+	if write(zip) == nil {
+		_ = zip.Close()
+	}
+	zip.Reset(io.Discard)
+	gzipWriters.Put(zip)
+}
+
+// acceptsGzip is the API server's rule: the exact token, without a weight.
+func acceptsGzip(r *http.Request) bool {
+	for token := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		if strings.TrimSpace(token) == "gzip" {
+			return true
+		}
+	}
+	return false
+}
+
+func setJSON(h http.Header, rd *read) {
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-cache, private")
+	for _, warning := range rd.warnings {
+		h.Add("Warning", warning)
+	}
+}
+
+// A deadlineWriter gives each write a deadline of its own.
+type deadlineWriter struct {
+	w   io.Writer
+	ctl *http.ResponseController
+}
+
+func newDeadlineWriter(w http.ResponseWriter) deadlineWriter {
+	return deadlineWriter{w, http.NewResponseController(w)}
+}
+
+func (d deadlineWriter) Write(p []byte) (int, error) {
+	// Not every ResponseWriter knows deadlines; the net/http ones do.
+	_ = d.ctl.SetWriteDeadline(time.Now().Add(writeTimeout))
+	return d.w.Write(p)
+}
+
+// clear takes the deadline off: an HTTP/2 stream would end at it though
+// nothing is waiting, and an HTTP/1.1 connection would keep it for its next
+// request.
+func (d deadlineWriter) clear() { _ = d.ctl.SetWriteDeadline(time.Time{}) }
