@@ -60,20 +60,11 @@ func TestCustomResources(t *testing.T) {
 	crd := func(scope, kind, fallback string) string {
 		return strings.NewReplacer("SCOPE", scope, "KIND", kind, "DEFAULT", fallback).Replace(gadgets)
 	}
-	same := func(what, path string) {
+	same := func(when, path string) {
 		t.Helper()
-		var wantCode, gotCode int
-		var want, got string
-		defer func() {
-			if t.Failed() {
-				t.Logf("%s: want %d %s\ngot %d %s", what, wantCode, want, gotCode, got)
-			}
-		}()
-		eventually(t, "the same answer "+what, func() bool {
-			wantCode, want = get(t, client, up+path)
-			gotCode, got = get(t, http.DefaultClient, gw.URL+path)
-			return wantCode == gotCode && withoutRV(want) == withoutRV(got)
-		})
+		if d := differs(t, client, up, path); d != "" {
+			t.Errorf("%s: %s", when, d)
+		}
 	}
 	t.Cleanup(func() {
 		_ = cluster.Kubectl(context.Background(), "delete", "crd", kind, "--ignore-not-found").Run()
@@ -111,10 +102,6 @@ func TestCustomResources(t *testing.T) {
 	same("with another scope", all)
 	same("with another scope", one)
 	same("with another scope", "/apis/example.com/v1/namespaces/"+ns+"/gadgets?resourceVersion=0")
-}
-
-func withoutRV(body string) string {
-	return listRV.ReplaceAllString(body, `$1"N"`)
 }
 
 const gadgets = `

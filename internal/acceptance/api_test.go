@@ -6,6 +6,7 @@ package acceptance
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os/exec"
 	"regexp"
@@ -86,22 +87,27 @@ func TestA2Reads(t *testing.T) {
 				}
 				url += map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + version
 			}
-			var wantCode, gotCode int
-			var want, got string
-			same := func() bool {
-				wantCode, want = get(t, client, up+url)
-				gotCode, got = get(t, http.DefaultClient, gw.URL+url)
-				want, got = listRV.ReplaceAllString(want, `$1"N"`), listRV.ReplaceAllString(got, `$1"N"`)
-				return wantCode == gotCode && want == got
+			if d := differs(t, client, up, url); d != "" {
+				t.Errorf("%s: %s", url, d)
 			}
-			// A node's status may change between the two; then they are the
-			// same a moment later.
-			for end := time.Now().Add(5 * time.Second); !same() && time.Now().Before(end); {
-				time.Sleep(200 * time.Millisecond)
-			}
-			if wantCode != gotCode || want != got {
-				t.Errorf("%s: %d, want %d\n%s", url, gotCode, wantCode, cmp.Diff(short(want), short(got)))
-			}
+		}
+	}
+}
+
+// differs compares the gateway's answer to a GET with the API server's, a
+// list's own RV aside. Things change between the two requests, and caches
+// follow; then they are the same a moment later.
+func differs(t *testing.T, client *http.Client, up, path string) string {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		wantCode, want := get(t, client, up+path)
+		gotCode, got := get(t, http.DefaultClient, gw.URL+path)
+		want, got = listRV.ReplaceAllString(want, `$1"N"`), listRV.ReplaceAllString(got, `$1"N"`)
+		if wantCode == gotCode && want == got {
+			return ""
+		}
+		if time.Now().After(end) {
+			return fmt.Sprintf("%d, want %d\n%s", gotCode, wantCode, cmp.Diff(short(want), short(got)))
 		}
 	}
 }

@@ -1,0 +1,254 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+func (b *bench) watch(query string) (<-chan string, func()) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, b.server.URL+"/api/v1/pods?watch=1&"+query, nil)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if resp.StatusCode != 200 {
+		b.t.Fatalf("watch %s: %s", query, resp.Status)
+	}
+	lines := make(chan string, 1000)
+	go func() {
+		defer close(lines)
+		defer resp.Body.Close()
+		for s := bufio.NewScanner(resp.Body); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return lines, cancel
+}
+
+func brief(t *testing.T, line string) string {
+	t.Helper()
+	var f struct {
+		Type   string
+		Object metav1.PartialObjectMetadata
+	}
+	if err := json.Unmarshal([]byte(line), &f); err != nil {
+		t.Fatalf("%v in %q", err, line)
+	}
+	s := f.Type + " " + f.Object.Name + "@" + f.Object.ResourceVersion
+	if f.Object.Annotations["k8s.io/initial-events-end"] == "true" {
+		s += " end"
+	}
+	return s
+}
+
+func expect(t *testing.T, lines <-chan string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				t.Fatalf("the stream ended before %q", w)
+			}
+			if got := brief(t, line); got != w {
+				t.Fatalf("got %q, want %q", got, w)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nothing, want %q", w)
+		}
+	}
+}
+
+func expectEnd(t *testing.T, lines <-chan string) {
+	t.Helper()
+	select {
+	case line, ok := <-lines:
+		if ok {
+			t.Fatalf("got %q, want the end", line)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the stream does not end")
+	}
+}
+
+func TestWatch(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "b", 4), pod("d", "a", 5)))
+	b.apply(kube.Modified, pod("d", "a", 12))
+	streaming, stop1 := b.watch("resourceVersion=0&allowWatchBookmarks=true")
+	defer stop1()
+	expect(t, streaming, "ADDED a@12", "ADDED b@4", "BOOKMARK @12 end")
+	plain, stop2 := b.watch("resourceVersion=0")
+	defer stop2()
+	expect(t, plain, "ADDED a@12", "ADDED b@4")
+	resumed, stop3 := b.watch("resourceVersion=10")
+	defer stop3()
+	expect(t, resumed, "MODIFIED a@12")
+	quiet, stop4 := b.watch("resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan")
+	defer stop4()
+	future, stop5 := b.watch("resourceVersion=13")
+	defer stop5()
+	b.apply(kube.Added, pod("d", "c", 13))
+	b.apply(kube.Deleted, pod("d", "b", 14))
+	expect(t, streaming, "ADDED c@13", "DELETED b@14")
+	expect(t, plain, "ADDED c@13", "DELETED b@14")
+	expect(t, resumed, "ADDED c@13", "DELETED b@14")
+	expect(t, quiet, "ADDED c@13", "DELETED b@14")
+	expect(t, future, "DELETED b@14")
+
+	b.get("/api/v1/pods?watch=1&resourceVersion=9&timeoutSeconds=3600")
+	if q := <-b.missed; !strings.Contains(q, "timeoutSeconds=10") {
+		t.Errorf("an RV older than the window is passed through with %s", q)
+	}
+	b.res.timeline.Close()
+	expectEnd(t, streaming)
+}
+
+func TestWatchSelector(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 5, "color", "red"), pod("d", "b", 6, "color", "blue")))
+	red, stop := b.watch("resourceVersion=0&allowWatchBookmarks=true&labelSelector=color%3Dred")
+	defer stop()
+	expect(t, red, "ADDED a@5", "BOOKMARK @10 end")
+	b.apply(kube.Modified, pod("d", "a", 11, "color", "blue")) // leaves: the state before, at the RV that ended it
+	b.apply(kube.Modified, pod("d", "b", 12, "color", "red"))  // comes in
+	b.apply(kube.Modified, pod("d", "a", 13, "color", "blue")) // nothing to us
+	b.apply(kube.Modified, pod("d", "b", 14, "color", "red"))
+	b.apply(kube.Deleted, pod("d", "a", 15, "color", "blue")) // nothing to us
+	b.apply(kube.Deleted, pod("d", "b", 16, "color", "red"))
+	line := <-red
+	if got, want := line, `{"type":"DELETED","object":`+pod("d", "a", 11, "color", "red").JSON+`}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	expect(t, red, "ADDED b@12", "MODIFIED b@14", "DELETED b@16")
+}
+
+func TestWatchEndsInTime(t *testing.T) {
+	b := newBench(t, podList(10))
+	b.apply(kube.Added, pod("d", "a", 11))
+	lines, _ := b.watch("resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=3")
+	start := time.Now()
+	expect(t, lines, "ADDED a@11", "BOOKMARK @11")
+	expectEnd(t, lines)
+	if took := time.Since(start); took < time.Second {
+		t.Errorf("ended after %v", took)
+	}
+}
+
+func TestWatchExpires(t *testing.T) {
+	b := newBench(t, podList(10))
+	lines, stop := b.watch("resourceVersion=10")
+	defer stop()
+	b.res.timeline.Reset(podList(5))
+	line := <-lines
+	if !strings.HasPrefix(line, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 10 (5)","reason":"Expired","code":410}}`) {
+		t.Errorf("got %s", line)
+	}
+	expectEnd(t, lines)
+}
+
+func TestDrain(t *testing.T) {
+	b := newBench(t, podList(10))
+	b.apply(kube.Added, pod("d", "a", 11))
+	asked, _ := b.watch("resourceVersion=10&allowWatchBookmarks=true")
+	plain, _ := b.watch("resourceVersion=10")
+	expect(t, asked, "ADDED a@11")
+	expect(t, plain, "ADDED a@11")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	b.cache.drain(ctx)
+	expect(t, asked, "BOOKMARK @11")
+	expectEnd(t, asked)
+	expectEnd(t, plain)
+	if code, _ := b.get("/api/v1/pods?watch=1&resourceVersion=10"); code != http.StatusTeapot {
+		t.Errorf("a new watch is served while draining: %d", code)
+	}
+}
+
+func TestTransition(t *testing.T) {
+	red := func(o *kube.Object) bool { return o.Labels.Get("color") == "red" }
+	r5, b5, r9, b9 := pod("d", "a", 5, "color", "red"), pod("d", "a", 5, "color", "blue"), pod("d", "a", 9, "color", "red"), pod("d", "a", 9, "color", "blue")
+	for _, test := range []struct {
+		e    timeline.Event
+		want string
+	}{
+		{timeline.Event{Type: kube.Added, RV: 9, Object: r9}, "ADDED " + r9.JSON},
+		{timeline.Event{Type: kube.Added, RV: 9, Object: b9}, ""},
+		{timeline.Event{Type: kube.Modified, RV: 9, Object: r9, Prev: r5}, "MODIFIED " + r9.JSON},
+		{timeline.Event{Type: kube.Modified, RV: 9, Object: r9, Prev: b5}, "ADDED " + r9.JSON},
+		{timeline.Event{Type: kube.Modified, RV: 9, Object: b9, Prev: r5}, "DELETED " + r9.JSON},
+		{timeline.Event{Type: kube.Modified, RV: 9, Object: b9, Prev: b5}, ""},
+		{timeline.Event{Type: kube.Deleted, RV: 9, Object: r9, Prev: r5}, "DELETED " + r9.JSON},
+		{timeline.Event{Type: kube.Deleted, RV: 9, Object: b9, Prev: b5}, ""},
+	} {
+		got := ""
+		if typ, object, ok := transition(&test.e, red); ok {
+			got = string(typ) + " " + object
+		}
+		if got != test.want {
+			t.Errorf("%s of %s: %s", test.e.Type, test.e.Object.JSON, got)
+		}
+	}
+}
+
+func TestProofsAreShared(t *testing.T) {
+	begun := make(chan chan uint64)
+	p := proof{
+		check: func(context.Context) (uint64, error) {
+			answer := make(chan uint64)
+			begun <- answer
+			return <-answer, nil
+		},
+		start: func(f func(context.Context)) bool { go f(t.Context()); return true },
+	}
+	got := make(chan uint64, 10)
+	ask := func() {
+		rv, err := p.get(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- rv
+	}
+	go ask()
+	first := <-begun
+	for range 5 {
+		go ask()
+	}
+	for waiting := false; !waiting; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		waiting = p.next != nil
+		p.mu.Unlock()
+	}
+	first <- 1
+	if rv := <-got; rv != 1 {
+		t.Errorf("the first reader got %d", rv)
+	}
+	second := <-begun
+	time.Sleep(20 * time.Millisecond) // let the stragglers ask
+	second <- 2
+	var rvs []uint64
+	for len(rvs) < 5 {
+		select {
+		case rv := <-got:
+			rvs = append(rvs, rv)
+		case third := <-begun: // for those that asked after the second began
+			third <- 3
+		}
+	}
+	if slices.Contains(rvs, 1) {
+		t.Errorf("a proof that began before the question: %v", rvs)
+	}
+}
