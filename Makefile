@@ -6,10 +6,11 @@ SHELL := /bin/bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-# Where "make run" and "make cluster" keep their control plane.
-DIR ?= .localcluster
-NODES ?= 5
-PORT ?= 8001
+# "make run PORT=9001": the gateway's port; its admin listener is on the next.
+# DIR is where the control plane lives. They are not taken from the environment.
+DIR := .localcluster
+NODES := 5
+PORT := 8001
 
 .PHONY: help
 help: ## This list.
@@ -45,7 +46,6 @@ test: build ## All tests but the soaks.
 	@scripts/gofmt
 	@echo "go vet"
 	@go vet ./...
-	@cd localcluster && go vet ./uptest
 	@echo "tests of the parts, with the race detector"
 	@go test -race -shuffle=on $$(go list ./... | grep -v /internal/acceptance)
 	@echo "tests of localcluster"
@@ -56,8 +56,8 @@ test: build ## All tests but the soaks.
 .PHONY: lint
 lint: deps ## gofmt, vet, staticcheck, govulncheck.
 	@scripts/gofmt
-	go vet ./...
-	go run $(STATICCHECK) ./...
+	go vet ./... && cd localcluster && go vet ./...
+	go run $(STATICCHECK) ./... && cd localcluster && go run $(STATICCHECK) ./...
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench

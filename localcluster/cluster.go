@@ -96,7 +96,7 @@ func (c cluster) claim() (*os.File, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if !isOurs(entries) {
+	if !c.isOurs(entries) {
 		return nil, fmt.Errorf("%s is not empty and was not made by localcluster; choose another --dir", c.dir)
 	}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
@@ -133,12 +133,15 @@ func (c cluster) locked() bool {
 
 // isOurs is true for an empty directory and for one that localcluster made.
 // The lock alone counts too: an `up` may have been interrupted right after it.
-func isOurs(entries []fs.DirEntry) bool {
+func (c cluster) isOurs(entries []fs.DirEntry) bool {
 	others := 0
 	for _, entry := range entries {
 		switch entry.Name() {
 		case "state.json":
-			return true
+			// Others have files of that name, too; one that is damaged
+			// is ours to complain about.
+			s, err := c.readState()
+			return err != nil || s.Ports[kubeAPIServer] != 0
 		case "lock":
 		default:
 			others++

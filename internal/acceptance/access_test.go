@@ -51,6 +51,20 @@ func TestAccess(t *testing.T) {
 	})
 }
 
+// TestCallersOwnToken: a caller who brings a token is that caller, though the
+// gateway has a client certificate, which the API server takes first.
+func TestCallersOwnToken(t *testing.T) {
+	kubectl(t, "-n", "default", "get", "serviceaccount", "default")
+	token := strings.TrimSpace(kubectl(t, "-n", "default", "create", "token", "default"))
+	for _, test := range []struct{ token, want string }{{"garbage", "401"}, {token, "403"}} {
+		for _, path := range []string{"/api/v1/secrets", "/api/v1/secrets?resourceVersion=0", "/api/v1/pods?watch=1&resourceVersion=0"} {
+			if got := curl(t, "-o/dev/null", "-w%{http_code}", "-H", "Authorization: Bearer "+test.token, gw.URL+path); got != test.want {
+				t.Errorf("%s with a token that is to have %s: %s", path, test.want, got)
+			}
+		}
+	}
+}
+
 // TestCustomResources follows a definition through its life: its objects'
 // defaults change, it goes, and something else comes under its name.
 func TestCustomResources(t *testing.T) {

@@ -216,7 +216,8 @@ type process struct {
 	out strings.Builder
 }
 
-// start starts a command and waits for a line of its output with ready in it.
+// start starts a command and waits for a line of its output that begins with
+// ready.
 func start(cmd *exec.Cmd, ready string, patience time.Duration) (*process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -239,7 +240,7 @@ func start(cmd *exec.Cmd, ready string, patience time.Duration) (*process, error
 			p.mu.Lock()
 			p.out.WriteString(line)
 			p.mu.Unlock()
-			if ready != "" && strings.Contains(line, ready) && strings.Index(line, ready) == 0 {
+			if ready != "" && strings.HasPrefix(line, ready) {
 				select {
 				case found <- strings.TrimSpace(line):
 				default:

@@ -31,6 +31,7 @@ const (
 type access struct {
 	up     *Upstream
 	id     kube.Resource
+	begin  beginFunc
 	flight singleflight.Group
 
 	mu    sync.Mutex // guards known
@@ -46,14 +47,19 @@ type decision struct {
 // server does not say, its last decision stands; without one, list and watch,
 // which the reflector does, count as allowed.
 func (a *access) allows(ctx context.Context, verb readVerb) bool {
-	d, ok := a.last(verb)
-	if ok && time.Since(d.at) < decisionFresh {
+	d, decided := a.last(verb)
+	if decided && time.Since(d.at) < decisionFresh {
 		return d.allowed
 	}
 	answer := a.flight.DoChan(string(verb), func() (any, error) {
-		allowed, known := a.ask(context.WithoutCancel(ctx), verb)
+		ctx, end, ok := a.begin()
+		if !ok {
+			return false, nil
+		}
+		defer end()
+		allowed, known := a.ask(ctx, verb)
 		if !known {
-			if allowed = verb != verbGet; ok {
+			if allowed = verb != verbGet; decided {
 				allowed = d.allowed
 			}
 		}

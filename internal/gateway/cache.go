@@ -19,6 +19,8 @@ const (
 	// an RV that the timeline already holds, so that the WATCH behind it is
 	// served from here.
 	syncWait = 5 * time.Second
+	// mostResources bounds what is watched; a cluster has some hundreds.
+	mostResources = 2000
 	// refusedFor is how long a refused resource is not tried again.
 	refusedFor = 30 * time.Second
 )
@@ -48,12 +50,12 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &cache{
 		up: up, log: log, idle: idle,
-		discovery: discovery{up: up},
-		ctx:       ctx, stop: stop,
+		ctx: ctx, stop: stop,
 		draining: make(chan struct{}),
 		watched:  map[kube.Resource]*resource{},
 		refused:  map[kube.Resource]time.Time{},
 	}
+	c.discovery = discovery{up: up, begin: c.begin}
 	c.metrics = newCacheMetrics(c)
 	return c
 }
@@ -74,6 +76,9 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if rd.verb != verbGet {
 		res.waitSynced(r.Context())
+	}
+	if rd.verb == verbList && rd.opts.ResourceVersion == "" && rd.opts.Continue == "" {
+		return false // consistent
 	}
 	v, ok := res.view()
 	if !ok || !res.access.allows(r.Context(), rd.verb) {
@@ -109,10 +114,10 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 		res.readers++
 		return res
 	}
-	if c.stopped {
+	if c.stopped || len(c.watched) >= mostResources {
 		return nil
 	}
-	res := newResource(c.up, id, info, c.log, c.background)
+	res := newResource(c.up, id, info, c.log, c.begin)
 	res.readers = 1
 	c.watched[id] = res
 	ctx, res.cancel = context.WithCancel(c.ctx)
@@ -143,16 +148,16 @@ func (c *cache) release(res *resource) {
 	res.lastUsed = time.Now()
 }
 
-// background runs f until it returns, which it must soon after the context it
-// is given ends. It returns false once the cache has stopped.
-func (c *cache) background(f func(context.Context)) bool {
+// begin announces work that run waits for, until end is called; the work must
+// end soon after the context does. ok is false once the cache has stopped.
+func (c *cache) begin() (ctx context.Context, end func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
-		return false
+		return nil, nil, false
 	}
-	c.wg.Go(func() { f(c.ctx) })
-	return true
+	c.wg.Add(1)
+	return c.ctx, c.wg.Done, true
 }
 
 // remove forgets a resource whose reflector has stopped.
@@ -256,7 +261,7 @@ func (c *cache) resources() []ResourceStatus {
 			Watches: int(res.watches.Load()), Objects: res.timeline.Stats().Objects,
 		}
 		if s.LastError != nil {
-			rs.LastError = s.LastError.Error()
+			rs.LastError = cause(s.LastError)
 		}
 		if v := res.timeline.View(); v != nil {
 			rs.RV = v.RV

@@ -70,7 +70,7 @@ func newBench(t *testing.T, list *kube.List) *bench {
 		t.Fatal(err)
 	}
 	b.cache = newCache(up, time.Hour, slog.New(slog.DiscardHandler))
-	b.res = newResource(up, pods, metav1.APIResource{Name: "pods", Namespaced: true}, b.cache.log, b.cache.background)
+	b.res = newResource(up, pods, metav1.APIResource{Name: "pods", Namespaced: true}, b.cache.log, b.cache.begin)
 	b.res.cancel = func() {}
 	b.cache.watched[pods] = b.res
 	b.res.timeline.Reset(list)

@@ -68,7 +68,9 @@ func TestClientCredentialsStay(t *testing.T) {
 		c.BearerToken = "gateway"
 		c.Impersonate.UserName = "jane"
 	}})
-	if got := readAll(t, r.get("/version", "Authorization", "Bearer client", "Impersonate-User", "joe")); got != "2 Bearer client joe" {
-		t.Errorf("got %q", got)
+	for _, connection := range []string{"", "close, Authorization, Impersonate-User"} { // which names headers to be removed
+		if got := readAll(t, r.get("/version", "Authorization", "Bearer client", "Impersonate-User", "joe", "Connection", connection)); got != "2 Bearer client joe" {
+			t.Errorf("with Connection: %s: got %q", connection, got)
+		}
 	}
 }

@@ -32,6 +32,7 @@ const (
 // upstream when a resource is first used.
 type discovery struct {
 	up     *Upstream
+	begin  beginFunc
 	flight singleflight.Group
 
 	mu    sync.Mutex // guards known
@@ -53,7 +54,14 @@ func (d *discovery) lookup(ctx context.Context, r kube.Resource) (metav1.APIReso
 	d.mu.Unlock()
 	if !ok || time.Since(known.at) > discoveryFresh {
 		// Callers share one question; it is not the first caller's to cancel.
-		answer := d.flight.DoChan(gv, func() (any, error) { return d.fetch(context.WithoutCancel(ctx), r) })
+		answer := d.flight.DoChan(gv, func() (any, error) {
+			ctx, end, ok := d.begin()
+			if !ok {
+				return nil, errDraining
+			}
+			defer end()
+			return d.fetch(ctx, r)
+		})
 		select {
 		case <-ctx.Done():
 			return metav1.APIResource{}, false

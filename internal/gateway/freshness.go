@@ -33,9 +33,7 @@ var errNoProof = errors.New("no proof of freshness from the upstream")
 // early for them.
 type proof struct {
 	check func(context.Context) (uint64, error)
-	// start runs a function in the background, or returns false when there
-	// is to be nothing new.
-	start func(func(context.Context)) bool
+	begin beginFunc
 
 	mu      sync.Mutex // guards what follows
 	running *round
@@ -61,11 +59,16 @@ func (p *proof) get(ctx context.Context) (uint64, error) {
 	if mine == nil {
 		mine = &round{done: make(chan struct{})}
 		if p.running == nil {
-			if !p.start(func(ctx context.Context) { p.run(ctx, mine) }) {
+			base, end, ok := p.begin()
+			if !ok {
 				p.mu.Unlock()
 				return 0, errDraining
 			}
 			p.running = mine
+			go func() {
+				defer end()
+				p.run(base, mine)
+			}()
 		} else {
 			p.next = mine
 		}

@@ -84,7 +84,7 @@ type Gateway struct {
 	filter      *filter
 	metrics     *requestMetrics
 	passthrough http.Handler
-	reader      reader // nil: everything is passed through
+	reader      reader
 	mounts      []mount
 	apiPrefix   string
 	requests    requestTracker
@@ -238,11 +238,9 @@ func (g *Gateway) serveAPI(rec *recorder, r *http.Request) {
 		writeStatus(rec, r, refusal)
 		return
 	}
-	if g.reader != nil {
-		rec.source = sourceCache
-		if g.reader.serve(rec, r) {
-			return
-		}
+	rec.source = sourceCache
+	if g.reader.serve(rec, r) {
+		return
 	}
 	rec.source = sourcePassthrough
 	ctx, cancel, ok := g.requests.bind(r.Context(), isLongRunning(r))
@@ -257,13 +255,7 @@ func (g *Gateway) serveAPI(rec *recorder, r *http.Request) {
 // Run works until ctx ends, and returns when everything it started and every
 // request has ended. Call [Gateway.Drain] first to let them end well.
 func (g *Gateway) Run(ctx context.Context) error {
-	var err error
-	if g.reader != nil {
-		err = g.reader.run(ctx)
-	}
-	if err == nil {
-		<-ctx.Done()
-	}
+	err := g.reader.run(ctx)
 	g.requests.cut()
 	<-g.requests.idle()
 	return err
@@ -273,9 +265,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 // is left; when ctx ends, it cuts off what remains. New streams are refused.
 func (g *Gateway) Drain(ctx context.Context) {
 	g.requests.drain()
-	if g.reader != nil {
-		g.reader.drain(ctx)
-	}
+	g.reader.drain(ctx)
 	select {
 	case <-g.requests.idle():
 	case <-ctx.Done():
@@ -285,9 +275,6 @@ func (g *Gateway) Drain(ctx context.Context) {
 
 // Resources returns the state of every watched resource, sorted by name.
 func (g *Gateway) Resources() []ResourceStatus {
-	if g.reader == nil {
-		return nil
-	}
 	all := g.reader.resources()
 	slices.SortFunc(all, func(a, b ResourceStatus) int { return strings.Compare(a.Resource, b.Resource) })
 	return all
@@ -334,8 +321,13 @@ func stripPrefix(r *http.Request, prefix string) *http.Request {
 // isLongRunning reports whether a request is one that ends only when somebody
 // ends it.
 func isLongRunning(r *http.Request) bool {
+	return isUpgrade(r) || truthy(r, "follow") || isWatch(r)
+}
+
+// isWatch reports whether a request is a watch.
+func isWatch(r *http.Request) bool {
 	t, ok := parsePath(r.URL.Path)
-	return isUpgrade(r) || truthy(r, "watch") || truthy(r, "follow") || ok && t.watchPath
+	return ok && (t.watchPath || truthy(r, "watch"))
 }
 
 // dirPath returns p with a slash at both ends.

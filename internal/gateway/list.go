@@ -58,8 +58,6 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 			return false // the API server may still have it, or says why not
 		}
 		start = token.start
-	case rd.opts.ResourceVersion == "":
-		return false // consistent
 	case rd.rv == 0:
 		if limit > 0 && uncachedUpstream(res.id) {
 			return false

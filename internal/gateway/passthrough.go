@@ -35,10 +35,14 @@ func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
 	p := &passthrough{log: log}
 	p.proxy = &httputil.ReverseProxy{
 		Transport: roundTripperFunc(func(r *http.Request) (*http.Response, error) {
-			if r.Header.Get("Upgrade") != "" {
-				return up.Upgrade.RoundTrip(r)
+			main, upgrade := up.Transport, up.Upgrade
+			if bringsToken(r.Header) {
+				main, upgrade = up.callers, up.callersUpgrade
 			}
-			return up.Transport.RoundTrip(r)
+			if r.Header.Get("Upgrade") != "" {
+				return upgrade.RoundTrip(r)
+			}
+			return main.RoundTrip(r)
 		}),
 		FlushInterval: -1,
 		Rewrite: func(pr *httputil.ProxyRequest) {
@@ -48,6 +52,13 @@ func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
 			out.Host = "" // the upstream's, from the URL
 			for _, name := range forwardingHeaders {
 				if v := in.Header[name]; v != nil {
+					out.Header[name] = v
+				}
+			}
+			// Connection may name any header for removal; who the caller is
+			// must not be among them (T8).
+			for name, v := range in.Header {
+				if isIdentity(name) {
 					out.Header[name] = v
 				}
 			}
@@ -113,8 +124,9 @@ func (p *passthrough) finish(res *http.Response) error {
 	if len(res.Trailer) > 0 && res.Request.ProtoMajor == 1 {
 		res.Header.Del("Content-Length")
 	}
-	res.Body = &upstreamBody{ReadCloser: res.Body, broken: func(err error) {
-		r := res.Request
+	r := res.Request
+	watch := res.ContentLength < 0 && isWatch(r)
+	res.Body = &upstreamBody{ReadCloser: res.Body, ctx: r.Context(), watch: watch, broken: func(err error) {
 		if r.Context().Err() == nil {
 			p.log.Warn("upstream broke off a response", "method", r.Method, "path", r.URL.Path, "err", cause(err))
 		}
@@ -148,6 +160,13 @@ func isUpgrade(r *http.Request) bool {
 	return false
 }
 
+// bringsToken reports whether the caller authenticates, be it as browsers do
+// on a WebSocket.
+func bringsToken(h http.Header) bool {
+	return h.Get("Authorization") != "" ||
+		strings.Contains(strings.Join(h["Sec-Websocket-Protocol"], ","), "base64url.bearer.authorization.k8s.io.")
+}
+
 // isSafe reports whether a method may be repeated without a second thought.
 func isSafe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
@@ -176,12 +195,17 @@ func (b *clientBody) Read(p []byte) (int, error) {
 
 type upstreamBody struct {
 	io.ReadCloser
+	ctx    context.Context
+	watch  bool
 	broken func(error)
 }
 
 func (b *upstreamBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
+		if b.watch && errors.Is(context.Cause(b.ctx), errDraining) {
+			return n, io.EOF // as the API server ends a watch
+		}
 		b.broken(err)
 	}
 	return n, err

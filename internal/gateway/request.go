@@ -59,7 +59,7 @@ func parseRead(r *http.Request) (*read, bool) {
 		!wire.AcceptsJSON(strings.Join(r.Header.Values("Accept"), ",")) {
 		return nil, false
 	}
-	if r.URL.RawPath != "" && r.URL.RawPath != r.URL.Path {
+	if r.URL.EscapedPath() != r.URL.Path {
 		return nil, false // no resource, namespace or name needs an escape
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -85,7 +85,7 @@ func parseRead(r *http.Request) (*read, bool) {
 	if rd.verb == verbGet {
 		// GET knows the RV only; it reads malformed ones its own way.
 		rd.opts.ResourceVersion = query.Get("resourceVersion")
-		return rd, rd.version()
+		return rd, rd.opts.ResourceVersion != "" && rd.version()
 	}
 	if err := internalscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &rd.opts); err != nil {
 		return nil, false
@@ -111,15 +111,16 @@ func (rd *read) version() bool {
 // bringsIdentity reports whether the caller asks to be somebody: what they
 // may read is then for the API server to say (T8).
 func bringsIdentity(h http.Header) bool {
-	if h.Get("Authorization") != "" {
-		return true
-	}
 	for name := range h {
-		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
+		if isIdentity(name) {
 			return true
 		}
 	}
 	return false
+}
+
+func isIdentity(name string) bool {
+	return name == "Authorization" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-")
 }
 
 // parsePath reads the path of a GET request.

@@ -93,6 +93,10 @@ func TestPassesThrough(t *testing.T) {
 		get("/api/v1/pods?a;b"),
 		get("/api/v1/pods?a=%zz"),
 		get("/api/v1/namespaces/a%2Fb/pods"),
+		get("/api/v1%3Fx/pods"), // discovery would find pods at /api/v1?x
+		get("/api/v1%23/pods"),
+		get("/api/v1%FF/pods"),
+		get("/api/v1/namespaces/d/pods/x"), // consistent: no reason to watch all pods
 		get("/api/v1/nodes?fieldSelector=metadata.namespace%3Dx"),
 	} {
 		if rd, ok := parseRead(r); ok {
@@ -124,7 +128,7 @@ func TestParseRead(t *testing.T) {
 			t.Errorf("%s is a %s", url, rd.verb)
 		}
 	}
-	if rd := parse("/api/v1/namespaces/d/pods/x?watch=1"); rd.verb != verbGet {
+	if rd := parse("/api/v1/namespaces/d/pods/x?watch=1&resourceVersion=0"); rd.verb != verbGet {
 		t.Errorf("watch on a single object is ignored: %s", rd.verb)
 	}
 	if rd := parse("/api/v1/pods?fieldSelector=metadata.name%3Dx,metadata.namespace%3Dd"); rd.key != "d/x" || rd.namespace != "d" {

@@ -37,7 +37,7 @@ type resource struct {
 	lastUsed time.Time // when the last reader left
 }
 
-func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *slog.Logger, start func(func(context.Context)) bool) *resource {
+func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *slog.Logger, begin beginFunc) *resource {
 	res := &resource{id: id, info: info, timeline: timeline.New(timeline.Options{}), done: make(chan struct{})}
 	res.reflector = informer.NewReflector(informer.Options{
 		Transport: agent{up},
@@ -46,8 +46,8 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 		Sink:      res.timeline,
 		Logger:    log.With("resource", id.String()),
 	})
-	res.access.up, res.access.id = up, id
-	res.proof.start = start
+	res.access = access{up: up, id: id, begin: begin}
+	res.proof.begin = begin
 	res.proof.check = func(ctx context.Context) (uint64, error) { return freshness(ctx, up, res) }
 	return res
 }
@@ -105,5 +105,18 @@ type agent struct{ up *Upstream }
 func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", a.up.userAgent)
-	return a.up.Transport.RoundTrip(r)
+	resp, err := a.up.Transport.RoundTrip(r)
+	if err != nil {
+		err = redacted{err}
+	}
+	return resp, err
 }
+
+// redacted is an error that says its cause without credentials.
+type redacted struct{ error }
+
+func (e redacted) Error() string { return cause(e.error) }
+func (e redacted) Unwrap() error { return e.error }
+
+// A beginFunc is cache.begin.
+type beginFunc func() (ctx context.Context, end func(), ok bool)

@@ -108,13 +108,13 @@ func (s *watchStream) expired(message string) {
 	status.Kind, status.APIVersion = "Status", "v1"
 	text, _ := json.Marshal(status) // strings and numbers always marshal
 	s.frame(kube.Error, string(text))
-	s.flush(nil, false)
+	s.flush(time.Time{}, false)
 }
 
-// flush sends what was written. live is set for events of view v that have
-// just come in; how long they took is measured. It returns false when the
+// flush sends what was written. live is set for events that were published at
+// the time given; how long they took is measured. It returns false when the
 // client is gone.
-func (s *watchStream) flush(v *timeline.View, live bool) bool {
+func (s *watchStream) flush(published time.Time, live bool) bool {
 	if s.buf == nil || s.failed {
 		return !s.failed
 	}
@@ -122,7 +122,7 @@ func (s *watchStream) flush(v *timeline.View, live bool) bool {
 	s.out.clear()
 	s.release()
 	if live && !s.failed {
-		s.lag.Observe(time.Since(v.At).Seconds())
+		s.lag.Observe(time.Since(published).Seconds())
 	}
 	return !s.failed
 }

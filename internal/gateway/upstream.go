@@ -45,8 +45,7 @@ type UpstreamOptions struct {
 }
 
 // Upstream is the API server behind the gateway: where it is and how to reach
-// it with the gateway's credentials. A request that already carries an
-// Authorization header keeps it.
+// it with the gateway's credentials, or with a caller's own.
 //
 // An Upstream is safe for concurrent use.
 type Upstream struct {
@@ -57,6 +56,10 @@ type Upstream struct {
 
 	// Upgrade speaks HTTP/1.1 only, since HTTP/2 cannot switch protocols.
 	Upgrade http.RoundTripper
+
+	// The same without the gateway's credentials, for callers with their own:
+	// the API server takes a client certificate before a token.
+	callers, callersUpgrade http.RoundTripper
 
 	base       *url.URL
 	prefix     string // escaped, without a trailing slash
@@ -100,13 +103,25 @@ func NewUpstream(cfg *rest.Config, opts UpstreamOptions) (*Upstream, error) {
 	// The same configuration with ALPN narrowed to HTTP/1.1 gives a transport
 	// of its own, and keeps client-go's proxies, exec plugins, and token,
 	// certificate and CA rotation.
-	cfg.NextProtos = []string{"http/1.1"}
-	upgrade, err := rest.TransportFor(cfg)
+	upgradeCfg := rest.CopyConfig(cfg)
+	upgradeCfg.NextProtos = []string{"http/1.1"}
+	upgrade, err := rest.TransportFor(upgradeCfg)
+	if err != nil {
+		return nil, fmt.Errorf("transport for upgrades to %s: %w", base.Host, err)
+	}
+	anonymous := rest.AnonymousClientConfig(cfg)
+	callers, err := rest.TransportFor(anonymous)
+	if err != nil {
+		return nil, fmt.Errorf("transport to %s: %w", base.Host, err)
+	}
+	anonymous.NextProtos = []string{"http/1.1"}
+	callersUpgrade, err := rest.TransportFor(anonymous)
 	if err != nil {
 		return nil, fmt.Errorf("transport for upgrades to %s: %w", base.Host, err)
 	}
 	u.Transport = &answerRecorder{base: main, last: &u.lastAnswer}
 	u.Upgrade = &answerRecorder{base: upgrade, last: &u.lastAnswer}
+	u.callers, u.callersUpgrade = callers, callersUpgrade
 	return u, nil
 }
 
@@ -175,8 +190,9 @@ func (u *Upstream) Probe(ctx context.Context) error {
 
 // Close closes idle connections. Requests under way are not affected.
 func (u *Upstream) Close() {
-	utilnet.CloseIdleConnectionsFor(u.Transport)
-	utilnet.CloseIdleConnectionsFor(u.Upgrade)
+	for _, rt := range []http.RoundTripper{u.Transport, u.Upgrade, u.callers, u.callersUpgrade} {
+		utilnet.CloseIdleConnectionsFor(rt)
+	}
 }
 
 // answerRecorder notes when the upstream last gave an answer that shows it is
@@ -200,7 +216,7 @@ func (a *answerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 func (a *answerRecorder) WrappedRoundTripper() http.RoundTripper { return a.base }
 
 var (
-	userinfoPattern = regexp.MustCompile(`://[^/@\s]+@`)
+	userinfoPattern = regexp.MustCompile(`://[^/\s]*@`)
 	bearerPattern   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
 )
 

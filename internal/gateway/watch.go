@@ -98,14 +98,20 @@ func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cur
 		if err != nil {
 			return
 		}
+		// A client that does not read must not keep the view, and with it the
+		// whole log, while it is written to (T10).
+		at, changed, more := v.At, v.Changed(), cursor.RV() < v.RV
 		for i := range events {
 			s.event(&events[i])
 		}
-		if !s.flush(v, len(events) > 0) {
+		if !s.flush(at, len(events) > 0) {
 			return
 		}
+		if more && ctx.Err() == nil {
+			continue
+		}
 		select {
-		case <-v.Changed():
+		case <-changed:
 		case <-bookmarks.C:
 			s.bookmark(cursor.RV())
 			bookmarks.Reset(nextBookmark(deadline))
@@ -113,7 +119,7 @@ func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cur
 			draining, drained = nil, time.After(rand.N(c.spread+1))
 		case <-drained:
 			s.bookmark(cursor.RV())
-			s.flush(v, false)
+			s.flush(at, false)
 			return
 		case <-ctx.Done():
 			return

@@ -212,7 +212,7 @@ func TestProofsAreShared(t *testing.T) {
 			begun <- answer
 			return <-answer, nil
 		},
-		start: func(f func(context.Context)) bool { go f(t.Context()); return true },
+		begin: func() (context.Context, func(), bool) { return t.Context(), func() {}, true },
 	}
 	got := make(chan uint64, 10)
 	ask := func() {

@@ -3,7 +3,28 @@
 
 package timeline
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
+
+// batchBytes is about how much a cursor yields at a time, at least one event.
+const batchBytes = 1 << 20
+
+// batch returns how many of the events to yield.
+func batch(events []Event) int {
+	size := 0
+	for i := range events {
+		if size += len(events[i].Object.JSON); size > batchBytes {
+			n := i + 1
+			for n < len(events) && events[n].RV == events[i].RV { // T5
+				n++
+			}
+			return n
+		}
+	}
+	return len(events)
+}
 
 // A Cursor is one watcher's place in a timeline. It is for one goroutine. It
 // needs no closing.
@@ -66,8 +87,14 @@ func (c *Cursor) Next() ([]Event, *View, error) {
 		c.seq += uint64(n)
 		c.early = v.RV < c.start
 	}
+	head := v.RV
+	if n := batch(events); n < len(events) {
+		events, head = events[:n], events[n-1].RV
+	}
+	// A copy: a reader that is stuck with a part of the log would keep all of it.
+	events = slices.Clone(events)
 	c.seq += uint64(len(events))
-	c.rv = max(c.rv, v.RV)
+	c.rv = max(c.rv, head)
 	if len(events) == 0 && v.closed {
 		return nil, v, ErrClosed
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,6 +193,45 @@ func TestSharedRV(t *testing.T) {
 		if v := tl.View(); len(v.log) > 0 && v.log[0].RV <= v.Start {
 			t.Fatalf("the log begins at %d, the window at %d", v.log[0].RV, v.Start)
 		}
+	}
+}
+
+// TestBatches: a cursor far behind gets its events in pieces, none split
+// between events of one RV, and its place moves with them.
+func TestBatches(t *testing.T) {
+	tl := New(Options{WindowBytes: 1 << 30})
+	tl.Replace(podList(10))
+	c, err := tl.Watch(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := strings.Repeat("x", batchBytes/3)
+	for rv := uint64(11); rv <= 30; rv++ {
+		o := object("a", big, rv)
+		if err := tl.Apply(modified(o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tl.Flush()
+	last, rounds := uint64(10), 0
+	for last < 30 {
+		events, v, err := c.Next()
+		if err != nil || len(events) == 0 {
+			t.Fatalf("at %d: %d events, %v", last, len(events), err)
+		}
+		for _, e := range events {
+			if e.RV != last+1 {
+				t.Fatalf("event at %d after %d", e.RV, last)
+			}
+			last = e.RV
+		}
+		if c.RV() != last || v.RV != 30 {
+			t.Fatalf("the place is %d after the event at %d, the head %d", c.RV(), last, v.RV)
+		}
+		rounds++
+	}
+	if rounds < 5 {
+		t.Errorf("20 events of a third of a batch came in %d pieces", rounds)
 	}
 }
 
