@@ -19,6 +19,15 @@ func explain(err error) string {
 	if le, ok := errors.AsType[*server.ListenError](err); ok {
 		return le.Error() + ": " + listenHint(le)
 	}
+	for _, flag := range []string{"--www: ", "--accept-", "--reject-"} {
+		if !strings.HasPrefix(err.Error(), flag) {
+			continue
+		}
+		if flag == "--www: " {
+			return err.Error() + ": name a directory that can be read with --www"
+		}
+		return err.Error() + ": use regular expressions (Go's syntax), separated by commas"
+	}
 	return err.Error()
 }
 

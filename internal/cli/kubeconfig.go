@@ -50,7 +50,7 @@ func restConfig(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, fmt.Errorf("kubeconfig: %w: check --kubeconfig, --context, --cluster and --user", err)
 	}
 	named := current != "" || *flags.ClusterName != "" || *flags.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != ""
 	if !named && config.Host == clientcmd.ClusterDefaults.Server {

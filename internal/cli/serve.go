@@ -103,6 +103,11 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if p := o.server.Port; p < 0 || p > 65535 {
 		return fmt.Errorf("--port %d is not a port: use 0 to 65535", p)
 	}
+	for flag, d := range map[string]time.Duration{"shutdown-grace": o.server.ShutdownGrace, "idle-timeout": o.server.Gateway.IdleTimeout} {
+		if d <= 0 {
+			return fmt.Errorf("--%s %v is not a time to wait: use one above 0, such as 10s", flag, d)
+		}
+	}
 	log, err := newLogger(o.err, o.logFormat, o.verbosity)
 	if err != nil {
 		return err
@@ -118,12 +123,15 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	return runUntilSignal(cmd.Context(), func(ctx context.Context) error { return server.Run(ctx, o.server) })
 }
 
-// runUntilSignal calls run with a context that the first SIGINT or SIGTERM
-// ends. A second one ends the process at once, by returning the code a shell
+// runUntilSignal calls run with a context that the first SIGINT, SIGTERM or
+// SIGHUP ends. A second one ends the process at once, by returning the code a shell
 // expects while run may still be at work.
 func runUntilSignal(ctx context.Context, run func(context.Context) error) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

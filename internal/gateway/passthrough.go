@@ -29,6 +29,7 @@ var forwardingHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Ho
 type passthrough struct {
 	proxy *httputil.ReverseProxy
 	log   *slog.Logger
+	down  atomic.Bool // the last request found nobody there
 }
 
 func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
@@ -102,7 +103,11 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 		// The client went away: nobody reads an answer, and nothing is wrong.
 		panic(http.ErrAbortHandler)
 	case !x.connected.Load():
-		p.log.Warn("upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", cause(err))
+		level := slog.LevelWarn
+		if p.down.Swap(true) {
+			level = slog.LevelDebug // said before
+		}
+		p.log.Log(ctx, level, "upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", cause(err))
 		writeStatus(w, r, unavailable("upstream unreachable: "+cause(err), true))
 	default:
 		p.log.Warn("upstream gave no answer", "method", r.Method, "path", r.URL.Path, "err", cause(err))
@@ -117,6 +122,9 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 // finish prepares a response, and reports one that breaks off; ReverseProxy
 // then aborts the client's connection, so that no part is taken for the whole.
 func (p *passthrough) finish(res *http.Response) error {
+	if p.down.Load() && p.down.Swap(false) {
+		p.log.Info("upstream reachable again")
+	}
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return nil // the body is the connection
 	}

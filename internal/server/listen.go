@@ -104,7 +104,10 @@ func makeSocket(ctx context.Context, path string) (net.Listener, error) {
 		err = os.Chmod(private, 0o600)
 	}
 	if err == nil {
-		err = os.Rename(private, path)
+		err = os.Link(private, path) // which, unlike Rename, replaces nothing
+		if errors.Is(err, fs.ErrExist) {
+			err = syscall.EADDRINUSE // somebody was faster
+		}
 	}
 	if err != nil {
 		l.Close()

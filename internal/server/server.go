@@ -271,6 +271,10 @@ func (e *endpoint) serve() error {
 
 func (e *endpoint) url() string {
 	addr := e.listener.Addr()
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		// Nobody connects to "any"; and this host is one that is accepted.
+		addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
+	}
 	switch {
 	case addr.Network() == "unix":
 		return "unix://" + addr.String()
