@@ -50,7 +50,7 @@ test: build ## All tests but the soaks.
 	@go test -race -shuffle=on $$(go list ./... | grep -v /internal/acceptance)
 	@echo "tests of localcluster"
 	@cd localcluster && go test -count=1 ./uptest
-	@echo "acceptance tests: kubectl and curl, and kills (about 4 minutes)"
+	@echo "acceptance tests: kubectl and curl, and kills (about 2 minutes)"
 	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
 
 .PHONY: lint
