@@ -122,26 +122,27 @@ func (c cluster) apiserverSpec(s state, client *http.Client) spec {
 }
 
 func (c cluster) controllerManagerSpec(s state, client *http.Client) spec {
-	return spec{
-		name: controllerManager,
-		args: append(c.controllerArgs(controllerManager, s),
-			"--service-account-private-key-file="+c.pki("sa.key"),
-			"--root-ca-file="+c.pki("ca.crt"),
-			"--cluster-signing-cert-file="+c.pki("ca.crt"),
-			"--cluster-signing-key-file="+c.pki("ca.key"),
-			"--use-service-account-credentials",
-		),
-		port:   s.Ports[controllerManager],
-		health: httpHealth(client, "https://"+loopback(s.Ports[controllerManager])+"/healthz"),
-	}
+	return c.controllerSpec(controllerManager, s, client,
+		"--service-account-private-key-file="+c.pki("sa.key"),
+		"--root-ca-file="+c.pki("ca.crt"),
+		"--cluster-signing-cert-file="+c.pki("ca.crt"),
+		"--cluster-signing-key-file="+c.pki("ca.key"),
+		"--use-service-account-credentials",
+	)
 }
 
 func (c cluster) schedulerSpec(s state, client *http.Client) spec {
+	return c.controllerSpec(kubeScheduler, s, client)
+}
+
+// controllerSpec is that of the controller manager or the scheduler, with what
+// is the component's own.
+func (c cluster) controllerSpec(name string, s state, client *http.Client, more ...string) spec {
 	return spec{
-		name:   kubeScheduler,
-		args:   c.controllerArgs(kubeScheduler, s),
-		port:   s.Ports[kubeScheduler],
-		health: httpHealth(client, "https://"+loopback(s.Ports[kubeScheduler])+"/healthz"),
+		name:   name,
+		args:   append(c.controllerArgs(name, s), more...),
+		port:   s.Ports[name],
+		health: httpHealth(client, "https://"+loopback(s.Ports[name])+"/healthz"),
 	}
 }
 

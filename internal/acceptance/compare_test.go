@@ -25,12 +25,7 @@ func TestCompareUnderChurn(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	_, from := listState(t, "/api/v1/pods")
-	var wants, gots []*recording
-	for _, q := range podQueries {
-		wants = append(wants, record(ctx, &wg, &recording{name: "direct " + q, client: client, url: up + q, resume: true}, from))
-		gots = append(gots, record(ctx, &wg, &recording{name: "gateway " + q, client: http.DefaultClient, url: gw.URL + q}, from))
-	}
+	from, wants, gots := recordBoth(ctx, t, &wg, gw.URL, false)
 
 	lists := 0
 	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {

@@ -93,17 +93,11 @@ func TestGatewayKilled(t *testing.T) {
 	}
 	defer mine.Kill()
 	stop := load(t, 100)
-	client, up := direct(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	_, from := listState(t, "/api/v1/pods")
-	var wants, gots []*recording
-	for _, q := range podQueries {
-		wants = append(wants, record(ctx, &wg, &recording{name: "direct " + q, client: client, url: up + q, resume: true}, from))
-		gots = append(gots, record(ctx, &wg, &recording{name: "gateway " + q, client: http.DefaultClient, url: mine.URL + q, resume: true}, from))
-	}
+	from, wants, gots := recordBoth(ctx, t, &wg, mine.URL, true)
 	for range kills(t) {
 		time.Sleep(3 * time.Second)
 		mine.Kill()

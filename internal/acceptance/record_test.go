@@ -52,6 +52,19 @@ func record(ctx context.Context, wg *sync.WaitGroup, r *recording, from uint64) 
 	return r
 }
 
+// recordBoth records all of podQueries from now on, at the API server and at a
+// gateway, whose clients resume as asked.
+func recordBoth(ctx context.Context, t *testing.T, wg *sync.WaitGroup, gateway string, resume bool) (from uint64, wants, gots []*recording) {
+	t.Helper()
+	client, up := direct(t)
+	_, from = listState(t, "/api/v1/pods")
+	for _, q := range podQueries {
+		wants = append(wants, record(ctx, wg, &recording{name: "direct " + q, client: client, url: up + q, resume: true}, from))
+		gots = append(gots, record(ctx, wg, &recording{name: "gateway " + q, client: http.DefaultClient, url: gateway + q, resume: resume}, from))
+	}
+	return from, wants, gots
+}
+
 func (r *recording) stream(ctx context.Context) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+"&watch=1&allowWatchBookmarks=true&resourceVersion="+strconv.FormatUint(r.place(), 10), nil)
 	if err != nil {

@@ -103,7 +103,6 @@ func (a *access) ask(ctx context.Context, verb readVerb) (allowed, known bool) {
 	}
 	req := a.up.NewRequest(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "")
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp, err := a.up.Transport.RoundTrip(req)
 	if err != nil {

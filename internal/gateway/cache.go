@@ -80,14 +80,14 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if rd.verb == verbList && rd.opts.ResourceVersion == "" && rd.opts.Continue == "" {
 		return false // consistent
 	}
-	v, ok := res.view()
+	v, status, ok := res.view()
 	if !ok || !res.access.allows(r.Context(), rd.verb) {
 		return false
 	}
 	if rd.byNamespace && !res.info.Namespaced && !v.BookmarkForm.Typed() {
 		return false // cluster-scoped custom resources do not have the field
 	}
-	rd.warnings = res.reflector.Status().Warnings
+	rd.warnings = status.Warnings
 	switch rd.verb {
 	case verbGet:
 		return c.serveGet(w, r, rd, res, v)
@@ -257,7 +257,7 @@ func (c *cache) resources() []ResourceStatus {
 	for _, res := range c.all() {
 		s := res.reflector.Status()
 		rs := ResourceStatus{
-			Resource: res.id.String(), State: res.state(), LastContact: s.LastContact,
+			Resource: res.id.String(), State: string(s.Phase), LastContact: s.LastContact,
 			Watches: int(res.watches.Load()), Objects: res.timeline.Stats().Objects,
 		}
 		if s.LastError != nil {

@@ -92,7 +92,6 @@ func (d *discovery) fetch(ctx context.Context, r kube.Resource) (groupVersion, e
 		path = "/api/" + r.Version
 	}
 	req := d.up.NewRequest(ctx, http.MethodGet, path, "")
-	req.Header.Set("Accept", "application/json")
 	resp, err := d.up.Transport.RoundTrip(req)
 	if err != nil {
 		return groupVersion{}, err

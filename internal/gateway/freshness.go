@@ -184,7 +184,6 @@ func upstreamRV(ctx context.Context, up *Upstream, id kube.Resource) (uint64, er
 
 func ask(ctx context.Context, up *Upstream, id kube.Resource, query url.Values) (*http.Response, error) {
 	req := up.NewRequest(ctx, http.MethodGet, id.Path(), query.Encode())
-	req.Header.Set("Accept", "application/json")
 	resp, err := up.Transport.RoundTrip(req)
 	if err != nil {
 		return nil, err

@@ -60,12 +60,13 @@ func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 		counter := func(d *prometheus.Desc, v float64, labels ...string) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, append([]string{res.id.String()}, labels...)...)
 		}
-		stats, status := res.timeline.Stats(), res.reflector.Status()
+		stats := res.timeline.Stats()
+		v, status, ok := res.view()
 		synced := 0.0
-		if _, ok := res.view(); ok {
+		if ok {
 			synced = 1
 		}
-		if v := res.timeline.View(); v != nil {
+		if v != nil {
 			gauge(descHead, float64(v.RV))
 			gauge(descStart, float64(v.Start))
 		}

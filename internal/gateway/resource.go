@@ -63,14 +63,12 @@ func (res *resource) run(ctx context.Context, log *slog.Logger) {
 	res.timeline.Close()
 }
 
-// view returns the current view if reads may be served from it: there has
-// been a list, and the upstream's last word was not a refusal.
-func (res *resource) view() (*timeline.View, bool) {
-	v := res.timeline.View()
-	if v == nil || v.Closed() || res.reflector.Status().Phase == informer.Refused {
-		return nil, false
-	}
-	return v, true
+// view returns the current view, and true if reads may be served from it: there
+// has been a list, and the upstream's last word was not a refusal. The status
+// is what that was judged by.
+func (res *resource) view() (*timeline.View, informer.Status, bool) {
+	v, status := res.timeline.View(), res.reflector.Status()
+	return v, status, v != nil && !v.Closed() && status.Phase != informer.Refused
 }
 
 // waitSynced waits for the first list, for as long as it is worth while to
@@ -92,11 +90,6 @@ func (res *resource) waitSynced(ctx context.Context) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-// state describes the resource in a word.
-func (res *resource) state() string {
-	return string(res.reflector.Status().Phase)
 }
 
 // agent sends requests of the gateway's own, under its name.

@@ -154,13 +154,13 @@ func (u *Upstream) URL(path, rawQuery string) *url.URL {
 	return out
 }
 
-// NewRequest returns a request of the gateway's own, to be sent through
+// NewRequest returns a request of the gateway's own for JSON, to be sent through
 // u.Transport.
 func (u *Upstream) NewRequest(ctx context.Context, method, path, rawQuery string) *http.Request {
 	r := &http.Request{
 		Method: method,
 		URL:    u.URL(path, rawQuery),
-		Header: http.Header{"User-Agent": {u.userAgent}},
+		Header: http.Header{"User-Agent": {u.userAgent}, "Accept": {"application/json"}},
 	}
 	return r.WithContext(ctx)
 }
