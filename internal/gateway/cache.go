@@ -84,8 +84,8 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if !ok || !res.access.allows(r.Context(), rd.verb) {
 		return false
 	}
-	if rd.byNamespace && !res.info.Namespaced && !v.BookmarkForm.Typed() {
-		return false // cluster-scoped custom resources do not have the field
+	if rd.verb != verbGet && !rd.selectors(res.info.Namespaced, res.fields(r.Context(), generation(status))) {
+		return false
 	}
 	rd.warnings = status.Warnings
 	switch rd.verb {

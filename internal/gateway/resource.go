@@ -27,6 +27,7 @@ type resource struct {
 	reflector *informer.Reflector
 	proof     proof
 	access    access
+	defined   definitions
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the reflector has stopped
 
@@ -47,6 +48,7 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 		Logger:    log.With("resource", id.String()),
 	})
 	res.access = access{up: up, id: id, begin: begin}
+	res.defined = definitions{up: up, id: id, begin: begin}
 	res.proof.begin = begin
 	res.proof.check = func(ctx context.Context) (uint64, error) { return freshness(ctx, up, res) }
 	return res
