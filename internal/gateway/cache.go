@@ -84,7 +84,11 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if !ok || !res.access.allows(r.Context(), rd.verb) {
 		return false
 	}
-	if rd.verb != verbGet && !rd.selectors(res.info.Namespaced, res.fields(r.Context(), generation(status))) {
+	lists := generation(status)
+	if !c.stands(r.Context(), res, lists) {
+		return false
+	}
+	if rd.verb != verbGet && !rd.selectors(res.info.Namespaced, res.fields(r.Context(), lists)) {
 		return false
 	}
 	rd.warnings = status.Warnings
@@ -104,8 +108,8 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	if res, known := c.hold(id); known {
 		return res
 	}
-	info, ok := c.discovery.lookup(ctx, id)
-	if !ok {
+	info, err := c.discovery.lookup(ctx, id, time.Time{})
+	if err != nil {
 		return nil
 	}
 	c.mu.Lock()
@@ -206,6 +210,17 @@ func (c *cache) stopIdle(idle time.Duration) {
 			res.cancel()
 		}
 	}
+}
+
+// drop has a resource be watched no more; its open watches end. It may be
+// watched anew at once.
+func (c *cache) drop(res *resource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watched[res.id] == res {
+		delete(c.watched, res.id)
+	}
+	res.cancel()
 }
 
 // drain implements reader: it ends all watches, each with a last bookmark, a

@@ -110,8 +110,17 @@ func (d *definitions) get(ctx context.Context, generation int) (*definition, boo
 			return found, found != nil
 		}
 	}
-	// The API server does not say: its last word of this generation stands.
-	return known.definition, current && known.definition != nil
+	// The API server does not say: its last word of this generation stands, for
+	// as long again.
+	if !current {
+		return nil, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known == known {
+		d.known.at = time.Now()
+	}
+	return known.definition, known.definition != nil
 }
 
 // fetch asks for the definition; nil without an error is a definitive no.

@@ -28,6 +28,7 @@ type resource struct {
 	proof     proof
 	access    access
 	defined   definitions
+	standing  standing
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the reflector has stopped
 
