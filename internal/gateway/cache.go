@@ -80,6 +80,7 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if rd.verb == verbList && rd.opts.ResourceVersion == "" && rd.opts.Continue == "" {
 		return false // consistent
 	}
+	present := res.era.Load()
 	v, status, ok := res.view()
 	if !ok || !res.access.allows(r.Context(), rd.verb) {
 		return false
@@ -98,7 +99,9 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	case verbList:
 		return c.serveList(w, r, rd, res, v)
 	default:
-		return c.serveWatch(w, r, rd, res, v)
+		ctx, cancel := present.within(r.Context())
+		defer cancel()
+		return c.serveWatch(w, r.WithContext(ctx), rd, res, v)
 	}
 }
 

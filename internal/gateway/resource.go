@@ -29,6 +29,7 @@ type resource struct {
 	access    access
 	defined   definitions
 	standing  standing
+	era       atomic.Pointer[era]
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the reflector has stopped
 
@@ -45,9 +46,10 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 		Transport: agent{up},
 		URL:       up.URL(id.Path(), ""),
 		Kind:      info.Kind,
-		Sink:      res.timeline,
+		Sink:      &sink{Timeline: res.timeline, res: res},
 		Logger:    log.With("resource", id.String()),
 	})
+	res.era.Store(newEra())
 	res.access = access{up: up, id: id, begin: begin}
 	res.defined = definitions{up: up, id: id, begin: begin}
 	res.proof.begin = begin

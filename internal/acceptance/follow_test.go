@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A follower keeps a copy of a collection, as a client's informer does: it
+// lists, or asks for a streaming list, watches from there, and begins again
+// when the stream ends.
+type follower struct {
+	name      string
+	client    *http.Client
+	url       string // with a query
+	watchList bool
+
+	mu     sync.Mutex // guards what follows
+	state  map[string]string
+	code   int // of the last answer
+	begins int // rounds that have come to a state
+}
+
+// follow has a follower run until the context ends.
+func follow(ctx context.Context, wg *sync.WaitGroup, f *follower) *follower {
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			f.round(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	return f
+}
+
+func (f *follower) round(ctx context.Context) {
+	if f.watchList {
+		f.watch(ctx, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", map[string]string{}, false)
+		return
+	}
+	resp := f.open(ctx, "&resourceVersion=0")
+	if resp == nil {
+		return
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Metadata struct{ ResourceVersion string }
+		Items    []struct {
+			Metadata struct{ Name, Namespace, ResourceVersion string }
+		}
+	}
+	if json.NewDecoder(resp.Body).Decode(&list) != nil {
+		return
+	}
+	state := map[string]string{}
+	for _, o := range list.Items {
+		state[o.Metadata.Namespace+"/"+o.Metadata.Name] = o.Metadata.ResourceVersion
+	}
+	f.watch(ctx, "&resourceVersion="+list.Metadata.ResourceVersion, state, true)
+}
+
+// open asks, and notes how it is answered; nil if it is an error.
+func (f *follower) open(ctx context.Context, query string) *http.Response {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+query, nil)
+	if err != nil {
+		return nil
+	}
+	resp, err := f.client.Do(req)
+	if err != nil {
+		return nil
+	}
+	f.mu.Lock()
+	f.code = resp.StatusCode
+	f.mu.Unlock()
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil
+	}
+	return resp
+}
+
+func (f *follower) watch(ctx context.Context, query string, state map[string]string, synced bool) {
+	resp := f.open(ctx, query+"&watch=1&allowWatchBookmarks=true")
+	if resp == nil {
+		return
+	}
+	defer resp.Body.Close()
+	publish := func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.state = maps.Clone(state)
+	}
+	begin := func() {
+		publish()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.begins++
+	}
+	if synced {
+		begin()
+	}
+	lines := bufio.NewReader(resp.Body)
+	for {
+		line, err := lines.ReadString('\n')
+		var e frame
+		if err != nil || json.Unmarshal([]byte(line), &e) != nil || e.Type == "ERROR" {
+			return
+		}
+		switch e.Type {
+		case "ADDED", "MODIFIED":
+			state[e.key()] = e.Object.Metadata.ResourceVersion
+		case "DELETED":
+			delete(state, e.key())
+		case "BOOKMARK":
+			if !synced && e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" {
+				synced = true
+				begin()
+			}
+			continue
+		}
+		if synced {
+			publish()
+		}
+	}
+}
+
+// A pair is the same follower at the API server and at the gateway.
+type pair struct{ direct, gateway *follower }
+
+// followBoth follows each path, which has a query, both ways and by both kinds
+// of list.
+func followBoth(ctx context.Context, t *testing.T, wg *sync.WaitGroup, paths ...string) (all []pair) {
+	t.Helper()
+	client, up := direct(t)
+	for _, path := range paths {
+		for _, streaming := range []bool{false, true} {
+			name := path
+			if streaming {
+				name += " (streaming list)"
+			}
+			all = append(all, pair{
+				follow(ctx, wg, &follower{name: name, client: client, url: up + path, watchList: streaming}),
+				follow(ctx, wg, &follower{name: name, client: http.DefaultClient, url: gw.URL + path, watchList: streaming}),
+			})
+		}
+	}
+	return all
+}
+
+// agree waits until the followers of each pair hold the same, or are refused
+// with the same code.
+func agree(t *testing.T, when string, all []pair) {
+	t.Helper()
+	for _, p := range all {
+		var wantCode, gotCode int
+		var want, got map[string]string
+		deadline := time.Now().Add(time.Minute)
+		for {
+			wantCode, want = p.direct.holds()
+			gotCode, got = p.gateway.holds()
+			if wantCode == gotCode && maps.Equal(want, got) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Errorf("%s: %s holds %v (%d), want %v (%d)\n%s", when, p.gateway.name, got, gotCode, want, wantCode, tail(gw.Log()))
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+// holds returns the last answer's code, and with 200 the state.
+func (f *follower) holds() (int, map[string]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.code != http.StatusOK {
+		return f.code, nil
+	}
+	return f.code, f.state
+}
+
+func tail(log string) string {
+	lines := strings.Split(log, "\n")
+	return strings.Join(lines[max(0, len(lines)-40):], "\n")
+}
