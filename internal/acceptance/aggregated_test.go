@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const apiService = `
+apiVersion: v1
+kind: Service
+metadata: {name: life, namespace: default}
+spec: {type: ExternalName, externalName: localhost, ports: [{port: PORT}]}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.life.example.org}
+spec:
+  group: life.example.org
+  version: v1
+  groupPriorityMinimum: 1000
+  versionPriority: 10
+  insecureSkipTLSVerify: true
+  service: {name: life, namespace: default, port: PORT}
+`
+
+// TestAggregated puts a server behind the API server that has resources of all
+// abilities, takes it out of service and back, and removes it. What its
+// callers see through the gateway is what they see without.
+func TestAggregated(t *testing.T) {
+	server := newAggregate()
+	server.set("one", map[string]string{"color": "red"})
+	server.set("two", map[string]string{"color": "blue"})
+	https := httptest.NewTLSServer(server)
+	t.Cleanup(https.Close)
+	address, err := url.Parse(https.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, strings.ReplaceAll(apiService, "PORT", address.Port()))
+	t.Cleanup(func() {
+		_ = cluster.Kubectl(context.Background(), "delete", "apiservice/v1.life.example.org", "service/life", "--ignore-not-found").Run()
+		https.CloseClientConnections() // watches that nobody ends
+	})
+	client, up := direct(t)
+	const base = "/apis/life.example.org/v1"
+	available := func(want string) {
+		t.Helper()
+		kubectl(t, "wait", "apiservice/v1.life.example.org", "--for=condition=Available="+want, "--timeout=50s")
+	}
+	same := func(when string) {
+		t.Helper()
+		for _, resource := range []string{"", things, plains, unwatched, refusing, unlisted, forbidden, versionless, "nothing"} {
+			for _, query := range []string{
+				"", "?resourceVersion=0", "?resourceVersion=0&labelSelector=color%3Dred", "?resourceVersion=0&fieldSelector=metadata.name%3Done",
+				"/one?resourceVersion=0", "/three?resourceVersion=0", "?watch=1&resourceVersion=0&timeoutSeconds=1",
+			} {
+				path := base + strings.TrimSuffix("/"+resource, "/") + query
+				if d := differs(t, client, up, path); d != "" {
+					t.Errorf("%s: %s: %s", when, path, d)
+				}
+			}
+		}
+	}
+	cached := func(resource string) bool {
+		before := servedLists(t)
+		get(t, http.DefaultClient, gw.URL+base+"/"+resource+"?resourceVersion=0")
+		return servedLists(t) > before
+	}
+
+	available("True")
+	same("in service")
+	for _, resource := range []string{things, plains} { // plains when the streaming list has been given up
+		eventually(t, "a list of "+resource+" from the cache", func() bool { return cached(resource) })
+	}
+	for _, resource := range []string{unwatched, refusing, unlisted, forbidden, versionless} {
+		if cached(resource) {
+			t.Errorf("a list of %s is from the cache", resource)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	followers := []pair{
+		followBoth(ctx, t, &wg, base+"/"+things+"?x=")[0], followBoth(ctx, t, &wg, base+"/"+plains+"?x=")[0],
+		followBoth(ctx, t, &wg, base+"/"+things+"?y=")[1],
+	}
+	server.set("three", nil)
+	server.remove("two")
+	server.set("one", map[string]string{"color": "green"})
+	agree(t, "changed", followers)
+	same("changed")
+
+	server.setDown(true)
+	available("False")
+	same("out of service")
+	server.set("four", nil)
+	server.remove("one")
+	server.setDown(false)
+	available("True")
+	agree(t, "back", followers)
+	same("back")
+	for _, resource := range []string{things, plains} {
+		eventually(t, "a list of "+resource+" from the cache again", func() bool { return cached(resource) })
+	}
+
+	kubectl(t, "delete", "apiservice/v1.life.example.org")
+	eventually(t, "an end of the API", func() bool {
+		code, _ := get(t, client, up+base)
+		return code == http.StatusNotFound
+	})
+	same("removed")
+	apply(t, strings.ReplaceAll(apiService, "PORT", address.Port()))
+	available("True")
+	same("there again")
+}
