@@ -24,7 +24,7 @@ type aggregate struct {
 	down    bool       // answers 503
 	rv      int
 	objects map[string]aggregateObject
-	events  []string // that at RV 101 first
+	events  []string // that of RV 101 first
 	changed chan struct{}
 }
 
@@ -118,7 +118,7 @@ func (a *aggregate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case resource == unlisted && name == "", watch && (resource == refusing || resource == unwatched):
 		a.status(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "not here")
 	case name != "":
-		a.get(w, name)
+		a.get(w, resource, name)
 	case watch:
 		a.watch(w, r, resource == things)
 	default:
@@ -145,11 +145,14 @@ func (a *aggregate) discovery(w http.ResponseWriter) {
 	fmt.Fprintf(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"life.example.org/v1","resources":[%s]}`+"\n", strings.Join(all, ","))
 }
 
-func (a *aggregate) get(w http.ResponseWriter, name string) {
+func (a *aggregate) get(w http.ResponseWriter, resource, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, ok := a.objects[name]; !ok {
-		a.status(w, http.StatusNotFound, "NotFound", "there is no "+name)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"%[1]s.life.example.org \"%[2]s\" not found",`+
+			`"reason":"NotFound","details":{"name":%[2]q,"group":"life.example.org","kind":%[1]q},"code":404}`+"\n", resource, name)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
