@@ -89,7 +89,7 @@ func newBench(t *testing.T, list *kube.List) *bench {
 }
 
 func podList(rv uint64, items ...*kube.Object) *kube.List {
-	return &kube.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: rv, Items: items}
+	return &kube.List{Kind: "PodList", ItemKind: "Pod", APIVersion: "v1", Typed: true, RV: rv, Items: items}
 }
 
 func (b *bench) get(path string) (int, string) {
