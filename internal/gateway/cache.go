@@ -90,8 +90,12 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if !ok || !res.access.allows(r.Context(), rd.verb) {
 		return false
 	}
-	if rd.byNamespace && !res.info.Namespaced && !v.BookmarkForm.Typed() {
-		return false // cluster-scoped custom resources do not have the field
+	lists := generation(status)
+	if !c.stands(r.Context(), res, lists) {
+		return false
+	}
+	if rd.verb != verbGet && !rd.selectors(res.info.Namespaced, res.fields(r.Context(), lists)) {
+		return false
 	}
 	offersCBOR := func() bool { return res.offersCBOR(r.Context(), c.up) }
 	if !rd.negotiate(r, v.BookmarkForm.Typed(), offersCBOR) || res.unwritable.has(rd.form) {
@@ -114,8 +118,8 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	if res, known := c.hold(id); known {
 		return res
 	}
-	info, ok := c.discovery.lookup(ctx, id)
-	if !ok {
+	info, err := c.discovery.lookup(ctx, id, time.Time{})
+	if err != nil {
 		return nil
 	}
 	c.mu.Lock()
@@ -217,6 +221,17 @@ func (c *cache) stopIdle(idle time.Duration) {
 			res.cancel()
 		}
 	}
+}
+
+// drop has a resource be watched no more; its open watches end. It may be
+// watched anew at once.
+func (c *cache) drop(res *resource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watched[res.id] == res {
+		delete(c.watched, res.id)
+	}
+	res.cancel()
 }
 
 // drain implements reader: it ends all watches, each with a last bookmark, a

@@ -42,9 +42,9 @@ type read struct {
 	opts  internalversion.ListOptions
 	rv    uint64 // opts.ResourceVersion
 	match filterFunc
-	// byNamespace is set when the field selector has metadata.namespace, and
-	// narrowed when that made the scope of the request smaller.
-	byNamespace, narrowed bool
+	// narrowed is set when metadata.namespace in the field selector made the
+	// scope of the request smaller.
+	narrowed bool
 
 	key       kube.Key // the only object that can match; "" if several can
 	websocket bool     // a WATCH over a WebSocket
@@ -101,7 +101,7 @@ func parseRead(r *http.Request) (*read, bool) {
 	if len(validation.ValidateListOptions(&rd.opts, true)) > 0 {
 		return nil, false
 	}
-	return rd, rd.version() && rd.selectors()
+	return rd, rd.version()
 }
 
 // version reads the RV. One that is not in canonical form, such as 00, is

@@ -29,6 +29,8 @@ type resource struct {
 	encoder   wire.Encoder
 	proof     proof
 	access    access
+	defined   definitions
+	standing  standing
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the reflector has stopped
 
@@ -53,6 +55,7 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 		Logger:    log.With("resource", id.String()),
 	})
 	res.access = access{up: up, id: id, begin: begin}
+	res.defined = definitions{up: up, id: id, begin: begin}
 	res.proof.begin = begin
 	res.proof.check = func(ctx context.Context) (uint64, error) { return freshness(ctx, up, res) }
 	return res

@@ -147,29 +147,6 @@ func TestKeyOrderIsListOrder(t *testing.T) {
 	}
 }
 
-func TestField(t *testing.T) {
-	o, err := ScanObject(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods := Resource{Version: "v1", Name: "pods"}
-	for label, want := range map[string]string{
-		"metadata.name": "a", "metadata.namespace": "ns", "spec.nodeName": "n1", "spec.host": "n1",
-		"spec.hostNetwork": "true", "status.phase": "Running", "spec.restartPolicy": "",
-	} {
-		f, ok := pods.Field(label)
-		if !ok || f(o) != want {
-			t.Errorf("%s: %v %q, want %q", label, ok, f(o), want)
-		}
-	}
-	if _, ok := pods.Field("spec.containers"); ok {
-		t.Error("spec.containers is selectable")
-	}
-	if _, ok := (Resource{Version: "v1", Name: "nodes"}).Field("metadata.namespace"); ok {
-		t.Error("nodes accept metadata.namespace")
-	}
-}
-
 // FuzzScan holds the scanner to encoding/json's opinion of what is JSON.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{pod, widget, `{"type":"ADDED","object":` + pod + `}`, `[1,-0.5e+3,"\u00e9\"",true,null]`, `{"a":{}}`, `[]`, `01`, `"\x"`, `{"a":1,}`, " {} "} {
