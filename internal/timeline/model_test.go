@@ -293,6 +293,8 @@ func TestConcurrentReaders(t *testing.T) {
 	tl.Replace(c.list())
 	done := make(chan struct{})
 	var wg sync.WaitGroup
+	var started sync.WaitGroup // the window may run away from those that have not
+	started.Add(4)
 	for i := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(i, 0))
 		wg.Go(func() { // reads the past
@@ -313,6 +315,7 @@ func TestConcurrentReaders(t *testing.T) {
 		wg.Go(func() {
 			v := tl.View()
 			f := follow(t, tl, v.RV, nil)
+			started.Done()
 			f.state = map[kube.Key]*kube.Object{}
 			for o := range v.All("", "") {
 				f.state[o.Key] = o
@@ -341,6 +344,7 @@ func TestConcurrentReaders(t *testing.T) {
 		})
 	}
 	sent := 0
+	started.Wait()
 	for range 20000 {
 		c.step()
 		if c.rnd.IntN(3) == 0 {
