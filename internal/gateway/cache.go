@@ -77,11 +77,8 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if rd.verb != verbGet {
 		res.waitSynced(r.Context())
 	}
-	if rd.verb == verbList && rd.opts.ResourceVersion == "" && rd.opts.Continue == "" {
-		return false // consistent
-	}
 	v, status, ok := res.view()
-	if !ok || !res.access.allows(r.Context(), rd.verb) {
+	if !ok || rd.consistentList() && !res.prover.pays(&v.Snapshot, rd) || !res.access.allows(r.Context(), rd.verb) {
 		return false
 	}
 	if rd.byNamespace && !res.info.Namespaced && !v.BookmarkForm.Typed() {

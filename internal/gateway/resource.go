@@ -25,7 +25,7 @@ type resource struct {
 	info      metav1.APIResource
 	timeline  *timeline.Timeline
 	reflector *informer.Reflector
-	proof     proof
+	prover    *prover
 	access    access
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the reflector has stopped
@@ -47,8 +47,7 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 		Logger:    log.With("resource", id.String()),
 	})
 	res.access = access{up: up, id: id, begin: begin}
-	res.proof.begin = begin
-	res.proof.check = func(ctx context.Context) (uint64, error) { return freshness(ctx, up, res) }
+	res.prover = newProver(up, id, res.timeline, res.reflector, begin)
 	return res
 }
 
