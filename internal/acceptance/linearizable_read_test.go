@@ -154,7 +154,6 @@ func (w *worker) streamingList(ctx context.Context, q query) (*reading, error) {
 func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 	url := q.url("watch=1&timeoutSeconds=60")
 	state := &reading{how: "watch " + url, items: map[string]uint64{}, rv: floor.rv}
-	wrong := ""
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	late := time.AfterFunc(15*time.Second, cancel)
@@ -183,13 +182,17 @@ func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 		if state.items[f.key()] = f.rv(); f.Type == "DELETED" {
 			delete(state.items, f.key())
 		}
-		wrong = floor.wrong(q, state)
-		return wrong == "", nil
+		return floor.wrong(q, state) == "", nil
 	})
-	if err != nil && !late.Stop() {
+	if err == nil || late.Stop() {
+		return err
+	}
+	// It may be right by now, without an event: of an object that was deleted
+	// before the watch began, but not yet when that was asked first.
+	if wrong := floor.wrong(q, state); wrong != "" {
 		return violation(fmt.Sprintf("%s: %s", state.how, wrong))
 	}
-	return err
+	return nil
 }
 
 // frames hands the frames of a watch on until it is done.

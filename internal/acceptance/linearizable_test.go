@@ -175,7 +175,7 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 		t.Errorf("the cache served %d lists and %d watches: nothing is shown", lists, watches)
 	}
 	t.Logf("%d reads in %d rounds were right, %d failed, in %v; the cache served %d watches and at least %d first pages of lists",
-		l.reads.Load(), rounds, l.skips.Load(), time.Since(start).Round(time.Second), watches, lists)
+		l.reads.Load(), rounds, l.skips.Load(), time.Since(start).Round(time.Second), watches, max(lists, 0))
 }
 
 // served returns how many requests the gateway answered from its timelines.
