@@ -38,7 +38,6 @@ func (w *worker) read(ctx context.Context, q query) {
 		w.t.Errorf("%s", violation)
 	case err != nil && w.disturbed:
 		w.skips.Add(1)
-		w.left.Add(1) // once more
 		time.Sleep(100 * time.Millisecond)
 	case err != nil:
 		w.t.Errorf("%s: %v\n%s", q.url(""), err, w.gateway.Log())

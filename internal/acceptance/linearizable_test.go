@@ -44,9 +44,6 @@ func TestLinearizable(t *testing.T) {
 	l := newLinearizable(t)
 	rounds := fromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500)
 	l.run(rounds, false, func() {})
-	if l.reads.Load() < int64(rounds) {
-		t.Errorf("%d reads in %d rounds", l.reads.Load(), rounds)
-	}
 }
 
 // TestLinearizableThroughRestart restarts the API server meanwhile. Reads may
@@ -55,7 +52,7 @@ func TestLinearizableThroughRestart(t *testing.T) {
 	l := newLinearizable(t)
 	rounds := fromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500) / 4
 	l.run(rounds, true, func() {
-		for l.done.Load() < int64(rounds)/3 && !t.Failed() {
+		for l.reads.Load() < int64(rounds)/3 && !t.Failed() {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
@@ -81,8 +78,7 @@ type linearizable struct {
 	// disturbed is set when requests may fail.
 	disturbed bool
 
-	left, done   atomic.Int64 // rounds
-	reads, skips atomic.Int64 // that were right, that failed
+	reads, skips atomic.Int64 // that came, that failed
 	pages        atomic.Int64 // of lists, behind the first
 }
 
@@ -146,7 +142,6 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 	t.Logf("WATCHKEEPER_LINEARIZABLE_SEED=%d", seed)
 	l.fatten()
 	l.disturbed = disturbed
-	l.left.Store(int64(rounds))
 	start := time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	var workers, others sync.WaitGroup
@@ -160,9 +155,8 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 					w.keys = append(w.keys, s.newKey(w.rnd, fmt.Sprintf("w%d-%d", i, k)))
 				}
 			}
-			for l.left.Add(-1) >= 0 && !t.Failed() {
+			for l.reads.Load() < int64(rounds) && !t.Failed() {
 				w.round(t.Context())
-				l.done.Add(1)
 			}
 		})
 	}
@@ -174,8 +168,8 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 	if watches == 0 || lists <= 0 && !disturbed {
 		t.Errorf("the cache served %d lists and %d watches: nothing is shown", lists, watches)
 	}
-	t.Logf("%d reads in %d rounds were right, %d failed, in %v; the cache served %d watches and at least %d first pages of lists",
-		l.reads.Load(), rounds, l.skips.Load(), time.Since(start).Round(time.Second), watches, max(lists, 0))
+	t.Logf("%d reads, and %d that failed, in %v; the cache served %d watches and at least %d first pages of lists",
+		l.reads.Load(), l.skips.Load(), time.Since(start).Round(time.Second), watches, max(lists, 0))
 }
 
 // served returns how many requests the gateway answered from its timelines.
