@@ -83,9 +83,6 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if rd.verb != verbGet {
 		res.waitSynced(r.Context())
 	}
-	if rd.verb == verbList && rd.opts.ResourceVersion == "" && rd.opts.Continue == "" {
-		return false // consistent
-	}
 	v, status, ok := res.view()
 	if !ok || !res.access.allows(r.Context(), rd.verb) {
 		return false
@@ -99,6 +96,9 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	}
 	offersCBOR := func() bool { return res.offersCBOR(r.Context(), c.up) }
 	if !rd.negotiate(r, v.BookmarkForm.Typed(), offersCBOR) || res.unwritable.has(rd.form) {
+		return false
+	}
+	if rd.consistentList() && !res.prover.pays(&v.Snapshot, rd) {
 		return false
 	}
 	rd.warnings = status.Warnings

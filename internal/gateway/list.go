@@ -60,6 +60,12 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 		return false
 	case rd.opts.Continue != "" && rd.opts.ResourceVersion != "":
 		return false // an error, or no limit
+	case rd.opts.Continue == "" && rd.opts.ResourceVersion == "":
+		fresh, err := res.prover.freshSoon(r.Context())
+		if err != nil {
+			return false
+		}
+		v, snapshot = fresh, &fresh.Snapshot
 	case rd.opts.Continue != "":
 		token, err := decodeContinue(rd.opts.Continue, rd.namespace)
 		if err != nil {

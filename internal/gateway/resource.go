@@ -27,7 +27,7 @@ type resource struct {
 	timeline  *timeline.Timeline
 	reflector *informer.Reflector
 	encoder   wire.Encoder
-	proof     proof
+	prover    *prover
 	access    access
 	defined   definitions
 	standing  standing
@@ -56,8 +56,7 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 	})
 	res.access = access{up: up, id: id, begin: begin}
 	res.defined = definitions{up: up, id: id, begin: begin}
-	res.proof.begin = begin
-	res.proof.check = func(ctx context.Context) (uint64, error) { return freshness(ctx, up, res) }
+	res.prover = newProver(up, id, res.timeline, res.reflector, begin)
 	return res
 }
 

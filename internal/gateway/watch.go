@@ -40,7 +40,7 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 		}
 		// From now on, or all there is now: "now" is to include every
 		// write that was acknowledged before the request.
-		fresh, err := res.fresh(r.Context())
+		fresh, err := res.prover.fresh(r.Context())
 		if err != nil {
 			c.log.Debug("no proof of freshness", "resource", res.id.String(), "err", err)
 			return false

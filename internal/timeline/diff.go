@@ -32,9 +32,11 @@ import (
 //
 // It reports whether the timeline continues; false means it was reset.
 func (t *Timeline) Replace(list *kube.List) (continued bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	events, ok := t.diff(list)
 	if !ok {
-		t.Reset(list)
+		t.reset(list)
 		return false
 	}
 	t.addGap(Gap{From: t.next.RV, To: list.RV})

@@ -378,3 +378,43 @@ func TestNamespaceRange(t *testing.T) {
 		}
 	}
 }
+
+// TestAdvance: what is learned elsewhere moves the head, and with it where a
+// gap begins, unless the timeline has moved on or been reset.
+func TestAdvance(t *testing.T) {
+	tl := New(Options{})
+	tl.Replace(podList(10, object("a", "1", 5)))
+	v := tl.View()
+	future, err := tl.Watch(15)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl.Advance(v, 20)
+	select {
+	case <-v.Changed():
+	default:
+		t.Error("readers are not told")
+	}
+	if tl.Head() != 20 || tl.View().RV != 20 {
+		t.Errorf("the head is at %d, %d", tl.Head(), tl.View().RV)
+	}
+	tl.Advance(v, 18)
+	if got := tl.View().RV; got != 20 {
+		t.Errorf("the head went back to %d", got)
+	}
+	if s, err := tl.At(17); err != nil || s.RV != 17 || s.Len() != 1 {
+		t.Errorf("the state in between: %+v, %v", s, err)
+	}
+	// The gap begins behind what is known, so that the start stays good.
+	if !tl.Replace(podList(30)) {
+		t.Fatal("the list does not continue the timeline")
+	}
+	if got, want := changes(t, future), []change{{kube.Deleted, "a", "1", 21}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	old := tl.View()
+	tl.Reset(podList(25))
+	if tl.Advance(old, 40); tl.View().RV != 25 {
+		t.Errorf("the head of a reset timeline is at %d", tl.View().RV)
+	}
+}
