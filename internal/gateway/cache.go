@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 const (
@@ -21,6 +22,9 @@ const (
 	syncWait = 5 * time.Second
 	// mostResources bounds what is watched; a cluster has some hundreds.
 	mostResources = 2000
+	// encodingBytes bounds what is kept of objects in other encodings than the
+	// API server's JSON.
+	encodingBytes = 64 << 20
 	// refusedFor is how long a refused resource is not tried again.
 	refusedFor = 30 * time.Second
 )
@@ -32,6 +36,7 @@ type cache struct {
 	log       *slog.Logger
 	idle      time.Duration
 	discovery discovery
+	encodings *wire.Cache // of all resources' objects
 	metrics   *cacheMetrics
 
 	ctx      context.Context // of all reflectors
@@ -51,9 +56,10 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 	c := &cache{
 		up: up, log: log, idle: idle,
 		ctx: ctx, stop: stop,
-		draining: make(chan struct{}),
-		watched:  map[kube.Resource]*resource{},
-		refused:  map[kube.Resource]time.Time{},
+		draining:  make(chan struct{}),
+		encodings: wire.NewCache(encodingBytes),
+		watched:   map[kube.Resource]*resource{},
+		refused:   map[kube.Resource]time.Time{},
 	}
 	c.discovery = discovery{up: up, begin: c.begin}
 	c.metrics = newCacheMetrics(c)
@@ -77,10 +83,6 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if rd.verb != verbGet {
 		res.waitSynced(r.Context())
 	}
-	if rd.verb == verbList && rd.opts.ResourceVersion == "" && rd.opts.Continue == "" {
-		return false // consistent
-	}
-	present := res.era.Load()
 	v, status, ok := res.view()
 	if !ok || !res.access.allows(r.Context(), rd.verb) {
 		return false
@@ -92,6 +94,13 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if rd.verb != verbGet && !rd.selectors(res.info.Namespaced, res.fields(r.Context(), lists)) {
 		return false
 	}
+	offersCBOR := func() bool { return res.offersCBOR(r.Context(), c.up) }
+	if !rd.negotiate(r, v.BookmarkForm.Typed(), offersCBOR) || res.unwritable.has(rd.form) {
+		return false
+	}
+	if rd.consistentList() && !res.prover.pays(&v.Snapshot, rd) {
+		return false
+	}
 	rd.warnings = status.Warnings
 	switch rd.verb {
 	case verbGet:
@@ -99,9 +108,7 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	case verbList:
 		return c.serveList(w, r, rd, res, v)
 	default:
-		ctx, cancel := present.within(r.Context())
-		defer cancel()
-		return c.serveWatch(w, r.WithContext(ctx), rd, res, v)
+		return c.serveWatch(w, r, rd, res, v)
 	}
 }
 
@@ -125,6 +132,7 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 		return nil
 	}
 	res := newResource(c.up, id, info, c.log, c.begin)
+	res.encoder.Cache = c.encodings
 	res.readers = 1
 	c.watched[id] = res
 	ctx, res.cancel = context.WithCancel(c.ctx)

@@ -31,19 +31,20 @@ func TestScanObject(t *testing.T) {
 	if diff := cmp.Diff(Labels{{"app", "x"}, {"tier", "be"}}, o.Labels); diff != "" {
 		t.Error(diff)
 	}
-	item := string(o.AppendListItem(nil))
+	brace, rest := o.ListItem()
+	item := brace + rest
 	if want := strings.Replace(pod, `"kind":"Pod","apiVersion":"v1",`, "", 1); item != want {
 		t.Errorf("list item %s", item)
 	}
-	if got, want := o.WithRV(1000), strings.Replace(pod, `"42"`, `"1000"`, 1); got != want {
-		t.Errorf("WithRV: %s", got)
+	if at, want := o.At(1000), strings.Replace(pod, `"42"`, `"1000"`, 1); at.JSON != want || at.RV != 1000 || at.Key != o.Key {
+		t.Errorf("at another RV: %+v", at)
 	}
 
 	w, err := ScanObject(widget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Typed() || w.Key != "w" || w.Key.Namespace() != "" || string(w.AppendListItem(nil)) != widget {
+	if brace, rest := w.ListItem(); w.Typed() || w.Key != "w" || w.Key.Namespace() != "" || brace+rest != widget {
 		t.Errorf("scanned %+v", w)
 	}
 }
@@ -102,12 +103,12 @@ func TestBookmarkObject(t *testing.T) {
 		if got, want := f.InitialEventsEnd(), strings.Contains(test.form, "initial-events-end"); got != want {
 			t.Errorf("InitialEventsEnd of %s is %v", test.form, got)
 		}
-		if got := BookmarkObject(f.Object, 123, false); got != test.plain {
-			t.Errorf("got  %s\nwant %s", got, test.plain)
+		if got := BookmarkObject(f.Object, 123, false); got.JSON != test.plain || got.RV != 123 || got.InitialEventsEnd() {
+			t.Errorf("got  %s\nwant %s", got.JSON, test.plain)
 		}
 		end := BookmarkObject(f.Object, 123, true)
-		if end != test.end {
-			t.Errorf("got  %s\nwant %s", end, test.end)
+		if end.JSON != test.end || !end.InitialEventsEnd() {
+			t.Errorf("got  %s\nwant %s", end.JSON, test.end)
 		}
 	}
 }
@@ -161,9 +162,8 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("%q: valid %v, scanner says %v", text, valid, err)
 		}
 		if o, err := ScanObject(text); err == nil {
-			again, err := ScanObject(o.WithRV(o.RV + 1))
-			if err != nil || again.RV != o.RV+1 || again.Key != o.Key {
-				t.Fatalf("%q with another RV: %+v, %v", text, again, err)
+			if again := o.At(o.RV + 1); again.RV != o.RV+1 || again.Key != o.Key {
+				t.Fatalf("%q with another RV: %+v", text, again)
 			}
 		}
 		_, _ = ScanFrame(text)
