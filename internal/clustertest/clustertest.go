@@ -50,6 +50,7 @@ type Cluster struct {
 	// Dir holds its data and logs.
 	Dir string
 
+	root string // of the repository
 	bin  string
 	work string // built programs
 	up   *process
@@ -72,7 +73,7 @@ func Start(nodes int) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Dir: filepath.Join(dir, "cluster"), bin: bin, work: dir}
+	c := &Cluster{Dir: filepath.Join(dir, "cluster"), root: top, bin: bin, work: dir}
 	c.up, err = start(exec.Command(bin, "up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)), "ready ", 3*time.Minute)
 	if err == nil {
 		c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
@@ -156,7 +157,8 @@ type Gateway struct {
 func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	bin := filepath.Join(c.work, "watchkeeper")
 	if _, err := os.Stat(bin); err != nil {
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "github.com/watchkeeper/watchkeeper/cmd/watchkeeper")
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "./cmd/watchkeeper")
+		build.Dir = c.root // the test may be of a nested module
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go build: %w: %s", err, out)
 		}
