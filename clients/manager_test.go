@@ -144,7 +144,7 @@ func TestManager(t *testing.T) {
 func demand(ctx context.Context, t *testing.T, user client.Client, ns string) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range 150 {
-		name := fmt.Sprintf("w%d", random.IntN(8))
+		name := fmt.Sprintf("w%d", random.IntN(12))
 		secret := &corev1.Secret{}
 		secret.Namespace, secret.Name = ns, fmt.Sprintf("s%d", random.IntN(8))
 		secret.Labels = map[string]string{"widget": name}
@@ -152,7 +152,7 @@ func demand(ctx context.Context, t *testing.T, user client.Client, ns string) {
 		own.Namespace, own.Name = ns, name
 		w := newWidget(ns, name, int64(i))
 		var change func() error
-		switch random.IntN(6) {
+		switch random.IntN(8) {
 		case 0:
 			change = func() error { return client.IgnoreNotFound(user.Delete(ctx, w)) }
 		case 1:
