@@ -50,7 +50,6 @@ type Cluster struct {
 	// Dir holds its data and logs.
 	Dir string
 
-	root string // of the repository
 	bin  string
 	work string // built programs
 	up   *process
@@ -73,7 +72,7 @@ func Start(nodes int) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Dir: filepath.Join(dir, "cluster"), root: top, bin: bin, work: dir}
+	c := &Cluster{Dir: filepath.Join(dir, "cluster"), bin: bin, work: dir}
 	c.up, err = start(exec.Command(bin, "up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)), "ready ", 3*time.Minute)
 	if err == nil {
 		c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
@@ -158,7 +157,9 @@ func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	bin := filepath.Join(c.work, "watchkeeper")
 	if _, err := os.Stat(bin); err != nil {
 		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "./cmd/watchkeeper")
-		build.Dir = c.root // the test may be of a nested module
+		if build.Dir, err = root(); err != nil { // the test may be of a nested module
+			return nil, err
+		}
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go build: %w: %s", err, out)
 		}
