@@ -102,6 +102,9 @@ func TestKubectlWatch(t *testing.T) { watchSession(t, append(watches, tableWatch
 // that the API server was killed.
 func TestKubectlWatchOutlivesUpstream(t *testing.T) { watchSession(t, watches, true) }
 
+// TestKubectlTableWatchOutlivesUpstream: nor does one that prints a table.
+func TestKubectlTableWatchOutlivesUpstream(t *testing.T) { watchSession(t, tableWatches, true) }
+
 // watchSession runs the commands with every kubectl at both sides while things
 // change, and compares what they print. To outlive the API server, those at
 // the gateway start before it is killed, and the others afterwards: at the API
