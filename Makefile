@@ -60,7 +60,7 @@ test: build ## All tests but the soaks.
 .PHONY: lint
 lint: deps ## gofmt, vet, staticcheck, govulncheck.
 	@scripts/gofmt
-	for dir in . localcluster clients; do (cd $$dir && go vet ./... && go run $(STATICCHECK) ./...); done
+	for dir in . localcluster clients; do (cd $$dir && go vet ./... && go run $(STATICCHECK) ./...) || exit; done
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench
