@@ -98,6 +98,10 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if !rd.negotiate(r, v.BookmarkForm.Typed(), offersCBOR) || res.unwritable.has(rd.form) {
 		return false
 	}
+	def, ok := res.definition(r.Context(), rd, lists)
+	if !ok {
+		return false
+	}
 	if rd.consistentList() && !res.prover.pays(&v.Snapshot, rd) {
 		return false
 	}
@@ -108,6 +112,9 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	case verbList:
 		return c.serveList(w, r, rd, res, v)
 	default:
+		if def != nil {
+			rd.over = def.over
+		}
 		return c.serveWatch(w, r, rd, res, v)
 	}
 }

@@ -6,12 +6,13 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 const (
@@ -28,19 +31,48 @@ const (
 	definitionTimeout = 2 * time.Second
 )
 
+// errUndefined is the API server's word that there is no definition to be had:
+// the resource is not a custom one, or its definition may not be read.
+var errUndefined = errors.New("no definition")
+
 // A definition is what the API server knows of one version of a custom resource
 // beyond its objects.
 type definition struct {
+	// uid and edition tell definitions apart: the latter grows with each
+	// change, the former is another when it was deleted and made anew.
+	uid     string
+	edition int64
 	// selectable are the fields that objects can be selected by, beyond their
 	// metadata: a path such as "spec.color", which is the field's label, too.
 	selectable []string
 	// columns are those of a Table, behind the name.
 	columns []column
+	// over is closed when the definition has been replaced, or can no longer
+	// be had.
+	over chan struct{}
 }
 
 // A column is one of a custom resource's Table. A cell of type "date" is a time
 // since: it has to be worked out when it is served.
 type column struct{ Name, Type, JSONPath string }
+
+// date returns where objects have the date that a column shows, nil for one that
+// shows none; false if the definition does not tell.
+func (d *definition) date(name string) (path []string, ok bool) {
+	for _, c := range d.columns {
+		if c.Name != name {
+			continue
+		}
+		if ok {
+			return nil, false // one of two
+		}
+		if ok = true; c.Type == "date" {
+			simple, isSimple := kube.SimplePath(c.JSONPath)
+			path, ok = strings.Split(simple, "."), isSimple
+		}
+	}
+	return path, ok
+}
 
 // definitions knows the definition of a resource, as it changes. When there is
 // none, since the resource is not a custom one, or it may not be read, nothing
@@ -62,7 +94,15 @@ type definitions struct {
 type knownDefinition struct {
 	definition *definition // nil if there is none to be had
 	generation int
-	at         time.Time
+	at         time.Time // zero if the API server has not said anything
+}
+
+// answer is what is known.
+func (k knownDefinition) answer() (*definition, error) {
+	if k.definition == nil {
+		return nil, errUndefined
+	}
+	return k.definition, nil
 }
 
 // generation counts the lists of a reflector.
@@ -74,56 +114,79 @@ func generation(s informer.Status) int {
 	return n
 }
 
-// get returns the definition as of a generation or later; false if there is
-// none to be had.
-func (d *definitions) get(ctx context.Context, generation int) (*definition, bool) {
+// now returns what is known, without a question.
+func (d *definitions) now() knownDefinition {
 	d.mu.Lock()
-	known := d.known
-	d.mu.Unlock()
-	current := !known.at.IsZero() && known.generation >= generation
-	if current && time.Since(known.at) < definitionFresh {
-		return known.definition, known.definition != nil
+	defer d.mu.Unlock()
+	return d.known
+}
+
+// date is [definition.date] of what is known now.
+func (d *definitions) date(column string) (path []string, ok bool) {
+	if def := d.now().definition; def != nil {
+		return def.date(column)
 	}
-	answer := d.flight.DoChan(strconv.Itoa(generation), func() (any, error) {
+	return nil, false
+}
+
+// get returns the definition as of a generation or later. An error other than
+// errUndefined means that the API server does not say.
+func (d *definitions) get(ctx context.Context, generation int) (*definition, error) {
+	known := d.now()
+	if !known.at.IsZero() && known.generation >= generation && time.Since(known.at) < definitionFresh {
+		return known.answer()
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case res := <-d.ask(generation):
+		found, _ := res.Val.(*definition)
+		return found, res.Err
+	}
+}
+
+// ask asks the API server.
+func (d *definitions) ask(generation int) <-chan singleflight.Result {
+	return d.flight.DoChan(strconv.Itoa(generation), func() (any, error) {
 		ctx, end, ok := d.begin()
 		if !ok {
 			return nil, errDraining
 		}
 		defer end()
 		found, err := d.fetch(ctx)
-		if err != nil {
-			return nil, err
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.known.generation <= generation {
-			d.known = knownDefinition{found, generation, time.Now()}
-		}
-		return found, nil
+		return d.learn(found, err, generation)
 	})
-	select {
-	case <-ctx.Done():
-		return nil, false
-	case res := <-answer:
-		if res.Err == nil {
-			found := res.Val.(*definition)
-			return found, found != nil
-		}
-	}
-	// The API server does not say: its last word of this generation stands, for
-	// as long again.
-	if !current {
-		return nil, false
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.known == known {
-		d.known.at = time.Now()
-	}
-	return known.definition, known.definition != nil
 }
 
-// fetch asks for the definition; nil without an error is a definitive no.
+// learn takes over what the API server said. Where that is something new, the
+// definition before is over.
+func (d *definitions) learn(found *definition, err error, generation int) (*definition, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old := d.known.definition
+	switch {
+	case d.known.generation > generation: // it was asked again since
+		return d.known.answer()
+	case err == nil || errors.Is(err, errUndefined):
+		if found != nil && old != nil && found.uid == old.uid && found.edition == old.edition {
+			found = old
+		}
+		d.known = knownDefinition{found, generation, time.Now()}
+	case d.known.generation == generation && !d.known.at.IsZero():
+		// It does not say: its last word of this generation stands, for as
+		// long again.
+		d.known.at = time.Now()
+		return d.known.answer()
+	default:
+		d.known = knownDefinition{generation: generation}
+	}
+	if old != nil && old != d.known.definition {
+		close(old.over)
+	}
+	return d.known.definition, err
+}
+
+// fetch asks for the definition.
 func (d *definitions) fetch(ctx context.Context) (*definition, error) {
 	ctx, cancel := context.WithTimeout(ctx, definitionTimeout)
 	defer cancel()
@@ -136,11 +199,15 @@ func (d *definitions) fetch(ctx context.Context) (*definition, error) {
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		return nil, nil
+		return nil, errUndefined
 	default:
 		return nil, fmt.Errorf("definition of %s: %s", d.id, resp.Status)
 	}
 	var crd struct {
+		Metadata struct {
+			UID        string
+			Generation int64
+		}
 		Spec struct {
 			Versions []struct {
 				Name                     string
@@ -156,10 +223,13 @@ func (d *definitions) fetch(ctx context.Context) (*definition, error) {
 		if v.Name != d.id.Version {
 			continue
 		}
-		found := &definition{columns: v.AdditionalPrinterColumns}
+		found := &definition{
+			uid: crd.Metadata.UID, edition: crd.Metadata.Generation,
+			columns: v.AdditionalPrinterColumns, over: make(chan struct{}),
+		}
 		for _, f := range v.SelectableFields {
-			if simplePath.MatchString(f.JSONPath) {
-				found.selectable = append(found.selectable, f.JSONPath[1:])
+			if path, ok := kube.SimplePath(f.JSONPath); ok {
+				found.selectable = append(found.selectable, path)
 			}
 		}
 		if len(found.columns) == 0 {
@@ -167,12 +237,8 @@ func (d *definitions) fetch(ctx context.Context) (*definition, error) {
 		}
 		return found, nil
 	}
-	return nil, nil
+	return nil, errUndefined
 }
-
-// simplePath matches the JSON paths that are member names only. The API server
-// allows for little else in a selectable field.
-var simplePath = regexp.MustCompile(`^(\.[A-Za-z0-9_-]+)+$`)
 
 // fields returns what objects of the resource can be selected by: what
 // [kube.Resource.Field] is to the API server's own.
@@ -181,9 +247,9 @@ func (res *resource) fields(ctx context.Context, generation int) fieldFunc {
 		if res.id.BuiltIn() {
 			return res.id.Field(label)
 		}
-		def, ok := res.defined.get(ctx, generation)
+		def, err := res.defined.get(ctx, generation)
 		switch {
-		case !ok:
+		case err != nil:
 			return nil, false
 		case label == "metadata.name":
 			return func(o *kube.Object) string { return o.Key.Name() }, true
@@ -192,4 +258,33 @@ func (res *resource) fields(ctx context.Context, generation int) fieldFunc {
 		}
 		return kube.PathValue("", label), slices.Contains(def.selectable, label)
 	}
+}
+
+// definition returns the definition that a read is bound to: a Table depends on
+// it in its columns, and the watches of a custom resource end with it, as the
+// API server ends them. nil is one that never ends; false means that it is not
+// known whether there is one.
+func (res *resource) definition(ctx context.Context, rd *read, generation int) (*definition, bool) {
+	if res.id.BuiltIn() || rd.verb != verbWatch && rd.form.View != wire.Table {
+		return nil, true
+	}
+	def, err := res.defined.get(ctx, generation)
+	return def, err == nil || errors.Is(err, errUndefined)
+}
+
+// A definedSink is the timeline of a resource that may be a custom one. A list
+// may have been taken because its definition has changed: it is asked for
+// again, so that what began under the old one ends.
+type definedSink struct {
+	*timeline.Timeline
+	res *resource
+}
+
+// Replace implements informer.Sink.
+func (s definedSink) Replace(list *kube.List) (continued bool) {
+	continued = s.Timeline.Replace(list)
+	if defined := &s.res.defined; defined.now().definition != nil {
+		defined.ask(generation(s.res.reflector.Status()))
+	}
+	return continued
 }

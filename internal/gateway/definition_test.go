@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,9 +16,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // A definer is an API server that answers with one definition.
@@ -46,7 +50,7 @@ func (d *definer) resource(namespaced bool) *resource {
 	}
 }
 
-const widgetDefinition = `{"spec":{"versions":[
+const widgetDefinition = `{"metadata":{"uid":"u","generation":7},"spec":{"versions":[
 	{"name":"v1beta1","selectableFields":[{"jsonPath":".spec.old"}]},
 	{"name":"v1","selectableFields":[{"jsonPath":".spec.color"},{"jsonPath":".spec.a-b_c.d1"},{"jsonPath":".spec['x']"},{"jsonPath":".spec.*"},{"jsonPath":".."}],
 	 "additionalPrinterColumns":[{"name":"Color","type":"string","jsonPath":".spec.color","priority":1},{"name":"Since","type":"date","jsonPath":".status.since"}]},
@@ -55,25 +59,28 @@ const widgetDefinition = `{"spec":{"versions":[
 func TestDefinition(t *testing.T) {
 	server := &definer{code: 200, body: widgetDefinition}
 	res := server.resource(true)
-	got, ok := res.defined.get(t.Context(), 1)
+	got, err := res.defined.get(t.Context(), 1)
 	want := &definition{
+		uid: "u", edition: 7,
 		selectable: []string{"spec.color", "spec.a-b_c.d1"},
 		columns:    []column{{"Color", "string", ".spec.color"}, {"Since", "date", ".status.since"}},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(definition{})); !ok || diff != "" {
-		t.Errorf("%v (-want +got)\n%s", ok, diff)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(definition{}), cmpopts.IgnoreFields(definition{}, "over")); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 	if path := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"; server.asked[0] != path {
 		t.Errorf("asked for %s", server.asked)
 	}
+	res = server.resource(true)
 	res.defined.id.Version = "v2"
-	got, ok = res.defined.get(t.Context(), 2)
-	if want := []column{{"Age", "date", ".metadata.creationTimestamp"}}; !ok || cmp.Diff(want, got.columns) != "" || len(got.selectable) > 0 {
-		t.Errorf("without columns: %v %+v", ok, got)
+	got, err = res.defined.get(t.Context(), 2)
+	if want := []column{{"Age", "date", ".metadata.creationTimestamp"}}; err != nil || cmp.Diff(want, got.columns) != "" || len(got.selectable) > 0 {
+		t.Errorf("without columns: %v %+v", err, got)
 	}
+	res = server.resource(true)
 	res.defined.id.Version = "v3"
-	if got, ok := res.defined.get(t.Context(), 3); ok {
-		t.Errorf("of a version that is not there: %+v", got)
+	if got, err := res.defined.get(t.Context(), 3); !errors.Is(err, errUndefined) {
+		t.Errorf("of a version that is not there: %+v %v", got, err)
 	}
 }
 
@@ -106,11 +113,98 @@ func TestDefinitionStands(t *testing.T) {
 		} {
 			time.Sleep(step.after)
 			server.code = step.code
-			if _, known := res.defined.get(t.Context(), step.generation); known != step.known || len(server.asked) != step.asked {
-				t.Errorf("%s: known %v after %d questions, want %v after %d", step.what, known, len(server.asked), step.known, step.asked)
+			if _, err := res.defined.get(t.Context(), step.generation); (err == nil) != step.known || len(server.asked) != step.asked {
+				t.Errorf("%s: %v after %d questions, want known %v after %d", step.what, err, len(server.asked), step.known, step.asked)
 			}
 		}
 	})
+}
+
+// TestDefinitionOver: a definition is over when there is another, or none, or
+// when it is not known whether it still stands; not when it is read again.
+func TestDefinitionOver(t *testing.T) {
+	another := strings.Replace(widgetDefinition, `"generation":7`, `"generation":8`, 1)
+	anew := strings.Replace(widgetDefinition, `"uid":"u"`, `"uid":"v"`, 1)
+	for _, test := range []struct {
+		what       string
+		code       int
+		body       string
+		generation int
+		over       bool
+	}{
+		{"read again after a list", 200, widgetDefinition, 2, false},
+		{"another edition", 200, another, 2, true},
+		{"made anew", 200, anew, 2, true},
+		{"gone", 404, "", 2, true},
+		{"forbidden", 403, "", 2, true},
+		{"not told after a list", 503, "", 2, true},
+		{"not told later", 503, "", 1, false},
+		{"another edition, found later", 200, another, 1, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &definer{code: 200, body: widgetDefinition}
+			res := server.resource(true)
+			def, err := res.defined.get(t.Context(), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(definitionFresh)
+			server.code, server.body = test.code, test.body
+			<-res.defined.ask(test.generation)
+			over := false
+			select {
+			case <-def.over:
+				over = true
+			default:
+			}
+			if over != test.over {
+				t.Errorf("%s: over %v", test.what, over)
+			}
+		})
+	}
+}
+
+// TestDefinedSink: a list has the definition be asked for anew, if it is known.
+func TestDefinedSink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &definer{code: 200, body: widgetDefinition}
+		res := server.resource(true)
+		res.timeline = timeline.New(timeline.Options{})
+		res.reflector = informer.NewReflector(informer.Options{})
+		sink := definedSink{res.timeline, res}
+		list := &kube.List{Kind: "WidgetList", APIVersion: "example.com/v1", ItemKind: "Widget", RV: 5}
+		if sink.Replace(list); len(server.asked) > 0 {
+			t.Error("asked though nobody wants to know")
+		}
+		def, err := res.defined.get(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.body = strings.Replace(widgetDefinition, `"uid":"u"`, `"uid":"v"`, 1)
+		if !sink.Replace(list) {
+			t.Error("the timeline does not continue")
+		}
+		<-def.over
+	})
+}
+
+// TestDefinitionDate: where a column's date is.
+func TestDefinitionDate(t *testing.T) {
+	def := &definition{columns: []column{
+		{"Since", "date", ".status.since"}, {"Every", "string", ".spec.every"}, {"First", "date", ".spec.list[0]"},
+		{"Twice", "date", ".spec.a"}, {"Twice", "string", ".spec.b"},
+	}}
+	for name, want := range map[string]string{
+		"Since": "status since true", "Every": " true", "First": " false", "Twice": " false", "Other": " false",
+	} {
+		path, ok := def.date(name)
+		if !ok {
+			path = nil
+		}
+		if got := fmt.Sprint(strings.Join(path, " "), " ", ok); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
 }
 
 // TestFields: what a custom resource is selected by. The API server's own are

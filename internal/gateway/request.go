@@ -51,6 +51,8 @@ type read struct {
 	form      wire.Form
 	// warnings are what the API server says about the resource's version.
 	warnings []string
+	// over, of a WATCH, is closed when it is to end early.
+	over <-chan struct{}
 }
 
 // parseRead reads a request. It returns false for what is not a read, and for

@@ -51,11 +51,14 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 		URL:       up.URL(id.Path(), ""),
 		Kind:      info.Kind,
 		Columns:   true,
-		Sink:      res.timeline,
+		Sink:      definedSink{res.timeline, res},
 		Logger:    log.With("resource", id.String()),
 	})
 	res.access = access{up: up, id: id, begin: begin}
 	res.defined = definitions{up: up, id: id, begin: begin}
+	if !id.BuiltIn() {
+		res.encoder.DatePath = res.defined.date
+	}
 	res.prover = newProver(up, id, res.timeline, res.reflector, begin)
 	return res
 }

@@ -45,7 +45,11 @@ func (s *watchStream) write(parts []string, err error) {
 	if s.ended {
 		return
 	}
-	if errors.Is(err, wire.ErrForm) {
+	switch {
+	case errors.Is(err, wire.ErrColumns): // its client's next one begins in others
+		s.ended = true
+		return
+	case errors.Is(err, wire.ErrForm):
 		// The stream ends as at a timeout; the client's next one is for the
 		// API server.
 		s.res.unwritable.add(s.rd.form)

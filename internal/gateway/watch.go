@@ -96,13 +96,15 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 }
 
 // follow writes what the cursor yields until the watch ends: the client goes
-// away, time is up, the gateway drains, or the timeline ends.
+// away, time is up, the gateway drains, the timeline ends, or the definition of
+// the resource is over.
 func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cursor) {
 	deadline, _ := ctx.Deadline()
 	bookmarks := time.NewTimer(nextBookmark(deadline))
 	defer bookmarks.Stop()
-	draining := c.draining
+	draining, over := c.draining, s.rd.over
 	var drained <-chan time.Time
+	last := false
 	for {
 		events, v, err := cursor.Next()
 		if errors.Is(err, timeline.ErrCompacted) {
@@ -124,11 +126,16 @@ func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cur
 		if more && ctx.Err() == nil {
 			continue
 		}
+		if last {
+			return
+		}
 		select {
 		case <-changed:
 		case <-bookmarks.C:
 			s.bookmark(cursor.RV())
 			bookmarks.Reset(nextBookmark(deadline))
+		case <-over:
+			over, last = nil, true // behind what there is, which may be an ERROR
 		case <-draining:
 			draining, drained = nil, time.After(rand.N(c.spread+1))
 		case <-drained:

@@ -5,6 +5,7 @@ package kube
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -56,6 +57,18 @@ func PathValue(zero string, paths ...string) func(*Object) string {
 		return zero
 	}
 }
+
+// SimplePath returns the path, such as "spec.color", of a JSONPath that is member
+// names only, such as ".spec.color". The definitions of custom resources have
+// JSONPaths: little else in the fields to select by, anything in columns.
+func SimplePath(jsonPath string) (path string, ok bool) {
+	if !simplePath.MatchString(jsonPath) {
+		return "", false
+	}
+	return jsonPath[1:], true
+}
+
+var simplePath = regexp.MustCompile(`^(\.[A-Za-z0-9_-]+)+$`)
 
 // builtIn lists the API server's own resources that can be listed and watched,
 // by group.

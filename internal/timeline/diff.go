@@ -53,10 +53,11 @@ func (t *Timeline) Replace(list *kube.List) (continued bool) {
 
 // print takes over how the list prints objects that have not changed, where its
 // columns are other ones. (Under the same columns only the clock makes a
-// difference.)
+// difference, unless they are a custom resource's: which of its fields they show
+// may have changed.)
 func (t *Timeline) print(list *kube.List) {
 	for _, o := range list.Items {
-		if held, ok := t.tree.Get(o); ok && held.RV == o.RV && held.Columns != o.Columns {
+		if held, ok := t.tree.Get(o); ok && held.RV == o.RV && (held.Columns != o.Columns || !o.Typed() && held.Row != o.Row) {
 			t.tree.ReplaceOrInsert(o)
 		}
 	}

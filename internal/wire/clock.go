@@ -45,44 +45,59 @@ var clocks = map[string]map[string]clock{
 }
 
 // clockOf returns the clock of a column, nil if it needs none.
-func (e *Encoder) clockOf(c column) (clock, error) {
+func (e *Encoder) clockOf(c column) clock {
 	res := e.Resource.GroupResource()
-	if path, ok := strings.CutPrefix(c.Description, customColumn); ok && c.Type == "date" {
-		return e.dateColumn(c, path)
-	}
-	switch k, ok := clocks[res][c.Name]; {
+	path, custom := strings.CutPrefix(c.Description, customColumn)
+	simple, isSimple := kube.SimplePath(path)
+	own, isOwn := clocks[res][c.Name]
+	switch {
+	case custom && c.Type != "date":
+		return nil
+	case custom && isSimple:
+		return since(simple)
+	case c.Type == "date" && c.Description == (metav1.ObjectMeta{}).SwaggerDoc()["creationTimestamp"]:
+		return created // the column of those that define none
 	case c.Type == "date":
-		return e.dateColumn(c, "")
-	case ok:
-		return k, nil
+		return e.customClock(c, unknownDate(c.Name))
+	case isOwn:
+		return own
 	case res == "pods" && c.Name == "Restarts":
-		return e.restarts, nil
-	case c.Name == "Age":
-		return created, nil
+		return e.restarts
 	case c.Name == "Name":
-		return nil, nil
+		return nil
+	case c.Name == "Age":
+		return e.customClock(c, created)
 	}
-	return notAClock(c.Name), nil
+	return e.customClock(c, notAClock(c.Name))
 }
 
 // customColumn is what the API server says of the column of a custom resource
 // that has no description of its own.
 const customColumn = "Custom resource definition column (in JSONPath format): "
 
-// dateColumn is a date of a custom resource.
-func (e *Encoder) dateColumn(c column, path string) (clock, error) {
-	if simple, ok := strings.CutPrefix(path, "."); ok && !strings.ContainsAny(simple, `[]()*?@'"\ `) && !strings.Contains(simple, "..") {
-		return since(simple), nil
+// customClock goes by the definition of a custom resource, where it is known.
+// It may change while its columns read the same: it is asked for each cell.
+func (e *Encoder) customClock(c column, otherwise clock) clock {
+	if e.DatePath == nil {
+		return otherwise
 	}
-	if c.Description == (metav1.ObjectMeta{}).SwaggerDoc()["creationTimestamp"] {
-		return created, nil // the column of those that define none
-	}
-	if e.DatePath != nil {
-		if path, ok := e.DatePath(c.Name); ok {
-			return sincePaths(path), nil
+	return func(o *kube.Object, observed string, now time.Time) (string, error) {
+		switch path, ok := e.DatePath(c.Name); {
+		case !ok || (path != nil) != (c.Type == "date"):
+			return otherwise(o, observed, now)
+		case path == nil:
+			return observed, nil
+		default:
+			return sincePaths(path)(o, observed, now)
 		}
 	}
-	return nil, fmt.Errorf("%w: it is not known which date the column %q shows", ErrForm, c.Name)
+}
+
+// unknownDate is for a date of which it is not known where objects have it.
+func unknownDate(name string) clock {
+	return func(*kube.Object, string, time.Time) (string, error) {
+		return "", fmt.Errorf("%w: it is not known which date the column %q shows", ErrForm, name)
+	}
 }
 
 // since is the time since the first of the paths that is a time. Where there is

@@ -21,7 +21,9 @@ type Encoder struct {
 	// Cache holds the encodings. Required.
 	Cache *Cache
 	// DatePath returns where a custom resource has the date that a column
-	// shows; ok is false when that is not known. nil knows nothing.
+	// shows, by its definition as of now: nil for a column that shows no date;
+	// ok is false when that is not known. It is asked for every cell of a
+	// column that does not tell itself. nil knows nothing.
 	DatePath func(column string) (path []string, ok bool)
 	// Now is the clock of Tables; nil means time.Now.
 	Now func() time.Time

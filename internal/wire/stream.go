@@ -5,12 +5,17 @@ package wire
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
+
+// ErrColumns marks an event of a Table that is printed in other columns than
+// those before it: the definition of the custom resource has changed.
+var ErrColumns = errors.New("other columns than those before")
 
 // A Stream writes the events of one watch. It is for one goroutine.
 type Stream struct {
@@ -29,7 +34,8 @@ func (e *Encoder) Stream(f Form, messages bool) *Stream {
 }
 
 // Event returns one event as it goes over the wire, in parts that are valid
-// until the next call. On [ErrForm] the stream cannot go on.
+// until the next call. On [ErrForm] or [ErrColumns] the
+// stream cannot go on.
 func (s *Stream) Event(typ kube.EventType, o *kube.Object) ([]string, error) {
 	object, err := s.object(o)
 	if err != nil {
@@ -67,7 +73,7 @@ func (s *Stream) object(o *kube.Object) ([]string, error) {
 		return s.enc.object(s.form, o)
 	}
 	if s.begun && o.Columns != s.columns {
-		return nil, ErrForm
+		return nil, ErrColumns
 	}
 	columns := "null"
 	if !s.begun {

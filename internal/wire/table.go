@@ -35,11 +35,7 @@ func (e *Encoder) columnsOf(text string) (*columnSet, error) {
 			set.err = fmt.Errorf("%w: %w", ErrForm, set.err) // "" too: no columns are known
 		}
 		for _, c := range columns {
-			k, err := e.clockOf(c)
-			if err != nil {
-				set.err = err
-			}
-			set.clocks = append(set.clocks, k)
+			set.clocks = append(set.clocks, e.clockOf(c))
 		}
 		if set.noRows = "[]"; len(columns) == 2 && columns[1].Name == "Created At" {
 			set.noRows = "null" // those of a kind without columns of its own

@@ -105,7 +105,7 @@ func TestTableEvents(t *testing.T) {
 		t.Errorf("bookmark %s", got)
 	}
 	other := printed(t, `[{"name":"Name"}]`, `"cells":["a"]`, podObject)
-	if _, err := s.Event(kube.Modified, other); !errors.Is(err, ErrForm) {
+	if _, err := s.Event(kube.Modified, other); !errors.Is(err, ErrColumns) {
 		t.Errorf("in other columns: %v", err)
 	}
 }
@@ -136,6 +136,13 @@ func TestClocks(t *testing.T) {
 		{widgets, `{"name":"Made","type":"date","description":"when it was made"}`, at("spec", `{"made":"2026-11-20T13:00:00Z"}`), `"1s"`, `"24h"`},
 		{widgets, `{"name":"Unknown","type":"date","description":"nobody knows"}`, at("spec", `{}`), `null`, ""},
 		{widgets, `{"name":"List","type":"date","description":"Custom resource definition column (in JSONPath format): .spec.x[0]"}`, at("spec", `{}`), `null`, ""},
+		// Those of a custom resource that show no date may look as they like.
+		{widgets, `{"name":"Every","description":"Custom resource definition column (in JSONPath format): .spec.every"}`, at("spec", `{}`), `"5m"`, `"5m"`},
+		{widgets, `{"name":"Age","description":"Custom resource definition column (in JSONPath format): .spec.age"}`, podObject, `"5m"`, `"5m"`},
+		{widgets, `{"name":"Text","type":"string","description":"as the definition says"}`, podObject, `"5m"`, `"5m"`},
+		{widgets, `{"name":"Other","type":"string","description":"nobody knows"}`, podObject, `"5m"`, ""},
+		{widgets, `{"name":"Age","type":"string","description":"nobody knows"}`, podObject, `"5m"`, `"60m"`},
+		{widgets, `{"name":"Text","type":"date","description":"not as the definition says"}`, podObject, `"5m"`, ""},
 		{podResource, `{"name":"Created At","type":"date","description":` + marshal((metav1.ObjectMeta{}).SwaggerDoc()["creationTimestamp"]) + `}`, podObject, `"2026-11-21T12:00:00Z"`, `"2026-11-21T12:00:00Z"`},
 		{widgets, `{"name":"Age","type":"date","description":` + marshal((metav1.ObjectMeta{}).SwaggerDoc()["creationTimestamp"]) + `}`, podObject, `"1s"`, `"60m"`},
 		{podResource, `{"name":"Ready"}`, at("spec", `{}`), `"1/1"`, `"1/1"`},
@@ -145,7 +152,10 @@ func TestClocks(t *testing.T) {
 		{podResource, `{"name":"Count"}`, at("spec", `{}`), `7`, `7`},
 	} {
 		e := tableEncoder(test.resource)
-		e.DatePath = func(column string) ([]string, bool) { return []string{"spec", "made"}, column == "Made" }
+		e.DatePath = func(column string) ([]string, bool) {
+			path, ok := map[string][]string{"Made": {"spec", "made"}, "Text": nil}[column]
+			return path, ok
+		}
 		columns := "[" + test.column + "]"
 		o := printed(t, columns, `"cells":[`+test.cell+`]`, test.object)
 		b, err := e.List(Form{View: Table, Version: "v1", Include: IncludeNone}, ListHead{RV: 1, Columns: columns}, []*kube.Object{o})
@@ -153,6 +163,21 @@ func TestClocks(t *testing.T) {
 			t.Errorf("%s: %v", test.column, err)
 		} else if err == nil && !strings.Contains(b.String(), `{"cells":[`+test.want+`],"object":null}`) {
 			t.Errorf("%s %s: %s, want %s", test.column, test.object, b, test.want)
+		}
+	}
+}
+
+// TestDateMoves: which field a column shows can change while its columns read
+// the same.
+func TestDateMoves(t *testing.T) {
+	const columns = `[{"name":"Made","type":"date","description":"when it was made"}]`
+	o := printed(t, columns, `"cells":["1s"]`, `{"kind":"X","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"},"spec":{"made":"2026-11-20T13:00:00Z","sold":"2026-11-21T12:59:00Z"}}`)
+	e := tableEncoder(kube.Resource{Group: "example.com", Version: "v1", Name: "widgets"})
+	for field, want := range map[string]string{"made": "24h", "sold": "60s"} {
+		e.DatePath = func(string) ([]string, bool) { return []string{"spec", field}, true }
+		got := listOf(t, e, Form{View: Table, Version: "v1", Include: IncludeNone}, ListHead{RV: 1, Columns: columns}, []*kube.Object{o})
+		if !strings.Contains(got, `{"cells":["`+want+`"],`) {
+			t.Errorf("%s: %s, want %s", field, got, want)
 		}
 	}
 }
