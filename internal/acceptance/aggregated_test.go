@@ -53,6 +53,8 @@ func TestAggregated(t *testing.T) {
 	const base = "/apis/life.example.org/v1"
 	available := func(want string) {
 		t.Helper()
+		// A change has the API server look at once.
+		kubectl(t, "annotate", "--overwrite", "apiservice/v1.life.example.org", "available="+want)
 		kubectl(t, "wait", "apiservice/v1.life.example.org", "--for=condition=Available="+want, "--timeout=50s")
 	}
 	same := func(when string) {
@@ -90,8 +92,8 @@ func TestAggregated(t *testing.T) {
 	defer wg.Wait()
 	defer cancel()
 	followers := []pair{
-		followBoth(ctx, t, &wg, base+"/"+things+"?x=")[0], followBoth(ctx, t, &wg, base+"/"+plains+"?x=")[0],
-		followBoth(ctx, t, &wg, base+"/"+things+"?y=")[1],
+		followBoth(ctx, t, &wg, asJSON, base+"/"+things+"?x=")[0], followBoth(ctx, t, &wg, asJSON, base+"/"+plains+"?x=")[0],
+		followBoth(ctx, t, &wg, asJSON, base+"/"+things+"?y=")[1],
 	}
 	server.set("three", nil)
 	server.remove("two")

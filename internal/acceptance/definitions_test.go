@@ -185,8 +185,8 @@ func TestSelectableFields(t *testing.T) {
 }
 
 // TestDefinitionLife changes a definition in all ways while its objects are
-// followed at both versions: by plain and selective clients, and by streaming
-// lists. After each change they hold what they hold at the API server, and
+// followed at both versions: by plain and selective clients, in all forms, and by
+// streaming lists. After each change they hold what they hold at the API server, and
 // reads are answered as there.
 func TestDefinitionLife(t *testing.T) {
 	ns := namespace(t)
@@ -198,7 +198,7 @@ func TestDefinitionLife(t *testing.T) {
 	defer cancel()
 	color := lifeVersion{name: "v1", storage: true, fields: []string{".spec.color"}}
 	define(t, "Namespaced", color)
-	all := followBoth(ctx, t, &wg,
+	all := followBoth(ctx, t, &wg, asJSON,
 		"/apis/life.example.com/v1/lives?x=",
 		"/apis/life.example.com/v1/namespaces/"+ns+"/lives?fieldSelector=spec.color%3Dred",
 		"/apis/life.example.com/v1/lives?fieldSelector=spec.shape!%3Dround",
@@ -206,6 +206,10 @@ func TestDefinitionLife(t *testing.T) {
 		"/apis/life.example.com/v1beta1/lives?fieldSelector=metadata.name%3Dbase",
 		"/apis/life.example.com/v1beta1/lives?fieldSelector=spec.shape%3Dround",
 	)
+	for _, form := range []followForm{asTable, asMeta} {
+		all = append(all, followBoth(ctx, t, &wg, form,
+			"/apis/life.example.com/v1/lives?x=", "/apis/life.example.com/v1beta1/lives?fieldSelector=spec.shape%3Dround")...)
+	}
 	n := 0
 	step := func(when string, versions ...lifeVersion) {
 		t.Helper()
@@ -282,7 +286,10 @@ func TestDefinitionReplaced(t *testing.T) {
 		live(t, at, "v1", "red", `{color: red}`)
 		live(t, at, "v1", fmt.Sprintf("blue-%d", i), `{color: blue}`)
 		if followers == nil {
-			followers = followBoth(ctx, t, &wg, all, all+"&fieldSelector=spec.color%3Dred")
+			followers = followBoth(ctx, t, &wg, asJSON, all, all+"&fieldSelector=spec.color%3Dred")
+			followers = append(followers, followBoth(ctx, t, &wg, asTable, all)...)
+			followers = append(followers, followBoth(ctx, t, &wg, asMeta, all)...)
+
 		}
 		when := fmt.Sprintf("%d. %s", i, scope)
 		agree(t, when, followers)

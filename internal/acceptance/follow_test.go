@@ -6,7 +6,7 @@ package acceptance
 import (
 	"bufio"
 	"context"
-	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -22,6 +22,7 @@ type follower struct {
 	name      string
 	client    *http.Client
 	url       string // with a query
+	form      followForm
 	watchList bool
 
 	mu     sync.Mutex // guards what follows
@@ -49,33 +50,27 @@ func (f *follower) round(ctx context.Context) {
 		f.watch(ctx, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", map[string]string{}, false)
 		return
 	}
-	resp := f.open(ctx, "&resourceVersion=0")
+	resp := f.open(ctx, f.form.list, "&resourceVersion=0")
 	if resp == nil {
 		return
 	}
 	defer resp.Body.Close()
-	var list struct {
-		Metadata struct{ ResourceVersion string }
-		Items    []struct {
-			Metadata struct{ Name, Namespace, ResourceVersion string }
-		}
-	}
-	if json.NewDecoder(resp.Body).Decode(&list) != nil {
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
 		return
 	}
-	state := map[string]string{}
-	for _, o := range list.Items {
-		state[o.Metadata.Namespace+"/"+o.Metadata.Name] = o.Metadata.ResourceVersion
+	if state, rv, err := f.form.decode(body); err == nil {
+		f.watch(ctx, "&resourceVersion="+rv, state, true)
 	}
-	f.watch(ctx, "&resourceVersion="+list.Metadata.ResourceVersion, state, true)
 }
 
 // open asks, and notes how it is answered; nil if it is an error.
-func (f *follower) open(ctx context.Context, query string) *http.Response {
+func (f *follower) open(ctx context.Context, accept, query string) *http.Response {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+query, nil)
 	if err != nil {
 		return nil
 	}
+	req.Header.Set("Accept", accept)
 	resp, err := f.client.Do(req)
 	if err != nil {
 		return nil
@@ -91,7 +86,7 @@ func (f *follower) open(ctx context.Context, query string) *http.Response {
 }
 
 func (f *follower) watch(ctx context.Context, query string, state map[string]string, synced bool) {
-	resp := f.open(ctx, query+"&watch=1&allowWatchBookmarks=true")
+	resp := f.open(ctx, f.form.watch, query+"&watch=1&allowWatchBookmarks=true")
 	if resp == nil {
 		return
 	}
@@ -110,20 +105,22 @@ func (f *follower) watch(ctx context.Context, query string, state map[string]str
 	if synced {
 		begin()
 	}
-	lines := bufio.NewReader(resp.Body)
+	events := bufio.NewReader(resp.Body)
 	for {
-		line, err := lines.ReadString('\n')
-		var e frame
-		if err != nil || json.Unmarshal([]byte(line), &e) != nil || e.Type == "ERROR" {
+		e, err := f.form.next(events)
+		if err != nil || e.typ == "ERROR" {
 			return
 		}
-		switch e.Type {
+		if e.columns != "" {
+			state["columns"] = e.columns
+		}
+		switch e.typ {
 		case "ADDED", "MODIFIED":
-			state[e.key()] = e.Object.Metadata.ResourceVersion
+			state[e.key] = e.value
 		case "DELETED":
-			delete(state, e.key())
+			delete(state, e.key)
 		case "BOOKMARK":
-			if !synced && e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" {
+			if !synced && e.end {
 				synced = true
 				begin()
 			}
@@ -140,18 +137,18 @@ type pair struct{ direct, gateway *follower }
 
 // followBoth follows each path, which has a query, both ways and by both kinds
 // of list.
-func followBoth(ctx context.Context, t *testing.T, wg *sync.WaitGroup, paths ...string) (all []pair) {
+func followBoth(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form followForm, paths ...string) (all []pair) {
 	t.Helper()
 	client, up := direct(t)
 	for _, path := range paths {
 		for _, streaming := range []bool{false, true} {
-			name := path
+			name := path + " " + form.name
 			if streaming {
 				name += " (streaming list)"
 			}
 			all = append(all, pair{
-				follow(ctx, wg, &follower{name: name, client: client, url: up + path, watchList: streaming}),
-				follow(ctx, wg, &follower{name: name, client: http.DefaultClient, url: gw.URL + path, watchList: streaming}),
+				follow(ctx, wg, &follower{name: name, client: client, url: up + path, form: form, watchList: streaming}),
+				follow(ctx, wg, &follower{name: name, client: http.DefaultClient, url: gw.URL + path, form: form, watchList: streaming}),
 			})
 		}
 	}
