@@ -57,13 +57,13 @@ func TestAggregated(t *testing.T) {
 		kubectl(t, "annotate", "--overwrite", "apiservice/v1.life.example.org", "available="+want)
 		kubectl(t, "wait", "apiservice/v1.life.example.org", "--for=condition=Available="+want, "--timeout=50s")
 	}
-	same := func(when string) {
+	same := func(when string, watch ...string) {
 		t.Helper()
 		for _, resource := range []string{"", things, plains, unwatched, refusing, unlisted, forbidden, versionless, "nothing"} {
-			for _, query := range []string{
+			for _, query := range append(watch,
 				"", "?resourceVersion=0", "?resourceVersion=0&labelSelector=color%3Dred", "?resourceVersion=0&fieldSelector=metadata.name%3Done",
-				"/one?resourceVersion=0", "/three?resourceVersion=0", "?watch=1&resourceVersion=0&timeoutSeconds=1",
-			} {
+				"/one?resourceVersion=0", "/three?resourceVersion=0",
+			) {
 				path := base + strings.TrimSuffix("/"+resource, "/") + query
 				if d := differs(t, client, up, path); d != "" {
 					t.Errorf("%s: %s: %s", when, path, d)
@@ -78,7 +78,8 @@ func TestAggregated(t *testing.T) {
 	}
 
 	available("True")
-	same("in service")
+	const watch = "?watch=1&resourceVersion=0&timeoutSeconds=1"
+	same("in service", watch)
 	for _, resource := range []string{things, plains} { // plains when the streaming list has been given up
 		eventually(t, "a list of "+resource+" from the cache", func() bool { return cached(resource) })
 	}
@@ -109,7 +110,7 @@ func TestAggregated(t *testing.T) {
 	server.setDown(false)
 	available("True")
 	agree(t, "back", followers)
-	same("back")
+	same("back", watch)
 	for _, resource := range []string{things, plains} {
 		eventually(t, "a list of "+resource+" from the cache again", func() bool { return cached(resource) })
 	}

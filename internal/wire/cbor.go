@@ -65,13 +65,15 @@ func wholeCBOR(o *kube.Object, alone bool) (string, error) {
 
 func (e *Encoder) listCBOR(f Form, h ListHead, items []*kube.Object) (*Body, error) {
 	list := struct {
-		Kind       string          `json:"kind"`
-		APIVersion string          `json:"apiVersion"`
-		Metadata   metav1.ListMeta `json:"metadata"`
-		Items      []raw           `json:"items"`
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+		Metadata   any    `json:"metadata"`
+		Items      []raw  `json:"items"`
 	}{h.Kind, h.APIVersion, h.meta(), make([]raw, 0, len(items))}
 	if f.View == Metadata {
 		list.Kind, list.APIVersion = "PartialObjectMetadataList", "meta.k8s.io/"+f.Version
+	} else if !h.Typed {
+		list.Metadata = h.untypedMeta()
 	}
 	for _, o := range items {
 		var text string

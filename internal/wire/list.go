@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +40,16 @@ func (h ListHead) meta() metav1.ListMeta {
 	m := metav1.ListMeta{ResourceVersion: kube.FormatRV(h.RV), Continue: h.Continue}
 	if h.Remaining > 0 {
 		m.RemainingItemCount = &h.Remaining
+	}
+	return m
+}
+
+// untypedMeta returns metadata as the lists of custom resources have it: with
+// continue on the last page, too.
+func (h ListHead) untypedMeta() map[string]any {
+	m := map[string]any{"resourceVersion": kube.FormatRV(h.RV), "continue": h.Continue}
+	if h.Remaining > 0 {
+		m["remainingItemCount"] = h.Remaining
 	}
 	return m
 }
@@ -125,13 +134,8 @@ func listJSON(b *Body, h ListHead, items []*kube.Object) {
 	if h.Typed {
 		b.add(`{"kind":`+quote(h.Kind)+`,"apiVersion":`+quote(h.APIVersion)+`,"metadata":`, marshal(h.meta()), `,"items":[`)
 	} else {
-		remaining := ""
-		if h.Remaining > 0 {
-			remaining = `,"remainingItemCount":` + strconv.FormatInt(h.Remaining, 10)
-		}
 		b.add(`{"apiVersion":` + quote(h.APIVersion) + `,"items":[`)
-		trailer = `],"kind":` + quote(h.Kind) + `,"metadata":{"continue":` + quote(h.Continue) + remaining +
-			`,"resourceVersion":"` + kube.FormatRV(h.RV) + `"}}`
+		trailer = `],"kind":` + quote(h.Kind) + `,"metadata":` + marshal(h.untypedMeta()) + `}`
 	}
 	for i, o := range items {
 		if i > 0 {

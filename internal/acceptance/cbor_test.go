@@ -1,0 +1,339 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+const cborObjects = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetCollection}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: text, namespace: default, labels: {color: red}, annotations: {empty: "", long: "<é&\n\"世界>"}}
+data: {a: b, number: "5"}
+binaryData: {bytes: AAECAwT/}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: empty, namespace: default}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: hidden, namespace: default}
+stringData: {password: "x"}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: ports, namespace: default}
+spec: {ports: [{name: a, port: 80, targetPort: http}, {name: b, port: 81, targetPort: 8081}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: none, namespace: default}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: none}}
+  strategy: {rollingUpdate: {maxSurge: 25%, maxUnavailable: 1}}
+  template:
+    metadata: {labels: {app: none}}
+    spec: {containers: [{name: c, image: none, resources: {requests: {cpu: 100m, memory: 1Gi}}, env: [{name: E, value: ""}]}]}
+`
+
+const cborWidgets = `
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: full, namespace: default, labels: {color: red}}
+spec:
+  small: 1
+  negative: -70000
+  large: 9007199254740993
+  half: 0.5
+  third: 0.3333333333333333
+  whole: 2.0
+  huge: 1.0e+30
+  yes: true
+  no: false
+  nothing: null
+  text: "<é&\n\"世界>"
+  date: "2026-11-21T12:00:00Z"
+  empty: {}
+  none: []
+  list: [1, x, 2.5, {b: 1, a: [null, true]}, ""]
+  a longer name that comes last in the order of lengths: ""
+---
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: plain, namespace: default}
+`
+
+// ownRV is that of a list, and of a bookmark.
+var ownRV = regexp.MustCompile(`\bresourceVersion=\d+`)
+
+// TestCBOR compares what an API server that offers CBOR answers in it with what
+// the gateway answers, byte for byte, the order of keys aside. It has a cluster of its own: the others
+// are as clusters are by default.
+func TestCBOR(t *testing.T) {
+	c, err := clustertest.Start(1, "--feature-gates", "CBORServingAndStorage=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	gateway, err := c.Gateway()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if t.Failed() {
+			t.Log(tail(gateway.Log()))
+		}
+		gateway.Terminate()
+	}()
+	client, up, err := c.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := func(args ...string) {
+		t.Helper()
+		if out, ok := run(t, c.Kubectl(t.Context()).Args, args...); !ok {
+			t.Fatalf("kubectl %v: %s", args, out)
+		}
+	}
+	manifest := func(text string) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "manifest.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		command("apply", "-f", file)
+	}
+	manifest(cborObjects)
+	command("wait", "--for=condition=Established", "crd/widgets.example.com")
+	manifest(cborWidgets)
+
+	type answer struct {
+		code        int
+		contentType string
+		body        string
+	}
+	ask := func(client *http.Client, url, accept string) answer {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", accept)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer{resp.StatusCode, resp.Header.Get("Content-Type"), string(body)}
+	}
+	from := "" // the RV that is asked for
+	rvOf := func(path string) string {
+		t.Helper()
+		var list struct {
+			Metadata struct{ ResourceVersion string }
+		}
+		if err := json.Unmarshal([]byte(ask(client, up+path, "application/json").body), &list); err != nil {
+			t.Fatal(err)
+		}
+		return list.Metadata.ResourceVersion
+	}
+	cached := func(verb string) int {
+		t.Helper()
+		metric := fmt.Sprintf(`watchkeeper_requests_total{code="200",source="cache",verb=%q} `, verb)
+		_, after, _ := strings.Cut(ask(http.DefaultClient, gateway.Admin+"/metrics", "*/*").body, metric)
+		n := 0
+		fmt.Sscan(after, &n) //nolint:errcheck // none yet is 0
+		return n
+	}
+	same := func(path, accept string) answer {
+		t.Helper()
+		var want answer
+		var wg sync.WaitGroup
+		wg.Go(func() { want = ask(client, up+path, accept) })
+		got := ask(http.DefaultClient, gateway.URL+path, accept)
+		wg.Wait()
+		for _, a := range []*answer{&want, &got} {
+			if strings.HasPrefix(a.contentType, "application/cbor") {
+				a.body = cborText(a.body)
+			}
+			if !strings.Contains(path, "resourceVersion="+from) {
+				a.body = ownRV.ReplaceAllString(a.body, "resourceVersion=N")
+			}
+		}
+		if want != got {
+			t.Errorf("%s as %s: %d %s, want %d %s\n%s", path, accept, got.code, got.contentType, want.code, want.contentType, cmp.Diff(want.body, got.body))
+		}
+		return want
+	}
+
+	const as = ";g=meta.k8s.io;v="
+	lists := 0
+	for resource, object := range map[string]string{
+		"/api/v1/%sconfigmaps": "text", "/api/v1/%ssecrets": "hidden", "/api/v1/%sservices": "ports", "/apis/apps/v1/%sdeployments": "none",
+		"/apis/example.com/v1/%swidgets": "full", "/api/v1/nodes": "node-0", "/api/v1/namespaces": "default",
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions": "widgets.example.com", "/apis/batch/v1/%scronjobs": "none",
+	} {
+		all, one := resource, resource+"/"+object
+		if strings.Contains(resource, "%s") {
+			all, one = fmt.Sprintf(resource, ""), fmt.Sprintf(resource, "namespaces/default/")+"/"+object
+		}
+		ask(http.DefaultClient, gateway.URL+all+"?resourceVersion=0", "application/json") // from here on it watches
+		from = rvOf(all)
+		for _, accept := range []string{
+			"application/cbor", "application/cbor-seq", "application/cbor;stream=watch", "application/json;q=0.5, application/cbor",
+			"application/cbor;as=Table" + as + "v1", "application/cbor;as=Table" + as + "v1, application/json",
+			"application/cbor;as=PartialObjectMetadataList" + as + "v1", "application/cbor;as=PartialObjectMetadataList" + as + "v1beta1",
+			"application/cbor;as=PartialObjectMetadata" + as + "v1", "application/cbor;as=PartialObjectMetadata" + as + "v1beta1",
+		} {
+			exact := "resourceVersionMatch=Exact&resourceVersion=" + from
+			for _, query := range []string{"?" + exact, "?limit=1&" + exact, "?labelSelector=color%3Dred&" + exact, "?labelSelector=color%3Dnone&" + exact} {
+				if same(all+query, accept).code == http.StatusOK {
+					lists++
+				}
+			}
+			same(all+"?resourceVersion=0", accept)
+			same(one+"?resourceVersion=0", accept)
+			same(one+"-not?resourceVersion=0", accept)
+		}
+	}
+	if n := cached("list"); n < lists || lists < 100 {
+		t.Errorf("%d lists are from the cache, of %d", n, lists)
+	}
+
+	const watched = "/apis/example.com/v1/widgets"
+	from = rvOf(watched)
+	for _, object := range []string{"widget/full", "widget/plain", "configmap/text", "configmap/empty"} {
+		command("label", object, "more=yes")
+		command("label", object, "--overwrite", "color=blue")
+	}
+	command("delete", "widget/plain", "configmap/empty")
+	before, watches := cached("watch"), 0
+	for _, path := range []string{watched, "/api/v1/configmaps"} {
+		for _, accept := range []string{
+			"application/cbor", "application/cbor;as=PartialObjectMetadata" + as + "v1", "application/cbor;as=PartialObjectMetadata" + as + "v1beta1",
+		} {
+			for _, query := range []string{"&resourceVersion=" + from, "&labelSelector=color%3Dred&resourceVersion=" + from, "&resourceVersion=0&allowWatchBookmarks=true"} {
+				if events := same(path+"?watch=1&timeoutSeconds=1"+query, accept).body; strings.Count(events, "type=") == 0 {
+					t.Errorf("%s %s: no events", path, query)
+				}
+				watches++
+			}
+		}
+		for _, accept := range []string{"application/cbor-seq", "application/cbor;as=Table" + as + "v1", "application/cbor;as=Table" + as + "v1, application/json"} {
+			same(path+"?watch=1&timeoutSeconds=1&resourceVersion=0", accept)
+		}
+		same(path+"?watch=1&timeoutSeconds=1&resourceVersion=1", "application/cbor")
+	}
+	if n := cached("watch") - before; n < watches {
+		t.Errorf("%d watches are from the cache, of %d", n, watches)
+	}
+}
+
+// cborText writes items of CBOR as text, with the keys of maps in order: the
+// API server has them in another order each time. What is no CBOR stays.
+func cborText(data string) string {
+	var out strings.Builder
+	for rest := data; rest != ""; {
+		text, more, ok := cborItem(rest)
+		if !ok {
+			return data
+		}
+		out.WriteString(text + "\n")
+		rest = more
+	}
+	return out.String()
+}
+
+// cborItem writes the first item, of a definite length.
+func cborItem(s string) (text, rest string, ok bool) {
+	if s == "" {
+		return "", "", false
+	}
+	major, n, s := s[0]>>5, uint64(s[0]&31), s[1:]
+	width := 0
+	if n >= 24 {
+		width = 1 << (n - 24)
+		if n > 27 || len(s) < width {
+			return "", "", false
+		}
+		n = 0
+		for _, b := range []byte(s[:width]) {
+			n = n<<8 | uint64(b)
+		}
+		s = s[width:]
+	}
+	items := 0
+	switch major {
+	case 2, 3: // bytes and text
+		if uint64(len(s)) < n {
+			return "", "", false
+		}
+		return map[byte]string{2: "", 3: "text "}[major] + s[:n], s[n:], true
+	case 4:
+		items = int(n)
+	case 5:
+		items = 2 * int(n)
+	case 6:
+		items = 1
+	default: // numbers, true, false and null
+		return fmt.Sprintf("<%d %d %d>", major, width, n), s, true
+	}
+	parts := make([]string, 0, 16)
+	for range items {
+		part, more, ok := cborItem(s)
+		if !ok {
+			return "", "", false
+		}
+		if s = more; major == 5 && len(parts)%2 == 1 && len(parts) > 0 {
+			part = "=" + part
+		}
+		parts = append(parts, part)
+	}
+	switch major {
+	case 4:
+		return "[\n" + strings.Join(parts, ",\n") + "]", s, true
+	case 6:
+		return fmt.Sprintf("%d:", n) + parts[0], s, true
+	}
+	var pairs []string
+	for i := 0; i < len(parts); i += 2 {
+		pairs = append(pairs, parts[i]+parts[i+1])
+	}
+	slices.Sort(pairs)
+	return "{\n" + strings.Join(pairs, ",\n") + "}", s, true
+}

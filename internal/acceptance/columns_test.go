@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const prints = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: prints.life.example.com}
+spec:
+  group: life.example.com
+  scope: Cluster
+  names: {plural: prints, singular: print, kind: Print}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+    additionalPrinterColumns:
+    - {name: Made, type: date, jsonPath: MADE, description: when it was made}
+    - {name: Sold, type: date, jsonPath: .spec.sold}
+    - {name: Born, type: date, jsonPath: .metadata.creationTimestamp, description: when it came here}
+    - {name: Every, type: string, jsonPath: .spec.every, description: how often}
+    - {name: Age, type: string, jsonPath: .spec.age, description: of the one who made it}
+    - {name: Size, type: integer, jsonPath: .spec.size}
+`
+
+// onePrint is the manifest of one.
+func onePrint(name, spec string) string {
+	return fmt.Sprintf("---\n{apiVersion: life.example.com/v1, kind: Print, metadata: {name: %s}, spec: %s}\n", name, spec)
+}
+
+var (
+	seconds  = regexp.MustCompile(`"(?:\d+m)?\d+s"`)
+	tableRVs = regexp.MustCompile(`"metadata":\{"resourceVersion":"\d+"\}`)
+)
+
+// TestColumns prints a custom resource whose dates the columns do not tell, and
+// then changes what they show, while the columns read the same.
+func TestColumns(t *testing.T) {
+	t.Cleanup(func() {
+		_ = cluster.Kubectl(context.Background(), "delete", "crd", "prints.life.example.com", "--ignore-not-found").Run()
+	})
+	apply(t, strings.ReplaceAll(prints, "MADE", ".spec.made"))
+	kubectl(t, "wait", "--for=condition=Established", "crd/prints.life.example.com")
+	// Dates that read the same for a while.
+	ago := func(d time.Duration) string { return time.Now().Add(-d - 20*time.Second).UTC().Format(time.RFC3339) }
+	apply(t, onePrint("full", fmt.Sprintf("{made: %q, sold: %q, every: 5m, age: 7m, size: 3}", ago(50*time.Minute), ago(30*time.Hour)))+
+		onePrint("young", fmt.Sprintf("{made: %q, every: 3d4h}", ago(0)))+
+		onePrint("future", fmt.Sprintf("{made: %q}", ago(-90*time.Minute)))+
+		onePrint("bad", "{made: yesterday, sold: 5, every: 2 (5m ago)}")+
+		onePrint("empty", "{}"))
+	client, up := direct(t)
+	ask := func(client *http.Client, url, accept string) string {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", accept)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := seconds.ReplaceAllString(string(body), `"some s"`)
+		return resp.Status + " " + resp.Header.Get("Content-Type") + "\n" + tableRVs.ReplaceAllString(text, `"metadata":{}`)
+	}
+	same := func(when, cell string) {
+		t.Helper()
+		const path = "/apis/life.example.com/v1/prints"
+		for _, version := range []string{"v1", "v1beta1"} {
+			for _, tail := range []string{
+				"?resourceVersion=0", "?resourceVersion=0&includeObject=Object", "?resourceVersion=0&includeObject=None", "/full?resourceVersion=0",
+				"?resourceVersion=0&watch=1&timeoutSeconds=1",
+			} {
+				accept := "application/json;as=Table;g=meta.k8s.io;v=" + version
+				var want, got string
+				for end := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+					want, got = ask(client, up+path+tail, accept), ask(http.DefaultClient, gw.URL+path+tail, accept)
+					if want == got && strings.Contains(got, cell) {
+						break
+					}
+					if time.Now().After(end) {
+						t.Fatalf("%s: %s:\n%s\nwant\n%s", when, tail, got, want)
+					}
+				}
+			}
+		}
+		before := servedLists(t)
+		if ask(http.DefaultClient, gw.URL+path+"?resourceVersion=0", "application/json;as=Table;g=meta.k8s.io;v=v1"); servedLists(t) == before {
+			t.Errorf("%s: a Table is not from the cache", when)
+		}
+	}
+	same("at first", `"cells":["full","50m","30h",`)
+	apply(t, strings.ReplaceAll(prints, "MADE", ".spec.sold"))
+	same("changed", `"cells":["full","30h","30h",`)
+}
