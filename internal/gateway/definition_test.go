@@ -22,6 +22,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 // A definer is an API server that answers with one definition.
@@ -186,6 +187,63 @@ func TestDefinedSink(t *testing.T) {
 		}
 		<-def.over
 	})
+}
+
+// lastFrames is a frameSink that does something at the first flush.
+type lastFrames struct {
+	frames []string
+	then   func()
+}
+
+func (l *lastFrames) frame(parts []string) error {
+	l.frames = append(l.frames, strings.Join(parts, ""))
+	return nil
+}
+
+func (l *lastFrames) flush() error {
+	if l.then != nil {
+		l.then()
+	}
+	l.then = nil
+	return nil
+}
+
+func (l *lastFrames) release() {}
+
+// TestWatchOver: a watch whose definition is over writes what there is, and
+// ends: with the ERROR if there is one.
+func TestWatchOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		then func(*bench)
+		want []string
+	}{
+		"with an event": {func(b *bench) { b.apply(kube.Added, pod("d", "b", 12)) }, []string{"ADDED a@11", "ADDED b@12"}},
+		"with an error": {func(b *bench) { b.res.timeline.Reset(podList(20)) }, []string{"ADDED a@11", "ERROR @"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, podList(10))
+			over := make(chan struct{})
+			sink := &lastFrames{then: func() { test.then(b); close(over) }}
+			v := b.res.timeline.View()
+			cursor, err := b.res.timeline.WatchFrom(v, v.RV)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.apply(kube.Added, pod("d", "a", 11))
+			s := &watchStream{
+				res: b.res, rd: &read{over: over}, wire: b.res.encoder.Stream(wire.Form{}, false),
+				form: v.BookmarkForm, sink: sink, lag: b.cache.metrics.lag,
+			}
+			b.cache.follow(t.Context(), s, cursor)
+			var got []string
+			for _, line := range sink.frames {
+				got = append(got, brief(t, line))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
 }
 
 // TestDefinitionDate: where a column's date is.

@@ -190,8 +190,14 @@ func TestCBOR(t *testing.T) {
 	if err := direct.Unmarshal([]byte(body.String()), &back); err != nil || marshal(back) != custom.JSON {
 		t.Errorf("custom resource %v %v", back, err)
 	}
+	back = nil
+	text := listOf(t, e, f, ListHead{Kind: "WidgetList", APIVersion: "example.com/v1", RV: 9}, []*kube.Object{custom})
+	if err := direct.Unmarshal([]byte(text), &back); err != nil ||
+		marshal(back) != `{"apiVersion":"example.com/v1","items":[`+custom.JSON+`],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"9"}}` {
+		t.Errorf("list of custom resources %s %v", marshal(back), err)
+	}
 	var partials metav1.PartialObjectMetadataList
-	text := listOf(t, e, Form{Media: CBOR, View: Metadata, Version: "v1"}, head, append(items, custom))
+	text = listOf(t, e, Form{Media: CBOR, View: Metadata, Version: "v1"}, head, append(items, custom))
 	if err := direct.Unmarshal([]byte(text), &partials); err != nil {
 		t.Fatal(err)
 	}
