@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -85,6 +86,29 @@ func TestFormThatBecomesImpossible(t *testing.T) {
 	lines, stop := b.watch("resourceVersion=10")
 	defer stop()
 	expect(t, lines, "ADDED a@11")
+}
+
+// TestOtherColumns: what follows is printed in other columns. The watch ends,
+// and the next one begins in them.
+func TestOtherColumns(t *testing.T) {
+	b := newBench(t, podList(10))
+	for i, column := range []string{"Old", "New"} {
+		rv := 11 + i
+		f, err := kube.ScanFrame(fmt.Sprintf(`{"type":"MODIFIED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"%d"},`+
+			`"columnDefinitions":[{"name":%q}],"rows":[{"cells":["x"],"object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"%d"}}}]}}`, rv, column, rv))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.apply(kube.Modified, f.Object)
+	}
+	for i, want := range []string{`[{"name":"Old"}]`, `[{"name":"New"}]`} {
+		rv := 10 + i
+		watch := fmt.Sprintf("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion=%d", rv)
+		code, _, body := b.accept(watch, "application/json;as=Table;g=meta.k8s.io;v=v1")
+		if code != 200 || strings.Count(body, "\n") != 1 || !strings.Contains(body, want) {
+			t.Errorf("from %d: %d %s", rv, code, body)
+		}
+	}
 }
 
 func TestWebSocket(t *testing.T) {

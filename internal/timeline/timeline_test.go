@@ -117,6 +117,36 @@ func TestReplaceRVs(t *testing.T) {
 	}
 }
 
+// TestReplacePrints: a list prints objects that have not changed. Under the
+// same columns it is news of a custom resource only.
+func TestReplacePrints(t *testing.T) {
+	printed := func(text, columns, row string) *kube.Object {
+		o, err := kube.ScanObject(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Columns, o.Row = columns, row
+		return o
+	}
+	const (
+		custom = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","resourceVersion":"5"}}`
+		typed  = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"}}`
+	)
+	for _, test := range []struct{ text, columns, want string }{
+		{custom, "same", "new"}, {custom, "other", "new"}, {typed, "same", "old"}, {typed, "other", "new"},
+	} {
+		tl := New(Options{})
+		first := printed(test.text, "same", "old")
+		tl.Reset(&kube.List{Kind: "List", RV: 10, Columns: "same", Items: []*kube.Object{first}})
+		if !tl.Replace(&kube.List{Kind: "List", RV: 12, Columns: test.columns, Items: []*kube.Object{printed(test.text, test.columns, "new")}}) {
+			t.Errorf("%+v: reset", test)
+		}
+		if got := tl.View().Get(first.Key); got.Row != test.want {
+			t.Errorf("%+v: %s", test, got.Row)
+		}
+	}
+}
+
 func TestStartInsideGap(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
