@@ -156,7 +156,8 @@ func (f *fakeAPI) list(w io.Writer, limit int) {
 		if i > 0 {
 			io.WriteString(w, ",")
 		}
-		w.Write(f.pods[key].AppendListItem(nil))
+		brace, rest := f.pods[key].ListItem()
+		io.WriteString(w, brace+rest)
 	}
 	io.WriteString(w, "]}\n")
 }

@@ -62,7 +62,6 @@ func (c *cluster) step() {
 		f = kube.Frame{Type: kube.Modified, Object: object(key, old.UID, c.rv)}
 		c.now[key] = f.Object
 	}
-	f.Text = `{"type":"` + string(f.Type) + `","object":` + f.Object.JSON + `}`
 	c.frames = append(c.frames, f)
 	c.past[c.rv] = maps.Clone(c.now)
 }
@@ -312,6 +311,8 @@ func TestConcurrentReaders(t *testing.T) {
 			tl.Advance(q.view, q.rv)
 		}
 	})
+	var started sync.WaitGroup // the window may run away from those that have not
+	started.Add(4)
 	for i := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(i, 0))
 		wg.Go(func() { // reads the past
@@ -332,6 +333,7 @@ func TestConcurrentReaders(t *testing.T) {
 		wg.Go(func() {
 			v := tl.View()
 			f := follow(t, tl, v.RV, nil)
+			started.Done()
 			f.state = map[kube.Key]*kube.Object{}
 			for o := range v.All("", "") {
 				f.state[o.Key] = o
@@ -359,6 +361,7 @@ func TestConcurrentReaders(t *testing.T) {
 			}
 		})
 	}
+	started.Wait()
 	sent := 0
 	for range 20000 {
 		c.step()
