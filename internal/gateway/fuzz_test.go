@@ -5,17 +5,17 @@ package gateway
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/http/httpguts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -31,7 +31,15 @@ import (
 func requestOf(method, target, header string) (*http.Request, bool) {
 	text := method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n" + header + "\r\n\r\n"
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
-	return r, err == nil && r.Host == "localhost"
+	if err != nil || r.Host != "localhost" {
+		return nil, false
+	}
+	for name, values := range r.Header { // which the server checks after that
+		if !httpguts.ValidHeaderFieldName(name) || slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }) {
+			return nil, false
+		}
+	}
+	return r, true
 }
 
 // path returns the target's path as one would write it.
@@ -50,6 +58,22 @@ func (t target) path() string {
 	return p
 }
 
+// anyCBOR stands for an API server that offers CBOR.
+func anyCBOR() bool { return true }
+
+// understood reads a request all the way to its selectors and its form, as if
+// it were for Pods whatever the resource.
+func understood(r *http.Request) (asked target, rd *read, ok bool) {
+	if rd, ok = parseRead(r); !ok {
+		return target{}, nil, false
+	}
+	asked = rd.target
+	if rd.verb != verbGet && !rd.selectors(true, pods.Field) {
+		return asked, nil, false
+	}
+	return asked, rd, rd.negotiate(r, true, anyCBOR)
+}
+
 // FuzzParseRead: what is taken for a read of the cache is understood wholly.
 // Written down again, it means the same.
 func FuzzParseRead(f *testing.F) {
@@ -59,16 +83,15 @@ func FuzzParseRead(f *testing.F) {
 		if !ok {
 			return
 		}
-		rd, ok := parseRead(r)
+		asked, rd, ok := understood(r)
 		if !ok {
 			return
 		}
-		if again, ok := parsePath(rd.target.path()); rd.narrowed {
-			// The namespace is from the selector.
-		} else if again.verb = rd.verb; !ok || again != rd.target {
-			t.Errorf("%+v is at %s, which is %+v", rd.target, rd.target.path(), again)
+		again, ok := parsePath(asked.path())
+		if again.verb = asked.verb; !ok || again != asked {
+			t.Errorf("%+v is at %s, which is %+v", asked, asked.path(), again)
 		}
-		for _, part := range []string{rd.resource.Group, rd.resource.Version, rd.resource.Name, rd.name, rd.opts.ResourceVersion} {
+		for _, part := range []string{rd.resource.Group, rd.resource.Version, rd.resource.Name, asked.namespace, rd.name, rd.opts.ResourceVersion} {
 			if strings.ContainsAny(part, "/\x00") || part == "." || part == ".." {
 				t.Errorf("%q is part of %+v", part, rd.target)
 			}
@@ -85,7 +108,7 @@ func FuzzParseRead(f *testing.F) {
 		if rd.key != "" && rd.key.Namespace() != rd.namespace {
 			t.Errorf("only %s can match, in namespace %q", rd.key, rd.namespace)
 		}
-		if rd.match.matches(o) && rd.key != "" && rd.key != o.Key {
+		if rd.match.matches(o) && rd.key != "" && rd.key != o.Key && rd.namespace == o.Key.Namespace() {
 			t.Errorf("%s matches, and only %s can", o.Key, rd.key)
 		}
 
@@ -117,24 +140,20 @@ func FuzzParseRead(f *testing.F) {
 		if rd.verb == verbWatch && rd.opts.Watch {
 			set("watch", "true")
 		}
-		written := rd.target
-		if rd.narrowed {
-			written.namespace = ""
-		}
-		second, ok := requestOf(http.MethodGet, written.path()+"?"+q.Encode(), header)
+		second, ok := requestOf(http.MethodGet, asked.path()+"?"+q.Encode(), header)
 		if !ok {
-			t.Fatalf("%s?%s is no request", written.path(), q.Encode())
+			t.Fatalf("%s?%s is no request", asked.path(), q.Encode())
 		}
-		again, ok := parseRead(second)
+		askedAgain, rdAgain, ok := understood(second)
 		if !ok {
 			t.Fatalf("%s is a read, and %s is not", uri, second.URL)
 		}
-		brief := func(rd *read) []any {
-			return []any{rd.target, rd.rv, rd.byNamespace, rd.narrowed, rd.key, rd.opts.Limit, rd.opts.Continue,
+		brief := func(asked target, rd *read) []any {
+			return []any{asked, rd.target, rd.rv, rd.narrowed, rd.key, rd.opts.Limit, rd.opts.Continue,
 				rd.opts.ResourceVersionMatch, rd.opts.AllowWatchBookmarks, rd.opts.SendInitialEvents,
-				rd.match.matches(o), rd.selective()}
+				rd.match.matches(o), rd.selective(), rd.form.Media, rd.form.View, rd.form.Version}
 		}
-		if diff := cmp.Diff(brief(rd), brief(again), cmp.AllowUnexported(target{})); diff != "" {
+		if diff := cmp.Diff(brief(asked, rd), brief(askedAgain, rdAgain), cmp.AllowUnexported(target{})); diff != "" {
 			t.Errorf("%s and %s (-first +second)\n%s", uri, second.URL, diff)
 		}
 	})
@@ -196,7 +215,7 @@ func FuzzSelectors(f *testing.F) {
 		}
 		q := url.Values{"labelSelector": {labelSelector}, "fieldSelector": {fieldSelector}}
 		rd, ok := parseRead(httptest.NewRequest(http.MethodGet, "/api/v1/pods?"+q.Encode(), nil))
-		if !ok {
+		if !ok || !rd.selectors(true, rd.resource.Field) {
 			return
 		}
 		byLabel, err := labels.Parse(labelSelector)
@@ -222,44 +241,4 @@ func FuzzSelectors(f *testing.F) {
 // selectsAll reports whether an object is selected, in the scope of the read.
 func (rd *read) selectsAll(o *kube.Object) bool {
 	return rd.match.matches(o) && (rd.namespace == "" || rd.namespace == o.Key.Namespace()) && (rd.key == "" || rd.key == o.Key)
-}
-
-// FuzzServe puts arbitrary requests to a whole gateway in front of an API
-// server that never fails: it has to answer, and not with an error of its own
-// making.
-func FuzzServe(f *testing.F) {
-	api := newFakeAPI(f)
-	api.fill()
-	g, base := api.front()
-	podsOf(f, g, base)
-	f.Fuzz(func(t *testing.T, method, uri, header string) {
-		r, ok := requestOf(method, uri, header)
-		if !ok {
-			return
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		w := &impatient{ResponseRecorder: httptest.NewRecorder(), leave: cancel}
-		defer func() {
-			// A client that leaves, or whose body breaks off, gets no answer.
-			if v := recover(); v != nil && (v != http.ErrAbortHandler || ctx.Err() == nil && r.ContentLength == 0) {
-				panic(v)
-			}
-			if w.Code >= 500 && w.Code != http.StatusNotImplemented { // which net/http answers to odd encodings
-				t.Errorf("%s %s: %d %s", method, uri, w.Code, w.Body)
-			}
-		}()
-		g.ServeHTTP(w, r.WithContext(ctx))
-	})
-}
-
-// An impatient is a client that leaves soon after the answer has begun.
-type impatient struct {
-	*httptest.ResponseRecorder
-	leave func()
-}
-
-func (w *impatient) WriteHeader(code int) {
-	time.AfterFunc(time.Millisecond, w.leave)
-	w.ResponseRecorder.WriteHeader(code)
 }

@@ -152,6 +152,10 @@ func isIdentity(name string) bool {
 	return name == "Authorization" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-")
 }
 
+// longestName is how long the name of a group, a version or a resource can be:
+// they are DNS names. Longer ones would have to be remembered as unknown (T10).
+const longestName = 253
+
 // parsePath reads the path of a GET request.
 func parsePath(path string) (target, bool) {
 	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
@@ -189,6 +193,9 @@ func parsePath(path string) (target, bool) {
 		return target{}, false // a subresource
 	}
 	t.resource.Name = parts[0]
+	if max(len(t.resource.Group), len(t.resource.Version), len(t.resource.Name)) > longestName {
+		return target{}, false
+	}
 	if t.watchPath {
 		t.verb = verbWatch
 	}
