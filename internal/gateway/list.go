@@ -38,7 +38,7 @@ func (c *cache) serveGet(w http.ResponseWriter, r *http.Request, rd *read, res *
 func (res *resource) write(w http.ResponseWriter, r *http.Request, rd *read, encode func() (*wire.Body, error)) bool {
 	body, err := encode()
 	if err != nil {
-		if rd.form.Media != wire.YAML { // which is a question of length
+		if rd.form.Media != wire.YAML && !rd.form.Pretty { // which are a question of size
 			res.unwritable.add(rd.form)
 		}
 		return false
