@@ -20,7 +20,8 @@ import (
 )
 
 // FuzzUpstream feeds a timeline with what an API server answers, whatever that
-// is: the same to each LIST, and to each WATCH. The timeline holds well-formed objects, in order.
+// is: the same to each LIST, and the same to each WATCH. The timeline holds
+// well-formed objects, in order, and its events are in order.
 func FuzzUpstream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list, stream string, columns bool) {
 		synctest.Test(t, func(t *testing.T) { feed(t, list, stream, columns) }) // its pauses take no time
