@@ -36,6 +36,9 @@ func (m Message) String() string {
 	return fmt.Sprintf("op %d %.300q", m.Op, m.Payload)
 }
 
+// OwnOrigin is an Origin header that stands for the endpoint's own address.
+const OwnOrigin = "own"
+
 // WebSocket asks for an upgrade and returns the answer to the handshake and,
 // if it was accepted, all frames up to the close frame; the body of a refusal
 // is in the answer. Pings are left out: they are the server's own business.
@@ -96,6 +99,9 @@ func (e *Endpoint) handshake(conn net.Conn, r Request) error {
 	}
 	for name, values := range r.Header {
 		for _, v := range values {
+			if name == "Origin" && v == OwnOrigin {
+				v = e.URL
+			}
 			fmt.Fprintf(&b, "%s: %s\r\n", name, v)
 		}
 	}

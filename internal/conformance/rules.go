@@ -46,7 +46,8 @@ var Sections = []struct{ Number, Title string }{
 // Rules returns all rules, in the order of the specification.
 func Rules() []Rule {
 	return slices.Concat(
-		urlRules, parameterRules, listRules, watchRules, expiredRules,
+		urlRules, parameterRules, listRules, watchRules, expiredRules, eventRules, bookmarkRules,
+		negotiationRules, viewRules, wireRules, webSocketRules, timeoutRules, clientRules, statusRules, fieldRules,
 	)
 }
 

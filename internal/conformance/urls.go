@@ -202,19 +202,7 @@ func (e *Env) endBookmark(ctx context.Context, path string, wanted bool) error {
 // noBookmarks takes out the bookmarks of a watch in JSON that are not the end
 // bookmark, and blanks the RV of that one: whether one more comes within a
 // short watch depends on how far a server has seen.
-func noBookmarks(body []byte) []byte {
-	frames, err := compare.Frames(compare.JSON, body)
-	if err != nil {
-		return body
-	}
-	var out []byte
-	for _, f := range frames {
-		if f.Type != "BOOKMARK" || f.EndsInitial() {
-			out = append(out, f.Raw...)
-		}
-	}
-	return compare.Bookmarks(compare.JSON)(out)
-}
+func noBookmarks(body []byte) []byte { return withoutBookmarks(compare.JSON)(body) }
 
 // WatchPathOfCustomResources: §1, custom resources have the deprecated paths
 // as well.
