@@ -27,6 +27,7 @@ var (
 // ListRV blanks the resourceVersion of a list in JSON or YAML, and that within
 // its continue token.
 func ListRV(body []byte) []byte {
+	body = listRV.ReplaceAll(body, []byte(`${1}RV"`))
 	body = token.ReplaceAllFunc(body, func(m []byte) []byte {
 		text := token.FindSubmatch(m)[1]
 		plain, err := base64.RawURLEncoding.DecodeString(string(text))
@@ -35,7 +36,6 @@ func ListRV(body []byte) []byte {
 		}
 		return bytes.Replace(m, text, tokenRV.ReplaceAll(plain, []byte(`"rv":RV`)), 1)
 	})
-	body = listRV.ReplaceAll(body, []byte(`${1}RV"`))
 	return yamlRV.ReplaceAll(body, []byte(`  resourceVersion: "RV"`))
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // A Stream is an open watch.
@@ -100,7 +101,9 @@ func (s *Stream) Until(ctx context.Context, enough func([]Frame) bool) ([]Frame,
 // A Pair is the same watch at both endpoints.
 type Pair struct {
 	Want, Got *Stream
-	request   string
+	// Mask blanks in a frame what may differ; nil for nothing.
+	Mask    Mask
+	request string
 }
 
 // Watch opens a watch at both endpoints, and compares how it begins.
@@ -114,7 +117,7 @@ func Watch(ctx context.Context, want, got *Endpoint, r Request) (*Pair, error) {
 		w.Close()
 		return nil, &Difference{r.String(), "start of the watch", "200", err.Error()}
 	}
-	p := &Pair{w, g, r.String()}
+	p := &Pair{Want: w, Got: g, request: r.String()}
 	if err := diffHeaders(p.request, w.Answer.Header, g.Answer.Header); err != nil {
 		p.Close()
 		return nil, err
@@ -139,7 +142,18 @@ func (p *Pair) Until(ctx context.Context, enough func([]Frame) bool) ([]Frame, e
 	if err != nil {
 		return want, &Difference{p.request, "stream", fmt.Sprintf("%d frames", len(want)), fmt.Sprintf("%v: %v", got, err)}
 	}
-	return want, DiffFrames(p.request, want, got)
+	return want, DiffFrames(p.request, p.masked(want), p.masked(got))
+}
+
+func (p *Pair) masked(frames []Frame) []Frame {
+	if p.Mask == nil {
+		return frames
+	}
+	out := slices.Clone(frames)
+	for i := range out {
+		out[i].Raw = p.Mask(out[i].Raw)
+	}
+	return out
 }
 
 // DiffFrames compares frames, but for the RVs of bookmarks.

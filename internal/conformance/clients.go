@@ -31,12 +31,12 @@ func (e *Env) follow(ctx context.Context, p playground, query, media string, sta
 		return nil, err
 	}
 	defer w.Close()
-	first, err := w.Until(ctx, count(len(state)))
-	if len(state) == 0 {
-		first, err = nil, nil
-	}
-	if err != nil {
-		return nil, err
+	w.Mask = columns
+	var first []compare.Frame
+	if len(state) > 0 {
+		if first, err = w.Until(ctx, count(len(state))); err != nil {
+			return nil, err
+		}
 	}
 	if err := sequence(first, state...); err != nil {
 		return nil, err
@@ -190,6 +190,7 @@ func KubectlGetWatchOne(ctx context.Context, e *Env) error {
 		return err
 	}
 	defer w.Close()
+	w.Mask = columns
 	if _, err := e.steps(ctx, step{http.MethodDelete, p.path + "/b", ""}, step{http.MethodDelete, p.path + "/a", ""}); err != nil {
 		return err
 	}

@@ -136,8 +136,12 @@ func PodTransitions(ctx context.Context, e *Env) error {
 	if _, err := e.selected(ctx, path, "fieldSelector=status.phase=Running&resourceVersion="+rv, changes, "ADDED x", "MODIFIED x", "DELETED x"); err != nil {
 		return err
 	}
-	_, err = e.selected(ctx, "/api/v1/pods", "fieldSelector="+url.QueryEscape("status.podIP=10.9.8.7")+"&resourceVersion="+rv, nil,
-		"ADDED x", "MODIFIED x", "MODIFIED x", "DELETED x")
+	w, err := e.watch(ctx, "/api/v1/pods?watch=1&fieldSelector="+url.QueryEscape("status.podIP=10.9.8.7")+"&resourceVersion="+rv)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, err = w.Until(ctx, func(all []compare.Frame) bool { return all[len(all)-1].Type == "DELETED" })
 	return err
 }
 

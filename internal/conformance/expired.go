@@ -61,8 +61,8 @@ func ExpiredList(ctx context.Context, e *Env) error {
 	)
 }
 
-// token makes a continue token.
-func token(rv int64, start string) string {
+// continueToken makes a continue token.
+func continueToken(rv int64, start string) string {
 	key, _ := json.Marshal(start) // strings always marshal
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"v":"meta.k8s.io/v1","rv":%d,"start":%s}`, rv, key))
 }
@@ -76,9 +76,9 @@ func ExpiredContinue(ctx context.Context, e *Env) error {
 	}
 	var errs []error
 	for _, path := range []string{gadgets, core + "events"} {
-		errs = append(errs, e.same(ctx, path+"?limit=1&continue="+token(old, "g-1\x00"),
+		errs = append(errs, e.same(ctx, path+"?limit=1&continue="+continueToken(old, "g-1\x00"),
 			status(410, "Expired", "The provided continue parameter is too old to display a consistent list result. …"),
-			has(`"metadata":{"continue":"`+token(-1, "g-1\x00")+`"}`)))
+			has(`"metadata":{"continue":"`+continueToken(-1, "g-1\x00")+`"}`)))
 	}
 	return errors.Join(errs...)
 }
@@ -89,9 +89,9 @@ func InconsistentContinue(ctx context.Context, e *Env) error {
 		return err
 	}
 	return errors.Join(
-		e.same(ctx, gadgets+"?limit=1&continue="+token(-1, "g-1\x00"), items("g-2"), mask(compare.ListRV)),
-		e.same(ctx, custom+"gadgets?limit=1&continue="+token(-1, "conf-b/g-3\x00"), items("g-1"), has(`"continue":"ey`), mask(compare.ListRV)),
-		e.same(ctx, configMaps+"?continue="+token(-1, "cm-4\x00"), items("cm-5", "kube-root-ca.crt"), mask(compare.ListRV)),
+		e.same(ctx, gadgets+"?limit=1&continue="+continueToken(-1, "g-1\x00"), items("g-2"), mask(compare.ListRV)),
+		e.same(ctx, custom+"gadgets?limit=1&continue="+continueToken(-1, "conf-b/g-3\x00"), items("g-1"), has(`"continue":"ey`), mask(compare.ListRV)),
+		e.same(ctx, configMaps+"?continue="+continueToken(-1, "cm-4\x00"), items("cm-5", "kube-root-ca.crt"), mask(compare.ListRV)),
 	)
 }
 
@@ -110,7 +110,7 @@ func GarbageContinue(ctx context.Context, e *Env) error {
 	for _, garbage := range []string{
 		"abc", "%%%", "=", "ey", plain("{}"), plain(`{"v":"meta.k8s.io/v2","rv":1,"start":"a"}`), plain("null"), plain("[]"),
 		plain(`{"v":"meta.k8s.io/v1"}`), plain(`{"v":"meta.k8s.io/v1","rv":1}`), plain(`{"v":"meta.k8s.io/v1","rv":"1","start":"a"}`),
-		token(0, "a\x00"), token(n, ""), token(n, "../a\x00"), token(n, "a/../../b\x00"), token(n, "a//b\x00"), token(n, "./a"),
+		continueToken(0, "a\x00"), continueToken(n, ""), continueToken(n, "../a\x00"), continueToken(n, "a/../../b\x00"), continueToken(n, "a//b\x00"), continueToken(n, "./a"),
 		base64.StdEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":1,"start":"a>>>???"}`)),
 	} {
 		query := "?limit=1&continue=" + url.QueryEscape(garbage)
@@ -141,12 +141,12 @@ func ForeignContinue(ctx context.Context, e *Env) error {
 		"zzz\x00":   {},
 		"a/b\x00":   still,
 	} {
-		errs = append(errs, e.same(ctx, configMaps+"?continue="+token(n, start), items(want...)))
+		errs = append(errs, e.same(ctx, configMaps+"?continue="+continueToken(n, start), items(want...)))
 	}
 	return errors.Join(append(errs,
-		e.same(ctx, "/api/v1/configmaps?labelSelector=color&continue="+token(n, "conf/cm-2\x00"), items("conf/cm-3", "conf/cm-5")),
-		e.same(ctx, "/api/v1/configmaps?labelSelector=color&continue="+token(n, "conf-b/zzz\x00"), items("conf/cm-1", "conf/cm-2", "conf/cm-3", "conf/cm-5")),
-		e.same(ctx, "/api/v1/configmaps?labelSelector=color&continue="+token(n, "/conf/cm-2\x00"), items("conf/cm-3", "conf/cm-5")),
+		e.same(ctx, "/api/v1/configmaps?labelSelector=color&continue="+continueToken(n, "conf/cm-2\x00"), items("conf/cm-3", "conf/cm-5")),
+		e.same(ctx, "/api/v1/configmaps?labelSelector=color&continue="+continueToken(n, "conf-b/zzz\x00"), items("conf/cm-1", "conf/cm-2", "conf/cm-3", "conf/cm-5")),
+		e.same(ctx, "/api/v1/configmaps?labelSelector=color&continue="+continueToken(n, "/conf/cm-2\x00"), items("conf/cm-3", "conf/cm-5")),
 	)...)
 }
 
@@ -234,7 +234,7 @@ func FutureExact(ctx context.Context, e *Env) error {
 			return e.same(ctx, configMaps+"?limit=1&resourceVersion="+future, mask(compare.CurrentRV), code(504))
 		},
 		func() error {
-			return e.same(ctx, configMaps+"?continue="+token(999999999, "a\x00"), mask(compare.CurrentRV), code(504))
+			return e.same(ctx, configMaps+"?continue="+continueToken(999999999, "a\x00"), mask(compare.CurrentRV), code(504))
 		},
 	)
 }

@@ -29,6 +29,7 @@ type result struct {
 	err  error
 	// answers were compared; own of them did the gateway give itself.
 	answers, own int64
+	took         time.Duration
 }
 
 // Run runs all rules, each as a subtest, and prints a table of them.
@@ -49,6 +50,7 @@ func Run(t *testing.T, env *Env) {
 	for i, rule := range all {
 		t.Run(rule.Section+"/"+rule.Name(), func(t *testing.T) {
 			<-done[i]
+			t.Logf("took %v; the gateway gave %d of %d answers itself", results[i].took.Round(time.Millisecond), results[i].own, results[i].answers)
 			if err := results[i].verdict(); err != nil {
 				t.Error(err)
 			}
@@ -63,8 +65,9 @@ func (e *Env) run(ctx context.Context, rule Rule) result {
 	defer cancel()
 	own := *e
 	own.rule, own.asked = rule.Name(), &asked{}
+	start := time.Now()
 	err := rule.Check(ctx, &own)
-	return result{rule, err, own.asked.answers.Load(), own.asked.own.Load()}
+	return result{rule, err, own.asked.answers.Load(), own.asked.own.Load(), time.Since(start)}
 }
 
 // verdict is nil when the rule turned out as the table of rules says.
@@ -130,14 +133,15 @@ func table(results []result) string {
 	}
 	line("", "all", func(*result) bool { return true })
 	w.Flush()
-	var passed []string
-	for _, r := range results {
-		if r.own == 0 {
-			passed = append(passed, r.rule.Section+" "+r.rule.Name())
+	fmt.Fprintln(&b, "passed through to the API server as a whole:")
+	for _, s := range Sections {
+		var passed []string
+		for _, r := range results {
+			if r.rule.Section == s.Number && r.own == 0 {
+				passed = append(passed, r.rule.Name())
+			}
 		}
-	}
-	if len(passed) > 0 {
-		fmt.Fprintf(&b, "passed through to the API server as a whole (%d):\n  %s\n", len(passed), strings.Join(passed, "\n  "))
+		fmt.Fprintf(&b, "  %s (%d) %s\n", s.Number, len(passed), strings.Join(passed, ", "))
 	}
 	return b.String()
 }

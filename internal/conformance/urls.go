@@ -124,6 +124,11 @@ func WatchIsTruthy(ctx context.Context, e *Env) error {
 
 // GetIgnoresWatch: §1, a GET of an object ignores watch=true.
 func GetIgnoresWatch(ctx context.Context, e *Env) error {
+	for _, path := range []string{configMaps, beacons} {
+		if _, err := e.at(ctx, path, 0); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		e.same(ctx, configMaps+"/cm-1"+anyVersion+"&watch=true", kind("ConfigMap")),
 		e.same(ctx, beacons+"/north"+anyVersion+"&watch=1&timeoutSeconds=1", kind("Beacon")),

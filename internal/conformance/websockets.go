@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
@@ -25,7 +26,13 @@ func (e *Env) socket(ctx context.Context, path string, options ...option) (*comp
 	for _, o := range options {
 		o(&a)
 	}
-	want, wants, err := e.Want.WebSocket(ctx, a.Request)
+	var want, got *compare.Answer
+	var wants, gots []compare.Message
+	var err, gotErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { want, wants, err = e.Want.WebSocket(ctx, a.Request) })
+	wg.Go(func() { got, gots, gotErr = e.gotSocket(ctx, a.Request) })
+	wg.Wait()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,9 +41,8 @@ func (e *Env) socket(ctx context.Context, path string, options ...option) (*comp
 			return nil, nil, fmt.Errorf("%s: the API server: %w\n  it is %d %v %s", a.Request, err, want.Code, want.Header, want.Body)
 		}
 	}
-	got, gots, err := e.gotSocket(ctx, a.Request)
-	if err != nil {
-		return nil, nil, &compare.Difference{Request: path, What: "WebSocket", Want: fmt.Sprint(want.Code), Got: err.Error()}
+	if gotErr != nil {
+		return nil, nil, &compare.Difference{Request: path, What: "WebSocket", Want: fmt.Sprint(want.Code), Got: gotErr.Error()}
 	}
 	if err := compare.Diff(a.Request, want, got, a.masks...); err != nil {
 		return nil, nil, err
@@ -150,14 +156,15 @@ func WebSocketOfAnotherOrigin(ctx context.Context, e *Env) error {
 	return err
 }
 
-// WebSocketSubprotocols: §5, a subprotocol that was asked for is echoed.
+// WebSocketSubprotocols: §5, a subprotocol that was asked for is echoed; of
+// several that are unknown none can be chosen.
 func WebSocketSubprotocols(ctx context.Context, e *Env) error {
-	for _, offered := range []string{"binary.k8s.io", "base64.binary.k8s.io", "foo", "foo, bar"} {
-		if _, _, err := e.socket(ctx, configMaps+socketWatch, header("Sec-Websocket-Protocol", offered), code(101)); err != nil {
-			return err
-		}
+	var errs []error
+	for offered, want := range map[string]int{"binary.k8s.io": 101, "base64.binary.k8s.io": 101, "foo": 101, "foo, bar": 400} {
+		_, _, err := e.socket(ctx, configMaps+socketWatch, header("Sec-Websocket-Protocol", offered), code(want))
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // WebSocketBrowserToken: §5, a browser may send its token as a subprotocol,
