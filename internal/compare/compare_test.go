@@ -46,6 +46,7 @@ func TestDiff(t *testing.T) {
 		w.Header().Set("Content-Length", "5000")
 		w.WriteHeader(200)
 		io.WriteString(w, list) //nolint:errcheck // a test server
+		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	}
 	for name, test := range map[string]struct {

@@ -60,8 +60,10 @@ func (f *Frame) masked() []byte {
 	case f.Object[0] == '{':
 		return bytes.ReplaceAll(f.Raw, []byte(`"`+f.RV+`"`), []byte(`"RV"`))
 	}
-	// As many bytes: lengths precede the text.
-	return bytes.ReplaceAll(f.Raw, []byte(f.RV), bytes.Repeat([]byte("9"), len(f.RV)))
+	// Member 6 of the metadata: a tag, the length, the text. As many bytes are
+	// written, since lengths precede what encloses it.
+	member := append([]byte{6<<3 | 2, byte(len(f.RV))}, f.RV...)
+	return bytes.ReplaceAll(f.Raw, member, append(member[:2:2], bytes.Repeat([]byte("9"), len(f.RV))...))
 }
 
 // Frames reads the body of a watch.
