@@ -164,8 +164,12 @@ func TestBookmarks(t *testing.T) {
 		t.Error("the version of an event does not count")
 	}
 	mask = compare.Bookmarks(compare.ProtobufWatch)
-	if a, b := mask(protobufFrame(t, "BOOKMARK", "", "7")), mask(protobufFrame(t, "BOOKMARK", "", "8")); string(a) != string(b) {
+	a := mask(protobufFrame(t, "BOOKMARK", "", "7"))
+	if b := mask(protobufFrame(t, "BOOKMARK", "", "1000")); string(a) != string(b) {
 		t.Errorf("%q\n%q", a, b)
+	}
+	if b := mask(protobufFrame(t, "BOOKMARK", "x", "7")); string(a) == string(b) {
+		t.Error("the rest of a bookmark does not count")
 	}
 }
 

@@ -66,7 +66,7 @@ func diffHeaders(name string, want, got http.Header) error {
 }
 
 // bodies describes where two texts part.
-func bodies(name string, want, got []byte) error {
+func bodies(name string, want, got []byte) *Difference {
 	i := 0
 	for i < min(len(want), len(got)) && want[i] == got[i] {
 		i++
@@ -80,4 +80,12 @@ func bodies(name string, want, got []byte) error {
 		return fmt.Sprintf("(%d bytes, …%d:) %s", len(b), from, text)
 	}
 	return &Difference{name, fmt.Sprintf("body from byte %d on", i), around(want), around(got)}
+}
+
+// DiffText compares two texts.
+func DiffText(name string, want, got []byte) error {
+	if bytes.Equal(want, got) {
+		return nil
+	}
+	return bodies(name, want, got)
 }

@@ -60,10 +60,39 @@ func (f *Frame) masked() []byte {
 	case f.Object[0] == '{':
 		return bytes.ReplaceAll(f.Raw, []byte(`"`+f.RV+`"`), []byte(`"RV"`))
 	}
-	// Member 6 of the metadata: a tag, the length, the text. As many bytes are
-	// written, since lengths precede what encloses it.
-	member := append([]byte{6<<3 | 2, byte(len(f.RV))}, f.RV...)
-	return bytes.ReplaceAll(f.Raw, member, append(member[:2:2], bytes.Repeat([]byte("9"), len(f.RV))...))
+	blank, err := blankProtobuf(f.Object)
+	if err != nil {
+		return f.Raw
+	}
+	return blank
+}
+
+// blankProtobuf takes the RV out of an object in protobuf, with the lengths of
+// what encloses it.
+func blankProtobuf(object []byte) ([]byte, error) {
+	u, err := Envelope(object)
+	if err != nil {
+		return nil, err
+	}
+	// The metadata is member 1 and comes first: a tag, the length, the text.
+	length, n := binary.Uvarint(u.Raw[1:])
+	if u.Raw[0] != 1<<3|2 || n <= 0 || uint64(len(u.Raw)) < 1+uint64(n)+length {
+		return nil, fmt.Errorf("no metadata in %q", u.Raw)
+	}
+	end := 1 + n + int(length)
+	var m metav1.ObjectMeta
+	if err := m.Unmarshal(u.Raw[1+n : end]); err != nil {
+		return nil, err
+	}
+	m.ResourceVersion = ""
+	blank, err := m.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	rest := u.Raw[end:]
+	u.Raw = append(blank, rest...)
+	out, err := u.Marshal()
+	return append([]byte("BOOKMARK "), out...), err
 }
 
 // Frames reads the body of a watch.

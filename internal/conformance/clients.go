@@ -31,7 +31,7 @@ func (e *Env) follow(ctx context.Context, p playground, query, media string, sta
 		return nil, err
 	}
 	defer w.Close()
-	w.Mask = columns
+	w.Mask = printed
 	var first []compare.Frame
 	if len(state) > 0 {
 		if first, err = w.Until(ctx, count(len(state))); err != nil {
@@ -190,7 +190,7 @@ func KubectlGetWatchOne(ctx context.Context, e *Env) error {
 		return err
 	}
 	defer w.Close()
-	w.Mask = columns
+	w.Mask = printed
 	if _, err := e.steps(ctx, step{http.MethodDelete, p.path + "/b", ""}, step{http.MethodDelete, p.path + "/a", ""}); err != nil {
 		return err
 	}

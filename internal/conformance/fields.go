@@ -102,8 +102,8 @@ func FieldsOfPods(ctx context.Context, e *Env) error {
 	// Two Pods of the still life have names of their own.
 	only := ",metadata.name!=plain"
 	return e.selects(ctx, pods, map[string][]string{
-		"spec.nodeName=node-of-nobody":                                    {"host"},
-		"spec.host=node-of-nobody":                                        {"host"},
+		"spec.nodeName=node-1":                                            {"host"},
+		"spec.host=node-1":                                                {"host"},
 		"spec.nodeName=,status.phase=Succeeded":                           {"ready"},
 		"spec.restartPolicy=Never":                                        {"ready"},
 		"spec.schedulerName=somebody":                                     {"host"},

@@ -125,15 +125,15 @@ func FieldSelectorOperators(ctx context.Context, e *Env) error {
 	}
 	var errs []error
 	for selector, want := range map[string][]string{
-		"spec.nodeName=node-of-nobody":                                             {"host"},
-		"spec.nodeName==node-of-nobody":                                            {"host"},
-		"spec.nodeName!=node-of-nobody,metadata.name!=plain,status.phase!=Pending": {"ready"},
-		"spec.nodeName=,status.phase=Succeeded":                                    {"ready"},
-		"status.podIP=,metadata.name=plain":                                        {"plain"},
-		"status.phase=Pending,metadata.name=plain":                                 {"plain"},
-		"metadata.name=plain,metadata.name!=plain":                                 {},
-		`metadata.name=pl\ain`:                                                     nil,
-		"":                                                                         nil,
+		"spec.nodeName=node-1":  {"host"},
+		"spec.nodeName==node-1": {"host"},
+		"spec.nodeName!=node-1,metadata.name!=plain,status.phase!=Pending": {"ready"},
+		"spec.nodeName=,status.phase=Succeeded":                            {"ready"},
+		"status.podIP=,metadata.name=plain":                                {"plain"},
+		"status.phase=Pending,metadata.name=plain":                         {"plain"},
+		"metadata.name=plain,metadata.name!=plain":                         {},
+		`metadata.name=pl\ain`:                                             nil,
+		"":                                                                 nil,
 	} {
 		options := []option{code(200)}
 		if want != nil {

@@ -171,7 +171,12 @@ func (e *Env) still(ctx context.Context) error {
 		if now.String() != last {
 			last, since = now.String(), time.Now()
 		}
-		return time.Since(since) > 2*time.Second && strings.Contains(last, "kube-root-ca.crt") && strings.Contains(last, "one-"), nil
+		a, err := e.Want.Do(ctx, compare.Request{Path: pods + "/host"})
+		if err != nil {
+			return false, err
+		}
+		return time.Since(since) > 2*time.Second && strings.Contains(a.Text(), `"phase":"Running"`) &&
+			strings.Contains(last, "kube-root-ca.crt") && strings.Contains(last, "one-"), nil
 	})
 }
 

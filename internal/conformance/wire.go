@@ -256,7 +256,7 @@ func (e *Env) oneByOne(ctx context.Context, p playground, media string) error {
 		return err
 	}
 	defer w.Close()
-	w.Mask = columns
+	w.Mask = printed
 	for i := range 3 {
 		at, err := e.patch(ctx, p.path+"/a", fmt.Sprintf(`{"data":{"n":"%s-%d"}}`, media[12:], i))
 		if err != nil {
@@ -474,7 +474,7 @@ func FrameByFrame(ctx context.Context, e *Env) error {
 			if err != nil {
 				return err
 			}
-			w.Mask = columns
+			w.Mask = printed
 			pairs = append(pairs, w)
 		}
 	}
@@ -495,10 +495,3 @@ func FrameByFrame(ctx context.Context, e *Env) error {
 	}
 	return errors.Join(errs...)
 }
-
-// columns takes the columns out of a live event as a Table: the API server
-// shares what it has encoded among its watches, and then gives them to some
-// more than once.
-func columns(frame []byte) []byte { return columnsOf.ReplaceAll(frame, []byte(`${1}null${2}`)) }
-
-var columnsOf = regexp.MustCompile(`("columnDefinitions":)\[.*?\](,"rows":)`)

@@ -196,7 +196,7 @@ func TestTransition(t *testing.T) {
 	} {
 		got := ""
 		if typ, object, ok := transition(&test.e, red); ok {
-			got = string(typ) + " " + object
+			got = string(typ) + " " + object.JSON
 		}
 		if got != test.want {
 			t.Errorf("%s of %s: %s", test.e.Type, test.e.Object.JSON, got)

@@ -62,7 +62,6 @@ func (c *cluster) step() {
 		f = kube.Frame{Type: kube.Modified, Object: object(key, old.UID, c.rv)}
 		c.now[key] = f.Object
 	}
-	f.Text = `{"type":"` + string(f.Type) + `","object":` + f.Object.JSON + `}`
 	c.frames = append(c.frames, f)
 	c.past[c.rv] = maps.Clone(c.now)
 }

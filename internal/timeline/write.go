@@ -30,15 +30,12 @@ func (t *Timeline) Apply(f kube.Frame) error {
 	case prev != nil && prev.RV >= o.RV:
 		return nil // seen before
 	}
-	e := Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev, Frame: f.Text}
+	e := Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev}
 	if f.Type != kube.Deleted {
 		// What the upstream calls it depends on what it holds; here
 		// it depends on what we hold.
 		if e.Type = kube.Added; prev != nil {
 			e.Type = kube.Modified
-		}
-		if e.Type != f.Type {
-			e.Frame = ""
 		}
 	}
 	t.append(e)
@@ -84,6 +81,7 @@ func (t *Timeline) Reset(list *kube.List) {
 		first: t.next.first + uint64(len(t.next.log)),
 	}
 	t.next.RV = list.RV
+	t.print(list)
 	t.times, t.size, t.dead = nil, 0, 0
 	t.publish()
 }
