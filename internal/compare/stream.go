@@ -14,7 +14,9 @@ import (
 
 // A Stream is an open watch.
 type Stream struct {
-	Answer  *Answer // status and headers
+	Answer *Answer // status and headers
+	// Skip says which frames to pass over; nil is none.
+	Skip    func(*Frame) bool
 	request string
 	frames  chan Frame
 	err     error // why there are no more; set before frames is closed
@@ -66,8 +68,18 @@ func (s *Stream) Close() {
 	}
 }
 
-// Next waits for the next frame. io.EOF is a clean end.
+// Next waits for the next frame that is not to be skipped. io.EOF is a clean
+// end.
 func (s *Stream) Next(ctx context.Context) (Frame, error) {
+	for {
+		f, err := s.next(ctx)
+		if err != nil || s.Skip == nil || !s.Skip(&f) {
+			return f, err
+		}
+	}
+}
+
+func (s *Stream) next(ctx context.Context) (Frame, error) {
 	select {
 	case f, ok := <-s.frames:
 		if !ok {

@@ -69,7 +69,7 @@ func BookmarkBeforeTheEnd(ctx context.Context, e *Env) error {
 // watch. Whether the last bookmark comes once or twice depends on how the
 // server's clock ticks.
 func (e *Env) toTheEnd(ctx context.Context, p playground, query string, want ...string) error {
-	w, err := e.watch(ctx, p.path+"?watch=1&"+query)
+	w, err := e.watch(ctx, p.path+"?watch=1&"+query, withBookmarks)
 	if err != nil {
 		return err
 	}
@@ -109,18 +109,28 @@ func BookmarkEveryMinute(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	return together(
-		func() error {
-			_, err := e.selected(ctx, p.path, "allowWatchBookmarks=true&resourceVersion="+p.rv,
-				[]step{{http.MethodPatch, p.path + "/a", `{"data":{"x":"y"}}`}}, "MODIFIED a", "BOOKMARK")
+	var pairs []*compare.Pair
+	for _, query := range []string{"resourceVersion=" + p.rv, "resourceVersion=0&fieldSelector=metadata.name=b"} {
+		w, err := e.watch(ctx, p.path+"?watch=1&allowWatchBookmarks=true&"+query, withBookmarks)
+		if err != nil {
 			return err
-		},
-		func() error {
-			_, err := e.selected(ctx, p.path, "allowWatchBookmarks=true&resourceVersion=0&fieldSelector=metadata.name=b", nil,
-				"ADDED b", "BOOKMARK end", "BOOKMARK")
+		}
+		defer w.Close()
+		pairs = append(pairs, w)
+	}
+	if _, err := e.patch(ctx, p.path+"/a", `{"data":{"x":"y"}}`); err != nil {
+		return err
+	}
+	for i, want := range [][]string{{"MODIFIED a", "BOOKMARK"}, {"ADDED b", "BOOKMARK end", "BOOKMARK"}} {
+		frames, err := pairs[i].Until(ctx, count(len(want)))
+		if err != nil {
 			return err
-		},
-	)
+		}
+		if err := sequence(frames, want...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // NoBookmarksUnasked: §4, none without allowWatchBookmarks.
@@ -129,7 +139,7 @@ func NoBookmarksUnasked(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	w, err := e.watch(ctx, p.path+"?watch=1&timeoutSeconds=3&resourceVersion="+p.rv)
+	w, err := e.watch(ctx, p.path+"?watch=1&timeoutSeconds=3&resourceVersion="+p.rv, withBookmarks)
 	if err != nil {
 		return err
 	}

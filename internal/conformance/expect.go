@@ -34,6 +34,9 @@ func mask(m compare.Mask) option { return func(a *asking) { a.masks = append(a.m
 // ageing has a few more tries: an age may go by a second between the answers.
 func ageing(a *asking) { a.tries = 5 }
 
+// withBookmarks keeps all bookmarks of a watch.
+func withBookmarks(a *asking) { a.bookmarks = true }
+
 // Then what the API server must answer.
 
 func check(f func(*compare.Answer) error) option {

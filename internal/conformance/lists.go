@@ -109,7 +109,7 @@ func ListConsistentPages(ctx context.Context, e *Env) error {
 		if _, err := e.at(ctx, path, rv); err != nil {
 			return err
 		}
-		err = e.same(ctx, path+"?limit=5&continue="+url.QueryEscape(l.Metadata.Continue), hasNot(late), has(`"resourceVersion":"`+l.Metadata.ResourceVersion+`"`))
+		err = e.same(ctx, path+"?limit=5&continue="+url.QueryEscape(l.Metadata.Continue), hasNot(`"`+late+`"`), has(`"resourceVersion":"`+l.Metadata.ResourceVersion+`"`))
 		if err != nil {
 			return err
 		}
@@ -247,14 +247,14 @@ func (e *Env) past(ctx context.Context, space, name, query string) error {
 		at := has(`"resourceVersion":"` + n + `"`)
 		want := []option{at, has(`"name":"` + name + `"`), has(`"size":` + strconv.Itoa(min(i, 2)))}
 		if i < 3 {
-			want = append(want, hasNot(name+"-2"))
+			want = append(want, hasNot(`"`+name+`-2"`))
 		}
 		errs = append(errs,
 			e.same(ctx, scope+"?"+query+"&resourceVersion="+n, want...),
 			e.same(ctx, scope+"?"+query+"&fieldSelector=spec.size=1&resourceVersion="+n, at))
 	}
 	n := strconv.FormatUint(last-1, 10)
-	errs = append(errs, e.same(ctx, scope+"?"+query+"&resourceVersion="+n, hasNot(`"name":"`+name+`"`), has(name+"-2"), hasNot(name+"-3")))
+	errs = append(errs, e.same(ctx, scope+"?"+query+"&resourceVersion="+n, hasNot(`"name":"`+name+`"`), has(`"`+name+`-2"`), hasNot(`"`+name+`-3"`)))
 	return errors.Join(errs...)
 }
 
