@@ -48,9 +48,11 @@ test: build ## All tests but the soaks.
 	@echo "go vet"
 	@go vet ./...
 	@echo "tests of the parts, with the race detector"
-	@go test -race -shuffle=on $$(go list ./... | grep -v /internal/acceptance)
+	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|conformance)$$')
 	@echo "tests of localcluster"
 	@cd localcluster && go test -count=1 ./uptest
+	@echo "conformance: the API server's rules, at the API server and at the gateway (about 2 minutes)"
+	@go test -count=1 -timeout 20m -v ./internal/conformance | grep -vE '^(=== |    --- PASS| +run.go:[0-9]+: took)'
 	@echo "acceptance tests: kubectl and curl, and kills (about 2 minutes)"
 	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
 	@echo "real clients: client-go, controller-runtime, Node (about 2 minutes; they compile first)"
