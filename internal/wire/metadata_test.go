@@ -52,8 +52,8 @@ func TestLaterStructs(t *testing.T) {
 	// The bookmarks of an API server, and one made here.
 	for text, ok := range map[string]bool{
 		`{"kind":"CSINode","apiVersion":"storage.k8s.io/v1","metadata":{"resourceVersion":"5"},"spec":{"drivers":null}}`: false,
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"5"},"spec":{"containers":null},"status":{}}`:    true,
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"5"}}`:                                           true,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"5"},"spec":{"containers":null},"status":{}}`:     true,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"5"}}`:                                            true,
 	} {
 		f, err := kube.ScanFrame(`{"type":"BOOKMARK","object":` + text + `}`)
 		if err != nil {
