@@ -48,9 +48,11 @@ test: build ## All tests but the soaks.
 	@echo "go vet"
 	@go vet ./...
 	@echo "tests of the parts, with the race detector"
-	@go test -race -shuffle=on $$(go list ./... | grep -v /internal/acceptance)
+	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|conformance)$$')
 	@echo "tests of localcluster"
 	@cd localcluster && go test -count=1 ./uptest
+	@echo "conformance: the API server's rules, at the API server and at the gateway (about 2 minutes)"
+	@go test -count=1 -timeout 20m -v ./internal/conformance | grep -vE '^(=== |    --- PASS| +run.go:[0-9]+: took)'
 	@echo "acceptance tests: kubectl and curl, and kills (about 2 minutes)"
 	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
 	@echo "real clients: client-go, controller-runtime, Node (about 2 minutes; they compile first)"
@@ -68,8 +70,8 @@ bench: build ## Measures the gateway against the API server itself; results in b
 	@scripts/bench
 
 .PHONY: soak
-soak: build ## Long fuzzing and long faults (about half an hour).
-	go test -fuzz FuzzScan -fuzztime 10m -run '^$$' ./internal/kube
+soak: build ## Long fuzzing and long faults (about an hour).
+	scripts/fuzz 3m
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -timeout 30m -run TestModel ./internal/timeline
 	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance

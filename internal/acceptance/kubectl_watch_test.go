@@ -79,14 +79,15 @@ func (b *background) prints(t *testing.T, text string) {
 	})
 }
 
-// watches are those of kubectl: of objects, and of tables.
+// watches are those of kubectl: of objects, and of tables. NS stands for the
+// namespace.
 var watches = [][]string{
 	{"get", "configmaps", "-w", "-o", `jsonpath={.metadata.name} {.metadata.resourceVersion} {.data}{"\n"}`},
 	{"get", "configmaps", "--watch-only", "-o", "custom-columns=:.metadata.name,:.metadata.labels.color,:.metadata.resourceVersion"},
 	{"get", "configmap", "one", "-w", "-o", `jsonpath={.metadata.resourceVersion} {.data}{"\n"}`},
 	{"get", "configmaps", "-w", "-l", "color=red", "-o", "name"},
 	{"get", "configmaps", "-w"},
-	{"get", "configmaps", "-A", "--watch-only", "--output-watch-events", "-l", "color=red"},
+	{"get", "configmaps", "-A", "--watch-only", "--output-watch-events", "-l", "color=red,of=NS"},
 	{"get", "pods", "-w", "-o", "wide", "--show-labels"},
 }
 
@@ -108,6 +109,7 @@ func watchSession(t *testing.T, outlive bool) {
 	begin := func(at side) {
 		for _, name := range slices.Sorted(maps.Keys(kubectls(t))) {
 			for _, args := range watches {
+				args := strings.Split(strings.ReplaceAll(strings.Join(args, "\x00"), "NS", ns), "\x00")
 				all[at] = append(all[at], startBackground(t, at, kubectls(t)[name], ns, args...))
 			}
 		}
@@ -161,7 +163,7 @@ type changer struct {
 func (s *changer) put(resource, name, color, fields string) {
 	s.t.Helper()
 	kind := map[string]string{"configmaps": "ConfigMap", "pods": "Pod"}[resource]
-	s.do(http.MethodPatch, resource, name, fmt.Sprintf(`{"apiVersion": "v1", "kind": %q, "metadata": {"name": %q, "labels": {"color": %q}}, %s}`, kind, name, color, fields))
+	s.do(http.MethodPatch, resource, name, fmt.Sprintf(`{"apiVersion": "v1", "kind": %q, "metadata": {"name": %q, "labels": {"color": %q, "of": %q}}, %s}`, kind, name, color, s.ns, fields))
 }
 
 func (s *changer) do(method, resource, name, body string) {

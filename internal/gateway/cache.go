@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,6 +126,8 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	if res, known := c.hold(id); known {
 		return res
 	}
+	// What is remembered from here on is not to keep the request's text alive.
+	id = kube.Resource{Group: strings.Clone(id.Group), Version: strings.Clone(id.Version), Name: strings.Clone(id.Name)}
 	info, err := c.discovery.lookup(ctx, id, time.Time{})
 	if err != nil {
 		return nil

@@ -25,9 +25,10 @@ import (
 )
 
 // A fakeAPI is an API server that has Pods, as far as a gateway asks for them.
-// As the real one, it sends no bookmarks in time but to a watch that ends soon.
+// As the real one, it sends no bookmarks in time but to a watch that ends soon;
+// unlike it, it ends the watches of others than the gateway at once.
 type fakeAPI struct {
-	t *testing.T
+	t testing.TB
 
 	mu       sync.Mutex // guards what follows
 	rv       uint64
@@ -41,7 +42,7 @@ type fakeAPI struct {
 	arrivals chan struct{} // gets a value for each that waits
 }
 
-func newFakeAPI(t *testing.T) *fakeAPI {
+func newFakeAPI(t testing.TB) *fakeAPI {
 	return &fakeAPI{t: t, rv: 100, pods: map[kube.Key]*kube.Object{}, changed: make(chan struct{}), asked: map[string]int{}}
 }
 
@@ -134,7 +135,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "list":
 		f.list(w, 1<<30)
 	case "probe", "watch":
-		f.watch(w, r, what == "probe")
+		f.watch(w, r, what == "probe", ours)
 	default:
 		http.NotFound(w, r)
 	}
@@ -161,7 +162,7 @@ func (f *fakeAPI) list(w io.Writer, limit int) {
 	io.WriteString(w, "]}\n")
 }
 
-func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, probe bool) {
+func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, probe, ours bool) {
 	q := r.URL.Query()
 	flush := http.NewResponseController(w).Flush
 	send := func(typ kube.EventType, object string) { fmt.Fprintf(w, `{"type":%q,"object":%s}`+"\n", typ, object) }
@@ -179,7 +180,9 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, probe bool) {
 	} else {
 		rv, err := strconv.ParseUint(q.Get("resourceVersion"), 10, 64)
 		if err != nil {
-			f.t.Error(err)
+			f.mu.Unlock()
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
 		}
 		for next < len(f.frames) && f.frames[next].Object.RV <= rv {
 			next++
@@ -199,7 +202,7 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, probe bool) {
 		}
 		changed := f.changed
 		f.mu.Unlock()
-		if flush() != nil {
+		if flush() != nil || !ours {
 			return
 		}
 		select {
@@ -241,7 +244,7 @@ func (f *fakeAPI) front() (g *Gateway, url string) {
 }
 
 // podsOf returns the gateway's own resource of Pods, once it is watched.
-func podsOf(t *testing.T, g *Gateway, url string) *resource {
+func podsOf(t testing.TB, g *Gateway, url string) *resource {
 	t.Helper()
 	resp, err := http.Get(url + "/api/v1/pods?resourceVersion=0")
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,9 @@ import (
 	"net/http/httputil"
 	"strings"
 	"sync/atomic"
+
+	"golang.org/x/net/http/httpguts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // errDraining is the cause of a passed-through request's end when the gateway
@@ -80,6 +84,10 @@ func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
 }
 
 func (p *passthrough) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if wrong := unsendable(r); wrong != "" {
+		writeStatus(w, r, newStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest, wrong))
+		return
+	}
 	var x exchange
 	ctx := context.WithValue(r.Context(), exchangeKey{}, &x)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -90,6 +98,22 @@ func (p *passthrough) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = &clientBody{ReadCloser: r.Body, failed: &x.bodyFailed}
 	}
 	p.proxy.ServeHTTP(&passthroughWriter{ResponseWriter: w, ctx: ctx}, r)
+}
+
+// unsendable says what in a request net/http's server lets through and its
+// client refuses to send, "" if nothing is: the fault is the caller's then, and
+// not that of the upstream.
+func unsendable(r *http.Request) string {
+	for name := range r.Trailer {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return fmt.Sprintf("%q is no name of a trailer", name)
+		}
+	}
+	upgrade := r.Header.Get("Upgrade")
+	if isUpgrade(r) && strings.ContainsFunc(upgrade, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return fmt.Sprintf("%q is no protocol to switch to", upgrade)
+	}
+	return ""
 }
 
 // fail answers a request that got no response from the upstream.

@@ -49,6 +49,8 @@ type read struct {
 	key       kube.Key // the only object that can match; "" if several can
 	websocket bool     // a WATCH over a WebSocket
 	form      wire.Form
+	// plainStatus is set when a Status, too, is to be answered in plain JSON.
+	plainStatus bool
 	// warnings are what the API server says about the resource's version.
 	warnings []string
 	// over, of a WATCH, is closed when it is to end early.
@@ -119,12 +121,13 @@ func (rd *read) version() bool {
 // server has to be asked, or has an error for the request.
 func (rd *read) negotiate(r *http.Request, typed bool, cbor func() bool) bool {
 	var ok bool
-	rd.form, ok = wire.Negotiate(r.Header.Get("Accept"), wire.Offer{
-		Watch: rd.verb == verbWatch, List: rd.verb == verbList, Typed: typed, CBOR: cbor,
-	})
-	if !ok {
+	offer := wire.Offer{Watch: rd.verb == verbWatch, List: rd.verb == verbList, Typed: typed, CBOR: cbor}
+	if rd.form, ok = wire.Negotiate(r.Header.Get("Accept"), offer); !ok {
 		return false
 	}
+	offer.Typed = true // as a Status is
+	status, ok := wire.Negotiate(r.Header.Get("Accept"), offer)
+	rd.plainStatus = ok && status.Media == wire.JSON && status.View == wire.Whole
 	rd.form.Pretty = rd.verb != verbWatch && rd.form.Media == wire.JSON && (rd.form.Pretty || wantsPretty(r))
 	if rd.form.View != wire.Table {
 		return true
@@ -153,6 +156,10 @@ func bringsIdentity(h http.Header) bool {
 func isIdentity(name string) bool {
 	return name == "Authorization" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-")
 }
+
+// longestName is how long the name of a group, a version or a resource can be:
+// they are DNS names. Longer ones would have to be remembered as unknown (T10).
+const longestName = 253
 
 // parsePath reads the path of a GET request.
 func parsePath(path string) (target, bool) {
@@ -191,6 +198,9 @@ func parsePath(path string) (target, bool) {
 		return target{}, false // a subresource
 	}
 	t.resource.Name = parts[0]
+	if max(len(t.resource.Group), len(t.resource.Version), len(t.resource.Name)) > longestName {
+		return target{}, false
+	}
 	if t.watchPath {
 		t.verb = verbWatch
 	}

@@ -56,6 +56,7 @@ func ScanFrame(text string) (Frame, error) {
 			s, err = p.text()
 			f.Type = EventType(s)
 		case "object":
+			t = table{}
 			f.Object, err = p.kubeObject()
 		default:
 			err = p.skip()

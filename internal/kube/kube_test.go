@@ -4,7 +4,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -145,30 +144,6 @@ func TestKeyOrderIsListOrder(t *testing.T) {
 	if want := []Key{"ns-a-b/y", "ns-a/x", "ns/z"}; !slices.Equal(keys, want) {
 		t.Errorf("order %v, want %v", keys, want)
 	}
-}
-
-// FuzzScan holds the scanner to encoding/json's opinion of what is JSON.
-func FuzzScan(f *testing.F) {
-	for _, s := range []string{pod, widget, `{"type":"ADDED","object":` + pod + `}`, `[1,-0.5e+3,"\u00e9\"",true,null]`, `{"a":{}}`, `[]`, `01`, `"\x"`, `{"a":1,}`, " {} "} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		p := scanner{s: text}
-		err := p.skip()
-		if err == nil {
-			err = p.end()
-		}
-		if valid := json.Valid([]byte(text)); valid != (err == nil) {
-			t.Fatalf("%q: valid %v, scanner says %v", text, valid, err)
-		}
-		if o, err := ScanObject(text); err == nil {
-			if again := o.At(o.RV + 1); again.RV != o.RV+1 || again.Key != o.Key {
-				t.Fatalf("%q with another RV: %+v", text, again)
-			}
-		}
-		_, _ = ScanFrame(text)
-		_, _ = ScanList(text, "")
-	})
 }
 
 func BenchmarkScanFrame(b *testing.B) {

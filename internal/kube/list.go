@@ -24,6 +24,10 @@ type List struct {
 	Columns string
 }
 
+// longestKind is how long a kind and an apiVersion can be; they are repeated in
+// every item.
+const longestKind = 1 << 10
+
 // ScanList reads a list from its JSON, be it in the form of a Table, whose kind
 // tells nothing of the collection then. itemKind is the kind of its items; if it
 // is "", it is the list's own, less "List" (custom resources may name their
@@ -75,7 +79,7 @@ func ScanList(text, itemKind string) (*List, error) {
 		l.Columns = strings.Clone(t.columns)
 		return l, l.rows(t.objects)
 	}
-	if l.RV == 0 || l.ItemKind == "" {
+	if l.RV == 0 || l.ItemKind == "" || len(l.header()) > longestKind {
 		return nil, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, l.Kind)
 	}
 	l.Items = make([]*Object, 0, len(items))
@@ -144,6 +148,7 @@ func (l *List) item(text string) (*Object, error) {
 }
 
 func (p *scanner) listMetadata(l *List) error {
+	l.RV, l.Continue = 0, ""
 	for first := true; ; first = false {
 		name, ok, err := p.member(first)
 		if err != nil || !ok {

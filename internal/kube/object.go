@@ -35,7 +35,7 @@ func (l Labels) Get(key string) string {
 
 // Lookup returns the label's value and whether it is there.
 func (l Labels) Lookup(key string) (string, bool) {
-	for _, x := range l {
+	for _, x := range slices.Backward(l) { // of several the last one counts, as everywhere in JSON
 		if x.Key == key {
 			return x.Value, true
 		}
@@ -120,6 +120,7 @@ func (p *scanner) kubeObject() (*Object, error) {
 			}
 		case "metadata":
 			from := p.i
+			o.Key, o.UID, o.RV, o.Labels, o.rvText, o.annots = "", "", 0, nil, span{}, span{}
 			if p.at('{') {
 				err = p.metadata(o, start)
 			} else {
@@ -170,7 +171,7 @@ func (p *scanner) metadata(o *Object, start int) error {
 				}
 			}
 		case "labels":
-			if p.at('{') {
+			if o.Labels = nil; p.at('{') {
 				o.Labels, err = p.labels()
 			} else {
 				err = p.skip()

@@ -29,12 +29,18 @@ func isTable(kind, apiVersion string) bool {
 // member consumes a member of a Table that is not any object's.
 func (t *table) member(p *scanner, name string) error {
 	from := p.i
-	switch {
-	case name == "columnDefinitions" && p.at('['):
+	switch name {
+	case "columnDefinitions":
+		if t.columns = ""; !p.at('[') {
+			break
+		}
 		err := p.skip()
 		t.columns = p.s[from:p.i]
 		return err
-	case name == "rows" && p.at('['):
+	case "rows":
+		if t.objects = nil; !p.at('[') {
+			break
+		}
 		for first := true; ; first = false {
 			ok, err := p.element(first)
 			if err != nil || !ok {
@@ -65,13 +71,17 @@ func (p *scanner) row() (*Object, error) {
 		if !ok {
 			break
 		}
-		if row = ""; name == "object" && p.at('{') {
+		row = "" // what is behind the object is not understood
+		if name == "object" {
+			o = nil
+		}
+		if name == "object" && p.at('{') {
 			if !first {
 				row = p.s[from:before]
 			}
 			o, err = p.kubeObject()
 		} else {
-			err = p.skip() // behind the object: then how it is printed is not understood
+			err = p.skip()
 		}
 		if err != nil {
 			return nil, err

@@ -19,6 +19,11 @@ import (
 // times its size: longer lists are for the API server.
 const mostYAML = 8 << 20
 
+// mostNested bounds how deeply what is indented, as YAML and JSON for people
+// are, may be nested: each line takes twice its depth in bytes, so that a small
+// object could be made to take gigabytes (T10).
+const mostNested = 100
+
 // A ListHead is what a list says besides its items.
 type ListHead struct {
 	// Kind is the list's own kind, such as PodList.
@@ -84,9 +89,35 @@ func (b *Body) WriteTo(w io.Writer) (int64, error) {
 // String returns it in one piece.
 func (b *Body) String() string { return strings.Join(b.parts, "") }
 
+// nested returns how deeply a body of JSON is nested.
+func (b *Body) nested() (deepest int) {
+	depth, quoted, escaped := 0, false, false
+	for _, p := range b.parts {
+		for i := range len(p) {
+			switch c := p[i]; {
+			case escaped:
+				escaped = false
+			case c == '"':
+				quoted = !quoted
+			case c == '\\':
+				escaped = true
+			case quoted:
+			case c == '{' || c == '[':
+				depth++
+				deepest = max(deepest, depth)
+			case c == '}' || c == ']':
+				depth--
+			}
+		}
+	}
+	return deepest
+}
+
 // finish gives a body of JSON, without a newline behind it, its last form.
 func (b *Body) finish(f Form) (*Body, error) {
 	switch {
+	case (f.Media == YAML || f.Pretty) && b.nested() > mostNested:
+		return nil, ErrForm
 	case f.Media == YAML:
 		if b.Size() > mostYAML {
 			return nil, ErrForm

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// FuzzServe puts arbitrary requests to a whole gateway in front of an API
+// server that never fails: it has to answer, and not with an error of its own
+// making; and nothing that it remembers grows without a bound.
+func FuzzServe(f *testing.F) {
+	g := fuzzedGateway(f)
+	f.Fuzz(func(t *testing.T, method, uri, header string) {
+		r, ok := requestOf(method, uri, header)
+		if !ok {
+			return
+		}
+		w := serveImpatiently(t, g, r)
+		if w.Code >= 500 && w.Code != http.StatusNotImplemented { // which net/http answers to odd encodings
+			t.Errorf("%s %s: %d %s", method, uri, w.Code, w.Body)
+		}
+		g.checkBounds(t)
+	})
+}
+
+// FuzzHandshake puts WebSocket handshakes to a gateway that serves the watch
+// itself. What it agrees to is what was offered.
+func FuzzHandshake(f *testing.F) {
+	g := fuzzedGateway(f)
+	f.Fuzz(func(t *testing.T, key, protocols, origin, more string) {
+		for _, s := range []string{key, protocols, origin} {
+			if strings.ContainsAny(s, "\r\n") {
+				return
+			}
+		}
+		r, ok := requestOf(http.MethodGet, "/api/v1/pods?watch=true&resourceVersion=0", "Connection: Upgrade\r\nUpgrade: websocket\r\n"+
+			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "+key+"\r\nSec-WebSocket-Protocol: "+protocols+"\r\nOrigin: "+origin+more)
+		if !ok {
+			return
+		}
+		// The library that serves it shares these values with the request.
+		offered := strings.Split(r.Header.Get("Sec-WebSocket-Protocol"), ",")
+		key = r.Header.Get("Sec-WebSocket-Key")
+		w := serveImpatiently(t, g, r)
+		if w.peer == nil {
+			if w.Code >= 500 {
+				t.Errorf("%q: %d %s", r.Header, w.Code, w.Body)
+			}
+			return
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(w.sent())), r)
+		if err != nil {
+			t.Fatalf("%q: %v in %q", r.Header, err, w.sent())
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode >= 500 {
+			t.Errorf("%q: %q", r.Header, w.sent())
+		}
+		if resp.StatusCode != http.StatusSwitchingProtocols {
+			return
+		}
+		sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) // RFC 6455, 1.3
+		if got := resp.Header.Get("Sec-WebSocket-Accept"); got != base64.StdEncoding.EncodeToString(sum[:]) {
+			t.Errorf("key %q is accepted with %q", key, got)
+		}
+		if got := resp.Header.Get("Sec-WebSocket-Protocol"); got != "" &&
+			!slices.ContainsFunc(offered, func(p string) bool { return strings.TrimSpace(p) == got }) {
+			t.Errorf("%q is agreed to, of %q", got, offered)
+		}
+		if bringsToken(r.Header) {
+			t.Errorf("a caller with a token is served from the cache: %q", r.Header)
+		}
+	})
+}
+
+// A fuzzed is a gateway that has Pods of a fake API server in its cache.
+type fuzzed struct {
+	*Gateway
+	goroutines int // when it was idle
+}
+
+func fuzzedGateway(f *testing.F) *fuzzed {
+	f.Helper()
+	api := newFakeAPI(f)
+	api.fill()
+	g, base := api.front()
+	podsOf(f, g, base)
+	return &fuzzed{g, runtime.NumGoroutine()}
+}
+
+// checkBounds fails if the gateway remembers more than it may (T10). There are
+// Pods to be watched and nothing else, whatever the paths say.
+func (g *fuzzed) checkBounds(t *testing.T) {
+	t.Helper()
+	c := g.reader.(*cache)
+	c.mu.Lock()
+	watched, refused, names := len(c.watched), len(c.refused), 0
+	c.mu.Unlock()
+	c.discovery.mu.Lock()
+	known := len(c.discovery.known)
+	for gv := range c.discovery.known {
+		names = max(names, len(gv))
+	}
+	c.discovery.mu.Unlock()
+	if watched > 1 || refused > 0 || known > discoveryMost || names > 2*longestName+1 {
+		t.Errorf("%d resources watched, %d refused, %d group versions known, of up to %d bytes", watched, refused, known, names)
+	}
+	if n := c.encodings.Bytes(); n > encodingBytes {
+		t.Errorf("%d bytes of encodings", n)
+	}
+	series := make(chan prometheus.Metric, 1000)
+	g.metrics.total.Collect(series)
+	if len(series) > 300 {
+		t.Errorf("%d time series", len(series))
+	}
+	// What a request leaves behind ends soon: connections that idle, at most.
+	for range 100 {
+		if runtime.NumGoroutine() < g.goroutines+200 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d in the beginning", runtime.NumGoroutine(), g.goroutines)
+}
+
+// An impatient is a client that leaves soon after the answer has begun.
+type impatient struct {
+	*httptest.ResponseRecorder
+	leave func()
+	peer  net.Conn // of a connection that was handed over
+	heard strings.Builder
+	ended chan struct{} // closed when nothing more is heard
+}
+
+// serveImpatiently has the gateway answer r.
+func serveImpatiently(t *testing.T, g http.Handler, r *http.Request) (w *impatient) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	w = &impatient{ResponseRecorder: httptest.NewRecorder(), leave: cancel}
+	defer func() {
+		// A client that leaves, or whose body breaks off, gets no answer.
+		if v := recover(); v != nil && (v != http.ErrAbortHandler || ctx.Err() == nil && r.ContentLength == 0) {
+			panic(v)
+		}
+	}()
+	g.ServeHTTP(w, r.WithContext(ctx))
+	return w
+}
+
+func (w *impatient) WriteHeader(code int) {
+	time.AfterFunc(time.Millisecond, w.leave)
+	w.ResponseRecorder.WriteHeader(code)
+}
+
+// Hijack implements http.Hijacker.
+func (w *impatient) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, peer := net.Pipe()
+	w.peer, w.ended = peer, make(chan struct{})
+	time.AfterFunc(time.Millisecond, func() { w.leave() })
+	go func() {
+		defer close(w.ended)
+		_, _ = io.Copy(&w.heard, io.LimitReader(peer, 1<<20))
+		peer.Close()
+	}()
+	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)), nil
+}
+
+// sent returns what came over a connection that was handed over and has ended.
+func (w *impatient) sent() string {
+	<-w.ended
+	return w.heard.String()
+}
