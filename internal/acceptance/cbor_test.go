@@ -147,17 +147,20 @@ func TestCBOR(t *testing.T) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return answer{}
 		}
 		req.Header.Set("Accept", accept)
 		resp, err := client.Do(req)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return answer{}
 		}
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return answer{}
 		}
 		return answer{resp.StatusCode, resp.Header.Get("Content-Type"), string(body)}
 	}
@@ -243,22 +246,26 @@ func TestCBOR(t *testing.T) {
 	}
 	command("delete", "widget/plain", "configmap/empty")
 	before, watches := cached("watch"), 0
+	var wg sync.WaitGroup
 	for _, path := range []string{watched, "/api/v1/configmaps"} {
 		for _, accept := range []string{
 			"application/cbor", "application/cbor;as=PartialObjectMetadata" + as + "v1", "application/cbor;as=PartialObjectMetadata" + as + "v1beta1",
 		} {
 			for _, query := range []string{"&resourceVersion=" + from, "&labelSelector=color%3Dred&resourceVersion=" + from, "&resourceVersion=0&allowWatchBookmarks=true"} {
-				if events := same(path+"?watch=1&timeoutSeconds=1"+query, accept).body; strings.Count(events, "type=") == 0 {
-					t.Errorf("%s %s: no events", path, query)
-				}
 				watches++
+				wg.Go(func() {
+					if events := same(path+"?watch=1&timeoutSeconds=1"+query, accept).body; !strings.Contains(events, "type=") {
+						t.Errorf("%s %s: no events", path, query)
+					}
+				})
 			}
 		}
 		for _, accept := range []string{"application/cbor-seq", "application/cbor;as=Table" + as + "v1", "application/cbor;as=Table" + as + "v1, application/json"} {
-			same(path+"?watch=1&timeoutSeconds=1&resourceVersion=0", accept)
+			wg.Go(func() { same(path+"?watch=1&timeoutSeconds=1&resourceVersion=0", accept) })
 		}
-		same(path+"?watch=1&timeoutSeconds=1&resourceVersion=1", "application/cbor")
+		wg.Go(func() { same(path+"?watch=1&timeoutSeconds=1&resourceVersion=1", "application/cbor") })
 	}
+	wg.Wait()
 	if n := cached("watch") - before; n < watches {
 		t.Errorf("%d watches are from the cache, of %d", n, watches)
 	}
