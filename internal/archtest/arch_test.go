@@ -32,6 +32,8 @@ var imports = map[string][]string{
 	"internal/clustertest": {},
 	"internal/acceptance":  {},
 	"internal/archtest":    {},
+	"internal/faultproxy":  {},
+	"internal/robustness":  {},
 	"bench/upstream":       {"internal/clustertest"},
 }
 

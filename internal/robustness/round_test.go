@@ -1,0 +1,336 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
+)
+
+// settle is how long a round may take, once the trouble has ended, until all
+// clients have come to its end.
+const settle = 45 * time.Second
+
+// A resource of the test.
+type resource struct{ name, path, kind, prefix string }
+
+var resources = []resource{
+	{"configmaps", "/api/v1/configmaps", `"kind":"ConfigMap","apiVersion":"v1"`, "/registry/configmaps/"},
+	{"pods", "/api/v1/pods", `"kind":"Pod","apiVersion":"v1"`, "/registry/pods/"},
+	{"widgets", "/apis/robust.watchkeeper.dev/v1/widgets", `"kind":"Widget","apiVersion":"robust.watchkeeper.dev/v1"`, "/registry/robust.watchkeeper.dev/widgets/"},
+}
+
+// A round is one run of everything, drawn from one seed.
+type round struct {
+	t       *testing.T
+	seed    uint64
+	rand    *rand.Rand
+	profile profile
+	length  time.Duration // of the trouble
+
+	cluster    *clustertest.Cluster
+	proxy      *faultproxy.Proxy
+	gateway    *clustertest.Gateway
+	namespaces []string
+	clients    []*client
+	writers    []*writer
+	recorders  map[string]*recorder
+	logs       []string // of gateways that have ended
+	kills      []string
+	texts      texts
+}
+
+// run runs a round and returns its history.
+func (r *round) run() (*history, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	if err := r.start(ctx, &wg); err != nil {
+		return nil, err
+	}
+	defer r.proxy.Close()
+	defer r.gateway.Kill()
+
+	clientCtx, stopClients := context.WithCancel(ctx)
+	defer stopClients()
+	var clients sync.WaitGroup
+	for _, c := range r.clients {
+		clients.Go(func() {
+			select { // not all at once
+			case <-time.After(rand.N(3 * time.Second)):
+			case <-clientCtx.Done():
+			}
+			c.run(clientCtx)
+		})
+	}
+	writerCtx, stopWriters := context.WithCancel(ctx)
+	defer stopWriters()
+	var writers sync.WaitGroup
+	for _, w := range r.writers {
+		writers.Go(func() { w.run(writerCtx) })
+	}
+	if err := r.trouble(); err != nil {
+		return nil, err
+	}
+	r.proxy.Heal()
+	stopWriters()
+	writers.Wait()
+	final, err := r.mark(ctx, "end")
+	if err != nil {
+		return nil, err
+	}
+	r.await(final)
+	stopClients()
+	clients.Wait()
+	// What the clients have seen since lies below these.
+	last, err := r.mark(ctx, "last")
+	if err != nil {
+		return nil, err
+	}
+	return r.history(final, last)
+}
+
+// start starts everything but clients and writers.
+func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
+	var err error
+	for _, suffix := range []string{"a", "b"} {
+		name := fmt.Sprintf("r%x-%s", r.seed, suffix)
+		r.namespaces = append(r.namespaces, name)
+		if err := kubectl(r.cluster, "create", "namespace", name); err != nil {
+			return err
+		}
+	}
+	for _, name := range r.namespaces { // Pods need it
+		if err := kubectl(r.cluster, "wait", "--for=create", "--timeout=30s", "-n", name, "serviceaccount/default"); err != nil {
+			return err
+		}
+	}
+	store, err := newEtcd(r.cluster)
+	if err != nil {
+		return err
+	}
+	r.recorders = map[string]*recorder{}
+	for _, res := range resources {
+		if r.recorders[res.name], err = store.record(ctx, wg, res.prefix); err != nil {
+			return err
+		}
+	}
+	r.proxy, err = faultproxy.Start(faultproxy.Options{
+		Upstream: r.cluster.Config, Seed: r.seed, TLS: r.rand.IntN(2) == 0, Draw: r.profile.draw(r.seed),
+	})
+	if err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(r.cluster.Dir, fmt.Sprintf("faults-%x.kubeconfig", r.seed))
+	if err := r.proxy.WriteKubeconfig(kubeconfig); err != nil {
+		return err
+	}
+	if r.gateway, err = r.cluster.Gateway("--kubeconfig", kubeconfig); err != nil {
+		r.proxy.Close()
+		return err
+	}
+	direct, base, err := r.cluster.Client()
+	if err != nil {
+		return err
+	}
+	r.texts.all = map[string]string{}
+	r.makeClients(direct, base)
+	for i, res := range resources {
+		r.writers = append(r.writers, &writer{
+			resource: res.name, path: res.path, kind: res.kind, namespaces: r.namespaces,
+			names: 8, pause: []time.Duration{25, 80, 50}[i] * time.Millisecond, seed: r.seed,
+			http: direct, base: base,
+		})
+	}
+	return nil
+}
+
+// makeClients makes clients of all kinds, and a few of them of the API server
+// itself.
+func (r *round) makeClients(direct *http.Client, base string) {
+	type kind struct {
+		start     string
+		bookmarks bool
+		timeout   time.Duration
+		slow      time.Duration
+		again     bool
+	}
+	const s = time.Second
+	a, b := r.namespaces[0], r.namespaces[1]
+	selectors := map[string][]selector{
+		"configmaps": {newSelector("", "", ""), newSelector("", "tier=red", ""), newSelector(a, "tier in (red,blue),robust", ""), newSelector("", "", "metadata.name=a-1"), newSelector(a, "", "")},
+		"pods":       {newSelector("", "", ""), newSelector("", "", "spec.nodeName=node-1"), newSelector("", "tier!=green", "status.phase!=Running"), newSelector(a, "tier=red", "")},
+		"widgets":    {newSelector("", "", ""), newSelector(a, "tier notin (green)", ""), newSelector(b, "tier=blue", "")},
+	}
+	kinds := []kind{
+		{byList, true, 300 * s, 0, false}, {byList, true, 5 * s, 0, false}, {byList0, false, 300 * s, 0, false},
+		{byWatchList, true, 300 * s, 0, false}, {byWatchList, true, 4 * s, 0, true}, {byWatch0, true, 300 * s, 0, false},
+		{byPages, true, 10 * s, 0, false}, {byList, false, 20 * s, 15 * time.Millisecond, false}, {byNow, true, 6 * s, 0, true},
+	}
+	add := func(res resource, sel selector, k kind, isDirect bool) {
+		where, url, conn := "gateway", r.gateway.URL, newHTTP(k.slow > 0)
+		if isDirect {
+			where, url, conn = "direct", base, direct
+		}
+		r.clients = append(r.clients, &client{
+			name: fmt.Sprintf("%02d-%s-%s-%s", len(r.clients), where, res.name, k.start),
+			http: conn, base: url, direct: isDirect, resource: res.name, path: res.path, sel: sel,
+			start: k.start, bookmarks: k.bookmarks, timeout: k.timeout, slow: k.slow, again: k.again, texts: &r.texts,
+		})
+	}
+	for i, res := range resources {
+		for j, k := range kinds {
+			sels := selectors[res.name]
+			add(res, sels[(i+j)%len(sels)], k, false)
+			if j%3 == i {
+				add(res, sels[0], k, false)
+			}
+		}
+		add(res, selectors[res.name][0], kinds[0], true)
+		add(res, selectors[res.name][1], kinds[3], true)
+	}
+}
+
+// trouble lets the time of faults pass, and kills what is to be killed.
+func (r *round) trouble() error {
+	end := time.Now().Add(r.length)
+	for _, k := range r.profile.plan(r.rand, r.length) {
+		time.Sleep(time.Until(end.Add(-r.length).Add(k.at)))
+		r.kills = append(r.kills, fmt.Sprintf("%s %s, back after %v", time.Now().Format("15:04:05.000"), k.what, k.away))
+		if err := r.kill(k); err != nil {
+			return fmt.Errorf("%s: %w", k.what, err)
+		}
+	}
+	time.Sleep(time.Until(end))
+	return nil
+}
+
+func (r *round) kill(k kill) error {
+	switch component, signal, _ := strings.Cut(k.what, " "); component {
+	case "gateway":
+		r.gateway.Kill()
+		r.logs = append(r.logs, r.gateway.Log())
+		time.Sleep(k.away)
+		return r.gateway.Restart()
+	case "connections":
+		r.proxy.CutAll()
+		return nil
+	default:
+		if err := r.cluster.Signal(component, signal); err != nil {
+			return err
+		}
+		time.Sleep(k.away)
+		return r.cluster.StartComponent(component)
+	}
+}
+
+// mark has every writer write a last object that every client sees.
+func (r *round) mark(ctx context.Context, name string) (map[string]uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	marks := map[string]uint64{}
+	for _, w := range r.writers {
+		rv, err := w.mark(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		marks[w.resource] = rv
+	}
+	return marks, nil
+}
+
+// await waits until all clients have come to the end, as far as they do.
+func (r *round) await(final map[string]uint64) {
+	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		behind := 0
+		for _, c := range r.clients {
+			if rv, synced := c.place(); !c.again && (!synced || rv < final[c.resource]) {
+				behind++
+			}
+		}
+		if behind == 0 {
+			return
+		}
+	}
+}
+
+func (r *round) history(final, last map[string]uint64) (*history, error) {
+	h := &history{truths: map[string]*truth{}, clients: r.clients, final: final, whole: r.profile.whole}
+	for name, rec := range r.recorders {
+		t, err := rec.result(last[name])
+		if err != nil {
+			return nil, err
+		}
+		h.truths[name] = t
+	}
+	h.epochs = epochs(append(r.logs, r.gateway.Log()))
+	for _, w := range r.writers {
+		h.acks = append(h.acks, w.acks...)
+	}
+	for _, s := range r.proxy.Stale() {
+		h.stale = append(h.stale, timeSpan{s.From, s.To})
+	}
+	return h, nil
+}
+
+// report prints what the round was like.
+func (r *round) report(h *history) {
+	faults := map[faultproxy.Name]int{}
+	for _, i := range r.proxy.Injected() {
+		faults[i.Fault.Name]++
+	}
+	requests, events, expired := 0, 0, 0
+	for _, c := range h.clients {
+		requests += len(c.exchanges)
+		for _, x := range c.exchanges {
+			events += len(x.Items) + len(x.Events)
+			if x.Error == 410 {
+				expired++
+			}
+		}
+	}
+	versions, gaps, begun := 0, 0, 0
+	for name, t := range h.truths {
+		versions += len(t.versions)
+		for _, e := range h.epochs[name] {
+			begun++
+			gaps += len(e.Gaps)
+		}
+	}
+	r.t.Logf("seed %d, %s: %d versions; %d clients, %d requests, %d events, %d times 410; %d lists of the gateway that began anew, %d that left a gap; kills %q; faults %v",
+		r.seed, r.profile.name, versions, len(h.clients), requests, events, expired, begun, gaps, r.kills, faults)
+}
+
+// keep writes all that is known of a round that failed, and prints where.
+func (r *round) keep(h *history, all []violation) {
+	dir, err := os.MkdirTemp("", fmt.Sprintf("watchkeeper-robustness-%d-", r.seed))
+	if err == nil {
+		err = h.dump(dir)
+	}
+	var b strings.Builder
+	for _, v := range all {
+		fmt.Fprintln(&b, v)
+	}
+	err = errors.Join(err,
+		r.proxy.Dump(filepath.Join(dir, "faults.txt")),
+		os.WriteFile(filepath.Join(dir, "gateway.log"), []byte(strings.Join(append(r.logs, r.gateway.Log()), "--- killed\n")), 0o644),
+		os.WriteFile(filepath.Join(dir, "violations.txt"), []byte(b.String()), 0o644))
+	if err != nil {
+		r.t.Error(err)
+	}
+	r.t.Logf("the histories are in %s", dir)
+}
