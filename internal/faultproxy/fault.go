@@ -108,12 +108,9 @@ func Draw(seed uint64, resource string, kind Kind, n int) Fault {
 			break
 		}
 	}
-	// As often early as late: the square of an even number.
+	// Rather early than late.
 	part := r.Float64()
-	f.Frames = int(part * part * 200)
-	if kind == WatchList {
-		f.Frames = int(part * part * 300) // many of them initial events
-	}
+	f.Frames = int(part * part * part * 150)
 	if kind == ProofWatch {
 		f.Frames = r.IntN(4)
 	}

@@ -314,7 +314,7 @@ func newHTTP(slow bool) *http.Client {
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := d.DialContext(ctx, network, addr)
 			if tcp, ok := conn.(*net.TCPConn); ok && slow {
-				err = tcp.SetReadBuffer(4 << 10)
+				err = tcp.SetReadBuffer(64 << 10)
 			}
 			return conn, err
 		},

@@ -93,7 +93,9 @@ func (r *round) run() (*history, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.await(final)
+	if err := r.await(final); err != nil {
+		return nil, err
+	}
 	stopClients()
 	clients.Wait()
 	// What the clients have seen since lies below these.
@@ -152,7 +154,7 @@ func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
 	for i, res := range resources {
 		r.writers = append(r.writers, &writer{
 			resource: res.name, path: res.path, kind: res.kind, namespaces: r.namespaces,
-			names: 8, pause: []time.Duration{25, 80, 50}[i] * time.Millisecond, seed: r.seed,
+			names: 8, pause: 40 * time.Millisecond, hands: []int{3, 2, 2}[i], seed: r.seed + uint64(i)<<40,
 			http: direct, base: base,
 		})
 	}
@@ -179,7 +181,7 @@ func (r *round) makeClients(direct *http.Client, base string) {
 	kinds := []kind{
 		{byList, true, 300 * s, 0, false}, {byList, true, 5 * s, 0, false}, {byList0, false, 300 * s, 0, false},
 		{byWatchList, true, 300 * s, 0, false}, {byWatchList, true, 4 * s, 0, true}, {byWatch0, true, 300 * s, 0, false},
-		{byPages, true, 10 * s, 0, false}, {byList, false, 20 * s, 15 * time.Millisecond, false}, {byNow, true, 6 * s, 0, true},
+		{byPages, true, 10 * s, 0, false}, {byList, false, 20 * s, 4 * time.Millisecond, false}, {byNow, true, 6 * s, 0, true},
 	}
 	add := func(res resource, sel selector, k kind, isDirect bool) {
 		where, url, conn := "gateway", r.gateway.URL, newHTTP(k.slow > 0)
@@ -238,7 +240,7 @@ func (r *round) kill(k kill) error {
 	}
 }
 
-// mark has every writer write a last object that every client sees.
+// mark has every writer write a last object, and returns their RVs.
 func (r *round) mark(ctx context.Context, name string) (map[string]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -254,18 +256,29 @@ func (r *round) mark(ctx context.Context, name string) (map[string]uint64, error
 }
 
 // await waits until all clients have come to the end, as far as they do.
-func (r *round) await(final map[string]uint64) {
-	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+func (r *round) await(final map[string]uint64) error {
+	for name, rec := range r.recorders {
+		if _, err := rec.result(final[name]); err != nil {
+			return err
+		}
+	}
+	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		behind := 0
 		for _, c := range r.clients {
-			if rv, synced := c.place(); !c.again && (!synced || rv < final[c.resource]) {
+			t, err := r.recorders[c.resource].result(0)
+			if err != nil {
+				return err
+			}
+			rv, synced := c.place()
+			if !c.again && (!synced || len(t.expected(c.sel, rv, final[c.resource])) > 0) {
 				behind++
 			}
 		}
 		if behind == 0 {
-			return
+			return nil
 		}
 	}
+	return nil // the validators say which ones
 }
 
 func (r *round) history(final, last map[string]uint64) (*history, error) {

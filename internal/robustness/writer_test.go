@@ -27,6 +27,7 @@ type writer struct {
 	names      int
 	pause      time.Duration // between two writes
 	seed       uint64
+	hands      int // that write at the same time
 
 	http *http.Client
 	base string
@@ -41,7 +42,14 @@ var tiers = []string{"red", "green", "blue"}
 
 // run writes until ctx ends.
 func (w *writer) run(ctx context.Context) {
-	r := rand.New(rand.NewPCG(w.seed, uint64(len(w.resource))))
+	var wg sync.WaitGroup
+	for i := range w.hands {
+		wg.Go(func() { w.write(ctx, rand.New(rand.NewPCG(w.seed, uint64(i)))) })
+	}
+	wg.Wait()
+}
+
+func (w *writer) write(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
 		namespace := w.namespaces[r.IntN(len(w.namespaces))]
 		name := fmt.Sprintf("%c-%d", 'a'+r.IntN(3), r.IntN(w.names))
@@ -152,8 +160,7 @@ func (w *writer) send(ctx context.Context, method, url, contentType, body string
 	return a.RV, nil
 }
 
-// mark writes, until it succeeds, an object that all selectors match, and
-// returns its RV.
+// mark writes an object, until it succeeds, and returns its RV.
 func (w *writer) mark(ctx context.Context, name string) (uint64, error) {
 	for {
 		rv, err := w.create(ctx, w.namespaces[0], name, "red", 1, 10)
