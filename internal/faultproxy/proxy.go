@@ -24,8 +24,10 @@ import (
 // Options configure a [Proxy].
 type Options struct {
 	// Upstream reaches the API server, with credentials that the proxy adds
-	// to each request. Required.
+	// to each request.
 	Upstream *rest.Config
+	// Transport is used in place of Upstream.
+	Transport http.RoundTripper
 	// TLS has the proxy speak TLS, and so HTTP/2, to the gateway.
 	TLS bool
 	// Seed is what faults are drawn from.
@@ -55,8 +57,8 @@ type Proxy struct {
 	opts      Options
 	base      *url.URL
 	transport http.RoundTripper
-	server    *httptest.Server
-	healed    chan struct{} // closed by Heal
+	server    *httptest.Server // nil when it is a handler
+	healed    chan struct{}    // closed by Heal
 
 	mu       sync.Mutex // guards what follows
 	counts   map[string]int
@@ -69,24 +71,34 @@ type Proxy struct {
 
 var errCut = errors.New("cut")
 
-// Start starts a proxy on loopback.
-func Start(opts Options) (*Proxy, error) {
-	cfg := rest.CopyConfig(opts.Upstream)
-	cfg.DisableCompression = true
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		return nil, err
-	}
-	base, err := url.Parse(cfg.Host)
-	if err != nil {
-		return nil, err
+// New returns a proxy to be used as a handler.
+func New(opts Options) (*Proxy, error) {
+	base := &url.URL{Scheme: "http", Host: "upstream"}
+	if opts.Transport == nil {
+		cfg := rest.CopyConfig(opts.Upstream)
+		cfg.DisableCompression = true
+		var err error
+		if opts.Transport, err = rest.TransportFor(cfg); err != nil {
+			return nil, err
+		}
+		if base, err = url.Parse(cfg.Host); err != nil {
+			return nil, err
+		}
 	}
 	if opts.Draw == nil {
 		opts.Draw = func(resource string, kind Kind, n int) Fault { return Draw(opts.Seed, resource, kind, n) }
 	}
-	p := &Proxy{
-		opts: opts, base: base, transport: transport, healed: make(chan struct{}),
+	return &Proxy{
+		opts: opts, base: base, transport: opts.Transport, healed: make(chan struct{}),
 		counts: map[string]int{}, bursts: map[string]int{}, pasts: map[string]*past{}, open: map[*exchange]struct{}{},
+	}, nil
+}
+
+// Start starts a proxy on loopback.
+func Start(opts Options) (*Proxy, error) {
+	p, err := New(opts)
+	if err != nil {
+		return nil, err
 	}
 	p.server = httptest.NewUnstartedServer(p)
 	p.server.Config.ErrorLog = quiet
@@ -136,6 +148,16 @@ func (p *Proxy) Heal() {
 	}
 }
 
+// IsHealed reports whether Heal has been called.
+func (p *Proxy) IsHealed() bool {
+	select {
+	case <-p.healed:
+		return true
+	default:
+		return false
+	}
+}
+
 // CutAll cuts every request under way, as a load balancer does that restarts.
 func (p *Proxy) CutAll() {
 	p.mu.Lock()
@@ -163,8 +185,10 @@ func (p *Proxy) Stale() []Span {
 func (p *Proxy) Close() {
 	p.Heal()
 	p.CutAll()
-	p.server.CloseClientConnections()
-	p.server.Close()
+	if p.server != nil {
+		p.server.CloseClientConnections()
+		p.server.Close()
+	}
 }
 
 // classify says what a request is, as far as faults are concerned.
