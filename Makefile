@@ -68,6 +68,7 @@ bench: build ## Measures the gateway against the API server itself; results in b
 soak: build ## Long fuzzing and long faults (about half an hour).
 	go test -fuzz FuzzScan -fuzztime 10m -run '^$$' ./internal/kube
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -timeout 30m -run TestModel ./internal/timeline
+	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
 
 .PHONY: clean

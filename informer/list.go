@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -51,6 +50,7 @@ func (r *Reflector) list(ctx context.Context, reason string) error {
 
 func (r *Reflector) replace(list *kube.List, reason string) {
 	r.countRelist(reason)
+	r.columns = list.Columns
 	head := r.opts.Sink.Head()
 	if !r.opts.Sink.Replace(list) {
 		r.log.Info("synced", "rv", list.RV, "objects", len(list.Items))
@@ -90,7 +90,7 @@ func (r *Reflector) streamList(ctx context.Context, reason string) error {
 		case err != nil:
 			return err
 		case f.InitialEventsEnd():
-			list.RV = f.Object.RV
+			list.RV, list.Columns = f.Object.RV, s.columns
 			r.replace(&list, reason)
 			r.opts.Sink.Bookmark(f)
 			r.opts.Sink.Flush()
@@ -99,25 +99,23 @@ func (r *Reflector) streamList(ctx context.Context, reason string) error {
 			r.noWatchList = true
 			return fmt.Errorf("%w: %s before the end bookmark", errNoWatchList, f.Type)
 		}
-		// Its text goes on without the frame around it.
-		o, err := kube.ScanObject(strings.Clone(f.Object.JSON))
-		if err != nil {
+		if f, err = f.Detached(s.columns); err != nil {
 			return err
 		}
-		list.Items = append(list.Items, o)
+		list.Items = append(list.Items, f.Object)
 	}
 }
 
 // pagedList is a consistent LIST, by pages.
 func (r *Reflector) pagedList(ctx context.Context) (*kube.List, error) {
-	list, err := r.page(ctx, url.Values{"limit": {pageSize}})
+	list, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}})
 	if err != nil {
 		return nil, err
 	}
 	for next := list.Continue; next != ""; {
-		page, err := r.page(ctx, url.Values{"limit": {pageSize}, "continue": {next}})
+		page, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}, "continue": {next}})
 		if errors.Is(err, errExpired) {
-			return r.page(ctx, nil) // too slow for pages
+			return r.itemsPage(ctx, url.Values{}) // too slow for pages
 		}
 		if err != nil {
 			return nil, err
@@ -129,11 +127,26 @@ func (r *Reflector) pagedList(ctx context.Context) (*kube.List, error) {
 	return list, nil
 }
 
-// page is one LIST request.
+// itemsPage is a LIST request for items, printed if that was asked for.
+func (r *Reflector) itemsPage(ctx context.Context, query url.Values) (*kube.List, error) {
+	list, err := r.request(ctx, query, r.accept(query))
+	if err != nil {
+		return nil, err
+	}
+	// A Table does not tell whose it is.
+	list.Kind, list.APIVersion, list.ItemKind, list.Typed = r.kind.Kind, r.kind.APIVersion, r.kind.ItemKind, r.kind.Typed
+	return list, nil
+}
+
+// page is a LIST request for what a list tells of its collection.
 func (r *Reflector) page(ctx context.Context, query url.Values) (*kube.List, error) {
+	return r.request(ctx, query, acceptJSON)
+}
+
+func (r *Reflector) request(ctx context.Context, query url.Values, accept string) (*kube.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	resp, err := r.get(ctx, query)
+	resp, err := r.get(ctx, query, accept)
 	if err != nil {
 		return nil, err
 	}

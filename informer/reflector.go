@@ -41,6 +41,10 @@ type Options struct {
 	// Kind is that of the objects, as discovery tells it. The default is the
 	// kind of the lists without "List".
 	Kind string
+	// Columns asks the upstream to tell with each object how it prints it
+	// (as=Table with the object inside). One that does not know Tables sends
+	// the objects alone.
+	Columns bool
 	// Sink is required.
 	Sink Sink
 	// Logger gets a line per notable thing. The default discards.
@@ -76,6 +80,9 @@ var (
 	errDiverged = errors.New("history diverged")
 	// errHasty: a stream ended as soon as it had begun.
 	errHasty = errors.New("the stream ended at once")
+	// errReprinted: the upstream prints the objects in other columns than
+	// before.
+	errReprinted = errors.New("other columns")
 	// errNoWatchList: the upstream does not do streaming lists.
 	errNoWatchList = errors.New("no streaming list")
 )
@@ -99,6 +106,7 @@ type Reflector struct {
 
 	// Run's own.
 	kind         *kube.List // kind and form of the collection's lists
+	columns      string     // of the last list or stream that told them
 	noWatchList  bool       // streaming lists are not to be had
 	badStreams   int        // streaming lists in a row that failed
 	malformed    int        // streams in a row that a malformed frame ended
@@ -187,6 +195,13 @@ func (r *Reflector) Run(ctx context.Context) error {
 			if reason = "expired"; expired == 1 {
 				continue
 			}
+		case errors.Is(err, errReprinted):
+			r.log.Info("the upstream prints the resource in other columns, listing again")
+			reason = "schema"
+		case errors.Is(err, kube.ErrBareTable):
+			r.log.Info("the upstream does not tell how it prints objects, going on without", "cause", err)
+			r.opts.Columns = false
+			continue
 		case errors.Is(err, errDiverged):
 			r.log.Warn("the upstream's history is not the one known here, listing again", "cause", err)
 			reason = "diverged"

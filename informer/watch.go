@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -72,6 +73,9 @@ func (r *Reflector) follow(s *stream) error {
 		if err != nil {
 			return err
 		}
+		if f.Object.Columns != r.columns {
+			return errReprinted
+		}
 		if f.Type == kube.Bookmark {
 			r.opts.Sink.Bookmark(f)
 		} else if err := r.opts.Sink.Apply(f); err != nil {
@@ -89,11 +93,12 @@ func (r *Reflector) follow(s *stream) error {
 
 // A stream is an open watch.
 type stream struct {
-	r     *Reflector
-	body  *bufio.Reader
-	due   time.Time // when the upstream is to end it
-	close func()
-	line  []byte
+	r       *Reflector
+	body    *bufio.Reader
+	due     time.Time // when the upstream is to end it
+	close   func()
+	line    []byte
+	columns string // which the first frame told
 }
 
 // open opens a watch with bookmarks and a deadline.
@@ -106,7 +111,7 @@ func (r *Reflector) open(ctx context.Context, query url.Values) (*stream, error)
 	})
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(timeout)*time.Second+overtime,
 		errors.New("the upstream did not end the watch in time"))
-	resp, err := r.get(ctx, query)
+	resp, err := r.get(ctx, query, r.accept(query))
 	if err != nil {
 		cancel()
 		return nil, err
@@ -152,18 +157,40 @@ func (s *stream) next() (kube.Frame, error) {
 	if f.Type == kube.Error {
 		return f, parseStatus(http.StatusInternalServerError, []byte(f.Status)).asError()
 	}
+	if columns := f.Object.Columns; columns != "" {
+		if s.columns = s.r.columns; columns != s.columns {
+			s.columns = strings.Clone(columns)
+		}
+		return f.Detached(s.columns)
+	}
+	f.Object.Columns = s.columns
 	return f, nil
 }
 
+const (
+	acceptJSON  = "application/json"
+	acceptTable = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
+)
+
+// accept returns the form in which objects are asked for, and sets what goes
+// with it in the query.
+func (r *Reflector) accept(query url.Values) string {
+	if !r.opts.Columns {
+		return acceptJSON
+	}
+	query.Set("includeObject", "Object")
+	return acceptTable
+}
+
 // get is one request. Answers other than 200 are errors.
-func (r *Reflector) get(ctx context.Context, query url.Values) (*http.Response, error) {
+func (r *Reflector) get(ctx context.Context, query url.Values, accept string) (*http.Response, error) {
 	u := *r.opts.URL
 	u.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", accept)
 	resp, err := r.opts.Transport.RoundTrip(req)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {

@@ -29,8 +29,9 @@ func componentNames() string {
 	return strings.Join([]string{etcd, kubeAPIServer, controllerManager, kubeScheduler, kwokController}, ", ")
 }
 
-// specs lists the components in the order they start.
-func (c cluster) specs(s state) ([]spec, error) {
+// specs lists the components in the order they start. kube-apiserver gets the
+// further arguments.
+func (c cluster) specs(s state, apiserver []string) ([]spec, error) {
 	etcdClient, err := c.healthClient("etcd-ca", "apiserver-etcd")
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (c cluster) specs(s state) ([]spec, error) {
 	}
 	return []spec{
 		c.etcdSpec(s, etcdClient),
-		c.apiserverSpec(s, client),
+		c.apiserverSpec(s, client, apiserver),
 		c.controllerManagerSpec(s, client),
 		c.schedulerSpec(s, client),
 		c.kwokSpec(s, client),
@@ -81,10 +82,10 @@ func (c cluster) etcdSpec(s state, client *http.Client) spec {
 	}
 }
 
-func (c cluster) apiserverSpec(s state, client *http.Client) spec {
+func (c cluster) apiserverSpec(s state, client *http.Client, more []string) spec {
 	return spec{
 		name: kubeAPIServer,
-		args: []string{
+		args: append([]string{
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", s.Ports[kubeAPIServer]),
 			"--advertise-address=127.0.0.1",
@@ -115,7 +116,7 @@ func (c cluster) apiserverSpec(s state, client *http.Client) spec {
 			"--service-account-signing-key-file=" + c.pki("sa.key"),
 			"--service-cluster-ip-range=10.0.0.0/24",
 			"--allow-privileged",
-		},
+		}, more...),
 		port:   s.Ports[kubeAPIServer],
 		health: httpHealth(client, "https://"+loopback(s.Ports[kubeAPIServer])+"/readyz"),
 	}

@@ -20,12 +20,14 @@ type upOptions struct {
 	nodes         int // negative: as before, or defaultNodes
 	apiserverPort int // 0: as before, or any free one
 	fresh         bool
+	apiserver     []string // further arguments of kube-apiserver
 }
 
 const defaultNodes = 5
 
 func upCommand(dir *string) *cobra.Command {
 	var options upOptions
+	var featureGates, runtimeConfig string
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Start the cluster and stay in the foreground until Ctrl-C",
@@ -40,12 +42,20 @@ continues where this one ended.`,
 			} else if options.nodes < 0 {
 				return errors.New("--nodes must be 0 or more")
 			}
+			if featureGates != "" {
+				options.apiserver = append(options.apiserver, "--feature-gates="+featureGates)
+			}
+			if runtimeConfig != "" {
+				options.apiserver = append(options.apiserver, "--runtime-config="+runtimeConfig)
+			}
 			return up(command.Context(), clusterAt(*dir), options, os.Stdout)
 		},
 	}
 	command.Flags().IntVar(&options.nodes, "nodes", defaultNodes, "number of simulated nodes")
 	command.Flags().IntVar(&options.apiserverPort, "apiserver-port", 0, "port of the API server (0: any free one, kept from then on)")
 	command.Flags().BoolVar(&options.fresh, "fresh", false, "remove the cluster's data, certificates and ports first")
+	command.Flags().StringVar(&featureGates, "feature-gates", "", "passed to kube-apiserver alone, such as A=true,B=false; not kept for the next up")
+	command.Flags().StringVar(&runtimeConfig, "runtime-config", "", "passed to kube-apiserver, such as api/all=true; not kept for the next up")
 	return command
 }
 
@@ -75,7 +85,7 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	if err := c.writeKwokConfig(s); err != nil {
 		return err
 	}
-	specs, err := c.specs(s)
+	specs, err := c.specs(s, options.apiserver)
 	if err != nil {
 		return err
 	}

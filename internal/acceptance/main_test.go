@@ -27,10 +27,14 @@ var (
 	www string
 )
 
+// betas are the gates of resources that are off by default.
+const betas = "ClusterTrustBundle=true,PodCertificateRequest=true,DRADeviceTaintRules=true,DRAResourcePoolStatus=true," +
+	"GenericWorkload=true,StorageVersionMigrator=true,CoordinatedLeaderElection=true,StorageVersionAPI=true,APIServerIdentity=true"
+
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		var err error
-		if cluster, err = clustertest.Start(3); err != nil {
+		if cluster, err = clustertest.Start(3, "--runtime-config", "api/all=true", "--feature-gates", betas); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

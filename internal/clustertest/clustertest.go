@@ -55,8 +55,9 @@ type Cluster struct {
 	up   *process
 }
 
-// Start brings up a control plane with the number of simulated nodes.
-func Start(nodes int) (*Cluster, error) {
+// Start brings up a control plane with the number of simulated nodes, and with
+// further flags of localcluster up.
+func Start(nodes int, flags ...string) (*Cluster, error) {
 	top, err := root()
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func Start(nodes int) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Dir: filepath.Join(dir, "cluster"), bin: bin, work: dir}
-	c.up, err = start(exec.Command(bin, "up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)), "ready ", 3*time.Minute)
+	c.up, err = start(exec.Command(bin, append([]string{"up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)}, flags...)...), "ready ", 3*time.Minute)
 	if err == nil {
 		c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	}

@@ -4,7 +4,7 @@
 package gateway
 
 import (
-	"bytes"
+	"bufio"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -31,32 +31,24 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-// writeBody writes the answer to a GET or LIST, of about size bytes. A write
-// that fails has nobody left to be told.
-func writeBody(w http.ResponseWriter, r *http.Request, rd *read, size int, write func(io.Writer) error) {
-	setJSON(w.Header(), rd)
+// writeBody writes the answer to a GET or LIST. A write that fails has nobody
+// left to be told.
+func writeBody(w http.ResponseWriter, r *http.Request, rd *read, body *wire.Body) {
+	setHeaders(w.Header(), rd)
 	out := newDeadlineWriter(w)
 	defer out.clear()
-	if rd.pretty {
-		var b bytes.Buffer
-		if write(&b) != nil {
-			return // a buffer takes everything
+	if body.Size() <= gzipThreshold || !acceptsGzip(r) {
+		b := bufio.NewWriterSize(out, 64<<10)
+		if _, err := body.WriteTo(b); err == nil {
+			_ = b.Flush()
 		}
-		text := wire.Indent(b.Bytes())
-		size, write = len(text), func(w io.Writer) error {
-			_, err := w.Write(text)
-			return err
-		}
-	}
-	if size <= gzipThreshold || !acceptsGzip(r) {
-		_ = write(out)
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")
 	w.Header().Add("Vary", "Accept-Encoding")
 	zip := gzipWriters.Get().(*gzip.Writer)
 	zip.Reset(out)
-	if write(zip) == nil {
+	if _, err := body.WriteTo(zip); err == nil {
 		_ = zip.Close()
 	}
 	zip.Reset(io.Discard)
@@ -73,8 +65,8 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-func setJSON(h http.Header, rd *read) {
-	h.Set("Content-Type", "application/json")
+func setHeaders(h http.Header, rd *read) {
+	h.Set("Content-Type", rd.form.ContentType(rd.verb == verbWatch))
 	h.Set("Cache-Control", "no-cache, private")
 	for _, warning := range rd.warnings {
 		h.Add("Warning", warning)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 const (
@@ -21,6 +22,9 @@ const (
 	syncWait = 5 * time.Second
 	// mostResources bounds what is watched; a cluster has some hundreds.
 	mostResources = 2000
+	// encodingBytes bounds what is kept of objects in other encodings than the
+	// API server's JSON.
+	encodingBytes = 64 << 20
 	// refusedFor is how long a refused resource is not tried again.
 	refusedFor = 30 * time.Second
 )
@@ -32,6 +36,7 @@ type cache struct {
 	log       *slog.Logger
 	idle      time.Duration
 	discovery discovery
+	encodings *wire.Cache // of all resources' objects
 	metrics   *cacheMetrics
 
 	ctx      context.Context // of all reflectors
@@ -51,9 +56,10 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 	c := &cache{
 		up: up, log: log, idle: idle,
 		ctx: ctx, stop: stop,
-		draining: make(chan struct{}),
-		watched:  map[kube.Resource]*resource{},
-		refused:  map[kube.Resource]time.Time{},
+		draining:  make(chan struct{}),
+		encodings: wire.NewCache(encodingBytes),
+		watched:   map[kube.Resource]*resource{},
+		refused:   map[kube.Resource]time.Time{},
 	}
 	c.discovery = discovery{up: up, begin: c.begin}
 	c.metrics = newCacheMetrics(c)
@@ -77,15 +83,23 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if rd.verb != verbGet {
 		res.waitSynced(r.Context())
 	}
-	if rd.verb == verbList && rd.opts.ResourceVersion == "" && rd.opts.Continue == "" {
-		return false // consistent
-	}
 	v, status, ok := res.view()
 	if !ok || !res.access.allows(r.Context(), rd.verb) {
 		return false
 	}
-	if rd.byNamespace && !res.info.Namespaced && !v.BookmarkForm.Typed() {
-		return false // cluster-scoped custom resources do not have the field
+	lists := generation(status)
+	if !c.stands(r.Context(), res, lists) {
+		return false
+	}
+	if rd.verb != verbGet && !rd.selectors(res.info.Namespaced, res.fields(r.Context(), lists)) {
+		return false
+	}
+	offersCBOR := func() bool { return res.offersCBOR(r.Context(), c.up) }
+	if !rd.negotiate(r, v.BookmarkForm.Typed(), offersCBOR) || res.unwritable.has(rd.form) {
+		return false
+	}
+	if rd.consistentList() && !res.prover.pays(&v.Snapshot, rd) {
+		return false
 	}
 	rd.warnings = status.Warnings
 	switch rd.verb {
@@ -104,8 +118,8 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	if res, known := c.hold(id); known {
 		return res
 	}
-	info, ok := c.discovery.lookup(ctx, id)
-	if !ok {
+	info, err := c.discovery.lookup(ctx, id, time.Time{})
+	if err != nil {
 		return nil
 	}
 	c.mu.Lock()
@@ -118,6 +132,7 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 		return nil
 	}
 	res := newResource(c.up, id, info, c.log, c.begin)
+	res.encoder.Cache = c.encodings
 	res.readers = 1
 	c.watched[id] = res
 	ctx, res.cancel = context.WithCancel(c.ctx)
@@ -206,6 +221,17 @@ func (c *cache) stopIdle(idle time.Duration) {
 			res.cancel()
 		}
 	}
+}
+
+// drop has a resource be watched no more; its open watches end. It may be
+// watched anew at once.
+func (c *cache) drop(res *resource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watched[res.id] == res {
+		delete(c.watched, res.id)
+	}
+	res.cancel()
 }
 
 // drain implements reader: it ends all watches, each with a last bookmark, a

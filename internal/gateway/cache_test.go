@@ -72,6 +72,7 @@ func newBench(t *testing.T, list *kube.List) *bench {
 	b.cache = newCache(up, time.Hour, slog.New(slog.DiscardHandler))
 	b.res = newResource(up, pods, metav1.APIResource{Name: "pods", Namespaced: true}, b.cache.log, b.cache.begin)
 	b.res.cancel = func() {}
+	b.res.encoder.Cache = b.cache.encodings
 	b.cache.watched[pods] = b.res
 	b.res.timeline.Reset(list)
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +89,7 @@ func newBench(t *testing.T, list *kube.List) *bench {
 }
 
 func podList(rv uint64, items ...*kube.Object) *kube.List {
-	return &kube.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: rv, Items: items}
+	return &kube.List{Kind: "PodList", ItemKind: "Pod", APIVersion: "v1", Typed: true, RV: rv, Items: items}
 }
 
 func (b *bench) get(path string) (int, string) {
@@ -107,7 +108,7 @@ func (b *bench) get(path string) (int, string) {
 
 func (b *bench) apply(typ kube.EventType, o *kube.Object) {
 	b.t.Helper()
-	err := b.res.timeline.Apply(kube.Frame{Type: typ, Object: o, Text: `{"type":"` + string(typ) + `","object":` + o.JSON + `}`})
+	err := b.res.timeline.Apply(kube.Frame{Type: typ, Object: o})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,15 +22,22 @@ import (
 
 const (
 	// discoveryFresh is how long an answer about a group version stands.
-	// Only resources that are not being watched are looked up.
 	discoveryFresh   = 10 * time.Second
 	discoveryTimeout = 5 * time.Second
 	// discoveryMost bounds what is remembered: clients choose the names.
 	discoveryMost = 1000
 )
 
+var (
+	// errNoResource: the resource is not there, or cannot be listed and watched.
+	errNoResource = errors.New("no such resource to list and watch")
+	// errNoDiscovery: the upstream's answer tells nothing.
+	errNoDiscovery = errors.New("no discovery")
+)
+
 // discovery knows which resources can be listed and watched, by asking the
-// upstream when a resource is first used.
+// upstream when a resource is first used, and again while one that is not the
+// API server's own is.
 type discovery struct {
 	up     *Upstream
 	begin  beginFunc
@@ -41,19 +49,22 @@ type discovery struct {
 
 // groupVersion is what the upstream serves of one group version.
 type groupVersion struct {
-	at        time.Time
+	at        time.Time                     // when it was asked for
 	resources map[string]metav1.APIResource // those that can be listed and watched
 }
 
-// lookup returns the resource's entry in discovery, false if it is not to be
-// had, cannot be watched, or the upstream does not tell.
-func (d *discovery) lookup(ctx context.Context, r kube.Resource) (metav1.APIResource, bool) {
+// lookup returns the resource's entry in discovery as of a time or later;
+// [errNoResource] if it is not to be had or cannot be watched, other errors if
+// the upstream does not tell.
+func (d *discovery) lookup(ctx context.Context, r kube.Resource, notBefore time.Time) (metav1.APIResource, error) {
 	gv := r.APIVersion()
 	d.mu.Lock()
 	known, ok := d.known[gv]
 	d.mu.Unlock()
-	if !ok || time.Since(known.at) > discoveryFresh {
+	for !ok || known.at.Before(notBefore) || time.Since(known.at) > discoveryFresh {
 		// Callers share one question; it is not the first caller's to cancel.
+		// One that was on its way already may be too early: then there is
+		// another.
 		answer := d.flight.DoChan(gv, func() (any, error) {
 			ctx, end, ok := d.begin()
 			if !ok {
@@ -64,16 +75,19 @@ func (d *discovery) lookup(ctx context.Context, r kube.Resource) (metav1.APIReso
 		})
 		select {
 		case <-ctx.Done():
-			return metav1.APIResource{}, false
+			return metav1.APIResource{}, ctx.Err()
 		case res := <-answer:
 			if res.Err != nil {
-				return metav1.APIResource{}, false
+				return metav1.APIResource{}, res.Err
 			}
-			known = res.Val.(groupVersion)
+			known, ok = res.Val.(groupVersion), true
 		}
 	}
 	found, ok := known.resources[r.Name]
-	return found, ok
+	if !ok {
+		return found, errNoResource
+	}
+	return found, nil
 }
 
 // forget has the next lookup of r ask again.
@@ -91,18 +105,18 @@ func (d *discovery) fetch(ctx context.Context, r kube.Resource) (groupVersion, e
 	if r.Group == "" {
 		path = "/api/" + r.Version
 	}
+	gv := groupVersion{at: time.Now(), resources: map[string]metav1.APIResource{}}
 	req := d.up.NewRequest(ctx, http.MethodGet, path, "")
 	resp, err := d.up.Transport.RoundTrip(req)
 	if err != nil {
 		return groupVersion{}, err
 	}
 	defer resp.Body.Close()
-	gv := groupVersion{at: time.Now(), resources: map[string]metav1.APIResource{}}
 	switch resp.StatusCode {
 	case http.StatusOK:
 		var list metav1.APIResourceList
 		if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(&list); err != nil {
-			return groupVersion{}, fmt.Errorf("discovery of %s: %w", r.APIVersion(), err)
+			return groupVersion{}, fmt.Errorf("%w of %s: %w", errNoDiscovery, r.APIVersion(), err)
 		}
 		for _, res := range list.APIResources {
 			if slices.Contains(res.Verbs, "list") && slices.Contains(res.Verbs, "watch") {
@@ -111,7 +125,7 @@ func (d *discovery) fetch(ctx context.Context, r kube.Resource) (groupVersion, e
 		}
 	case http.StatusNotFound:
 	default:
-		return groupVersion{}, fmt.Errorf("discovery of %s: %s", r.APIVersion(), resp.Status)
+		return groupVersion{}, fmt.Errorf("%w of %s: %s", errNoDiscovery, r.APIVersion(), resp.Status)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,186 +11,250 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// proofTimeout bounds a proof of freshness; without one the read is passed
-// through.
-const proofTimeout = 8 * time.Second
+const (
+	// proofTimeout bounds a proof of freshness; without one the read is passed
+	// through.
+	proofTimeout = 8 * time.Second
+	// quickTimeout bounds a quick one, which a person may be waiting for.
+	quickTimeout = time.Second
+	// quickWait is how long the head is waited for to come to the upstream's
+	// RV by events of its own: that of a busy resource does.
+	quickWait = 100 * time.Millisecond
+	// proofPause is for how long no proof is tried after one that failed.
+	proofPause = 5 * time.Second
+	// smallList is the size of a list, in bytes, up to which the upstream's
+	// answer costs about as much as a proof.
+	smallList = 128 << 10
+	// mostAnswer is how many bytes of an answer, or of a line of a watch, are
+	// read at the most; etcd's own limit of a request is 1.5 MiB by default.
+	mostAnswer = 64 << 20
+)
 
-// proofPause is for how long no proof is tried after one that failed.
-const proofPause = 5 * time.Second
+var (
+	errNoProof = errors.New("no proof of freshness from the upstream")
+	// errBehind: the head did not come to the upstream's RV in time.
+	errBehind = fmt.Errorf("%w: the head is behind", errNoProof)
+)
 
-var errNoProof = errors.New("no proof of freshness from the upstream")
+// A proof says that nothing of the resource happened above last, up to rv; and
+// that the upstream was not beyond rv when it was asked.
+type proof struct{ last, rv uint64 }
 
-// A proof tells at which RV a timeline has everything that the upstream
-// acknowledged before the question was asked. Readers that ask while a proof
-// is on its way share the one after it: the one on its way may have begun too
-// early for them.
-type proof struct {
-	check func(context.Context) (uint64, error)
-	begin beginFunc
+// A prover proves that a timeline has everything the upstream had acknowledged
+// when it was asked (design, "Reads"; spec §2, "Freshness for a proxy").
+type prover struct {
+	up        *Upstream
+	id        kube.Resource
+	timeline  *timeline.Timeline
+	reflector *informer.Reflector
 
-	mu      sync.Mutex // guards what follows
-	running *round
-	next    *round
-	failed  time.Time // when the last one did
+	quick rounds[uint64]
+	full  rounds[proof]
 }
 
-// A round is one proof.
-type round struct {
-	done chan struct{}
-	rv   uint64
-	err  error
-}
-
-// get returns an RV at which the timeline is as fresh as the upstream is now.
-func (p *proof) get(ctx context.Context) (uint64, error) {
-	p.mu.Lock()
-	if time.Since(p.failed) < proofPause {
-		p.mu.Unlock()
-		return 0, errNoProof
-	}
-	mine := p.next
-	if mine == nil {
-		mine = &round{done: make(chan struct{})}
-		if p.running == nil {
-			base, end, ok := p.begin()
-			if !ok {
-				p.mu.Unlock()
-				return 0, errDraining
-			}
-			p.running = mine
-			go func() {
-				defer end()
-				p.run(base, mine)
-			}()
-		} else {
-			p.next = mine
-		}
-	}
-	p.mu.Unlock()
-	select {
-	case <-mine.done:
-		return mine.rv, mine.err
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	}
-}
-
-// run does rounds as long as somebody waits for one.
-func (p *proof) run(ctx context.Context, r *round) {
-	for r != nil {
-		ctx, cancel := context.WithTimeout(ctx, proofTimeout)
-		r.rv, r.err = p.check(ctx)
-		cancel()
-		close(r.done)
-		p.mu.Lock()
-		if r.err != nil {
-			p.failed = time.Now()
-		}
-		r, p.next = p.next, nil
-		p.running = r
-		p.mu.Unlock()
-	}
+func newProver(up *Upstream, id kube.Resource, t *timeline.Timeline, r *informer.Reflector, begin beginFunc) *prover {
+	p := &prover{up: up, id: id, timeline: t, reflector: r}
+	p.quick = rounds[uint64]{ask: p.catchUp, begin: begin, timeout: quickTimeout, pause: proofPause, failed: errNoProof}
+	p.full = rounds[proof]{ask: p.prove, begin: begin, timeout: proofTimeout, pause: proofPause, failed: errNoProof}
+	return p
 }
 
 // fresh returns a view that has everything the upstream acknowledged before the
-// call.
-func (res *resource) fresh(ctx context.Context) (*timeline.View, error) {
+// call, in about a second at the most where all is well. Its RV is at least
+// that of any consistent read that was answered before.
+func (p *prover) fresh(ctx context.Context) (*timeline.View, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*proofTimeout, errNoProof)
 	defer cancel()
-	rv, err := res.proof.get(ctx)
+	proven, err := p.full.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return res.timeline.WaitRV(ctx, rv)
+	v, err := p.timeline.WaitRV(ctx, proven.last)
+	if err != nil {
+		return nil, err
+	}
+	if v.RV < proven.rv {
+		// A list that is on its way may have been taken before the proof; its
+		// RV is not to be below the head. One that begins from here on is a
+		// consistent one, and not older than the proof.
+		if p.reflector.Status().Phase != informer.Watching {
+			return nil, errNoProof
+		}
+		p.timeline.Advance(v, proven.rv)
+	}
+	return p.viewAt(proven.rv)
 }
 
-// freshness is the proof (design, "Reads"; spec §2, "Freshness for a proxy").
-// A consistent LIST tells the upstream's RV X and makes its watch cache catch
-// up with it. A watch from our own head then replays whatever we do not have
-// yet and brings a bookmark ≥ X, in about a second. The last event before it
-// is the RV to wait for: between that and X the resource did not change.
-func freshness(ctx context.Context, up *Upstream, res *resource) (uint64, error) {
-	v := res.timeline.View()
+// freshSoon is fresh for a reader who cannot wait: it fails soon unless the
+// resource is a busy one.
+func (p *prover) freshSoon(ctx context.Context) (*timeline.View, error) {
+	rv, err := p.quick.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.viewAt(rv)
+}
+
+// viewAt returns the current view, which is to be at rv or above: it is not
+// when the timeline has been reset since.
+func (p *prover) viewAt(rv uint64) (*timeline.View, error) {
+	v := p.timeline.View()
+	if v.RV < rv || v.Closed() {
+		return nil, errNoProof
+	}
+	return v, nil
+}
+
+// catchUp is the quick proof. A consistent LIST tells the upstream's RV X, and
+// makes its watch cache come to it. A head at X or above has everything up to
+// X. The error is errBehind when the head does not come there soon: of an idle
+// resource there is no event to bring it.
+func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
+	v := p.timeline.View()
 	if v == nil {
 		return 0, errNoProof
 	}
-	known := v.RV
-	x, err := upstreamRV(ctx, up, res.id)
+	x, err = p.upstreamRV(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if x < known {
-		return 0, fmt.Errorf("%w: it is at %d, %d is known", errNoProof, x, known)
+	if x < v.RV {
+		return 0, fmt.Errorf("%w: it is at %d, %d is known", errNoProof, x, v.RV)
 	}
-	v = res.timeline.View()
+	ctx, cancel := context.WithTimeoutCause(ctx, quickWait, errBehind)
+	defer cancel()
+	_, err = p.timeline.WaitRV(ctx, x)
+	return x, err
+}
+
+// prove is the full proof: where the head does not come to X, a watch from it
+// replays whatever it does not have yet and brings a bookmark ≥ X, in about a
+// second. The last event before it is the RV to wait for: between that and the
+// bookmark the resource did not change.
+func (p *prover) prove(ctx context.Context) (proof, error) {
+	x, err := p.catchUp(ctx)
+	if !errors.Is(err, errBehind) {
+		return proof{x, x}, err
+	}
+	v := p.timeline.View()
 	if v.RV >= x {
-		return v.RV, nil
+		return proof{x, x}, nil
 	}
-	resp, err := ask(ctx, up, res.id, url.Values{
+	resp, err := p.ask(ctx, url.Values{
 		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3"},
 		"resourceVersion": {kube.FormatRV(v.RV)},
 	})
 	if err != nil {
-		return 0, err
+		return proof{}, err
 	}
 	defer resp.Body.Close()
-	last := v.RV
+	proven := proof{last: v.RV}
 	body := bufio.NewReader(resp.Body)
 	for {
-		line, err := body.ReadString('\n')
+		line, err := readLine(body, mostAnswer)
 		if err != nil {
-			return 0, fmt.Errorf("%w: %w", errNoProof, err)
+			return proof{}, fmt.Errorf("%w: %w", errNoProof, err)
 		}
 		f, err := kube.ScanFrame(line)
 		if err != nil {
-			return 0, err
+			return proof{}, err
 		}
-		if f.Type == kube.Error {
-			return 0, fmt.Errorf("%w: %s", errNoProof, f.Status)
-		}
-		if f.Type != kube.Bookmark && f.Object.RV <= x {
-			last = f.Object.RV
-		}
-		if f.Object.RV >= x {
-			return last, nil
+		switch {
+		case f.Type == kube.Error:
+			return proof{}, fmt.Errorf("%w: %s", errNoProof, f.Status)
+		case f.Type == kube.Bookmark && f.Object.RV >= x:
+			proven.rv = f.Object.RV
+			return proven, nil
+		case f.Type == kube.Bookmark:
+		case f.Object.RV <= x:
+			proven.last = f.Object.RV
+		default: // the first event above X
+			proven.rv = x
+			return proven, nil
 		}
 	}
 }
 
 // upstreamRV returns the RV of a consistent list.
-func upstreamRV(ctx context.Context, up *Upstream, id kube.Resource) (uint64, error) {
-	resp, err := ask(ctx, up, id, url.Values{"limit": {"1"}})
+func (p *prover) upstreamRV(ctx context.Context) (uint64, error) {
+	resp, err := p.ask(ctx, url.Values{"limit": {"1"}})
 	if err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
 	if err != nil {
 		return 0, err
 	}
-	list, err := kube.ScanList(string(body), id.Name)
+	list, err := kube.ScanList(string(body), p.id.Name)
 	if err != nil {
-		return 0, err
+		return 0, err // it may have been cut
 	}
 	return list.RV, nil
 }
 
-func ask(ctx context.Context, up *Upstream, id kube.Resource, query url.Values) (*http.Response, error) {
-	req := up.NewRequest(ctx, http.MethodGet, id.Path(), query.Encode())
-	resp, err := up.Transport.RoundTrip(req)
+func (p *prover) ask(ctx context.Context, query url.Values) (*http.Response, error) {
+	req := p.up.NewRequest(ctx, http.MethodGet, p.id.Path(), query.Encode())
+	resp, err := p.up.Transport.RoundTrip(req)
 	if err != nil {
-		return nil, err
+		return nil, redacted{err}
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
 		return nil, fmt.Errorf("%w: %s", errNoProof, resp.Status)
 	}
 	return resp, nil
+}
+
+// readLine returns the next line, of at most most bytes, without its newline.
+func readLine(r *bufio.Reader, most int) (string, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return string(line[:len(line)-1]), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return "", err
+		case len(line) > most:
+			return "", fmt.Errorf("a line of more than %d bytes", most)
+		}
+	}
+}
+
+// consistentList reports whether the request is a LIST with RV unset.
+func (rd *read) consistentList() bool {
+	return rd.verb == verbList && rd.opts.ResourceVersion == "" && rd.opts.Continue == ""
+}
+
+// pays reports whether to try a quick proof for a consistent list: not just
+// after one that failed, and not when the list, which is about what the
+// snapshot has, is so small that the upstream may as well be asked for it.
+func (p *prover) pays(s *timeline.Snapshot, rd *read) bool {
+	// Deletions of Events may share an RV (etcd's leases): a list between two
+	// of them would not be exact.
+	if uncachedUpstream(p.id) || rd.key != "" || p.quick.paused() {
+		return false
+	}
+	size, n := 0, int64(0)
+	for o := range s.All(rd.namespace, "") {
+		if !rd.match.matches(o) {
+			continue
+		}
+		if size += len(o.JSON); size > smallList {
+			return true
+		}
+		if n++; n == rd.opts.Limit {
+			return false
+		}
+	}
+	return false
 }

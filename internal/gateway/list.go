@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,14 +24,26 @@ func (c *cache) serveGet(w http.ResponseWriter, r *http.Request, rd *read, res *
 	if o == nil {
 		s := newStatus(http.StatusNotFound, metav1.StatusReasonNotFound,
 			fmt.Sprintf("%s %q not found", res.id.GroupResource(), rd.name))
+		if rd.form.Media != wire.JSON {
+			return false // a Status in another encoding
+		}
 		s.Details = &metav1.StatusDetails{Name: rd.name, Group: res.id.Group, Kind: res.id.Name}
 		writeStatus(w, r, s)
 		return true
 	}
-	writeBody(w, r, rd, len(o.JSON), func(w io.Writer) error {
-		_, err := io.WriteString(w, o.JSON+"\n")
-		return err
-	})
+	return res.write(w, r, rd, func() (*wire.Body, error) { return res.encoder.Object(rd.form, o) })
+}
+
+// write answers with a body, if it can be made in the form that was asked for.
+func (res *resource) write(w http.ResponseWriter, r *http.Request, rd *read, encode func() (*wire.Body, error)) bool {
+	body, err := encode()
+	if err != nil {
+		if rd.form.Media != wire.YAML { // which is a question of length
+			res.unwritable.add(rd.form)
+		}
+		return false
+	}
+	writeBody(w, r, rd, body)
 	return true
 }
 
@@ -49,6 +60,12 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 		return false
 	case rd.opts.Continue != "" && rd.opts.ResourceVersion != "":
 		return false // an error, or no limit
+	case rd.opts.Continue == "" && rd.opts.ResourceVersion == "":
+		fresh, err := res.prover.freshSoon(r.Context())
+		if err != nil {
+			return false
+		}
+		v, snapshot = fresh, &fresh.Snapshot
 	case rd.opts.Continue != "":
 		token, err := decodeContinue(rd.opts.Continue, rd.namespace)
 		if err != nil {
@@ -74,10 +91,9 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 	p := newPage(snapshot, rd, start, limit)
 	head := wire.ListHead{
 		Kind: v.ListKind, APIVersion: res.id.APIVersion(), Typed: v.BookmarkForm.Typed(),
-		RV: snapshot.RV, Continue: p.next, Remaining: p.remaining,
+		RV: snapshot.RV, Continue: p.next, Remaining: p.remaining, Columns: v.BookmarkForm.Columns,
 	}
-	writeBody(w, r, rd, p.bytes(), func(w io.Writer) error { return wire.WriteList(w, head, p.items) })
-	return true
+	return res.write(w, r, rd, func() (*wire.Body, error) { return res.encoder.List(rd.form, head, p.items) })
 }
 
 // uncachedUpstream reports whether the API server keeps no watch cache for the
@@ -91,15 +107,6 @@ type listPage struct {
 	items     []*kube.Object
 	next      string // the continue token
 	remaining int64
-}
-
-// bytes is about how long the page is in JSON.
-func (p *listPage) bytes() int {
-	n := 0
-	for _, o := range p.items {
-		n += len(o.JSON)
-	}
-	return n
 }
 
 // newPage selects from a snapshot the page that begins at start. limit 0 is

@@ -38,12 +38,14 @@ var (
 	descLogBytes  = desc("window_bytes", "JSON of the events in the window.")
 	descReceived  = desc("upstream_bytes_total", "Bytes that the upstream sent.")
 	descRelists   = desc("relists_total", "Full lists from the upstream, by reason.", "reason")
+	descEncodings = prometheus.NewDesc("watchkeeper_encodings_bytes", "What is kept of objects in other encodings than JSON.", nil, nil)
 	descWatches   = desc("watches", "Open watches that are served from the cache.")
 )
 
 // Describe implements prometheus.Collector.
 func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
 	m.lag.Describe(ch)
+	ch <- descEncodings
 	for _, d := range []*prometheus.Desc{descHead, descStart, descContact, descSynced, descEvents, descObjects,
 		descBytes, descLogEvents, descLogBytes, descReceived, descRelists, descWatches} {
 		ch <- d
@@ -53,6 +55,7 @@ func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.lag.Collect(ch)
+	ch <- prometheus.MustNewConstMetric(descEncodings, prometheus.GaugeValue, float64(m.cache.encodings.Bytes()))
 	for _, res := range m.cache.all() {
 		gauge := func(d *prometheus.Desc, v float64) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, res.id.String())

@@ -42,12 +42,13 @@ type read struct {
 	opts  internalversion.ListOptions
 	rv    uint64 // opts.ResourceVersion
 	match filterFunc
-	// byNamespace is set when the field selector has metadata.namespace, and
-	// narrowed when that made the scope of the request smaller.
-	byNamespace, narrowed bool
+	// narrowed is set when metadata.namespace in the field selector made the
+	// scope of the request smaller.
+	narrowed bool
 
-	key    kube.Key // the only object that can match; "" if several can
-	pretty bool
+	key       kube.Key // the only object that can match; "" if several can
+	websocket bool     // a WATCH over a WebSocket
+	form      wire.Form
 	// warnings are what the API server says about the resource's version.
 	warnings []string
 }
@@ -55,8 +56,7 @@ type read struct {
 // parseRead reads a request. It returns false for what is not a read, and for
 // whatever is not wholly understood: the API server answers that.
 func parseRead(r *http.Request) (*read, bool) {
-	if r.Method != http.MethodGet || isUpgrade(r) || bringsIdentity(r.Header) ||
-		!wire.AcceptsJSON(strings.Join(r.Header.Values("Accept"), ",")) {
+	if r.Method != http.MethodGet || bringsIdentity(r.Header) {
 		return nil, false
 	}
 	if r.URL.EscapedPath() != r.URL.Path {
@@ -70,9 +70,14 @@ func parseRead(r *http.Request) (*read, bool) {
 	if !ok {
 		return nil, false
 	}
-	rd := &read{target: tgt, pretty: wantsPretty(r)}
+	rd := &read{target: tgt}
 	if rd.verb == verbList && truthy(r, "watch") {
 		rd.verb = verbWatch
+	}
+	if isUpgrade(r) {
+		if rd.websocket = isWebSocket(r); !rd.websocket || rd.verb != verbWatch || bringsToken(r.Header) {
+			return nil, false
+		}
 	}
 	for _, name := range []string{"export", "shardSelector"} {
 		if query.Get(name) != "" {
@@ -96,7 +101,7 @@ func parseRead(r *http.Request) (*read, bool) {
 	if len(validation.ValidateListOptions(&rd.opts, true)) > 0 {
 		return nil, false
 	}
-	return rd, rd.version() && rd.selectors()
+	return rd, rd.version()
 }
 
 // version reads the RV. One that is not in canonical form, such as 00, is
@@ -106,6 +111,30 @@ func (rd *read) version() bool {
 	var err error
 	rd.rv, err = kube.ParseRV(text)
 	return err == nil && (text == "" || text == kube.FormatRV(rd.rv))
+}
+
+// negotiate chooses the form of the answer. It returns false where the API
+// server has to be asked, or has an error for the request.
+func (rd *read) negotiate(r *http.Request, typed bool, cbor func() bool) bool {
+	var ok bool
+	rd.form, ok = wire.Negotiate(r.Header.Get("Accept"), wire.Offer{
+		Watch: rd.verb == verbWatch, List: rd.verb == verbList, Typed: typed, CBOR: cbor,
+	})
+	if !ok {
+		return false
+	}
+	rd.form.Pretty = rd.verb != verbWatch && rd.form.Media == wire.JSON && (rd.form.Pretty || wantsPretty(r))
+	if rd.form.View != wire.Table {
+		return true
+	}
+	switch rd.form.Include = wire.Include(r.URL.Query().Get("includeObject")); rd.form.Include {
+	case "":
+		rd.form.Include = wire.IncludeMetadata
+	case wire.IncludeMetadata, wire.IncludeObject, wire.IncludeNone:
+	default:
+		return false
+	}
+	return true
 }
 
 // bringsIdentity reports whether the caller asks to be somebody: what they

@@ -16,6 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 // A resource is one watched collection: a reflector that writes a timeline,
@@ -25,12 +26,17 @@ type resource struct {
 	info      metav1.APIResource
 	timeline  *timeline.Timeline
 	reflector *informer.Reflector
-	proof     proof
+	encoder   wire.Encoder
+	prover    *prover
 	access    access
+	defined   definitions
+	standing  standing
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the reflector has stopped
 
-	watches atomic.Int64 // open ones
+	watches    atomic.Int64 // open ones
+	unwritable unwritable
+	cbor       cborOffer
 
 	// Guarded by cache.mu.
 	readers  int       // requests that hold the resource
@@ -39,16 +45,18 @@ type resource struct {
 
 func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *slog.Logger, begin beginFunc) *resource {
 	res := &resource{id: id, info: info, timeline: timeline.New(timeline.Options{}), done: make(chan struct{})}
+	res.encoder.Resource = id
 	res.reflector = informer.NewReflector(informer.Options{
 		Transport: agent{up},
 		URL:       up.URL(id.Path(), ""),
 		Kind:      info.Kind,
+		Columns:   true,
 		Sink:      res.timeline,
 		Logger:    log.With("resource", id.String()),
 	})
 	res.access = access{up: up, id: id, begin: begin}
-	res.proof.begin = begin
-	res.proof.check = func(ctx context.Context) (uint64, error) { return freshness(ctx, up, res) }
+	res.defined = definitions{up: up, id: id, begin: begin}
+	res.prover = newProver(up, id, res.timeline, res.reflector, begin)
 	return res
 }
 

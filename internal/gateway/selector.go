@@ -16,9 +16,13 @@ type filterFunc func(*kube.Object) bool
 
 func (f filterFunc) matches(o *kube.Object) bool { return f == nil || f(o) }
 
+// A fieldFunc tells how the value of a selectable field is found, by the field's
+// label; false means that there is no such field, or that it is not known.
+type fieldFunc func(label string) (value func(*kube.Object) string, ok bool)
+
 // selectors works the scope and the selectors of a LIST or WATCH out into
 // rd.match and rd.key. It returns false for what is the API server's to judge.
-func (rd *read) selectors() bool {
+func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 	var all []filterFunc
 	selector := rd.opts.FieldSelector
 	if selector == nil {
@@ -36,15 +40,14 @@ func (rd *read) selectors() bool {
 	namespace := rd.namespace
 	if namespace != "" {
 		all = append(all, func(o *kube.Object) bool { return o.Key.Namespace() == namespace })
-	} else if ns, ok := selector.RequiresExactMatch("metadata.namespace"); ok && ns != "" {
+	} else if ns, ok := selector.RequiresExactMatch("metadata.namespace"); namespaced && ok && ns != "" {
 		rd.namespace, rd.narrowed = ns, true
 	}
 	for _, req := range selector.Requirements() {
-		value, ok := rd.resource.Field(req.Field)
+		value, ok := fieldOf(req.Field)
 		if !ok {
 			return false
 		}
-		rd.byNamespace = rd.byNamespace || req.Field == "metadata.namespace"
 		want := req.Value
 		switch req.Operator {
 		case selection.Equals, selection.DoubleEquals:
@@ -58,7 +61,7 @@ func (rd *read) selectors() bool {
 	if labels := rd.opts.LabelSelector; labels != nil && !labels.Empty() {
 		all = append(all, func(o *kube.Object) bool { return labels.Matches(o.Labels) })
 	}
-	if hasName && rd.namespace != "" {
+	if hasName && (rd.namespace != "") == namespaced {
 		rd.key = kube.MakeKey(rd.namespace, name)
 	}
 	switch len(all) {

@@ -4,11 +4,8 @@
 package gateway
 
 import (
-	"bufio"
-	"encoding/json"
-	"io"
+	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,65 +16,53 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// streamBuffer is the size of a piece.
-const streamBuffer = 16 << 10
+// A frameSink takes the frames of one watch to its client.
+type frameSink interface {
+	// frame takes one frame, in parts. It may keep it until flush.
+	frame(parts []string) error
+	flush() error
+	// release gives back what the sink holds.
+	release()
+}
 
-// streamBuffers are shared by all streams: one is needed only while there is
-// something to write.
-var streamBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, streamBuffer) }}
-
-// A watchStream writes one watch to one client. After a write error it writes
-// nothing more, and flush says so.
+// A watchStream writes one watch to one client. After its end (the client is
+// gone, or the form has become impossible) it writes nothing more, and flush
+// says so.
 type watchStream struct {
-	w      http.ResponseWriter
-	out    deadlineWriter
-	rd     *read
-	buf    *bufio.Writer // nil while there is nothing to write
-	form   *kube.Object  // of bookmarks
-	lag    prometheus.Observer
-	start  uint64 // bookmarks at or below it are not sent
-	failed bool
+	res   *resource
+	rd    *read
+	sink  frameSink
+	wire  *wire.Stream
+	form  *kube.Object // of bookmarks
+	lag   prometheus.Observer
+	start uint64 // bookmarks at or below it are not sent
+	dirty bool   // there is something to flush
+	ended bool
 }
 
-func newWatchStream(w http.ResponseWriter, rd *read, v *timeline.View, start uint64, lag prometheus.Observer) *watchStream {
-	return &watchStream{
-		w: w, out: newDeadlineWriter(w), rd: rd,
-		form: v.BookmarkForm, start: start, lag: lag,
+// write writes one frame.
+func (s *watchStream) write(parts []string, err error) {
+	if s.ended {
+		return
 	}
-}
-
-// begin sends the headers, ahead of any event.
-func (s *watchStream) begin() {
-	setJSON(s.w.Header(), s.rd)
-	s.w.WriteHeader(http.StatusOK)
-	s.failed = s.out.ctl.Flush() != nil
-}
-
-func (s *watchStream) writer() *bufio.Writer {
-	if s.buf == nil {
-		s.buf = streamBuffers.Get().(*bufio.Writer)
-		s.buf.Reset(s.out)
+	if errors.Is(err, wire.ErrForm) {
+		// The stream ends as at a timeout; the client's next one is for the
+		// API server.
+		s.res.unwritable.add(s.rd.form)
+		s.ended = true
+		return
 	}
-	return s.buf
-}
-
-func (s *watchStream) frame(typ kube.EventType, object string) {
-	if !s.failed {
-		s.failed = wire.WriteFrame(s.writer(), typ, object) != nil
+	if err == nil {
+		s.dirty = true
+		err = s.sink.frame(parts)
 	}
+	s.ended = err != nil
 }
 
 // event writes what an event is to this watcher.
 func (s *watchStream) event(e *timeline.Event) {
-	typ, object, ok := transition(e, s.rd.match)
-	switch {
-	case !ok || s.failed:
-	case typ == e.Type && e.Frame != "":
-		b := s.writer()
-		b.WriteString(e.Frame)
-		s.failed = b.WriteByte('\n') != nil // a bufio.Writer keeps its first error
-	default:
-		s.frame(typ, object)
+	if typ, object, ok := transition(e, s.rd.match); ok && !s.ended {
+		s.write(s.wire.Event(typ, object))
 	}
 }
 
@@ -85,12 +70,12 @@ func (s *watchStream) event(e *timeline.Event) {
 // ends them.
 func (s *watchStream) snapshot(v *timeline.View, end bool) {
 	for _, o := range newPage(&v.Snapshot, s.rd, "", 0).items {
-		if s.frame(kube.Added, o.JSON); s.failed {
+		if s.write(s.wire.Event(kube.Added, o)); s.ended {
 			return
 		}
 	}
 	if end && s.rd.opts.AllowWatchBookmarks {
-		s.frame(kube.Bookmark, kube.BookmarkObject(s.form, v.RV, true))
+		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.form, v.RV, true)))
 	}
 }
 
@@ -98,40 +83,27 @@ func (s *watchStream) snapshot(v *timeline.View, end bool) {
 // to rv has been written). Like the API server's, it is above the start.
 func (s *watchStream) bookmark(rv uint64) {
 	if s.rd.opts.AllowWatchBookmarks && rv > s.start {
-		s.frame(kube.Bookmark, kube.BookmarkObject(s.form, rv, false))
+		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.form, rv, false)))
 	}
 }
 
 // expired ends the stream with an ERROR.
 func (s *watchStream) expired(message string) {
-	status := newStatus(http.StatusGone, metav1.StatusReasonExpired, message)
-	status.Kind, status.APIVersion = "Status", "v1"
-	text, _ := json.Marshal(status) // strings and numbers always marshal
-	s.frame(kube.Error, string(text))
+	s.write(s.wire.Error(*newStatus(http.StatusGone, metav1.StatusReasonExpired, message)))
 	s.flush(time.Time{}, false)
 }
 
 // flush sends what was written. live is set for events that were published at
-// the time given; how long they took is measured. It returns false when the
-// client is gone.
+// the time given; how long they took is measured. It returns false at the end.
 func (s *watchStream) flush(published time.Time, live bool) bool {
-	if s.buf == nil || s.failed {
-		return !s.failed
+	if !s.dirty {
+		return !s.ended
 	}
-	s.failed = s.buf.Flush() != nil || s.out.ctl.Flush() != nil
-	s.out.clear()
-	s.release()
-	if live && !s.failed {
+	s.dirty = false
+	if s.sink.flush() != nil {
+		s.ended = true
+	} else if live && !s.ended {
 		s.lag.Observe(time.Since(published).Seconds())
 	}
-	return !s.failed
-}
-
-// release gives the buffer back.
-func (s *watchStream) release() {
-	if s.buf != nil {
-		s.buf.Reset(io.Discard)
-		streamBuffers.Put(s.buf)
-		s.buf = nil
-	}
+	return !s.ended
 }

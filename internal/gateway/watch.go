@@ -40,7 +40,7 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 		}
 		// From now on, or all there is now: "now" is to include every
 		// write that was acknowledged before the request.
-		fresh, err := res.fresh(r.Context())
+		fresh, err := res.prover.fresh(r.Context())
 		if err != nil {
 			c.log.Debug("no proof of freshness", "resource", res.id.String(), "err", err)
 			return false
@@ -68,16 +68,30 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 
 	ctx, cancel := context.WithTimeout(r.Context(), watchTimeout(rd))
 	defer cancel()
-	s := newWatchStream(w, rd, v, start, c.metrics.lag)
-	defer s.release()
-	s.begin()
-	if ctx.Err() != nil {
-		return true // a negative timeoutSeconds
+	s := &watchStream{
+		res: res, rd: rd, wire: res.encoder.Stream(rd.form, rd.websocket),
+		form: v.BookmarkForm, start: start, lag: c.metrics.lag,
 	}
-	if initial || legacy {
-		s.snapshot(v, initial)
+	stream := func(ctx context.Context, sink frameSink) {
+		s.sink = sink
+		defer sink.release()
+		if ctx.Err() != nil {
+			return // a negative timeoutSeconds
+		}
+		if initial || legacy {
+			s.snapshot(v, initial)
+		}
+		c.follow(ctx, s, cursor)
 	}
-	c.follow(ctx, s, cursor)
+	setHeaders(w.Header(), rd)
+	if rd.websocket {
+		serveWebSocket(ctx, w, r, rd.form, stream)
+		return true
+	}
+	sink, err := newHTTPSink(w)
+	if err == nil {
+		stream(ctx, sink)
+	}
 	return true
 }
 
@@ -160,18 +174,18 @@ func shorten(r *http.Request) {
 
 // transition says what an event is to a watcher of the objects that match
 // (spec §4): its type and object. false means nothing.
-func transition(e *timeline.Event, match filterFunc) (typ kube.EventType, object string, ok bool) {
+func transition(e *timeline.Event, match filterFunc) (typ kube.EventType, object *kube.Object, ok bool) {
 	before := e.Prev != nil && match.matches(e.Prev)
 	now := e.Type != kube.Deleted && match.matches(e.Object)
 	switch {
 	case before && now:
-		return kube.Modified, e.Object.JSON, true
+		return kube.Modified, e.Object, true
 	case now:
-		return kube.Added, e.Object.JSON, true
+		return kube.Added, e.Object, true
 	case before && e.Type == kube.Deleted:
-		return kube.Deleted, e.Object.JSON, true
+		return kube.Deleted, e.Object, true
 	case before:
-		return kube.Deleted, e.Prev.WithRV(e.RV), true
+		return kube.Deleted, e.Prev.At(e.RV), true
 	}
-	return "", "", false
+	return "", nil, false
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,59 +195,10 @@ func TestTransition(t *testing.T) {
 	} {
 		got := ""
 		if typ, object, ok := transition(&test.e, red); ok {
-			got = string(typ) + " " + object
+			got = string(typ) + " " + object.JSON
 		}
 		if got != test.want {
 			t.Errorf("%s of %s: %s", test.e.Type, test.e.Object.JSON, got)
 		}
-	}
-}
-
-func TestProofsAreShared(t *testing.T) {
-	begun := make(chan chan uint64)
-	p := proof{
-		check: func(context.Context) (uint64, error) {
-			answer := make(chan uint64)
-			begun <- answer
-			return <-answer, nil
-		},
-		begin: func() (context.Context, func(), bool) { return t.Context(), func() {}, true },
-	}
-	got := make(chan uint64, 10)
-	ask := func() {
-		rv, err := p.get(t.Context())
-		if err != nil {
-			t.Error(err)
-		}
-		got <- rv
-	}
-	go ask()
-	first := <-begun
-	for range 5 {
-		go ask()
-	}
-	for waiting := false; !waiting; time.Sleep(time.Millisecond) {
-		p.mu.Lock()
-		waiting = p.next != nil
-		p.mu.Unlock()
-	}
-	first <- 1
-	if rv := <-got; rv != 1 {
-		t.Errorf("the first reader got %d", rv)
-	}
-	second := <-begun
-	time.Sleep(20 * time.Millisecond) // let the stragglers ask
-	second <- 2
-	var rvs []uint64
-	for len(rvs) < 5 {
-		select {
-		case rv := <-got:
-			rvs = append(rvs, rv)
-		case third := <-begun: // for those that asked after the second began
-			third <- 3
-		}
-	}
-	if slices.Contains(rvs, 1) {
-		t.Errorf("a proof that began before the question: %v", rvs)
 	}
 }

@@ -6,6 +6,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // EventType is the type of a watch event.
@@ -32,16 +33,15 @@ type Frame struct {
 	Object *Object
 	// Status is the JSON of an ERROR's object.
 	Status string
-	// Text is the whole frame, {"type":…,"object":…}, without the newline
-	// behind it.
-	Text string
 }
 
-// ScanFrame reads one watch event from its JSON. Errors wrap [ErrSyntax] or
-// [ErrNotObject].
+// ScanFrame reads one watch event from its JSON. The object of an event whose
+// form is a Table is that of its row. Errors wrap [ErrSyntax], [ErrNotObject] or
+// [ErrBareTable].
 func ScanFrame(text string) (Frame, error) {
-	f := Frame{Text: text}
-	p := scanner{s: text}
+	var f Frame
+	var t table
+	p := scanner{s: text, table: &t}
 	for first := true; ; first = false {
 		name, ok, err := p.member(first)
 		if err != nil {
@@ -70,6 +70,13 @@ func ScanFrame(text string) (Frame, error) {
 	if f.Object == nil {
 		return Frame{}, fmt.Errorf("%w: a watch event without an object", ErrNotObject)
 	}
+	if isTable(f.Object.Kind, f.Object.APIVersion) {
+		if len(t.objects) != 1 {
+			return Frame{}, fmt.Errorf("%w: a watch event with a Table of %d rows", ErrNotObject, len(t.objects))
+		}
+		f.Object = t.objects[0]
+		f.Object.Columns = t.columns
+	}
 	switch f.Type {
 	case Added, Modified, Deleted:
 		return f, f.Object.check()
@@ -86,18 +93,48 @@ func ScanFrame(text string) (Frame, error) {
 	}
 }
 
+// Detached returns the frame with a copy of its object that does not keep the
+// frame's text alive, printed under the columns: those of its stream, which
+// only the first frame carries.
+func (f Frame) Detached(columns string) (Frame, error) {
+	if f.Type == Bookmark {
+		o := *f.Object // there is one at a time
+		o.Columns, f.Object = columns, &o
+		return f, nil
+	}
+	var err error
+	f.Object, err = f.Object.detached(columns)
+	return f, err
+}
+
 // InitialEventsEnd reports whether the frame is the bookmark that ends the
 // initial events of a streaming list.
 func (f Frame) InitialEventsEnd() bool {
-	return f.Type == Bookmark && f.Object.annotations()[initialEventsEnd] == "true"
+	return f.Type == Bookmark && f.Object.InitialEventsEnd()
+}
+
+// InitialEventsEnd reports whether the object is that of the bookmark that ends
+// the initial events.
+func (o *Object) InitialEventsEnd() bool {
+	return strings.Contains(o.Annotations(), initialEventsEnd) && o.annotations()[initialEventsEnd] == "true"
 }
 
 // BookmarkObject returns the object of a bookmark at rv, made after the form
 // of one that the API server sent: kind and apiVersion, resourceVersion, the
 // annotations that its kind defaults to, and whatever other members its encoder
 // cannot leave out. An end bookmark carries the annotation that ends the
-// initial events.
-func BookmarkObject(form *Object, rv uint64, end bool) string {
+// initial events. It is printed as the form is.
+func BookmarkObject(form *Object, rv uint64, end bool) *Object {
+	p := scanner{s: bookmarkJSON(form, rv, end)}
+	o, err := p.kubeObject()
+	if err != nil {
+		panic(err) // made of parts that were scanned before
+	}
+	o.Row, o.Columns = form.Row, form.Columns
+	return o
+}
+
+func bookmarkJSON(form *Object, rv uint64, end bool) string {
 	before, _, after := form.Metadata()
 	version := `"resourceVersion":"` + FormatRV(rv) + `"`
 	annotations := form.annotations()

@@ -31,19 +31,20 @@ func TestScanObject(t *testing.T) {
 	if diff := cmp.Diff(Labels{{"app", "x"}, {"tier", "be"}}, o.Labels); diff != "" {
 		t.Error(diff)
 	}
-	item := string(o.AppendListItem(nil))
+	brace, rest := o.ListItem()
+	item := brace + rest
 	if want := strings.Replace(pod, `"kind":"Pod","apiVersion":"v1",`, "", 1); item != want {
 		t.Errorf("list item %s", item)
 	}
-	if got, want := o.WithRV(1000), strings.Replace(pod, `"42"`, `"1000"`, 1); got != want {
-		t.Errorf("WithRV: %s", got)
+	if at, want := o.At(1000), strings.Replace(pod, `"42"`, `"1000"`, 1); at.JSON != want || at.RV != 1000 || at.Key != o.Key {
+		t.Errorf("at another RV: %+v", at)
 	}
 
 	w, err := ScanObject(widget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Typed() || w.Key != "w" || w.Key.Namespace() != "" || string(w.AppendListItem(nil)) != widget {
+	if brace, rest := w.ListItem(); w.Typed() || w.Key != "w" || w.Key.Namespace() != "" || brace+rest != widget {
 		t.Errorf("scanned %+v", w)
 	}
 }
@@ -102,12 +103,12 @@ func TestBookmarkObject(t *testing.T) {
 		if got, want := f.InitialEventsEnd(), strings.Contains(test.form, "initial-events-end"); got != want {
 			t.Errorf("InitialEventsEnd of %s is %v", test.form, got)
 		}
-		if got := BookmarkObject(f.Object, 123, false); got != test.plain {
-			t.Errorf("got  %s\nwant %s", got, test.plain)
+		if got := BookmarkObject(f.Object, 123, false); got.JSON != test.plain || got.RV != 123 || got.InitialEventsEnd() {
+			t.Errorf("got  %s\nwant %s", got.JSON, test.plain)
 		}
 		end := BookmarkObject(f.Object, 123, true)
-		if end != test.end {
-			t.Errorf("got  %s\nwant %s", end, test.end)
+		if end.JSON != test.end || !end.InitialEventsEnd() {
+			t.Errorf("got  %s\nwant %s", end.JSON, test.end)
 		}
 	}
 }
@@ -146,29 +147,6 @@ func TestKeyOrderIsListOrder(t *testing.T) {
 	}
 }
 
-func TestField(t *testing.T) {
-	o, err := ScanObject(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods := Resource{Version: "v1", Name: "pods"}
-	for label, want := range map[string]string{
-		"metadata.name": "a", "metadata.namespace": "ns", "spec.nodeName": "n1", "spec.host": "n1",
-		"spec.hostNetwork": "true", "status.phase": "Running", "spec.restartPolicy": "",
-	} {
-		f, ok := pods.Field(label)
-		if !ok || f(o) != want {
-			t.Errorf("%s: %v %q, want %q", label, ok, f(o), want)
-		}
-	}
-	if _, ok := pods.Field("spec.containers"); ok {
-		t.Error("spec.containers is selectable")
-	}
-	if _, ok := (Resource{Version: "v1", Name: "nodes"}).Field("metadata.namespace"); ok {
-		t.Error("nodes accept metadata.namespace")
-	}
-}
-
 // FuzzScan holds the scanner to encoding/json's opinion of what is JSON.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{pod, widget, `{"type":"ADDED","object":` + pod + `}`, `[1,-0.5e+3,"\u00e9\"",true,null]`, `{"a":{}}`, `[]`, `01`, `"\x"`, `{"a":1,}`, " {} "} {
@@ -184,9 +162,8 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("%q: valid %v, scanner says %v", text, valid, err)
 		}
 		if o, err := ScanObject(text); err == nil {
-			again, err := ScanObject(o.WithRV(o.RV + 1))
-			if err != nil || again.RV != o.RV+1 || again.Key != o.Key {
-				t.Fatalf("%q with another RV: %+v, %v", text, again, err)
+			if again := o.At(o.RV + 1); again.RV != o.RV+1 || again.Key != o.Key {
+				t.Fatalf("%q with another RV: %+v", text, again)
 			}
 		}
 		_, _ = ScanFrame(text)

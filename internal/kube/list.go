@@ -20,15 +20,19 @@ type List struct {
 	Typed bool
 	// ItemKind is the kind of the items.
 	ItemKind string
+	// Columns are the columnDefinitions of a Table, "" if they are not known.
+	Columns string
 }
 
-// ScanList reads a list from its JSON. itemKind is the kind of its items; if it
+// ScanList reads a list from its JSON, be it in the form of a Table, whose kind
+// tells nothing of the collection then. itemKind is the kind of its items; if it
 // is "", it is the list's own, less "List" (custom resources may name their
 // lists otherwise). Items that leave out kind and apiVersion get them. Items do
 // not keep text alive: each has a copy of its own.
 func ScanList(text, itemKind string) (*List, error) {
 	l := &List{}
 	p := scanner{s: text}
+	var t table
 	var items []string
 	n := 0
 	for first := true; ; first = false {
@@ -51,7 +55,11 @@ func ScanList(text, itemKind string) (*List, error) {
 		case "items":
 			items, err = p.items()
 		default:
-			err = p.skip()
+			if l.table() {
+				err = t.member(&p, name)
+			} else {
+				err = p.skip()
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -62,6 +70,10 @@ func ScanList(text, itemKind string) (*List, error) {
 	}
 	if l.ItemKind = itemKind; itemKind == "" {
 		l.ItemKind = strings.TrimSuffix(l.Kind, "List")
+	}
+	if l.table() {
+		l.Columns = strings.Clone(t.columns)
+		return l, l.rows(t.objects)
 	}
 	if l.RV == 0 || l.ItemKind == "" {
 		return nil, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, l.Kind)
@@ -77,14 +89,35 @@ func ScanList(text, itemKind string) (*List, error) {
 	return l, nil
 }
 
+func (l *List) table() bool { return isTable(l.Kind, l.APIVersion) }
+
+// rows takes the objects of a Table as the list's items.
+func (l *List) rows(objects []*Object) error {
+	if l.RV == 0 {
+		return fmt.Errorf("%w: a Table without a resourceVersion", ErrNotObject)
+	}
+	for _, o := range objects {
+		if err := o.check(); err != nil {
+			return err
+		}
+		o, err := o.detached(l.Columns)
+		if err != nil {
+			return err
+		}
+		l.Items = append(l.Items, o)
+	}
+	return nil
+}
+
 // EmptyItem returns an object of the list's kind with no members but kind,
-// apiVersion and metadata.
+// apiVersion and metadata, under the list's columns.
 func (l *List) EmptyItem() *Object {
 	p := scanner{s: l.header() + `"metadata":{}}`}
 	o, err := p.kubeObject()
 	if err != nil {
 		panic(err) // the text is of our own making
 	}
+	o.Columns = l.Columns
 	return o
 }
 

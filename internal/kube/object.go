@@ -44,8 +44,8 @@ func (l Labels) Lookup(key string) (string, bool) {
 }
 
 // An Object is one version of one object: its JSON as the API server sent it
-// and what the scan found in it. Objects are immutable; all strings are parts
-// of JSON.
+// and what the scan found in it. Objects are immutable; all strings but
+// Columns are parts of one text.
 type Object struct {
 	Key        Key
 	UID        string
@@ -55,6 +55,12 @@ type Object struct {
 	Labels     Labels
 	// JSON is the object with its apiVersion and kind.
 	JSON string
+	// Row is how the API server prints the object in a Table: the members of
+	// its row but the object, such as "cells":["a","1/1"]. What depends on the
+	// clock is as of when it was observed. "" if it is not known.
+	Row string
+	// Columns are the columnDefinitions, a JSON array, that Row is under.
+	Columns string
 
 	body   uint32 // where the members after a leading kind and apiVersion begin; 0 if they do not lead
 	meta   span   // the value of metadata
@@ -121,7 +127,13 @@ func (p *scanner) kubeObject() (*Object, error) {
 			}
 			o.meta = span{uint32(from - start), uint32(p.i - start)}
 		default:
-			err = p.skip()
+			if t := p.table; t != nil && isTable(o.Kind, o.APIVersion) {
+				p.table = nil // its rows hold no Tables
+				err = t.member(p, name)
+				p.table = t
+			} else {
+				err = p.skip()
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -199,25 +211,30 @@ func (p *scanner) labels() (Labels, error) {
 // in the other.
 func (o *Object) Typed() bool { return o.body > 0 }
 
-// AppendListItem appends the object as it stands in a list.
-func (o *Object) AppendListItem(b []byte) []byte {
+// ListItem returns the object as it stands in a list, in two parts.
+func (o *Object) ListItem() (brace, rest string) {
 	if !o.Typed() {
-		return append(b, o.JSON...)
+		return "", o.JSON
 	}
-	b = append(b, '{')
-	return append(b, o.JSON[o.body:]...)
+	return "{", o.JSON[o.body:]
 }
 
-// WithRV returns the JSON of the object with another resourceVersion: a
-// DELETED event carries the last state at the RV that ended it.
-func (o *Object) WithRV(rv uint64) string {
+// At returns the object with another resourceVersion: a DELETED event carries
+// the last state at the RV that ended it.
+func (o *Object) At(rv uint64) *Object {
 	if o.RV == rv {
-		return o.JSON
+		return o
 	}
 	b := make([]byte, 0, len(o.JSON)+4)
 	b = append(b, o.JSON[:o.rvText.from]...)
 	b = strconv.AppendUint(b, rv, 10)
-	return string(append(b, o.JSON[o.rvText.to:]...))
+	p := scanner{s: string(append(b, o.JSON[o.rvText.to:]...))}
+	at, err := p.kubeObject()
+	if err != nil {
+		panic(err) // it was scanned before, and digits are for digits
+	}
+	at.Row, at.Columns = o.Row, o.Columns
+	return at
 }
 
 // Metadata returns the JSON of the object's metadata with what stands before

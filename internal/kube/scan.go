@@ -22,6 +22,7 @@ type scanner struct {
 	s     string
 	i     int
 	depth int
+	table *table // where a Table's rows go; nil if it is an object like others
 }
 
 func (p *scanner) errorf(format string, args ...any) error {

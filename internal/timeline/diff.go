@@ -32,20 +32,39 @@ import (
 //
 // It reports whether the timeline continues; false means it was reset.
 func (t *Timeline) Replace(list *kube.List) (continued bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	events, ok := t.diff(list)
 	if !ok {
-		t.Reset(list)
+		t.reset(list)
 		return false
 	}
 	t.addGap(Gap{From: t.next.RV, To: list.RV})
 	for _, e := range events {
 		t.append(e)
 	}
+	t.print(list)
 	t.next.ListKind = list.Kind
 	t.advance(list.RV)
 	t.trim()
 	t.publish()
 	return true
+}
+
+// print takes over how the list prints objects that have not changed, where its
+// columns are other ones. (Under the same columns only the clock makes a
+// difference.)
+func (t *Timeline) print(list *kube.List) {
+	for _, o := range list.Items {
+		if held, ok := t.tree.Get(o); ok && held.RV == o.RV && held.Columns != o.Columns {
+			t.tree.ReplaceOrInsert(o)
+		}
+	}
+	if form := t.next.BookmarkForm; form.Columns != list.Columns {
+		other := *form
+		other.Row, other.Columns = "", list.Columns // until there is a bookmark
+		t.next.BookmarkForm = &other
+	}
 }
 
 // addGap records a gap at the head. Where nothing is known to have happened
@@ -122,11 +141,7 @@ func (t *Timeline) diff(list *kube.List) (events []Event, ok bool) {
 		} else if rv == head {
 			return nil, false // no room at all
 		}
-		gone, err := kube.ScanObject(d.prev.WithRV(rv))
-		if err != nil {
-			return nil, false
-		}
-		events = append(events, Event{Type: kube.Deleted, RV: rv, Object: gone, Prev: d.prev, Inferred: true})
+		events = append(events, Event{Type: kube.Deleted, RV: rv, Object: d.prev.At(rv), Prev: d.prev, Inferred: true})
 	}
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.RV, b.RV) })
 	return events, true

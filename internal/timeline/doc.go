@@ -13,14 +13,15 @@
 //	snapshot at head: a persistent B-tree, ordered by namespace/name
 //
 // One goroutine writes a [Timeline]: it calls Replace, Apply, Bookmark, Flush
-// and Reset, which the reflector does. Any number of readers load the current
+// and Reset, which the reflector does. Who has learned elsewhere that nothing
+// happened up to an RV may Advance it there. Any number of readers load the current
 // [View], which is immutable, and wait on its Changed channel for the next. A
 // watcher is a [Cursor] into the log: it holds nothing and costs the writer
 // nothing.
 //
 // # Invariants
 //
-// T1: One goroutine writes; RVs in the log never decrease. They strictly
+// T1: One goroutine writes events; RVs in the log never decrease. They strictly
 // increase but for deletions that the upstream itself made at one RV, as etcd
 // does when a lease expires (Events).
 //

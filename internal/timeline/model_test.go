@@ -62,7 +62,6 @@ func (c *cluster) step() {
 		f = kube.Frame{Type: kube.Modified, Object: object(key, old.UID, c.rv)}
 		c.now[key] = f.Object
 	}
-	f.Text = `{"type":"` + string(f.Type) + `","object":` + f.Object.JSON + `}`
 	c.frames = append(c.frames, f)
 	c.past[c.rv] = maps.Clone(c.now)
 }
@@ -226,6 +225,14 @@ func runModel(t *testing.T, seed uint64, steps int) {
 				t.Fatal("the list does not continue the timeline")
 			}
 			sent = len(c.frames)
+		case n < 90 && sent == len(c.frames): // somebody knows that it was quiet
+			tl.Flush()
+			v := tl.View()
+			c.rv += uint64(c.rnd.IntN(5))
+			tl.Advance(v, c.rv)
+			if got := tl.View().RV; got != c.rv {
+				t.Fatalf("the head is at %d, and %d is known", got, c.rv)
+			}
 		case n < 92 && c.rv > tl.View().RV: // a client has listed upstream, ahead of us
 			followers = append(followers, follow(t, tl, c.rv, c.now))
 		default:
@@ -294,6 +301,18 @@ func TestConcurrentReaders(t *testing.T) {
 	tl.Replace(c.list())
 	done := make(chan struct{})
 	var wg sync.WaitGroup
+	type quiet struct {
+		view *View
+		rv   uint64
+	}
+	known := make(chan quiet, 1000)
+	wg.Go(func() { // has learned, some time ago, that nothing happened for a while
+		for q := range known {
+			tl.Advance(q.view, q.rv)
+		}
+	})
+	var started sync.WaitGroup // the window may run away from those that have not
+	started.Add(4)
 	for i := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(i, 0))
 		wg.Go(func() { // reads the past
@@ -314,6 +333,7 @@ func TestConcurrentReaders(t *testing.T) {
 		wg.Go(func() {
 			v := tl.View()
 			f := follow(t, tl, v.RV, nil)
+			started.Done()
 			f.state = map[kube.Key]*kube.Object{}
 			for o := range v.All("", "") {
 				f.state[o.Key] = o
@@ -341,6 +361,7 @@ func TestConcurrentReaders(t *testing.T) {
 			}
 		})
 	}
+	started.Wait()
 	sent := 0
 	for range 20000 {
 		c.step()
@@ -351,9 +372,15 @@ func TestConcurrentReaders(t *testing.T) {
 				}
 			}
 			tl.Flush()
+			c.rv += uint64(c.rnd.IntN(3))
+			select {
+			case known <- quiet{tl.View(), c.rv}:
+			default:
+			}
 		}
 		clear(c.past) // nobody asks the model here
 	}
 	close(done)
+	close(known)
 	wg.Wait()
 }

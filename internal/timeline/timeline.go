@@ -28,7 +28,7 @@ type Options struct {
 }
 
 // A Timeline is one resource's log and snapshots. Its writing methods are for
-// one goroutine (T1); all others may be called by any.
+// one goroutine (T1), but for Advance; all others may be called by any.
 type Timeline struct {
 	opts   Options
 	view   atomic.Pointer[View]
@@ -37,7 +37,7 @@ type Timeline struct {
 
 	cloneMu sync.Mutex // serialises Clone of published trees
 
-	// The writer's own.
+	mu    sync.Mutex // guards what follows; readers never take it
 	tree  *tree
 	next  View    // the view in the making
 	times []stamp // when events entered the log, coarsely

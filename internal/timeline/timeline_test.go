@@ -23,7 +23,7 @@ func podList(rv uint64, items ...*kube.Object) *kube.List {
 }
 
 func modified(o *kube.Object) kube.Frame {
-	return kube.Frame{Type: kube.Modified, Object: o, Text: "the upstream's text"}
+	return kube.Frame{Type: kube.Modified, Object: o}
 }
 
 func deleted(o *kube.Object) kube.Frame { return kube.Frame{Type: kube.Deleted, Object: o} }
@@ -285,11 +285,6 @@ func TestApplyOddities(t *testing.T) {
 	if diff := cmp.Diff(want, changes(t, c)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	c, _ = tl.Watch(10)
-	events, _, _ := c.Next()
-	if events[0].Frame == "" || events[1].Frame != "" {
-		t.Error("the upstream's frame is kept if, and only if, its type is right")
-	}
 }
 
 func TestCloseAndWait(t *testing.T) {
@@ -381,5 +376,45 @@ func TestNamespaceRange(t *testing.T) {
 		if got := keys(test.ns, test.from); !slices.Equal(got, test.want) {
 			t.Errorf("%q from %q: %v", test.ns, test.from, got)
 		}
+	}
+}
+
+// TestAdvance: what is learned elsewhere moves the head, and with it where a
+// gap begins, unless the timeline has moved on or been reset.
+func TestAdvance(t *testing.T) {
+	tl := New(Options{})
+	tl.Replace(podList(10, object("a", "1", 5)))
+	v := tl.View()
+	future, err := tl.Watch(15)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl.Advance(v, 20)
+	select {
+	case <-v.Changed():
+	default:
+		t.Error("readers are not told")
+	}
+	if tl.Head() != 20 || tl.View().RV != 20 {
+		t.Errorf("the head is at %d, %d", tl.Head(), tl.View().RV)
+	}
+	tl.Advance(v, 18)
+	if got := tl.View().RV; got != 20 {
+		t.Errorf("the head went back to %d", got)
+	}
+	if s, err := tl.At(17); err != nil || s.RV != 17 || s.Len() != 1 {
+		t.Errorf("the state in between: %+v, %v", s, err)
+	}
+	// The gap begins behind what is known, so that the start stays good.
+	if !tl.Replace(podList(30)) {
+		t.Fatal("the list does not continue the timeline")
+	}
+	if got, want := changes(t, future), []change{{kube.Deleted, "a", "1", 21}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	old := tl.View()
+	tl.Reset(podList(25))
+	if tl.Advance(old, 40); tl.View().RV != 25 {
+		t.Errorf("the head of a reset timeline is at %d", tl.View().RV)
 	}
 }

@@ -22,9 +22,6 @@ type Event struct {
 	Object *kube.Object
 	// Prev is the immediately prior version (T3), nil for an Added.
 	Prev *kube.Object
-	// Frame is the event as the upstream wrote it, without the newline; ""
-	// if it has to be composed.
-	Frame string
 	// Inferred marks a change learned from a list, not from a watch.
 	Inferred bool
 }

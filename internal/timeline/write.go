@@ -13,12 +13,18 @@ import (
 
 // Head returns the RV to resume the upstream watch from, 0 when there is none
 // yet. It is the writer's own: what is not yet flushed counts.
-func (t *Timeline) Head() uint64 { return t.next.RV }
+func (t *Timeline) Head() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.next.RV
+}
 
 // Apply takes one event of the upstream watch. Readers see it after Flush. An
 // event that is already there is dropped; one below the head is
 // [ErrOutOfOrder].
 func (t *Timeline) Apply(f kube.Frame) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	o := f.Object
 	prev, _ := t.tree.Get(o)
 	switch {
@@ -30,15 +36,12 @@ func (t *Timeline) Apply(f kube.Frame) error {
 	case prev != nil && prev.RV >= o.RV:
 		return nil // seen before
 	}
-	e := Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev, Frame: f.Text}
+	e := Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev}
 	if f.Type != kube.Deleted {
 		// What the upstream calls it depends on what it holds; here
 		// it depends on what we hold.
 		if e.Type = kube.Added; prev != nil {
 			e.Type = kube.Modified
-		}
-		if e.Type != f.Type {
-			e.Frame = ""
 		}
 	}
 	t.append(e)
@@ -49,9 +52,25 @@ func (t *Timeline) Apply(f kube.Frame) error {
 // Bookmark takes a bookmark of the upstream watch: every event ≤ its RV has
 // been applied.
 func (t *Timeline) Bookmark(f kube.Frame) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.next.BookmarkForm, t.dirty = f.Object, true
 	t.advance(f.Object.RV)
 	t.trim()
+}
+
+// Advance moves the head to rv and publishes that. The caller knows from
+// elsewhere that nothing happened between the view's RV and rv, and that a list
+// given to Replace from now on is not below rv. Unlike the other writing
+// methods it may be called by any goroutine. Where the timeline has been
+// reset since the view, or is beyond rv, nothing happens.
+func (t *Timeline) Advance(v *View, rv uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next.epoch == v.epoch && t.next.RV < rv {
+		t.advance(rv)
+		t.publish()
+	}
 }
 
 func (t *Timeline) advance(rv uint64) {
@@ -62,6 +81,8 @@ func (t *Timeline) advance(rv uint64) {
 
 // Flush publishes what was written since the last call.
 func (t *Timeline) Flush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.dirty {
 		t.publish()
 	}
@@ -70,6 +91,12 @@ func (t *Timeline) Flush() {
 // Reset takes a first list, or one after which nothing before is to be served:
 // cursors fail with [ErrCompacted].
 func (t *Timeline) Reset(list *kube.List) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reset(list)
+}
+
+func (t *Timeline) reset(list *kube.List) {
 	t.tree, t.bytes = newTree(), 0
 	for _, o := range list.Items {
 		t.set(o)
@@ -84,6 +111,7 @@ func (t *Timeline) Reset(list *kube.List) {
 		first: t.next.first + uint64(len(t.next.log)),
 	}
 	t.next.RV = list.RV
+	t.print(list)
 	t.times, t.size, t.dead = nil, 0, 0
 	t.publish()
 }
@@ -91,6 +119,8 @@ func (t *Timeline) Reset(list *kube.List) {
 // Close ends the timeline: cursors fail with [ErrClosed] once they have
 // yielded what there is.
 func (t *Timeline) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.next.closed = true
 	t.publish()
 }

@@ -4,9 +4,6 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -18,117 +15,160 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-func TestAcceptsJSON(t *testing.T) {
-	for accept, want := range map[string]bool{
-		"":                                  true,
-		"*/*":                               true,
-		"application/json":                  true,
-		"application/json, */*":             true,
-		"application/*":                     false,
-		"application/json,application/yaml": true,
-		"application/yaml":                  false,
-		"application/yaml,application/json": false,
-		"application/vnd.kubernetes.protobuf,application/json":          false,
-		"application/json;as=Table;v=v1;g=meta.k8s.io,application/json": false,
-		"application/json;q=0.1,application/yaml":                       false,
-		"application/json;stream=watch":                                 false,
-		"APPLICATION/JSON":                                              false,
-		"text/html":                                                     false,
-		";;;":                                                           false,
+func TestNegotiate(t *testing.T) {
+	const (
+		protobuf = "application/vnd.kubernetes.protobuf"
+		table    = ";as=Table;g=meta.k8s.io;v=v1"
+		partial  = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+		partials = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	)
+	no := func() bool { return false }
+	list, watch, get := Offer{List: true, Typed: true, CBOR: no}, Offer{Watch: true, Typed: true, CBOR: no}, Offer{Typed: true, CBOR: no}
+	custom, cbor := Offer{List: true, CBOR: no}, Offer{List: true, CBOR: func() bool { return true }}
+	tables, metadata := Form{View: Table, Version: "v1"}, Form{View: Metadata, Version: "v1"}
+	for _, test := range []struct {
+		accept string
+		offer  Offer
+		want   Form
+		ok     bool
+	}{
+		{"", list, Form{}, true},
+		{"*/*", list, Form{}, true},
+		{"application/*", list, Form{}, true},
+		{"application/json, */*", list, Form{}, true},
+		{"text/html,application/xhtml+xml,*/*;q=0.8", list, Form{}, true},
+		{"application/yaml,application/json", list, Form{Media: YAML}, true},
+		{"application/yaml,application/json", watch, Form{}, false}, // 406
+		{"application/json;q=0.1,application/yaml", list, Form{Media: YAML}, true},
+		{protobuf + ",application/json", list, Form{Media: Protobuf}, true},
+		{protobuf + ",application/json", custom, Form{}, true},
+		{protobuf + ";stream=watch,application/json", watch, Form{Media: Protobuf}, true},
+		{"application/json;stream=watch", get, Form{}, true},
+		{"application/json;stream=other", get, Form{}, false},
+		{"application/yaml;stream=watch,application/json", get, Form{}, true},
+		{"application/json;pretty=1", get, Form{Pretty: true}, true},
+		{"application/json;sv=v1", get, Form{}, true},
+		{"application/json;sv=v2", get, Form{}, false},
+		{"application/json" + table + ",application/json", list, tables, true},
+		{protobuf + table + ",application/json", list, Form{}, true},
+		{"application/yaml" + table, list, Form{Media: YAML, View: Table, Version: "v1"}, true},
+		{"application/json;as=Table;g=meta.k8s.io;v=v1beta1", watch, Form{View: Table, Version: "v1beta1"}, true},
+		{"application/json;as=Table;g=meta.k8s.io;v=v2,application/json", list, Form{}, true},
+		{"application/json;as=Table,application/json", list, Form{}, true},
+		{"application/json;as=Chair;g=meta.k8s.io;v=v1", list, Form{}, false},
+		{"application/json;g=meta.k8s.io", list, Form{}, false},
+		{"application/json" + partials, list, metadata, true},
+		{"application/json" + partial + ",application/json", list, Form{}, false}, // 406
+		{"application/json" + partial, watch, metadata, true},
+		{"application/json" + partials, watch, Form{}, false},
+		{"application/json" + partial, get, metadata, true},
+		{protobuf + partials, custom, Form{Media: Protobuf, View: Metadata, Version: "v1"}, true},
+		{"application/cbor,application/json", list, Form{}, true},
+		{"application/cbor,application/json", cbor, Form{Media: CBOR}, true},
+		{"application/cbor" + partials, cbor, Form{Media: CBOR, View: Metadata, Version: "v1"}, true},
+		{"application/cbor" + table + ",application/json", cbor, Form{}, true},
+		{"APPLICATION/JSON", list, Form{}, false},
+		{"text/html", list, Form{}, false},
+		{";;;", list, Form{}, false},
 	} {
-		if got := AcceptsJSON(accept); got != want {
-			t.Errorf("%q: %v", accept, got)
+		got, ok := Negotiate(test.accept, test.offer)
+		if ok != test.ok || ok && got != test.want {
+			t.Errorf("%q of %+v: %+v %v", test.accept, test.offer, got, ok)
 		}
 	}
 }
 
-// TestWriteListTyped compares with what the API server's own types marshal to.
-func TestWriteListTyped(t *testing.T) {
+func newEncoder() *Encoder { return &Encoder{Cache: NewCache(1 << 20)} }
+
+// listOf is List, which has to succeed.
+func listOf(t *testing.T, e *Encoder, f Form, h ListHead, items []*kube.Object) string {
+	t.Helper()
+	b, err := e.List(f, h, items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); len(s) != b.Size() {
+		t.Errorf("Size is %d, of %d", b.Size(), len(s))
+	}
+	return b.String()
+}
+
+// TestListTyped compares with what the API server's own types marshal to.
+func TestListTyped(t *testing.T) {
 	remaining := int64(7)
-	for _, list := range []corev1.PodList{
+	for _, want := range []corev1.PodList{
 		{Items: []corev1.Pod{}},
 		{Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a<b", Namespace: "ns", ResourceVersion: "5"}}, {ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: "6"}}}},
 		{ListMeta: metav1.ListMeta{Continue: "tok", RemainingItemCount: &remaining}, Items: []corev1.Pod{}},
 	} {
-		list.TypeMeta = metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}
-		list.ResourceVersion = "99"
-		want := marshal(t, list)
-
+		want.TypeMeta = metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}
+		want.ResourceVersion = "99"
 		var items []*kube.Object
-		for _, pod := range list.Items {
+		for _, pod := range want.Items {
 			pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
-			o, err := kube.ScanObject(marshal(t, pod))
-			if err != nil {
-				t.Fatal(err)
-			}
-			items = append(items, o)
+			items = append(items, scan(t, marshal(pod)))
 		}
-		head := ListHead{Kind: "PodList", APIVersion: "v1", Typed: true, RV: 99, Continue: list.Continue}
-		if list.RemainingItemCount != nil {
+		head := ListHead{Kind: "PodList", APIVersion: "v1", Typed: true, RV: 99, Continue: want.Continue}
+		if want.RemainingItemCount != nil {
 			head.Remaining = remaining
 		}
-		var b bytes.Buffer
-		if err := WriteList(&b, head, items); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want+"\n", b.String()); diff != "" {
+		if diff := cmp.Diff(marshal(want)+"\n", listOf(t, newEncoder(), Form{}, head, items)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		indented, _ := json.MarshalIndent(list, "", "  ")
-		if diff := cmp.Diff(string(indented), string(Indent(b.Bytes()))); diff != "" {
+		if diff := cmp.Diff(indent(t, want), listOf(t, newEncoder(), Form{Pretty: true}, head, items)); diff != "" {
 			t.Errorf("indented (-want +got)\n%s", diff)
 		}
 	}
 }
 
-// TestWriteListCustom compares with what unstructured lists marshal to.
-func TestWriteListCustom(t *testing.T) {
-	list := unstructured.UnstructuredList{Object: map[string]any{
+// TestListCustom compares with what unstructured lists marshal to.
+func TestListCustom(t *testing.T) {
+	want := unstructured.UnstructuredList{Object: map[string]any{
 		"kind": "WidgetList", "apiVersion": "example.com/v1",
 		"metadata": map[string]any{"resourceVersion": "99", "continue": "tok", "remainingItemCount": int64(3)},
 	}}
-	list.Items = []unstructured.Unstructured{{Object: map[string]any{
+	want.Items = []unstructured.Unstructured{{Object: map[string]any{
 		"kind": "Widget", "apiVersion": "example.com/v1", "metadata": map[string]any{"name": "w", "resourceVersion": "4"}}}}
-	o, err := kube.ScanObject(marshal(t, list.Items[0].Object))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
+	o := scan(t, marshal(want.Items[0].Object))
 	head := ListHead{Kind: "WidgetList", APIVersion: "example.com/v1", RV: 99, Continue: "tok", Remaining: 3}
-	if err := WriteList(&b, head, []*kube.Object{o}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(marshal(t, list.UnstructuredContent())+"\n", b.String()); diff != "" {
+	if diff := cmp.Diff(marshal(want.UnstructuredContent())+"\n", listOf(t, newEncoder(), Form{}, head, []*kube.Object{o})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	b.Reset()
-	if err := WriteList(&b, ListHead{Kind: "WidgetList", APIVersion: "example.com/v1", RV: 9}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if want := `{"apiVersion":"example.com/v1","items":[],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"9"}}` + "\n"; b.String() != want {
-		t.Errorf("got %s", b.String())
+	empty := ListHead{Kind: "WidgetList", APIVersion: "example.com/v1", RV: 9}
+	if got, want := listOf(t, newEncoder(), Form{}, empty, nil), `{"apiVersion":"example.com/v1","items":[],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"9"}}`+"\n"; got != want {
+		t.Errorf("got %s", got)
 	}
 }
 
-func marshal(t *testing.T, v any) string {
+func scan(t *testing.T, text string) *kube.Object {
 	t.Helper()
-	b, err := json.Marshal(v)
+	o, err := kube.ScanObject(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	return o
 }
 
-func TestWriteFrame(t *testing.T) {
-	var b strings.Builder
-	if err := WriteFrame(&b, kube.Added, `{"a":1}`); err != nil || b.String() != `{"type":"ADDED","object":{"a":1}}`+"\n" {
-		t.Errorf("%v %q", err, b.String())
-	}
-	if err := WriteList(broken{}, ListHead{}, nil); err == nil {
-		t.Error("a write error is lost")
+func TestJSONFrames(t *testing.T) {
+	e := newEncoder()
+	o := scan(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`)
+	for _, messages := range []bool{false, true} {
+		s := e.Stream(Form{}, messages)
+		if got := event(t, s, kube.Added, o); got != `{"type":"ADDED","object":`+o.JSON+"}\n" {
+			t.Errorf("%q", got)
+		}
+		parts, err := s.Error(metav1.Status{Code: 410})
+		if got := strings.Join(parts, ""); err != nil || got != `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"code":410}}`+"\n" {
+			t.Errorf("%q %v", got, err)
+		}
 	}
 }
 
-type broken struct{}
-
-func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
+func event(t *testing.T, s *Stream, typ kube.EventType, o *kube.Object) string {
+	t.Helper()
+	parts, err := s.Event(typ, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(parts, "")
+}

@@ -175,7 +175,7 @@ func (c *cluster) deploy(name string, replicas int) {
 }
 
 func TestCluster(t *testing.T) {
-	c := start(t, t.TempDir(), "--nodes", "3")
+	c := start(t, t.TempDir(), "--nodes", "3", "--feature-gates", "ClusterTrustBundle=true", "--runtime-config", "certificates.k8s.io/v1beta1=true")
 	// In this order: each subtest leaves the cluster usable.
 	t.Run("nodes", c.testNodes)
 	t.Run("pods", c.testPods)
@@ -200,6 +200,8 @@ func (c *cluster) testNodes(t *testing.T) {
 	if out := c.run("status"); !strings.Contains(out, "API ready") || strings.Count(out, "running") != len(components) {
 		t.Errorf("status says:\n%s", out)
 	}
+	// The API server has the gate and the version that are off by default.
+	c.kubectl("get", "clustertrustbundles.v1beta1.certificates.k8s.io")
 	// RBAC is on: a service account without roles may do nothing.
 	out, err := c.try("kubectl", "auth", "can-i", "list", "secrets", "--as=system:serviceaccount:default:default")
 	if err == nil || !strings.HasPrefix(out, "no") {

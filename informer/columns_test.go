@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// printed makes Tables of the lines of a watch; columns come with the first.
+func printed(columns, lines string) string {
+	var out strings.Builder
+	for line := range strings.Lines(lines) {
+		typ, object, _ := strings.Cut(strings.TrimSpace(line), `,"object":`)
+		fmt.Fprintf(&out, `%s,"object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":%s,"rows":[{"cells":["x"],"object":%s}]}}`+"\n",
+			typ, columns, strings.TrimSuffix(object, "}"))
+		columns = "null"
+	}
+	return out.String()
+}
+
+// rowRecorder notes the columns too.
+type rowRecorder struct{ recorder }
+
+func (s *rowRecorder) Replace(l *kube.List) bool {
+	s.log = append(s.log, "columns "+l.Columns)
+	for _, o := range l.Items {
+		s.log = append(s.log, o.Row+" under "+o.Columns)
+	}
+	return s.recorder.Replace(l)
+}
+
+func (s *rowRecorder) Apply(f kube.Frame) error {
+	s.log = append(s.log, f.Object.Row+" under "+f.Object.Columns)
+	return s.recorder.Apply(f)
+}
+
+func runColumns(t *testing.T, answers ...answer) ([]string, *Reflector) {
+	t.Helper()
+	up := &script{t: t, answers: answers}
+	u, _ := url.Parse("http://upstream/api/v1/pods")
+	sink := &rowRecorder{}
+	r := NewReflector(Options{Transport: up, URL: u, Sink: sink, Columns: true})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	if err := r.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if len(up.answers) > 0 {
+		t.Errorf("%d answers were not asked for", len(up.answers))
+	}
+	return sink.log, r
+}
+
+// TestColumns: each object comes with how it is printed; other columns than
+// before are a reason to list again.
+func TestColumns(t *testing.T) {
+	tables := streaming + " includeObject=Object"
+	synctest.Test(t, func(t *testing.T) {
+		log, r := runColumns(t, probe,
+			answer{want: tables, body: printed(`["a"]`, event("ADDED", "a", 3)+bookmark(10, true)+event("MODIFIED", "a", 11)), lasts: minute},
+			answer{want: from(11) + " includeObject=Object", body: printed(`["a"]`, event("MODIFIED", "a", 12)), lasts: minute},
+			answer{want: from(12), body: printed(`["b"]`, event("MODIFIED", "a", 13)), lasts: minute},
+			probe, answer{want: tables, body: printed(`["b"]`, event("ADDED", "a", 13)+bookmark(20, true)), stall: true})
+		want := []string{`columns ["a"]`, `"cells":["x"] under ["a"]`, "list 10 [ns/a@3]", "bookmark 10",
+			`"cells":["x"] under ["a"]`, "MODIFIED ns/a@11", `"cells":["x"] under ["a"]`, "MODIFIED ns/a@12",
+			`columns ["b"]`, `"cells":["x"] under ["b"]`, "list 20 [ns/a@13]", "bookmark 20"}
+		if !slices.Equal(log, want) {
+			t.Errorf("%q", log)
+		}
+		if n := r.Status().Relists["schema"]; n != 1 {
+			t.Errorf("relists: %v", r.Status().Relists)
+		}
+	})
+}
+
+// TestColumnsOfPages: lists by pages are printed too.
+func TestColumnsOfPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"10"},"columnDefinitions":["a"],"rows":[{"cells":["x"],"object":` + podJSON("a", 3) + `}]}`
+		log, _ := runColumns(t, probe, answer{want: streaming, code: 400, body: status(400)},
+			answer{want: "limit=500 includeObject=Object", body: page},
+			answer{want: from(10), body: printed(`["a"]`, event("MODIFIED", "a", 12)), stall: true})
+		want := []string{`columns ["a"]`, `"cells":["x"] under ["a"]`, "list 10 [ns/a@3]", `"cells":["x"] under ["a"]`, "MODIFIED ns/a@12"}
+		if !slices.Equal(log, want) {
+			t.Errorf("%q", log)
+		}
+	})
+}
+
+// TestNoColumns: an upstream without Tables, or whose Tables lack the objects.
+func TestNoColumns(t *testing.T) {
+	want := []string{"columns ", " under ", "list 10 [ns/a@3]", "bookmark 10"}
+	synctest.Test(t, func(t *testing.T) {
+		plain := synced
+		plain.stall = true
+		if log, _ := runColumns(t, probe, plain); !slices.Equal(log, want) {
+			t.Errorf("%q", log)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		bare := `{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"rows":[{"cells":["x"],"object":null}]}}` + "\n"
+		plain := synced
+		plain.stall = true
+		if log, _ := runColumns(t, probe, answer{want: streaming, body: bare}, probe, plain); !slices.Equal(log, want) {
+			t.Errorf("%q", log)
+		}
+	})
+}

@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// fieldLabels are all field labels that some kind of the API server's own is
+// selected by, and some that none is.
+var fieldLabels = []string{
+	"metadata.name", "metadata.namespace", "metadata.uid", "name", "spec.nothing",
+	"spec.nodeName", "spec.host", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+	"status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
+	"spec.unschedulable", "type", "spec.clusterIP", "spec.type", "status.replicas", "status.successful",
+	"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+	"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
+	"regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid",
+	"regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath",
+	"reason", "reportingComponent", "reportingController", "source",
+	"spec.signerName", "spec.podName", "spec.driver", "spec.leaseName",
+}
+
+// fieldValues are tried of labels that are not where their values stand.
+var fieldValues = map[string][]string{
+	"spec.host":          {"node-0"},
+	"spec.hostNetwork":   {"true", "false"},
+	"spec.unschedulable": {"true", "false"},
+	"status.podIPs":      {"127.0.0.1"},
+	"status.successful":  {"0", "1", "2"},
+	"source":             {"scheduler-of-old", "example.com/new"},
+}
+
+// TestFieldSelectors selects objects of every built-in resource and version by
+// every field, through the API server and through the gateway: what matches and
+// what does not, and the fields that are refused. The gateway is to know them
+// all, and nothing else.
+func TestFieldSelectors(t *testing.T) {
+	ns := namespace(t)
+	apply(t, strings.ReplaceAll(fieldObjects(t), "NAMESPACE", ns))
+	for _, patch := range [][]string{
+		{"pod/fields-host", `{"status":{"nominatedNodeName":"node-1"}}`},
+		{"job/fields", `{"status":{"succeeded":2}}`},
+		{"rc/fields", `{"status":{"replicas":3}}`},
+	} {
+		kubectl(t, "-n", ns, "patch", patch[0], "--subresource=status", "--type=merge", "-p", patch[1])
+	}
+	kubectl(t, "cordon", "node-2")
+	t.Cleanup(func() {
+		_ = cluster.Kubectl(context.Background(), "uncordon", "node-2").Run()
+	})
+
+	before := servedLists(t)
+	total := fieldComparison{}
+	for _, resource := range builtInResources(t) {
+		t.Run(resource.String(), func(t *testing.T) {
+			c := compareFields(t, resource)
+			if c.objects == 0 {
+				t.Log("there are no objects of it")
+			}
+			total.accepted += c.accepted
+			total.refused += c.refused
+			total.objects += c.objects
+		})
+	}
+	if served := servedLists(t) - before; served < total.accepted {
+		t.Errorf("only %d of %d lists are from the cache", served, total.accepted)
+	}
+	t.Logf("%d lists and %d refusals are the same, over %d objects", total.accepted, total.refused, total.objects)
+}
+
+// A fieldComparison counts the lists compared.
+type fieldComparison struct{ accepted, refused, objects int }
+
+func compareFields(t *testing.T, resource kube.Resource) (c fieldComparison) {
+	t.Helper()
+	client, up := direct(t)
+	path := resource.Path() + "?resourceVersion=0"
+	get(t, http.DefaultClient, gw.URL+path) // from here on it watches
+	if d := differs(t, client, up, path); d != "" {
+		t.Errorf("all: %s", d)
+	}
+	_, body := get(t, client, up+path)
+	var list struct{ Items []json.RawMessage }
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		t.Fatal(err)
+	}
+	c.objects = len(list.Items)
+	for _, label := range fieldLabels {
+		selector := func(operator, value string) string {
+			return path + "&fieldSelector=" + url.QueryEscape(label+operator+fields.EscapeValue(value))
+		}
+		code, _ := get(t, client, up+selector("=", "no, such=value"))
+		if _, known := resource.Field(label); known != (code == http.StatusOK) {
+			t.Errorf("%s: the API server says %d, known here: %v", label, code, known)
+		}
+		queries := []string{selector("=", "no, such=value")}
+		if code == http.StatusOK {
+			queries = append(queries, selector("!=", "no, such=value"), selector("=", ""), selector("!=", ""))
+			for _, value := range someValues(list.Items, label) {
+				queries = append(queries, selector("=", value), selector("!=", value), selector("==", value))
+			}
+			c.accepted += len(queries)
+		} else {
+			queries = append(queries, selector("!=", ""))
+			c.refused += len(queries)
+		}
+		for _, query := range queries {
+			if d := differs(t, client, up, query); d != "" {
+				t.Errorf("%s: %s", query, d)
+			}
+		}
+	}
+	return c
+}
+
+// someValues are a few of those that objects have in a field, and some that
+// they are to be compared with besides.
+func someValues(items []json.RawMessage, label string) []string {
+	values := map[string]bool{}
+	for _, item := range items {
+		if v := kube.Lookup(string(item), strings.Split(label, ".")...); v != "" && len(values) < 3 {
+			values[v] = true
+		}
+	}
+	return append(slices.Sorted(maps.Keys(values)), fieldValues[label]...)
+}
+
+// builtInResources are the resources of all groups and versions that can be
+// listed and watched, but for custom ones.
+func builtInResources(t *testing.T) []kube.Resource {
+	t.Helper()
+	client, up := direct(t)
+	decode := func(path string, into any) {
+		t.Helper()
+		code, body := get(t, client, up+path)
+		if err := json.Unmarshal([]byte(body), into); code != 200 || err != nil {
+			t.Fatalf("%s: %d %v", path, code, err)
+		}
+	}
+	var groups struct {
+		Groups []struct {
+			Name     string
+			Versions []struct{ Version string }
+		}
+	}
+	decode("/apis", &groups)
+	paths := []string{"/api/v1"}
+	for _, g := range groups.Groups {
+		for _, v := range g.Versions {
+			paths = append(paths, "/apis/"+g.Name+"/"+v.Version)
+		}
+	}
+	var out []kube.Resource
+	for _, path := range paths {
+		var found struct {
+			GroupVersion string
+			Resources    []struct {
+				Name  string
+				Verbs []string
+			}
+		}
+		decode(path, &found)
+		group, version, ok := strings.Cut(found.GroupVersion, "/")
+		if !ok {
+			group, version = "", found.GroupVersion
+		}
+		if strings.HasSuffix(group, "example.com") {
+			continue
+		}
+		for _, r := range found.Resources {
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch") {
+				out = append(out, kube.Resource{Group: group, Version: version, Name: r.Name})
+			}
+		}
+	}
+	return out
+}
+
+var servedList = regexp.MustCompile(`watchkeeper_requests_total\{code="200",source="cache",verb="list"\} (\S+)`)
+
+// servedLists counts the lists that the gateway has served from its cache.
+func servedLists(t *testing.T) int {
+	t.Helper()
+	_, body := get(t, http.DefaultClient, gw.Admin+"/metrics")
+	found := servedList.FindStringSubmatch(body)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(n)
+}

@@ -1,0 +1,303 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+// fromEnv is a number from the environment, or else the default.
+func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestLinearizable has clients write, most of them at the API server itself,
+// and read at the gateway as soon as the write is acknowledged, or meanwhile: a
+// consistent list, whole or by pages, a streaming list, or a watch with RV
+// unset. Whatever was acknowledged before a read began has to be in it.
+// WATCHKEEPER_LINEARIZABLE_ROUNDS says how many rounds there are, and
+// WATCHKEEPER_LINEARIZABLE_SEED repeats the choices of a run.
+func TestLinearizable(t *testing.T) {
+	l := newLinearizable(t)
+	rounds := fromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500)
+	l.run(rounds, false, func() {})
+}
+
+// TestLinearizableThroughRestart restarts the API server meanwhile. Reads may
+// fail then; those that succeed have to be right.
+func TestLinearizableThroughRestart(t *testing.T) {
+	l := newLinearizable(t)
+	rounds := fromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500) / 4
+	l.run(rounds, true, func() {
+		for l.reads.Load() < int64(rounds)/3 && !t.Failed() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
+			t.Error(err)
+		}
+		if err := cluster.StartComponent("kube-apiserver"); err != nil {
+			t.Error(err)
+		}
+	})
+	if l.skips.Load() == 0 {
+		t.Error("no read failed: nothing was disturbed")
+	}
+}
+
+// A linearizable is one run.
+type linearizable struct {
+	t       *testing.T
+	gateway *clustertest.Gateway
+	direct  *http.Client
+	up      string
+	client  *http.Client // of the gateway
+	stores  []*store
+	// disturbed is set when requests may fail.
+	disturbed bool
+
+	reads, skips atomic.Int64 // that came, that failed
+	pages        atomic.Int64 // of lists, behind the first
+}
+
+func newLinearizable(t *testing.T) *linearizable {
+	one, two := namespace(t), namespace2(t)
+	apply(t, marks)
+	kubectl(t, "wait", "--for=condition=Established", "crd/marks.example.com")
+	mine, err := cluster.Gateway()
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 100}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		mine.Terminate()
+		_ = cluster.Kubectl(context.Background(), "delete", "crd", "marks.example.com").Run()
+		_ = cluster.Kubectl(context.Background(), "delete", "priorityclasses", "-l", "color").Run()
+	})
+	l := &linearizable{t: t, gateway: mine, client: &http.Client{Transport: transport}}
+	l.direct, l.up = direct(t)
+	scopes := []string{one, two}
+	l.stores = []*store{
+		{name: "configmaps", prefix: "/api/v1", form: `"apiVersion":"v1","kind":"ConfigMap"`, namespaces: scopes},
+		{name: "secrets", prefix: "/api/v1", form: `"apiVersion":"v1","kind":"Secret","type":"example.com/t"`, namespaces: scopes, field: "type=example.com/t"},
+		{name: "marks", prefix: "/apis/example.com/v1", form: `"apiVersion":"example.com/v1","kind":"Mark"`, namespaces: scopes},
+		{name: "priorityclasses", prefix: "/apis/scheduling.k8s.io/v1", form: `"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","value":1`},
+	}
+	return l
+}
+
+// namespace2 is a second namespace of the test.
+func namespace2(t *testing.T) (name string) {
+	t.Helper()
+	name = "t2-" + strings.ToLower(t.Name())
+	kubectl(t, "create", "namespace", name)
+	t.Cleanup(func() {
+		_ = cluster.Kubectl(context.Background(), "delete", "namespace", name, "--wait=false").Run()
+	})
+	return name
+}
+
+const marks = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: marks.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: marks, singular: mark, kind: Mark}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+`
+
+// run does the rounds, several at a time, and disturb beside them.
+func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
+	t := l.t
+	seed := fromEnv(t, "WATCHKEEPER_LINEARIZABLE_SEED", uint64(time.Now().UnixNano()))
+	t.Logf("WATCHKEEPER_LINEARIZABLE_SEED=%d", seed)
+	l.fatten()
+	l.disturbed = disturbed
+	start := time.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	others.Go(func() { l.churn(ctx, rand.New(rand.NewPCG(seed, 1000))) })
+	others.Go(disturb)
+	workers := make([]*worker, 24)
+	for i := range workers {
+		w := &worker{linearizable: l, rnd: rand.New(rand.NewPCG(seed, uint64(i))), seen: map[*store]uint64{}, last: map[string]*reading{}}
+		for _, s := range l.stores {
+			for k := range 3 {
+				w.keys = append(w.keys, s.newKey(w.rnd, fmt.Sprintf("w%d-%d", i, k)))
+			}
+		}
+		workers[i] = w
+	}
+	var lists, watches int
+	for range 10 { // a machine with much else to do passes every list through for a while
+		l.work(workers, l.reads.Load()+int64(rounds))
+		// The first pages of lists at the least: not all others are from the cache.
+		lists, watches = l.served("list")-int(l.pages.Load()), l.served("watch")
+		if t.Failed() || watches > 0 && (lists > 0 || disturbed) {
+			break
+		}
+	}
+	cancel()
+	others.Wait()
+	if watches == 0 || lists <= 0 && !disturbed {
+		t.Errorf("the cache served %d lists and %d watches: nothing is shown", lists, watches)
+	}
+	t.Logf("%d reads, and %d that failed, in %v; the cache served %d watches and at least %d first pages of lists",
+		l.reads.Load(), l.skips.Load(), time.Since(start).Round(time.Second), watches, max(lists, 0))
+}
+
+// work has the workers do rounds until there are so many reads.
+func (l *linearizable) work(workers []*worker, reads int64) {
+	var wg sync.WaitGroup
+	for _, w := range workers {
+		wg.Go(func() {
+			for l.reads.Load() < reads && !l.t.Failed() {
+				w.round(l.t.Context())
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// served returns how many requests the gateway answered from its timelines.
+func (l *linearizable) served(verb string) (n int) {
+	_, body := get(l.t, http.DefaultClient, l.gateway.Admin+"/metrics")
+	for _, m := range regexp.MustCompile(`(?m)^watchkeeper_requests_total\{code="200",source="cache",verb="`+verb+`"\} (\d+)`).FindAllStringSubmatch(body, -1) {
+		k, err := strconv.Atoi(m[1])
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		n += k
+	}
+	return n
+}
+
+// fatten makes the lists of ConfigMaps and Secrets so long that the gateway
+// tries to serve them itself.
+func (l *linearizable) fatten() {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for _, s := range l.stores[:2] {
+		for i := range 50 {
+			k := s.newKey(rnd, fmt.Sprint("fat-", i))
+			if err := l.write(l.t.Context(), l.direct, l.up, k, op{color: "fat"}); err != nil {
+				l.t.Fatal(err)
+			}
+			if s.name == "configmaps" {
+				s.fat = append(s.fat, k)
+			}
+		}
+	}
+}
+
+// churn makes the ConfigMaps a busy resource.
+func (l *linearizable) churn(ctx context.Context, rnd *rand.Rand) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	fat := l.stores[0].fat
+	for {
+		select {
+		case <-tick.C:
+			// Where it fails in the end, the outcome is not known.
+			_ = l.write(ctx, l.direct, l.up, fat[rnd.IntN(len(fat))], op{color: "fat"})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// A worker is a client that writes its own objects and reads everybody's.
+type worker struct {
+	*linearizable
+	rnd  *rand.Rand
+	keys []*key
+	seen map[*store]uint64   // the highest RV of a consistent read
+	last map[string]*reading // by path and query
+}
+
+// round is one write and one read.
+func (w *worker) round(ctx context.Context) {
+	i := w.rnd.IntN(len(w.keys))
+	k := w.keys[i]
+	next := op{color: []string{"red", "blue"}[w.rnd.IntN(2)], deleted: k.alive() && w.rnd.IntN(3) == 0}
+	client, base := w.direct, w.up
+	if w.rnd.IntN(4) == 0 {
+		client, base = w.client, w.gateway.URL
+	}
+	acked := make(chan error, 1)
+	write := func() { acked <- w.write(ctx, client, base, k, next) }
+	if w.rnd.IntN(4) > 0 {
+		write()
+	} else {
+		go write()
+		time.Sleep(time.Duration(w.rnd.IntN(3000)) * time.Microsecond)
+	}
+	w.read(ctx, w.query(k))
+	if err := <-acked; err != nil {
+		if !w.disturbed {
+			w.t.Errorf("write: %v", err)
+		}
+		// Nobody knows what became of it: on with another object.
+		w.keys[i] = k.store.newKey(w.rnd, fmt.Sprintf("%s-%d", k.name, len(k.ops)))
+	}
+}
+
+// query chooses what to read: a collection that the object is in, mostly.
+func (w *worker) query(k *key) query {
+	q := query{store: k.store}
+	switch w.rnd.IntN(6) {
+	case 0:
+		q.selector, q.match = "fieldSelector=metadata.name%3D"+k.name, func(o *key, _ op) bool { return o.name == k.name }
+	case 1, 2:
+		q.selector, q.match = "labelSelector=color%3Dred", func(_ *key, state op) bool { return state.color == "red" }
+	case 3:
+		q.selector, q.match = "labelSelector=color%20notin%20(red,blue)", func(_ *key, state op) bool { return state.color == "fat" }
+	}
+	if q.match == nil && k.store.field != "" && w.rnd.IntN(2) == 0 {
+		q.selector = "fieldSelector=" + strings.Replace(k.store.field, "=", "%3D", 1)
+	}
+	if q.match == nil {
+		q.match = func(*key, op) bool { return true }
+	}
+	if k.namespace != "" {
+		switch w.rnd.IntN(3) {
+		case 0:
+			q.namespace = k.namespace
+		case 1:
+			if q.selector == "" { // the scope is in the selector
+				q.selector = "fieldSelector=metadata.namespace%3D" + k.namespace
+				q.match = func(o *key, _ op) bool { return o.namespace == k.namespace }
+				q.narrowed = true
+			}
+		}
+	}
+	return q
+}

@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// read200 is a GET that has to succeed.
+func read200(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s %v", url, resp.Status, body, err)
+	}
+	return string(body)
+}
+
+// fill writes Pods that make a list which is worth a proof.
+func (f *fakeAPI) fill() (last uint64) {
+	for i := range 40 {
+		last = f.write("d", fmt.Sprintf("p%02d", i), 4<<10)
+	}
+	return last
+}
+
+// TestConsistentList: a LIST with RV unset is answered from the timeline when
+// the head comes to the upstream's RV by itself, and by the upstream otherwise.
+func TestConsistentList(t *testing.T) {
+	f := newFakeAPI(t)
+	last := f.fill()
+	g, url := f.front()
+	res := podsOf(t, g, url)
+	f.count("list")
+
+	if rv := rvOf(t, read200(t, url+"/api/v1/pods")); rv != last || f.count("list") != 0 || f.count("latest") == 0 {
+		t.Errorf("nothing happened since the head: at %d, want %d", rv, last)
+	}
+	_, meta := names(t, read200(t, url+"/api/v1/namespaces/d/pods?limit=35"))
+	if meta.ResourceVersion != fmt.Sprint(last) || *meta.RemainingItemCount != 5 || meta.Continue != encodeContinue(last, "d/p34", "d") {
+		t.Errorf("a page: %+v", meta)
+	}
+	if rest, _ := names(t, read200(t, url+"/api/v1/namespaces/d/pods?continue="+meta.Continue)); len(rest) != 5 || f.count("list") != 0 {
+		t.Errorf("its next page: %v", rest)
+	}
+	f.count("latest")
+
+	// Small ones are not worth a proof.
+	for _, query := range []string{"/api/v1/namespaces/d/pods?limit=2", "/api/v1/namespaces/x/pods", "/api/v1/pods?labelSelector=none"} {
+		resp, err := http.Get(url + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	if n := f.count("latest"); n != 0 {
+		t.Errorf("%d proofs for small lists", n)
+	}
+	f.count("list")
+
+	// The event arrives while the list waits for it.
+	f.hold(true)
+	last = f.write("d", "p00", 4<<10)
+	done := make(chan uint64)
+	go func() { done <- rvOf(t, read200(t, url+"/api/v1/pods")) }()
+	until(t, "a proof", func() bool { return f.count("latest") > 0 })
+	f.hold(false)
+	if rv := <-done; rv != last {
+		t.Errorf("at %d, want %d", rv, last)
+	}
+	if n := f.count("list"); n != 0 {
+		t.Errorf("%d lists upstream", n)
+	}
+
+	// Nothing arrives: it is passed through, and so is the next at once.
+	want := f.elsewhere()
+	for range 2 {
+		if rv := rvOf(t, read200(t, url+"/api/v1/pods")); rv != want || f.count("list") != 1 {
+			t.Errorf("the head is behind: at %d, want %d from upstream", rv, want)
+		}
+	}
+	if n := f.count("latest"); n != 1 {
+		t.Errorf("%d proofs were tried", n)
+	}
+	if v := res.timeline.View(); v.RV != last {
+		t.Errorf("the head went from %d to %d", last, v.RV)
+	}
+}
+
+// TestWatchWithoutRV: a WatchList with RV unset brings what was acknowledged
+// before it though the upstream's stream lags, and moves the head.
+func TestWatchWithoutRV(t *testing.T) {
+	f := newFakeAPI(t)
+	f.fill()
+	g, url := f.front()
+	res := podsOf(t, g, url)
+	const query = "/api/v1/pods?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+	initial := func() (pods int, end string) {
+		t.Helper()
+		resp, err := http.Get(url + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		for s := bufio.NewScanner(resp.Body); s.Scan(); pods++ {
+			if b := brief(t, s.Text()); strings.HasPrefix(b, "BOOKMARK") {
+				return pods, b
+			}
+		}
+		t.Fatal("no bookmark ends the initial events")
+		return 0, ""
+	}
+
+	f.write("d", "new", 10)
+	now := f.elsewhere()
+	if n, end := initial(); n != 41 || end != fmt.Sprintf("BOOKMARK @%d end", now) {
+		t.Errorf("%d initial events, %s; now is %d", n, end, now)
+	}
+	if v := res.timeline.View(); v.RV != now {
+		t.Errorf("the head is at %d, and %d is proven", v.RV, now)
+	}
+	f.count("list")
+	if read200(t, fmt.Sprintf("%s/api/v1/pods?resourceVersion=%d", url, now)); f.count("list") != 0 {
+		t.Error("a list not older than what is proven is passed through")
+	}
+
+	// The event that the proof saw has to arrive here.
+	f.hold(true)
+	f.write("d", "newer", 10)
+	now = f.elsewhere()
+	done := make(chan int)
+	f.count("probe")
+	go func() {
+		n, _ := initial()
+		done <- n
+	}()
+	until(t, "a probe", func() bool { return f.count("probe") > 0 })
+	if v := res.timeline.View(); v.RV >= now {
+		t.Errorf("the head is at %d before the event came", v.RV)
+	}
+	f.hold(false)
+	if n := <-done; n != 42 {
+		t.Errorf("%d initial events, want 42", n)
+	}
+
+	// An upstream that is behind what is known proves nothing.
+	f.mu.Lock()
+	f.lie = 50
+	f.mu.Unlock()
+	f.count("watch")
+	if _, err := res.prover.fresh(t.Context()); err == nil {
+		t.Error("proven by an upstream that has gone back in time")
+	}
+}
+
+// TestProofsAreShared: many readers cost the upstream a proof or two, and none
+// at all while nobody asks.
+func TestProofsAreShared(t *testing.T) {
+	f := newFakeAPI(t)
+	f.fill()
+	g, url := f.front()
+	podsOf(t, g, url)
+	f.elsewhere()
+	// The first proof is held until all readers wait for it or the next.
+	f.mu.Lock()
+	f.gate, f.arrivals = make(chan struct{}), make(chan struct{}, 10)
+	f.mu.Unlock()
+	const readers = 50
+	var wg, opened sync.WaitGroup
+	for range readers {
+		opened.Add(1)
+		wg.Go(func() {
+			resp, err := http.Get(url + "/api/v1/pods?watch=1")
+			opened.Done()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, `{"type":"ADDED"`) {
+				t.Errorf("%s %v", line, err)
+			}
+		})
+	}
+	<-f.arrivals
+	full := &g.reader.(*cache).watched[pods].prover.full
+	until(t, "a second round", func() bool {
+		full.mu.Lock()
+		defer full.mu.Unlock()
+		return full.next != nil
+	})
+	time.Sleep(100 * time.Millisecond) // the other readers
+	f.count("latest")
+	close(f.gate)
+	opened.Wait()
+	wg.Wait()
+	if latest, probes, watches := f.count("latest"), f.count("probe"), f.count("watch"); latest > 2 || probes > 3 || watches > 1 {
+		t.Errorf("%d readers: %d times the latest RV, %d probes, %d watches", readers, latest, probes, watches)
+	}
+	for what := range map[string]bool{"list": true, "GET /api/v1": true, "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews": true} {
+		f.count(what)
+	}
+	f.elsewhere()
+	time.Sleep(300 * time.Millisecond)
+	if n := f.total(); n != 0 {
+		t.Errorf("the upstream was asked %d times though nobody reads", n)
+	}
+}
+
+// TestReadLine bounds what a proof keeps of an upstream's answer.
+func TestReadLine(t *testing.T) {
+	in := bufio.NewReaderSize(strings.NewReader("one\n"+strings.Repeat("x", 100)+"\n"+strings.Repeat("y", 1000)+"\n"), 16)
+	for _, want := range []string{"one", strings.Repeat("x", 100)} {
+		if got, err := readLine(in, 200); got != want || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if got, err := readLine(in, 200); err == nil {
+		t.Errorf("a line of %d bytes", len(got))
+	}
+}

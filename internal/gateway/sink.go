@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/websocket"
+
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+// streamBuffer is the size of a piece.
+const streamBuffer = 16 << 10
+
+// streamBuffers are shared by all streams: one is needed only while there is
+// something to write.
+var streamBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, streamBuffer) }}
+
+// An httpSink writes frames to the body of a response.
+type httpSink struct {
+	out deadlineWriter
+	buf *bufio.Writer // nil while there is nothing to write
+}
+
+// newHTTPSink sends the header, ahead of any frame.
+func newHTTPSink(w http.ResponseWriter) (*httpSink, error) {
+	w.WriteHeader(http.StatusOK)
+	s := &httpSink{out: newDeadlineWriter(w)}
+	return s, s.out.ctl.Flush()
+}
+
+func (s *httpSink) frame(parts []string) error {
+	if s.buf == nil {
+		s.buf = streamBuffers.Get().(*bufio.Writer)
+		s.buf.Reset(s.out)
+	}
+	for _, p := range parts {
+		if _, err := s.buf.WriteString(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *httpSink) flush() error {
+	if s.buf == nil {
+		return nil
+	}
+	err := s.buf.Flush()
+	if err == nil {
+		err = s.out.ctl.Flush()
+	}
+	s.out.clear()
+	s.release()
+	return err
+}
+
+func (s *httpSink) release() {
+	if s.buf != nil {
+		s.buf.Reset(io.Discard)
+		streamBuffers.Put(s.buf)
+		s.buf = nil
+	}
+}
+
+// A webSocketSink sends each frame as a message, text for JSON.
+type webSocketSink struct {
+	ws   *websocket.Conn
+	text bool
+}
+
+func (s webSocketSink) frame(parts []string) error {
+	if err := s.ws.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	message := strings.Join(parts, "")
+	if s.text {
+		return websocket.Message.Send(s.ws, message)
+	}
+	return websocket.Message.Send(s.ws, []byte(message))
+}
+
+func (webSocketSink) flush() error { return nil }
+func (webSocketSink) release()     {}
+
+// serveWebSocket answers the handshake, by the library that the API server
+// uses, which wants an Origin and at most one subprotocol; and then streams
+// until the client closes the connection or the stream ends.
+func serveWebSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, f wire.Form, stream func(context.Context, frameSink)) {
+	websocket.Handler(func(ws *websocket.Conn) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			defer cancel()
+			_, _ = io.Copy(io.Discard, ws) // clients have nothing to say
+		})
+		stream(ctx, webSocketSink{ws, f.Media == wire.JSON})
+		ws.Close()
+		reading.Wait()
+	}).ServeHTTP(w, r)
+}
+
+// isWebSocket reports whether r asks for a WebSocket, as the API server reads
+// the headers.
+func isWebSocket(r *http.Request) bool {
+	return r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// selfDescribed is the tag that CBOR data begins with (RFC 8949, 3.4.6).
+const selfDescribed = "\xd9\xd9\xf7"
+
+// raw is CBOR that is encoded already.
+type raw string
+
+func (r raw) MarshalCBOR() ([]byte, error) { return []byte(r), nil }
+
+// objectCBOR returns an object without the tag.
+func (e *Encoder) objectCBOR(f Form, o *kube.Object) (string, error) {
+	if f.View == Metadata {
+		as := asMetadataCBOR
+		if f.Version == "v1beta1" {
+			as = asMetadataCBORv1
+		}
+		return e.Cache.get(o, as, func(o *kube.Object) (string, error) {
+			meta, err := decodeMetadata(o)
+			if err != nil {
+				return "", err
+			}
+			return encodeCBOR(metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/" + f.Version},
+				ObjectMeta: *meta,
+			})
+		})
+	}
+	return e.Cache.get(o, asCBOR, func(o *kube.Object) (string, error) { return wholeCBOR(o, true) })
+}
+
+// wholeCBOR encodes an object; one of the API server's own types without its
+// kind and apiVersion if it stands in a list.
+func wholeCBOR(o *kube.Object, alone bool) (string, error) {
+	if !o.Typed() {
+		var u unstructured.Unstructured
+		if err := u.UnmarshalJSON([]byte(o.JSON)); err != nil {
+			return "", fmt.Errorf("%w: %w", ErrForm, err)
+		}
+		return encodeCBOR(u.Object)
+	}
+	typed, err := decodeTyped(o)
+	if err != nil {
+		return "", err
+	}
+	if !alone {
+		typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	return encodeCBOR(typed)
+}
+
+func (e *Encoder) listCBOR(f Form, h ListHead, items []*kube.Object) (*Body, error) {
+	list := struct {
+		Kind       string          `json:"kind"`
+		APIVersion string          `json:"apiVersion"`
+		Metadata   metav1.ListMeta `json:"metadata"`
+		Items      []raw           `json:"items"`
+	}{h.Kind, h.APIVersion, h.meta(), make([]raw, 0, len(items))}
+	if f.View == Metadata {
+		list.Kind, list.APIVersion = "PartialObjectMetadataList", "meta.k8s.io/"+f.Version
+	}
+	for _, o := range items {
+		var text string
+		var err error
+		if f.View == Metadata {
+			text, err = e.objectCBOR(f, o)
+		} else {
+			text, err = e.Cache.get(o, asCBORItem, func(o *kube.Object) (string, error) { return wholeCBOR(o, false) })
+		}
+		if err != nil {
+			return nil, err
+		}
+		list.Items = append(list.Items, raw(text))
+	}
+	if f.View == Metadata && len(items) == 0 {
+		list.Items = nil
+	}
+	text, err := encodeCBOR(list)
+	return &Body{[]string{selfDescribed, text}}, err
+}
+
+func frameCBOR(typ kube.EventType, object string) (string, error) {
+	return encodeCBOR(struct {
+		Type   string `json:"type"`
+		Object raw    `json:"object"`
+	}{string(typ), raw(object)})
+}
+
+func encodeCBOR(v any) (string, error) {
+	b, err := direct.Marshal(v)
+	return string(b), err
+}

@@ -1,0 +1,237 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// A clock gives a cell that depends on the time, such as an age, from the
+// object and the cell as the API server printed it when it was observed. Both
+// cells are JSON.
+type clock func(o *kube.Object, observed string, now time.Time) (string, error)
+
+// unknownTime is the cell of a time that is not set: "<unknown>", escaped.
+const unknownTime = `"\u003cunknown\u003e"`
+
+var created = since("metadata.creationTimestamp")
+
+// clocks are the columns of the API server's own types whose cells depend on
+// the time, besides Age, which all have. They are those of Kubernetes 1.36.
+var clocks = map[string]map[string]clock{
+	"cronjobs.batch":                   {"Last Schedule": since("status.lastScheduleTime")},
+	"devicetaintrules.resource.k8s.io": {"TimeAdded": since("spec.taint.timeAdded")},
+	"events": {
+		"Last Seen":  since("series.lastObservedTime", "lastTimestamp", "firstTimestamp", "eventTime"),
+		"First Seen": since("firstTimestamp", "eventTime"),
+	},
+	"events.events.k8s.io": {
+		"Last Seen":  since("series.lastObservedTime", "deprecatedLastTimestamp", "deprecatedFirstTimestamp", "eventTime"),
+		"First Seen": since("deprecatedFirstTimestamp", "eventTime"),
+	},
+	"jobs.batch": {"Duration": jobDuration},
+	// How long a certificate was asked for does not depend on the time.
+	"certificatesigningrequests.certificates.k8s.io": {"RequestedDuration": nil},
+}
+
+// clockOf returns the clock of a column, nil if it needs none.
+func (e *Encoder) clockOf(c column) (clock, error) {
+	res := e.Resource.GroupResource()
+	if path, ok := strings.CutPrefix(c.Description, customColumn); ok && c.Type == "date" {
+		return e.dateColumn(c, path)
+	}
+	switch k, ok := clocks[res][c.Name]; {
+	case c.Type == "date":
+		return e.dateColumn(c, "")
+	case ok:
+		return k, nil
+	case res == "pods" && c.Name == "Restarts":
+		return e.restarts, nil
+	case c.Name == "Age":
+		return created, nil
+	case c.Name == "Name":
+		return nil, nil
+	}
+	return notAClock(c.Name), nil
+}
+
+// customColumn is what the API server says of the column of a custom resource
+// that has no description of its own.
+const customColumn = "Custom resource definition column (in JSONPath format): "
+
+// dateColumn is a date of a custom resource.
+func (e *Encoder) dateColumn(c column, path string) (clock, error) {
+	if simple, ok := strings.CutPrefix(path, "."); ok && !strings.ContainsAny(simple, `[]()*?@'"\ `) && !strings.Contains(simple, "..") {
+		return since(simple), nil
+	}
+	if c.Description == (metav1.ObjectMeta{}).SwaggerDoc()["creationTimestamp"] {
+		return created, nil // the column of those that define none
+	}
+	if e.DatePath != nil {
+		if path, ok := e.DatePath(c.Name); ok {
+			return sincePaths(path), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: it is not known which date the column %q shows", ErrForm, c.Name)
+}
+
+// since is the time since the first of the paths that is a time. Where there is
+// none, what the API server printed stands: it does not depend on the time.
+func since(paths ...string) clock {
+	var split [][]string
+	for _, p := range paths {
+		split = append(split, strings.Split(p, "."))
+	}
+	return sincePaths(split...)
+}
+
+func sincePaths(paths ...[]string) clock {
+	return func(o *kube.Object, observed string, now time.Time) (string, error) {
+		if observed == unknownTime || isTimestamp(observed) {
+			return observed, nil
+		}
+		for _, p := range paths {
+			text := kube.Lookup(o.JSON, p...)
+			if text == "" {
+				continue
+			}
+			t, err := time.Parse(time.RFC3339, text)
+			if err != nil {
+				break // "<invalid>"
+			}
+			return quote(duration.HumanDuration(now.Sub(t))), nil
+		}
+		return observed, nil
+	}
+}
+
+// isTimestamp reports whether a cell is a time, rather than the time since. The
+// API server prints kinds for which it has no columns of their own so, with
+// their creation.
+func isTimestamp(cell string) bool {
+	return len(cell) > 20 && cell[5] == '-' && cell[11] == 'T'
+}
+
+// notAClock lets cells stand that are not known to depend on the time, unless
+// they look as if they did: the API server is newer than this table.
+func notAClock(name string) clock {
+	return func(o *kube.Object, observed string, _ time.Time) (string, error) {
+		if looksLikeAge(observed) {
+			return "", fmt.Errorf("%w: the column %q of %s may depend on the time", ErrForm, name, o.Kind)
+		}
+		return observed, nil
+	}
+}
+
+// looksLikeAge reports whether a cell is like "5m", "3d4h" or "2 (5m ago)".
+func looksLikeAge(cell string) bool {
+	if len(cell) < 4 || cell[0] != '"' || cell[1] < '0' || cell[1] > '9' {
+		return false
+	}
+	if strings.HasSuffix(cell, ` ago)"`) {
+		return true
+	}
+	units := 0
+	for i, digits := 1, 0; i < len(cell)-1; i++ {
+		switch c := cell[i]; {
+		case '0' <= c && c <= '9':
+			digits++
+		case digits > 0 && strings.IndexByte("smhdy", c) >= 0:
+			digits = 0
+			units++
+		default:
+			return false
+		}
+		if i == len(cell)-2 && digits > 0 {
+			return false
+		}
+	}
+	return units > 0 && units <= 2
+}
+
+// jobDuration is how long a Job has run, or ran.
+func jobDuration(o *kube.Object, observed string, now time.Time) (string, error) {
+	if kube.Lookup(o.JSON, "status", "completionTime") != "" {
+		return observed, nil
+	}
+	return jobRunning(o, observed, now)
+}
+
+var jobRunning = since("status.startTime")
+
+// restarts is the count of a Pod's restarts, and the time since the last.
+func (e *Encoder) restarts(o *kube.Object, observed string, now time.Time) (string, error) {
+	count, _, ok := strings.Cut(observed, " (")
+	if !ok || !strings.HasSuffix(observed, ` ago)"`) {
+		return observed, nil
+	}
+	text, err := e.Cache.get(o, asLastRestart, lastRestart)
+	if err != nil {
+		return "", err
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	return count + " (" + duration.HumanDuration(now.Sub(t)) + ` ago)"`, nil
+}
+
+// lastRestart returns when the last restart of a Pod was, as the API server
+// reckons it: among the containers and the restartable init containers, or,
+// while the Pod initializes, among the init containers up to the one that it
+// waits for.
+func lastRestart(o *kube.Object) (string, error) {
+	var pod corev1.Pod
+	if err := json.Unmarshal([]byte(o.JSON), &pod); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	restartable := map[string]bool{}
+	for _, c := range pod.Spec.InitContainers {
+		restartable[c.Name] = c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	}
+	var all, lasting metav1.Time
+	later := func(t *metav1.Time, s corev1.ContainerStatus) {
+		if end := s.LastTerminationState.Terminated; end != nil && t.Before(&end.FinishedAt) {
+			*t = end.FinishedAt
+		}
+	}
+	initializing := false
+	for _, s := range pod.Status.InitContainerStatuses {
+		later(&all, s)
+		if restartable[s.Name] {
+			later(&lasting, s)
+		}
+		done := s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+		started := restartable[s.Name] && s.Started != nil && *s.Started
+		if !done && !started {
+			initializing = true
+			break
+		}
+	}
+	if !initializing || initialized(&pod) {
+		all = lasting
+		for _, s := range pod.Status.ContainerStatuses {
+			later(&all, s)
+		}
+	}
+	return all.UTC().Format(time.RFC3339), nil
+}
+
+func initialized(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodInitialized {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

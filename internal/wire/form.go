@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"errors"
+
+	"github.com/munnerz/goautoneg"
+)
+
+// ErrForm marks what is not to be written here in the form asked for.
+var ErrForm = errors.New("not in this form")
+
+// A Media is the encoding of an answer.
+type Media uint8
+
+// The media that the API server knows.
+const (
+	JSON Media = iota
+	YAML
+	Protobuf
+	CBOR
+	mediaCount
+)
+
+var mediaTypes = [mediaCount]struct{ typ, sub, watch string }{
+	JSON:     {"application", "json", "application/json"},
+	YAML:     {"application", "yaml", ""},
+	Protobuf: {"application", "vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf;stream=watch"},
+	CBOR:     {"application", "cbor", "application/cbor-seq"},
+}
+
+// A View is what of the objects an answer shows.
+type View uint8
+
+// The views.
+const (
+	Whole    View = iota
+	Metadata      // as=PartialObjectMetadata, as=PartialObjectMetadataList
+	Table         // as=Table
+)
+
+// An Include is what a row of a Table has of its object: the values of the
+// includeObject parameter.
+type Include string
+
+// The values of includeObject; "" means IncludeMetadata.
+const (
+	IncludeMetadata Include = "Metadata"
+	IncludeObject   Include = "Object"
+	IncludeNone     Include = "None"
+)
+
+// A Form is how an answer is written. The zero value is plain JSON.
+type Form struct {
+	Media Media
+	View  View
+	// Version is that of meta.k8s.io, v1 or v1beta1, for views that are not Whole.
+	Version string
+	// Include is for Tables.
+	Include Include
+	// Pretty indents JSON.
+	Pretty bool
+}
+
+// ContentType returns the Content-Type of an answer.
+func (f Form) ContentType(watch bool) string {
+	m := mediaTypes[f.Media]
+	if watch {
+		return m.watch
+	}
+	return m.typ + "/" + m.sub
+}
+
+// An Offer is what Negotiate chooses from.
+type Offer struct {
+	// Watch and List say what is asked for; neither means a single object.
+	Watch, List bool
+	// Typed is set for the API server's own types. Custom resources have no
+	// protobuf, but their metadata has.
+	Typed bool
+	// CBOR reports whether the API server offers it (its feature gate
+	// CBORServingAndStorage). It is asked only when a client would have it.
+	CBOR func() bool
+}
+
+// Negotiate chooses the form of an answer from an Accept header, by the rules
+// of the API server (spec §5). ok is false where the API server would refuse,
+// or do something that is not understood here.
+func Negotiate(accept string, o Offer) (f Form, ok bool) {
+	if accept == "" {
+		return Form{}, true
+	}
+	for _, clause := range goautoneg.ParseAccept(accept) {
+		for media := range mediaCount {
+			m := mediaTypes[media]
+			if !(clause.Type == m.typ && (clause.SubType == m.sub || clause.SubType == "*") ||
+				clause.Type == "*" && clause.SubType == "*") {
+				continue
+			}
+			if f, ok := o.accept(media, clause.Params); ok {
+				return f, o.exists(f)
+			}
+		}
+	}
+	return Form{}, false
+}
+
+// accept reads the parameters of a clause. What it returns false for, the API
+// server skips.
+func (o Offer) accept(media Media, params map[string]string) (Form, bool) {
+	f := Form{Media: media, Pretty: params["pretty"] == "1"}
+	stream, sv := params["stream"], params["sv"]
+	if stream != "" && (stream != "watch" || media == YAML) || sv != "" && sv != "v1" {
+		return Form{}, false
+	}
+	kind, hasKind := params["as"]
+	group, hasGroup := params["g"]
+	version, hasVersion := params["v"]
+	if !hasKind && !hasGroup && !hasVersion {
+		return f, (media != Protobuf || o.Typed) && (media != CBOR || o.CBOR())
+	}
+	if group != "meta.k8s.io" || version != "v1" && version != "v1beta1" {
+		return Form{}, false
+	}
+	f.Version = version
+	switch kind {
+	case "Table":
+		f.View = Table
+		return f, media == JSON || media == YAML
+	case "PartialObjectMetadata", "PartialObjectMetadataList":
+		f.View = Metadata
+		if (kind == "PartialObjectMetadataList") != (o.List && !o.Watch) {
+			f.Version = "" // accepted, and refused later: see exists
+		}
+		return f, media != CBOR || o.CBOR()
+	}
+	return Form{}, false
+}
+
+// exists reports whether there is such an answer. The API server fails where
+// there is none, rather than trying the next clause.
+func (o Offer) exists(f Form) bool {
+	return (f.View == Whole || f.Version != "") && !(o.Watch && f.Media == YAML)
+}

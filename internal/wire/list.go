@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// mostYAML bounds the JSON that is converted to YAML, which takes some twenty
+// times its size: longer lists are for the API server.
+const mostYAML = 8 << 20
+
+// A ListHead is what a list says besides its items.
+type ListHead struct {
+	// Kind is the list's own kind, such as PodList.
+	Kind, APIVersion string
+	// Typed selects the form of the API server's own types; the other one,
+	// with all keys in alphabetical order, is that of custom resources.
+	Typed bool
+	RV    uint64
+	// Continue is the token of the next page, "" on the last one.
+	Continue string
+	// Remaining is the number of items behind this page; 0 is left out.
+	Remaining int64
+	// Columns are the columnDefinitions, for a Table.
+	Columns string
+}
+
+// meta returns metadata as the API server's own types have it.
+func (h ListHead) meta() metav1.ListMeta {
+	m := metav1.ListMeta{ResourceVersion: kube.FormatRV(h.RV), Continue: h.Continue}
+	if h.Remaining > 0 {
+		m.RemainingItemCount = &h.Remaining
+	}
+	return m
+}
+
+// A Body is an encoded answer, in pieces that may be shared.
+type Body struct{ parts []string }
+
+func (b *Body) add(parts ...string) { b.parts = append(b.parts, parts...) }
+
+// Size returns its length in bytes.
+func (b *Body) Size() int {
+	n := 0
+	for _, p := range b.parts {
+		n += len(p)
+	}
+	return n
+}
+
+// WriteTo implements io.WriterTo.
+func (b *Body) WriteTo(w io.Writer) (int64, error) {
+	var n int64
+	for _, p := range b.parts {
+		m, err := io.WriteString(w, p)
+		n += int64(m)
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// String returns it in one piece.
+func (b *Body) String() string { return strings.Join(b.parts, "") }
+
+// finish gives a body of JSON, without a newline behind it, its last form.
+func (b *Body) finish(f Form) (*Body, error) {
+	switch {
+	case f.Media == YAML:
+		if b.Size() > mostYAML {
+			return nil, ErrForm
+		}
+		text, err := yaml.JSONToYAML([]byte(b.String()))
+		return &Body{[]string{string(text)}}, err
+	case f.Pretty:
+		// As the API server prints it for people: indented by two spaces,
+		// without a newline behind it.
+		var out bytes.Buffer
+		err := json.Indent(&out, []byte(b.String()), "", "  ")
+		return &Body{[]string{out.String()}}, err
+	}
+	b.add("\n")
+	return b, nil
+}
+
+// List returns a list in the form.
+func (e *Encoder) List(f Form, h ListHead, items []*kube.Object) (*Body, error) {
+	switch {
+	case f.Media == Protobuf:
+		return e.listProtobuf(f, h, items)
+	case f.Media == CBOR:
+		return e.listCBOR(f, h, items)
+	}
+	b := &Body{parts: make([]string, 0, 4*len(items)+8)}
+	var err error
+	switch f.View {
+	case Table:
+		err = e.listTable(b, f, h, items)
+	case Metadata:
+		err = e.listMetadata(b, f, h, items)
+	default:
+		listJSON(b, h, items)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.finish(f)
+}
+
+// listJSON is header, stored fragments and trailer.
+func listJSON(b *Body, h ListHead, items []*kube.Object) {
+	trailer := "]}"
+	if h.Typed {
+		b.add(`{"kind":`+quote(h.Kind)+`,"apiVersion":`+quote(h.APIVersion)+`,"metadata":`, marshal(h.meta()), `,"items":[`)
+	} else {
+		remaining := ""
+		if h.Remaining > 0 {
+			remaining = `,"remainingItemCount":` + strconv.FormatInt(h.Remaining, 10)
+		}
+		b.add(`{"apiVersion":` + quote(h.APIVersion) + `,"items":[`)
+		trailer = `],"kind":` + quote(h.Kind) + `,"metadata":{"continue":` + quote(h.Continue) + remaining +
+			`,"resourceVersion":"` + kube.FormatRV(h.RV) + `"}}`
+	}
+	for i, o := range items {
+		if i > 0 {
+			b.add(",")
+		}
+		brace, rest := o.ListItem()
+		b.add(brace, rest)
+	}
+	b.add(trailer)
+}
+
+func (e *Encoder) listMetadata(b *Body, f Form, h ListHead, items []*kube.Object) error {
+	b.add(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/`+f.Version+`","metadata":`, marshal(h.meta()), `,"items":`)
+	if len(items) == 0 {
+		b.add(`null}`) // as it is there
+		return nil
+	}
+	for i, o := range items {
+		separator := ","
+		if i == 0 {
+			separator = "["
+		}
+		meta, err := e.metadataJSON(o)
+		if err != nil {
+			return err
+		}
+		b.add(separator, partialHead[f.Version], meta, "}")
+	}
+	b.add("]}")
+	return nil
+}
+
+func quote(s string) string { return marshal(s) }
+
+// marshal is for what always marshals.
+func marshal(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}

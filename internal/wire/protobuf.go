@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// The protobuf form of an answer is an envelope (runtime.Unknown) around a
+// message:
+//
+//	6b 38 73 00    "k8s" and a NUL
+//	0a …           TypeMeta: 0a … apiVersion, 12 … kind
+//	12 …           the message
+//	1a 00 22 00    no content encoding, no content type
+//
+// A list is a message of its metadata and its items, which are messages
+// without an envelope.
+const (
+	envelopeMagic   = "k8s\x00"
+	envelopeTrailer = "\x1a\x00\x22\x00"
+)
+
+// envelope returns a message, in parts, in its envelope.
+func envelope(apiVersion, kind string, message ...string) []string {
+	size := 0
+	for _, m := range message {
+		size += len(m)
+	}
+	var meta []byte
+	meta = append(appendLength(meta, 1, len(apiVersion)), apiVersion...)
+	meta = append(appendLength(meta, 2, len(kind)), kind...)
+	head := append([]byte(envelopeMagic), appendLength(nil, 1, len(meta))...)
+	head = appendLength(append(head, meta...), 2, size)
+	out := append(make([]string, 0, len(message)+2), string(head))
+	return append(append(out, message...), envelopeTrailer)
+}
+
+// appendLength appends the tag of a length-delimited field, and a length.
+func appendLength(b []byte, field, length int) []byte {
+	return binary.AppendUvarint(append(b, byte(field<<3|2)), uint64(length))
+}
+
+func (e *Encoder) objectProtobuf(f Form, o *kube.Object) ([]string, error) {
+	message, err := e.message(f, o)
+	if err != nil {
+		return nil, err
+	}
+	if f.View == Metadata {
+		return envelope("meta.k8s.io/"+f.Version, "PartialObjectMetadata", message), nil
+	}
+	return envelope(o.APIVersion, o.Kind, message), nil
+}
+
+// message returns an object's message without an envelope.
+func (e *Encoder) message(f Form, o *kube.Object) (string, error) {
+	if f.View == Metadata {
+		return e.Cache.get(o, asMetadataProtobuf, func(o *kube.Object) (string, error) {
+			meta, err := decodeMetadata(o)
+			if err != nil {
+				return "", err
+			}
+			return marshalProtobuf(&metav1.PartialObjectMetadata{ObjectMeta: *meta})
+		})
+	}
+	return e.Cache.get(o, asProtobuf, func(o *kube.Object) (string, error) {
+		typed, err := decodeTyped(o)
+		if err != nil {
+			return "", err
+		}
+		return marshalProtobuf(typed)
+	})
+}
+
+func (e *Encoder) listProtobuf(f Form, h ListHead, items []*kube.Object) (*Body, error) {
+	apiVersion, kind := h.APIVersion, h.Kind
+	metaField, itemsField := 1, 2
+	if f.View == Metadata {
+		if apiVersion, kind = "meta.k8s.io/"+f.Version, "PartialObjectMetadataList"; f.Version == "v1beta1" {
+			metaField, itemsField = 2, 1
+		}
+	}
+	list := h.meta()
+	raw, err := marshalProtobuf(&list)
+	if err != nil {
+		return nil, err
+	}
+	meta := string(appendLength(nil, metaField, len(raw))) + raw
+	message := make([]string, 0, 2*len(items)+1)
+	if metaField < itemsField {
+		message = append(message, meta)
+	}
+	for _, o := range items {
+		m, err := e.message(f, o)
+		if err != nil {
+			return nil, err
+		}
+		message = append(message, string(appendLength(nil, itemsField, len(m))), m)
+	}
+	if metaField > itemsField {
+		message = append(message, meta)
+	}
+	return &Body{envelope(apiVersion, kind, message...)}, nil
+}
+
+// decodeTyped decodes an object into the type compiled in here. One that has
+// no type, or a field that its type does not know, is ErrForm.
+func decodeTyped(o *kube.Object) (runtime.Object, error) {
+	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	return typed, decodeStrict(o.JSON, typed)
+}
+
+func marshalProtobuf(v any) (string, error) {
+	m, ok := v.(runtime.ProtobufMarshaller)
+	if !ok {
+		return "", fmt.Errorf("%w: %T has no protobuf", ErrForm, v)
+	}
+	b := make([]byte, m.(interface{ Size() int }).Size())
+	n, err := m.MarshalTo(b)
+	return string(b[:n]), err
+}
