@@ -42,7 +42,7 @@ func (h *history) compare(x *exchange) difference {
 		if e.Began.After(x.Ended) {
 			continue
 		}
-		d := t.compareOver(e.Gaps, x.Selector, got, from, x.place())
+		d := t.compareOver(e.Gaps, x.Selector, got, e.start(x, from), x.place())
 		if d.none() {
 			return d
 		}
@@ -52,6 +52,18 @@ func (h *history) compare(x *exchange) difference {
 		}
 	}
 	return best
+}
+
+// start returns the RV behind which a stream began in the epoch. Where nobody
+// says so, and what came first lies within a gap, it was where the gap begins:
+// no stream begins inside one.
+func (e epoch) start(x *exchange, from uint64) uint64 {
+	for _, g := range e.Gaps {
+		if x.Verb == byNow && g.From < from && from < g.To {
+			return g.From
+		}
+	}
+	return from
 }
 
 // compareTrue compares with what happened in (from, to].
