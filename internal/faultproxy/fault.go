@@ -78,7 +78,7 @@ type choice struct {
 
 // menu is what may happen to each kind of request.
 var menu = map[Kind][]choice{
-	Watch: {{None, 10}, {CutBetween, 12}, {CutWithin, 10}, {End, 8}, {EndWithin, 4}, {EarlyEnd, 6}, {Stall, 5}, {HalfOpen, 3},
+	Watch: {{None, 3}, {CutBetween, 12}, {CutWithin, 10}, {End, 8}, {EndWithin, 4}, {EarlyEnd, 6}, {Stall, 5}, {HalfOpen, 3},
 		{Pause, 6}, {Delay, 4}, {Drip, 4}, {Duplicate, 8}, {Older, 6}, {Garble, 6}, {HTML, 3}, {Gone, 5}, {GoneWithin, 8},
 		{FailWithin, 4}, {TooMany, 3}, {RetryAfter, 2}, {Burst, 4}, {Regress, 6}},
 	WatchList: {{None, 30}, {CutBetween, 8}, {CutWithin, 8}, {End, 5}, {EndWithin, 3}, {Stall, 3}, {HalfOpen, 2}, {Pause, 5}, {Delay, 5},

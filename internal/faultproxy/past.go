@@ -4,9 +4,12 @@
 package faultproxy
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +21,7 @@ type past struct {
 	states        []state
 	log           []logged // all events since the first state, up to upto
 	upto          uint64
+	columns       []byte // that the first frame of a stream tells; nil without Tables
 
 	// The stale replica: the state it lists, the RV it has come to, and until
 	// when it is asked.
@@ -42,26 +46,55 @@ type logged struct {
 	line []byte
 }
 
-// frameRV returns the RV of a frame, 0 for an ERROR and what is no frame.
-func frameRV(line []byte) (typ string, rv uint64) {
-	var f struct {
-		Type   string
-		Object struct {
-			Metadata struct{ ResourceVersion string }
-		}
+// A frame is what a past has to know of a line of a watch. Where it is a Table,
+// as a gateway asks for it, the object is inside, and the first one of a stream
+// tells the columns.
+type frame struct {
+	Type   string
+	Object struct {
+		Metadata          struct{ ResourceVersion string }
+		ColumnDefinitions json.RawMessage
+		Rows              []struct{ Object json.RawMessage }
 	}
-	if json.Unmarshal(line, &f) != nil {
-		return "", 0
-	}
-	rv, _ = strconv.ParseUint(f.Object.Metadata.ResourceVersion, 10, 64)
-	return f.Type, rv
 }
 
+// parse reads a line. The rv is 0 for an ERROR and what is no frame.
+func parse(line []byte) (f frame, rv uint64) {
+	if json.Unmarshal(line, &f) != nil {
+		return f, 0
+	}
+	at := f.Object.Metadata
+	if rows := f.Object.Rows; len(rows) == 1 {
+		var inside struct {
+			Metadata struct{ ResourceVersion string }
+		}
+		_ = json.Unmarshal(rows[0].Object, &inside) // it is part of the line, and so JSON
+		at = inside.Metadata
+	}
+	rv, _ = strconv.ParseUint(at.ResourceVersion, 10, 64)
+	return f, rv
+}
+
+const columnsName, noColumns = `"columnDefinitions":`, `"columnDefinitions":null`
+
+// takeColumns returns the line as it would be later on its stream, and the
+// columns that it told; none where it is no Table.
+func (f frame) takeColumns(line []byte) (bare, columns []byte) {
+	columns = f.Object.ColumnDefinitions
+	if len(columns) == 0 || columns[0] != '[' {
+		return line, nil
+	}
+	return bytes.Replace(line, append([]byte(columnsName), columns...), []byte(noColumns), 1), columns
+}
+
+// asksForTable reports whether a request asks for a Table.
+func asksForTable(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "as=Table") }
+
 // follow returns a function that is to see each frame that the API server sends
-// on a stream. The log has no holes: where a stream begins behind its end, what
-// was kept before is forgotten.
+// on a stream of a reflector. The log has no holes: where a stream begins behind
+// its end, what was kept before is forgotten.
 func (h *past) follow(x *exchange) (see func(line []byte)) {
-	if !x.own {
+	if !x.own || x.kind == ProofWatch {
 		return func([]byte) {}
 	}
 	var initial [][]byte
@@ -72,20 +105,25 @@ func (h *past) follow(x *exchange) (see func(line []byte)) {
 		x.p.mu.Unlock()
 	}
 	return func(line []byte) {
-		typ, rv := frameRV(line)
+		end := isEnd(line)
+		f, rv := parse(line)
+		line, columns := f.takeColumns(line)
 		x.p.mu.Lock()
 		defer x.p.mu.Unlock()
+		if columns != nil {
+			h.columns = columns
+		}
 		switch {
 		case rv == 0: // an ERROR
 		case !synced:
 			initial = append(initial, line)
-			if isEnd(line) {
+			if end {
 				h.continues(rv)
 				h.states = append(h.states, state{rv, initial})
 				synced = true
 			}
 		case rv > h.upto:
-			if h.upto = rv; typ != "BOOKMARK" && len(h.states) > 0 {
+			if h.upto = rv; f.Type != "BOOKMARK" && len(h.states) > 0 {
 				h.log = append(h.log, logged{rv, line})
 			}
 		}
@@ -145,7 +183,7 @@ func (x *exchange) replay() {
 	if x.kind == Probe {
 		answers = x.past.probes
 	}
-	events := x.past.log
+	events, columns := x.past.log, x.past.columns
 	x.p.mu.Unlock()
 
 	x.w.Header().Set("Content-Type", "application/json")
@@ -164,9 +202,17 @@ func (x *exchange) replay() {
 	end := time.Now().Add(left)
 	x.w.WriteHeader(http.StatusOK)
 	x.write(nil)
+	send := func(line []byte) {
+		if asksForTable(x.r) {
+			x.write(bytes.Replace(line, []byte(noColumns), append([]byte(columnsName), columns...), 1))
+			columns = []byte("null")
+		} else {
+			x.write(unprinted(line))
+		}
+	}
 	if x.kind == WatchList {
-		for _, frame := range base.frames {
-			x.write(frame)
+		for _, line := range base.frames {
+			send(line)
 		}
 		after = base.rv
 	} else if after > head && x.fault.Count%2 == 1 {
@@ -177,10 +223,20 @@ func (x *exchange) replay() {
 			if time.Now().After(end) {
 				break
 			}
-			x.write(e.line)
+			send(e.line)
 			x.hold(2 * time.Millisecond)
 		}
 	}
 	x.hold(time.Until(end))
 	x.abort()
+}
+
+// unprinted returns a frame of a Table as it is without: a proof of freshness
+// asks for the objects alone.
+func unprinted(line []byte) []byte {
+	f, _ := parse(line)
+	if rows := f.Object.Rows; len(rows) == 1 {
+		return fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", f.Type, rows[0].Object)
+	}
+	return line
 }

@@ -18,13 +18,32 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func frame(typ string, rv int) string {
+func line(typ string, rv int) string {
 	return fmt.Sprintf(`{"type":%q,"object":{"kind":"Pod","metadata":{"name":"a","resourceVersion":"%d"}}}`+"\n", typ, rv)
 }
 
 func endBookmark(rv int) string {
 	return fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", rv)
 }
+
+// printed makes Tables of the lines of a watch, as the API server does: the first
+// one of a stream tells the columns.
+func printed(lines string, first bool) string {
+	columns := "null"
+	if first {
+		columns = `[{"name":"Name"}]`
+	}
+	var out strings.Builder
+	for line := range strings.Lines(lines) {
+		typ, object, _ := strings.Cut(strings.TrimSpace(line), `,"object":`)
+		fmt.Fprintf(&out, `%s,"object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":%s,"rows":[{"cells":["x"],"object":%s}]}}`+"\n",
+			typ, columns, strings.TrimSuffix(object, "}"))
+		columns = "null"
+	}
+	return out.String()
+}
+
+const asTable = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
 
 const wholeList = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"20"},"items":[{"metadata":{"name":"a","resourceVersion":"11"}}]}`
 
@@ -33,11 +52,15 @@ func upstream(t *testing.T) *rest.Config {
 	ended := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
+		events := line("MODIFIED", 21) + line("MODIFIED", 22) + line("MODIFIED", 23)
+		if q.Get("sendInitialEvents") == "true" {
+			events = line("ADDED", 11) + endBookmark(20) + events
+		}
 		switch {
-		case q.Get("sendInitialEvents") == "true":
-			fmt.Fprint(w, frame("ADDED", 11), endBookmark(20), frame("MODIFIED", 21), frame("MODIFIED", 22), frame("MODIFIED", 23))
+		case q.Get("watch") != "" && asksForTable(r):
+			fmt.Fprint(w, printed(events, true))
 		case q.Get("watch") != "":
-			fmt.Fprint(w, frame("MODIFIED", 21), frame("MODIFIED", 22), frame("MODIFIED", 23))
+			fmt.Fprint(w, events)
 		default:
 			fmt.Fprint(w, wholeList)
 			return
@@ -81,16 +104,25 @@ func start(t *testing.T, tls bool, faults ...Fault) (*Proxy, func(query string) 
 	}
 	t.Cleanup(client.CloseIdleConnections)
 	// get reads until the end, or until the frame at RV 23 has come: watches have
-	// no end of their own.
+	// no end of their own. Of a query for "tables" these are asked for.
 	return p, func(query string) (int, string, error) {
-		resp, err := client.Get(p.URL() + "/api/v1/pods?" + query)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL()+"/api/v1/pods?"+query, nil)
+		if err != nil {
+			return 0, "", err
+		}
+		last := line("MODIFIED", 23)
+		if strings.Contains(query, "tables") {
+			req.Header.Set("Accept", asTable)
+			last = printed(last, false)
+		}
+		resp, err := client.Do(req)
 		if err != nil {
 			return 0, "", err
 		}
 		defer resp.Body.Close()
 		var got strings.Builder
 		buf := make([]byte, 1000)
-		for strings.Contains(query, "toTheEnd") || !strings.Contains(got.String(), frame("MODIFIED", 23)) {
+		for strings.Contains(query, "toTheEnd") || !strings.Contains(got.String(), last) {
 			n, err := resp.Body.Read(buf)
 			got.Write(buf[:n])
 			if err == io.EOF {
@@ -105,9 +137,15 @@ func start(t *testing.T, tls bool, faults ...Fault) (*Proxy, func(query string) 
 }
 
 func TestStreams(t *testing.T) {
+	t.Run("objects", func(t *testing.T) { testStreams(t, "", func(lines string, _ bool) string { return lines }) })
+	t.Run("tables", func(t *testing.T) { testStreams(t, "&tables", printed) })
+}
+
+// testStreams shows each fault on the frames of a form.
+func testStreams(t *testing.T, query string, form func(lines string, first bool) string) {
 	m := func(rvs ...int) (s string) {
 		for _, rv := range rvs {
-			s += frame("MODIFIED", rv)
+			s += form(line("MODIFIED", rv), rv == 21)
 		}
 		return s
 	}
@@ -139,7 +177,7 @@ func TestStreams(t *testing.T) {
 		{Fault{Name: TooMany}, "watch=1", 429, "Too many", false},
 		{Fault{Name: RetryAfter}, "watch=1", 429, `{"kind":"Status"`, false},
 		{Fault{Name: Burst, Count: 2}, "watch=1", 500, `{"kind":"Status"`, false},
-		{Fault{Name: NoEnd, Frames: 9}, "watch=1&sendInitialEvents=true", 200, frame("ADDED", 11) + m(21, 22, 23), false},
+		{Fault{Name: NoEnd, Frames: 9}, "watch=1&sendInitialEvents=true", 200, form(line("ADDED", 11), true) + form(line("MODIFIED", 21), false) + m(22, 23), false},
 		{Fault{Name: None}, "limit=1", 200, wholeList, false},
 		{Fault{Name: Truncate, Part: 0.5}, "limit=1", 200, wholeList[:len(wholeList)/2], true},
 		{Fault{Name: TruncateEnd, Part: 0.5}, "limit=1", 200, wholeList[:len(wholeList)/2], false},
@@ -149,7 +187,7 @@ func TestStreams(t *testing.T) {
 		for _, tls := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, tls %t", test.fault.Name, tls), func(t *testing.T) {
 				p, get := start(t, tls, test.fault)
-				code, body, err := get(test.query)
+				code, body, err := get(test.query + query)
 				if code != test.code || !strings.HasPrefix(body, test.body) || (err != nil) != test.fails {
 					t.Errorf("%d %q %v", code, body, err)
 				}
@@ -166,7 +204,7 @@ func TestStreams(t *testing.T) {
 
 func TestGarble(t *testing.T) {
 	_, get := start(t, false, Fault{Name: Garble, Frames: 1, Part: 0.9, Count: 3}, Fault{Name: Garble, Part: 0.1, Count: 2})
-	if _, body, _ := get("watch=1"); strings.Count(body, "\x01") != 3 || !strings.HasPrefix(body, frame("MODIFIED", 21)) || strings.Count(body, "\n") != 3 {
+	if _, body, _ := get("watch=1"); strings.Count(body, "\x01") != 3 || !strings.HasPrefix(body, line("MODIFIED", 21)) || strings.Count(body, "\n") != 3 {
 		t.Errorf("%q", body)
 	}
 	if _, body, _ := get("limit=1"); strings.Count(body, "\x01") != 2 || len(body) != len(wholeList) {
@@ -192,18 +230,38 @@ func TestStaleReplica(t *testing.T) {
 	if _, body, err := get("limit=1"); body != wholeList || err != nil {
 		t.Fatal(body, err)
 	}
-	if _, body, err := get("watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"); !strings.HasSuffix(body, frame("MODIFIED", 23)) || err != nil {
+	if _, body, err := get("watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"); !strings.HasSuffix(body, line("MODIFIED", 23)) || err != nil {
 		t.Fatal(body, err)
 	}
 	// Of the states and events seen, the oldest are brought.
-	if _, body, err := get("watch=1&resourceVersion=23"); body != frame("MODIFIED", 21) || err == nil {
+	if _, body, err := get("watch=1&resourceVersion=23"); body != line("MODIFIED", 21) || err == nil {
 		t.Errorf("%q %v", body, err)
 	}
 	if len(p.Stale()) != 1 {
 		t.Errorf("%v", p.Stale())
 	}
-	if _, body, err := get("watch=1&resourceVersion=20"); !strings.HasSuffix(body, frame("MODIFIED", 23)) || err != nil {
+	if _, body, err := get("watch=1&resourceVersion=20"); !strings.HasSuffix(body, line("MODIFIED", 23)) || err != nil {
 		t.Errorf("%q %v", body, err)
+	}
+}
+
+// TestStaleTables: the stale replica tells the columns as an API server does,
+// and gives the objects alone to who asks for them.
+func TestStaleTables(t *testing.T) {
+	back := Fault{Name: Regress, For: time.Second, Count: 1}
+	_, get := start(t, false, Fault{}, back, back, back)
+	const again = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+	if _, body, err := get(again + "&tables"); !strings.HasSuffix(body, printed(line("MODIFIED", 23), false)) || err != nil {
+		t.Fatal(body, err)
+	}
+	for query, want := range map[string]string{
+		again + "&tables":                             printed(line("ADDED", 11)+endBookmark(20)+line("MODIFIED", 21), true),
+		"watch=1&resourceVersion=23&tables":           printed(line("MODIFIED", 21), true),
+		"watch=1&resourceVersion=20&timeoutSeconds=3": line("MODIFIED", 21),
+	} {
+		if _, body, err := get(query); body != want || err == nil {
+			t.Errorf("%s: %q %v", query, body, err)
+		}
 	}
 }
 

@@ -24,6 +24,10 @@ import (
 // clients have come to its end.
 const settle = 45 * time.Second
 
+// overGap is for how long a client is waited for which may have nothing to
+// come: what it has not got, a gap hid, or the difference is on its way.
+const overGap = 3 * time.Second
+
 // A resource of the test.
 type resource struct{ name, path, kind, prefix string }
 
@@ -257,28 +261,44 @@ func (r *round) mark(ctx context.Context, name string) (map[string]uint64, error
 
 // await waits until all clients have come to the end, as far as they do.
 func (r *round) await(final map[string]uint64) error {
-	for name, rec := range r.recorders {
-		if _, err := rec.result(final[name]); err != nil {
-			return err
-		}
-	}
+	now := &history{truths: map[string]*truth{}, final: final}
+	var settled time.Time // since when nothing is due but what a gap may have hidden
 	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		behind := 0
-		for _, c := range r.clients {
-			t, err := r.recorders[c.resource].result(0)
-			if err != nil {
+		for name, rec := range r.recorders {
+			var err error
+			if now.truths[name], err = rec.result(final[name]); err != nil {
 				return err
 			}
-			rv, synced := c.place()
-			if !c.again && (!synced || len(t.expected(c.sel, rv, final[c.resource])) > 0) {
-				behind++
-			}
 		}
-		if behind == 0 {
+		now.epochs = epochs(append(r.logs, r.gateway.Log()))
+		behind, due := now.behind(r.clients)
+		switch {
+		case behind == 0:
+			return nil
+		case due > 0:
+			settled = time.Time{}
+		case settled.IsZero():
+			settled = time.Now()
+		case time.Since(settled) > overGap:
 			return nil
 		}
 	}
 	return nil // the validators say which ones
+}
+
+// behind returns how many clients have not got everything up to the end; and
+// how many of them not even what is due.
+func (h *history) behind(clients []*client) (behind, due int) {
+	for _, c := range clients {
+		rv, synced := c.place()
+		if c.again || synced && len(h.truths[c.resource].expected(c.sel, rv, h.final[c.resource])) == 0 {
+			continue
+		}
+		if behind++; !synced || len(h.due(c, rv)) > 0 {
+			due++
+		}
+	}
+	return behind, due
 }
 
 func (r *round) history(final, last map[string]uint64) (*history, error) {

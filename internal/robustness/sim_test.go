@@ -247,17 +247,13 @@ func (s *simulation) trouble(length time.Duration) {
 	}
 }
 
-func (s *simulation) behind(final uint64) (n int) {
+func (s *simulation) behind(final uint64) int {
 	s.server.mu.Lock()
 	t := s.server.truth
 	s.server.mu.Unlock()
-	for _, c := range s.clients {
-		rv, synced := c.place()
-		if !c.again && (!synced || len(t.expected(c.sel, rv, final)) > 0) {
-			n++
-		}
-	}
-	return n
+	h := &history{truths: map[string]*truth{"configmaps": &t}, final: map[string]uint64{"configmaps": final}}
+	behind, _ := h.behind(s.clients)
+	return behind
 }
 
 func (s *simulation) makeClients() {

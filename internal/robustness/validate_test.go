@@ -234,8 +234,9 @@ func consistent(h *history, x *exchange) string {
 	return ""
 }
 
-// converging: in the end every client has come as far as the last write, and holds
-// what the API server held at the RV that it has come to.
+// converging: in the end every client has got all that happened up to the last
+// write, and holds what the API server held then. (Over a gap: what it held where
+// the gap ends.)
 func converging(h *history) (all []violation) {
 	for _, c := range h.clients {
 		chains := c.chains()
@@ -248,36 +249,21 @@ func converging(h *history) (all []violation) {
 		fail := func(format string, args ...any) {
 			all = append(all, violation{exchange: last, what: fmt.Sprintf(format, args...)})
 		}
-		due := h.truths[c.resource].expected(c.sel, c.rv, h.final[c.resource])
-		if !c.again && len(due) > 0 {
+		if due := h.due(c, c.rv); !c.again && len(due) > 0 {
 			fail("the client is at %d, and %s has not come (nor %d more)", c.rv, due[0], len(due)-1)
 			continue
 		}
 		if !chain[0].synced() {
 			continue // it has no state, or starts again and again
 		}
-		held := map[string]uint64{}
-		place := uint64(0)
-		for _, x := range chain {
-			for _, e := range x.Items {
-				held[e.Key] = e.RV
-			}
-			for _, e := range x.Events {
-				switch e.Type {
-				case "DELETED":
-					delete(held, e.Key)
-				case "ADDED", "MODIFIED":
-					held[e.Key] = e.RV
-				}
-			}
-			place = max(place, x.place())
-		}
-		// Inside a gap a client holds the difference as far as it came, which
-		// is nobody's state; with all of it, it is where the gap ends.
+		held, place := holds(chain)
 		at := place
-		if g, in := h.gapAround(c.resource, place); in {
+		if !c.again {
+			at = max(place, h.final[c.resource])
+		}
+		if g, in := h.gapAround(c, at); in {
 			if at = g.To; c.again {
-				continue
+				continue // it has a part of the difference, which is nobody's state
 			}
 		}
 		for _, e := range h.truths[c.resource].expectedList(c.sel, at) {
@@ -293,13 +279,59 @@ func converging(h *history) (all []violation) {
 	return all
 }
 
-// gapAround returns the gap that an RV is in.
-func (h *history) gapAround(resource string, rv uint64) (gap, bool) {
-	for _, e := range h.epochs[resource] {
-		for _, g := range e.Gaps {
-			if g.From < rv && rv < g.To {
-				return g, true
+// holds returns the RVs of the objects that a client holds after a chain, by
+// key, and the RV that it has come to.
+func holds(chain []*exchange) (held map[string]uint64, place uint64) {
+	held = map[string]uint64{}
+	for _, x := range chain {
+		for _, e := range x.Items {
+			held[e.Key] = e.RV
+		}
+		for _, e := range x.Events {
+			switch e.Type {
+			case "DELETED":
+				delete(held, e.Key)
+			case "ADDED", "MODIFIED":
+				held[e.Key] = e.RV
 			}
+		}
+		place = max(place, x.place())
+	}
+	return held, place
+}
+
+// due returns what is still to come to a client that is at rv, up to the last
+// write, but for what a gap may have hidden: what came and went inside one does
+// not come, nor does a difference in which nothing matches.
+func (h *history) due(c *client, rv uint64) (events []event) {
+	t, final := h.truths[c.resource], h.final[c.resource]
+	for _, g := range h.gaps(c) {
+		if rv < g.To && g.From < final {
+			events = append(events, t.expected(c.sel, rv, g.From)...)
+			rv = g.To
+		}
+	}
+	return append(events, t.expected(c.sel, rv, final)...)
+}
+
+// gaps returns all gaps of a resource that a client may have come over, in their
+// order.
+func (h *history) gaps(c *client) (all []gap) {
+	if c.direct {
+		return nil
+	}
+	for _, e := range h.epochs[c.resource] {
+		all = append(all, e.Gaps...)
+	}
+	slices.SortFunc(all, func(a, b gap) int { return cmp.Compare(a.From, b.From) })
+	return all
+}
+
+// gapAround returns the gap that an RV is in.
+func (h *history) gapAround(c *client, rv uint64) (gap, bool) {
+	for _, g := range h.gaps(c) {
+		if g.From < rv && rv < g.To {
+			return g, true
 		}
 	}
 	return gap{}, false

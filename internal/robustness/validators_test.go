@@ -54,6 +54,7 @@ func story() *truth {
 var (
 	all  = newSelector("", "", "")
 	reds = newSelector("", "tier=red", "")
+	ds   = newSelector("", "", "metadata.name=d")
 )
 
 func mark(rv uint64) event { return event{Type: "BOOKMARK", RV: rv} }
@@ -100,16 +101,26 @@ func over(t *truth) []event {
 	}
 }
 
+// nowhere is a watch from now on, which began at 10 and came over the gap (10,
+// 18]; the first that it brings is the deletion of a, at 12.
+func nowhere(t *truth) *exchange {
+	events := over(t)
+	events[0].RV, events[0].Text = 12, t.at(10)["ns/a"].at(12)
+	return &exchange{Verb: byNow, Resource: "x", Selector: all, Code: 200, Bookmarks: true, Events: append(events, mark(18)), End: "EOF"}
+}
+
 func TestGoodHistories(t *testing.T) {
 	s := story()
 	with := func(x *exchange, events ...event) *exchange { x.Events = events; return x }
 	for name, h := range map[string]*history{
-		"everything":               told(s, nil, list(s, all, 10), watch(s, all, 10, 14), watch(s, all, 14, 18)),
-		"a selector":               told(s, nil, list(s, reds, 10), watch(s, reds, 10, 18)),
-		"bookmarks":                told(s, nil, list(s, all, 10), with(watch(s, all, 10, 11), append(s.expected(all, 10, 11), mark(11), mark(11))...), watch(s, all, 11, 18)),
-		"over a gap":               told(s, []gap{{10, 18}}, list(s, all, 10), with(watch(s, all, 10, 18), append(over(s), mark(18))...)),
-		"a part of the gap":        told(s, []gap{{10, 18}}, list(s, all, 10), with(watch(s, all, 10, 14), over(s)[:2]...), list(s, all, 18)),
-		"through the gap, in full": told(s, []gap{{10, 18}}, list(s, all, 10), watch(s, all, 10, 18)),
+		"everything":        told(s, nil, list(s, all, 10), watch(s, all, 10, 14), watch(s, all, 14, 18)),
+		"a selector":        told(s, nil, list(s, reds, 10), watch(s, reds, 10, 18)),
+		"bookmarks":         told(s, nil, list(s, all, 10), with(watch(s, all, 10, 11), append(s.expected(all, 10, 11), mark(11), mark(11))...), watch(s, all, 11, 18)),
+		"over a gap":        told(s, []gap{{10, 18}}, list(s, all, 10), with(watch(s, all, 10, 18), append(over(s), mark(18))...)),
+		"a part of the gap": told(s, []gap{{10, 18}}, list(s, all, 10), with(watch(s, all, 10, 14), over(s)[:2]...), list(s, all, 18)),
+		"over a gap in which nothing matches that stays": told(s, []gap{{15, 18}}, list(s, ds, 10), watch(s, ds, 10, 15)),
+		"from nowhere on, over a gap":                    told(s, []gap{{10, 18}}, nowhere(s)),
+		"through the gap, in full":                       told(s, []gap{{10, 18}}, list(s, all, 10), watch(s, all, 10, 18)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, v := range validators {
@@ -200,6 +211,20 @@ func TestBadHistories(t *testing.T) {
 			h.epochs["x"][0].Gaps = []gap{{10, 18}}
 			w.Events, w.Direct = append(over(s), mark(18)), true
 		}, "reliable truthful"},
+		{"a change missing over a gap in which the stream begins", all, func(l, w *exchange, h *history) {
+			h.epochs["x"][0].Gaps = []gap{{10, 18}}
+			n := nowhere(s)
+			n.Events = slices.Delete(n.Events, 1, 2)
+			h.clients[0].exchanges = []*exchange{l, n}
+		}, "reliable"},
+		{"a client that stays behind a gap", all, func(_, w *exchange, h *history) {
+			h.epochs["x"][0].Gaps = []gap{{10, 14}}
+			h.final, h.clients[0].rv, w.Events = map[string]uint64{"x": 18}, 10, nil
+		}, "converging"},
+		{"a client that a gap hides something from that stays", all, func(_, w *exchange, h *history) {
+			h.epochs["x"][0].Gaps = []gap{{10, 18}}
+			h.final, h.clients[0].rv, w.Events = map[string]uint64{"x": 18}, 10, nil
+		}, "converging"},
 		{"an item missing", all, func(l, _ *exchange, _ *history) { l.Items = l.Items[1:] }, "consistent"},
 		{"an item too many", all, func(l, _ *exchange, _ *history) {
 			l.Items = append(l.Items, event{"ADDED", 9, "ns/z", "z", "{}"})
