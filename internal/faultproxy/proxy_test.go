@@ -186,6 +186,7 @@ func testStreams(t *testing.T, query string, form func(lines string, first bool)
 	} {
 		for _, tls := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, tls %t", test.fault.Name, tls), func(t *testing.T) {
+				t.Parallel()
 				p, get := start(t, tls, test.fault)
 				code, body, err := get(test.query + query)
 				if code != test.code || !strings.HasPrefix(body, test.body) || (err != nil) != test.fails {

@@ -103,12 +103,6 @@ func (s *apiserver) setDown(down bool) {
 	s.announce()
 }
 
-func (s *apiserver) head() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rv
-}
-
 // ServeHTTP implements http.Handler.
 func (s *apiserver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -138,7 +132,7 @@ func (s *apiserver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if q.Get("watch") != "" {
 		s.watch(w, r, q, sel)
 	} else {
-		s.list(w, q, sel)
+		s.list(w, q, sel, asksForTable(r))
 	}
 }
 
@@ -146,7 +140,16 @@ func expired(message string) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":"Expired","code":410}`, message)
 }
 
-func (s *apiserver) list(w http.ResponseWriter, q url.Values, sel selector) {
+func asksForTable(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "as=Table") }
+
+// columns are what the server prints of an object. (Ages tell the clock; those
+// of the real one are compared in internal/acceptance.)
+const columns = `[{"name":"Name","type":"string","format":"name","description":"","priority":0}]`
+
+// row is an object as a Table has it.
+func row(key, object string) string { return fmt.Sprintf(`{"cells":[%q],"object":%s}`, key, object) }
+
+func (s *apiserver) list(w http.ResponseWriter, q url.Values, sel selector, table bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rv, _ := strconv.ParseUint(q.Get("resourceVersion"), 10, 64)
@@ -192,18 +195,31 @@ func (s *apiserver) list(w http.ResponseWriter, q url.Values, sel selector) {
 			break
 		}
 		start = e.Key
-		items = append(items, strings.Replace(e.Text, `"kind":"ConfigMap","apiVersion":"v1",`, "", 1))
+		if table {
+			items = append(items, row(e.Key, e.Text))
+		} else {
+			items = append(items, strings.Replace(e.Text, `"kind":"ConfigMap","apiVersion":"v1",`, "", 1))
+		}
 	}
 	more := ""
 	if next != "" {
 		more = fmt.Sprintf(`,"continue":%q`, next)
+	}
+	if table {
+		_, _ = fmt.Fprintf(w, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"%d"%s},"columnDefinitions":%s,"rows":[%s]}`+"\n", at, more, columns, strings.Join(items, ","))
+		return
 	}
 	_, _ = fmt.Fprintf(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"%d"%s},"items":[%s]}`+"\n", at, more, strings.Join(items, ","))
 }
 
 func (s *apiserver) watch(w http.ResponseWriter, r *http.Request, q url.Values, sel selector) {
 	flush := http.NewResponseController(w).Flush
+	told := columns
 	frame := func(typ, object string) bool {
+		if asksForTable(r) && typ != "ERROR" {
+			object = fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":%s,"rows":[%s]}`, told, row("", object))
+			told = "null"
+		}
 		_, err := fmt.Fprintf(w, `{"type":%q,"object":%s}`+"\n", typ, object)
 		return err == nil && flush() == nil
 	}

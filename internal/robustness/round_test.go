@@ -53,7 +53,7 @@ type round struct {
 	writers    []*writer
 	recorders  map[string]*recorder
 	logs       []string // of gateways that have ended
-	kills      []string
+	kills      []kill   // as far as they came
 	texts      texts
 }
 
@@ -216,7 +216,7 @@ func (r *round) trouble() error {
 	end := time.Now().Add(r.length)
 	for _, k := range r.profile.plan(r.rand, r.length) {
 		time.Sleep(time.Until(end.Add(-r.length).Add(k.at)))
-		r.kills = append(r.kills, fmt.Sprintf("%s %s, back after %v", time.Now().Format("15:04:05.000"), k.what, k.away))
+		r.kills = append(r.kills, k)
 		if err := r.kill(k); err != nil {
 			return fmt.Errorf("%s: %w", k.what, err)
 		}
@@ -320,34 +320,6 @@ func (r *round) history(final, last map[string]uint64) (*history, error) {
 	return h, nil
 }
 
-// report prints what the round was like.
-func (r *round) report(h *history) {
-	faults := map[faultproxy.Name]int{}
-	for _, i := range r.proxy.Injected() {
-		faults[i.Fault.Name]++
-	}
-	requests, events, expired := 0, 0, 0
-	for _, c := range h.clients {
-		requests += len(c.exchanges)
-		for _, x := range c.exchanges {
-			events += len(x.Items) + len(x.Events)
-			if x.Error == 410 {
-				expired++
-			}
-		}
-	}
-	versions, gaps, begun := 0, 0, 0
-	for name, t := range h.truths {
-		versions += len(t.versions)
-		for _, e := range h.epochs[name] {
-			begun++
-			gaps += len(e.Gaps)
-		}
-	}
-	r.t.Logf("seed %d, %s: %d versions; %d clients, %d requests, %d events, %d times 410; %d lists of the gateway that began anew, %d that left a gap; kills %q; faults %v",
-		r.seed, r.profile.name, versions, len(h.clients), requests, events, expired, begun, gaps, r.kills, faults)
-}
-
 // keep writes all that is known of a round that failed, and prints where.
 func (r *round) keep(h *history, all []violation) {
 	dir, err := os.MkdirTemp("", fmt.Sprintf("watchkeeper-robustness-%d-", r.seed))
@@ -355,6 +327,7 @@ func (r *round) keep(h *history, all []violation) {
 		err = h.dump(dir)
 	}
 	var b strings.Builder
+	fmt.Fprintln(&b, r.profile.name, r.kills)
 	for _, v := range all {
 		fmt.Fprintln(&b, v)
 	}

@@ -294,18 +294,6 @@ func (s *simulation) history(final uint64) *history {
 	return h
 }
 
-// judge returns all that validators find.
-func judge(h *history) (all []violation) {
-	for _, v := range validators {
-		for _, violation := range v.judge(h) {
-			violation.guarantee = v.name
-			all = append(all, violation)
-		}
-	}
-	sortViolations(all)
-	return all
-}
-
 // TestSimulation runs WATCHKEEPER_SIMULATIONS rounds (100) of half a minute in
 // virtual time, from WATCHKEEPER_SIMULATION_SEED on.
 func TestSimulation(t *testing.T) {

@@ -413,6 +413,18 @@ func steady(h *history, x *exchange) string {
 	return ""
 }
 
+// judge returns all that validators find.
+func judge(h *history) (all []violation) {
+	for _, v := range validators {
+		for _, violation := range v.judge(h) {
+			violation.guarantee = v.name
+			all = append(all, violation)
+		}
+	}
+	sortViolations(all)
+	return all
+}
+
 // order of violations in a report.
 func sortViolations(all []violation) {
 	slices.SortStableFunc(all, func(a, b violation) int {
