@@ -222,7 +222,7 @@ func (r *recorder) place() uint64 {
 
 // result waits until the truth has come to the RV, and returns it.
 func (r *recorder) result(rv uint64) (*truth, error) {
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		r.mu.Lock()
 		last, err := r.last, r.err
 		t := r.truth

@@ -32,7 +32,7 @@ var theCluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 	if err := kubectl(c, "apply", "-f", file); err != nil {
 		return nil, err
 	}
-	return c, kubectl(c, "wait", "--for=condition=Established", "crd/widgets.robust.watchkeeper.dev")
+	return c, kubectl(c, "wait", "--for=condition=Established", "--timeout="+patience.String(), "crd/widgets.robust.watchkeeper.dev")
 })
 
 var cluster *clustertest.Cluster // nil unless it was started
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 // kubectl runs kubectl against the API server itself.
 func kubectl(c *clustertest.Cluster, args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Minute)
 	defer cancel()
 	cmd := c.Kubectl(ctx)
 	cmd = exec.CommandContext(ctx, cmd.Args[0], append(cmd.Args[1:], args...)...)

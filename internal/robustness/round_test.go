@@ -20,9 +20,13 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 )
 
+// patience is how long the cluster may take for what is not the gateway's: a
+// machine may have other work.
+const patience = 2 * time.Minute
+
 // settle is how long a round may take, once the trouble has ended, until all
 // clients have come to its end.
-const settle = 45 * time.Second
+const settle = 90 * time.Second
 
 // overGap is for how long a client is waited for which may have nothing to
 // come: what it has not got, a gap hid, or the difference is on its way.
@@ -121,7 +125,7 @@ func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
 		}
 	}
 	for _, name := range r.namespaces { // Pods need it
-		if err := kubectl(r.cluster, "wait", "--for=create", "--timeout=30s", "-n", name, "serviceaccount/default"); err != nil {
+		if err := kubectl(r.cluster, "wait", "--for=create", "--timeout="+patience.String(), "-n", name, "serviceaccount/default"); err != nil {
 			return err
 		}
 	}
@@ -246,7 +250,7 @@ func (r *round) kill(k kill) error {
 
 // mark has every writer write a last object, and returns their RVs.
 func (r *round) mark(ctx context.Context, name string) (map[string]uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	marks := map[string]uint64{}
 	for _, w := range r.writers {
