@@ -11,6 +11,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,7 +35,8 @@ type exchange struct {
 	r     *http.Request
 	flush func() error
 
-	faulted bool // guarded by p.mu: the fault has come about
+	faulted bool // guarded by p.mu: a fault has come about
+	faults  int  // that have been drawn since the first
 }
 
 // inject notes that the fault comes about now.
@@ -193,8 +195,7 @@ func garble(b []byte, at, n int) {
 
 // stream forwards a watch, frame by frame.
 func (x *exchange) stream(body io.Reader) {
-	f := x.fault
-	if f.Name == EarlyEnd {
+	if f := x.fault; f.Name == EarlyEnd {
 		timer := time.AfterFunc(f.For/3, func() { x.cancel(errEnd) })
 		defer timer.Stop()
 	}
@@ -202,8 +203,10 @@ func (x *exchange) stream(body io.Reader) {
 	lines := bufio.NewReaderSize(body, 64<<10)
 	var recent [][]byte
 	see := x.past.follow(x)
-	for n := 0; ; n++ {
-		if n == f.Frames && x.between() {
+	n := 0 // frames since the last fault
+	for ; ; n++ {
+		due := n == x.fault.Frames && !x.p.IsHealed()
+		if due && x.between() {
 			return
 		}
 		line, err := lines.ReadBytes('\n')
@@ -217,12 +220,12 @@ func (x *exchange) stream(body io.Reader) {
 			x.abort()
 		}
 		see(line)
-		if f.Name == NoEnd && isEnd(line) {
+		if x.fault.Name == NoEnd && isEnd(line) {
 			x.inject()
 			continue
 		}
 		taken, ends := false, false
-		if n == f.Frames {
+		if due {
 			taken, ends = x.within(line, recent)
 		}
 		if ends {
@@ -234,7 +237,30 @@ func (x *exchange) stream(body io.Reader) {
 		if recent = append(recent, line); len(recent) > 8 {
 			recent = recent[1:]
 		}
+		if x.faulted && n >= x.fault.Frames && x.again() {
+			n = 0
+		}
 	}
+}
+
+// later are the faults that may come about on a stream that has
+// already had one.
+var later = []Name{CutBetween, CutWithin, End, EndWithin, Stall, Pause, Drip, Duplicate, Older, Garble, GoneWithin, FailWithin}
+
+// again draws a reflector's stream another fault, when the one that it had is
+// over: a stream would be left alone otherwise until its time is over.
+func (x *exchange) again() bool {
+	if x.kind != Watch && x.kind != WatchList || x.p.IsHealed() {
+		return false
+	}
+	x.faults++
+	f := x.p.opts.Draw(x.resource, x.kind, x.n+x.faults<<20)
+	if !slices.Contains(later, f.Name) {
+		return false
+	}
+	f.Frames += 2 // the next frame is counted already
+	x.fault = f
+	return true
 }
 
 var errEnd = fmt.Errorf("%w cleanly", errCut)

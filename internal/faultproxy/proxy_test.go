@@ -203,11 +203,24 @@ func testStreams(t *testing.T, query string, form func(lines string, first bool)
 	}
 }
 
+// TestSecondFault: a stream that has come through a fault gets another one.
+func TestSecondFault(t *testing.T) {
+	p, get := start(t, false, Fault{Name: Duplicate}, Fault{Name: End})
+	want := line("MODIFIED", 21) + line("MODIFIED", 21) + line("MODIFIED", 22)
+	if _, body, err := get("watch=1"); body != want || err != nil {
+		t.Errorf("%q %v", body, err)
+	}
+	if n := len(p.Injected()); n != 2 {
+		t.Errorf("%v", p.Injected())
+	}
+}
+
 func TestGarble(t *testing.T) {
-	_, get := start(t, false, Fault{Name: Garble, Frames: 1, Part: 0.9, Count: 3}, Fault{Name: Garble, Part: 0.1, Count: 2})
+	_, get := start(t, false, Fault{Name: Garble, Frames: 1, Part: 0.9, Count: 3})
 	if _, body, _ := get("watch=1"); strings.Count(body, "\x01") != 3 || !strings.HasPrefix(body, line("MODIFIED", 21)) || strings.Count(body, "\n") != 3 {
 		t.Errorf("%q", body)
 	}
+	_, get = start(t, false, Fault{Name: Garble, Part: 0.1, Count: 2})
 	if _, body, _ := get("limit=1"); strings.Count(body, "\x01") != 2 || len(body) != len(wholeList) {
 		t.Errorf("%q", body)
 	}
