@@ -43,23 +43,28 @@ cluster: bin/localcluster ## The local control plane alone.
 
 .PHONY: test
 test: build ## All tests but the soaks.
+	@scripts/deps test
 	@scripts/gofmt
 	@echo "go vet"
 	@go vet ./...
 	@echo "tests of the parts, with the race detector"
-	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|robustness)$$')
+	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|conformance|robustness)$$')
 	@echo "tests of localcluster"
 	@cd localcluster && go test -count=1 ./uptest
+	@echo "conformance: the API server's rules, at the API server and at the gateway (about 2 minutes)"
+	@go test -count=1 -timeout 20m -v ./internal/conformance | grep -vE '^(=== |    --- PASS| +run.go:[0-9]+: took)'
 	@echo "acceptance tests: kubectl and curl, and kills (about 2 minutes)"
 	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
 	@echo "watch guarantees under faults (a minute of them)"
 	@go test -count=1 -timeout 20m -v ./internal/robustness | grep -vE '^===|    --- PASS'
+	@echo "real clients: client-go, controller-runtime, Node (about 2 minutes; they compile first)"
+	@cd clients/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cd clients && go vet ./... && go test -count=1 -timeout 20m -v ./... | grep -vE '^=== '
 
 .PHONY: lint
 lint: deps ## gofmt, vet, staticcheck, govulncheck.
 	@scripts/gofmt
-	go vet ./... && cd localcluster && go vet ./...
-	go run $(STATICCHECK) ./... && cd localcluster && go run $(STATICCHECK) ./...
+	for dir in . localcluster clients; do (cd $$dir && go vet ./... && go run $(STATICCHECK) ./...) || exit; done
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench

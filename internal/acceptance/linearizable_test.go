@@ -83,7 +83,7 @@ type linearizable struct {
 }
 
 func newLinearizable(t *testing.T) *linearizable {
-	one, two := namespace(t), namespace2(t)
+	one, two := namespace(t), namespace(t, "-2")
 	apply(t, marks)
 	kubectl(t, "wait", "--for=condition=Established", "crd/marks.example.com")
 	mine, err := cluster.Gateway()
@@ -107,17 +107,6 @@ func newLinearizable(t *testing.T) *linearizable {
 		{name: "priorityclasses", prefix: "/apis/scheduling.k8s.io/v1", form: `"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","value":1`},
 	}
 	return l
-}
-
-// namespace2 is a second namespace of the test.
-func namespace2(t *testing.T) (name string) {
-	t.Helper()
-	name = "t2-" + strings.ToLower(t.Name())
-	kubectl(t, "create", "namespace", name)
-	t.Cleanup(func() {
-		_ = cluster.Kubectl(context.Background(), "delete", "namespace", name, "--wait=false").Run()
-	})
-	return name
 }
 
 const marks = `

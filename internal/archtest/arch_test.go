@@ -31,6 +31,8 @@ var imports = map[string][]string{
 	"internal/kube":        {},
 	"internal/clustertest": {},
 	"internal/acceptance":  {},
+	"internal/compare":     {},
+	"internal/conformance": {"internal/compare"},
 	"internal/archtest":    {},
 	"internal/faultproxy":  {},
 	"internal/robustness":  {},

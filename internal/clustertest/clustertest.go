@@ -157,7 +157,10 @@ type Gateway struct {
 func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	bin := filepath.Join(c.work, "watchkeeper")
 	if _, err := os.Stat(bin); err != nil {
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "github.com/watchkeeper/watchkeeper/cmd/watchkeeper")
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "./cmd/watchkeeper")
+		if build.Dir, err = root(); err != nil { // the test may be of a nested module
+			return nil, err
+		}
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go build: %w: %s", err, out)
 		}

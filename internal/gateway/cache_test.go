@@ -29,7 +29,7 @@ func pod(namespace, name string, rv uint64, labels ...string) *kube.Object {
 		m[labels[i]] = labels[i+1]
 	}
 	l, _ := json.Marshal(m)
-	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d","labels":%s},"status":{"phase":"Running"}}`, name, namespace, rv, l))
+	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d","labels":%s},"spec":{"containers":null},"status":{"phase":"Running"}}`, name, namespace, rv, l))
 	if err != nil {
 		panic(err)
 	}

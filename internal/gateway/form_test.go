@@ -70,7 +70,7 @@ func TestForms(t *testing.T) {
 // protobuf. The watch ends, and the next one is the API server's.
 func TestFormThatBecomesImpossible(t *testing.T) {
 	b := newBench(t, podList(10))
-	o, err := kube.ScanObject(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"11"},"newField":1}`)
+	o, err := kube.ScanObject(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"11"},"spec":{"containers":null},"newField":1,"status":{}}`)
 	if err != nil {
 		t.Fatal(err)
 	}

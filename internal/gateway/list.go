@@ -24,8 +24,11 @@ func (c *cache) serveGet(w http.ResponseWriter, r *http.Request, rd *read, res *
 	if o == nil {
 		s := newStatus(http.StatusNotFound, metav1.StatusReasonNotFound,
 			fmt.Sprintf("%s %q not found", res.id.GroupResource(), rd.name))
-		if rd.form.Media != wire.JSON {
-			return false // a Status in another encoding
+		if !rd.plainStatus {
+			return false
+		}
+		for _, warning := range rd.warnings {
+			w.Header().Add("Warning", warning)
 		}
 		s.Details = &metav1.StatusDetails{Name: rd.name, Group: res.id.Group, Kind: res.id.Name}
 		writeStatus(w, r, s)
@@ -60,6 +63,8 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 		return false
 	case rd.opts.Continue != "" && rd.opts.ResourceVersion != "":
 		return false // an error, or no limit
+	case rd.form.View == wire.Table && wire.SortsRows(res.id):
+		return false
 	case rd.opts.Continue == "" && rd.opts.ResourceVersion == "":
 		fresh, err := res.prover.freshSoon(r.Context())
 		if err != nil {

@@ -49,6 +49,8 @@ type read struct {
 	key       kube.Key // the only object that can match; "" if several can
 	websocket bool     // a WATCH over a WebSocket
 	form      wire.Form
+	// plainStatus is set when a Status, too, is to be answered in plain JSON.
+	plainStatus bool
 	// warnings are what the API server says about the resource's version.
 	warnings []string
 }
@@ -117,12 +119,13 @@ func (rd *read) version() bool {
 // server has to be asked, or has an error for the request.
 func (rd *read) negotiate(r *http.Request, typed bool, cbor func() bool) bool {
 	var ok bool
-	rd.form, ok = wire.Negotiate(r.Header.Get("Accept"), wire.Offer{
-		Watch: rd.verb == verbWatch, List: rd.verb == verbList, Typed: typed, CBOR: cbor,
-	})
-	if !ok {
+	offer := wire.Offer{Watch: rd.verb == verbWatch, List: rd.verb == verbList, Typed: typed, CBOR: cbor}
+	if rd.form, ok = wire.Negotiate(r.Header.Get("Accept"), offer); !ok {
 		return false
 	}
+	offer.Typed = true // as a Status is
+	status, ok := wire.Negotiate(r.Header.Get("Accept"), offer)
+	rd.plainStatus = ok && status.Media == wire.JSON && status.View == wire.Whole
 	rd.form.Pretty = rd.verb != verbWatch && rd.form.Media == wire.JSON && (rd.form.Pretty || wantsPretty(r))
 	if rd.form.View != wire.Table {
 		return true

@@ -175,6 +175,20 @@ func Lookup(text string, path ...string) string {
 	return v
 }
 
+// Has reports whether a JSON object has a member.
+func Has(text, member string) bool {
+	p := scanner{s: text}
+	for first := true; ; first = false {
+		name, ok, err := p.member(first)
+		if err != nil || !ok || name == member {
+			return err == nil && ok
+		}
+		if p.skip() != nil {
+			return false
+		}
+	}
+}
+
 func (p *scanner) lookup(path []string) (string, error) {
 	for first := true; ; first = false {
 		name, ok, err := p.member(first)

@@ -30,7 +30,7 @@ func (e *Encoder) objectCBOR(f Form, o *kube.Object) (string, error) {
 			as = asMetadataCBORv1
 		}
 		return e.Cache.get(o, as, func(o *kube.Object) (string, error) {
-			meta, err := decodeMetadata(o)
+			meta, err := e.metadata(o)
 			if err != nil {
 				return "", err
 			}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -68,29 +67,6 @@ func (e *Encoder) object(f Form, o *kube.Object) ([]string, error) {
 var partialHead = map[string]string{
 	"v1":      `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`,
 	"v1beta1": `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1beta1","metadata":`,
-}
-
-// metadataJSON returns metadata as the API server's own types have it, which
-// custom resources do not.
-func (e *Encoder) metadataJSON(o *kube.Object) (string, error) {
-	_, text, _ := o.Metadata()
-	if o.Typed() {
-		return text, nil
-	}
-	return e.Cache.get(o, asMetadataJSON, func(o *kube.Object) (string, error) {
-		meta, err := decodeMetadata(o)
-		if err != nil {
-			return "", err
-		}
-		return marshal(meta), nil
-	})
-}
-
-// decodeMetadata decodes metadata. A field that is not known here is ErrForm.
-func decodeMetadata(o *kube.Object) (*metav1.ObjectMeta, error) {
-	_, text, _ := o.Metadata()
-	var meta metav1.ObjectMeta
-	return &meta, decodeStrict(text, &meta)
 }
 
 // decodeStrict decodes JSON as the API server does. What would be lost is

@@ -128,9 +128,9 @@ func TestProtobuf(t *testing.T) {
 func TestUnknownFieldsAreNotLost(t *testing.T) {
 	e := newEncoder()
 	for _, o := range []*kube.Object{
-		scan(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"spec":{"newField":1}}`),
+		scan(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"spec":{"newField":1},"status":{}}`),
 		scan(t, `{"kind":"NewKind","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`),
-		scan(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1","newField":1}}`),
+		scan(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1","newField":1},"spec":{},"status":{}}`),
 	} {
 		for _, f := range []Form{{Media: Protobuf}, {Media: CBOR}} {
 			if body, err := e.Object(f, o); !errors.Is(err, ErrForm) {

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/munnerz/goautoneg"
 )
@@ -92,6 +93,9 @@ func Negotiate(accept string, o Offer) (f Form, ok bool) {
 	if accept == "" {
 		return Form{}, true
 	}
+	if o.Typed && !o.routed(accept) {
+		return Form{}, false
+	}
 	for _, clause := range goautoneg.ParseAccept(accept) {
 		for media := range mediaCount {
 			m := mediaTypes[media]
@@ -105,6 +109,24 @@ func Negotiate(accept string, o Offer) (f Form, ok bool) {
 		}
 	}
 	return Form{}, false
+}
+
+// routed reports whether the router of the API server (go-restful), which its
+// own types are behind, lets a request pass: it knows */*, but no other
+// wildcard.
+func (o Offer) routed(accept string) bool {
+	for clause := range strings.SplitSeq(accept, ",") {
+		media, _, _ := strings.Cut(clause, ";")
+		switch strings.Trim(media, " ") {
+		case "*/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf":
+			return true
+		case "application/cbor":
+			if o.CBOR() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // accept reads the parameters of a clause. What it returns false for, the API

@@ -6,6 +6,8 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"reflect"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,7 +67,7 @@ func (e *Encoder) objectProtobuf(f Form, o *kube.Object) ([]string, error) {
 func (e *Encoder) message(f Form, o *kube.Object) (string, error) {
 	if f.View == Metadata {
 		return e.Cache.get(o, asMetadataProtobuf, func(o *kube.Object) (string, error) {
-			meta, err := decodeMetadata(o)
+			meta, err := e.metadata(o)
 			if err != nil {
 				return "", err
 			}
@@ -113,13 +115,40 @@ func (e *Encoder) listProtobuf(f Form, h ListHead, items []*kube.Object) (*Body,
 }
 
 // decodeTyped decodes an object into the type compiled in here. One that has
-// no type, or a field that its type does not know, is ErrForm.
+// no type, or a field that its type does not know, is ErrForm; so is one whose
+// type has got a struct since the API server's release, since that would be
+// written, empty.
 func decodeTyped(o *kube.Object) (runtime.Object, error) {
 	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrForm, err)
 	}
+	if name := later(o, reflect.TypeOf(typed).Elem()); name != "" {
+		return nil, fmt.Errorf("%w: %s of %s is later than the API server", ErrForm, name, o.Kind)
+	}
 	return typed, decodeStrict(o.JSON, typed)
+}
+
+// later returns the name of a struct of the type that the object would have if
+// the API server knew it, since JSON does not leave structs out. A bookmark
+// that was made here may have none of them.
+func later(o *kube.Object, typ reflect.Type) string {
+	missing, some := "", o.Key.Name() != ""
+	for field := range typ.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" || name == "metadata" || field.Type.Kind() != reflect.Struct || strings.Contains(options, "omitzero") {
+			continue
+		}
+		if kube.Has(o.JSON, name) {
+			some = true
+		} else {
+			missing = name
+		}
+	}
+	if !some {
+		return ""
+	}
+	return missing
 }
 
 func marshalProtobuf(v any) (string, error) {

@@ -70,7 +70,7 @@ func (s *Stream) object(o *kube.Object) ([]string, error) {
 		return nil, ErrForm
 	}
 	columns := "null"
-	if !s.begun {
+	if !s.begun || repeatsColumns(s.enc.Resource) {
 		columns = o.Columns
 	}
 	b := Body{}

@@ -54,6 +54,18 @@ func (e *Encoder) listTable(b *Body, f Form, h ListHead, items []*kube.Object) e
 	return e.table(b, f, marshal(h.meta()), h.Columns, h.Columns, items)
 }
 
+// repeatsColumns reports whether every event of a watch tells the columns: the
+// aggregation layer prints them whether they are wanted or not.
+func repeatsColumns(r kube.Resource) bool {
+	return r.GroupResource() == "apiservices.apiregistration.k8s.io"
+}
+
+// SortsRows reports whether Tables of the resource have their rows in an order
+// of their own: FlowSchemas are printed by precedence.
+func SortsRows(r kube.Resource) bool {
+	return r.GroupResource() == "flowschemas.flowcontrol.apiserver.k8s.io"
+}
+
 // tableEvent appends the Table of one event. printed are the columnDefinitions
 // as they are to be written, which may be null.
 func (e *Encoder) tableEvent(b *Body, f Form, printed string, o *kube.Object) error {

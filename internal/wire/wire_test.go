@@ -34,7 +34,9 @@ func TestNegotiate(t *testing.T) {
 	}{
 		{"", list, Form{}, true},
 		{"*/*", list, Form{}, true},
-		{"application/*", list, Form{}, true},
+		{"application/*", list, Form{}, false}, // 406, of the router
+		{"application/*", custom, Form{}, true},
+		{"application/*,application/json", list, Form{}, true},
 		{"application/json, */*", list, Form{}, true},
 		{"text/html,application/xhtml+xml,*/*;q=0.8", list, Form{}, true},
 		{"application/yaml,application/json", list, Form{Media: YAML}, true},

@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clients
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+var (
+	cluster *clustertest.Cluster
+	gw      *clustertest.Gateway
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if cluster, err = clustertest.Start(3); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer cluster.Close()
+		if gw, err = cluster.Gateway(); err == nil {
+			err = createWidgets()
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		// The clients say a lot while the API server is away.
+		klog.SetLogger(logr.Discard())
+		ctrl.SetLogger(logr.Discard())
+		code := m.Run()
+		if exit := gw.Terminate(); exit != 0 {
+			fmt.Fprintf(os.Stderr, "watchkeeper ended with %d on SIGTERM:\n%s", exit, gw.Log())
+			return 1
+		}
+		return code
+	}())
+}
+
+// A side is where a client runs.
+type side string
+
+const (
+	direct  side = "direct"
+	gateway side = "gateway"
+)
+
+var sides = []side{direct, gateway}
+
+// config returns a new client configuration.
+func (s side) config() *rest.Config {
+	if s == gateway {
+		return &rest.Config{Host: gw.URL, QPS: -1}
+	}
+	return rest.CopyConfig(cluster.Config)
+}
+
+// widgets is a custom resource with a status and a selectable field.
+var widgets = schema.GroupVersionResource{Group: "clients.example.com", Version: "v1", Resource: "widgets"}
+
+const widgetsDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.clients.example.com}
+spec:
+  group: clients.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    selectableFields: [{jsonPath: .spec.color}]
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {color: {type: string}, size: {type: integer}}}
+          status: {type: object, properties: {size: {type: integer}, message: {type: string}}}
+`
+
+func createWidgets() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, args := range [][]string{
+		{"apply", "-f", "-"},
+		{"wait", "--for=condition=Established", "crd/widgets.clients.example.com"},
+	} {
+		cmd := cluster.Kubectl(ctx, args...)
+		cmd.Stdin = strings.NewReader(widgetsDefinition)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("kubectl %v: %w: %s", args, err, out)
+		}
+	}
+	return nil
+}
+
+// namespace makes a namespace, which goes with the cluster.
+func namespace(t *testing.T, name string) string {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(direct.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a default service account", func() string {
+		if _, err := client.CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	return name
+}
+
+// restartUpstream kills the API server and starts it again.
+func restartUpstream(t *testing.T) {
+	t.Helper()
+	if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	if err := cluster.StartComponent("kube-apiserver"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until problem returns none.
+func eventually(t *testing.T, what string, problem func() string) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		p := problem()
+		if p == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there never was %s: %s\nThe gateway says:\n%s", what, p, gw.Log())
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

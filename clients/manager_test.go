@@ -1,0 +1,298 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clients
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// A running is a manager with a keeper that runs.
+type running struct {
+	ctrl.Manager
+	name string
+	stop func()
+	done chan struct{} // closed when it has ended,
+	err  error         // so
+}
+
+// startManager starts a manager whose keeper works in a namespace, once it is
+// elected. Others that are to be elected in the namespace wait.
+func startManager(t *testing.T, at side, ns string) *running {
+	t.Helper()
+	yes, patience := true, time.Minute // longer than the API server is away
+	mgr, err := ctrl.NewManager(at.config(), ctrl.Options{
+		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{ns: {}}},
+		Metrics: server.Options{BindAddress: "0"},
+		// The name is of its metrics, of which there are none.
+		Controller:                    config.Controller{SkipNameValidation: &yes},
+		LeaderElection:                true,
+		LeaderElectionNamespace:       ns,
+		LeaderElectionID:              "keeper",
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 new(2 * patience),
+		RenewDeadline:                 &patience,
+		RetryPeriod:                   new(time.Second),
+	})
+	if err == nil {
+		err = (&keeper{Client: mgr.GetClient()}).setUp(mgr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Manager: mgr, name: string(at), stop: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = mgr.Start(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-r.done
+		if r.err != nil {
+			t.Errorf("the manager %s ended: %v", at, r.err)
+		}
+	})
+	return r
+}
+
+// elected waits until the manager leads.
+func (r *running) elected(t *testing.T) {
+	t.Helper()
+	eventually(t, "a leader", func() string {
+		select {
+		case <-r.Elected():
+			return ""
+		case <-r.done:
+			t.Fatalf("the manager %s ended: %v", r.name, r.err)
+		default:
+		}
+		return r.name + " is not elected"
+	})
+}
+
+// TestManager runs a manager with a reconciler against the API server, and one
+// against the gateway, gives both the same to do and kills the API server in
+// the midst. They have to bring about the same, and their caches to hold what
+// the API server holds.
+func TestManager(t *testing.T) {
+	user, err := client.New(direct.config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces := map[side]string{}
+	managers := map[side]*running{}
+	for _, at := range sides {
+		namespaces[at] = namespace(t, "manager-"+string(at))
+		managers[at] = startManager(t, at, namespaces[at])
+		managers[at].elected(t)
+	}
+	standby := startManager(t, gateway, namespaces[gateway])
+
+	var wg sync.WaitGroup
+	for _, ns := range namespaces {
+		wg.Go(func() { demand(t.Context(), t, user, ns) })
+	}
+	for range 2 {
+		time.Sleep(2 * time.Second)
+		restartUpstream(t)
+	}
+	wg.Wait()
+	n := compareOutcome(t, user, namespaces)
+	t.Logf("%d ConfigMaps are kept alike, through 2 kills of the API server", n)
+	for _, at := range sides {
+		compareCache(t, user, managers[at], namespaces[at])
+	}
+
+	// The one that stood by takes over.
+	select {
+	case <-standby.Elected():
+		t.Error("two managers lead at once")
+	default:
+	}
+	managers[gateway].stop()
+	<-managers[gateway].done
+	standby.elected(t)
+	for _, ns := range namespaces {
+		if err := user.Create(t.Context(), newWidget(ns, "late", 7)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compareOutcome(t, user, namespaces)
+	compareCache(t, user, standby, namespaces[gateway])
+}
+
+// demand changes in a namespace what the keeper has to follow. Each namespace
+// gets the same: a change is tried until it is made.
+func demand(ctx context.Context, t *testing.T, user client.Client, ns string) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for i := range 150 {
+		name := fmt.Sprintf("w%d", random.IntN(12))
+		secret := &corev1.Secret{}
+		secret.Namespace, secret.Name = ns, fmt.Sprintf("s%d", random.IntN(8))
+		secret.Labels = map[string]string{"widget": name}
+		own := &corev1.ConfigMap{}
+		own.Namespace, own.Name = ns, name
+		w := newWidget(ns, name, int64(i))
+		var change func() error
+		switch random.IntN(8) {
+		case 0:
+			change = func() error { return client.IgnoreNotFound(user.Delete(ctx, w)) }
+		case 1:
+			change = func() error { return client.IgnoreAlreadyExists(user.Create(ctx, secret)) }
+		case 2:
+			change = func() error { return client.IgnoreNotFound(user.Delete(ctx, secret)) }
+		case 3: // the keeper has to make it again
+			change = func() error { return client.IgnoreNotFound(user.Delete(ctx, own)) }
+		default:
+			// A widget that is about to go cannot be changed into one that
+			// stays; wait until it has gone.
+			change = func() error {
+				held := newWidget(ns, name, 0)
+				err := user.Get(ctx, client.ObjectKeyFromObject(w), held)
+				switch {
+				case apierrors.IsNotFound(err):
+					return user.Create(ctx, newWidget(ns, name, int64(i)))
+				case err != nil:
+					return err
+				case held.GetDeletionTimestamp() != nil:
+					return fmt.Errorf("%s is going", name)
+				}
+				held.Object["spec"] = w.Object["spec"]
+				return user.Update(ctx, held)
+			}
+		}
+		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			err := change()
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Errorf("change %d in %s: %v", i, ns, err)
+				return
+			}
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+}
+
+// compareOutcome waits until the keepers have brought about the same in both
+// namespaces, and that it is what was asked for. It returns how much that is.
+func compareOutcome(t *testing.T, user client.Client, namespaces map[side]string) (n int) {
+	t.Helper()
+	eventually(t, "the same outcome", func() string {
+		want, problem := outcome(t.Context(), user, namespaces[direct])
+		if problem != "" {
+			return "direct: " + problem
+		}
+		got, problem := outcome(t.Context(), user, namespaces[gateway])
+		if problem != "" {
+			return "gateway: " + problem
+		}
+		if len(want) == 0 {
+			return "there is nothing"
+		}
+		n = len(want)
+		return cmp.Diff(want, got)
+	})
+	return n
+}
+
+// outcome describes what is in a namespace, and what is wrong about it.
+func outcome(ctx context.Context, user client.Client, ns string) (state []string, problem string) {
+	all := widgetList()
+	var configMaps corev1.ConfigMapList
+	var secrets corev1.SecretList
+	for _, list := range []client.ObjectList{all, &configMaps, &secrets} {
+		if err := user.List(ctx, list, client.InNamespace(ns)); err != nil {
+			return nil, err.Error()
+		}
+	}
+	names := map[string][]string{}
+	for _, s := range secrets.Items {
+		names[s.Labels["widget"]] = append(names[s.Labels["widget"]], s.Name)
+	}
+	wanted := map[string]map[string]string{}
+	for _, w := range all.Items {
+		size, _, _ := unstructured.NestedInt64(w.Object, "spec", "size")
+		seen, _, _ := unstructured.NestedInt64(w.Object, "status", "size")
+		if w.GetDeletionTimestamp() != nil || seen != size || len(w.GetFinalizers()) != 1 {
+			return nil, fmt.Sprintf("%s of size %d has status %d, finalizers %v, deletion %v", w.GetName(), size, seen, w.GetFinalizers(), w.GetDeletionTimestamp())
+		}
+		wanted[w.GetName()] = map[string]string{"size": fmt.Sprint(size), "secrets": strings.Join(names[w.GetName()], " ")}
+	}
+	got := map[string]map[string]string{}
+	for _, c := range configMaps.Items {
+		if c.Name != "kube-root-ca.crt" {
+			got[c.Name] = c.Data
+			state = append(state, fmt.Sprint(c.Name, c.Data, len(c.OwnerReferences)))
+		}
+	}
+	return state, cmp.Diff(wanted, got)
+}
+
+// compareCache waits until a manager's cache holds what the API server holds.
+func compareCache(t *testing.T, user client.Client, m *running, ns string) {
+	t.Helper()
+	for _, list := range []func() client.ObjectList{
+		func() client.ObjectList { return widgetList() },
+		func() client.ObjectList { return &corev1.ConfigMapList{} },
+		func() client.ObjectList { return secretList() },
+	} {
+		eventually(t, "the same in the cache "+m.name, func() string {
+			held, err := versions(t.Context(), m.GetCache(), list(), ns)
+			if err != nil {
+				return err.Error()
+			}
+			want, err := versions(t.Context(), user, list(), ns)
+			if err != nil {
+				return err.Error()
+			}
+			return cmp.Diff(want, held)
+		})
+	}
+}
+
+// versions lists, name → UID and RV.
+func versions(ctx context.Context, from client.Reader, list client.ObjectList, ns string) (map[string]string, error) {
+	if err := from.List(ctx, list, client.InNamespace(ns)); err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	return all, eachItem(list, func(o client.Object) {
+		all[o.GetName()] = string(o.GetUID()) + " " + o.GetResourceVersion()
+	})
+}
+
+var widgetKind = schema.GroupVersionKind{Group: widgets.Group, Version: widgets.Version, Kind: "Widget"}
+
+func newWidget(ns, name string, size int64) *unstructured.Unstructured {
+	w := &unstructured.Unstructured{Object: object{"spec": object{"size": size}}}
+	w.SetGroupVersionKind(widgetKind)
+	w.SetNamespace(ns)
+	w.SetName(name)
+	return w
+}
+
+func widgetList() *unstructured.UnstructuredList {
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(widgetKind.GroupVersion().WithKind("WidgetList"))
+	return l
+}

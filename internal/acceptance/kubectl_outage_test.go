@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// outages are commands that run while the API server is killed and started
+// again. Those that wait go on, and end when what they wait for comes; those
+// that are connected with a container break.
+var outages = []struct {
+	args   string
+	begun  string // what it prints when it has
+	breaks bool
+}{
+	{"wait configmap/awaited --for=jsonpath={.data.done}=yes --timeout=50s -v=6", "watch=true", false},
+	{"wait configmap/going --for=delete --timeout=50s -v=6", "watch=true", false},
+	{"delete configmap going --timeout=50s", "deleted", false},
+	{"rollout status deployment/stuck --timeout=50s", "Waiting", false},
+	{"logs -f solo --tail=1", "\n", true},
+	{"exec solo -- sh -c echo${IFS}started;sleep${IFS}100", "started", true},
+	{"port-forward pod/solo :80", "Forwarding", true},
+}
+
+const awaited = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: awaited}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: going, finalizers: [example.com/stay]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: stuck}
+spec:
+  selector: {matchLabels: {app: stuck}}
+  template:
+    metadata: {labels: {app: stuck}}
+    spec: {containers: [{name: c, image: x}], nodeSelector: {there: none}}
+`
+
+var (
+	// logged are the lines of kubectl's log, of which -v=6 makes many.
+	logged  = regexp.MustCompile(`(?m)^[IWE]\d{4} .*\n`)
+	failure = regexp.MustCompile(`(?m)^error: .*\n`)
+)
+
+// TestKubectlThroughOutage kills the API server under commands that wait or
+// are connected. Each ends the same way at both sides.
+func TestKubectlThroughOutage(t *testing.T) {
+	type running struct {
+		kubectl string
+		ns      [2]string
+		pair    [2]*background
+	}
+	var all []running
+	var namespaces []string
+	for name, command := range kubectls(t) {
+		ns := [2]string{namespace(t, "-"+name+"-direct"), namespace(t, "-"+name+"-gateway")}
+		namespaces = append(namespaces, ns[:]...)
+		for _, ns := range ns {
+			apply(t, awaited, "-n", ns)
+			kubectl(t, "-n", ns, "run", "solo", "--image=nginx")
+			kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/solo", "--timeout=50s")
+		}
+		for _, o := range outages {
+			r := running{kubectl: name, ns: ns}
+			for _, at := range sides {
+				r.pair[at] = startBackground(t, at, command, ns[at], strings.Fields(o.args)...)
+			}
+			all = append(all, r)
+		}
+	}
+	for i, r := range all {
+		for _, at := range sides {
+			r.pair[at].prints(t, outages[i%len(outages)].begun)
+		}
+	}
+	if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.StartComponent("kube-apiserver"); err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range namespaces {
+		kubectl(t, "-n", ns, "patch", "configmap", "awaited", "-p", `{"data":{"done":"yes"}}`)
+		kubectl(t, "-n", ns, "patch", "configmap", "going", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		kubectl(t, "-n", ns, "patch", "deployment", "stuck", "-p", `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`)
+	}
+	for i, r := range all {
+		o := outages[i%len(outages)]
+		var out [2]string
+		for _, at := range sides {
+			b := r.pair[at]
+			eventually(t, "an end of "+o.args+" at "+at.String(), b.ended)
+			out[at] = likened(logged.ReplaceAllString(b.printed(), ""), r.ns[at])
+			if o.breaks {
+				// How far it had come may differ.
+				out[at] = strings.Join(failure.FindAllString(out[at], -1), "")
+			}
+			out[at] += b.exit
+		}
+		broke := strings.HasPrefix(out[via], "error: ") && strings.Contains(out[via], "exit code 1")
+		if out[via] != out[straight] || broke != o.breaks {
+			t.Errorf("%s: kubectl %s (-direct +gateway)\n%s", r.kubectl, o.args, cmp.Diff(out[straight], out[via]))
+		}
+	}
+	t.Logf("%d commands end the same", len(all))
+}

@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A background is a kubectl that runs while other things happen.
+type background struct {
+	at   side
+	args string
+	done chan struct{} // closed when it has ended,
+	exit string        // so
+
+	mu  sync.Mutex // guards out
+	out bytes.Buffer
+}
+
+func (b *background) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.out.Write(p)
+}
+
+// printed returns what it has printed.
+func (b *background) printed() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.out.String()
+}
+
+// startBackground starts a kubectl, which is killed when the test ends.
+func startBackground(t *testing.T, at side, kubectl []string, ns string, args ...string) *background {
+	t.Helper()
+	b := &background{at: at, args: strings.Join(args, " "), done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := at.start(ctx, kubectl, ns, "", args...)
+	cmd.Stdout, cmd.Stderr = b, b
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(b.done)
+		b.exit = exit(cmd.Wait())
+	}()
+	t.Cleanup(func() { cancel(); <-b.done })
+	return b
+}
+
+// ended reports whether it has.
+func (b *background) ended() bool {
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// prints waits until it has printed a text.
+func (b *background) prints(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q from %s at %v", text, b.args, b.at), func() bool {
+		return strings.Contains(b.printed(), text)
+	})
+}
+
+// watches are those of kubectl: of objects, and of tables. NS stands for the
+// namespace.
+var watches = [][]string{
+	{"get", "configmaps", "-w", "-o", `jsonpath={.metadata.name} {.metadata.resourceVersion} {.data}{"\n"}`},
+	{"get", "configmaps", "--watch-only", "-o", "custom-columns=:.metadata.name,:.metadata.labels.color,:.metadata.resourceVersion"},
+	{"get", "configmap", "one", "-w", "-o", `jsonpath={.metadata.resourceVersion} {.data}{"\n"}`},
+	{"get", "configmaps", "-w", "-l", "color=red", "-o", "name"},
+	{"get", "configmaps", "-w"},
+	{"get", "configmaps", "-A", "--watch-only", "--output-watch-events", "-l", "color=red,of=NS"},
+	{"get", "pods", "-w", "-o", "wide", "--show-labels"},
+}
+
+// TestKubectlWatch has get -w print the same at both sides.
+func TestKubectlWatch(t *testing.T) { watchSession(t, false) }
+
+// TestKubectlWatchOutlivesUpstream has get -w, through the gateway, not notice
+// that the API server was killed.
+func TestKubectlWatchOutlivesUpstream(t *testing.T) { watchSession(t, true) }
+
+// watchSession runs the commands with every kubectl at both sides while things
+// change, and compares what they print. To outlive the API server, those at
+// the gateway start before it is killed, and the others afterwards: at the API
+// server itself kubectl's watch ends with it.
+func watchSession(t *testing.T, outlive bool) {
+	ns := namespace(t)
+	s := &changer{t: t, ns: ns}
+	var all [2][]*background
+	begin := func(at side) {
+		for _, name := range slices.Sorted(maps.Keys(kubectls(t))) {
+			for _, args := range watches {
+				args := strings.Split(strings.ReplaceAll(strings.Join(args, "\x00"), "NS", ns), "\x00")
+				all[at] = append(all[at], startBackground(t, at, kubectls(t)[name], ns, args...))
+			}
+		}
+	}
+	s.tick()
+	begin(via)
+	if outlive {
+		s.tickUntil(all[via])
+		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
+			t.Fatal(err)
+		}
+		if err := cluster.StartComponent("kube-apiserver"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin(straight)
+	s.tickUntil(slices.Concat(all[straight], all[via]))
+	s.changes()
+	lines := 0
+	for i, want := range all[straight] {
+		got := all[via][i]
+		want.prints(t, "end")
+		got.prints(t, "end")
+		w, g := changesIn(want.printed(), ns), changesIn(got.printed(), ns)
+		if w != g {
+			t.Errorf("kubectl %s (-direct +gateway)\n%s", got.args, cmp.Diff(w, g))
+		}
+		if got.ended() || want.ended() {
+			t.Errorf("kubectl %s ended:\n%s", got.args, got.printed())
+		}
+		lines += strings.Count(g, "\n")
+	}
+	t.Logf("%d lines of %d watches are the same", lines, len(all[via]))
+}
+
+// changesIn cuts from what a watch printed what changer.changes did.
+func changesIn(printed, ns string) string {
+	_, printed, _ = strings.Cut(printed, "begin")
+	printed, _, _ = strings.Cut(printed, "end")
+	return likened(printed, ns)
+}
+
+// A changer changes ConfigMaps and Pods in a namespace, at the API server.
+type changer struct {
+	t     *testing.T
+	ns    string
+	ticks int
+}
+
+// put creates or changes an object.
+func (s *changer) put(resource, name, color, fields string) {
+	s.t.Helper()
+	kind := map[string]string{"configmaps": "ConfigMap", "pods": "Pod"}[resource]
+	s.do(http.MethodPatch, resource, name, fmt.Sprintf(`{"apiVersion": "v1", "kind": %q, "metadata": {"name": %q, "labels": {"color": %q, "of": %q}}, %s}`, kind, name, color, s.ns, fields))
+}
+
+func (s *changer) do(method, resource, name, body string) {
+	s.t.Helper()
+	client, up := direct(s.t)
+	url, contentType := up+"/api/v1/namespaces/"+s.ns+"/"+resource+"/"+name, "application/json"
+	if method == http.MethodPatch {
+		url, contentType = url+"?fieldManager=test&force=true", "application/apply-patch+yaml"
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", contentType)
+	resp, err := client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode/100 != 2 {
+		s.t.Fatalf("%s %s: %s %v: %s", method, url, resp.Status, err, text)
+	}
+}
+
+const container = `"spec": {"containers": [{"name": "c", "image": "x"}]}`
+
+// tick changes something that every watch prints.
+func (s *changer) tick() {
+	s.t.Helper()
+	s.ticks++
+	name := fmt.Sprintf("tick-%d", s.ticks)
+	s.put("configmaps", name, "red", `"data": {}`)
+	s.put("configmaps", "one", "red", fmt.Sprintf(`"data": {"n": %q}`, name))
+	s.put("pods", name, "red", container)
+}
+
+// tickUntil ticks until every watch has printed two ticks after those it
+// printed before. One may be of its list; then its watch begins at the list.
+func (s *changer) tickUntil(all []*background) {
+	s.t.Helper()
+	before := make([]int, len(all))
+	for i, b := range all {
+		before[i] = strings.Count(b.printed(), "tick-")
+	}
+	eventually(s.t, "watches", func() bool {
+		s.tick()
+		time.Sleep(200 * time.Millisecond)
+		for i, b := range all {
+			if strings.Count(b.printed(), "tick-") < before[i]+2 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// changes makes changes that begin with something named begin, and end with
+// something named end.
+func (s *changer) changes() {
+	s.t.Helper()
+	mark := func(name string) {
+		s.put("configmaps", name, "red", `"data": {}`)
+		s.put("configmaps", "one", "red", fmt.Sprintf(`"data": {"n": %q}`, name))
+		s.put("pods", name, "red", container)
+	}
+	mark("begin")
+	s.put("configmaps", "a", "red", `"data": {"a": "b"}`)
+	s.put("configmaps", "b", "red", `"data": {"a": "b", "c": "d"}`)
+	s.put("configmaps", "a", "red", `"data": {"a": "c"}`)
+	s.put("configmaps", "a", "blue", `"data": {"a": "c"}`)
+	s.put("configmaps", "b", "red", `"data": {}`)
+	s.put("configmaps", "one", "red", `"data": {"n": "changed"}`)
+	s.put("configmaps", "a", "red", `"data": {"back": "again"}`)
+	s.do(http.MethodDelete, "configmaps", "a", "")
+	s.put("pods", "p", "red", container)
+	kubectl(s.t, "-n", s.ns, "wait", "--for=condition=Ready", "pod/p", "pod/begin", "--timeout=50s")
+	s.do(http.MethodDelete, "pods", "p", `{"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}`)
+	s.do(http.MethodDelete, "configmaps", "b", "")
+	mark("end")
+}

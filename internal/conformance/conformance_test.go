@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/compare"
+)
+
+var (
+	cluster *clustertest.Cluster
+	gw      *clustertest.Gateway
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if cluster, err = clustertest.Start(2); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer cluster.Close()
+		if gw, err = cluster.Gateway(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code := m.Run()
+		if exit := gw.Terminate(); exit != 0 {
+			fmt.Fprintf(os.Stderr, "watchkeeper ended with %d on SIGTERM:\n%s", exit, gw.Log())
+			return 1
+		}
+		return code
+	}())
+}
+
+// TestConformance runs all rules against the API server and the gateway.
+func TestConformance(t *testing.T) {
+	want, err := apiServer(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := &Env{Want: want, Got: gateway(gw.URL), Compact: compact, Sockets: sockets}
+	if err := env.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	Run(t, env)
+}
+
+// apiServer is the cluster's API server, over TLS.
+func apiServer(c *clustertest.Cluster) (*compare.Endpoint, error) {
+	admin, err := rest.TLSConfigFor(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	nobody := admin.Clone()
+	nobody.Certificates, nobody.GetClientCertificate = nil, nil
+	return endpoint(c.Config.Host, admin, nobody), nil
+}
+
+// gateway is a gateway, over plain TCP.
+func gateway(url string) *compare.Endpoint { return endpoint(url, nil, nil) }
+
+// endpoint makes the clients of an endpoint: with credentials, and without.
+func endpoint(url string, with, without *tls.Config) *compare.Endpoint {
+	_, host, _ := strings.Cut(url, "://")
+	client := func(config *tls.Config, second bool) *http.Client {
+		var p http.Protocols
+		p.SetHTTP1(!second)
+		p.SetHTTP2(second && config != nil)
+		p.SetUnencryptedHTTP2(second && config == nil)
+		if config != nil {
+			config = config.Clone()
+			config.NextProtos = nil
+		}
+		return &http.Client{Transport: &http.Transport{TLSClientConfig: config, Protocols: &p, DisableCompression: true}}
+	}
+	dial := func(config *tls.Config) func(context.Context) (net.Conn, error) {
+		return func(ctx context.Context) (net.Conn, error) {
+			if config == nil {
+				return new(net.Dialer).DialContext(ctx, "tcp", host)
+			}
+			config := config.Clone()
+			config.NextProtos = []string{"http/1.1"}
+			return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", host)
+		}
+	}
+	return &compare.Endpoint{
+		URL: url, Client: client(with, false), HTTP2: client(with, true), Plain: client(without, false),
+		Dial: dial(with), DialPlain: dial(without),
+	}
+}
+
+// compact has etcd forget what was before a revision.
+func compact(ctx context.Context, rv uint64) error {
+	text, err := os.ReadFile(filepath.Join(cluster.Dir, "state.json"))
+	if err != nil {
+		return err
+	}
+	var state struct{ Ports map[string]int }
+	if err := json.Unmarshal(text, &state); err != nil {
+		return err
+	}
+	pki := filepath.Join(cluster.Dir, "pki")
+	pair, err := tls.LoadX509KeyPair(filepath.Join(pki, "apiserver-etcd.crt"), filepath.Join(pki, "apiserver-etcd.key"))
+	if err != nil {
+		return err
+	}
+	ca, err := os.ReadFile(filepath.Join(pki, "etcd-ca.crt"))
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/v3/kv/compaction", state.Ports["etcd"]),
+		bytes.NewReader(fmt.Appendf(nil, `{"revision":"%d","physical":true}`, rv)))
+	if err != nil {
+		return err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("compaction: %s %s %w", resp.Status, body, err)
+	}
+	return nil
+}
+
+var socketMetric = regexp.MustCompile(`(?m)^watchkeeper_requests_total\{code="\d+",source="cache",verb="connect"\} (\d+)$`)
+
+// sockets reads the gateway's metrics.
+func sockets(ctx context.Context) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, gw.Admin+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err
+	}
+	total := 0
+	for _, m := range socketMetric.FindAllSubmatch(body, -1) {
+		n, err := strconv.Atoi(string(m[1]))
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}
