@@ -48,13 +48,15 @@ test: build ## All tests but the soaks.
 	@echo "go vet"
 	@go vet ./...
 	@echo "tests of the parts, with the race detector"
-	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|conformance)$$')
+	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|conformance|robustness)$$')
 	@echo "tests of localcluster"
 	@cd localcluster && go test -count=1 ./uptest
 	@echo "conformance: the API server's rules, at the API server and at the gateway (about 2 minutes)"
 	@go test -count=1 -timeout 20m -v ./internal/conformance | grep -vE '^(=== |    --- PASS| +run.go:[0-9]+: took)'
-	@echo "acceptance tests: kubectl and curl, and kills (about 2 minutes)"
+	@echo "acceptance tests: kubectl and curl, custom resources, kills (about 6 minutes)"
 	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
+	@echo "watch guarantees under faults (a minute of them)"
+	@go test -count=1 -timeout 20m -v ./internal/robustness | grep -vE '^===|    --- PASS'
 	@echo "real clients: client-go, controller-runtime, Node (about 2 minutes; they compile first)"
 	@cd clients/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@cd clients && go vet ./... && go test -count=1 -timeout 20m -v ./... | grep -vE '^=== '
@@ -70,10 +72,12 @@ bench: build ## Measures the gateway against the API server itself; results in b
 	@scripts/bench
 
 .PHONY: soak
-soak: build ## Long fuzzing and long faults (about an hour).
+soak: build ## Long fuzzing and long faults (about three hours).
 	scripts/fuzz 3m
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -timeout 30m -run TestModel ./internal/timeline
 	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
+	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -v -run Simulation ./internal/robustness | grep -vE '^===|    --- PASS'
+	WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS'
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
 
 .PHONY: clean

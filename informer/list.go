@@ -51,10 +51,11 @@ func (r *Reflector) list(ctx context.Context, reason string) error {
 func (r *Reflector) replace(list *kube.List, reason string) {
 	r.countRelist(reason)
 	r.columns = list.Columns
+	head := r.opts.Sink.Head()
 	if !r.opts.Sink.Replace(list) {
 		r.log.Info("synced", "rv", list.RV, "objects", len(list.Items))
 	} else {
-		r.log.Info("synced again, the difference continues the history", "rv", list.RV, "objects", len(list.Items))
+		r.log.Info("synced again, the difference continues the history", "from", head, "rv", list.RV, "objects", len(list.Items))
 	}
 	r.afterDelete, r.suspect, r.malformed, r.badStreams = false, false, 0, 0
 	r.setPhase(Watching)

@@ -90,7 +90,8 @@ var varying = []struct {
 	{regexp.MustCompile(`(?i)(resource ?version"?: *"?)\d+`), "${1}RV"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( [+-]\d{4}|Z)?`), "TIME"},
 	{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "TIME"},
-	{regexp.MustCompile(`(?m)^([IWEF])\d{4} \S+ +\d+ `), "$1 "}, // a line of a log
+	{regexp.MustCompile(`(?m)^.*Unknown stream id \d, discarding message\n`), ""}, // kubectl's, now and then, when exec ends
+	{regexp.MustCompile(`(?m)^([IWEF])\d{4} \S+ +\d+ `), "$1 "},                   // a line of a log
 	{regexp.MustCompile(`\b10\.\d+\.\d+\.\d+\b`), "IP"},
 	{regexp.MustCompile(`\b(\d+[smhd])+\b|<invalid>`), "AGE"},
 	{regexp.MustCompile(`\b(LIVE|MERGED)-\d+`), "$1"},

@@ -34,6 +34,8 @@ var imports = map[string][]string{
 	"internal/compare":     {},
 	"internal/conformance": {"internal/compare"},
 	"internal/archtest":    {},
+	"internal/faultproxy":  {},
+	"internal/robustness":  {},
 	"bench/upstream":       {"internal/clustertest"},
 }
 

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import "fmt"
+
+// A difference is what a stream brought other than it should have; empty where
+// there is none.
+type difference struct {
+	missing   string
+	missingAt uint64 // the RV of what is missing
+	invented  string
+}
+
+func (d difference) none() bool { return d.missing == "" && d.invented == "" }
+
+// compare finds the first difference of a stream from the truth. Over a gap,
+// the stream may also bring the difference between its ends; which gaps there
+// are depends on the epoch that the stream belongs to, and a stream that was
+// passed through knows none: the best of all possibilities counts.
+func (h *history) compare(x *exchange) difference {
+	from, ok := x.from()
+	if !ok {
+		return difference{}
+	}
+	t := h.truths[x.Resource]
+	if from < t.base {
+		return difference{invented: fmt.Sprintf("it starts at %d, before the round at %d", from, t.base)}
+	}
+	var got []event
+	for _, e := range x.Events {
+		if e.Type != "BOOKMARK" {
+			got = append(got, e)
+		}
+	}
+	best := t.compareTrue(x.Selector, got, from, x.place())
+	if best.none() || x.Direct {
+		return best
+	}
+	for _, e := range h.epochs[x.Resource] {
+		if e.Began.After(x.Ended) {
+			continue
+		}
+		d := t.compareOver(e.Gaps, x.Selector, got, e.start(x, from), x.place())
+		if d.none() {
+			return d
+		}
+		// One that misses nothing but has something else came furthest.
+		if best.missing != "" && (d.missing == "" || d.missingAt > best.missingAt) {
+			best = d
+		}
+	}
+	return best
+}
+
+// start returns the RV behind which a stream began in the epoch. Where nobody
+// says so, and what came first lies within a gap, it was where the gap begins:
+// no stream begins inside one.
+func (e epoch) start(x *exchange, from uint64) uint64 {
+	for _, g := range e.Gaps {
+		if x.Verb == byNow && g.From < from && from < g.To {
+			return g.From
+		}
+	}
+	return from
+}
+
+// compareTrue compares with what happened in (from, to].
+func (t *truth) compareTrue(s selector, got []event, from, to uint64) difference {
+	var d difference
+	want := t.expected(s, from, to)
+	for len(want) > 0 || len(got) > 0 {
+		switch {
+		case len(got) == 0 || len(want) > 0 && want[0].RV < got[0].RV:
+			if d.missing == "" {
+				d.missing, d.missingAt = fmt.Sprintf("%s is missing (it came to %d)", want[0], to), want[0].RV
+			}
+			want = want[1:]
+		case len(want) == 0 || got[0].RV < want[0].RV:
+			if d.invented == "" {
+				d.invented = fmt.Sprintf("%s is invented: %s", got[0], got[0].Text)
+			}
+			got = got[1:]
+		default:
+			if got[0] != want[0] && d.invented == "" {
+				d.invented = fmt.Sprintf("got\n%s %s\nwant\n%s %s", got[0], got[0].Text, want[0], want[0].Text)
+			}
+			got, want = got[1:], want[1:]
+		}
+	}
+	return d
+}
+
+// compareOver compares with what happened in (from, to], with gaps.
+func (t *truth) compareOver(gaps []gap, s selector, got []event, from, to uint64) difference {
+	at := from
+	next := func(upTo uint64) (part []event) { // the events up to an RV
+		n := 0
+		for n < len(got) && got[n].RV <= upTo {
+			n++
+		}
+		part, got = got[:n], got[n:]
+		return part
+	}
+	for _, g := range gaps {
+		if g.From < at || g.From >= to || g.From < t.base {
+			continue // passed, or begun within: then there is nothing but the truth
+		}
+		if d := t.compareTrue(s, next(g.From), at, g.From); !d.none() {
+			return d
+		}
+		part, end := next(g.To), min(g.To, to)
+		if d := t.compareTrue(s, part, g.From, end); !d.none() {
+			if d := t.compareGap(g, s, part, end); !d.none() {
+				return d
+			}
+		}
+		at = end
+	}
+	return t.compareTrue(s, got, at, to)
+}
+
+// A missed object is one whose deletion a gap hid.
+type missed struct {
+	*version
+	deadline uint64 // its deletion has to come below
+}
+
+// compareGap compares with the difference between the ends of a gap, as far as
+// the stream came. The RV of an inferred deletion is free: inside the gap, one
+// that no change has, and below that of the object that took its name.
+func (t *truth) compareGap(g gap, s selector, got []event, to uint64) difference {
+	before, after := t.at(g.From), t.at(g.To)
+	changes := map[uint64]event{}
+	taken := map[uint64]bool{}
+	deletions := map[string]missed{}
+	for key, cur := range after {
+		if cur.RV <= g.From {
+			continue
+		}
+		taken[cur.RV] = true
+		prev := before[key]
+		if prev != nil && prev.UID != cur.UID {
+			if s.matches(prev) {
+				deletions[key] = missed{prev, cur.RV}
+			}
+			prev = nil
+		}
+		if e, ok := s.transition(prev, cur, cur.RV); ok {
+			changes[cur.RV] = e
+		}
+	}
+	for key, prev := range before {
+		if after[key] == nil && s.matches(prev) {
+			deletions[key] = missed{prev, g.To + 1}
+		}
+	}
+	for _, e := range got {
+		if want, ok := changes[e.RV]; ok {
+			if want != e {
+				return difference{invented: fmt.Sprintf("over the gap %v: got\n%s %s\nwant\n%s %s", g, e, e.Text, want, want.Text)}
+			}
+			delete(changes, e.RV)
+			continue
+		}
+		gone, ok := deletions[e.Key]
+		if !ok || e.Type != "DELETED" || taken[e.RV] || e.RV >= gone.deadline || e.Text != gone.at(e.RV) {
+			return difference{invented: fmt.Sprintf("over the gap %v: %s is invented: %s", g, e, e.Text)}
+		}
+		taken[e.RV] = true
+		delete(deletions, e.Key)
+	}
+	for rv, e := range changes {
+		if rv <= to {
+			return difference{missing: fmt.Sprintf("over the gap %v: %s is missing (it came to %d)", g, e, to), missingAt: rv}
+		}
+	}
+	if to == g.To {
+		for _, gone := range deletions {
+			return difference{missing: fmt.Sprintf("over the gap %v: the deletion of %s is missing", g, gone.Key), missingAt: g.To}
+		}
+	}
+	return difference{}
+}

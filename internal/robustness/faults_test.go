@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
+)
+
+// A profile is a kind of trouble.
+type profile struct {
+	name string
+	// without are the faults that it does without.
+	without []faultproxy.Name
+	kills   []string
+	// whole is set when nothing of it costs a gateway its history.
+	whole bool
+}
+
+// loses are the faults that may make a gateway list again.
+var loses = []faultproxy.Name{faultproxy.Gone, faultproxy.GoneWithin, faultproxy.Older, faultproxy.Regress, faultproxy.Garble,
+	faultproxy.HTML, faultproxy.EndWithin, faultproxy.TruncateEnd, faultproxy.EarlyEnd, faultproxy.End}
+
+// profiles are in an order in which one of any three that follow each other has
+// nearly everything.
+var profiles = []profile{
+	{name: "everything", kills: []string{"gateway", "kube-apiserver KILL", "etcd KILL", "kube-apiserver STOP", "kube-apiserver TERM", "connections"}},
+	{name: "network", without: loses, kills: []string{"connections"}, whole: true},
+	{name: "kills", without: append([]faultproxy.Name{faultproxy.CutBetween, faultproxy.CutWithin, faultproxy.Stall, faultproxy.HalfOpen}, loses...), kills: []string{"kube-apiserver KILL", "etcd KILL", "gateway", "kube-apiserver KILL"}},
+	{name: "everything but the past", without: []faultproxy.Name{faultproxy.Regress}, kills: []string{"gateway", "kube-apiserver KILL", "etcd KILL", "kube-apiserver STOP", "connections"}},
+	{name: "network and gateway", without: loses, kills: []string{"gateway", "connections"}, whole: true},
+}
+
+// draw returns the proxy's drawing. What the profile does without is drawn
+// again: a stream without a fault would last to the end of the round.
+func (p profile) draw(seed uint64) func(string, faultproxy.Kind, int) faultproxy.Fault {
+	return func(resource string, kind faultproxy.Kind, n int) (f faultproxy.Fault) {
+		for i := range 20 {
+			f = faultproxy.Draw(seed, resource, kind, n+i<<32)
+			if !slices.Contains(p.without, f.Name) {
+				return f
+			}
+		}
+		f.Name = faultproxy.None
+		return f
+	}
+}
+
+// A kill of a component, or what is as bad.
+type kill struct {
+	at   time.Duration // from the beginning of the trouble
+	what string        // a component and a signal
+	away time.Duration
+}
+
+func (k kill) String() string { return fmt.Sprintf("%s after %v, for %v", k.what, k.at, k.away) }
+
+// plan draws up to three kills.
+func (p profile) plan(r *rand.Rand, length time.Duration) []kill {
+	all := make([]kill, 1+r.IntN(3))
+	for i := range all {
+		all[i] = kill{
+			at:   length/8 + upTo(r, length*3/4),
+			what: p.kills[r.IntN(len(p.kills))],
+			away: upTo(r, 2*time.Second),
+		}
+	}
+	slices.SortFunc(all, func(a, b kill) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
+
+// epochs reads from the logs of a round's gateways what they listed anew, and
+// over which gaps they went on.
+func epochs(logs []string) map[string][]epoch {
+	all := map[string][]epoch{}
+	for _, log := range logs {
+		for line := range strings.Lines(log) {
+			name, _, _ := strings.Cut(field(line, "resource"), ".")
+			began, _ := time.Parse(time.RFC3339, field(line, "time"))
+			rv, _ := strconv.ParseUint(field(line, "rv"), 10, 64)
+			switch {
+			case strings.Contains(line, `msg=synced `):
+				all[name] = append(all[name], epoch{Began: began})
+			case strings.Contains(line, `msg="synced again`):
+				from, _ := strconv.ParseUint(field(line, "from"), 10, 64)
+				e := &all[name][len(all[name])-1]
+				e.Gaps = append(e.Gaps, gap{from, rv})
+			}
+		}
+	}
+	return all
+}
+
+// field returns a field of a line of the gateway's log.
+func field(line, name string) string {
+	_, after, _ := strings.Cut(" "+line, " "+name+"=")
+	value, _, _ := strings.Cut(after, " ")
+	return strings.TrimSpace(value)
+}
+
+// TestFaults runs rounds of trouble for as long as WATCHKEEPER_FAULTS_SECONDS
+// says, each of WATCHKEEPER_FAULTS_ROUND seconds. Seeds that follow each other
+// have different profiles.
+func TestFaults(t *testing.T) {
+	seconds, length, seed := uint64(60), uint64(20), rand.Uint64N(1<<32)
+	for name, v := range map[string]*uint64{"WATCHKEEPER_FAULTS_SECONDS": &seconds, "WATCHKEEPER_FAULTS_ROUND": &length, "WATCHKEEPER_FAULTS_SEED": &seed} {
+		if s := os.Getenv(name); s != "" {
+			n, err := strconv.ParseUint(s, 10, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			*v = n
+		}
+	}
+	t.Logf("WATCHKEEPER_FAULTS_SEED=%d, %d s in rounds of %d s", seed, seconds, length)
+	c, err := theCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum summary
+	for range max(1, seconds/length) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := &round{
+				t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), profile: profiles[seed%uint64(len(profiles))],
+				length: time.Duration(length) * time.Second, cluster: c,
+			}
+			h, err := r.run()
+			for _, name := range r.namespaces {
+				if err := kubectl(c, "delete", "namespace", name, "--wait=false"); err != nil {
+					t.Error(err)
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var one summary
+			one.add(r, h)
+			sum.add(r, h)
+			t.Logf("%s, %v", r.profile.name, one)
+			all := judge(h)
+			if len(all) == 0 {
+				return
+			}
+			for _, v := range all[:min(10, len(all))] {
+				t.Errorf("%.2000s", v.String())
+			}
+			t.Errorf("%d violations; run it again with WATCHKEEPER_FAULTS_SEED=%d WATCHKEEPER_FAULTS_SECONDS=%[3]d WATCHKEEPER_FAULTS_ROUND=%[3]d", len(all), seed, length)
+			r.keep(h, all)
+		})
+		seed++
+	}
+	t.Logf("faults in all: %v", sum)
+}

@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// An event is one event of a watch, or an item of a list (as an ADDED).
+type event struct {
+	Type string
+	RV   uint64
+	Key  string // namespace/name
+	UID  string
+	// Text is the object's JSON; with kind and apiVersion, also of an item.
+	Text string
+}
+
+func (e event) String() string { return fmt.Sprintf("%s %s at %d", e.Type, e.Key, e.RV) }
+
+// How a client starts.
+const (
+	byList      = "list"       // LIST with RV unset, then WATCH from its RV
+	byList0     = "list0"      // LIST at RV 0, then WATCH
+	byPages     = "pages"      // LIST by pages, then WATCH
+	byWatchList = "watchlist"  // WATCH with sendInitialEvents, RV unset
+	byWatch0    = "watchlist0" // the same at RV 0
+	byNow       = "now"        // WATCH with RV unset and without initial events
+	resumed     = "watch"      // WATCH from the client's last RV
+)
+
+// An exchange is one request, or the pages of a list, and what it brought.
+type exchange struct {
+	Client   string
+	Verb     string
+	Resource string
+	Selector selector
+	Path     string
+	Bookmarks,
+	// Direct is set for a client of the API server itself.
+	Direct bool
+	// Start is the RV to watch from; 0 for other verbs.
+	Start        uint64
+	Timeout      time.Duration // of a watch, as asked for
+	Began, Ended time.Time
+	Code         int
+	// RV is that of the list, or of the end bookmark; 0 if it never came.
+	RV     uint64
+	Items  []event // of the list, or the initial events
+	Events []event // with bookmarks
+	// Error is the code of an ERROR that ended the stream.
+	Error int
+	// End is what ended it, in words.
+	End string
+}
+
+func (x *exchange) String() string {
+	return fmt.Sprintf("%s: %s %s from %d at %s", x.Client, x.Verb, x.Path, x.Start, x.Began.Format("15:04:05.000"))
+}
+
+// lists reports whether the exchange begins with a state.
+func (x *exchange) lists() bool { return x.Verb != resumed && x.Verb != byNow }
+
+// synced reports whether the state is complete.
+func (x *exchange) synced() bool { return x.lists() && x.RV > 0 }
+
+// from returns the RV behind which events are due; ok is false where none are.
+func (x *exchange) from() (rv uint64, ok bool) {
+	switch {
+	case x.Code != 200:
+		return 0, false
+	case x.lists():
+		return x.RV, x.RV > 0
+	case x.Verb == byNow:
+		// Nobody says where it began: right before its first event.
+		if len(x.Events) == 0 {
+			return 0, false
+		}
+		if first := x.Events[0]; first.Type == "BOOKMARK" {
+			return first.RV, true
+		}
+		return x.Events[0].RV - 1, true
+	}
+	return x.Start, true
+}
+
+// place returns the RV that the client has come to: everything up to it was to
+// be brought.
+func (x *exchange) place() uint64 {
+	if n := len(x.Events); n > 0 {
+		return x.Events[n-1].RV
+	}
+	from, _ := x.from()
+	return from
+}
+
+// A gap is a span of RVs over which a gateway gave the difference.
+type gap struct{ From, To uint64 }
+
+// An epoch is the time from a gateway's list that continues nothing to the
+// next one, with the gaps in it.
+type epoch struct {
+	Began time.Time
+	Gaps  []gap
+}
+
+// An ack is a write that the API server has acknowledged.
+type ack struct {
+	At       time.Time
+	Resource string
+	RV       uint64 // of a creation or update
+	Deleted  string // UID, of a deletion
+}
+
+// A history is all that a round has recorded.
+type history struct {
+	truths  map[string]*truth
+	epochs  map[string][]epoch
+	clients []*client
+	acks    []ack
+	stale   []timeSpan
+	// whole is set when nothing happened that costs a gateway its history.
+	whole bool
+	final map[string]uint64 // RV of each resource's marker
+}
+
+type timeSpan struct{ from, to time.Time }
+
+// A violation is a guarantee that was not kept.
+type violation struct {
+	guarantee string
+	exchange  *exchange
+	what      string
+}
+
+func (v violation) String() string {
+	if v.exchange == nil {
+		return v.guarantee + ": " + v.what
+	}
+	return fmt.Sprintf("%s: %s: %s", v.guarantee, v.exchange, v.what)
+}
+
+// texts keeps one copy of each text: many clients record the same objects.
+type texts struct {
+	mu  sync.Mutex
+	all map[string]string
+}
+
+func (t *texts) intern(b []byte) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s, ok := t.all[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	t.all[s] = s
+	return s
+}
+
+// dump writes the history into a folder: a line of JSON per exchange, and per
+// version of the truth.
+func (h *history) dump(dir string) error {
+	for resource, t := range h.truths {
+		var b strings.Builder
+		fmt.Fprintf(&b, "base %d, %d objects; epochs %v\n", t.base, len(t.start), h.epochs[resource])
+		for _, v := range t.versions {
+			fmt.Fprintf(&b, "%d %s deleted=%t %s\n", v.RV, v.Key, v.Deleted, v.JSON)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "truth-"+resource+".txt"), []byte(b.String()), 0o644); err != nil {
+			return err
+		}
+	}
+	for _, c := range h.clients {
+		f, err := os.Create(filepath.Join(dir, strings.ReplaceAll(c.name, "/", "-")+".jsonl"))
+		if err != nil {
+			return err
+		}
+		enc := json.NewEncoder(f)
+		for _, x := range c.exchanges {
+			if err := enc.Encode(x); err != nil {
+				return err
+			}
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

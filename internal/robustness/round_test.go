@@ -1,0 +1,346 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
+)
+
+// patience is how long the cluster may take for what is not the gateway's: a
+// machine may have other work.
+const patience = 2 * time.Minute
+
+// settle is how long a round may take, once the trouble has ended, until all
+// clients have come to its end.
+const settle = 90 * time.Second
+
+// overGap is for how long a client is waited for which may have nothing to
+// come: what it has not got, a gap hid, or the difference is on its way.
+const overGap = 3 * time.Second
+
+// A resource of the test.
+type resource struct{ name, path, kind, prefix string }
+
+var resources = []resource{
+	{"configmaps", "/api/v1/configmaps", `"kind":"ConfigMap","apiVersion":"v1"`, "/registry/configmaps/"},
+	{"pods", "/api/v1/pods", `"kind":"Pod","apiVersion":"v1"`, "/registry/pods/"},
+	{"widgets", "/apis/robust.watchkeeper.dev/v1/widgets", `"kind":"Widget","apiVersion":"robust.watchkeeper.dev/v1"`, "/registry/robust.watchkeeper.dev/widgets/"},
+}
+
+// A round is one run of everything, drawn from one seed.
+type round struct {
+	t       *testing.T
+	seed    uint64
+	rand    *rand.Rand
+	profile profile
+	length  time.Duration // of the trouble
+
+	cluster    *clustertest.Cluster
+	proxy      *faultproxy.Proxy
+	gateway    *clustertest.Gateway
+	namespaces []string
+	clients    []*client
+	writers    []*writer
+	recorders  map[string]*recorder
+	logs       []string // of gateways that have ended
+	kills      []kill   // as far as they came
+	texts      texts
+}
+
+// run runs a round and returns its history.
+func (r *round) run() (*history, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	if err := r.start(ctx, &wg); err != nil {
+		return nil, err
+	}
+	defer r.proxy.Close()
+	defer r.gateway.Kill()
+
+	clientCtx, stopClients := context.WithCancel(ctx)
+	defer stopClients()
+	var clients sync.WaitGroup
+	for _, c := range r.clients {
+		clients.Go(func() {
+			select { // not all at once
+			case <-time.After(rand.N(3 * time.Second)):
+			case <-clientCtx.Done():
+			}
+			c.run(clientCtx)
+		})
+	}
+	writerCtx, stopWriters := context.WithCancel(ctx)
+	defer stopWriters()
+	var writers sync.WaitGroup
+	for _, w := range r.writers {
+		writers.Go(func() { w.run(writerCtx) })
+	}
+	if err := r.trouble(); err != nil {
+		return nil, err
+	}
+	r.proxy.Heal()
+	stopWriters()
+	writers.Wait()
+	final, err := r.mark(ctx, "end")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.await(final); err != nil {
+		return nil, err
+	}
+	stopClients()
+	clients.Wait()
+	// What the clients have seen since lies below these.
+	last, err := r.mark(ctx, "last")
+	if err != nil {
+		return nil, err
+	}
+	return r.history(final, last)
+}
+
+// start starts everything but clients and writers.
+func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
+	var err error
+	for _, suffix := range []string{"a", "b"} {
+		name := fmt.Sprintf("r%x-%s", r.seed, suffix)
+		r.namespaces = append(r.namespaces, name)
+		if err := kubectl(r.cluster, "create", "namespace", name); err != nil {
+			return err
+		}
+	}
+	for _, name := range r.namespaces { // Pods need it
+		if err := kubectl(r.cluster, "wait", "--for=create", "--timeout="+patience.String(), "-n", name, "serviceaccount/default"); err != nil {
+			return err
+		}
+	}
+	store, err := newEtcd(r.cluster)
+	if err != nil {
+		return err
+	}
+	r.recorders = map[string]*recorder{}
+	for _, res := range resources {
+		if r.recorders[res.name], err = store.record(ctx, wg, res.prefix); err != nil {
+			return err
+		}
+	}
+	r.proxy, err = faultproxy.Start(faultproxy.Options{
+		Upstream: r.cluster.Config, Seed: r.seed, TLS: r.rand.IntN(2) == 0, Draw: r.profile.draw(r.seed),
+	})
+	if err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(r.cluster.Dir, fmt.Sprintf("faults-%x.kubeconfig", r.seed))
+	if err := r.proxy.WriteKubeconfig(kubeconfig); err != nil {
+		return err
+	}
+	if r.gateway, err = r.cluster.Gateway("--kubeconfig", kubeconfig); err != nil {
+		r.proxy.Close()
+		return err
+	}
+	direct, base, err := r.cluster.Client()
+	if err != nil {
+		return err
+	}
+	r.texts.all = map[string]string{}
+	r.makeClients(direct, base)
+	for i, res := range resources {
+		r.writers = append(r.writers, &writer{
+			resource: res.name, path: res.path, kind: res.kind, namespaces: r.namespaces,
+			names: 8, pause: 40 * time.Millisecond, hands: []int{3, 2, 2}[i], seed: r.seed + uint64(i)<<40,
+			http: direct, base: base,
+		})
+	}
+	return nil
+}
+
+// makeClients makes clients of all kinds, and a few of them of the API server
+// itself.
+func (r *round) makeClients(direct *http.Client, base string) {
+	type kind struct {
+		start     string
+		bookmarks bool
+		timeout   time.Duration
+		slow      time.Duration
+		again     bool
+	}
+	const s = time.Second
+	a, b := r.namespaces[0], r.namespaces[1]
+	selectors := map[string][]selector{
+		"configmaps": {newSelector("", "", ""), newSelector("", "tier=red", ""), newSelector(a, "tier in (red,blue),robust", ""), newSelector("", "", "metadata.name=a-1"), newSelector(a, "", "")},
+		"pods":       {newSelector("", "", ""), newSelector("", "", "spec.nodeName=node-1"), newSelector("", "tier!=green", "status.phase!=Running"), newSelector(a, "tier=red", "")},
+		"widgets":    {newSelector("", "", ""), newSelector(a, "tier notin (green)", ""), newSelector(b, "tier=blue", "")},
+	}
+	kinds := []kind{
+		{byList, true, 300 * s, 0, false}, {byList, true, 5 * s, 0, false}, {byList0, false, 300 * s, 0, false},
+		{byWatchList, true, 300 * s, 0, false}, {byWatchList, true, 4 * s, 0, true}, {byWatch0, true, 300 * s, 0, false},
+		{byPages, true, 10 * s, 0, false}, {byList, false, 20 * s, 4 * time.Millisecond, false}, {byNow, true, 6 * s, 0, true},
+	}
+	add := func(res resource, sel selector, k kind, isDirect bool) {
+		where, url, conn := "gateway", r.gateway.URL, newHTTP(k.slow > 0)
+		if isDirect {
+			where, url, conn = "direct", base, direct
+		}
+		r.clients = append(r.clients, &client{
+			name: fmt.Sprintf("%02d-%s-%s-%s", len(r.clients), where, res.name, k.start),
+			http: conn, base: url, direct: isDirect, resource: res.name, path: res.path, sel: sel,
+			start: k.start, bookmarks: k.bookmarks, timeout: k.timeout, slow: k.slow, again: k.again, texts: &r.texts,
+		})
+	}
+	for i, res := range resources {
+		for j, k := range kinds {
+			sels := selectors[res.name]
+			add(res, sels[(i+j)%len(sels)], k, false)
+			if j%3 == i {
+				add(res, sels[0], k, false)
+			}
+		}
+		add(res, selectors[res.name][0], kinds[0], true)
+		add(res, selectors[res.name][1], kinds[3], true)
+	}
+}
+
+// trouble lets the time of faults pass, and kills what is to be killed.
+func (r *round) trouble() error {
+	end := time.Now().Add(r.length)
+	for _, k := range r.profile.plan(r.rand, r.length) {
+		time.Sleep(time.Until(end.Add(-r.length).Add(k.at)))
+		r.kills = append(r.kills, k)
+		if err := r.kill(k); err != nil {
+			return fmt.Errorf("%s: %w", k.what, err)
+		}
+	}
+	time.Sleep(time.Until(end))
+	return nil
+}
+
+func (r *round) kill(k kill) error {
+	switch component, signal, _ := strings.Cut(k.what, " "); component {
+	case "gateway":
+		r.gateway.Kill()
+		r.logs = append(r.logs, r.gateway.Log())
+		time.Sleep(k.away)
+		return r.gateway.Restart()
+	case "connections":
+		r.proxy.CutAll()
+		return nil
+	default:
+		if err := r.cluster.Signal(component, signal); err != nil {
+			return err
+		}
+		time.Sleep(k.away)
+		return r.cluster.StartComponent(component)
+	}
+}
+
+// mark has every writer write a last object, and returns their RVs.
+func (r *round) mark(ctx context.Context, name string) (map[string]uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	marks := map[string]uint64{}
+	for _, w := range r.writers {
+		rv, err := w.mark(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		marks[w.resource] = rv
+	}
+	return marks, nil
+}
+
+// await waits until all clients have come to the end, as far as they do.
+func (r *round) await(final map[string]uint64) error {
+	now := &history{truths: map[string]*truth{}, final: final}
+	var settled time.Time // since when nothing is due but what a gap may have hidden
+	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		for name, rec := range r.recorders {
+			var err error
+			if now.truths[name], err = rec.result(final[name]); err != nil {
+				return err
+			}
+		}
+		now.epochs = epochs(append(r.logs, r.gateway.Log()))
+		behind, due := now.behind(r.clients)
+		switch {
+		case behind == 0:
+			return nil
+		case due > 0:
+			settled = time.Time{}
+		case settled.IsZero():
+			settled = time.Now()
+		case time.Since(settled) > overGap:
+			return nil
+		}
+	}
+	return nil // the validators say which ones
+}
+
+// behind returns how many clients have not got everything up to the end; and
+// how many of them not even what is due.
+func (h *history) behind(clients []*client) (behind, due int) {
+	for _, c := range clients {
+		rv, synced := c.place()
+		if c.again || synced && len(h.truths[c.resource].expected(c.sel, rv, h.final[c.resource])) == 0 {
+			continue
+		}
+		if behind++; !synced || len(h.due(c, rv)) > 0 {
+			due++
+		}
+	}
+	return behind, due
+}
+
+func (r *round) history(final, last map[string]uint64) (*history, error) {
+	h := &history{truths: map[string]*truth{}, clients: r.clients, final: final, whole: r.profile.whole}
+	for name, rec := range r.recorders {
+		t, err := rec.result(last[name])
+		if err != nil {
+			return nil, err
+		}
+		h.truths[name] = t
+	}
+	h.epochs = epochs(append(r.logs, r.gateway.Log()))
+	for _, w := range r.writers {
+		h.acks = append(h.acks, w.acks...)
+	}
+	for _, s := range r.proxy.Stale() {
+		h.stale = append(h.stale, timeSpan{s.From, s.To})
+	}
+	return h, nil
+}
+
+// keep writes all that is known of a round that failed, and prints where.
+func (r *round) keep(h *history, all []violation) {
+	dir, err := os.MkdirTemp("", fmt.Sprintf("watchkeeper-robustness-%d-", r.seed))
+	if err == nil {
+		err = h.dump(dir)
+	}
+	var b strings.Builder
+	fmt.Fprintln(&b, r.profile.name, r.kills)
+	for _, v := range all {
+		fmt.Fprintln(&b, v)
+	}
+	err = errors.Join(err,
+		r.proxy.Dump(filepath.Join(dir, "faults.txt")),
+		os.WriteFile(filepath.Join(dir, "gateway.log"), []byte(strings.Join(append(r.logs, r.gateway.Log()), "--- killed\n")), 0o644),
+		os.WriteFile(filepath.Join(dir, "violations.txt"), []byte(b.String()), 0o644))
+	if err != nil {
+		r.t.Error(err)
+	}
+	r.t.Logf("the histories are in %s", dir)
+}

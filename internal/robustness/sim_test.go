@@ -1,0 +1,376 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
+	"github.com/watchkeeper/watchkeeper/internal/gateway"
+)
+
+func encodeToken(rv uint64, start string) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"v":"meta.k8s.io/v1","rv":%d,"start":"%s\u0000"}`, rv, start))
+}
+
+func decodeToken(token string) string {
+	text, _ := base64.RawURLEncoding.DecodeString(token) // what is not one is no JSON either
+	return string(text)
+}
+
+// A simulation is a round without processes: the gateway itself, behind the
+// fault proxy, in front of a simulated API server, all in virtual time.
+type simulation struct {
+	seed    uint64
+	rand    *rand.Rand
+	profile profile
+	server  *apiserver
+	proxy   *faultproxy.Proxy
+	clients []*client
+	texts   texts
+
+	mu      sync.Mutex // guards what follows
+	gateway *gateway.Gateway
+	logs    []*logBuffer
+	stop    func() // ends the gateway
+	streams context.Context
+	cut     context.CancelFunc // cuts its connections
+}
+
+// A logBuffer collects a log that several goroutines write.
+type logBuffer struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// An upstreamTransport is the gateway's. What is passed through does not wait
+// for its reader: httputil.ReverseProxy would hold a mutex meanwhile, for which
+// synctest does not let time pass.
+type upstreamTransport struct{ local }
+
+func (t upstreamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if p, ok := r.Context().Value(pipeKey{}).(*pipe); ok {
+		p.unbound()
+	}
+	return t.local.RoundTrip(r)
+}
+
+// startGateway starts a gateway in place of the one before.
+func (s *simulation) startGateway() error {
+	up, err := gateway.NewUpstream(&rest.Config{Host: "http://upstream"}, gateway.UpstreamOptions{UserAgent: "watchkeeper/sim"})
+	if err != nil {
+		return err
+	}
+	up.Transport = upstreamTransport{local{handler: s.proxy, buffer: 1 << s.rand.IntN(16)}}
+	log := &logBuffer{}
+	g, err := gateway.New(gateway.Options{Upstream: up, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = g.Run(ctx)
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gateway, s.logs = g, append(s.logs, log)
+	s.streams, s.cut = context.WithCancel(context.Background())
+	s.stop = func() { cancel(); <-ended }
+	return nil
+}
+
+// killGateway ends the gateway; its clients' connections break first.
+func (s *simulation) killGateway() {
+	s.mu.Lock()
+	stop, cut := s.stop, s.cut
+	s.gateway = nil
+	s.mu.Unlock()
+	cut()
+	stop()
+}
+
+// ServeHTTP is the gateway's address, whichever gateway there is.
+func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	g, streams := s.gateway, s.streams
+	s.mu.Unlock()
+	if g == nil {
+		panic(http.ErrAbortHandler)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	stop := context.AfterFunc(streams, func() {
+		w.(*pipe).end(errBroken)
+		cancel()
+	})
+	defer stop()
+	g.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// life draws after how many bytes the connection of a client breaks.
+func (s *simulation) life() func() int {
+	r := rand.New(rand.NewPCG(s.rand.Uint64(), 0))
+	var mu sync.Mutex
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.IntN(3) > 0 || s.isHealed() {
+			return -1
+		}
+		return 1 + r.IntN(20000)
+	}
+}
+
+func (s *simulation) isHealed() bool { return s.proxy.IsHealed() }
+
+// run runs the simulation and returns its history.
+func (s *simulation) run(length time.Duration) (*history, error) {
+	s.server = newAPIServer(s.seed)
+	var err error
+	s.proxy, err = faultproxy.New(faultproxy.Options{
+		Transport: local{handler: s.server, buffer: 4 << 10}, Seed: s.seed, Draw: s.profile.draw(s.seed),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.startGateway(); err != nil {
+		return nil, err
+	}
+	s.makeClients()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, c := range s.clients {
+		wg.Go(func() {
+			time.Sleep(rand.N(2 * time.Second))
+			c.run(ctx)
+		})
+	}
+	s.trouble(length)
+	s.proxy.Heal()
+	if err := s.settle(); err != nil {
+		return nil, err
+	}
+	s.server.mu.Lock()
+	final := s.server.rv
+	s.server.mu.Unlock()
+	for range 600 { // a minute at the most
+		if s.behind(final) == 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	cancel()
+	wg.Wait()
+	s.killGateway()
+	s.proxy.Close()
+	return s.history(final), nil
+}
+
+// settle has the server be up, and a gateway be there.
+func (s *simulation) settle() error {
+	s.mu.Lock()
+	gone := s.gateway == nil
+	s.mu.Unlock()
+	if gone {
+		return s.startGateway()
+	}
+	return nil
+}
+
+// trouble writes for a while, now and then in bursts, and kills.
+func (s *simulation) trouble(length time.Duration) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	end := time.Now().Add(length)
+	wg.Go(func() {
+		r := rand.New(rand.NewPCG(s.seed, 3))
+		for time.Now().Before(end) {
+			for range 1 + r.IntN(4)*r.IntN(4) {
+				s.server.write()
+			}
+			time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
+		}
+	})
+	began := time.Now()
+	for _, k := range s.profile.plan(s.rand, length) {
+		time.Sleep(time.Until(began.Add(k.at)))
+		switch k.what {
+		case "gateway":
+			s.killGateway()
+			time.Sleep(k.away)
+			if err := s.startGateway(); err != nil {
+				panic(err)
+			}
+		case "connections":
+			s.proxy.CutAll()
+		case "etcd KILL": // the API server stays, and forgets nothing
+			time.Sleep(k.away)
+		case "kube-apiserver STOP":
+			s.server.forget() // as when it is compacted
+		default:
+			s.server.setDown(true)
+			time.Sleep(k.away)
+			s.server.setDown(false)
+		}
+	}
+}
+
+func (s *simulation) behind(final uint64) int {
+	s.server.mu.Lock()
+	t := s.server.truth
+	s.server.mu.Unlock()
+	h := &history{truths: map[string]*truth{"configmaps": &t}, final: map[string]uint64{"configmaps": final}}
+	behind, _ := h.behind(s.clients)
+	return behind
+}
+
+func (s *simulation) makeClients() {
+	s.texts.all = map[string]string{}
+	sels := []selector{newSelector("", "", ""), newSelector("", "tier=red", ""), newSelector("a", "tier!=blue", ""), newSelector("", "", "metadata.name=a1")}
+	for i := range 10 {
+		c := &client{
+			name: fmt.Sprintf("%02d", i), base: "http://127.0.0.1", resource: "configmaps", path: "/api/v1/configmaps",
+			sel: sels[s.rand.IntN(len(sels))], start: []string{byList, byList0, byPages, byWatchList, byWatch0, byNow}[s.rand.IntN(6)],
+			timeout: time.Duration(1+s.rand.IntN(40)) * time.Second, texts: &s.texts,
+			http: &http.Client{Transport: local{handler: s, buffer: 1 << s.rand.IntN(16), life: s.life()}},
+		}
+		c.again = c.start == byNow || s.rand.IntN(8) == 0
+		c.bookmarks = c.start == byWatchList || c.start == byWatch0 || s.rand.IntN(2) == 0
+		if s.rand.IntN(4) == 0 {
+			c.slow = time.Duration(s.rand.IntN(30)) * time.Millisecond
+		}
+		if i == 9 {
+			c.direct, c.http = true, &http.Client{Transport: local{handler: s.server, buffer: 1 << 10}}
+		}
+		s.clients = append(s.clients, c)
+	}
+}
+
+func (s *simulation) history(final uint64) *history {
+	h := &history{
+		truths: map[string]*truth{"configmaps": &s.server.truth}, clients: s.clients, acks: s.server.acks,
+		final: map[string]uint64{"configmaps": final}, whole: s.profile.whole,
+	}
+	var logs []string
+	for _, l := range s.logs {
+		logs = append(logs, l.String())
+	}
+	h.epochs = epochs(logs)
+	for _, span := range s.proxy.Stale() {
+		h.stale = append(h.stale, timeSpan{span.From, span.To})
+	}
+	return h
+}
+
+// TestSimulation runs WATCHKEEPER_SIMULATIONS rounds (100) of half a minute in
+// virtual time, from WATCHKEEPER_SIMULATION_SEED on.
+func TestSimulation(t *testing.T) {
+	n, seed := uint64(100), rand.Uint64N(1<<32)
+	for name, v := range map[string]*uint64{"WATCHKEEPER_SIMULATIONS": &n, "WATCHKEEPER_SIMULATION_SEED": &seed} {
+		if text := os.Getenv(name); text != "" {
+			value, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			*v = value
+		}
+	}
+	t.Logf("WATCHKEEPER_SIMULATION_SEED=%d, %d simulations", seed, n)
+	failed, requests, events, gaps, expired := 0, 0, 0, 0, 0
+	for range n {
+		if failed == 3 {
+			break
+		}
+		var all []violation
+		var h *history
+		s := &simulation{seed: seed, rand: rand.New(rand.NewPCG(seed, 0))}
+		s.profile = profiles[s.rand.IntN(len(profiles))]
+		ok := t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var err error
+				if h, err = s.run(30 * time.Second); err != nil {
+					t.Fatal(err)
+				}
+				all = judge(h)
+			})
+			for _, v := range all[:min(6, len(all))] {
+				t.Errorf("%.1500s", v)
+			}
+			if len(all) > 0 {
+				keepSimulation(t, s, h, all)
+			}
+		})
+		for _, c := range h.clients {
+			requests += len(c.exchanges)
+			for _, x := range c.exchanges {
+				events += len(x.Items) + len(x.Events)
+				if x.Error == 410 {
+					expired++
+				}
+			}
+		}
+		for _, e := range h.epochs["configmaps"] {
+			gaps += len(e.Gaps)
+		}
+		if !ok {
+			failed++
+		}
+		seed++
+	}
+	t.Logf("%d requests, %d events, %d gaps, %d times 410", requests, events, gaps, expired)
+}
+
+func keepSimulation(t *testing.T, s *simulation, h *history, all []violation) {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("watchkeeper-simulation-%d", s.seed))
+	var log strings.Builder
+	for _, l := range s.logs {
+		log.WriteString(l.String() + "--- ended\n")
+	}
+	var text strings.Builder
+	for _, v := range all {
+		fmt.Fprintln(&text, v)
+	}
+	for _, err := range []error{
+		os.MkdirAll(dir, 0o755), h.dump(dir), s.proxy.Dump(filepath.Join(dir, "faults.txt")),
+		os.WriteFile(filepath.Join(dir, "gateway.log"), []byte(log.String()), 0o644),
+		os.WriteFile(filepath.Join(dir, "violations.txt"), []byte(text.String()), 0o644),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	t.Errorf("%s: %d violations; run it again with WATCHKEEPER_SIMULATIONS=1 WATCHKEEPER_SIMULATION_SEED=%d; the histories are in %s", s.profile.name, len(all), s.seed, dir)
+}

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
+)
+
+// A summary says what rounds were like.
+type summary struct {
+	rounds, versions, requests, streams, events int
+	expired                                     int // streams that ended with 410
+	anew, gaps                                  int // lists of a gateway: that continued nothing, that left a gap
+	faults                                      map[faultproxy.Name]int
+	kills                                       map[string]int
+}
+
+// add counts a round in.
+func (s *summary) add(r *round, h *history) {
+	if s.faults == nil {
+		s.faults, s.kills = map[faultproxy.Name]int{}, map[string]int{}
+	}
+	s.rounds++
+	for _, i := range r.proxy.Injected() {
+		s.faults[i.Fault.Name]++
+	}
+	for _, k := range r.kills {
+		s.kills[k.what]++
+	}
+	for _, c := range h.clients {
+		s.requests += len(c.exchanges)
+		for _, x := range c.exchanges {
+			s.events += len(x.Items) + len(x.Events)
+			if x.Code == 200 && (x.Verb == resumed || x.Verb == byNow || x.Verb == byWatchList || x.Verb == byWatch0) {
+				s.streams++
+			}
+			if x.Error == 410 {
+				s.expired++
+			}
+		}
+	}
+	for name, t := range h.truths {
+		s.versions += len(t.versions)
+		for _, e := range h.epochs[name] {
+			s.anew++
+			s.gaps += len(e.Gaps)
+		}
+	}
+}
+
+func (s summary) String() string {
+	return fmt.Sprintf("%d rounds, %d versions; %d events judged, on %d streams of %d requests, %d of them ended by 410; %d lists of a gateway that began anew, %d that left a gap; kills: %s; faults: %s",
+		s.rounds, s.versions, s.events, s.streams, s.requests, s.expired, s.anew, s.gaps, counted(s.kills), counted(s.faults))
+}
+
+// counted lists what was counted, most often first.
+func counted[K ~string](counts map[K]int) string {
+	total, parts := 0, []string{}
+	for _, k := range slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
+		if d := counts[b] - counts[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(string(a), string(b))
+	}) {
+		total += counts[k]
+		parts = append(parts, fmt.Sprintf("%d %s", counts[k], k))
+	}
+	return fmt.Sprintf("%d (%s)", total, strings.Join(parts, "; "))
+}

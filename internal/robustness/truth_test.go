@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// A version is one version of one object, or its deletion.
+type version struct {
+	RV   uint64
+	Key  string // namespace/name
+	UID  string
+	JSON string // as the API server sends it; of a deletion, the last one at its own RV
+	// Deleted is set for a deletion.
+	Deleted bool
+
+	labels labels.Set
+	fields fields.Set
+	prev   *version // the one before, nil for a creation
+}
+
+// at returns the JSON of the version with another RV.
+func (v *version) at(rv uint64) string {
+	if v == nil {
+		return ""
+	}
+	old := `"resourceVersion":"` + strconv.FormatUint(v.RV, 10) + `"`
+	return strings.Replace(v.JSON, old, `"resourceVersion":"`+strconv.FormatUint(rv, 10)+`"`, 1)
+}
+
+// A truth is the whole history of one resource from base on: what etcd has.
+type truth struct {
+	base     uint64
+	start    map[string]*version // at base
+	versions []*version          // behind base, by RV
+}
+
+// A state is the objects of a resource at one RV, by key.
+type state map[string]*version
+
+// at returns the state at an RV.
+func (t *truth) at(rv uint64) state {
+	s := make(state, len(t.start))
+	for k, v := range t.start {
+		s[k] = v
+	}
+	for _, v := range t.versions {
+		if v.RV > rv {
+			break
+		}
+		if v.Deleted {
+			delete(s, v.Key)
+		} else {
+			s[v.Key] = v
+		}
+	}
+	return s
+}
+
+// after returns the versions with RVs in (from, to].
+func (t *truth) after(from, to uint64) []*version {
+	i := sort.Search(len(t.versions), func(i int) bool { return t.versions[i].RV > from })
+	j := sort.Search(len(t.versions), func(i int) bool { return t.versions[i].RV > to })
+	return t.versions[i:max(i, j)]
+}
+
+// A selector is what a client asks for of a resource.
+type selector struct {
+	Namespace, Labels, Fields string
+
+	labels labels.Selector
+	fields fields.Selector
+}
+
+func newSelector(namespace, l, f string) selector {
+	s := selector{Namespace: namespace, Labels: l, Fields: f}
+	var err error
+	if s.labels, err = labels.Parse(l); err == nil {
+		s.fields, err = fields.ParseSelector(f)
+	}
+	if err != nil {
+		panic(err) // the tests' own text
+	}
+	return s
+}
+
+func (s selector) matches(v *version) bool {
+	if v == nil || v.Deleted {
+		return false
+	}
+	namespace, _, _ := strings.Cut(v.Key, "/")
+	return (s.Namespace == "" || namespace == s.Namespace) && s.labels.Matches(v.labels) && s.fields.Matches(v.fields)
+}
+
+// transition returns what a change is to a watcher (spec §4): ok is false if it
+// is nothing.
+func (s selector) transition(prev, cur *version, rv uint64) (e event, ok bool) {
+	before, now := s.matches(prev), s.matches(cur)
+	switch {
+	case before && now:
+		return event{Type: "MODIFIED", RV: rv, Key: cur.Key, UID: cur.UID, Text: cur.JSON}, true
+	case now:
+		return event{Type: "ADDED", RV: rv, Key: cur.Key, UID: cur.UID, Text: cur.JSON}, true
+	case before:
+		return event{Type: "DELETED", RV: rv, Key: prev.Key, UID: prev.UID, Text: prev.at(rv)}, true
+	}
+	return event{}, false
+}
+
+// expected returns what a watcher gets of the versions in (from, to].
+func (t *truth) expected(s selector, from, to uint64) []event {
+	var out []event
+	for _, v := range t.after(from, to) {
+		if e, ok := s.transition(v.prev, v, v.RV); ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// expectedList returns what a list at an RV has, in the order of keys.
+func (t *truth) expectedList(s selector, rv uint64) []event {
+	var out []event
+	for _, v := range t.at(rv) {
+		if s.matches(v) {
+			out = append(out, event{Type: "ADDED", RV: v.RV, Key: v.Key, UID: v.UID, Text: v.JSON})
+		}
+	}
+	slices.SortFunc(out, func(a, b event) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// An etcdKV is a key of etcd as its JSON gateway has it.
+type etcdKV struct {
+	Key, Value  string // base64
+	ModRevision string `json:"mod_revision"`
+}
+
+// decode reads an object as etcd stores it: built-in kinds in protobuf, custom
+// resources in JSON, both without a resourceVersion.
+func decode(kv etcdKV) (*version, error) {
+	raw, err := base64.StdEncoding.DecodeString(kv.Value)
+	if err != nil {
+		return nil, err
+	}
+	v := &version{}
+	if v.RV, err = strconv.ParseUint(kv.ModRevision, 10, 64); err != nil {
+		return nil, err
+	}
+	var text []byte
+	if bytes.HasPrefix(raw, []byte("k8s\x00")) {
+		text, err = decodeTyped(raw, v.RV)
+	} else {
+		text, err = decodeCustom(raw, v.RV)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.JSON = string(text)
+	return v, v.index()
+}
+
+// index reads from the JSON what selectors and validators ask for.
+func (v *version) index() error {
+	var o struct {
+		Metadata struct {
+			Name, Namespace, UID string
+			Labels               map[string]string
+		}
+		Spec   struct{ NodeName string }
+		Status struct{ Phase string }
+	}
+	if err := json.Unmarshal([]byte(v.JSON), &o); err != nil {
+		return err
+	}
+	v.Key, v.UID, v.labels = o.Metadata.Namespace+"/"+o.Metadata.Name, o.Metadata.UID, o.Metadata.Labels
+	v.fields = fields.Set{
+		"metadata.name": o.Metadata.Name, "metadata.namespace": o.Metadata.Namespace,
+		"spec.nodeName": o.Spec.NodeName, "status.phase": o.Status.Phase,
+	}
+	return nil
+}
+
+func decodeTyped(raw []byte, rv uint64) ([]byte, error) {
+	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(raw, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	switch o := o.(type) {
+	case *corev1.ConfigMap:
+		o.ResourceVersion = strconv.FormatUint(rv, 10)
+	case *corev1.Pod:
+		o.ResourceVersion = strconv.FormatUint(rv, 10)
+	default:
+		return nil, fmt.Errorf("%T is not a kind of this test", o)
+	}
+	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), "application/json")
+	text, err := runtime.Encode(info.Serializer, o)
+	return bytes.TrimSpace(text), err
+}
+
+func decodeCustom(raw []byte, rv uint64) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var o map[string]any
+	if err := d.Decode(&o); err != nil {
+		return nil, err
+	}
+	o["metadata"].(map[string]any)["resourceVersion"] = strconv.FormatUint(rv, 10)
+	return json.Marshal(o)
+}

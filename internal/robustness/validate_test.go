@@ -1,0 +1,439 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A validator judges a history by one guarantee, and returns where it was not
+// kept.
+type validator struct {
+	name  string
+	judge func(*history) []violation
+}
+
+// validators are all guarantees. The first six are named as etcd's.
+var validators = []validator{
+	{"ordered", each(ordered)},
+	{"unique", chains(unique)},
+	{"atomic", each(atomic)},
+	{"reliable", streams(reliable)},
+	{"resumable", streams(resumable)},
+	{"bookmarkable", each(bookmarkable)},
+	{"truthful", streams(truthful)},
+	{"consistent", each(consistent)},
+	{"converging", converging},
+	{"fresh", each(fresh)},
+	{"documented", each(documented)},
+	{"steady", each(steady)},
+}
+
+// each makes a validator of one that judges single exchanges.
+func each(judge func(*history, *exchange) string) func(*history) []violation {
+	return func(h *history) (all []violation) {
+		for _, c := range h.clients {
+			for _, x := range c.exchanges {
+				if what := judge(h, x); what != "" {
+					all = append(all, violation{exchange: x, what: what})
+				}
+			}
+		}
+		return all
+	}
+}
+
+// streams makes a validator of one that judges what a stream differs in from
+// the truth.
+func streams(judge func(*exchange, difference) string) func(*history) []violation {
+	return each(func(h *history, x *exchange) string { return judge(x, h.compare(x)) })
+}
+
+// chains makes a validator of one that judges exchanges that follow each other:
+// a list or the like, the watch behind it, and those that resume it.
+func chains(judge func([]*exchange) (*exchange, string)) func(*history) []violation {
+	return func(h *history) (all []violation) {
+		for _, c := range h.clients {
+			for _, chain := range c.chains() {
+				if x, what := judge(chain); what != "" {
+					all = append(all, violation{exchange: x, what: what})
+				}
+			}
+		}
+		return all
+	}
+}
+
+// chains splits what the client did into lists, or the like, with the watches
+// that follow each.
+func (c *client) chains() (all [][]*exchange) {
+	for _, x := range c.exchanges {
+		if x.Verb != resumed || len(all) == 0 {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], x)
+	}
+	return all
+}
+
+// ordered: the RVs of a stream strictly increase, from above its start or its
+// end bookmark on (two bookmarks may be the same). The items of a list, and
+// initial events, come by their keys, none of them newer than the list.
+//
+// ADR 2 allows inferred deletions to share an RV where the upstream made them
+// at one; nothing in this test does.
+func ordered(_ *history, x *exchange) string {
+	for i, e := range x.Items {
+		if i > 0 && listOrder(x.Items[i-1].Key, e.Key) >= 0 {
+			return fmt.Sprintf("item %s after %s", e, x.Items[i-1].Key)
+		}
+		if x.RV > 0 && e.RV > x.RV {
+			return fmt.Sprintf("item %s in a list at %d", e, x.RV)
+		}
+		if e.Type != "ADDED" {
+			return fmt.Sprintf("%s before the end bookmark", e)
+		}
+	}
+	last, ok := x.from()
+	if !ok {
+		return ""
+	}
+	typ := "BOOKMARK"
+	for i, e := range x.Events {
+		// A bookmark may come at the RV of the event before it.
+		if e.RV < last || e.RV == last && e.Type != "BOOKMARK" && (i > 0 || typ == "BOOKMARK") {
+			return fmt.Sprintf("event %d, %s, after %s at %d", i, e, typ, last)
+		}
+		last, typ = e.RV, e.Type
+	}
+	return ""
+}
+
+// listOrder compares keys by the order of lists, which is that of bytes.
+func listOrder(a, b string) int { return cmp.Compare(a, b) }
+
+// unique: no event comes twice, neither on a stream nor on one that resumes it.
+func unique(chain []*exchange) (*exchange, string) {
+	type id struct {
+		key string
+		rv  uint64
+	}
+	seen := map[id]bool{}
+	for _, x := range chain {
+		for _, e := range x.Events {
+			if e.Type == "BOOKMARK" {
+				continue
+			}
+			if seen[id{e.Key, e.RV}] {
+				return x, fmt.Sprintf("%s came before", e)
+			}
+			seen[id{e.Key, e.RV}] = true
+		}
+	}
+	return nil, ""
+}
+
+// atomic: what happened at one RV comes together: when a stream goes on past
+// an RV of which it brought something, it has brought all of it.
+func atomic(h *history, x *exchange) string {
+	from, ok := x.from()
+	if !ok {
+		return ""
+	}
+	got := map[uint64]int{}
+	for _, e := range x.Events {
+		if e.Type != "BOOKMARK" {
+			got[e.RV]++
+		}
+	}
+	want := map[uint64]int{}
+	for _, e := range h.truths[x.Resource].expected(x.Selector, from, x.place()) {
+		want[e.RV]++
+	}
+	for rv, n := range got {
+		if n < want[rv] {
+			return fmt.Sprintf("%d of the %d events at %d", n, want[rv], rv)
+		}
+	}
+	return ""
+}
+
+// reliable: between a stream's start and the last RV it brought, as an event or
+// a bookmark, no event is missing that its selector matches. (Over a gap: none
+// of the difference.)
+func reliable(_ *exchange, d difference) string { return d.missing }
+
+// resumable: a stream from r begins with the first event above r; nothing
+// between r and what it brought first is missing.
+func resumable(x *exchange, d difference) string {
+	if x.Verb == resumed && d.missing != "" && (len(x.Events) == 0 || d.missingAt < x.Events[0].RV) {
+		return "from its start on: " + d.missing
+	}
+	return ""
+}
+
+// bookmarkable: after a bookmark at r nothing ≤ r comes; a bookmark is above
+// the stream's start, comes only to who asked for it, and is not above what the
+// API server had come to.
+func bookmarkable(h *history, x *exchange) string {
+	from, ok := x.from()
+	if !ok {
+		return ""
+	}
+	mark := uint64(0)
+	for i, e := range x.Events {
+		if e.Type != "BOOKMARK" {
+			if e.RV <= mark {
+				return fmt.Sprintf("%s after a bookmark at %d", e, mark)
+			}
+			continue
+		}
+		switch {
+		case !x.Bookmarks:
+			return fmt.Sprintf("bookmark at %d, none was asked for", e.RV)
+		case e.RV < mark:
+			return fmt.Sprintf("bookmark at %d after one at %d", e.RV, mark)
+		case e.RV <= from && x.Verb == resumed:
+			return fmt.Sprintf("bookmark %d at %d, the start is %d", i, e.RV, from)
+		}
+		mark = e.RV
+	}
+	return ""
+}
+
+// truthful: each event is one that happened, of the type that its transition
+// has for the selector, with the bytes that the API server has for it. (Or it
+// belongs to the difference over a gap.)
+func truthful(_ *exchange, d difference) string { return d.invented }
+
+// consistent: a list, and the initial events up to their end bookmark, are
+// exactly the state at its RV.
+func consistent(h *history, x *exchange) string {
+	if !x.synced() {
+		return ""
+	}
+	t := h.truths[x.Resource]
+	if x.RV < t.base {
+		return fmt.Sprintf("a list at %d, from before the round at %d", x.RV, t.base)
+	}
+	want := t.expectedList(x.Selector, x.RV)
+	for i := range max(len(want), len(x.Items)) {
+		switch {
+		case i == len(want):
+			return fmt.Sprintf("list at %d: %s is too much", x.RV, x.Items[i])
+		case i == len(x.Items):
+			return fmt.Sprintf("list at %d: %s is missing", x.RV, want[i])
+		case want[i] != x.Items[i]:
+			return fmt.Sprintf("list at %d: item %d is\n%s %s\nwant\n%s %s", x.RV, i, x.Items[i], x.Items[i].Text, want[i], want[i].Text)
+		}
+	}
+	return ""
+}
+
+// converging: in the end every client has got all that happened up to the last
+// write, and holds what the API server held then. (Over a gap: what it held where
+// the gap ends.)
+func converging(h *history) (all []violation) {
+	for _, c := range h.clients {
+		chains := c.chains()
+		if len(chains) == 0 {
+			all = append(all, violation{what: c.name + " did nothing"})
+			continue
+		}
+		chain := chains[len(chains)-1]
+		last := chain[len(chain)-1]
+		fail := func(format string, args ...any) {
+			all = append(all, violation{exchange: last, what: fmt.Sprintf(format, args...)})
+		}
+		if due := h.due(c, c.rv); !c.again && len(due) > 0 {
+			fail("the client is at %d, and %s has not come (nor %d more)", c.rv, due[0], len(due)-1)
+			continue
+		}
+		if !chain[0].synced() {
+			continue // it has no state, or starts again and again
+		}
+		held, place := holds(chain)
+		at := place
+		if !c.again {
+			at = max(place, h.final[c.resource])
+		}
+		if g, in := h.gapAround(c, at); in {
+			if at = g.To; c.again {
+				continue // it has a part of the difference, which is nobody's state
+			}
+		}
+		for _, e := range h.truths[c.resource].expectedList(c.sel, at) {
+			if held[e.Key] != e.RV {
+				fail("at %d it holds %s of %d, want %d", place, e.Key, held[e.Key], e.RV)
+			}
+			delete(held, e.Key)
+		}
+		for key, rv := range held {
+			fail("at %d it holds %s of %d, which is gone", place, key, rv)
+		}
+	}
+	return all
+}
+
+// holds returns the RVs of the objects that a client holds after a chain, by
+// key, and the RV that it has come to.
+func holds(chain []*exchange) (held map[string]uint64, place uint64) {
+	held = map[string]uint64{}
+	for _, x := range chain {
+		for _, e := range x.Items {
+			held[e.Key] = e.RV
+		}
+		for _, e := range x.Events {
+			switch e.Type {
+			case "DELETED":
+				delete(held, e.Key)
+			case "ADDED", "MODIFIED":
+				held[e.Key] = e.RV
+			}
+		}
+		place = max(place, x.place())
+	}
+	return held, place
+}
+
+// due returns what is still to come to a client that is at rv, up to the last
+// write, but for what a gap may have hidden: what came and went inside one does
+// not come, nor does a difference in which nothing matches.
+func (h *history) due(c *client, rv uint64) (events []event) {
+	t, final := h.truths[c.resource], h.final[c.resource]
+	for _, g := range h.gaps(c) {
+		if rv < g.To && g.From < final {
+			events = append(events, t.expected(c.sel, rv, g.From)...)
+			rv = g.To
+		}
+	}
+	return append(events, t.expected(c.sel, rv, final)...)
+}
+
+// gaps returns all gaps of a resource that a client may have come over, in their
+// order.
+func (h *history) gaps(c *client) (all []gap) {
+	if c.direct {
+		return nil
+	}
+	for _, e := range h.epochs[c.resource] {
+		all = append(all, e.Gaps...)
+	}
+	slices.SortFunc(all, func(a, b gap) int { return cmp.Compare(a.From, b.From) })
+	return all
+}
+
+// gapAround returns the gap that an RV is in.
+func (h *history) gapAround(c *client, rv uint64) (gap, bool) {
+	for _, g := range h.gaps(c) {
+		if g.From < rv && rv < g.To {
+			return g, true
+		}
+	}
+	return gap{}, false
+}
+
+// fresh: a list, or watch, with RV unset has every write that was acknowledged
+// before it was asked for. (But for the time in which the API server itself
+// answered from the past.)
+func fresh(h *history, x *exchange) string {
+	rv := x.RV
+	switch {
+	case x.Code != 200 || x.Verb == byList0 || x.Verb == byWatch0 || x.Verb == resumed:
+		return ""
+	case x.Verb == byNow:
+		for _, e := range x.Events {
+			if e.Type != "BOOKMARK" {
+				rv = e.RV - 1
+				break
+			}
+		}
+	}
+	if rv == 0 || slices.ContainsFunc(h.stale, func(s timeSpan) bool {
+		return x.Began.Before(s.to) && s.from.Before(x.Ended)
+	}) {
+		return ""
+	}
+	for _, a := range h.acks {
+		if a.Resource != x.Resource || !a.At.Before(x.Began) {
+			continue
+		}
+		written := a.RV
+		if a.Deleted != "" {
+			written = h.truths[x.Resource].deletion(a.Deleted)
+		}
+		if written > rv {
+			return fmt.Sprintf("it is at %d, and %v before it was asked for a write at %d was acknowledged", rv, x.Began.Sub(a.At), written)
+		}
+	}
+	return ""
+}
+
+// deletion returns the RV at which the object with the UID was deleted.
+func (t *truth) deletion(uid string) uint64 {
+	for _, v := range t.versions {
+		if v.Deleted && v.UID == uid {
+			return v.RV
+		}
+	}
+	return 0
+}
+
+// documented: a stream ends as the API documents it, and with nothing but
+// whole frames: at its end, with ERROR 410, or with its connection. A request is
+// refused with 429 or 5xx only, a page of a list that is too old with 410.
+func documented(_ *history, x *exchange) string {
+	if x.Code == 410 && x.Verb == byPages {
+		return ""
+	}
+	if x.Code != 0 && x.Code != 200 && x.Code != 429 && x.Code/100 != 5 {
+		return fmt.Sprintf("answered with %d: %s", x.Code, x.End)
+	}
+	if x.Error != 0 && x.Error != 410 && x.Error/100 != 5 && x.Error != 429 {
+		return x.End
+	}
+	for _, e := range append(x.Items, x.Events...) {
+		if e.Type == "MALFORMED" {
+			return fmt.Sprintf("a malformed frame: %.200q", e.Text)
+		}
+	}
+	return ""
+}
+
+// steady: where nothing happened that costs a gateway its history, no client
+// is told that its RV has expired.
+func steady(h *history, x *exchange) string {
+	if h.whole && x.Error == 410 {
+		return "the history was whole: " + x.End
+	}
+	return ""
+}
+
+// judge returns all that validators find.
+func judge(h *history) (all []violation) {
+	for _, v := range validators {
+		for _, violation := range v.judge(h) {
+			violation.guarantee = v.name
+			all = append(all, violation)
+		}
+	}
+	sortViolations(all)
+	return all
+}
+
+// order of violations in a report.
+func sortViolations(all []violation) {
+	slices.SortStableFunc(all, func(a, b violation) int {
+		began := func(v violation) time.Time {
+			if v.exchange == nil {
+				return time.Time{}
+			}
+			return v.exchange.Began
+		}
+		return began(a).Compare(began(b))
+	})
+}
