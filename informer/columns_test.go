@@ -31,17 +31,17 @@ func printed(columns, lines string) string {
 // rowRecorder notes the columns too.
 type rowRecorder struct{ recorder }
 
-func (s *rowRecorder) Replace(l *kube.List) bool {
+func (s *rowRecorder) End(l *kube.List) bool {
 	s.log = append(s.log, "columns "+l.Columns)
-	for _, o := range l.Items {
+	for _, o := range s.list {
 		s.log = append(s.log, o.Row+" under "+o.Columns)
 	}
-	return s.recorder.Replace(l)
+	return s.recorder.End(l)
 }
 
-func (s *rowRecorder) Apply(f kube.Frame) error {
-	s.log = append(s.log, f.Object.Row+" under "+f.Object.Columns)
-	return s.recorder.Apply(f)
+func (s *rowRecorder) Apply(typ kube.EventType, o *kube.Object) error {
+	s.log = append(s.log, o.Row+" under "+o.Columns)
+	return s.recorder.Apply(typ, o)
 }
 
 func runColumns(t *testing.T, answers ...answer) ([]string, *Reflector) {
@@ -49,7 +49,7 @@ func runColumns(t *testing.T, answers ...answer) ([]string, *Reflector) {
 	up := &script{t: t, answers: answers}
 	u, _ := url.Parse("http://upstream/api/v1/pods")
 	sink := &rowRecorder{}
-	r := NewReflector(Options{Transport: up, URL: u, Sink: sink, Columns: true})
+	r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Columns: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := r.Run(ctx); err != nil {

@@ -18,8 +18,8 @@
 //	                    410: history lost
 //
 // Promises to the sink: all calls come from the goroutine of Run, in the order
-// of the upstream; Replace is called for every full list, also when nothing
-// changed; Flush follows as soon as no further frame is waiting. A stream that
+// of the upstream; every full list is told from Begin to End, item by item as
+// it is read, also when nothing changed; Flush follows as soon as no further frame is waiting. A stream that
 // ends, is cut, stalls past its deadline or brings something that is not a
 // watch event is opened again at the last RV, so the sink misses nothing. It
 // may be told an event again, at the head, after a resume.

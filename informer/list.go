@@ -22,7 +22,7 @@ const (
 
 // list brings the sink the whole collection, and goes on watching. It returns
 // when the watch ends.
-func (r *Reflector) list(ctx context.Context, reason string) error {
+func (r *reflector[O]) list(ctx context.Context, reason string) error {
 	r.setPhase(Listing)
 	// One item tells the kind and form of the collection's lists, which a
 	// stream of nothing would not.
@@ -40,22 +40,34 @@ func (r *Reflector) list(ctx context.Context, reason string) error {
 		r.badStreams++ // until it is known to be good
 		return r.streamList(ctx, reason)
 	}
-	list, err := r.pagedList(ctx)
+	list, err := r.pagedList(ctx, reason)
 	if err != nil {
 		return err
 	}
-	r.replace(list, reason)
+	r.listed(list, reason)
 	return r.watch(ctx)
 }
 
-func (r *Reflector) replace(list *kube.List, reason string) {
+// begin begins a list of the sink's.
+func (r *reflector[O]) begin(reason string) {
+	r.items = 0
+	r.sink.Begin(reason)
+}
+
+func (r *reflector[O]) item(o O) {
+	r.items++
+	r.sink.Item(o)
+}
+
+// listed ends a list of the sink's.
+func (r *reflector[O]) listed(list *kube.List, reason string) {
 	r.countRelist(reason)
 	r.columns = list.Columns
-	head := r.opts.Sink.Head()
-	if !r.opts.Sink.Replace(list) {
-		r.log.Info("synced", "rv", list.RV, "objects", len(list.Items))
+	head := r.sink.Head()
+	if !r.sink.End(list) {
+		r.log.Info("synced", "rv", list.RV, "objects", r.items)
 	} else {
-		r.log.Info("synced again, the difference continues the history", "from", head, "rv", list.RV, "objects", len(list.Items))
+		r.log.Info("synced again, the difference continues the history", "from", head, "rv", list.RV, "objects", r.items)
 	}
 	r.afterDelete, r.suspect, r.malformed, r.badStreams = false, false, 0, 0
 	r.setPhase(Watching)
@@ -63,7 +75,7 @@ func (r *Reflector) replace(list *kube.List, reason string) {
 
 // streamList is a WatchList (KEP-3157): a consistent list as a stream of ADDED
 // events up to an end bookmark, and the watch behind it.
-func (r *Reflector) streamList(ctx context.Context, reason string) error {
+func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 	s, err := r.open(ctx, url.Values{
 		"sendInitialEvents":    {"true"},
 		"resourceVersionMatch": {"NotOlderThan"},
@@ -77,6 +89,7 @@ func (r *Reflector) streamList(ctx context.Context, reason string) error {
 	}
 	defer s.close()
 	list := *r.kind
+	r.begin(reason)
 	for {
 		late := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
 		f, err := s.next()
@@ -89,47 +102,49 @@ func (r *Reflector) streamList(ctx context.Context, reason string) error {
 			return io.ErrUnexpectedEOF
 		case err != nil:
 			return err
-		case f.InitialEventsEnd():
-			list.RV, list.Columns = f.Object.RV, s.columns
-			r.replace(&list, reason)
-			r.opts.Sink.Bookmark(f)
-			r.opts.Sink.Flush()
+		case f.end:
+			list.RV, list.Columns = f.rv, f.columns
+			r.listed(&list, reason)
+			r.sink.Bookmark(f.rv, f.object)
+			r.sink.Flush()
 			return r.follow(s)
-		case f.Type != kube.Added: // it was an ordinary watch
+		case f.typ != kube.Added: // it was an ordinary watch
 			r.noWatchList = true
-			return fmt.Errorf("%w: %s before the end bookmark", errNoWatchList, f.Type)
+			return fmt.Errorf("%w: %s before the end bookmark", errNoWatchList, f.typ)
 		}
-		if f, err = f.Detached(s.columns); err != nil {
-			return err
-		}
-		list.Items = append(list.Items, f.Object)
+		r.item(f.object)
 	}
 }
 
-// pagedList is a consistent LIST, by pages.
-func (r *Reflector) pagedList(ctx context.Context) (*kube.List, error) {
+// pagedList is a consistent LIST, by pages. It returns the head of the first.
+func (r *reflector[O]) pagedList(ctx context.Context, reason string) (*kube.List, error) {
+	r.begin(reason)
 	list, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}})
 	if err != nil {
 		return nil, err
 	}
 	for next := list.Continue; next != ""; {
 		page, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}, "continue": {next}})
-		if errors.Is(err, errExpired) {
-			return r.itemsPage(ctx, url.Values{}) // too slow for pages
+		if errors.Is(err, errExpired) { // too slow for pages
+			r.begin(reason)
+			return r.itemsPage(ctx, url.Values{})
 		}
 		if err != nil {
 			return nil, err
 		}
-		list.Items = append(list.Items, page.Items...)
 		next = page.Continue
 	}
 	list.Continue = ""
 	return list, nil
 }
 
-// itemsPage is a LIST request for items, printed if that was asked for.
-func (r *Reflector) itemsPage(ctx context.Context, query url.Values) (*kube.List, error) {
-	list, err := r.request(ctx, query, r.accept(query))
+// itemsPage is a LIST request for items, printed if that was asked for, which
+// the sink gets as they are read.
+func (r *reflector[O]) itemsPage(ctx context.Context, query url.Values) (list *kube.List, err error) {
+	err = r.request(ctx, query, r.form.accept(query), func(body io.Reader) error {
+		list, err = r.form.list(body, r.kind, r.item)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -139,26 +154,34 @@ func (r *Reflector) itemsPage(ctx context.Context, query url.Values) (*kube.List
 }
 
 // page is a LIST request for what a list tells of its collection.
-func (r *Reflector) page(ctx context.Context, query url.Values) (*kube.List, error) {
-	return r.request(ctx, query, acceptJSON)
+func (r *reflector[O]) page(ctx context.Context, query url.Values) (list *kube.List, err error) {
+	err = r.request(ctx, query, acceptJSON, func(body io.Reader) error {
+		list, err = scanPage(body, r.opts.Kind)
+		return err
+	})
+	return list, err
 }
 
-func (r *Reflector) request(ctx context.Context, query url.Values, accept string) (*kube.List, error) {
+func (r *reflector[O]) request(ctx context.Context, query url.Values, accept string, read func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	resp, err := r.get(ctx, query, accept)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
-	r.contact(len(body))
+	err = read(counted{resp.Body, r.contact})
+	if errors.Is(err, kube.ErrNotObject) {
+		return &RefusedError{http.StatusNotImplemented, err.Error()}
+	}
+	return err
+}
+
+// scanPage reads a list as a whole.
+func scanPage(body io.Reader, itemKind string) (*kube.List, error) {
+	text, err := io.ReadAll(io.LimitReader(body, maxPage))
 	if err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
-	list, err := kube.ScanList(string(body), r.opts.Kind)
-	if errors.Is(err, kube.ErrNotObject) {
-		return nil, &RefusedError{http.StatusNotImplemented, err.Error()}
-	}
-	return list, err
+	return kube.ScanList(string(text), itemKind)
 }

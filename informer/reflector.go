@@ -18,25 +18,36 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-// A Sink takes what a reflector sees. See the package doc for the promises.
-type Sink interface {
-	// Head returns the RV to resume from.
+// A Sink takes what a [Reflector] sees. See the package doc for the promises.
+type Sink = sink[*kube.Object]
+
+// A sink is a Sink for objects of any kind: O is what the reflector's form
+// makes of them.
+type sink[O any] interface {
+	// Head returns the RV to resume from, 0 if there has been no list.
 	Head() uint64
-	// Replace takes the whole collection.
-	Replace(*kube.List) (continued bool)
+	// Begin begins a list: a first one, or one that is taken for the reason
+	// given. A list that was begun before and did not end is void.
+	Begin(reason string)
+	// Item takes an object of the list, in no particular order.
+	Item(O)
+	// End ends the list: its items are the whole collection. The list itself
+	// has no Items.
+	End(*kube.List) (continued bool)
 	// Apply takes an event. On an error the watch is opened again at Head.
-	Apply(kube.Frame) error
-	// Bookmark takes a bookmark: all events up to its RV have been applied.
-	Bookmark(kube.Frame)
+	Apply(kube.EventType, O) error
+	// Bookmark takes a bookmark: all events up to rv have been applied.
+	Bookmark(rv uint64, object O)
 	// Flush is called when no further frame is waiting to be read.
 	Flush()
 }
 
-// Options configure a reflector.
-type Options struct {
+// ReflectorOptions configure a reflector.
+type ReflectorOptions struct {
 	// Transport reaches the API server; it authenticates. Required.
 	Transport http.RoundTripper
-	// URL is that of the collection, over all namespaces. Required.
+	// URL is that of the collection; its query goes with every request.
+	// Required.
 	URL *url.URL
 	// Kind is that of the objects, as discovery tells it. The default is the
 	// kind of the lists without "List".
@@ -97,8 +108,12 @@ func (e retryAfter) Unwrap() error { return e.error }
 
 // A Reflector keeps a sink up to date with one collection. Make it with
 // [NewReflector]; Run it once.
-type Reflector struct {
-	opts Options
+type Reflector = reflector[*kube.Object]
+
+type reflector[O any] struct {
+	opts ReflectorOptions // but the sink
+	form form[O]
+	sink sink[O]
 	log  *slog.Logger
 
 	mu     sync.Mutex // guards status
@@ -106,7 +121,8 @@ type Reflector struct {
 
 	// Run's own.
 	kind         *kube.List // kind and form of the collection's lists
-	columns      string     // of the last list or stream that told them
+	columns      string     // of the last list
+	items        int        // of the list that is being taken
 	noWatchList  bool       // streaming lists are not to be had
 	badStreams   int        // streaming lists in a row that failed
 	malformed    int        // streams in a row that a malformed frame ended
@@ -129,7 +145,11 @@ const (
 )
 
 // NewReflector returns a reflector.
-func NewReflector(opts Options) *Reflector {
+func NewReflector(opts ReflectorOptions) *Reflector {
+	return newReflector(opts, &objectForm{kind: opts.Kind, tables: opts.Columns}, opts.Sink)
+}
+
+func newReflector[O any](opts ReflectorOptions, f form[O], s sink[O]) *reflector[O] {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -139,20 +159,20 @@ func NewReflector(opts Options) *Reflector {
 	if opts.RefusalGrace <= 0 {
 		opts.RefusalGrace = 30 * time.Second
 	}
-	return &Reflector{opts: opts, log: opts.Logger, status: Status{Phase: Starting, Relists: map[string]int{}}}
+	return &reflector[O]{opts: opts, form: f, sink: s, log: opts.Logger, status: Status{Phase: Starting, Relists: map[string]int{}}}
 }
 
 // Run lists and watches until ctx ends, and then returns nil; or until the
 // upstream refuses: a [*RefusedError], at once where there has been no list
 // yet, after the grace where there has. Whatever else goes wrong is logged and
 // tried again, with backoff and as the upstream's Retry-After says.
-func (r *Reflector) Run(ctx context.Context) error {
+func (r *reflector[O]) Run(ctx context.Context) error {
 	defer r.setPhase(Stopped)
 	var wait backoff
 	expired := 0        // rounds in a row that ended with lost history
 	reason := "initial" // why the next round lists; "" watches from the head
 	for {
-		began, head := time.Now(), r.opts.Sink.Head()
+		began, head := time.Now(), r.sink.Head()
 		var err error
 		if reason != "" {
 			err = r.list(ctx, reason)
@@ -171,7 +191,7 @@ func (r *Reflector) Run(ctx context.Context) error {
 			expired = 0
 			// A stream that brought news, or that stood for a while
 			// though there was none, was a good one.
-			if r.opts.Sink.Head() != head || time.Since(began) > goodStream {
+			if r.sink.Head() != head || time.Since(began) > goodStream {
 				wait.reset()
 			}
 		}
@@ -198,15 +218,14 @@ func (r *Reflector) Run(ctx context.Context) error {
 		case errors.Is(err, errReprinted):
 			r.log.Info("the upstream prints the resource in other columns, listing again")
 			reason = "schema"
-		case errors.Is(err, kube.ErrBareTable):
+		case errors.Is(err, kube.ErrBareTable) && r.form.plainer():
 			r.log.Info("the upstream does not tell how it prints objects, going on without", "cause", err)
-			r.opts.Columns = false
 			continue
 		case errors.Is(err, errDiverged):
 			r.log.Warn("the upstream's history is not the one known here, listing again", "cause", err)
 			reason = "diverged"
-		case errors.Is(err, kube.ErrSyntax), errors.Is(err, kube.ErrNotObject):
-			r.log.Warn("malformed frame from upstream, opening the watch again", "rv", r.opts.Sink.Head(), "err", err)
+		case errors.Is(err, kube.ErrSyntax), errors.Is(err, kube.ErrNotObject), errors.Is(err, kube.ErrProtobuf):
+			r.log.Warn("malformed frame from upstream, opening the watch again", "rv", r.sink.Head(), "err", err)
 			if r.malformed++; r.malformed%3 == 0 && reason == "" {
 				reason = "malformed"
 			}
@@ -228,7 +247,7 @@ func (r *Reflector) Run(ctx context.Context) error {
 		if wait.n > 2 {
 			level = slog.LevelDebug // said often enough for one outage
 		}
-		r.log.Log(ctx, level, "watch interrupted", "rv", r.opts.Sink.Head(), "retry_in", pause.Round(time.Millisecond), "cause", err)
+		r.log.Log(ctx, level, "watch interrupted", "rv", r.sink.Head(), "retry_in", pause.Round(time.Millisecond), "cause", err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -238,11 +257,11 @@ func (r *Reflector) Run(ctx context.Context) error {
 }
 
 // givesUp reports, after a refusal, whether it is to be believed.
-func (r *Reflector) givesUp(refused *RefusedError) bool {
+func (r *reflector[O]) givesUp(refused *RefusedError) bool {
 	if r.refusedSince.IsZero() {
 		r.refusedSince = time.Now()
 	}
-	return refused.Code == http.StatusNotFound || r.opts.Sink.Head() == 0 ||
+	return refused.Code == http.StatusNotFound || r.sink.Head() == 0 ||
 		time.Since(r.refusedSince) > r.opts.RefusalGrace
 }
 

@@ -26,16 +26,21 @@ import (
 type recorder struct {
 	head uint64
 	log  []string
-	fail func(kube.Frame) error
+	list []*kube.Object // of the list that is being taken
+	fail func(rv uint64) error
 	// hidden counts what was applied since the last flush.
 	hidden int
 }
 
 func (s *recorder) Head() uint64 { return s.head }
 
-func (s *recorder) Replace(l *kube.List) bool {
+func (s *recorder) Begin(string) { s.list = nil }
+
+func (s *recorder) Item(o *kube.Object) { s.list = append(s.list, o) }
+
+func (s *recorder) End(l *kube.List) bool {
 	var keys []string
-	for _, o := range l.Items {
+	for _, o := range s.list {
 		keys = append(keys, fmt.Sprintf("%s@%d", o.Key, o.RV))
 	}
 	s.log = append(s.log, fmt.Sprintf("list %d %v", l.RV, keys))
@@ -44,20 +49,20 @@ func (s *recorder) Replace(l *kube.List) bool {
 	return continued
 }
 
-func (s *recorder) Apply(f kube.Frame) error {
+func (s *recorder) Apply(typ kube.EventType, o *kube.Object) error {
 	if s.fail != nil {
-		if err := s.fail(f); err != nil {
+		if err := s.fail(o.RV); err != nil {
 			return err
 		}
 	}
-	s.head = f.Object.RV
+	s.head = o.RV
 	s.hidden++
-	s.log = append(s.log, fmt.Sprintf("%s %s@%d", f.Type, f.Object.Key, f.Object.RV))
+	s.log = append(s.log, fmt.Sprintf("%s %s@%d", typ, o.Key, o.RV))
 	return nil
 }
 
-func (s *recorder) Bookmark(f kube.Frame) {
-	s.head = f.Object.RV
+func (s *recorder) Bookmark(rv uint64, _ *kube.Object) {
+	s.head = rv
 	s.log = append(s.log, fmt.Sprintf("bookmark %d", s.head))
 }
 
@@ -174,7 +179,7 @@ func run(t *testing.T, sink *recorder, during time.Duration, answers ...answer) 
 	t.Helper()
 	up := &script{t: t, answers: answers}
 	u, _ := url.Parse("http://upstream/api/v1/pods")
-	r := NewReflector(Options{Transport: up, URL: u, Sink: sink})
+	r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink})
 	ctx, cancel := context.WithTimeout(t.Context(), during)
 	defer cancel()
 	err := r.Run(ctx)
@@ -461,7 +466,7 @@ func TestPace(t *testing.T) {
 			u, _ := url.Parse("http://upstream/api/v1/pods")
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			if err := NewReflector(Options{Transport: up, URL: u, Sink: &recorder{}}).Run(ctx); err != nil || len(up.asked) > 150 {
+			if err := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: &recorder{}}).Run(ctx); err != nil || len(up.asked) > 150 {
 				t.Errorf("%d requests, %v", len(up.asked), err)
 			}
 		})
@@ -506,8 +511,8 @@ func TestFlushBeforePartialFrame(t *testing.T) {
 // that is out of order: the collection is listed again.
 func TestSinkRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := &recorder{fail: func(f kube.Frame) error {
-			if f.Object.RV == 9 {
+		sink := &recorder{fail: func(rv uint64) error {
+			if rv == 9 {
 				return errors.New("out of order")
 			}
 			return nil

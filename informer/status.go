@@ -41,7 +41,7 @@ type Status struct {
 
 // Status returns the current status. It may be called at any time, by any
 // goroutine.
-func (r *Reflector) Status() Status {
+func (r *reflector[O]) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
@@ -49,7 +49,7 @@ func (r *Reflector) Status() Status {
 	return s
 }
 
-func (r *Reflector) setPhase(p Phase) {
+func (r *reflector[O]) setPhase(p Phase) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.Phase = p
@@ -59,7 +59,7 @@ func (r *Reflector) setPhase(p Phase) {
 }
 
 // contact notes n bytes from the upstream.
-func (r *Reflector) contact(n int) {
+func (r *reflector[O]) contact(n int) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,20 +67,20 @@ func (r *Reflector) contact(n int) {
 	r.status.Bytes += int64(n)
 }
 
-func (r *Reflector) warnings(w []string) {
+func (r *reflector[O]) warnings(w []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.Warnings = w
 }
 
-func (r *Reflector) countRelist(reason string) {
+func (r *reflector[O]) countRelist(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.Relists[reason]++
 }
 
 // fail notes a failure.
-func (r *Reflector) fail(err error) {
+func (r *reflector[O]) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.LastError = err

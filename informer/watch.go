@@ -4,8 +4,7 @@
 package informer
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,24 +15,20 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 const (
-	// maxFrame bounds one watch event; etcd's own limit of a request is
-	// 1.5 MiB by default.
-	maxFrame = 64 << 20
 	// overtime is how long past its timeoutSeconds a watch is waited for: a
 	// connection that is dead and does not show it ends so at the latest.
 	overtime = 10 * time.Second
 )
 
 // watch opens a watch at the sink's head and follows it.
-func (r *Reflector) watch(ctx context.Context) error {
-	rv := r.opts.Sink.Head()
+func (r *reflector[O]) watch(ctx context.Context) error {
+	rv := r.sink.Head()
 	if r.suspect {
 		// An etcd restored from a backup goes on at lower RVs, and a watch
 		// from a future one is silent until they come by. A consistent list
@@ -61,9 +56,9 @@ func (r *Reflector) watch(ctx context.Context) error {
 }
 
 // follow brings the sink what the stream brings. A clean end is nil.
-func (r *Reflector) follow(s *stream) error {
-	defer r.opts.Sink.Flush()
-	head := r.opts.Sink.Head()
+func (r *reflector[O]) follow(s *stream[O]) error {
+	defer r.sink.Flush()
+	head := r.sink.Head()
 	for {
 		f, err := s.next()
 		if errors.Is(err, io.EOF) {
@@ -73,36 +68,33 @@ func (r *Reflector) follow(s *stream) error {
 		if err != nil {
 			return err
 		}
-		if f.Object.Columns != r.columns {
+		if f.columns != r.columns {
 			return errReprinted
 		}
-		if f.Type == kube.Bookmark {
-			r.opts.Sink.Bookmark(f)
-		} else if err := r.opts.Sink.Apply(f); err != nil {
+		if f.typ == kube.Bookmark {
+			r.sink.Bookmark(f.rv, f.object)
+		} else if err := r.sink.Apply(f.typ, f.object); err != nil {
 			return fmt.Errorf("%w: %w", errDiverged, err)
 		}
-		r.afterDelete = f.Type == kube.Deleted
-		if r.opts.Sink.Head() > head {
+		r.afterDelete = f.typ == kube.Deleted
+		if r.sink.Head() > head {
 			r.malformed = 0
 		}
-		if !s.waiting() {
-			r.opts.Sink.Flush()
+		if !s.frames.waiting() {
+			r.sink.Flush()
 		}
 	}
 }
 
 // A stream is an open watch.
-type stream struct {
-	r       *Reflector
-	body    *bufio.Reader
-	due     time.Time // when the upstream is to end it
-	close   func()
-	line    []byte
-	columns string // which the first frame told
+type stream[O any] struct {
+	frames frames[O]
+	due    time.Time // when the upstream is to end it
+	close  func()
 }
 
 // open opens a watch with bookmarks and a deadline.
-func (r *Reflector) open(ctx context.Context, query url.Values) (*stream, error) {
+func (r *reflector[O]) open(ctx context.Context, query url.Values) (*stream[O], error) {
 	timeout := 300 + rand.IntN(300) // seconds, as client-go's reflectors
 	maps.Copy(query, url.Values{
 		"watch":               {"true"},
@@ -111,80 +103,37 @@ func (r *Reflector) open(ctx context.Context, query url.Values) (*stream, error)
 	})
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(timeout)*time.Second+overtime,
 		errors.New("the upstream did not end the watch in time"))
-	resp, err := r.get(ctx, query, r.accept(query))
+	resp, err := r.get(ctx, query, r.form.accept(query))
 	if err != nil {
 		cancel()
 		return nil, err
 	}
 	due := time.Now().Add(time.Duration(timeout) * time.Second)
-	return &stream{r: r, body: bufio.NewReaderSize(resp.Body, 64<<10), due: due, close: func() {
+	frames := r.form.watch(counted{resp.Body, r.contact}, query.Has("sendInitialEvents"))
+	return &stream[O]{frames: frames, due: due, close: func() {
 		cancel()
 		resp.Body.Close()
 	}}, nil
 }
 
-// waiting reports whether a further frame is there to be read.
-func (s *stream) waiting() bool {
-	buffered, _ := s.body.Peek(s.body.Buffered())
-	return bytes.IndexByte(buffered, '\n') >= 0
-}
-
 // next reads one frame. An ERROR is returned as an error, a clean end as
 // io.EOF.
-func (s *stream) next() (kube.Frame, error) {
-	s.line = s.line[:0]
-	for {
-		part, err := s.body.ReadSlice('\n')
-		s.line = append(s.line, part...)
-		if err == nil {
-			break
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull) && len(s.line) <= maxFrame:
-			continue
-		case errors.Is(err, bufio.ErrBufferFull):
-			return kube.Frame{}, fmt.Errorf("%w: a frame of more than %d bytes", kube.ErrSyntax, maxFrame)
-		case errors.Is(err, io.EOF) && len(s.line) > 0:
-			return kube.Frame{}, fmt.Errorf("%w: the stream ends within a frame", kube.ErrSyntax)
-		}
-		return kube.Frame{}, err
+func (s *stream[O]) next() (frame[O], error) {
+	f, err := s.frames.next()
+	if err == nil && f.typ == kube.Error {
+		err = parseStatus(http.StatusInternalServerError, f.status).asError()
 	}
-	s.r.contact(len(s.line))
-	f, err := kube.ScanFrame(string(s.line[:len(s.line)-1]))
-	if err != nil {
-		return f, err
-	}
-	if f.Type == kube.Error {
-		return f, parseStatus(http.StatusInternalServerError, []byte(f.Status)).asError()
-	}
-	if columns := f.Object.Columns; columns != "" {
-		if s.columns = s.r.columns; columns != s.columns {
-			s.columns = strings.Clone(columns)
-		}
-		return f.Detached(s.columns)
-	}
-	f.Object.Columns = s.columns
-	return f, nil
-}
-
-const (
-	acceptJSON  = "application/json"
-	acceptTable = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
-)
-
-// accept returns the form in which objects are asked for, and sets what goes
-// with it in the query.
-func (r *Reflector) accept(query url.Values) string {
-	if !r.opts.Columns {
-		return acceptJSON
-	}
-	query.Set("includeObject", "Object")
-	return acceptTable
+	return f, err
 }
 
 // get is one request. Answers other than 200 are errors.
-func (r *Reflector) get(ctx context.Context, query url.Values, accept string) (*http.Response, error) {
+func (r *reflector[O]) get(ctx context.Context, query url.Values, accept string) (*http.Response, error) {
 	u := *r.opts.URL
+	if u.RawQuery != "" {
+		selected := u.Query()
+		maps.Copy(selected, query)
+		query = selected
+	}
 	u.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -223,8 +172,11 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.code, e.message) }
 
-// parseStatus reads a Status; what is not one is quoted.
+// parseStatus reads a Status, in JSON or protobuf; what is not one is quoted.
 func parseStatus(code int, body []byte) *statusError {
+	if s, err := kube.ScanStatus(body); err == nil {
+		return &statusError{cmp.Or(s.Code, code), s.Message, parseRetryAfter(strconv.Itoa(s.RetryAfter))}
+	}
 	var status struct {
 		Kind, Message string
 		Code          int

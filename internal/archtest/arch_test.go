@@ -28,6 +28,7 @@ var imports = map[string][]string{
 	"internal/timeline":    {"internal/kube"},
 	"internal/wire":        {"internal/kube"},
 	"informer":             {"internal/kube"},
+	"informer/typed":       {},
 	"internal/kube":        {},
 	"internal/clustertest": {},
 	"internal/acceptance":  {},

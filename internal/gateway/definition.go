@@ -20,7 +20,6 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
-	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -272,19 +271,11 @@ func (res *resource) definition(ctx context.Context, rd *read, generation int) (
 	return def, err == nil || errors.Is(err, errUndefined)
 }
 
-// A definedSink is the timeline of a resource that may be a custom one. A list
-// may have been taken because its definition has changed: it is asked for
-// again, so that what began under the old one ends.
-type definedSink struct {
-	*timeline.Timeline
-	res *resource
-}
-
-// Replace implements informer.Sink.
-func (s definedSink) Replace(list *kube.List) (continued bool) {
-	continued = s.Timeline.Replace(list)
-	if defined := &s.res.defined; defined.now().definition != nil {
-		defined.ask(generation(s.res.reflector.Status()))
+// listed is called after a list, which may have been taken because the
+// definition of a custom resource has changed: it is asked for again, so that
+// what began under the old one ends.
+func (res *resource) listed() {
+	if defined := &res.defined; defined.now().definition != nil {
+		defined.ask(generation(res.reflector.Status()))
 	}
-	return continued
 }

@@ -165,16 +165,16 @@ func TestDefinitionOver(t *testing.T) {
 	}
 }
 
-// TestDefinedSink: a list has the definition be asked for anew, if it is known.
-func TestDefinedSink(t *testing.T) {
+// TestDefinedFeed: a list has the definition be asked for anew, if it is known.
+func TestDefinedFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &definer{code: 200, body: widgetDefinition}
 		res := server.resource(true)
 		res.timeline = timeline.New(timeline.Options{})
-		res.reflector = informer.NewReflector(informer.Options{})
-		sink := definedSink{res.timeline, res}
+		res.reflector = informer.NewReflector(informer.ReflectorOptions{})
+		sink := &feed{Timeline: res.timeline, replaced: res.listed}
 		list := &kube.List{Kind: "WidgetList", APIVersion: "example.com/v1", ItemKind: "Widget", RV: 5}
-		if sink.Replace(list); len(server.asked) > 0 {
+		if sink.End(list); len(server.asked) > 0 {
 			t.Error("asked though nobody wants to know")
 		}
 		def, err := res.defined.get(t.Context(), 0)
@@ -182,7 +182,7 @@ func TestDefinedSink(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.body = strings.Replace(widgetDefinition, `"uid":"u"`, `"uid":"v"`, 1)
-		if !sink.Replace(list) {
+		if !sink.End(list) {
 			t.Error("the timeline does not continue")
 		}
 		<-def.over

@@ -24,11 +24,11 @@ import (
 // well-formed objects, in order, and its events are in order.
 func FuzzUpstream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list, stream string, columns bool) {
-		synctest.Test(t, func(t *testing.T) { feed(t, list, stream, columns) }) // its pauses take no time
+		synctest.Test(t, func(t *testing.T) { fuzzUpstream(t, list, stream, columns) }) // its pauses take no time
 	})
 }
 
-func feed(t *testing.T, list, stream string, columns bool) {
+func fuzzUpstream(t *testing.T, list, stream string, columns bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	requests := 0
@@ -44,9 +44,9 @@ func feed(t *testing.T, list, stream string, columns bool) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 	})
 	tl := timeline.New(timeline.Options{})
-	r := informer.NewReflector(informer.Options{
+	r := informer.NewReflector(informer.ReflectorOptions{
 		Transport: upstream, URL: &url.URL{Scheme: "http", Host: "localhost", Path: "/api/v1/pods"}, Kind: "Pod",
-		Columns: columns, Sink: tl, Logger: slog.New(slog.DiscardHandler),
+		Columns: columns, Sink: &feed{Timeline: tl}, Logger: slog.New(slog.DiscardHandler),
 	})
 	_ = r.Run(ctx) // why it ended is its own affair
 

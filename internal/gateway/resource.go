@@ -46,12 +46,12 @@ type resource struct {
 func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *slog.Logger, begin beginFunc) *resource {
 	res := &resource{id: id, info: info, timeline: timeline.New(timeline.Options{}), done: make(chan struct{})}
 	res.encoder.Resource = id
-	res.reflector = informer.NewReflector(informer.Options{
+	res.reflector = informer.NewReflector(informer.ReflectorOptions{
 		Transport: agent{up},
 		URL:       up.URL(id.Path(), ""),
 		Kind:      info.Kind,
 		Columns:   true,
-		Sink:      definedSink{res.timeline, res},
+		Sink:      &feed{Timeline: res.timeline, replaced: res.listed},
 		Logger:    log.With("resource", id.String()),
 	})
 	res.access = access{up: up, id: id, begin: begin}

@@ -13,6 +13,9 @@
 // The scan validates the whole text as JSON (RFC 8259), so a truncated or
 // garbled frame is an error here and never enters a timeline.
 //
-// All types are values or immutable after their construction and may be shared
-// between goroutines. The package does no I/O.
+// An [Item] is what the informer library has of an object: the same scan, of
+// JSON or protobuf, without a copy or an allocation.
+//
+// All other types are values or immutable after their construction and may be
+// shared between goroutines. The package does no I/O.
 package kube

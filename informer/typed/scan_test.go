@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package typed
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+func newPod(name, rv string) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "ns", UID: types.UID("uid-" + name), ResourceVersion: rv,
+			Labels: map[string]string{"app": "x", "tier": "back"}, Annotations: map[string]string{"a": "b"},
+			Finalizers: []string{"f"},
+			ManagedFields: []metav1.ManagedFieldsEntry{
+				{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:a":{}}`)}}, {Manager: "n"}},
+		},
+		Spec:   corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+func encode(t *testing.T, o runtime.Object) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// frame is an event of a watch, behind its length.
+func frame(t *testing.T, typ string, o runtime.Object) []byte {
+	t.Helper()
+	b, err := (&metav1.WatchEvent{Type: typ, Object: runtime.RawExtension{Raw: encode(t, o)}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestScanEvent: the scan finds what decoding finds, and cuts managedFields
+// alone.
+func TestScanEvent(t *testing.T) {
+	pod := newPod("a", "42")
+	var e kube.ItemEvent
+	if err := e.ScanProtobuf(frame(t, "MODIFIED", pod)); err != nil {
+		t.Fatal(err)
+	}
+	it := &e.Item
+	if e.Type != kube.Modified || it.Namespace != "ns" || it.Name != "a" || it.UID != "uid-a" || it.RV != 42 || it.InitialEventsEnd() {
+		t.Errorf("%+v", e)
+	}
+	trimmed := it.Append(nil, false)
+	for key, want := range map[string]string{"app": "x", "tier": "back", "none": ""} {
+		if v, ok := kube.ProtobufLabel(trimmed, key); v != want || ok != (want != "") {
+			t.Errorf("label %s: %q", key, v)
+		}
+	}
+	pod.TypeMeta = metav1.TypeMeta{} // which the message does not have
+	for _, keep := range []bool{true, false} {
+		want := pod.DeepCopy()
+		if !keep {
+			want.ManagedFields = nil
+		}
+		var got corev1.Pod
+		if err := got.Unmarshal(it.Append(nil, keep)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, &got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{"k8s.io/initial-events-end": "true"}}}
+	if err := e.ScanProtobuf(frame(t, "BOOKMARK", end)); err != nil || e.Type != kube.Bookmark || e.Item.RV != 9 || !e.Item.InitialEventsEnd() {
+		t.Errorf("%v, %+v", err, e)
+	}
+	gone := &metav1.Status{Status: "Failure", Message: "too old", Code: 410, Details: &metav1.StatusDetails{RetryAfterSeconds: 7}}
+	if err := e.ScanProtobuf(frame(t, "ERROR", gone)); err != nil || e.Type != kube.Error {
+		t.Errorf("%v, %+v", err, e)
+	}
+	if s, err := kube.ScanStatus(e.Status); err != nil || s != (kube.Status{Message: "too old", Code: 410, RetryAfter: 7}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func TestScanList(t *testing.T) {
+	list := encode(t, &corev1.PodList{
+		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+		ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "next"},
+		Items:    []corev1.Pod{*newPod("a", "1"), *newPod("b", "2")},
+	})
+	read := func(in []byte) (names string, head *kube.List, err error) {
+		r := kube.NewProtobufReader(iotest.OneByteReader(bytes.NewReader(in)), &kube.List{Kind: "PodList"})
+		var it kube.Item
+		ok, err := r.Next(&it)
+		for ; ok && err == nil; ok, err = r.Next(&it) {
+			names += string(it.AppendKey(nil))
+		}
+		return names, r.Head(), err
+	}
+	if names, head, err := read(list); names != "ns/ans/b" || head.RV != 77 || head.Continue != "next" || head.Kind != "PodList" || err != nil {
+		t.Errorf("%s %+v %v", names, head, err)
+	}
+	trailer := 4 // of the envelope, and empty
+	for n := range len(list) - trailer {
+		if _, _, err := read(list[:n]); err == nil {
+			t.Errorf("a list cut at %d of %d is taken", n, len(list))
+		}
+	}
+}
+
+// FuzzProtobuf holds the scan to what the generated decoder makes of a pod.
+func FuzzProtobuf(f *testing.F) {
+	for _, p := range []*corev1.Pod{newPod("a", "42"), {}} {
+		b, err := p.Marshal()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add(binary.AppendUvarint(b, 8))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var e kube.ItemEvent
+		_ = e.ScanProtobuf(b) // is not to panic
+		r := kube.NewProtobufReader(bytes.NewReader(b), &kube.List{})
+		var it kube.Item
+		for ok, err := r.Next(&it); ok && err == nil; ok, err = r.Next(&it) {
+			continue
+		}
+		var pod corev1.Pod
+		if it.ScanProtobuf(b) != nil || pod.Unmarshal(b) != nil {
+			return
+		}
+		if it.Name != pod.Name || it.Namespace != pod.Namespace || it.UID != string(pod.UID) {
+			t.Fatalf("%+v, decoded %+v", it, pod.ObjectMeta)
+		}
+		for key, want := range pod.Labels {
+			if v, ok := kube.ProtobufLabel(b, key); !ok || v != want {
+				t.Fatalf("label %q is %q, %v", key, v, ok)
+			}
+		}
+		var trimmed corev1.Pod
+		if err := trimmed.Unmarshal(it.Append(nil, false)); err != nil {
+			t.Fatal(err)
+		}
+		pod.ManagedFields = nil
+		// NaN is not equal to itself, bytes are.
+		got, _ := trimmed.Marshal()
+		want, _ := pod.Marshal()
+		if !bytes.Equal(got, want) {
+			t.Fatalf("trimmed %v, want %v", trimmed, pod)
+		}
+	})
+}

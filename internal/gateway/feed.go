@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// A feed is a timeline as the sink of a reflector. Readers are to see all of a
+// list or nothing of it, so its objects are collected until it ends.
+type feed struct {
+	*timeline.Timeline
+	items []*kube.Object
+	// replaced is called after each list; nil calls nothing.
+	replaced func()
+}
+
+// Begin implements informer.Sink.
+func (f *feed) Begin(string) { f.items = nil }
+
+// Item implements informer.Sink.
+func (f *feed) Item(o *kube.Object) { f.items = append(f.items, o) }
+
+// End implements informer.Sink.
+func (f *feed) End(list *kube.List) (continued bool) {
+	whole := *list
+	whole.Items, f.items = f.items, nil
+	continued = f.Replace(&whole)
+	if f.replaced != nil {
+		f.replaced()
+	}
+	return continued
+}
+
+// Apply implements informer.Sink.
+func (f *feed) Apply(typ kube.EventType, o *kube.Object) error {
+	return f.Timeline.Apply(kube.Frame{Type: typ, Object: o})
+}
+
+// Bookmark implements informer.Sink.
+func (f *feed) Bookmark(_ uint64, o *kube.Object) {
+	f.Timeline.Bookmark(kube.Frame{Type: kube.Bookmark, Object: o})
+}

@@ -1,0 +1,286 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// An object by itself is a message in an envelope (runtime.Unknown); a list's
+// items are messages without one.
+//
+//	6b 38 73 00    "k8s" and a NUL
+//	0a …           TypeMeta: 0a … apiVersion, 12 … kind
+//	12 …           the message; field 1 is ObjectMeta, or ListMeta and 2 an item
+//	1a … 22 …      content encoding and type: empty
+//
+// A frame of a watch is a length of 4 bytes, big endian, and a WatchEvent: 0a …
+// type, 12 … a RawExtension, whose field 1 is an object by itself.
+const envelopeMagic = "k8s\x00"
+
+// openEnvelope returns the message of an object by itself.
+func openEnvelope(b message) (message, error) {
+	inside, ok := strings.CutPrefix(string(b), envelopeMagic)
+	if !ok {
+		return "", protobufError("an object without its envelope")
+	}
+	return message(inside).delimited(2)
+}
+
+// delimited returns the last delimited value of a field, "" if there is none.
+func (m message) delimited(wanted uint64) (found message, err error) {
+	for m != "" {
+		field, value, _, err := m.next()
+		if err != nil {
+			return "", err
+		}
+		if field == wanted {
+			found = value
+		}
+	}
+	return found, nil
+}
+
+// ScanProtobuf reads a watch event from a frame, behind its length; it becomes
+// a part of the frame. Errors wrap [ErrProtobuf] or [ErrNotObject].
+func (e *ItemEvent) ScanProtobuf(frame []byte) error {
+	*e = ItemEvent{}
+	m := message(view(frame))
+	typ, err := m.delimited(1)
+	if err != nil {
+		return err
+	}
+	e.Type = eventType(string(typ))
+	extension, err := m.delimited(2)
+	if err != nil {
+		return err
+	}
+	raw, err := extension.delimited(1)
+	if err != nil {
+		return err
+	}
+	object, err := openEnvelope(raw)
+	if err != nil {
+		return err
+	}
+	if e.Type == Error {
+		e.Status = []byte(raw)
+		return nil
+	}
+	if err := e.Item.scanProtobuf(string(object)); err != nil {
+		return err
+	}
+	return e.check()
+}
+
+// A Status is what of an API server's Status matters here.
+type Status struct {
+	Message    string
+	Code       int
+	RetryAfter int // seconds; 0 if it does not say
+}
+
+// ScanStatus reads a Status in protobuf, with its envelope.
+func ScanStatus(b []byte) (Status, error) {
+	var s Status
+	m, err := openEnvelope(message(b))
+	for err == nil && m != "" {
+		before := m
+		var field uint64
+		var value message
+		field, value, _, err = m.next()
+		switch {
+		case err != nil:
+		case field == 3:
+			s.Message = string(value)
+		case field == 5: // details
+			s.RetryAfter, err = value.number(5)
+		case field == 6:
+			s.Code, err = before[:len(before)-len(m)].number(6)
+		}
+	}
+	return s, err
+}
+
+// number returns the last number of a field, 0 if there is none.
+func (m message) number(wanted uint64) (n int, err error) {
+	for m != "" {
+		before := m
+		field, _, delimited, err := m.next()
+		if err != nil {
+			return 0, err
+		}
+		if field == wanted && !delimited {
+			v := before
+			tag, _ := v.varint()
+			if tag&7 != 0 {
+				continue
+			}
+			number, _ := v.varint()
+			n = int(int32(number))
+		}
+	}
+	return n, nil
+}
+
+// A ProtobufReader reads a list's protobuf item by item as it arrives, like an
+// [ItemReader].
+type ProtobufReader struct {
+	in   *bufio.Reader
+	buf  []byte // the item
+	left uint64 // bytes of the list's message that are to come
+	open bool   // in the message
+	list List
+}
+
+// NewProtobufReader reads the list from in.
+func NewProtobufReader(in io.Reader, like *List) *ProtobufReader {
+	return &ProtobufReader{in: bufio.NewReaderSize(in, listBuffer),
+		list: List{Kind: like.Kind, APIVersion: like.APIVersion, ItemKind: like.ItemKind, Typed: like.Typed}}
+}
+
+// Head returns the list without its items; it is complete when they are through.
+func (r *ProtobufReader) Head() *List { return &r.list }
+
+// Next reads the next item. ok is false behind the last one, when all of the
+// list has been read. Errors wrap [ErrProtobuf] or [ErrNotObject], or are those
+// of reading.
+func (r *ProtobufReader) Next(it *Item) (ok bool, err error) {
+	if !r.open {
+		if err := r.enter(); err != nil {
+			return false, err
+		}
+		r.open = true
+	}
+	for r.left > 0 {
+		field, value, err := r.field()
+		if err != nil {
+			return false, err
+		}
+		switch field {
+		case 1:
+			if err := r.metadata(message(value)); err != nil {
+				return false, err
+			}
+		case 2:
+			return true, it.ScanProtobuf(value)
+		}
+	}
+	if _, err := io.Copy(io.Discard, r.in); err != nil { // what is behind the message
+		return false, err
+	}
+	if r.list.RV == 0 {
+		return false, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, r.list.Kind)
+	}
+	return false, nil
+}
+
+// enter reads the envelope up to the message.
+func (r *ProtobufReader) enter() error {
+	r.left = maxItem // of the envelope
+	magic, err := r.bytes(uint64(len(envelopeMagic)))
+	if err != nil {
+		return err
+	}
+	if string(magic) != envelopeMagic {
+		return protobufError("a list without its envelope")
+	}
+	for {
+		tag, err := r.varint()
+		if err != nil {
+			return err
+		}
+		size, err := r.varint()
+		if err != nil {
+			return err
+		}
+		switch {
+		case tag&7 != 2:
+			return protobufError("a field of another type")
+		case tag>>3 == 2:
+			r.left = size
+			return nil
+		}
+		if _, err := r.bytes(size); err != nil {
+			return err
+		}
+	}
+}
+
+// field reads a field, which is delimited: lists have no others.
+func (r *ProtobufReader) field() (field uint64, value []byte, err error) {
+	tag, err := r.varint()
+	if err != nil {
+		return 0, nil, err
+	}
+	if tag&7 != 2 {
+		return 0, nil, protobufError("a field of another type")
+	}
+	size, err := r.varint()
+	if err != nil {
+		return 0, nil, err
+	}
+	value, err = r.bytes(size)
+	return tag >> 3, value, err
+}
+
+func (r *ProtobufReader) varint() (v uint64, err error) {
+	for i := 0; i < 70; i += 7 {
+		if r.left == 0 {
+			break
+		}
+		c, err := r.in.ReadByte()
+		if err != nil {
+			return 0, cutShort(err)
+		}
+		r.left--
+		v |= uint64(c&0x7f) << i
+		if c < 0x80 {
+			return v, nil
+		}
+	}
+	return 0, protobufError("a number that does not end")
+}
+
+// bytes reads n bytes into the reader's buffer.
+func (r *ProtobufReader) bytes(n uint64) ([]byte, error) {
+	if n > r.left || n > maxItem {
+		return nil, protobufError("a field that is longer than its message")
+	}
+	if n > uint64(cap(r.buf)) {
+		r.buf = make([]byte, n+n/4)
+	}
+	r.left -= n
+	_, err := io.ReadFull(r.in, r.buf[:n])
+	return r.buf[:n], cutShort(err)
+}
+
+// cutShort tells a body that ends too early from one that is at its end.
+func cutShort(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (r *ProtobufReader) metadata(m message) error {
+	for m != "" {
+		field, value, delimited, err := m.next()
+		switch {
+		case err != nil:
+			return err
+		case field == 2 && delimited:
+			if r.list.RV, err = ParseRV(string(value)); err != nil {
+				return err
+			}
+		case field == 3 && delimited:
+			r.list.Continue = string(value)
+		}
+	}
+	return nil
+}
