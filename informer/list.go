@@ -31,6 +31,7 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 		return err
 	}
 	page.Items, page.Continue = nil, ""
+	r.restored = reason == "diverged" || page.RV < r.sink.Head()
 	if k := r.kind; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
 		return &RefusedError{http.StatusNotFound, fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
 	}
@@ -40,7 +41,7 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 		r.badStreams++ // until it is known to be good
 		return r.streamList(ctx, reason)
 	}
-	list, err := r.pagedList(ctx, reason)
+	list, err := r.pagedList(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,9 +50,9 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 }
 
 // begin begins a list of the sink's.
-func (r *reflector[O]) begin(reason string) {
+func (r *reflector[O]) begin() {
 	r.items = 0
-	r.sink.Begin(reason)
+	r.sink.Begin(r.restored)
 }
 
 func (r *reflector[O]) item(o O) {
@@ -89,7 +90,7 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 	}
 	defer s.close()
 	list := *r.kind
-	r.begin(reason)
+	r.begin()
 	for {
 		late := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
 		f, err := s.next()
@@ -117,8 +118,8 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 }
 
 // pagedList is a consistent LIST, by pages. It returns the head of the first.
-func (r *reflector[O]) pagedList(ctx context.Context, reason string) (*kube.List, error) {
-	r.begin(reason)
+func (r *reflector[O]) pagedList(ctx context.Context) (*kube.List, error) {
+	r.begin()
 	list, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}})
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func (r *reflector[O]) pagedList(ctx context.Context, reason string) (*kube.List
 	for next := list.Continue; next != ""; {
 		page, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}, "continue": {next}})
 		if errors.Is(err, errExpired) { // too slow for pages
-			r.begin(reason)
+			r.begin()
 			return r.itemsPage(ctx, url.Values{})
 		}
 		if err != nil {

@@ -26,9 +26,10 @@ type Sink = sink[*kube.Object]
 type sink[O any] interface {
 	// Head returns the RV to resume from, 0 if there has been no list.
 	Head() uint64
-	// Begin begins a list: a first one, or one that is taken for the reason
-	// given. A list that was begun before and did not end is void.
-	Begin(reason string)
+	// Begin begins a list. A list that was begun before and did not end is
+	// void. restored tells that the upstream's history is not the one known
+	// here: RVs may be lower than they were.
+	Begin(restored bool)
 	// Item takes an object of the list, in no particular order.
 	Item(O)
 	// End ends the list: its items are the whole collection. The list itself
@@ -69,6 +70,8 @@ type ReflectorOptions struct {
 	// started answers so for a while. The default is 30 s. 404 is final: the
 	// collection is gone, and what comes back under its name may be another.
 	RefusalGrace time.Duration
+
+	failed func(error) // is told of failures; nil if nobody is
 }
 
 // A RefusedError is the answer of an API server that will not have the
@@ -123,6 +126,7 @@ type reflector[O any] struct {
 	kind         *kube.List // kind and form of the collection's lists
 	columns      string     // of the last list
 	items        int        // of the list that is being taken
+	restored     bool       // the list that is being taken may go back in time
 	noWatchList  bool       // streaming lists are not to be had
 	badStreams   int        // streaming lists in a row that failed
 	malformed    int        // streams in a row that a malformed frame ended

@@ -34,7 +34,7 @@ type recorder struct {
 
 func (s *recorder) Head() uint64 { return s.head }
 
-func (s *recorder) Begin(string) { s.list = nil }
+func (s *recorder) Begin(bool) { s.list = nil }
 
 func (s *recorder) Item(o *kube.Object) { s.list = append(s.list, o) }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Phase is what a reflector is about.
+// A Phase is what an informer, or a reflector, is about.
 type Phase string
 
 // The phases.
@@ -22,9 +22,18 @@ const (
 	Stopped  Phase = "stopped"  // Run has returned
 )
 
-// A Status is what a reflector knows of itself.
+// A Status is what an informer, or a reflector, knows of itself.
 type Status struct {
 	Phase Phase
+	// RV is what the copy is at; 0 of a reflector, whose sink knows.
+	RV uint64
+	// Objects is how many there are, of an informer.
+	Objects int
+	// Behind is how many events the slowest subscriber is yet to be told of
+	// an informer.
+	Behind int
+	// Lag is how long the upstream has not been heard of, of an informer.
+	Lag time.Duration
 	// LastContact is when the upstream was last heard of.
 	LastContact time.Time
 	// LastError is the last failure; nil once a stream stands again.
@@ -81,6 +90,9 @@ func (r *reflector[O]) countRelist(reason string) {
 
 // fail notes a failure.
 func (r *reflector[O]) fail(err error) {
+	if r.opts.failed != nil {
+		defer r.opts.failed(err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.LastError = err

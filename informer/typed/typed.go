@@ -1,6 +1,80 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package typed brings the informer together with the generated types of
-// Kubernetes. So far it holds the scan of protobuf to what they decode.
+// Package typed has informers of the generated types of Kubernetes, which come
+// in protobuf and are decoded when they are read, and the codec of
+// unstructured objects.
+//
+//	pods := typed.New[*corev1.Pod](src, informer.Options{})
 package typed
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+)
+
+// An Object is a pointer to a generated type, such as *corev1.Pod.
+type Object interface {
+	runtime.Object
+	Unmarshal([]byte) error
+}
+
+// New returns an informer of a type that client-go's scheme knows, in the
+// version that its Go package is of. It panics if the scheme does not know it:
+// take [informer.New] with [Protobuf] then.
+func New[T Object](src *informer.Source, opts informer.Options) *informer.Informer[T] {
+	res, err := resource(newObject[T]())
+	if err != nil {
+		panic(err)
+	}
+	return informer.New(src, res, Protobuf[T](), opts)
+}
+
+// resource returns the resource of a type. Its name follows from the kind in all
+// that the scheme knows.
+func resource(o runtime.Object) (informer.Resource, error) {
+	kinds, _, err := scheme.Scheme.ObjectKinds(o)
+	if err != nil {
+		return informer.Resource{}, fmt.Errorf("typed: %w", err)
+	}
+	r, _ := meta.UnsafeGuessKindToResource(kinds[0])
+	return informer.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}, nil
+}
+
+// newObject returns an empty object.
+func newObject[T Object]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+}
+
+// Protobuf is the codec of a generated type whose API server speaks protobuf,
+// as for all of its own types. Objects have no kind and apiVersion, as with
+// client-go.
+func Protobuf[T Object]() informer.Codec[T] { return codec[T]{} }
+
+type codec[T Object] struct{}
+
+func (codec[T]) Protobuf() bool { return true }
+
+func (codec[T]) Decode(raw []byte) (T, error) {
+	o := newObject[T]()
+	return o, o.Unmarshal(raw)
+}
+
+// Unstructured is the codec of any kind of object, in JSON.
+func Unstructured() informer.Codec[*unstructured.Unstructured] { return unstructuredCodec{} }
+
+type unstructuredCodec struct{}
+
+func (unstructuredCodec) Protobuf() bool { return false }
+
+func (unstructuredCodec) Decode(raw []byte) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	return u, u.UnmarshalJSON(raw)
+}

@@ -18,7 +18,7 @@ type feed struct {
 }
 
 // Begin implements informer.Sink.
-func (f *feed) Begin(string) { f.items = nil }
+func (f *feed) Begin(bool) { f.items = nil }
 
 // Item implements informer.Sink.
 func (f *feed) Item(o *kube.Object) { f.items = append(f.items, o) }

@@ -17,5 +17,5 @@
 // JSON or protobuf, without a copy or an allocation.
 //
 // All other types are values or immutable after their construction and may be
-// shared between goroutines. The package does no I/O.
+// shared between goroutines. The package does no I/O but to read lists.
 package kube

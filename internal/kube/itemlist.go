@@ -72,20 +72,16 @@ func (r *ItemReader) Next(it *Item) (ok bool, err error) {
 	return false, nil
 }
 
-// edge is how many bytes before the end of what was read a scan may fail merely
-// since there is more to come: an escape or a word is noticed where it begins.
-const edge = 8
-
 // step takes one step, with as much read ahead as that needs: one that comes to
 // the end of what has been read is taken again, with more.
 func (r *ItemReader) step(it *Item) (found bool, err error) {
 	for {
-		p := scanner{s: view(r.buf[r.i:r.n]), depth: r.at.depth}
+		p := scanner{s: view(r.buf[r.i:r.n]), depth: r.at.depth, more: !r.eof}
 		at, list := r.at, r.list
 		found, err := r.advance(&p, it)
 		r.at.depth = p.depth
 		// What ends where the buffer does may go on, if only with a digit.
-		if r.eof || err == nil && p.i < len(p.s) || err != nil && p.i+edge < len(p.s) {
+		if r.eof || err == nil && p.i < len(p.s) || err != nil && !errors.Is(err, errMore) {
 			r.i += p.i
 			return found, err
 		}
@@ -148,7 +144,7 @@ func (r *ItemReader) advance(p *scanner, it *Item) (found bool, err error) {
 	if !ok {
 		r.at.over = true
 		if !r.eof {
-			return false, p.unexpected("the end") // which is to be read first
+			return false, errMore // up to the end
 		}
 		return false, p.end()
 	}

@@ -23,9 +23,21 @@ type scanner struct {
 	i     int
 	depth int
 	table *table // where a Table's rows go; nil if it is an object like others
+	more  bool   // the text is the beginning of one, of which there is more
 }
 
+// errMore is the error of a text that is to be scanned again when there is more
+// of it. It is made often, so it says nothing.
+var errMore = errors.New("the text goes on")
+
+// edge is how many bytes before the end of a beginning a scan may fail since
+// there is more to come: an escape or a word is noticed where it begins.
+const edge = 8
+
 func (p *scanner) errorf(format string, args ...any) error {
+	if p.more && p.i+edge >= len(p.s) {
+		return errMore
+	}
 	return fmt.Errorf("%w at offset %d: %s", ErrSyntax, p.i, fmt.Sprintf(format, args...))
 }
 

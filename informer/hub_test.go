@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// A world is a hub with the objects whose changes it is told of.
+type world struct {
+	r       *rand.Rand
+	hub     hub[string]
+	objects map[string]*record[string]
+	rv      uint64
+}
+
+func (w *world) record(name string, uid int) *record[string] {
+	w.rv++
+	return &record[string]{id: fmt.Sprintf("%s%d", name, uid), keyLen: uint16(len(name)), rv: w.rv}
+}
+
+// step changes an object.
+func (w *world) step() {
+	name := string(rune('a' + w.r.IntN(6)))
+	old := w.objects[name]
+	switch n := w.r.IntN(10); {
+	case old == nil:
+		now := w.record(name, int(w.rv))
+		w.objects[name] = now
+		w.hub.publish(entry[string]{typ: Added, now: now})
+	case n == 0:
+		w.hub.publish(entry[string]{err: errNoObject})
+	case n < 4:
+		w.rv++
+		last := &record[string]{id: old.id, keyLen: old.keyLen, rv: w.rv}
+		delete(w.objects, name)
+		w.hub.publish(entry[string]{typ: Deleted, old: last})
+	default:
+		now := &record[string]{id: old.id, keyLen: old.keyLen, rv: w.rv + 1}
+		w.rv++
+		w.objects[name] = now
+		w.hub.publish(entry[string]{typ: Updated, old: old, now: now})
+	}
+}
+
+// A reader checks what a subscription is told.
+type reader struct {
+	t      *testing.T
+	s      *subscription[string]
+	held   map[string]*record[string]
+	synced int
+	errs   int
+}
+
+func (r *reader) read(h *hub[string], atMost int) {
+	for range atMost {
+		if len(r.s.taken) == 0 {
+			h.take(r.s)
+		}
+		if len(r.s.taken) == 0 {
+			return
+		}
+		e := r.s.taken[0]
+		r.s.taken = r.s.taken[1:]
+		r.check(e)
+	}
+}
+
+func (r *reader) check(e entry[string]) {
+	r.t.Helper()
+	if e.err != nil {
+		r.errs++
+		return
+	}
+	if e.typ == Synced {
+		r.synced++
+		return
+	}
+	key := e.object().key()
+	held := r.held[key]
+	switch e.typ {
+	case Added:
+		if held != nil || e.old != nil {
+			r.t.Fatalf("%s is added, and was known", key)
+		}
+	case Updated:
+		if held == nil || e.old != held || e.now.rv <= held.rv || e.now.uid() != held.uid() {
+			r.t.Fatalf("an update of %s from %v to %v, known is %v", key, e.old, e.now, held)
+		}
+	case Deleted:
+		if held == nil || held.uid() != e.old.uid() || e.old.rv < held.rv {
+			r.t.Fatalf("%s is deleted, known is %v", key, held)
+		}
+	}
+	if r.held[key] = e.now; e.now == nil {
+		delete(r.held, key)
+	}
+}
+
+// TestI5Model has subscriptions of all speeds come and go: each knows in the end
+// what there is, was told of no deletion twice and of none of what it did not
+// know, and of each object in order; and the memory is bounded.
+func TestI5Model(t *testing.T) {
+	for seed := range uint64(300) {
+		w := &world{r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]*record[string]{},
+			hub: hub[string]{bound: 1 + int(seed%20), subs: map[*subscription[string]]bool{}}}
+		var readers []*reader
+		for range 500 {
+			w.step()
+			if len(readers) < 4 && w.r.IntN(20) == 0 {
+				s := w.hub.subscribe()
+				s.backlog = &backlog[string]{}
+				for _, o := range w.objects {
+					s.backlog.add(entry[string]{typ: Added, now: o, initial: true})
+				}
+				s.backlog.add(entry[string]{typ: Synced})
+				readers = append(readers, &reader{t: t, s: s, held: map[string]*record[string]{}})
+			}
+			for n, r := range readers {
+				if w.r.IntN(1+10*n) == 0 {
+					r.read(&w.hub, w.r.IntN(20))
+				}
+				if b := r.s.backlog; b != nil && b.order.Len() > 6*2+2 {
+					t.Fatalf("seed %d: %d things to tell of 6 names", seed, b.order.Len())
+				}
+			}
+			if len(w.hub.log) > w.hub.bound {
+				t.Fatalf("seed %d: a log of %d, bound %d", seed, len(w.hub.log), w.hub.bound)
+			}
+			if len(readers) == 4 && w.r.IntN(50) == 0 {
+				w.hub.unsubscribe(readers[0].s)
+				readers = readers[1:]
+			}
+		}
+		for _, r := range readers {
+			r.read(&w.hub, 10000)
+			if r.synced != 1 || len(r.held) != len(w.objects) {
+				t.Fatalf("seed %d: synced %d times, %d objects, want %d", seed, r.synced, len(r.held), len(w.objects))
+			}
+			for key, o := range w.objects {
+				if r.held[key] != o {
+					t.Fatalf("seed %d: %s is %v, want %v", seed, key, r.held[key], o)
+				}
+			}
+			w.hub.unsubscribe(r.s)
+		}
+		if len(w.hub.log) > 0 || len(w.hub.subs) > 0 {
+			t.Fatalf("seed %d: %d entries and %d subscriptions are left", seed, len(w.hub.log), len(w.hub.subs))
+		}
+	}
+}

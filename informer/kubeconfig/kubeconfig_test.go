@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+)
+
+// TestKubeconfig: the informer reaches the server of the file, over TLS and with
+// its token.
+func TestKubeconfig(t *testing.T) {
+	var path, token atomic.Value
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path.Store(r.URL.Path)
+		token.Store(r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	server.StartTLS()
+	defer server.Close()
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	file := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf(`
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]
+users: [{name: u, user: {token: secret}}]
+contexts: [{name: x, context: {cluster: c, user: u}}, {name: none, context: {cluster: gone, user: u}}]
+current-context: x
+`, server.URL+"/prefix", ca)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	for name, source := range map[string]func() (*informer.Source, error){
+		"default": Default,
+		"file":    func() (*informer.Source, error) { return FromFile(file, "x") },
+	} {
+		path.Store("")
+		src, err := source()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.Raw(), informer.Options{})
+		err = pods.Run(t.Context())
+		if refused, ok := errors.AsType[*informer.RefusedError](err); !ok || refused.Code != 403 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if path.Load() != "/prefix/api/v1/pods" || token.Load() != "Bearer secret" {
+			t.Errorf("%s: %v is asked for with %v", name, path.Load(), token.Load())
+		}
+	}
+	if _, err := FromFile(file, "none"); err == nil {
+		t.Error("a context without a cluster is taken")
+	}
+	if _, err := FromFile(filepath.Join(t.TempDir(), "gone"), ""); err == nil {
+		t.Error("a file that is not there is taken")
+	}
+}
+
+// TestFresh: a fresh transport does not use what the first has opened.
+func TestFresh(t *testing.T) {
+	addresses := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { addresses[r.RemoteAddr] = true }))
+	defer server.Close()
+	first, err := newTransport(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := first.Fresh()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rt := range []http.RoundTripper{first, first, fresh} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		resp, err := rt.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	if len(addresses) != 2 {
+		t.Errorf("%d connections", len(addresses))
+	}
+}
+
+func TestNotInCluster(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := InCluster(); !errors.Is(err, rest.ErrNotInCluster) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// TestI4Relist: a list with nothing new in it tells nothing, changes nothing and
+// allocates next to nothing.
+func TestI4Relist(t *testing.T) {
+	const objects = 2000
+	var items []string
+	for n := range objects {
+		items = append(items, strings.Replace(podJSON(fmt.Sprintf("pod-%d", n), n+1), `"spec":{}`, `"spec":{"text":"`+strings.Repeat("x", 3000)+`"}`, 1))
+	}
+	text := page(objects+1, "", items...)
+	i, _ := newInformer(t, Options{})
+	s := i.shards[""]
+	told := i.subscribe()
+	list := func() {
+		s.Begin(false)
+		head, err := itemForm{}.list(strings.NewReader(text), &kube.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.End(head)
+	}
+	list()
+	before := contents(i)
+	events := i.hub.end()
+	var was, is runtime.MemStats
+	runtime.ReadMemStats(&was)
+	list()
+	runtime.ReadMemStats(&is)
+	if n, b := is.Mallocs-was.Mallocs, is.TotalAlloc-was.TotalAlloc; n > objects/4 || b > uint64(len(text)/20) {
+		t.Errorf("%d allocations, %d bytes, for %d objects in %d bytes", n, b, objects, len(text))
+	}
+	if n := i.hub.end() - events; n > 0 || len(contents(i)) != len(before) {
+		t.Errorf("%d events", n)
+	}
+	i.unsubscribe(told)
+}
+
+// TestI7StartStop runs and stops one informer, with a handler, a reader and a
+// waiter, again and again: WATCHKEEPER_STARTS times, or 1000.
+func TestI7StartStop(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("watch") {
+			fmt.Fprint(w, page(10, "", podJSON("a", 3)))
+			return
+		}
+		fmt.Fprint(w, event("ADDED", "a", 3)+bookmark(10, true))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	starts := 1000
+	if n, err := strconv.Atoi(os.Getenv("WATCHKEEPER_STARTS")); err == nil {
+		starts = n
+	}
+	src, err := FromURL(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.transport.(*http.Transport).CloseIdleConnections()
+	i := New(src, pods, Raw(), Options{})
+	added := make(chan Key, 1)
+	i.Handle(Handler[json.RawMessage]{Add: func(now Ref[json.RawMessage]) { added <- now.Key() }})
+	for n := range starts {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		result := make(chan error, 1)
+		go func() { result <- i.Run(ctx) }()
+		if err := i.WaitSynced(ctx); err != nil {
+			t.Fatal(n, err)
+		}
+		if n == 0 {
+			<-added
+		}
+		if n%3 == 0 {
+			for e, err := range i.Events(ctx) {
+				if e.Type == Synced || err != nil {
+					break
+				}
+			}
+		}
+		cancel()
+		if err := <-result; err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if n := len(i.hub.subs); n != 1 {
+		t.Errorf("%d subscriptions", n)
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"iter"
+)
+
+// Events yields what happens, to this one subscriber: first the objects there
+// are, as Added and marked Initial, and Synced once that is all; then each
+// change; and errors as they occur, with a zero Event, after which it goes on.
+// It ends when ctx does or when Run returns, which it waits for if the informer
+// does not run yet.
+func (i *Informer[T]) Events(ctx context.Context) iter.Seq2[Event[T], error] {
+	return func(yield func(Event[T], error) bool) {
+		s := i.subscribe()
+		defer i.unsubscribe(s)
+		for {
+			e, ok := i.next(ctx, s, true)
+			if !ok || !yield(e.event(), e.err) {
+				return
+			}
+		}
+	}
+}
+
+// A Handler has a function for each thing that may happen; those that are nil
+// are not called. See [Event] for the arguments.
+type Handler[T any] struct {
+	Add    func(now Ref[T])
+	Update func(old, now Ref[T])
+	Delete func(last Ref[T])
+	Synced func()
+	Error  func(error)
+}
+
+// Handle calls the handler's functions, one at a time, for the same things that
+// Events yields, whenever the informer runs: in a run after the first one it
+// goes on where it was. After stop has returned no further call begins, but the
+// last one may still be going on; Run waits for it.
+func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
+	s := i.subscribe()
+	end := i.addTask(&task{do: func(ctx context.Context) {
+		for {
+			e, ok := i.next(ctx, s, false)
+			if !ok {
+				return
+			}
+			h.call(&e)
+		}
+	}})
+	return func() {
+		end()
+		i.unsubscribe(s)
+	}
+}
+
+func (h *Handler[T]) call(e *entry[T]) {
+	old, now := Ref[T]{e.old}, Ref[T]{e.now}
+	switch {
+	case e.err != nil:
+		if h.Error != nil {
+			h.Error(e.err)
+		}
+	case e.typ == Added && h.Add != nil:
+		h.Add(now)
+	case e.typ == Updated && h.Update != nil:
+		h.Update(old, now)
+	case e.typ == Deleted && h.Delete != nil:
+		h.Delete(old)
+	case e.typ == Synced && h.Synced != nil:
+		h.Synced()
+	}
+}
+
+// subscribe returns a subscription that is first told what there is.
+func (i *Informer[T]) subscribe() *subscription[T] {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s := i.hub.subscribe()
+	s.backlog = &backlog[T]{}
+	for _, r := range i.recordsLocked() {
+		s.backlog.add(entry[T]{typ: Added, now: r, initial: true})
+	}
+	if i.synced {
+		s.backlog.add(entry[T]{typ: Synced})
+	}
+	if s.backlog.empty() {
+		s.backlog = nil
+	}
+	s.notify()
+	return s
+}
+
+func (i *Informer[T]) unsubscribe(s *subscription[T]) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.hub.unsubscribe(s)
+}
+
+// next returns the next entry, waiting for it. ok is false when ctx ends or the
+// subscription has; and, where the subscription is for one run only, when there
+// is nothing left of one that has ended.
+func (i *Informer[T]) next(ctx context.Context, s *subscription[T], oneRun bool) (e entry[T], ok bool) {
+	for ctx.Err() == nil {
+		if len(s.taken) > 0 {
+			e, s.taken[0] = s.taken[0], entry[T]{}
+			if s.taken = s.taken[1:]; len(s.taken) == 0 {
+				s.taken = nil
+			}
+			return e, true
+		}
+		i.mu.Lock()
+		over := s.over || oneRun && i.ended
+		if !s.over {
+			i.hub.take(s)
+		}
+		i.mu.Unlock()
+		switch {
+		case len(s.taken) > 0:
+		case over:
+			return entry[T]{}, false
+		default:
+			select {
+			case <-s.wake:
+			case <-ctx.Done():
+			}
+		}
+	}
+	return entry[T]{}, false
+}

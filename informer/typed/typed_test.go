@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package typed
+
+import (
+	"context"
+	"encoding/binary"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+)
+
+func TestResource(t *testing.T) {
+	for _, test := range []struct {
+		object runtime.Object
+		want   informer.Resource
+	}{
+		{&corev1.Pod{}, informer.Resource{Version: "v1", Name: "pods"}},
+		{&corev1.Endpoints{}, informer.Resource{Version: "v1", Name: "endpoints"}}, //nolint:staticcheck // a plural
+		{&appsv1.Deployment{}, informer.Resource{Group: "apps", Version: "v1", Name: "deployments"}},
+		{&networkingv1.Ingress{}, informer.Resource{Group: "networking.k8s.io", Version: "v1", Name: "ingresses"}},
+		{&networkingv1.NetworkPolicy{}, informer.Resource{Group: "networking.k8s.io", Version: "v1", Name: "networkpolicies"}},
+	} {
+		if got, err := resource(test.object); err != nil || got != test.want {
+			t.Errorf("%T: %v, %v", test.object, got, err)
+		}
+	}
+	if _, err := resource(&metav1.PartialObjectMetadata{}); err == nil {
+		t.Error("a type that the scheme does not know has a resource")
+	}
+}
+
+// TestTyped: an API server that speaks protobuf, with a streaming list, or
+// without, brings the same objects; later events are told.
+func TestTyped(t *testing.T) {
+	for name, streams := range map[string]bool{"streaming list": true, "list": false} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newPod("a", "3"), newPod("b", "4")
+			later := newPod("b", "12")
+			later.Status.Phase = corev1.PodFailed
+			server := httptest.NewServer(&protobufServer{t: t, streams: streams, pods: []corev1.Pod{*a, *b}, then: later})
+			defer server.Close()
+			src, err := informer.FromURL(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pods := New[*corev1.Pod](src, informer.Options{})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			result := make(chan error, 1)
+			go func() { result <- pods.Run(ctx) }()
+			if err := pods.WaitRV(ctx, "12"); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []*corev1.Pod{a, later} {
+				want = want.DeepCopy()
+				want.TypeMeta, want.ManagedFields = metav1.TypeMeta{}, nil
+				ref, _ := pods.Get(informer.Key{Namespace: "ns", Name: want.Name})
+				got, err := ref.Object()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Error(diff)
+				}
+				if v, ok := ref.Label("app"); v != "x" || !ok {
+					t.Errorf("label %q", v)
+				}
+			}
+			cancel()
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A protobufServer has some pods, and one event.
+type protobufServer struct {
+	t       *testing.T
+	streams bool
+	pods    []corev1.Pod
+	then    *corev1.Pod
+}
+
+func (s *protobufServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: s.pods}
+	if query.Get("limit") == "1" {
+		_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[]}`))
+		return
+	}
+	if accept := r.Header.Get("Accept"); accept != "application/vnd.kubernetes.protobuf" {
+		s.t.Errorf("%s is asked for", accept)
+	}
+	event := func(typ string, o runtime.Object) {
+		b := frame(s.t, typ, o)
+		_, _ = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
+		w.(http.Flusher).Flush()
+	}
+	switch {
+	case !query.Has("watch"):
+		_, _ = w.Write(encode(s.t, &list))
+		return
+	case query.Has("sendInitialEvents") && !s.streams:
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = w.Write(encode(s.t, &metav1.Status{Status: "Failure", Message: "no", Code: 422}))
+		return
+	case query.Has("sendInitialEvents"):
+		for i := range s.pods {
+			event("ADDED", &s.pods[i])
+		}
+		event("BOOKMARK", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10", Annotations: map[string]string{"k8s.io/initial-events-end": "true"}}})
+	}
+	event("MODIFIED", s.then)
+	<-r.Context().Done()
+}
+
+func TestUnstructured(t *testing.T) {
+	u, err := Unstructured().Decode([]byte(`{"apiVersion":"x/v1","kind":"Widget","spec":{"size":3}}`))
+	if err != nil || Unstructured().Protobuf() {
+		t.Fatal(err)
+	}
+	if spec := u.Object["spec"]; u.GetKind() != "Widget" || !reflect.DeepEqual(spec, map[string]any{"size": int64(3)}) {
+		t.Errorf("%v", u)
+	}
+	if _, err := Unstructured().Decode([]byte(`{"spec":`)); err == nil || strings.Contains(err.Error(), "panic") {
+		t.Error(err)
+	}
+}
