@@ -20,8 +20,8 @@
 //
 // # Guarantees
 //
-// Each has a test by its number. A subscriber is a loop over [Informer.Events],
-// or a [Handler].
+// Each has a test by its number. A subscriber is a loop over [Informer.Events], a
+// [Handler], or [Reconcile].
 //
 //   - I1 Order. What a subscriber is told of an object is in the order in which
 //     it happened, and without a gap: Old of an event is New of the one before.
@@ -50,6 +50,14 @@
 //     of etcd.
 //   - I10 Own writes. After [Informer.WaitRV], the copy shows what the write with
 //     that resourceVersion has done, or what came after it.
+//   - I11 Reconciling. [Reconcile] calls for every event until the call succeeds
+//     or the event is given up, never twice at a time for an object, and an
+//     object that fails holds up no other. Of an object for which there is
+//     nothing to do, nothing is kept.
+//   - I12 Silence. A watch that is dead though its connection does not show it is
+//     replaced after two and a half of the intervals at which the API server was
+//     seen to send bookmarks, which is within three minutes of Kubernetes' own;
+//     and without a list.
 //
 // The copy is ahead of the subscribers: an object may be newer than the event
 // that is being handled, or gone.

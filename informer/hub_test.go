@@ -12,7 +12,7 @@ import (
 // A world is a hub with the objects whose changes it is told of.
 type world struct {
 	r       *rand.Rand
-	hub     hub[string]
+	hub     *hub[string]
 	objects map[string]*record[string]
 	rv      uint64
 }
@@ -106,7 +106,7 @@ func (r *reader) check(e entry[string]) {
 func TestI5Model(t *testing.T) {
 	for seed := range uint64(300) {
 		w := &world{r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]*record[string]{},
-			hub: hub[string]{bound: 1 + int(seed%20), subs: map[*subscription[string]]bool{}}}
+			hub: &hub[string]{bound: 1 + int(seed%20), subs: map[*subscription[string]]bool{}}}
 		var readers []*reader
 		for range 500 {
 			w.step()
@@ -121,7 +121,7 @@ func TestI5Model(t *testing.T) {
 			}
 			for n, r := range readers {
 				if w.r.IntN(1+10*n) == 0 {
-					r.read(&w.hub, w.r.IntN(20))
+					r.read(w.hub, w.r.IntN(20))
 				}
 				if b := r.s.backlog; b != nil && b.order.Len() > 6*2+2 {
 					t.Fatalf("seed %d: %d things to tell of 6 names", seed, b.order.Len())
@@ -136,7 +136,7 @@ func TestI5Model(t *testing.T) {
 			}
 		}
 		for _, r := range readers {
-			r.read(&w.hub, 10000)
+			r.read(w.hub, 10000)
 			if r.synced != 1 || len(r.held) != len(w.objects) {
 				t.Fatalf("seed %d: synced %d times, %d objects, want %d", seed, r.synced, len(r.held), len(w.objects))
 			}

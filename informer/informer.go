@@ -189,6 +189,7 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 		Transport: i.src.transport,
 		URL:       i.src.url(i.res, s.namespace, &i.opts),
 		Logger:    i.opts.Logger.With("resource", i.res.Name, "namespace", s.namespace),
+		Watchdog:  true,
 		failed:    i.fail,
 	}, itemForm{i.how.codec.Protobuf()}, s)
 	done := make(chan struct{})

@@ -204,18 +204,22 @@ func TestI5SlowSubscriber(t *testing.T) {
 		for rv := 20; rv < 500; rv += 2 {
 			changes.WriteString(event("MODIFIED", "a", rv) + event("MODIFIED", "b", rv+1))
 		}
-		i, _ := newInformer(t, Options{Backlog: 10}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + event("ADDED", "c", 5) + bookmark(10, true) +
-			changes.String() + event("DELETED", "b", 600) + uid(event("ADDED", "b", 601), "v") + uid(event("DELETED", "b", 602), "v") + uid(event("ADDED", "b", 603), "w") +
-			event("DELETED", "c", 604) + event("ADDED", "x", 605) + event("DELETED", "x", 606)})
+		i, _ := newInformer(t, Options{Backlog: 10}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + event("ADDED", "c", 5) + bookmark(10, true),
+			late: []string{changes.String() + event("DELETED", "b", 600) + uid(event("ADDED", "b", 601), "v") + uid(event("DELETED", "b", 602), "v") + uid(event("ADDED", "b", 603), "w") +
+				event("DELETED", "c", 604) + event("ADDED", "x", 605) + event("DELETED", "x", 606)}})
 		begin := make(chan bool)
 		slow := &diary{}
 		i.Handle(Handler[thing]{
-			Add:    func(now Ref[thing]) { slow.add("add " + now.Key().Name + now.RV()); <-begin },
-			Update: func(old, now Ref[thing]) { slow.add("update " + old.RV() + "→" + now.RV()) },
+			Add: func(now Ref[thing]) { slow.add("add " + now.Key().Name + now.RV()) },
+			Update: func(old, now Ref[thing]) {
+				slow.add("update " + now.Key().Name + old.RV() + "→" + now.RV())
+				<-begin
+			},
 			Delete: func(last Ref[thing]) { slow.add("delete " + last.Key().Name + last.RV()) },
 		})
 		start(t, i)
-		if got := slow.read(); len(got) != 1 {
+		time.Sleep(minute)
+		if got := slow.read(); len(got) != 4 {
 			t.Errorf("%q", got)
 		}
 		if s := i.Status(); s.RV != 606 || s.Behind > 10 {

@@ -108,7 +108,7 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 			r.listed(&list, reason)
 			r.sink.Bookmark(f.rv, f.object)
 			r.sink.Flush()
-			return r.follow(s)
+			return r.follow(ctx, s)
 		case f.typ != kube.Added: // it was an ordinary watch
 			r.noWatchList = true
 			return fmt.Errorf("%w: %s before the end bookmark", errNoWatchList, f.typ)
@@ -166,10 +166,11 @@ func (r *reflector[O]) page(ctx context.Context, query url.Values) (list *kube.L
 func (r *reflector[O]) request(ctx context.Context, query url.Values, accept string, read func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	resp, err := r.get(ctx, query, accept)
+	resp, err := r.get(ctx, r.transport, query, accept)
 	if err != nil {
 		return err
 	}
+	r.refusedSince = time.Time{}
 	defer resp.Body.Close()
 	err = read(counted{resp.Body, r.contact})
 	if errors.Is(err, kube.ErrNotObject) {

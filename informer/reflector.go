@@ -70,6 +70,9 @@ type ReflectorOptions struct {
 	// started answers so for a while. The default is 30 s. 404 is final: the
 	// collection is gone, and what comes back under its name may be another.
 	RefusalGrace time.Duration
+	// Watchdog replaces a watch that is silent though it should have had
+	// bookmarks. The default leaves it to its deadline.
+	Watchdog bool
 
 	failed func(error) // is told of failures; nil if nobody is
 }
@@ -134,6 +137,8 @@ type reflector[O any] struct {
 	suspect      bool       // the last stream did not end well
 	endedEarly   bool       // the last stream ended well before its time
 	refusedSince time.Time  // of refusals in a row
+	transport    http.RoundTripper
+	bookmarkGap  time.Duration // as seen so far; 0 if it has not been
 }
 
 const (
@@ -163,7 +168,7 @@ func newReflector[O any](opts ReflectorOptions, f form[O], s sink[O]) *reflector
 	if opts.RefusalGrace <= 0 {
 		opts.RefusalGrace = 30 * time.Second
 	}
-	return &reflector[O]{opts: opts, form: f, sink: s, log: opts.Logger, status: Status{Phase: Starting, Relists: map[string]int{}}}
+	return &reflector[O]{opts: opts, form: f, sink: s, transport: opts.Transport, log: opts.Logger, status: Status{Phase: Starting, Relists: map[string]int{}}}
 }
 
 // Run lists and watches until ctx ends, and then returns nil; or until the
@@ -172,6 +177,7 @@ func newReflector[O any](opts ReflectorOptions, f form[O], s sink[O]) *reflector
 // tried again, with backoff and as the upstream's Retry-After says.
 func (r *reflector[O]) Run(ctx context.Context) error {
 	defer r.setPhase(Stopped)
+	defer func() { r.discard(r.transport) }()
 	var wait backoff
 	expired := 0        // rounds in a row that ended with lost history
 	reason := "initial" // why the next round lists; "" watches from the head

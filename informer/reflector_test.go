@@ -74,9 +74,11 @@ type answer struct {
 	want string
 	code int
 	body string
+	late []string // what comes behind it, half a minute after the one before
 	// then is what comes after the body: nil is a clean end.
 	then   error
 	stall  bool // for ever, in place of an end
+	silent bool // no answer at all
 	lasts  time.Duration
 	again  bool // to every further request, too
 	header http.Header
@@ -105,6 +107,10 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 	}
+	if a.silent {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
 	if a.code == 0 && a.then != nil && a.body == "" {
 		return nil, a.then
 	}
@@ -115,6 +121,10 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	}()
 	go func() {
 		_, _ = io.WriteString(pw, a.body)
+		for _, text := range a.late {
+			time.Sleep(minute / 2)
+			_, _ = io.WriteString(pw, text)
+		}
 		select {
 		case <-time.After(a.lasts):
 		case <-req.Context().Done():

@@ -41,32 +41,58 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 			return fmt.Errorf("%w: the upstream is at %d, %d is known", errDiverged, page.RV, rv)
 		}
 	}
-	if r.afterDelete {
-		// Deletions may share an RV (etcd's leases), and the stream may
-		// have ended between two of them. The sink knows the first.
-		rv--
-	}
-	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(rv)}})
+	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(r.resumeAt())}})
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	r.setPhase(Watching)
-	return r.follow(s)
+	return r.follow(ctx, s)
 }
 
-// follow brings the sink what the stream brings. A clean end is nil.
-func (r *reflector[O]) follow(s *stream[O]) error {
+// resumeAt is the RV that a watch goes on from.
+func (r *reflector[O]) resumeAt() uint64 {
+	rv := r.sink.Head()
+	if r.afterDelete {
+		// Deletions may share an RV (etcd's leases), and the stream may
+		// have ended between two of them. The sink knows the first.
+		rv--
+	}
+	return rv
+}
+
+// follow brings the sink what the stream brings, and then its successors, if
+// the watchdog finds any. A clean end is nil.
+func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) error {
 	defer r.sink.Flush()
+	g := r.guard(ctx, s)
+	defer g.stop()
 	head := r.sink.Head()
+	told := uint64(0) // what is below it has been told, by the stream before
 	for {
 		f, err := s.next()
+		if err != nil {
+			next, cause := g.instead()
+			if next != nil {
+				r.log.Info("a silent watch, replaced by a second one", "rv", r.sink.Head())
+				r.discard(r.transport)
+				s, r.transport, told = next.stream, next.transport, r.sink.Head()
+				defer s.close()
+				continue
+			}
+			if cause != nil {
+				return cause
+			}
+		}
 		if errors.Is(err, io.EOF) {
 			r.endedEarly = time.Until(s.due) > overtime
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+		if f.rv < told {
+			continue
 		}
 		if f.columns != r.columns {
 			return errReprinted
@@ -80,6 +106,7 @@ func (r *reflector[O]) follow(s *stream[O]) error {
 		if r.sink.Head() > head {
 			r.malformed = 0
 		}
+		g.saw(f.typ)
 		if !s.frames.waiting() {
 			r.sink.Flush()
 		}
@@ -93,8 +120,17 @@ type stream[O any] struct {
 	close  func()
 }
 
-// open opens a watch with bookmarks and a deadline.
+// open opens a watch.
 func (r *reflector[O]) open(ctx context.Context, query url.Values) (*stream[O], error) {
+	s, err := r.openOn(ctx, r.transport, query)
+	if err == nil {
+		r.refusedSince = time.Time{}
+	}
+	return s, err
+}
+
+// openOn opens a watch with bookmarks and a deadline.
+func (r *reflector[O]) openOn(ctx context.Context, transport http.RoundTripper, query url.Values) (*stream[O], error) {
 	timeout := 300 + rand.IntN(300) // seconds, as client-go's reflectors
 	maps.Copy(query, url.Values{
 		"watch":               {"true"},
@@ -103,7 +139,11 @@ func (r *reflector[O]) open(ctx context.Context, query url.Values) (*stream[O], 
 	})
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(timeout)*time.Second+overtime,
 		errors.New("the upstream did not end the watch in time"))
-	resp, err := r.get(ctx, query, r.form.accept(query))
+	if r.opts.Watchdog {
+		// Its answer comes at once, whatever there is to tell.
+		defer time.AfterFunc(answerTime, cancel).Stop()
+	}
+	resp, err := r.get(ctx, transport, query, r.form.accept(query))
 	if err != nil {
 		cancel()
 		return nil, err
@@ -127,7 +167,7 @@ func (s *stream[O]) next() (frame[O], error) {
 }
 
 // get is one request. Answers other than 200 are errors.
-func (r *reflector[O]) get(ctx context.Context, query url.Values, accept string) (*http.Response, error) {
+func (r *reflector[O]) get(ctx context.Context, transport http.RoundTripper, query url.Values, accept string) (*http.Response, error) {
 	u := *r.opts.URL
 	if u.RawQuery != "" {
 		selected := u.Query()
@@ -140,7 +180,7 @@ func (r *reflector[O]) get(ctx context.Context, query url.Values, accept string)
 		return nil, err
 	}
 	req.Header.Set("Accept", accept)
-	resp, err := r.opts.Transport.RoundTrip(req)
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
@@ -150,7 +190,6 @@ func (r *reflector[O]) get(ctx context.Context, query url.Values, accept string)
 	if resp.StatusCode == http.StatusOK {
 		r.contact(0)
 		r.warnings(resp.Header.Values("Warning"))
-		r.refusedSince = time.Time{}
 		return resp, nil
 	}
 	defer resp.Body.Close()

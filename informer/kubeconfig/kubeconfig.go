@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -81,3 +82,6 @@ func newTransport(config *rest.Config) (*transport, error) {
 
 // Fresh implements informer.Freshener.
 func (t *transport) Fresh() (http.RoundTripper, error) { return newTransport(t.config) }
+
+// CloseIdleConnections lets go of connections that are not in use.
+func (t *transport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.RoundTripper) }

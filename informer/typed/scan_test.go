@@ -28,7 +28,7 @@ func newPod(name, rv string) *corev1.Pod {
 			Labels: map[string]string{"app": "x", "tier": "back"}, Annotations: map[string]string{"a": "b"},
 			Finalizers: []string{"f"},
 			ManagedFields: []metav1.ManagedFieldsEntry{
-				{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:a":{}}`)}}, {Manager: "n"}},
+				{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:a":{}}`)}, {Manager: "n"}},
 		},
 		Spec:   corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},

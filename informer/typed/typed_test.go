@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,7 +30,7 @@ func TestResource(t *testing.T) {
 		want   informer.Resource
 	}{
 		{&corev1.Pod{}, informer.Resource{Version: "v1", Name: "pods"}},
-		{&corev1.Endpoints{}, informer.Resource{Version: "v1", Name: "endpoints"}}, //nolint:staticcheck // a plural
+		{&discoveryv1.EndpointSlice{}, informer.Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices"}},
 		{&appsv1.Deployment{}, informer.Resource{Group: "apps", Version: "v1", Name: "deployments"}},
 		{&networkingv1.Ingress{}, informer.Resource{Group: "networking.k8s.io", Version: "v1", Name: "ingresses"}},
 		{&networkingv1.NetworkPolicy{}, informer.Resource{Group: "networking.k8s.io", Version: "v1", Name: "networkpolicies"}},

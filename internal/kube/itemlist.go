@@ -40,11 +40,11 @@ type ItemReader struct {
 
 // A place is where in a list a reader is.
 type place struct {
-	depth        int
-	first        bool // nothing of the object or array has been consumed
-	items        bool // in the array of items
-	over         bool
-	kind, listed bool // what there has been so far
+	depth int
+	first bool // nothing of the object or array has been consumed
+	items bool // in the array of items
+	over  bool
+	kind  bool // there was one
 }
 
 // NewItemReader reads the list from in. like tells what the collection's lists
