@@ -52,8 +52,8 @@ func (s *shard[T]) record(it *kube.Item, old *record[T]) *record[T] {
 	raw := it.Append(make([]byte, 0, it.Size(keep)), keep)
 	if c := i.opts.Compression; c != nil {
 		r.raw = c.Compress(nil, raw)
-	} else if r.raw = raw; cap(raw)-len(raw) > len(raw)/16 {
-		r.raw = append(make([]byte, 0, len(raw)), raw...) // of protobuf more was cut than foretold
+	} else {
+		r.raw = raw
 	}
 	if i.opts.Decoded {
 		d := &decoded[T]{}

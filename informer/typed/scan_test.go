@@ -79,8 +79,9 @@ func TestScanEvent(t *testing.T) {
 			want.ManagedFields = nil
 		}
 		var got corev1.Pod
-		if err := got.Unmarshal(it.Append(nil, keep)); err != nil {
-			t.Fatal(err)
+		object := it.Append(nil, keep)
+		if err := got.Unmarshal(object); err != nil || len(object) != it.Size(keep) {
+			t.Fatalf("%d bytes, %d foretold, %v", len(object), it.Size(keep), err)
 		}
 		if diff := cmp.Diff(want, &got); diff != "" {
 			t.Error(diff)
@@ -156,8 +157,9 @@ func FuzzProtobuf(f *testing.F) {
 			}
 		}
 		var trimmed corev1.Pod
-		if err := trimmed.Unmarshal(it.Append(nil, false)); err != nil {
-			t.Fatal(err)
+		object := it.Append(nil, false)
+		if err := trimmed.Unmarshal(object); err != nil || len(object) != it.Size(false) {
+			t.Fatalf("%d bytes, %d foretold, %v", len(object), it.Size(false), err)
 		}
 		pod.ManagedFields = nil
 		// NaN is not equal to itself, bytes are.

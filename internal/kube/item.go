@@ -44,10 +44,10 @@ func (it *Item) InitialEventsEnd() bool { return it.end }
 // Append appends a copy of the object, without metadata.managedFields where
 // these are to be left out. A list's item gets its kind and apiVersion, in JSON.
 func (it *Item) Append(dst []byte, managedFields bool) []byte {
+	dst = slices.Grow(dst, it.Size(managedFields))
 	if it.binary {
 		return appendProtobuf(dst, it.raw, managedFields)
 	}
-	dst = slices.Grow(dst, len(it.head)+len(it.raw))
 	text := it.raw
 	if it.head != "" {
 		dst, text = append(dst, it.head...), text[1:]
@@ -60,9 +60,15 @@ func (it *Item) Append(dst []byte, managedFields bool) []byte {
 	return append(dst, text...)
 }
 
-// Size returns how long the copy will be; of protobuf at the most.
+// Size returns how long the copy will be.
 func (it *Item) Size(managedFields bool) int {
 	n := len(it.raw)
+	if it.binary {
+		if !managedFields {
+			n = protobufSize(it.raw)
+		}
+		return n
+	}
 	if it.head != "" {
 		n += len(it.head) - 1
 	}

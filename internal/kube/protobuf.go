@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -190,7 +189,6 @@ func ProtobufLabel(object []byte, label string) (found string, ok bool) {
 
 // appendProtobuf appends an object's message, which was scanned before.
 func appendProtobuf(dst []byte, object string, managedFields bool) []byte {
-	dst = slices.Grow(dst, len(object))
 	if managedFields {
 		return append(dst, object...)
 	}
@@ -201,20 +199,51 @@ func appendProtobuf(dst []byte, object string, managedFields bool) []byte {
 			dst = append(dst, before[:len(before)-len(m)]...)
 			continue
 		}
-		kept := 0
-		keep(meta, func(part message) { kept += len(part) })
-		dst = binary.AppendUvarint(append(dst, 1<<3|2), uint64(kept))
-		keep(meta, func(part message) { dst = append(dst, part...) })
+		dst = binary.AppendUvarint(append(dst, 1<<3|2), uint64(keptSize(meta)))
+		for meta != "" {
+			if part := meta.kept(); part != "" {
+				dst = append(dst, part...)
+			}
+		}
 	}
 	return dst
 }
 
-// keep calls f with the parts of an ObjectMeta that are not managedFields.
-func keep(meta message, f func(part message)) {
-	for meta != "" {
-		before := meta
-		if field, _, _, _ := meta.next(); field != metaManagedFields {
-			f(before[:len(before)-len(meta)])
+// protobufSize is what appendProtobuf appends without managedFields.
+func protobufSize(object string) int {
+	n := 0
+	for m := message(object); m != ""; {
+		before := m
+		field, meta, _, _ := m.next()
+		if field != 1 {
+			n += len(before) - len(m)
+			continue
+		}
+		kept := keptSize(meta)
+		n += 1 + kept
+		for v := kept; ; v >>= 7 {
+			n++ // a byte of the length
+			if v < 0x80 {
+				break
+			}
 		}
 	}
+	return n
+}
+
+func keptSize(meta message) int {
+	n := 0
+	for meta != "" {
+		n += len(meta.kept())
+	}
+	return n
+}
+
+// kept consumes a field of an ObjectMeta and returns it, "" of managedFields.
+func (m *message) kept() message {
+	before := *m
+	if field, _, _, _ := m.next(); field == metaManagedFields {
+		return ""
+	}
+	return before[:len(before)-len(*m)]
 }

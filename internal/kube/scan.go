@@ -149,7 +149,14 @@ func (p *scanner) skip() error {
 	switch c := p.next(); {
 	case c == '{':
 		for first := true; ; first = false {
-			if _, ok, err := p.member(first); err != nil || !ok {
+			if ok, err := p.enter(first, '{', '}'); err != nil || !ok {
+				return err
+			}
+			// The name as it stands: those of managedFields are full of escapes.
+			if _, err := p.raw(); err != nil {
+				return err
+			}
+			if err := p.expect(':'); err != nil {
 				return err
 			}
 			if err := p.skip(); err != nil {

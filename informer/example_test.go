@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+)
+
+// Prints what happens to Pods. A Pod is what the program wants to know of one.
+func Example() {
+	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, false) // kubectl proxy
+	defer server.Close()
+
+	type Pod struct{ Spec struct{ NodeName string } }
+	src, err := informer.FromURL(server.URL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.JSON[Pod](), informer.Options{})
+	go pods.Run(ctx) //nolint:errcheck // its errors come with the events
+	for event, err := range pods.Events(ctx) {
+		if err != nil {
+			log.Print(err)
+			continue
+		}
+		if event.Type == informer.Synced {
+			break // here; a program would go on
+		}
+		pod, _ := event.Object().Object()
+		fmt.Println(event.Type, event.Key, pod.Spec.NodeName)
+	}
+	// Unordered output:
+	// ADDED default/one n1
+	// ADDED default/two n1
+}
+
+// Works off what happens to a custom resource, an object at a time, and tries
+// again what fails.
+func ExampleReconcile() {
+	server := apiServer("Widget", "example.com/v1", `{"size":3}`, true)
+	defer server.Close()
+
+	type Widget struct{ Spec struct{ Size int } }
+	src, err := informer.FromURL(server.URL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	widgets := informer.New(src, informer.Resource{Group: "example.com", Version: "v1", Name: "widgets"}, informer.JSON[Widget](), informer.Options{})
+	var mu sync.Mutex
+	var done []string
+	failed := false
+	options := informer.ReconcileOptions[Widget]{EveryEvent: true, MinBackoff: time.Millisecond}
+	informer.Reconcile(widgets, options, func(_ context.Context, event informer.Event[Widget]) error {
+		widget, err := event.Object().Object()
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if event.Type == informer.Updated && !failed {
+			failed = true
+			return errors.New("a write conflict, perhaps")
+		}
+		done = append(done, fmt.Sprintln(event.Type, event.Key.Name, widget.Spec.Size))
+		if len(done) == 4 {
+			cancel()
+		}
+		return nil
+	})
+	if err := widgets.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	slices.Sort(done)
+	for _, line := range done {
+		fmt.Print(line)
+	}
+	// Output:
+	// ADDED one 3
+	// ADDED two 3
+	// DELETED two 3
+	// UPDATED one 7
+}
+
+// Looks Pods up by the node that they are on.
+func ExampleAddIndex() {
+	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, true)
+	defer server.Close()
+
+	type Pod struct{ Spec struct{ NodeName string } }
+	src, err := informer.FromURL(server.URL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.JSON[Pod](), informer.Options{})
+	byNode := informer.AddIndex(pods, func(ref informer.Ref[Pod]) iter.Seq[string] {
+		return func(yield func(string) bool) {
+			if pod, err := ref.Object(); err == nil {
+				yield(pod.Spec.NodeName)
+			}
+		}
+	})
+	go pods.Run(ctx) //nolint:errcheck // WaitSynced tells
+	if err := pods.WaitSynced(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := pods.WaitRV(ctx, "7"); err != nil { // which a write was answered with
+		log.Fatal(err)
+	}
+	for key := range byNode.Get("n2") {
+		fmt.Println(key)
+	}
+	// Output:
+	// default/one
+}
+
+// Calls functions for what happens. They are called one after the other; a slow
+// one holds up nobody else.
+func ExampleInformer_Handle() {
+	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, true)
+	defer server.Close()
+
+	src, err := informer.FromURL(server.URL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.Raw(), informer.Options{Namespaces: []string{"default"}})
+	type ref = informer.Ref[json.RawMessage]
+	pods.Handle(informer.Handler[json.RawMessage]{
+		Add:    func(now ref) { fmt.Println("new:", now.Key(), now.RV()) },
+		Update: func(old, now ref) { fmt.Println("was", old.RV(), "is", now.RV()) },
+		Delete: func(last ref) { fmt.Println("gone:", last.Key()); cancel() },
+		Error:  func(err error) { log.Print(err) },
+	})
+	if err := pods.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Unordered output:
+	// new: default/one 3
+	// new: default/two 4
+	// was 3 is 6
+	// gone: default/two
+}
