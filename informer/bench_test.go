@@ -32,7 +32,7 @@ func BenchmarkEvent(b *testing.B) {
 		text.WriteString(`{"type":"MODIFIED","object":` + benchPod(fmt.Sprintf("pod-%d", n), 1) + "}\n")
 	}
 	i := New(nil, Resource{Version: "v1", Name: "pods"}, Raw(), Options{})
-	s, told := i.shards[""], i.subscribe()
+	s, told := i.shards[""], i.subscribe(allRuns)
 	b.SetBytes(int64(text.Len() / pods))
 	b.ReportAllocs()
 	rv := uint64(1)

@@ -26,6 +26,7 @@ type subscription[T any] struct {
 	next    uint64      // in the log
 	backlog *backlog[T] // not nil: its place is not in the log
 	over    bool        // nothing more will come
+	run     int         // the only run it is for; 0 for all
 
 	// The reader's own.
 	taken []entry[T]

@@ -67,7 +67,8 @@ type Informer[T any] struct {
 	synced  bool          // Synced has been published
 	failed  int           // failures in a row, without a list in between
 	lastErr error         // the last of them, or what Run returned last
-	ended   bool          // the last Run has returned
+	runs    int           // that have begun
+	ended   bool          // the last one has returned
 	changed chan struct{} // closed when something of the state has; nil if nobody waits
 }
 
@@ -118,6 +119,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	r := &running{}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	i.run, i.ended, i.failed, i.lastErr = r, false, 0, nil
+	i.runs++
 	for t := range i.tasks {
 		i.startLocked(t)
 	}
@@ -131,9 +133,9 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	r.over = true
 	i.mu.Unlock()
 	r.all.Wait()
-	var err error
-	if refused, ok := errors.AsType[*RefusedError](context.Cause(r.ctx)); ok {
-		err = refused
+	err := context.Cause(r.ctx)
+	if _, refused := errors.AsType[*RefusedError](err); !refused {
+		err = nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -201,6 +203,9 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 		defer close(done)
 		defer cancel()
 		if err := s.reflector.Run(ctx); err != nil {
+			if s.namespace != "" {
+				err = fmt.Errorf("namespace %s: %w", s.namespace, err)
+			}
 			r.cancel(err)
 		}
 	})

@@ -322,9 +322,13 @@ func TestI7Restart(t *testing.T) {
 		}
 		stop = start(t, i)
 		want(t, d.read()[3:], "add c", "delete b")
+		again := follow(t, i)
 		stopHandler()
 		if err := stop(); err != nil {
 			t.Error(err)
+		}
+		if got := again.read(); len(got) != 4 || got[2] != "SYNCED→" || got[3] != "over" {
+			t.Errorf("Events in the second run: %q", got)
 		}
 		if n := len(i.hub.subs); n > 0 {
 			t.Errorf("%d subscriptions are left", n)

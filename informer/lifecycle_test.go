@@ -32,7 +32,7 @@ func TestI4Relist(t *testing.T) {
 	text := page(objects+1, "", items...)
 	i, _ := newInformer(t, Options{})
 	s := i.shards[""]
-	told := i.subscribe()
+	told := i.subscribe(allRuns)
 	list := func() {
 		s.Begin(false)
 		head, err := itemForm{}.list(strings.NewReader(text), &kube.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)

@@ -15,8 +15,8 @@ import (
 type ReconcileOptions[T any] struct {
 	// Workers is how many callbacks run at a time. The default is 4.
 	Workers int
-	// QueueBy names the queue that an event goes to. The default is a queue
-	// for each object.
+	// QueueBy names the queue that an event goes to: always the same one for
+	// an object. The default is a queue for each object.
 	QueueBy func(Event[T]) string
 	// EveryEvent has the callback called for each event. The default merges
 	// what happens to an object while it waits for its turn: the latest state
@@ -56,7 +56,7 @@ func newReconciler[T any](i *Informer[T], opts ReconcileOptions[T], f func(conte
 	opts.Workers = cmp.Or(max(opts.Workers, 0), 4)
 	opts.MinBackoff = cmp.Or(max(opts.MinBackoff, 0), 100*time.Millisecond)
 	opts.MaxBackoff = max(cmp.Or(max(opts.MaxBackoff, 0), 30*time.Second), opts.MinBackoff)
-	r := &reconciler[T]{of: i, opts: opts, f: f, sub: i.subscribe(), queues: map[string]*queue[T]{}}
+	r := &reconciler[T]{of: i, opts: opts, f: f, sub: i.subscribe(allRuns), queues: map[string]*queue[T]{}}
 	r.some.L = &r.mu
 	return r
 }
@@ -111,7 +111,7 @@ func (r *reconciler[T]) run(ctx context.Context) {
 		all.Go(func() { r.work(ctx) })
 	}
 	for {
-		e, ok := r.of.next(ctx, r.sub, false)
+		e, ok := r.of.next(ctx, r.sub)
 		if !ok {
 			break
 		}

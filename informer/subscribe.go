@@ -15,10 +15,10 @@ import (
 // does not run yet.
 func (i *Informer[T]) Events(ctx context.Context) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
-		s := i.subscribe()
+		s := i.subscribe(oneRun)
 		defer i.unsubscribe(s)
 		for {
-			e, ok := i.next(ctx, s, true)
+			e, ok := i.next(ctx, s)
 			if !ok || !yield(e.event(), e.err) {
 				return
 			}
@@ -41,10 +41,10 @@ type Handler[T any] struct {
 // goes on where it was. After stop has returned no further call begins, but the
 // last one may still be going on; Run waits for it.
 func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
-	s := i.subscribe()
+	s := i.subscribe(allRuns)
 	end := i.addTask(&task{do: func(ctx context.Context) {
 		for {
-			e, ok := i.next(ctx, s, false)
+			e, ok := i.next(ctx, s)
 			if !ok {
 				return
 			}
@@ -75,11 +75,22 @@ func (h *Handler[T]) call(e *entry[T]) {
 	}
 }
 
+// How long a subscription is for.
+const (
+	allRuns = false
+	oneRun  = true // this one, or the next
+)
+
 // subscribe returns a subscription that is first told what there is.
-func (i *Informer[T]) subscribe() *subscription[T] {
+func (i *Informer[T]) subscribe(once bool) *subscription[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := i.hub.subscribe()
+	if once {
+		if s.run = i.runs; i.run == nil {
+			s.run++
+		}
+	}
 	s.backlog = &backlog[T]{}
 	for _, r := range i.recordsLocked() {
 		s.backlog.add(entry[T]{typ: Added, now: r, initial: true})
@@ -101,9 +112,8 @@ func (i *Informer[T]) unsubscribe(s *subscription[T]) {
 }
 
 // next returns the next entry, waiting for it. ok is false when ctx ends or the
-// subscription has; and, where the subscription is for one run only, when there
-// is nothing left of one that has ended.
-func (i *Informer[T]) next(ctx context.Context, s *subscription[T], oneRun bool) (e entry[T], ok bool) {
+// subscription has; and when there is nothing left of the run that it was for.
+func (i *Informer[T]) next(ctx context.Context, s *subscription[T]) (e entry[T], ok bool) {
 	for ctx.Err() == nil {
 		if len(s.taken) > 0 {
 			e, s.taken[0] = s.taken[0], entry[T]{}
@@ -113,7 +123,7 @@ func (i *Informer[T]) next(ctx context.Context, s *subscription[T], oneRun bool)
 			return e, true
 		}
 		i.mu.Lock()
-		over := s.over || oneRun && i.ended
+		over := s.over || s.run > 0 && (i.runs > s.run || i.runs == s.run && i.ended)
 		if !s.over {
 			i.hub.take(s)
 		}
