@@ -350,16 +350,32 @@ func TestI8LateSubscriber(t *testing.T) {
 // but where the upstream's history is another one, it does.
 func TestI9BackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, body: event("ADDED", "a", 8) + bookmark(10, true) + expired},
-			at(10), answer{want: streaming, body: event("ADDED", "a", 7) + bookmark(11, true) + expired},
-			at(6), answer{want: streaming, stall: true, body: event("ADDED", "a", 5) + bookmark(6, true)})
+		b, c := event("ADDED", "b", 3), event("ADDED", "c", 4)
+		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, body: event("ADDED", "a", 8) + b + c + bookmark(10, true) + expired},
+			at(10), answer{want: streaming, body: event("ADDED", "a", 7) + b + c + bookmark(11, true) + expired},
+			at(6), answer{want: streaming, stall: true, body: event("ADDED", "a", 5) + b + strings.Replace(c, `"spec":{}`, `"spec":{"x":1}`, 1) + bookmark(6, true)})
 		d := follow(t, i)
 		start(t, i)
 		time.Sleep(time.Minute)
-		want(t, d.read(), "ADDED ns/a →8 initial", "SYNCED→", "error", "UPDATED ns/a 8→5")
+		want(t, d.read()[3:], "SYNCED→", "error", "UPDATED ns/a 8→5", "UPDATED ns/c 4→4")
 		if rv := i.Status().RV; rv != 6 {
 			t.Errorf("at %d", rv)
 		}
+	})
+}
+
+// TestSchemaOfCopy: where the same version of a custom resource looks otherwise, since
+// its definition has changed, it is taken over.
+func TestSchemaOfCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		custom := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
+		a, b := event("ADDED", "a", 3), event("ADDED", "b", 4)
+		i, _ := newInformer(t, Options{}, custom, answer{want: streaming, body: a + b + bookmark(10, true), lasts: 5 * time.Second},
+			custom, answer{want: streaming, stall: true, body: a + strings.Replace(b, `"spec":{}`, `"spec":{"x":1}`, 1) + bookmark(11, true)})
+		d := follow(t, i)
+		start(t, i)
+		time.Sleep(minute)
+		want(t, d.read()[2:], "SYNCED→", "UPDATED ns/b 4→4")
 	})
 }
 
