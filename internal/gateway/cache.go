@@ -102,8 +102,7 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if !rd.negotiate(r, v.BookmarkForm.Typed(), offersCBOR) || res.unwritable.has(rd.form) {
 		return false
 	}
-	def, ok := res.definition(r.Context(), rd, lists)
-	if !ok {
+	if rd.over, ok = res.definition(r.Context(), lists); !ok {
 		return false
 	}
 	if rd.consistentList() && !res.prover.pays(&v.Snapshot, rd) {
@@ -116,9 +115,6 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	case verbList:
 		return c.serveList(w, r, rd, res, v)
 	default:
-		if def != nil {
-			rd.over = def.over
-		}
 		return c.serveWatch(w, r, rd, res, v)
 	}
 }
@@ -146,6 +142,7 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	}
 	res := newResource(c.up, id, info, c.log, c.begin)
 	res.encoder.Cache = c.encodings
+	res.defined.changed = func() { c.drop(res) }
 	res.readers = 1
 	c.watched[id] = res
 	ctx, res.cancel = context.WithCancel(c.ctx)
