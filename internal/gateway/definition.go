@@ -95,8 +95,9 @@ type definitions struct {
 	id     kube.Resource
 	begin  beginFunc
 	flight singleflight.Group
-	// changed, if there is one, is called when another definition is found
-	// though there was no list: what was listed is of the old one.
+	// changed, if there is one, is called when what was listed is of a
+	// definition that is gone, or that was found to be another though there
+	// was no list since.
 	changed func()
 
 	mu    sync.Mutex // guards known
@@ -173,8 +174,9 @@ func (d *definitions) ask(generation int) <-chan singleflight.Result {
 		before := d.now()
 		found, err := d.fetch(ctx, before.definition)
 		known, err := d.learn(found, err, generation)
-		if d.changed != nil && generation == before.generation && before.definition != nil &&
-			known.definition != nil && known.definition != before.definition {
+		gone := errors.Is(err, errUndefined) && !errors.Is(err, errUnreadable) && known.forbidden.IsZero()
+		another := err == nil && known.definition != before.definition && generation == before.generation
+		if d.changed != nil && before.definition != nil && (gone || another) {
 			d.changed()
 		}
 		return known, err
@@ -202,7 +204,7 @@ func (d *definitions) learn(found *definition, err error, generation int) (known
 		if found.is(old.definition) {
 			found = old.definition
 		}
-		d.known = knownDefinition{definition: found, generation: generation, at: now}
+		d.known = knownDefinition{definition: found, generation: generation, at: now, forbidden: forbidden}
 	case old.generation == generation && !old.at.IsZero():
 		// It does not say: its last word of this generation stands, for as
 		// long again.
