@@ -40,6 +40,9 @@ var (
 	errUndefined = errors.New("no definition")
 	// errUnreadable is its word that it may not be read.
 	errUnreadable = fmt.Errorf("%w that may be read", errUndefined)
+	// errGoing: it is being deleted. When the API server stops serving the
+	// resource, it keeps the watches of it for a second or more.
+	errGoing = errors.New("the definition is being deleted")
 )
 
 // A definition is what the API server knows of one version of a custom resource
@@ -96,7 +99,7 @@ type definitions struct {
 	begin  beginFunc
 	flight singleflight.Group
 	// changed, if there is one, is called when what was listed is of a
-	// definition that is gone, or that was found to be another though there
+	// definition that has gone, or that was found to be another though there
 	// was no list since.
 	changed func()
 
@@ -106,6 +109,7 @@ type definitions struct {
 
 type knownDefinition struct {
 	definition *definition // nil if there is none to be had
+	going      bool        // there is one, that is being deleted
 	// over is closed when that is no longer so, or no longer known.
 	over       chan struct{}
 	generation int
@@ -115,7 +119,10 @@ type knownDefinition struct {
 
 // answer is what is known.
 func (k knownDefinition) answer() (knownDefinition, error) {
-	if k.definition == nil {
+	switch {
+	case k.going:
+		return k, errGoing
+	case k.definition == nil:
 		return k, errUndefined
 	}
 	return k, nil
@@ -145,8 +152,8 @@ func (d *definitions) date(column string) (path []string, ok bool) {
 	return nil, false
 }
 
-// get returns the definition as of a generation or later. An error other than
-// errUndefined means that the API server does not say.
+// get returns the definition as of a generation or later. Errors other than
+// errUndefined and errGoing mean that the API server does not say.
 func (d *definitions) get(ctx context.Context, generation int) (knownDefinition, error) {
 	known := d.now()
 	if !known.at.IsZero() && known.generation >= generation && time.Since(known.at) < definitionFresh {
@@ -189,7 +196,8 @@ func (d *definitions) learn(found *definition, err error, generation int) (known
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old, now := d.known, time.Now()
-	told := err == nil || errors.Is(err, errUndefined)
+	going := errors.Is(err, errGoing)
+	told := err == nil || going || errors.Is(err, errUndefined)
 	forbidden := time.Time{}
 	if errors.Is(err, errUnreadable) {
 		if forbidden = old.forbidden; forbidden.IsZero() {
@@ -204,7 +212,7 @@ func (d *definitions) learn(found *definition, err error, generation int) (known
 		if found.is(old.definition) {
 			found = old.definition
 		}
-		d.known = knownDefinition{definition: found, generation: generation, at: now, forbidden: forbidden}
+		d.known = knownDefinition{definition: found, going: going, generation: generation, at: now, forbidden: forbidden}
 	case old.generation == generation && !old.at.IsZero():
 		// It does not say: its last word of this generation stands, for as
 		// long again.
@@ -213,7 +221,7 @@ func (d *definitions) learn(found *definition, err error, generation int) (known
 	default:
 		d.known = knownDefinition{generation: generation}
 	}
-	if d.known.over = old.over; old.over == nil || d.known.definition != old.definition {
+	if d.known.over = old.over; old.over == nil || d.known.definition != old.definition || d.known.going != old.going {
 		if old.over != nil {
 			close(old.over)
 		}
@@ -262,8 +270,9 @@ func (d *definitions) fetch(ctx context.Context, known *definition) (*definition
 // A customResourceDefinition is what is read of one.
 type customResourceDefinition struct {
 	Metadata struct {
-		UID        string
-		Generation int64
+		UID               string
+		Generation        int64
+		DeletionTimestamp string
 	}
 	Spec struct {
 		Versions []struct {
@@ -294,6 +303,9 @@ func (d *definitions) request(ctx context.Context, accept string) (crd customRes
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(&crd); err != nil {
 		return crd, fmt.Errorf("definition of %s: %w", d.id, err)
 	}
+	if crd.Metadata.DeletionTimestamp != "" {
+		return crd, errGoing
+	}
 	return crd, nil
 }
 
@@ -320,7 +332,7 @@ func (res *resource) fields(ctx context.Context, generation int) fieldFunc {
 // definition has the definition of a custom resource be known: what is held of
 // the resource is as it says. Watches end when over is closed, as the API server
 // ends them; nil never is. ok is false when it is not known whether there is a
-// definition.
+// definition, or when it is being deleted.
 func (res *resource) definition(ctx context.Context, generation int) (over <-chan struct{}, ok bool) {
 	if res.id.BuiltIn() {
 		return nil, true

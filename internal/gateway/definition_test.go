@@ -140,6 +140,7 @@ func TestDefinitionOver(t *testing.T) {
 		{"another edition", 200, another, 2, true},
 		{"made anew", 200, anew, 2, true},
 		{"gone", 404, "", 2, true},
+		{"going", 200, strings.Replace(another, `"uid"`, `"deletionTimestamp":"2026-11-21T12:00:00Z","uid"`, 1), 2, true},
 		{"forbidden after a list", 403, "", 2, true},
 		{"forbidden later", 403, "", 1, false},
 		{"not told after a list", 503, "", 2, true},
@@ -191,6 +192,22 @@ func TestUndefinedOver(t *testing.T) {
 			t.Error("not to be served")
 		}
 		<-over
+	})
+}
+
+// TestDefinitionGoing: what is being deleted is the API server's to answer.
+func TestDefinitionGoing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &definer{code: 200, body: strings.Replace(widgetDefinition, `"uid"`, `"deletionTimestamp":"2026-11-21T12:00:00Z","uid"`, 1)}
+		res := server.resource(true)
+		if _, ok := res.definition(t.Context(), 1); ok {
+			t.Error("served while it is being deleted")
+		}
+		time.Sleep(definitionFresh)
+		server.body = widgetDefinition // made anew
+		if _, ok := res.definition(t.Context(), 1); !ok {
+			t.Error("not served when there is another one")
+		}
 	})
 }
 
