@@ -387,6 +387,22 @@ func TestI9BackInTime(t *testing.T) {
 	})
 }
 
+// TestI9OutOfOrder: a watch that tells of the past is not believed; there is a
+// list.
+func TestI9OutOfOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, body: event("ADDED", "a", 8) + bookmark(10, true) + event("ADDED", "b", 9)},
+			at(11), answer{want: streaming, stall: true, body: event("ADDED", "a", 8) + event("ADDED", "c", 11) + bookmark(11, true)})
+		d := follow(t, i)
+		start(t, i)
+		time.Sleep(minute)
+		want(t, d.read(), "ADDED ns/a →8 initial", "SYNCED→", "error", "ADDED ns/c →11")
+		if n := i.Status().Relists["diverged"]; n != 1 {
+			t.Errorf("%d lists", n)
+		}
+	})
+}
+
 // TestSchemaOfCopy: where the same version of a custom resource looks otherwise, since
 // its definition has changed, it is taken over.
 func TestSchemaOfCopy(t *testing.T) {
