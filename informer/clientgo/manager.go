@@ -140,13 +140,13 @@ func ask(lw cache.ListerWatcher) (*http.Request, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), probeKey{}, p), 10*time.Second)
 	defer cancel()
 	_, err := cache.ToListerWatcherWithContext(lw).ListWithContext(ctx, metav1.ListOptions{Limit: 1})
-	switch {
-	case p.request != nil:
+	if p.request != nil {
 		return p.request, nil
-	case err != nil:
-		return nil, fmt.Errorf("what it lists cannot be learned: %w", err)
 	}
-	return nil, errors.New("what it lists cannot be learned: the manager's client is not of the configuration that ForManager returned")
+	if err == nil {
+		err = errors.New("it lists")
+	}
+	return nil, fmt.Errorf("its client is not of the configuration that ForManager returned: %w", err)
 }
 
 // probed notes probes.
