@@ -242,7 +242,7 @@ func TestProbe(t *testing.T) {
 	}{
 		"another client":   {list(other, "", "pods", "", metav1.ListOptions{}), "is not of the configuration"},
 		"another question": {list(client, "", "pods", "", metav1.ListOptions{ResourceVersion: "3"}), "asks for resourceVersion"},
-		"no client":        {&cache.ListWatch{ListFunc: func(metav1.ListOptions) (runtime.Object, error) { return nil, errTest }}, errTest.Error()},
+		"no client":        {&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errTest }}, errTest.Error()},
 	} {
 		a := newInformer(test.lw, &unstructured.Unstructured{}, 0, nil)
 		handler := &diary{}
