@@ -74,6 +74,7 @@ bench: build ## Measures the gateway against the API server itself; results in b
 .PHONY: soak
 soak: build ## Long fuzzing and long faults (about three hours).
 	scripts/fuzz 3m
+	WATCHKEEPER_STARTS=10000 go test -race -count=1 -timeout 30m -run TestI7StartStop ./informer
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -timeout 30m -run TestModel ./internal/timeline
 	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
 	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -v -run Simulation ./internal/robustness | grep -vE '^===|    --- PASS'

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -260,7 +261,7 @@ func TestI6FirstSync(t *testing.T) {
 		"not found":    {[]answer{{code: 404, body: "404 page not found"}}, refusedWith(404)},
 		"nobody there": {[]answer{{then: syscall.ECONNREFUSED, again: true}}, func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
 		"silence":      {[]answer{{stall: true}}, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
-		"out of order, until the deadline": {[]answer{{code: 429, body: status(429), header: http.Header{"Retry-After": {"50"}}, again: true}},
+		"out of order, and silence": {[]answer{{code: 429, body: status(429), header: http.Header{"Retry-After": {"50"}}, again: true}},
 			func(err error) bool {
 				return errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "429")
 			}},
@@ -272,8 +273,12 @@ func TestI6FirstSync(t *testing.T) {
 				stop := start(t, i)
 				ctx, cancel := context.WithTimeout(t.Context(), 80*time.Second)
 				defer cancel()
+				began := time.Now()
 				if err := i.WaitSynced(ctx); !errors.Is(err, ErrNotSynced) || !test.is(err) {
 					t.Errorf("%v", err)
+				}
+				if took := time.Since(began); took > 10*time.Second && !strings.Contains(name, "silence") {
+					t.Errorf("after %v", took)
 				}
 				if err := stop(); errors.As(err, new(*RefusedError)) != (name == "forbidden" || name == "not found") {
 					t.Error(err)
@@ -336,6 +341,23 @@ func TestI7Restart(t *testing.T) {
 	})
 }
 
+// TestI7Handlers: Run waits for a handler that is at work.
+func TestI7Handlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true)})
+		calls := 0
+		i.Handle(Handler[thing]{Add: func(Ref[thing]) {
+			time.Sleep(minute)
+			calls++
+		}})
+		stop := start(t, i)
+		synctest.Wait()
+		if err := stop(); err != nil || calls != 1 {
+			t.Errorf("%v, after %d calls", err, calls)
+		}
+	})
+}
+
 // TestI8LateSubscriber: it is told what there is, and then that this was all.
 func TestI8LateSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -350,16 +372,33 @@ func TestI8LateSubscriber(t *testing.T) {
 // but where the upstream's history is another one, it does.
 func TestI9BackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, body: event("ADDED", "a", 8) + bookmark(10, true) + expired},
-			at(10), answer{want: streaming, body: event("ADDED", "a", 7) + bookmark(11, true) + expired},
-			at(6), answer{want: streaming, stall: true, body: event("ADDED", "a", 5) + bookmark(6, true)})
+		b, c := event("ADDED", "b", 3), event("ADDED", "c", 4)
+		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, body: event("ADDED", "a", 8) + b + c + bookmark(10, true) + expired},
+			at(10), answer{want: streaming, body: event("ADDED", "a", 7) + b + c + bookmark(11, true) + expired},
+			at(6), answer{want: streaming, stall: true, body: event("ADDED", "a", 5) + b + strings.Replace(c, `"spec":{}`, `"spec":{"x":1}`, 1) + bookmark(6, true) +
+				event("MODIFIED", "a", 7) + event("MODIFIED", "a", 7)})
 		d := follow(t, i)
 		start(t, i)
 		time.Sleep(time.Minute)
-		want(t, d.read(), "ADDED ns/a →8 initial", "SYNCED→", "error", "UPDATED ns/a 8→5")
-		if rv := i.Status().RV; rv != 6 {
+		want(t, d.read()[3:], "SYNCED→", "error", "UPDATED ns/a 8→5", "UPDATED ns/c 4→4", "UPDATED ns/a 5→7")
+		if rv := i.Status().RV; rv != 7 {
 			t.Errorf("at %d", rv)
 		}
+	})
+}
+
+// TestSchemaOfCopy: where the same version of a custom resource looks otherwise, since
+// its definition has changed, it is taken over.
+func TestSchemaOfCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		custom := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
+		a, b := event("ADDED", "a", 3), event("ADDED", "b", 4)
+		i, _ := newInformer(t, Options{}, custom, answer{want: streaming, body: a + b + bookmark(10, true), lasts: 5 * time.Second},
+			custom, answer{want: streaming, stall: true, body: a + strings.Replace(b, `"spec":{}`, `"spec":{"x":1}`, 1) + bookmark(11, true)})
+		d := follow(t, i)
+		start(t, i)
+		time.Sleep(minute)
+		want(t, d.read()[2:], "SYNCED→", "UPDATED ns/b 4→4")
 	})
 }
 
@@ -540,6 +579,38 @@ func TestIndex(t *testing.T) {
 			if diff := cmp.Diff(map[int][]string{1: {"a"}, 2: {"bb"}, 100: {"a", "bb"}}, names); diff != "" {
 				t.Error(diff)
 			}
+			if len(x.keysOf) != 2 {
+				t.Errorf("%d objects in the index", len(x.keysOf))
+			}
 		}
 	})
+}
+
+// counting counts what it decodes.
+type counting struct {
+	Codec[thing]
+	n *int
+}
+
+func (c counting) Decode(raw []byte) (thing, error) {
+	*c.n++
+	return c.Codec.Decode(raw)
+}
+
+// TestDecodedOnce: who reads an object that has just been read gets the same.
+func TestDecodedOnce(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it forgets when there is a collection
+	n := 0
+	r := &record[thing]{raw: []byte(podJSON("a", 3)), how: &reading[thing]{codec: counting{JSON[thing](), &n}}}
+	for range 3 {
+		if o, err := (Ref[thing]{r}).Object(); err != nil || o.Metadata.Name != "a" {
+			t.Errorf("%v, %v", o, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("decoded %d times", n)
+	}
+	if _, err := (Ref[thing]{}).Object(); err == nil {
+		t.Error("no object is one")
+	}
 }

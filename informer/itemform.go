@@ -100,11 +100,11 @@ func (s *binaryFrames) read() ([]byte, error) {
 	if _, err := io.ReadFull(s.body, head[:]); err != nil {
 		return nil, err
 	}
-	n := int(binary.BigEndian.Uint32(head[:]))
+	n := binary.BigEndian.Uint32(head[:])
 	if n > maxFrame {
 		return nil, fmt.Errorf("%w: a frame of more than %d bytes", kube.ErrProtobuf, maxFrame)
 	}
-	if n > cap(s.line) {
+	if int(n) > cap(s.line) {
 		s.line = make([]byte, n+n/4)
 	}
 	_, err := io.ReadFull(s.body, s.line[:n])

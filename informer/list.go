@@ -31,7 +31,7 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 		return err
 	}
 	page.Items, page.Continue = nil, ""
-	r.restored = reason == "diverged" || page.RV < r.sink.Head()
+	r.anew = reason == "diverged" || reason == "schema" || page.RV < r.sink.Head()
 	if k := r.kind; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
 		return &RefusedError{http.StatusNotFound, fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
 	}
@@ -52,7 +52,7 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 // begin begins a list of the sink's.
 func (r *reflector[O]) begin() {
 	r.items = 0
-	r.sink.Begin(r.restored)
+	r.sink.Begin(r.anew)
 }
 
 func (r *reflector[O]) item(o O) {

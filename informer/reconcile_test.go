@@ -172,7 +172,7 @@ func TestI11Model(t *testing.T) {
 				w.step()
 				i.mu.Unlock()
 				if w.r.IntN(4) == 0 {
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Duration(w.r.IntN(100)) * time.Millisecond)
 				}
 			}
 			time.Sleep(10 * time.Minute)

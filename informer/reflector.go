@@ -27,9 +27,10 @@ type sink[O any] interface {
 	// Head returns the RV to resume from, 0 if there has been no list.
 	Head() uint64
 	// Begin begins a list. A list that was begun before and did not end is
-	// void. restored tells that the upstream's history is not the one known
-	// here: RVs may be lower than they were.
-	Begin(restored bool)
+	// void. anew tells that RVs prove nothing: the upstream's history is not
+	// the one known here, as after a restore, or the same versions may look
+	// otherwise, as after a change of a custom resource's definition.
+	Begin(anew bool)
 	// Item takes an object of the list, in no particular order.
 	Item(O)
 	// End ends the list: its items are the whole collection. The list itself
@@ -129,7 +130,7 @@ type reflector[O any] struct {
 	kind         *kube.List // kind and form of the collection's lists
 	columns      string     // of the last list
 	items        int        // of the list that is being taken
-	restored     bool       // the list that is being taken may go back in time
+	anew         bool       // RVs prove nothing in the list that is being taken
 	noWatchList  bool       // streaming lists are not to be had
 	badStreams   int        // streaming lists in a row that failed
 	malformed    int        // streams in a row that a malformed frame ended

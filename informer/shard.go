@@ -4,6 +4,7 @@
 package informer
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -16,7 +17,7 @@ type shard[T any] struct {
 	of        *Informer[T]
 	namespace string // "" for all
 	gen       uint32 // of the list that is being taken, or the last one
-	restored  bool   // that list may go back in time
+	anew      bool   // RVs prove nothing in it
 	key       []byte // a buffer
 
 	// Guarded by of.mu.
@@ -110,9 +111,9 @@ func (s *shard[T]) Head() uint64 {
 }
 
 // Begin implements sink.
-func (s *shard[T]) Begin(restored bool) {
+func (s *shard[T]) Begin(anew bool) {
 	s.gen++
-	s.restored = restored
+	s.anew = anew
 }
 
 // Item implements sink. An object that is held in the same version is left as
@@ -126,10 +127,14 @@ func (s *shard[T]) Item(it *kube.Item) {
 	case !old.is(it):
 		now := s.record(it, nil)
 		s.change(old, now, entry[T]{typ: Added, now: now})
-	case old.rv == it.RV || old.rv > it.RV && !s.restored:
+	case old.rv >= it.RV && !s.anew:
 		old.gen = s.gen
 	default:
 		now := s.record(it, old)
+		if bytes.Equal(old.raw, now.raw) {
+			old.gen = s.gen
+			return
+		}
 		s.change(old, now, entry[T]{typ: Updated, old: old, now: now})
 	}
 }
@@ -137,7 +142,7 @@ func (s *shard[T]) Item(it *kube.Item) {
 // End implements sink: what the list did not have is gone.
 func (s *shard[T]) End(list *kube.List) (continued bool) {
 	for _, r := range s.objects {
-		if r.gen != s.gen && (r.rv <= list.RV || s.restored) {
+		if r.gen != s.gen && (r.rv <= list.RV || s.anew) {
 			s.change(r, nil, entry[T]{typ: Deleted, old: r, inferred: true})
 		}
 	}
@@ -145,7 +150,7 @@ func (s *shard[T]) End(list *kube.List) (continued bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	continued = s.head > 0
-	if list.RV > s.head || s.restored {
+	if list.RV > s.head || s.anew {
 		s.head = list.RV
 	}
 	s.synced, i.failed, i.lastErr = true, 0, nil

@@ -6,6 +6,7 @@ package typed
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"testing"
 	"testing/iotest"
 
@@ -122,6 +123,25 @@ func TestScanList(t *testing.T) {
 	for n := range len(list) - trailer {
 		if _, _, err := read(list[:n]); err == nil {
 			t.Errorf("a list cut at %d of %d is taken", n, len(list))
+		}
+	}
+}
+
+// TestScanListLengths: lengths that do not fit into each other are noticed.
+func TestScanListLengths(t *testing.T) {
+	item, err := (&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}).Marshal()
+	if err != nil || len(item) > 127 {
+		t.Fatal(len(item), err)
+	}
+	for name, list := range map[string][]byte{
+		"an item longer than the list": append([]byte{'k', '8', 's', 0, 0x12, 4, 0x12, byte(len(item))}, item...),
+		"a number without an end":      []byte("k8s\x00\x12\x02\x12\xff\xff\xff"),
+		"no envelope":                  []byte("{\"kind\":\"List\"}"),
+		"a huge item":                  []byte("k8s\x00\x12\xff\xff\xff\xff\xff\xff\x01\x12\xff\xff\xff\xff\xff\x01"),
+	} {
+		var it kube.Item
+		if _, err := kube.NewProtobufReader(bytes.NewReader(list), &kube.List{}).Next(&it); !errors.Is(err, kube.ErrProtobuf) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

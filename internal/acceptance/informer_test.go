@@ -27,7 +27,6 @@ import (
 // told: each a resourceVersion.
 type held struct {
 	name string
-	run  func(context.Context) error
 	wait func(ctx context.Context, rv string) error
 	// copied returns the copy.
 	copied func() map[string]string

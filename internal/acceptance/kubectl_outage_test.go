@@ -19,10 +19,10 @@ var outages = []struct {
 	begun  string // what it prints when it has
 	breaks bool
 }{
-	{"wait configmap/awaited --for=jsonpath={.data.done}=yes --timeout=50s -v=6", "watch=true", false},
-	{"wait configmap/going --for=delete --timeout=50s -v=6", "watch=true", false},
-	{"delete configmap going --timeout=50s", "deleted", false},
-	{"rollout status deployment/stuck --timeout=50s", "Waiting", false},
+	{"wait configmap/awaited --for=jsonpath={.data.done}=yes --timeout=100s -v=6", "watch=true", false},
+	{"wait configmap/going --for=delete --timeout=100s -v=6", "watch=true", false},
+	{"delete configmap going --timeout=100s", "deleted", false},
+	{"rollout status deployment/stuck --timeout=100s", "Waiting", false},
 	{"logs -f solo --tail=1", "\n", true},
 	{"exec solo -- sh -c echo${IFS}started;sleep${IFS}100", "started", true},
 	{"port-forward pod/solo :80", "Forwarding", true},
@@ -69,7 +69,7 @@ func TestKubectlThroughOutage(t *testing.T) {
 		for _, ns := range ns {
 			apply(t, awaited, "-n", ns)
 			kubectl(t, "-n", ns, "run", "solo", "--image=nginx")
-			kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/solo", "--timeout=50s")
+			kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/solo", "--timeout=100s")
 		}
 		for _, o := range outages {
 			r := running{kubectl: name, ns: ns}

@@ -135,7 +135,7 @@ func namespace(t *testing.T, suffix ...string) string {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("there never was %s\n%s", what, gw.Log())

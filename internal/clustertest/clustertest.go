@@ -102,9 +102,16 @@ func (c *Cluster) Signal(component, signal string) error {
 	return c.run("stop", component, "--dir", c.Dir, "--signal", signal)
 }
 
-// StartComponent starts a component again and waits until it is ready.
-func (c *Cluster) StartComponent(component string) error {
-	return c.run("start", component, "--dir", c.Dir)
+// StartComponent starts a component again and waits until it is ready. One that
+// ends meanwhile, as an API server does when a busy machine keeps it from its
+// first writes for too long, is started anew, as a kubelet would.
+func (c *Cluster) StartComponent(component string) (err error) {
+	for range 3 {
+		if err = c.run("start", component, "--dir", c.Dir); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 func (c *Cluster) run(args ...string) error {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -26,8 +27,10 @@ const (
 	// encodingBytes bounds what is kept of objects in other encodings than the
 	// API server's JSON.
 	encodingBytes = 64 << 20
-	// refusedFor is how long a refused resource is not tried again.
+	// refusedFor is how long a refused resource is not tried again, goneFor how
+	// long one that was gone: another may come under its name.
 	refusedFor = 30 * time.Second
+	goneFor    = time.Second
 )
 
 // cache is the reader: it watches resources from their first use on and
@@ -48,8 +51,8 @@ type cache struct {
 
 	mu      sync.Mutex // guards what follows, and the readers of resources
 	watched map[kube.Resource]*resource
-	refused map[kube.Resource]time.Time
-	stopped bool // no new resources, no new watches
+	refused map[kube.Resource]time.Time // until when
+	stopped bool                        // no new resources, no new watches
 }
 
 func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
@@ -99,8 +102,7 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if !rd.negotiate(r, v.BookmarkForm.Typed(), offersCBOR) || res.unwritable.has(rd.form) {
 		return false
 	}
-	def, ok := res.definition(r.Context(), rd, lists)
-	if !ok {
+	if rd.over, ok = res.definition(r.Context(), lists); !ok {
 		return false
 	}
 	if rd.consistentList() && !res.prover.pays(&v.Snapshot, rd) {
@@ -113,9 +115,6 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	case verbList:
 		return c.serveList(w, r, rd, res, v)
 	default:
-		if def != nil {
-			rd.over = def.over
-		}
 		return c.serveWatch(w, r, rd, res, v)
 	}
 }
@@ -143,12 +142,12 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	}
 	res := newResource(c.up, id, info, c.log, c.begin)
 	res.encoder.Cache = c.encodings
+	res.defined.changed = func() { c.drop(res) }
 	res.readers = 1
 	c.watched[id] = res
 	ctx, res.cancel = context.WithCancel(c.ctx)
 	c.wg.Go(func() {
-		res.run(ctx, c.log)
-		c.remove(res)
+		c.remove(res, res.run(ctx, c.log))
 	})
 	return res
 }
@@ -162,8 +161,7 @@ func (c *cache) hold(id kube.Resource) (res *resource, known bool) {
 		res.readers++
 		return res, true
 	}
-	at, refused := c.refused[id]
-	return nil, c.stopped || refused && time.Since(at) < refusedFor
+	return nil, c.stopped || time.Now().Before(c.refused[id])
 }
 
 func (c *cache) release(res *resource) {
@@ -185,19 +183,24 @@ func (c *cache) begin() (ctx context.Context, end func(), ok bool) {
 	return c.ctx, c.wg.Done, true
 }
 
-// remove forgets a resource whose reflector has stopped.
-func (c *cache) remove(res *resource) {
+// remove forgets a resource whose reflector has stopped, for a refusal if it was
+// not stopped from here.
+func (c *cache) remove(res *resource, refusal *informer.RefusedError) {
 	res.cancel()
 	c.discovery.forget(res.id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watched[res.id] == res {
 		delete(c.watched, res.id)
-		if c.ctx.Err() == nil { // it was refused, not stopped from here
+		if refusal != nil {
 			if len(c.refused) >= discoveryMost {
 				clear(c.refused)
 			}
-			c.refused[res.id] = time.Now()
+			pause := refusedFor
+			if refusal.Code == http.StatusNotFound {
+				pause = goneFor
+			}
+			c.refused[res.id] = time.Now().Add(pause)
 		}
 	}
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
-	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 const (
@@ -28,11 +27,22 @@ const (
 	// that changed while the API server could not be reached shows so.
 	definitionFresh   = 10 * time.Second
 	definitionTimeout = 2 * time.Second
+	// definitionGrace is for how long a definition that was read may be
+	// forbidden before that is believed: an API server that has just started
+	// forbids what it does not forbid later.
+	definitionGrace = 30 * time.Second
 )
 
-// errUndefined is the API server's word that there is no definition to be had:
-// the resource is not a custom one, or its definition may not be read.
-var errUndefined = errors.New("no definition")
+var (
+	// errUndefined is the API server's word that there is no definition to be
+	// had: the resource is not a custom one, or its definition may not be read.
+	errUndefined = errors.New("no definition")
+	// errUnreadable is its word that it may not be read.
+	errUnreadable = fmt.Errorf("%w that may be read", errUndefined)
+	// errGoing: it is being deleted. When the API server stops serving the
+	// resource, it keeps the watches of it for a second or more.
+	errGoing = errors.New("the definition is being deleted")
+)
 
 // A definition is what the API server knows of one version of a custom resource
 // beyond its objects.
@@ -46,9 +56,11 @@ type definition struct {
 	selectable []string
 	// columns are those of a Table, behind the name.
 	columns []column
-	// over is closed when the definition has been replaced, or can no longer
-	// be had.
-	over chan struct{}
+}
+
+// is reports whether it is the same definition, at the same edition.
+func (d *definition) is(other *definition) bool {
+	return d != nil && other != nil && d.uid == other.uid && d.edition == other.edition
 }
 
 // A column is one of a custom resource's Table. A cell of type "date" is a time
@@ -85,6 +97,10 @@ type definitions struct {
 	id     kube.Resource
 	begin  beginFunc
 	flight singleflight.Group
+	// changed, if there is one, is called when what was listed is of a
+	// definition that has gone, or that was found to be another though there
+	// was no list since.
+	changed func()
 
 	mu    sync.Mutex // guards known
 	known knownDefinition
@@ -92,16 +108,23 @@ type definitions struct {
 
 type knownDefinition struct {
 	definition *definition // nil if there is none to be had
+	going      bool        // there is one, that is being deleted
+	// over is closed when that is no longer so, or no longer known.
+	over       chan struct{}
 	generation int
 	at         time.Time // zero if the API server has not said anything
+	forbidden  time.Time // since when it may not be read; zero if it may
 }
 
 // answer is what is known.
-func (k knownDefinition) answer() (*definition, error) {
-	if k.definition == nil {
-		return nil, errUndefined
+func (k knownDefinition) answer() (knownDefinition, error) {
+	switch {
+	case k.going:
+		return k, errGoing
+	case k.definition == nil:
+		return k, errUndefined
 	}
-	return k.definition, nil
+	return k, nil
 }
 
 // generation counts the lists of a reflector.
@@ -128,18 +151,18 @@ func (d *definitions) date(column string) (path []string, ok bool) {
 	return nil, false
 }
 
-// get returns the definition as of a generation or later. An error other than
-// errUndefined means that the API server does not say.
-func (d *definitions) get(ctx context.Context, generation int) (*definition, error) {
+// get returns the definition as of a generation or later. Errors other than
+// errUndefined and errGoing mean that the API server does not say.
+func (d *definitions) get(ctx context.Context, generation int) (knownDefinition, error) {
 	known := d.now()
 	if !known.at.IsZero() && known.generation >= generation && time.Since(known.at) < definitionFresh {
 		return known.answer()
 	}
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return knownDefinition{}, ctx.Err()
 	case res := <-d.ask(generation):
-		found, _ := res.Val.(*definition)
+		found, _ := res.Val.(knownDefinition)
 		return found, res.Err
 	}
 }
@@ -152,80 +175,84 @@ func (d *definitions) ask(generation int) <-chan singleflight.Result {
 			return nil, errDraining
 		}
 		defer end()
-		found, err := d.fetch(ctx)
-		return d.learn(found, err, generation)
+		ctx, cancel := context.WithTimeout(ctx, definitionTimeout)
+		defer cancel()
+		before := d.now()
+		found, err := d.fetch(ctx, before.definition)
+		known, err := d.learn(found, err, generation)
+		gone := errors.Is(err, errUndefined) && !errors.Is(err, errUnreadable) && known.forbidden.IsZero()
+		another := err == nil && known.definition != before.definition && generation == before.generation
+		if d.changed != nil && before.definition != nil && (gone || another) {
+			d.changed()
+		}
+		return known, err
 	})
 }
 
-// learn takes over what the API server said. Where that is something new, the
-// definition before is over.
-func (d *definitions) learn(found *definition, err error, generation int) (*definition, error) {
+// learn takes over what the API server said. Where that is something new, what
+// was known before is over.
+func (d *definitions) learn(found *definition, err error, generation int) (knownDefinition, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	old := d.known.definition
-	switch {
-	case d.known.generation > generation: // it was asked again since
-		return d.known.answer()
-	case err == nil || errors.Is(err, errUndefined):
-		if found != nil && old != nil && found.uid == old.uid && found.edition == old.edition {
-			found = old
+	old, now := d.known, time.Now()
+	going := errors.Is(err, errGoing)
+	told := err == nil || going || errors.Is(err, errUndefined)
+	forbidden := time.Time{}
+	if errors.Is(err, errUnreadable) {
+		if forbidden = old.forbidden; forbidden.IsZero() {
+			forbidden = now
 		}
-		d.known = knownDefinition{found, generation, time.Now()}
-	case d.known.generation == generation && !d.known.at.IsZero():
+		told = old.definition == nil || now.Sub(forbidden) > definitionGrace
+	}
+	switch {
+	case old.generation > generation: // it was asked again since
+		return old.answer()
+	case told:
+		if found.is(old.definition) {
+			found = old.definition
+		}
+		d.known = knownDefinition{definition: found, going: going, generation: generation, at: now, forbidden: forbidden}
+	case old.generation == generation && !old.at.IsZero():
 		// It does not say: its last word of this generation stands, for as
 		// long again.
-		d.known.at = time.Now()
+		d.known.at, d.known.forbidden = now, forbidden
 		return d.known.answer()
 	default:
 		d.known = knownDefinition{generation: generation}
 	}
-	if old != nil && old != d.known.definition {
-		close(old.over)
+	if d.known.over = old.over; old.over == nil || d.known.definition != old.definition || d.known.going != old.going {
+		if old.over != nil {
+			close(old.over)
+		}
+		d.known.over = make(chan struct{})
 	}
-	return d.known.definition, err
+	if !told {
+		return d.known, err
+	}
+	return d.known.answer()
 }
 
-// fetch asks for the definition.
-func (d *definitions) fetch(ctx context.Context) (*definition, error) {
-	ctx, cancel := context.WithTimeout(ctx, definitionTimeout)
-	defer cancel()
-	req := d.up.NewRequest(ctx, http.MethodGet, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+d.id.GroupResource(), "")
-	resp, err := d.up.Transport.RoundTrip(req)
+// fetch asks for the definition. It may be long: of one that is known, its
+// metadata is asked for first.
+func (d *definitions) fetch(ctx context.Context, known *definition) (*definition, error) {
+	if known != nil {
+		crd, err := d.request(ctx, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+		if err != nil {
+			return nil, err
+		}
+		if now := (&definition{uid: crd.Metadata.UID, edition: crd.Metadata.Generation}); now.is(known) {
+			return known, nil
+		}
+	}
+	crd, err := d.request(ctx, "application/json")
 	if err != nil {
 		return nil, err
-	}
-	defer resp.Body.Close()
-	switch resp.StatusCode {
-	case http.StatusOK:
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		return nil, errUndefined
-	default:
-		return nil, fmt.Errorf("definition of %s: %s", d.id, resp.Status)
-	}
-	var crd struct {
-		Metadata struct {
-			UID        string
-			Generation int64
-		}
-		Spec struct {
-			Versions []struct {
-				Name                     string
-				AdditionalPrinterColumns []column
-				SelectableFields         []struct{ JSONPath string }
-			}
-		}
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(&crd); err != nil {
-		return nil, fmt.Errorf("definition of %s: %w", d.id, err)
 	}
 	for _, v := range crd.Spec.Versions {
 		if v.Name != d.id.Version {
 			continue
 		}
-		found := &definition{
-			uid: crd.Metadata.UID, edition: crd.Metadata.Generation,
-			columns: v.AdditionalPrinterColumns, over: make(chan struct{}),
-		}
+		found := &definition{uid: crd.Metadata.UID, edition: crd.Metadata.Generation, columns: v.AdditionalPrinterColumns}
 		for _, f := range v.SelectableFields {
 			if path, ok := kube.SimplePath(f.JSONPath); ok {
 				found.selectable = append(found.selectable, path)
@@ -239,6 +266,48 @@ func (d *definitions) fetch(ctx context.Context) (*definition, error) {
 	return nil, errUndefined
 }
 
+// A customResourceDefinition is what is read of one.
+type customResourceDefinition struct {
+	Metadata struct {
+		UID               string
+		Generation        int64
+		DeletionTimestamp string
+	}
+	Spec struct {
+		Versions []struct {
+			Name                     string
+			AdditionalPrinterColumns []column
+			SelectableFields         []struct{ JSONPath string }
+		}
+	}
+}
+
+func (d *definitions) request(ctx context.Context, accept string) (crd customResourceDefinition, err error) {
+	req := d.up.NewRequest(ctx, http.MethodGet, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+d.id.GroupResource(), "")
+	req.Header.Set("Accept", accept)
+	resp, err := d.up.Transport.RoundTrip(req)
+	if err != nil {
+		return crd, err
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return crd, errUnreadable
+	case http.StatusNotFound:
+		return crd, errUndefined
+	default:
+		return crd, fmt.Errorf("definition of %s: %s", d.id, resp.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(&crd); err != nil {
+		return crd, fmt.Errorf("definition of %s: %w", d.id, err)
+	}
+	if crd.Metadata.DeletionTimestamp != "" {
+		return crd, errGoing
+	}
+	return crd, nil
+}
+
 // fields returns what objects of the resource can be selected by: what
 // [kube.Resource.Field] is to the API server's own.
 func (res *resource) fields(ctx context.Context, generation int) fieldFunc {
@@ -246,7 +315,7 @@ func (res *resource) fields(ctx context.Context, generation int) fieldFunc {
 		if res.id.BuiltIn() {
 			return res.id.Field(label)
 		}
-		def, err := res.defined.get(ctx, generation)
+		known, err := res.defined.get(ctx, generation)
 		switch {
 		case err != nil:
 			return nil, false
@@ -255,20 +324,20 @@ func (res *resource) fields(ctx context.Context, generation int) fieldFunc {
 		case label == "metadata.namespace" && res.info.Namespaced:
 			return func(o *kube.Object) string { return o.Key.Namespace() }, true
 		}
-		return kube.PathValue("", label), slices.Contains(def.selectable, label)
+		return kube.PathValue("", label), slices.Contains(known.definition.selectable, label)
 	}
 }
 
-// definition returns the definition that a read is bound to: a Table depends on
-// it in its columns, and the watches of a custom resource end with it, as the
-// API server ends them. nil is one that never ends; false means that it is not
-// known whether there is one.
-func (res *resource) definition(ctx context.Context, rd *read, generation int) (*definition, bool) {
-	if res.id.BuiltIn() || rd.verb != verbWatch && rd.form.View != wire.Table {
+// definition has the definition of a custom resource be known: what is held of
+// the resource is as it says. Watches end when over is closed, as the API server
+// ends them; nil never is. ok is false when it is not known whether there is a
+// definition, or when it is being deleted.
+func (res *resource) definition(ctx context.Context, generation int) (over <-chan struct{}, ok bool) {
+	if res.id.BuiltIn() {
 		return nil, true
 	}
-	def, err := res.defined.get(ctx, generation)
-	return def, err == nil || errors.Is(err, errUndefined)
+	known, err := res.defined.get(ctx, generation)
+	return known.over, err == nil || errors.Is(err, errUndefined)
 }
 
 // listed is called after a list, which may have been taken because the

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer"
@@ -66,7 +65,7 @@ func TestDefinition(t *testing.T) {
 		selectable: []string{"spec.color", "spec.a-b_c.d1"},
 		columns:    []column{{"Color", "string", ".spec.color"}, {"Since", "date", ".status.since"}},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(definition{}), cmpopts.IgnoreFields(definition{}, "over")); err != nil || diff != "" {
+	if diff := cmp.Diff(want, got.definition, cmp.AllowUnexported(definition{})); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 	if path := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"; server.asked[0] != path {
@@ -75,7 +74,7 @@ func TestDefinition(t *testing.T) {
 	res = server.resource(true)
 	res.defined.id.Version = "v2"
 	got, err = res.defined.get(t.Context(), 2)
-	if want := []column{{"Age", "date", ".metadata.creationTimestamp"}}; err != nil || cmp.Diff(want, got.columns) != "" || len(got.selectable) > 0 {
+	if want := []column{{"Age", "date", ".metadata.creationTimestamp"}}; err != nil || cmp.Diff(want, got.definition.columns) != "" || len(got.definition.selectable) > 0 {
 		t.Errorf("without columns: %v %+v", err, got)
 	}
 	res = server.resource(true)
@@ -107,10 +106,13 @@ func TestDefinitionStands(t *testing.T) {
 			{"of a new generation, from a server that is down", 0, 0, 2, false, 4},
 			{"of a new generation", 0, 200, 2, true, 5},
 			{"of an old generation", 0, 200, 1, true, 5},
-			{"forbidden", 11 * time.Second, 403, 2, false, 6},
-			{"forbidden just now", 0, 200, 2, false, 6},
-			{"not there", 11 * time.Second, 404, 2, false, 7},
-			{"there again", 11 * time.Second, 200, 2, true, 8},
+			{"forbidden for a moment", 11 * time.Second, 403, 2, true, 6},
+			{"not forbidden", 11 * time.Second, 200, 2, true, 7},
+			{"forbidden", 11 * time.Second, 403, 2, true, 8},
+			{"forbidden still", 31 * time.Second, 403, 2, false, 9},
+			{"forbidden just now", 0, 200, 2, false, 9},
+			{"not there", 11 * time.Second, 404, 2, false, 10},
+			{"there again", 11 * time.Second, 200, 2, true, 11},
 		} {
 			time.Sleep(step.after)
 			server.code = step.code
@@ -133,11 +135,14 @@ func TestDefinitionOver(t *testing.T) {
 		generation int
 		over       bool
 	}{
+		{"read again", 200, widgetDefinition, 1, false},
 		{"read again after a list", 200, widgetDefinition, 2, false},
 		{"another edition", 200, another, 2, true},
 		{"made anew", 200, anew, 2, true},
 		{"gone", 404, "", 2, true},
-		{"forbidden", 403, "", 2, true},
+		{"going", 200, strings.Replace(another, `"uid"`, `"deletionTimestamp":"2026-11-21T12:00:00Z","uid"`, 1), 2, true},
+		{"forbidden after a list", 403, "", 2, true},
+		{"forbidden later", 403, "", 1, false},
 		{"not told after a list", 503, "", 2, true},
 		{"not told later", 503, "", 1, false},
 		{"another edition, found later", 200, another, 1, true},
@@ -149,6 +154,8 @@ func TestDefinitionOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			changed := 0
+			res.defined.changed = func() { changed++ }
 			time.Sleep(definitionFresh)
 			server.code, server.body = test.code, test.body
 			<-res.defined.ask(test.generation)
@@ -161,8 +168,47 @@ func TestDefinitionOver(t *testing.T) {
 			if over != test.over {
 				t.Errorf("%s: over %v", test.what, over)
 			}
+			// What was listed is of the old definition.
+			if stale := test.over && test.generation == 1 || test.code == 404; changed > 0 != stale {
+				t.Errorf("%s: %d changes told", test.what, changed)
+			}
 		})
 	}
+}
+
+// TestUndefinedOver: watches that began while there was no definition to be had
+// end when there is one.
+func TestUndefinedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &definer{code: 403}
+		res := server.resource(true)
+		over, ok := res.definition(t.Context(), 1)
+		if !ok || over == nil {
+			t.Fatalf("not to be served: %v %v", over, ok)
+		}
+		time.Sleep(definitionFresh)
+		server.code, server.body = 200, widgetDefinition
+		if _, ok := res.definition(t.Context(), 1); !ok {
+			t.Error("not to be served")
+		}
+		<-over
+	})
+}
+
+// TestDefinitionGoing: what is being deleted is the API server's to answer.
+func TestDefinitionGoing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &definer{code: 200, body: strings.Replace(widgetDefinition, `"uid"`, `"deletionTimestamp":"2026-11-21T12:00:00Z","uid"`, 1)}
+		res := server.resource(true)
+		if _, ok := res.definition(t.Context(), 1); ok {
+			t.Error("served while it is being deleted")
+		}
+		time.Sleep(definitionFresh)
+		server.body = widgetDefinition // made anew
+		if _, ok := res.definition(t.Context(), 1); !ok {
+			t.Error("not served when there is another one")
+		}
+	})
 }
 
 // TestDefinedFeed: a list has the definition be asked for anew, if it is known.

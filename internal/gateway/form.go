@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -47,33 +49,52 @@ func (u *unwritable) has(f wire.Form) bool {
 
 // A cborOffer is whether the API server offers a resource in CBOR.
 type cborOffer struct {
+	flight singleflight.Group
+
 	mu      sync.Mutex // guards what follows
 	at      time.Time
 	offered bool
 }
 
-// offersCBOR asks the API server for a list of one in CBOR, unless it has just
-// been asked. Clients that ask at once may each have it asked.
-func (res *resource) offersCBOR(ctx context.Context, up *Upstream) bool {
-	c := &res.cbor
-	c.mu.Lock()
-	fresh, offered := time.Since(c.at) < cborFresh, c.offered
-	c.mu.Unlock()
-	if fresh {
-		return offered
-	}
-	ctx, cancel := context.WithTimeout(ctx, cborTimeout)
-	defer cancel()
-	req := up.NewRequest(ctx, http.MethodGet, res.id.Path(), "limit=1&resourceVersion=0")
-	req.Header.Set("Accept", "application/cbor")
-	resp, err := up.Transport.RoundTrip(req)
-	if err != nil {
-		return false
-	}
-	resp.Body.Close()
-	offered = resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/cbor")
+func (c *cborOffer) last() (offered, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at, c.offered = time.Now(), offered
-	return offered
+	return c.offered, time.Since(c.at) < cborFresh
+}
+
+// offersCBOR asks the API server for a list of one in CBOR, unless it has just
+// been asked.
+func (res *resource) offersCBOR(ctx context.Context, up *Upstream) bool {
+	c := &res.cbor
+	if offered, fresh := c.last(); fresh {
+		return offered
+	}
+	answer := c.flight.DoChan("", func() (any, error) {
+		ctx, end, ok := res.access.begin()
+		if !ok {
+			return false, errDraining
+		}
+		defer end()
+		ctx, cancel := context.WithTimeout(ctx, cborTimeout)
+		defer cancel()
+		// At RV 0 the limit would be ignored.
+		req := up.NewRequest(ctx, http.MethodGet, res.id.Path(), "limit=1")
+		req.Header.Set("Accept", "application/cbor")
+		resp, err := up.Transport.RoundTrip(req)
+		if err != nil {
+			return false, err
+		}
+		resp.Body.Close()
+		offered := resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/cbor")
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.at, c.offered = time.Now(), offered
+		return offered, nil
+	})
+	select {
+	case asked := <-answer:
+		return asked.Val.(bool)
+	case <-ctx.Done():
+		return false
+	}
 }

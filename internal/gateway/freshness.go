@@ -43,9 +43,13 @@ var (
 	errBehind = fmt.Errorf("%w: the head is behind", errNoProof)
 )
 
-// A proof says that nothing of the resource happened above last, up to rv; and
-// that the upstream was not beyond rv when it was asked.
-type proof struct{ last, rv uint64 }
+// A proof says that nothing of the resource happened in the view's history above
+// what the timeline has, up to rv; and that the upstream was not beyond rv when
+// it was asked.
+type proof struct {
+	view *timeline.View
+	rv   uint64
+}
 
 // A prover proves that a timeline has everything the upstream had acknowledged
 // when it was asked (design, "Reads"; spec §2, "Freshness for a proxy").
@@ -70,26 +74,29 @@ func newProver(up *Upstream, id kube.Resource, t *timeline.Timeline, r *informer
 // call, in about a second at the most where all is well. Its RV is at least
 // that of any consistent read that was answered before.
 func (p *prover) fresh(ctx context.Context) (*timeline.View, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*proofTimeout, errNoProof)
-	defer cancel()
 	proven, err := p.full.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v, err := p.timeline.WaitRV(ctx, proven.last)
-	if err != nil {
-		return nil, err
-	}
-	if v.RV < proven.rv {
+	if p.timeline.View().RV < proven.rv {
 		// A list that is on its way may have been taken before the proof; its
 		// RV is not to be below the head. One that begins from here on is a
 		// consistent one, and not older than the proof.
 		if p.reflector.Status().Phase != informer.Watching {
 			return nil, errNoProof
 		}
-		p.timeline.Advance(v, proven.rv)
+		p.timeline.Advance(proven.view, proven.rv)
 	}
-	return p.viewAt(proven.rv)
+	// It is there already, or about to be published.
+	return p.waitRV(ctx, proven.rv)
+}
+
+// waitRV waits for the head to come to an RV; not for long, since it may have
+// been taken back, or the stream that would bring it there may be dead.
+func (p *prover) waitRV(ctx context.Context, rv uint64) (*timeline.View, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, quickTimeout, errNoProof)
+	defer cancel()
+	return p.timeline.WaitRV(ctx, rv)
 }
 
 // freshSoon is fresh for a reader who cannot wait: it fails soon unless the
@@ -99,17 +106,7 @@ func (p *prover) freshSoon(ctx context.Context) (*timeline.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.viewAt(rv)
-}
-
-// viewAt returns the current view, which is to be at rv or above: it is not
-// when the timeline has been reset since.
-func (p *prover) viewAt(rv uint64) (*timeline.View, error) {
-	v := p.timeline.View()
-	if v.RV < rv || v.Closed() {
-		return nil, errNoProof
-	}
-	return v, nil
+	return p.waitRV(ctx, rv) // it is there, unless the timeline has been reset
 }
 
 // catchUp is the quick proof. A consistent LIST tells the upstream's RV X, and
@@ -136,48 +133,58 @@ func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 
 // prove is the full proof: where the head does not come to X, a watch from it
 // replays whatever it does not have yet and brings a bookmark ≥ X, in about a
-// second. The last event before it is the RV to wait for: between that and the
-// bookmark the resource did not change.
+// second. Between the last event before it and the bookmark the resource did
+// not change: the timeline has to come to that event.
 func (p *prover) prove(ctx context.Context) (proof, error) {
 	x, err := p.catchUp(ctx)
-	if !errors.Is(err, errBehind) {
-		return proof{x, x}, err
-	}
 	v := p.timeline.View()
-	if v.RV >= x {
-		return proof{x, x}, nil
+	if err == nil || errors.Is(err, errBehind) && v.RV >= x {
+		return proof{v, x}, nil
 	}
-	resp, err := p.ask(ctx, url.Values{
-		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3"},
-		"resourceVersion": {kube.FormatRV(v.RV)},
-	})
+	if !errors.Is(err, errBehind) {
+		return proof{}, err
+	}
+	last, rv, err := p.replay(ctx, v.RV, x)
 	if err != nil {
 		return proof{}, err
 	}
+	_, err = p.waitRV(ctx, last)
+	return proof{v, rv}, err
+}
+
+// replay watches from an RV until everything up to x has been brought. It
+// returns the RV of the last event ≤ x, and up to which RV there was none after
+// that.
+func (p *prover) replay(ctx context.Context, from, x uint64) (last, rv uint64, err error) {
+	resp, err := p.ask(ctx, url.Values{
+		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3"},
+		"resourceVersion": {kube.FormatRV(from)},
+	})
+	if err != nil {
+		return 0, 0, err
+	}
 	defer resp.Body.Close()
-	proven := proof{last: v.RV}
+	last = from
 	body := bufio.NewReader(resp.Body)
 	for {
 		line, err := readLine(body, mostAnswer)
 		if err != nil {
-			return proof{}, fmt.Errorf("%w: %w", errNoProof, err)
+			return 0, 0, fmt.Errorf("%w: %w", errNoProof, err)
 		}
 		f, err := kube.ScanFrame(line)
 		if err != nil {
-			return proof{}, err
+			return 0, 0, err
 		}
 		switch {
 		case f.Type == kube.Error:
-			return proof{}, fmt.Errorf("%w: %s", errNoProof, f.Status)
+			return 0, 0, fmt.Errorf("%w: %s", errNoProof, f.Status)
 		case f.Type == kube.Bookmark && f.Object.RV >= x:
-			proven.rv = f.Object.RV
-			return proven, nil
+			return last, f.Object.RV, nil
 		case f.Type == kube.Bookmark:
 		case f.Object.RV <= x:
-			proven.last = f.Object.RV
+			last = f.Object.RV
 		default: // the first event above X
-			proven.rv = x
-			return proven, nil
+			return last, x, nil
 		}
 	}
 }
@@ -235,6 +242,9 @@ func (rd *read) consistentList() bool {
 	return rd.verb == verbList && rd.opts.ResourceVersion == "" && rd.opts.Continue == ""
 }
 
+// payLook is how many objects are looked at to estimate how long a list is.
+const payLook = 2000
+
 // pays reports whether to try a quick proof for a consistent list: not just
 // after one that failed, and not when the list, which is about what the
 // snapshot has, is so small that the upstream may as well be asked for it.
@@ -244,8 +254,11 @@ func (p *prover) pays(s *timeline.Snapshot, rd *read) bool {
 	if uncachedUpstream(p.id) || rd.key != "" || p.quick.paused() {
 		return false
 	}
-	size, n := 0, int64(0)
+	size, n, looked := 0, int64(0), 0
 	for o := range s.All(rd.namespace, "") {
+		if looked++; looked > payLook {
+			return size*s.Len()/payLook > smallList
+		}
 		if !rd.match.matches(o) {
 			continue
 		}

@@ -239,7 +239,10 @@ func (g *Gateway) serveAPI(rec *recorder, r *http.Request) {
 		return
 	}
 	rec.source = sourceCache
-	if g.reader.serve(rec, r) {
+	cut, release, _ := g.requests.bind(r.Context(), false)
+	served := g.reader.serve(rec, r.WithContext(cut))
+	release()
+	if served {
 		return
 	}
 	rec.source = sourcePassthrough

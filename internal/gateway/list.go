@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -41,7 +42,9 @@ func (c *cache) serveGet(w http.ResponseWriter, r *http.Request, rd *read, res *
 func (res *resource) write(w http.ResponseWriter, r *http.Request, rd *read, encode func() (*wire.Body, error)) bool {
 	body, err := encode()
 	if err != nil {
-		if rd.form.Media != wire.YAML && !rd.form.Pretty { // which are a question of size
+		// YAML and what is indented are a question of size, and columns one of
+		// the version.
+		if rd.form.Media != wire.YAML && !rd.form.Pretty && !errors.Is(err, wire.ErrColumns) {
 			res.unwritable.add(rd.form)
 		}
 		return false

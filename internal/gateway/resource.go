@@ -63,15 +63,16 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 	return res
 }
 
-// run feeds the timeline until ctx ends or the upstream refuses the resource.
-// Open watches end with it.
-func (res *resource) run(ctx context.Context, log *slog.Logger) {
+// run feeds the timeline until ctx ends, or the upstream refuses the resource,
+// which it returns. Open watches end with it.
+func (res *resource) run(ctx context.Context, log *slog.Logger) *informer.RefusedError {
 	defer close(res.done)
-	err := res.reflector.Run(ctx)
-	if refused, ok := errors.AsType[*informer.RefusedError](err); ok {
+	defer res.timeline.Close()
+	refused, ok := errors.AsType[*informer.RefusedError](res.reflector.Run(ctx))
+	if ok {
 		log.Warn("not watched any more: the upstream refuses it", "resource", res.id.String(), "code", refused.Code, "cause", refused.Message)
 	}
-	res.timeline.Close()
+	return refused
 }
 
 // view returns the current view, and true if reads may be served from it: there

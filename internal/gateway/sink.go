@@ -71,22 +71,34 @@ func (s *httpSink) release() {
 	}
 }
 
+// lastWrites is for how long a WebSocket is written to after its watch is over.
+const lastWrites = time.Second
+
 // A webSocketSink sends each frame as a message, text for JSON.
 type webSocketSink struct {
+	ctx  context.Context // of the watch
 	ws   *websocket.Conn
 	text bool
 }
 
-func (s webSocketSink) frame(parts []string) error {
-	if err := s.ws.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
+func (s webSocketSink) frame(parts []string) (err error) {
+	s.limit(writeTimeout)
+	if s.ctx.Err() != nil {
+		s.limit(lastWrites)
 	}
 	message := strings.Join(parts, "")
 	if s.text {
-		return websocket.Message.Send(s.ws, message)
+		err = websocket.Message.Send(s.ws, message)
+	} else {
+		err = websocket.Message.Send(s.ws, []byte(message))
 	}
-	return websocket.Message.Send(s.ws, []byte(message))
+	_ = s.ws.SetWriteDeadline(time.Time{}) // pings are answered at any time
+	return err
 }
+
+// limit gives what is written, and what is being written, so long. It fails
+// only on a connection that is closed.
+func (s webSocketSink) limit(d time.Duration) { _ = s.ws.SetWriteDeadline(time.Now().Add(d)) }
 
 func (webSocketSink) flush() error { return nil }
 func (webSocketSink) release()     {}
@@ -103,7 +115,11 @@ func serveWebSocket(ctx context.Context, w http.ResponseWriter, r *http.Request,
 			defer cancel()
 			_, _ = io.Copy(io.Discard, ws) // clients have nothing to say
 		})
-		stream(ctx, webSocketSink{ws, f.Media == wire.JSON})
+		sink := webSocketSink{ctx, ws, f.Media == wire.JSON}
+		// One that does not read is not waited for at the end.
+		defer context.AfterFunc(ctx, func() { sink.limit(lastWrites) })()
+		stream(ctx, sink)
+		sink.limit(lastWrites)
 		ws.Close()
 		reading.Wait()
 	}).ServeHTTP(w, r)

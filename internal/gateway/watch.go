@@ -81,6 +81,7 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 		if initial || legacy {
 			s.snapshot(v, initial)
 		}
+		v = nil // a WebSocket keeps this function, which is not to keep the log (T10)
 		c.follow(ctx, s, cursor)
 	}
 	setHeaders(w.Header(), rd)

@@ -42,6 +42,9 @@ func (p *scanner) errorf(format string, args ...any) error {
 }
 
 func (p *scanner) space() {
+	if p.i < len(p.s) && p.s[p.i] > ' ' {
+		return // nearly always
+	}
 	for p.i < len(p.s) {
 		switch p.s[p.i] {
 		case ' ', '\t', '\r', '\n':
@@ -242,27 +245,37 @@ func (p *scanner) raw() (string, error) {
 	p.i++
 	s, start := p.s, p.i
 	for i := start; i < len(s); {
-		switch c := s[i]; {
-		case c == '"':
+		if ordinary[s[i]] {
+			i++
+			continue
+		}
+		switch c := s[i]; c {
+		case '"':
 			p.i = i + 1
 			return s[start:i], nil
-		case c == '\\':
+		case '\\':
 			n := escapeLen(s[i:])
 			if n == 0 {
 				p.i = i
 				return "", p.errorf("a bad escape")
 			}
 			i += n
-		case c < ' ':
+		default:
 			p.i = i
 			return "", p.errorf("a control character in a string")
-		default:
-			i++
 		}
 	}
 	p.i = len(s)
 	return "", p.unexpected("'\"'")
 }
+
+// ordinary are the bytes that stand for themselves in a string.
+var ordinary = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c != '"' && c != '\\'
+	}
+	return t
+}()
 
 // escapeLen returns the length of the escape sequence that s begins with, 0 if
 // it is not a valid one.

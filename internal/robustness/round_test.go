@@ -166,6 +166,33 @@ func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
 			http: direct, base: base,
 		})
 	}
+	return r.catchUp(ctx, direct, base)
+}
+
+// catchUp has the API server's watch caches come to the round: at RV 0 they may
+// answer with an RV of before, of a resource that nothing has happened to.
+func (r *round) catchUp(ctx context.Context, direct *http.Client, base string) error {
+	marks, err := r.mark(ctx, "start")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, res := range resources {
+		url := fmt.Sprintf("%s%s?resourceVersionMatch=NotOlderThan&resourceVersion=%d", base, res.path, marks[res.name])
+		for code := 0; code != http.StatusOK; {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			if err != nil {
+				return err
+			}
+			resp, err := direct.Do(req)
+			if err != nil {
+				return err
+			}
+			resp.Body.Close()
+			code = resp.StatusCode // it gives up after a while, and is asked again
+		}
+	}
 	return nil
 }
 

@@ -448,3 +448,20 @@ func TestAdvance(t *testing.T) {
 		t.Errorf("the head of a reset timeline is at %d", tl.View().RV)
 	}
 }
+
+// TestRowsCount: how objects are printed is part of the window's bytes (T10).
+func TestRowsCount(t *testing.T) {
+	tl := New(Options{WindowBytes: 1 << 20})
+	tl.Replace(podList(1))
+	for rv := range uint64(100) {
+		o := object("a", "1", rv+2)
+		o.Row = strings.Repeat("x", 100<<10)
+		if err := tl.Apply(kube.Frame{Type: kube.Modified, Object: o}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tl.Flush()
+	if n := len(tl.View().log); n > 10 {
+		t.Errorf("the log holds %d rows of 100 KiB", n)
+	}
+}

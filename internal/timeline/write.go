@@ -168,7 +168,7 @@ func (t *Timeline) append(e Event) {
 const eventOverhead = 1 << 10
 
 // size is what an event is counted as in the log.
-func (e *Event) size() int64 { return int64(len(e.Object.JSON)) + eventOverhead }
+func (e *Event) size() int64 { return int64(len(e.Object.JSON)+len(e.Object.Row)) + eventOverhead }
 
 // trim drops the oldest events while the log is over its bounds.
 func (t *Timeline) trim() {

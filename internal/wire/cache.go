@@ -63,7 +63,7 @@ func (c *Cache) get(o *kube.Object, as encoding, encode func(*kube.Object) (stri
 	m := c.entry(cacheKey{o, as})
 	m.once.Do(func() {
 		m.text, m.err = encode(o)
-		c.count(m, int64(len(o.JSON)+len(m.text)))
+		c.count(m, int64(len(o.JSON)+len(o.Row)+len(m.text)))
 	})
 	return m.text, m.err
 }

@@ -27,7 +27,8 @@ const unknownTime = `"\u003cunknown\u003e"`
 var created = since("metadata.creationTimestamp")
 
 // clocks are the columns of the API server's own types whose cells depend on
-// the time, besides Age, which all have. They are those of Kubernetes 1.36.
+// the time, besides Age, which all have. They are those of Kubernetes 1.36; nil
+// marks what only looks so.
 var clocks = map[string]map[string]clock{
 	"cronjobs.batch":                   {"Last Schedule": since("status.lastScheduleTime")},
 	"devicetaintrules.resource.k8s.io": {"TimeAdded": since("spec.taint.timeAdded")},
@@ -40,6 +41,7 @@ var clocks = map[string]map[string]clock{
 		"First Seen": since("deprecatedFirstTimestamp", "eventTime"),
 	},
 	"jobs.batch": {"Duration": jobDuration},
+	"resourcepoolstatusrequests.resource.k8s.io": {"Completed": unknownDate("Completed")},
 	// How long a certificate was asked for does not depend on the time.
 	"certificatesigningrequests.certificates.k8s.io": {"RequestedDuration": nil},
 }
@@ -66,9 +68,20 @@ func (e *Encoder) clockOf(c column) clock {
 	case c.Name == "Name":
 		return nil
 	case c.Name == "Age":
-		return e.customClock(c, created)
+		return e.customClock(c, ageOf(notAClock(c.Name)))
 	}
 	return e.customClock(c, notAClock(c.Name))
+}
+
+// ageOf is the age of the API server's own types. A custom resource may have
+// anything in a column of that name.
+func ageOf(custom clock) clock {
+	return func(o *kube.Object, observed string, now time.Time) (string, error) {
+		if o.Typed() {
+			return created(o, observed, now)
+		}
+		return custom(o, observed, now)
+	}
 }
 
 // customColumn is what the API server says of the column of a custom resource

@@ -109,8 +109,8 @@ type rowPrinter struct {
 // row appends the row of an object: the cells as the API server printed them,
 // and those that depend on the time as they are now.
 func (r *rowPrinter) row(b *Body, o *kube.Object) error {
-	if o.Columns != r.set.text {
-		return fmt.Errorf("%w: %s was printed in other columns", ErrForm, o.Key)
+	if o.Columns != "" && o.Columns != r.set.text {
+		return fmt.Errorf("%w: %s", ErrColumns, o.Key)
 	}
 	cells, rest, err := o.Cells(r.cells[:0])
 	r.cells = cells

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// field is a delimited field of protobuf.
+func field(number int, value string) string {
+	return string(binary.AppendUvarint([]byte{byte(number<<3 | 2)}, uint64(len(value)))) + value
+}
+
+// binaryEvent is an event of an object with a name and an RV.
+func binaryEvent(typ, name, rv string) string {
+	object := "k8s\x00" + field(2, field(1, field(1, name)+field(6, rv)))
+	event := field(1, typ) + field(2, field(1, object))
+	return string(binary.BigEndian.AppendUint32(nil, uint32(len(event)))) + event
+}
+
+// TestFrames: frames of both encodings come one after the other however the
+// stream is cut into pieces, and what is not a frame is an error.
+func TestFrames(t *testing.T) {
+	big := strings.Repeat("x", 3*frameBuffer)
+	for _, test := range []struct {
+		name, stream string
+		protobuf     bool
+		want         string
+		err          error
+	}{
+		{"JSON", event("ADDED", "a", 1) + event("MODIFIED", big, 2) + event("DELETED", "b", 3), false, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
+		{"JSON that ends too early", event("ADDED", "a", 1) + event("ADDED", "b", 2)[:20], false, "ADDED 1", kube.ErrSyntax},
+		{"JSON that is none", event("ADDED", "a", 1) + "oops\n", false, "ADDED 1", kube.ErrSyntax},
+		{"protobuf", binaryEvent("ADDED", "a", "1") + binaryEvent("MODIFIED", big, "2") + binaryEvent("DELETED", "b", "3"), true, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
+		{"protobuf that ends in a length", binaryEvent("ADDED", "a", "1") + "\x00", true, "ADDED 1", io.ErrUnexpectedEOF},
+		{"protobuf that ends behind a length", binaryEvent("ADDED", "a", "1") + "\x00\x00\x00\x09", true, "ADDED 1", io.ErrUnexpectedEOF},
+		{"protobuf that ends in a frame", binaryEvent("ADDED", "a", "1")[:9], true, "", io.ErrUnexpectedEOF},
+		{"a frame that is too large", binaryEvent("ADDED", "a", "1") + "\xff\xff\xff\xff" + big, true, "ADDED 1", kube.ErrProtobuf},
+		{"protobuf that is none", "\x00\x00\x00\x02\xff\xff", true, "", kube.ErrProtobuf},
+		{"no object", "\x00\x00\x00\x07" + field(1, "ADDED"), true, "", kube.ErrProtobuf},
+	} {
+		for pieces, body := range map[string]io.Reader{"whole": strings.NewReader(test.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(test.stream))} {
+			frames := itemForm{test.protobuf}.watch(body, false)
+			var got []string
+			f, err := frames.next()
+			for ; err == nil; f, err = frames.next() {
+				got = append(got, fmt.Sprintf("%s %d", f.typ, f.rv))
+			}
+			if strings.Join(got, " ") != test.want || !errors.Is(err, test.err) {
+				t.Errorf("%s, %s: %q, %v; want %q, %v", test.name, pieces, got, err, test.want, test.err)
+			}
+		}
+	}
+}
+
+// TestWaiting: a frame is waiting when all of it is there.
+func TestWaiting(t *testing.T) {
+	for _, protobuf := range []bool{false, true} {
+		first, second := event("ADDED", "a", 1), event("ADDED", "b", 2)
+		if protobuf {
+			first, second = binaryEvent("ADDED", "a", "1"), binaryEvent("ADDED", "b", "2")
+		}
+		for cut, want := range map[int]bool{0: false, 2: false, len(second) - 1: false, len(second): true} {
+			frames := itemForm{protobuf}.watch(strings.NewReader(first+second[:cut]), false)
+			if _, err := frames.next(); err != nil || frames.waiting() != want {
+				t.Errorf("protobuf %v, %d of %d bytes of a second frame: waiting %v, %v", protobuf, cut, len(second), frames.waiting(), err)
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/websocket"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// dial opens a watch over a WebSocket.
+func dial(t *testing.T, base, path string) *websocket.Conn {
+	t.Helper()
+	ws, err := websocket.Dial("ws"+strings.TrimPrefix(base, "http")+path, "", base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	return ws
+}
+
+// TestWatchKeepsNoView: a watch that is open keeps neither the state that it
+// began with nor the log of then (T10).
+func TestWatchKeepsNoView(t *testing.T) {
+	for _, how := range []string{"HTTP", "WebSocket"} {
+		b := newBench(t, podList(10, pod("ns", "a", 3)))
+		freed := make(chan struct{})
+		runtime.SetFinalizer(b.res.timeline.View(), func(*timeline.View) { close(freed) })
+		const path = "/api/v1/pods?watch=1&resourceVersion=0"
+		if how == "HTTP" {
+			resp, err := http.Get(b.server.URL + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+		} else {
+			var first string
+			if err := websocket.Message.Receive(dial(t, b.server.URL, path), &first); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for rv := range uint64(20) {
+			b.apply(kube.Modified, pod("ns", "a", 11+rv))
+		}
+		deadline := time.After(10 * time.Second)
+		for done := false; !done; {
+			runtime.GC()
+			select {
+			case <-freed:
+				done = true
+			case <-deadline:
+				t.Fatalf("%s: the first view is still held", how)
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// TestWebSocketThatDoesNotRead: it holds up neither the end of its watch nor
+// that of the gateway.
+func TestWebSocketThatDoesNotRead(t *testing.T) {
+	f := newFakeAPI(t)
+	upstream := httptest.NewServer(f)
+	defer upstream.Close()
+	defer upstream.CloseClientConnections()
+	up, err := NewUpstream(&rest.Config{Host: upstream.URL}, UpstreamOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(Options{Upstream: up, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	server := httptest.NewServer(g)
+	for i := range 20 {
+		f.write("ns", fmt.Sprint("p", i), 1<<20)
+	}
+	res := podsOf(t, g, server.URL)
+	dial(t, server.URL, "/api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=1")
+	for res.watches.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for res.watches.Load() > 0 { // its time comes
+		time.Sleep(10 * time.Millisecond)
+	}
+	dial(t, server.URL, "/api/v1/pods?watch=1&resourceVersion=0")
+	for res.watches.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	server.Config.Close()
+	cancel()
+	<-ended
+}
