@@ -151,8 +151,7 @@ func (a *Informer[T]) stop() {
 func (a *Informer[T]) fail(ctx context.Context, err error) {
 	if refused, ok := errors.AsType[*informer.RefusedError](err); ok {
 		status := apierrors.NewGenericServerResponse(refused.Code, "list", schema.GroupResource{}, "", refused.Message, 0, true)
-		status.ErrStatus.Message = refused.Message
-		err = fmt.Errorf("%w: %w", refused, status)
+		err = refusal{refused, status}
 	}
 	a.mu.Lock()
 	handler := a.errorHandler
@@ -160,6 +159,14 @@ func (a *Informer[T]) fail(ctx context.Context, err error) {
 	handler(ctx, cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, a.store, cache.ReflectorOptions{
 		Name: "watchkeeper", TypeDescription: a.typeName()}), err)
 }
+
+// A refusal is one that client-go's functions know, too.
+type refusal struct {
+	*informer.RefusedError
+	status *apierrors.StatusError
+}
+
+func (r refusal) Unwrap() []error { return []error{r.RefusedError, r.status} }
 
 func (a *Informer[T]) typeName() string {
 	var none T

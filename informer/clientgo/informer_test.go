@@ -119,6 +119,39 @@ func TestHandlers(t *testing.T) {
 	})
 }
 
+// TestOwnRemoval: a handler may remove itself, and add another one, while it is
+// called.
+func TestOwnRemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUpstream()
+		u.put("ns/a", "red")
+		u.put("ns/b", "red")
+		a := newTestInformer(u, nil)
+		var own cache.ResourceEventHandlerRegistration
+		other := &diary{}
+		calls := 0
+		var err error
+		own, err = a.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) {
+			calls++
+			if err := a.RemoveEventHandler(own); err != nil {
+				t.Error(err)
+			}
+			if _, err := a.AddEventHandler(other); err != nil {
+				t.Error(err)
+			}
+		}}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := run(t, a)
+		time.Sleep(3 * time.Hour)
+		if got := other.read(); calls != 1 || len(got) != 2 {
+			t.Errorf("%d calls, %v", calls, got)
+		}
+		stop()
+	})
+}
+
 // TestStop: an informer runs once.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -224,6 +257,9 @@ func TestRefused(t *testing.T) {
 		if err := a.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 			refusals = append(refusals, err)
+			if err.Error() != "refused with 403: no" && err.Error() != "refused with 404: no" {
+				t.Error(err)
+			}
 			if !strings.Contains(r.TypeDescription(), "Unstructured") {
 				t.Errorf("reflector of %q", r.TypeDescription())
 			}
