@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,12 +17,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
+	controllers "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo"
 )
 
 // A running is a manager with a keeper that runs.
@@ -33,16 +40,43 @@ type running struct {
 	err  error         // so
 }
 
+// managerOptions say what informers a manager's cache has.
+type managerOptions func(*testing.T, *rest.Config) (*rest.Config, cache.Options)
+
+func withClientGo(_ *testing.T, config *rest.Config) (*rest.Config, cache.Options) {
+	return config, cache.Options{}
+}
+
+func withOurs(t *testing.T, config *rest.Config) (*rest.Config, cache.Options) {
+	t.Helper()
+	config, newInformer, err := clientgo.ForManager(config, informer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made atomic.Int32
+	t.Cleanup(func() {
+		if n := made.Load(); n < 3 {
+			t.Errorf("the manager has made %d informers, of 3 kinds", n)
+		}
+	})
+	return config, cache.Options{NewInformer: func(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		made.Add(1)
+		return newInformer(lw, o, resync, indexers)
+	}}
+}
+
 // startManager starts a manager whose keeper works in a namespace, once it is
 // elected. Others that are to be elected in the namespace wait.
-func startManager(t *testing.T, at side, ns string) *running {
+func startManager(t *testing.T, at side, ns string, options managerOptions) *running {
 	t.Helper()
 	yes, patience := true, time.Minute // longer than the API server is away
-	mgr, err := ctrl.NewManager(at.config(), ctrl.Options{
-		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{ns: {}}},
+	config, caches := options(t, at.config())
+	caches.DefaultNamespaces = map[string]cache.Config{ns: {}}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Cache:   caches,
 		Metrics: server.Options{BindAddress: "0"},
 		// The name is of its metrics, of which there are none.
-		Controller:                    config.Controller{SkipNameValidation: &yes},
+		Controller:                    controllers.Controller{SkipNameValidation: &yes},
 		LeaderElection:                true,
 		LeaderElectionNamespace:       ns,
 		LeaderElectionID:              "keeper",
@@ -92,7 +126,14 @@ func (r *running) elected(t *testing.T) {
 // against the gateway, gives both the same to do and kills the API server in
 // the midst. They have to bring about the same, and their caches to hold what
 // the API server holds.
-func TestManager(t *testing.T) {
+func TestManager(t *testing.T) { testManagers(t, "manager-", withClientGo) }
+
+// TestManagerInformers is the same with the informer library in the managers'
+// caches.
+func TestManagerInformers(t *testing.T) { testManagers(t, "informers-", withOurs) }
+
+func testManagers(t *testing.T, prefix string, options managerOptions) {
+	t.Helper()
 	user, err := client.New(direct.config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -100,11 +141,11 @@ func TestManager(t *testing.T) {
 	namespaces := map[side]string{}
 	managers := map[side]*running{}
 	for _, at := range sides {
-		namespaces[at] = namespace(t, "manager-"+string(at))
-		managers[at] = startManager(t, at, namespaces[at])
+		namespaces[at] = namespace(t, prefix+string(at))
+		managers[at] = startManager(t, at, namespaces[at], options)
 		managers[at].elected(t)
 	}
-	standby := startManager(t, gateway, namespaces[gateway])
+	standby := startManager(t, gateway, namespaces[gateway], options)
 
 	var wg sync.WaitGroup
 	for _, ns := range namespaces {

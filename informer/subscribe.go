@@ -29,6 +29,9 @@ func (i *Informer[T]) Events(ctx context.Context) iter.Seq2[Event[T], error] {
 // A Handler has a function for each thing that may happen; those that are nil
 // are not called. See [Event] for the arguments.
 type Handler[T any] struct {
+	// Event is called, before Add, Update or Delete, with all that there is to
+	// know of the change.
+	Event  func(Event[T])
 	Add    func(now Ref[T])
 	Update func(old, now Ref[T])
 	Delete func(last Ref[T])
@@ -59,6 +62,9 @@ func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
 
 func (h *Handler[T]) call(e *entry[T]) {
 	old, now := Ref[T]{e.old}, Ref[T]{e.now}
+	if h.Event != nil && e.object() != nil {
+		h.Event(e.event())
+	}
 	switch {
 	case e.err != nil:
 		if h.Error != nil {

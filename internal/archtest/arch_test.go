@@ -30,6 +30,7 @@ var imports = map[string][]string{
 	"informer":             {"internal/kube"},
 	"informer/typed":       {"informer"},
 	"informer/kubeconfig":  {"informer"},
+	"informer/clientgo":    {"informer", "informer/kubeconfig", "informer/typed"},
 	"informer/zstd":        {},
 	"internal/kube":        {},
 	"internal/clustertest": {},

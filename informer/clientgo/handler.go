@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+)
+
+// A registration is an event handler that has been added.
+type registration[T runtime.Object] struct {
+	of      *Informer[T]
+	handler cache.ResourceEventHandler
+	period  time.Duration // of resyncs; 0 for none
+	synced  chan struct{}
+	stop    func()
+	removed chan struct{} // closed by stop
+
+	mu    sync.Mutex                       // held while the handler is called
+	known map[informer.Key]informer.Ref[T] // what it was told; nil if there are no resyncs
+}
+
+// shortestResync is what client-go allows.
+const shortestResync = time.Second
+
+// AddEventHandler implements cache.SharedInformer.
+func (a *Informer[T]) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return a.AddEventHandlerWithOptions(h, cache.HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
+func (a *Informer[T]) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return a.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &period})
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer. There is nothing
+// to log of a handler.
+func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.broken != nil:
+		return nil, a.broken
+	case a.stopped:
+		return nil, errStopped
+	}
+	r := &registration[T]{of: a, handler: h, period: a.resync, synced: make(chan struct{}), removed: make(chan struct{})}
+	if opts.ResyncPeriod != nil {
+		r.period = *opts.ResyncPeriod
+	}
+	if r.period > 0 {
+		r.period = max(r.period, shortestResync)
+		r.known = map[informer.Key]informer.Ref[T]{}
+	}
+	unsubscribe := a.inf.Handle(informer.Handler[T]{Event: r.tell, Synced: func() { close(r.synced) }})
+	r.stop = func() {
+		close(r.removed)
+		unsubscribe()
+	}
+	a.handlers[r] = true
+	r.startResyncLocked()
+	return r, nil
+}
+
+// RemoveEventHandler implements cache.SharedInformer. After it no further call
+// of the handler begins.
+func (a *Informer[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+	r, ok := handle.(*registration[T])
+	if !ok || r.of != a {
+		return fmt.Errorf("a %T that is not of this informer", handle)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.handlers[r] {
+		delete(a.handlers, r)
+		r.stop()
+	}
+	return nil
+}
+
+// HasSynced implements cache.ResourceEventHandlerRegistration.
+func (r *registration[T]) HasSynced() bool { return cache.IsDone(r.HasSyncedChecker()) }
+
+// HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
+func (r *registration[T]) HasSyncedChecker() cache.DoneChecker {
+	return checker{"handler of " + r.of.typeName(), r.synced}
+}
+
+// tell calls the handler for an event.
+func (r *registration[T]) tell(e informer.Event[T]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known != nil {
+		if r.known[e.Key] = e.New; e.Type == informer.Deleted {
+			delete(r.known, e.Key)
+		}
+	}
+	o, ok := object(e.Object())
+	if !ok {
+		return
+	}
+	switch {
+	case e.Type == informer.Added:
+		r.handler.OnAdd(o, e.Initial)
+	case e.Type == informer.Updated:
+		if old, ok := object(e.Old); ok {
+			r.handler.OnUpdate(old, o)
+		} else { // the handler was not told of it
+			r.handler.OnAdd(o, false)
+		}
+	case e.Inferred:
+		r.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: e.Key.String(), Obj: o})
+	default:
+		r.handler.OnDelete(o)
+	}
+}
+
+// object decodes an object. One that cannot be decoded is told of.
+func object[T runtime.Object](ref informer.Ref[T]) (o T, ok bool) {
+	o, err := ref.Object()
+	if err != nil {
+		utilruntime.HandleError(fmt.Errorf("%T %s at %s: %w", o, ref.Key(), ref.RV(), err))
+	}
+	return o, err == nil
+}
+
+// startResyncLocked has the handler resynced, if it is to be, while the
+// informer runs.
+func (r *registration[T]) startResyncLocked() {
+	a := r.of
+	if r.period <= 0 || a.runCtx == nil {
+		return
+	}
+	a.resyncs.Go(func() {
+		t := time.NewTicker(r.period)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				r.resync(a.runCtx)
+			case <-r.removed:
+				return
+			case <-a.runCtx.Done():
+				return
+			}
+		}
+	})
+}
+
+// resync tells the handler of each object that it knows.
+func (r *registration[T]) resync(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ref := range r.known {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.removed:
+			return
+		default:
+		}
+		if o, ok := object(ref); ok {
+			r.handler.OnUpdate(o, o)
+		}
+	}
+}

@@ -1,0 +1,362 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/typed"
+)
+
+// unhandled is what utilruntime was told, since a test has emptied it. The
+// handlers it has by itself take their time, which is not that of a bubble.
+var unhandled = &diary{}
+
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { unhandled.add(err.Error()) }}
+	m.Run()
+}
+
+func want(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// settle waits until nothing happens any more, a minute of the bubble's time.
+func settle() {
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
+// TestHandlers: handlers are told what there is and what changes, in order, and
+// removed ones nothing. When the informer has stopped, nothing of it runs, or
+// synctest would say so.
+func TestHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUpstream()
+		u.put("ns/a", "red")
+		u.put("ns/b", "blue")
+		a := newTestInformer(u, nil)
+		early, late, removed := &diary{}, &diary{}, &diary{}
+		first, err := a.AddEventHandler(early)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.HasSynced() || first.HasSynced() || a.LastSyncResourceVersion() != "" {
+			t.Error("synced before the start")
+		}
+		stop := run(t, a)
+		settle()
+		if !a.HasSynced() || !first.HasSynced() || a.LastSyncResourceVersion() != "12" || a.GetStore().LastStoreSyncResourceVersion() != "12" {
+			t.Errorf("not synced, at %q", a.LastSyncResourceVersion())
+		}
+		want(t, early.read(), "add ns/a@11 red initial", "add ns/b@12 blue initial")
+
+		gone, err := a.AddEventHandler(removed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		if !gone.HasSynced() || len(removed.read()) != 2 {
+			t.Error("a late handler is not told what there is")
+		}
+		for range 2 {
+			if err := a.RemoveEventHandler(gone); err != nil {
+				t.Error(err)
+			}
+		}
+
+		u.put("ns/a", "green")
+		u.put("ns/c", "white")
+		u.remove("ns/b", "black")
+		settle()
+		want(t, early.read(), "update ns/a@11 red → ns/a@13 green", "add ns/c@14 white", "delete ns/b@15 black")
+		want(t, removed.read())
+
+		// What only a list tells: one has gone, one is another.
+		u.forget(func() {
+			delete(u.objects, "ns/a")
+			u.objects["ns/c"] = u.object("ns/c", "new", "another")
+		})
+		settle()
+		got := early.read()
+		slices.Sort(got)
+		want(t, got, "add ns/c@16 new", "delete unseen ns/a: ns/a@13 green", "delete unseen ns/c: ns/c@14 white")
+
+		second, err := a.AddEventHandler(late)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		want(t, late.read(), "add ns/c@16 new initial")
+		if !second.HasSynced() || !cache.WaitForCacheSync(t.Context().Done(), second.HasSynced, a.HasSynced) {
+			t.Error("a late handler is not synced")
+		}
+		if err := newTestInformer(u, nil).RemoveEventHandler(second); err == nil {
+			t.Error("another informer's handler can be removed")
+		}
+		stop()
+		u.put("ns/c", "unseen")
+		settle()
+		want(t, early.read())
+		want(t, late.read())
+	})
+}
+
+// TestOwnRemoval: a handler may remove itself, and add another one, while it is
+// called.
+func TestOwnRemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUpstream()
+		u.put("ns/a", "red")
+		u.put("ns/b", "red")
+		a := newTestInformer(u, nil)
+		var own cache.ResourceEventHandlerRegistration
+		other := &diary{}
+		calls := 0
+		var err error
+		own, err = a.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) {
+			calls++
+			if err := a.RemoveEventHandler(own); err != nil {
+				t.Error(err)
+			}
+			if _, err := a.AddEventHandler(other); err != nil {
+				t.Error(err)
+			}
+		}}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := run(t, a)
+		time.Sleep(3 * time.Hour)
+		if got := other.read(); calls != 1 || len(got) != 2 {
+			t.Errorf("%d calls, %v", calls, got)
+		}
+		stop()
+	})
+}
+
+// TestStop: an informer runs once.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newTestInformer(newUpstream(), nil)
+		if a.IsStopped() {
+			t.Error("stopped before the start")
+		}
+		stop := make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a.Run(stop)
+		}()
+		settle()
+		a.Run(nil) // returns
+		if err := a.SetTransform(nil); err == nil {
+			t.Error("a transform is taken after the start")
+		}
+		if err := a.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err == nil {
+			t.Error("a watch error handler is taken after the start")
+		}
+		c := a.GetController()
+		c.Run(nil) // does nothing
+		c.RunWithContext(t.Context())
+		if !c.HasSynced() || c.LastSyncResourceVersion() != "10" || a.IsStopped() {
+			t.Errorf("the controller is at %s", c.LastSyncResourceVersion())
+		}
+		close(stop)
+		<-done
+		if !a.IsStopped() {
+			t.Error("not stopped")
+		}
+		a.Run(nil) // returns
+		if _, err := a.AddEventHandler(&diary{}); err == nil {
+			t.Error("a handler is taken after the end")
+		}
+		if err := a.AddIndexers(cache.Indexers{"x": cache.MetaNamespaceIndexFunc}); err == nil {
+			t.Error("an index is taken after the end")
+		}
+	})
+}
+
+// TestResync: a handler with a period is told what it knows.
+func TestResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUpstream()
+		u.put("ns/a", "red")
+		a := New(u.source(), configMaps, typed.Unstructured(), informer.Options{}, 4*time.Hour, nil)
+		byDefault, often, never, added := &diary{}, &diary{}, &diary{}, &diary{}
+		none := time.Duration(0)
+		for _, err := range []error{
+			second(a.AddEventHandler(byDefault)),
+			second(a.AddEventHandlerWithResyncPeriod(often, 2*time.Hour)),
+			second(a.AddEventHandlerWithOptions(never, cache.HandlerOptions{ResyncPeriod: &none})),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		stop := run(t, a)
+		settle()
+		u.remove("ns/a", "red")
+		u.put("ns/b", "blue")
+		settle()
+		quick, err := a.AddEventHandlerWithResyncPeriod(added, time.Nanosecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		if n := len(added.read()); n != 61 { // an Add, and one a second
+			t.Errorf("a handler with the shortest period is told %d things in a minute", n)
+		}
+		if err := a.RemoveEventHandler(quick); err != nil {
+			t.Error(err)
+		}
+		for _, d := range []*diary{byDefault, often, never} {
+			want(t, d.read(), "add ns/a@11 red initial", "delete ns/a@12 red", "add ns/b@13 blue")
+		}
+		added.read()
+		time.Sleep(4 * time.Hour)
+		again := "update ns/b@13 blue → ns/b@13 blue"
+		want(t, byDefault.read(), again)
+		want(t, often.read(), again, again)
+		want(t, never.read())
+		want(t, added.read())
+		stop()
+		time.Sleep(5 * time.Hour)
+		want(t, often.read())
+	})
+}
+
+func second[A any](_ A, err error) error { return err }
+
+// TestRefused: a refusal is told, and tried again; handlers are told nothing
+// twice.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUpstream()
+		u.put("ns/a", "red")
+		u.refuse(403)
+		a := newTestInformer(u, nil)
+		var refusals []error
+		if err := a.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+			refusals = append(refusals, err)
+			if err.Error() != "refused with 403: no" && err.Error() != "refused with 404: no" {
+				t.Error(err)
+			}
+			if !strings.Contains(r.TypeDescription(), "Unstructured") {
+				t.Errorf("reflector of %q", r.TypeDescription())
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		d := &diary{}
+		if _, err := a.AddEventHandler(d); err != nil {
+			t.Fatal(err)
+		}
+		stop := run(t, a)
+		settle()
+		if n := len(refusals); n < 2 || n > 20 || !apierrors.IsForbidden(refusals[0]) || a.HasSynced() {
+			t.Errorf("%v", refusals)
+		}
+		u.refuse(0)
+		settle()
+		want(t, d.read(), "add ns/a@11 red initial")
+		u.refuse(404)
+		u.forget(func() {})
+		settle()
+		u.refuse(0)
+		settle()
+		u.put("ns/a", "blue")
+		settle()
+		want(t, d.read(), "update ns/a@11 red → ns/a@13 blue")
+		if last := refusals[len(refusals)-1]; !apierrors.IsNotFound(last) {
+			t.Error(last)
+		}
+		stop()
+	})
+}
+
+// TestTransform: everyone gets what the transform makes of objects.
+func TestTransform(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUpstream()
+		u.put("ns/a", "red")
+		a := newTestInformer(u, cache.Indexers{"color": byColor})
+		if err := a.SetTransform(func(o any) (any, error) {
+			c := o.(configMap)
+			color, _, _ := unstructured.NestedString(c.Object, "data", "color")
+			switch color {
+			case "refused":
+				return nil, errTest
+			case "strange":
+				return "a text", nil
+			}
+			return c, unstructured.SetNestedField(c.Object, "dark "+color, "data", "color")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		unhandled.read()
+		d := &diary{}
+		if _, err := a.AddEventHandler(d); err != nil {
+			t.Fatal(err)
+		}
+		stop := run(t, a)
+		settle()
+		u.put("ns/a", "refused")
+		u.put("ns/b", "strange")
+		settle()
+		if _, _, err := a.GetStore().GetByKey("ns/a"); err == nil || !strings.Contains(err.Error(), errTest.Error()) {
+			t.Error(err)
+		}
+		if all := a.GetStore().List(); len(all) != 0 {
+			t.Error(all)
+		}
+		if errs := unhandled.read(); len(errs) < 2 || !strings.Contains(strings.Join(errs, "\n"), "makes a string of a *unstructured.Unstructured") {
+			t.Error(errs)
+		}
+		u.put("ns/a", "blue")
+		u.remove("ns/b", "strange")
+		settle()
+		want(t, d.read(), "add ns/a@11 dark red initial", "add ns/a@14 dark blue")
+		colors := a.GetIndexer().ListIndexFuncValues("color")
+		slices.Sort(colors)
+		want(t, colors, "blue", "dark")
+		stop()
+	})
+	wrapped := Wrap(informer.New(newUpstream().source(), configMaps, typed.Unstructured(), informer.Options{}), 0, nil)
+	if err := wrapped.SetTransform(nil); err != nil {
+		t.Error(err)
+	}
+	if err := wrapped.SetTransform(func(o any) (any, error) { return o, nil }); err == nil {
+		t.Error("a wrapped informer takes a transform")
+	}
+}
+
+func byColor(o any) ([]string, error) {
+	c, ok := o.(configMap)
+	if !ok {
+		return nil, fmt.Errorf("%T: %w", o, errTest)
+	}
+	color, found, err := unstructured.NestedString(c.Object, "data", "color")
+	if !found || color == "none" {
+		return nil, err
+	}
+	return strings.Fields(color), err
+}

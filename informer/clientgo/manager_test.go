@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clientgo
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+)
+
+// A protobufServer has one secret, as objects in protobuf or as metadata.
+type protobufServer struct {
+	t      *testing.T
+	mu     sync.Mutex
+	asked  []string // Accept headers
+	secret *corev1.Secret
+}
+
+func (s *protobufServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	accept := r.Header.Get("Accept")
+	s.mu.Lock()
+	s.asked = append(s.asked, accept)
+	s.mu.Unlock()
+	query := r.URL.Query()
+	if r.URL.Path != "/prefix/api/v1/namespaces/ns/secrets" || query.Get("labelSelector") != "a=b" {
+		s.t.Errorf("%s is asked for", r.URL)
+	}
+	if query.Get("limit") == "1" {
+		_, _ = w.Write([]byte(`{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[]}`))
+		return
+	}
+	var object runtime.Object = s.secret
+	if strings.Contains(accept, "as=PartialObjectMetadata;") {
+		object = &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"}, ObjectMeta: s.secret.ObjectMeta}
+	}
+	event := func(typ string, o runtime.Object) {
+		b, err := (&metav1.WatchEvent{Type: typ, Object: runtime.RawExtension{Raw: s.encode(o)}}).Marshal()
+		if err != nil {
+			s.t.Error(err)
+		}
+		_, _ = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
+	}
+	if query.Has("sendInitialEvents") {
+		event("ADDED", object)
+		event("BOOKMARK", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10", Annotations: map[string]string{"k8s.io/initial-events-end": "true"}}})
+	}
+	w.(http.Flusher).Flush()
+	<-r.Context().Done()
+}
+
+func (s *protobufServer) encode(o runtime.Object) []byte {
+	var b bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b); err != nil {
+		s.t.Error(err)
+	}
+	return b.Bytes()
+}
+
+func selected(o *metav1.ListOptions) { o.LabelSelector = "a=b" }
+
+// TestForManager: objects and their metadata come in protobuf, of the namespace
+// and by the selectors of the lister-watcher.
+func TestForManager(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	secret := &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{Kind: "Secret", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", UID: "u", ResourceVersion: "3"},
+		Data:       map[string][]byte{"k": []byte("v")},
+	}
+	s := &protobufServer{t: t, secret: secret}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	config, newInformer, err := ForManager(&rest.Config{Host: server.URL + "/prefix", ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf}}, informer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.CloseClientConnections()
+	secretMeta := &metav1.PartialObjectMetadata{}
+	secretMeta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	wantMeta := secretMeta.DeepCopy()
+	wantMeta.ObjectMeta = secret.ObjectMeta
+	wantSecret := secret.DeepCopy()
+	wantSecret.TypeMeta = metav1.TypeMeta{} // as with client-go
+	for _, test := range []struct {
+		lw      cache.ListerWatcher
+		example runtime.Object
+		want    any
+		accept  string // of the streaming list
+	}{
+		{
+			cache.NewFilteredListWatchFromClient(objects.CoreV1().RESTClient(), "secrets", "ns", selected), &corev1.Secret{}, wantSecret,
+			"application/vnd.kubernetes.protobuf",
+		},
+		{
+			&cache.ListWatch{ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+				selected(&opts)
+				return meta.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace("ns").List(ctx, opts)
+			}}, secretMeta, wantMeta,
+			"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+		},
+	} {
+		s.asked = nil
+		a := newInformer(test.lw, test.example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		if err := a.SetTransform(nil); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.asked) > 0 {
+			t.Errorf("asked for %v before the start", s.asked)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a.RunWithContext(ctx)
+		}()
+		if !cache.WaitForCacheSync(ctx.Done(), a.HasSynced) {
+			t.Fatal("not synced")
+		}
+		got, _, err := a.GetStore().GetByKey("ns/a")
+		if err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Error(diff)
+		}
+		cancel()
+		<-done
+		if len(s.asked) != 2 || s.asked[1] != test.accept {
+			t.Errorf("asked for %v", s.asked)
+		}
+	}
+}
+
+// TestProbe: what a lister-watcher lists is learned from its request.
+func TestProbe(t *testing.T) {
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+		_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`))
+	}))
+	defer server.Close()
+	plain := &rest.Config{Host: server.URL + "/some/prefix/"}
+	config, newInformer, err := ForManager(plain, informer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(client dynamic.Interface, group, resource, namespace string, opts metav1.ListOptions) cache.ListerWatcher {
+		r := client.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource})
+		return &cache.ListWatch{ListWithContextFunc: func(ctx context.Context, limits metav1.ListOptions) (runtime.Object, error) {
+			opts := opts
+			opts.Limit = limits.Limit
+			if namespace == "" {
+				return r.List(ctx, opts)
+			}
+			return r.Namespace(namespace).List(ctx, opts)
+		}}
+	}
+	m := manager{}
+	if m.base, _, err = rest.DefaultServerUrlFor(plain); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		lw   cache.ListerWatcher
+		want informer.Resource
+		opts informer.Options
+	}{
+		{list(client, "", "pods", "", metav1.ListOptions{}), informer.Resource{Version: "v1", Name: "pods"}, informer.Options{}},
+		{list(client, "", "namespaces", "", metav1.ListOptions{}), informer.Resource{Version: "v1", Name: "namespaces"}, informer.Options{}},
+		{
+			list(client, "", "pods", "ns", metav1.ListOptions{LabelSelector: "a in (b,c),!d", FieldSelector: "spec.nodeName=n"}),
+			informer.Resource{Version: "v1", Name: "pods"},
+			informer.Options{Namespaces: []string{"ns"}, LabelSelector: "a in (b,c),!d", FieldSelector: "spec.nodeName=n"},
+		},
+		{
+			list(client, "apps", "deployments", "namespaces", metav1.ListOptions{}),
+			informer.Resource{Group: "apps", Version: "v1", Name: "deployments"}, informer.Options{Namespaces: []string{"namespaces"}},
+		},
+	} {
+		var opts informer.Options
+		request, err := ask(test.lw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.read(request, &opts)
+		if err != nil || got != test.want {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if diff := cmp.Diff(test.opts, opts); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if requests > 0 {
+		t.Errorf("%d requests were sent", requests)
+	}
+
+	// What cannot be learned is told by the setters, and by Run.
+	other, err := dynamic.NewForConfig(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		lw   cache.ListerWatcher
+		want string
+	}{
+		"another client":   {list(other, "", "pods", "", metav1.ListOptions{}), "is not of the configuration"},
+		"another question": {list(client, "", "pods", "", metav1.ListOptions{ResourceVersion: "3"}), "asks for resourceVersion"},
+		"no client":        {&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errTest }}, errTest.Error()},
+	} {
+		a := newInformer(test.lw, &unstructured.Unstructured{}, 0, nil)
+		handler := &diary{}
+		for _, err := range []error{
+			a.SetTransform(nil), a.SetWatchErrorHandler(nil), a.AddIndexers(nil), second(a.AddEventHandler(handler)),
+		} {
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		a.Run(nil) // returns
+		if a.HasSynced() {
+			t.Errorf("%s: synced", name)
+		}
+	}
+	if _, _, err := ForManager(plain, informer.Options{LabelSelector: "a"}); err == nil {
+		t.Error("a selector is taken")
+	}
+	if _, _, err := ForManager(&rest.Config{Host: "http://a b"}, informer.Options{}); err == nil {
+		t.Error("a host that is none is taken")
+	}
+}
+
+// TestCodec: a type without protobuf is decoded from JSON, by its field names
+// alone.
+func TestCodec(t *testing.T) {
+	c := codecLike(&corev1.Secret{}, false)
+	o, err := c.Decode([]byte(`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"TYPE":"x","data":{"k":"dg=="}}`))
+	if err != nil || c.Protobuf() {
+		t.Fatal(err)
+	}
+	want := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string][]byte{"k": []byte("v")}}
+	if diff := cmp.Diff(runtime.Object(want), o); diff != "" {
+		t.Error(diff)
+	}
+	u, err := codecLike(&unstructured.Unstructured{}, true).Decode([]byte(`{"kind":"Widget","apiVersion":"x/v1","size":3}`))
+	if err != nil || u.(*unstructured.Unstructured).Object["size"] != int64(3) {
+		t.Error(u, err)
+	}
+}
