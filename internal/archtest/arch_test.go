@@ -37,6 +37,8 @@ var imports = map[string][]string{
 	"internal/faultproxy":  {},
 	"internal/robustness":  {},
 	"bench/upstream":       {"internal/clustertest"},
+
+	"bench/informer/apiserver": {},
 }
 
 // standardOnly lists the packages that need nothing but the standard library.
