@@ -34,7 +34,7 @@ var (
 	pods   = flag.Int("pods", 50_000, "Pods to keep")
 	events = flag.Int("events", 100_000, "changes to follow")
 	rounds = flag.Int("rounds", 3, "how often everything is measured")
-	modes  = flag.String("modes", "", "a regular expression for the modes to measure")
+	modes  = flag.String("modes", "", "a regular expression for the modes to measure, as in client-go/typed or floor")
 	via    = flag.String("via", "http,tls", "http (HTTP/1.1 without TLS), tls (HTTP/2 with TLS) or both")
 	serve  = flag.Bool("serve", false, "be the API server until the input ends")
 )
@@ -88,7 +88,7 @@ func run(ctx context.Context, out, progress io.Writer) error {
 	defer cleanup()
 	var chosen []client
 	for _, c := range all {
-		if wanted.MatchString(c.Name) {
+		if wanted.MatchString(c.Library + "/" + c.Name) {
 			chosen = append(chosen, c)
 		}
 	}
@@ -114,7 +114,7 @@ func run(ctx context.Context, out, progress io.Writer) error {
 			}
 			for _, c := range chosen {
 				done++
-				fmt.Fprintf(progress, "%5.0fs  %d of %d, round %d: %s over %s…\n", time.Since(start).Seconds(), done, total, round+1, c.Name, way)
+				fmt.Fprintf(progress, "%5.0fs  %d of %d, round %d: %s %s over %s…\n", time.Since(start).Seconds(), done, total, round+1, c.Library, c.Name, way)
 				result, err := c.measure(ctx, measure.Order{Mode: c.Name, Target: target, Pods: *pods, Events: *events})
 				if err != nil {
 					return err

@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 	set(t, pods, 100)
 	set(t, events, 200)
 	set(t, rounds, 2)
-	set(t, modes, "^typed-protobuf-watchlist$")
+	set(t, modes, "^(client-go/typed-protobuf|floor/.*)-watchlist$")
 	var out, progress bytes.Buffer
 	if err := run(t.Context(), &out, &progress); err != nil {
 		t.Fatalf("%v\n%s", err, progress.Bytes())
@@ -42,8 +42,9 @@ func TestRun(t *testing.T) {
 	for want, times := range map[string]int{
 		`(?m)^BenchmarkInformer/library=client-go/mode=typed-protobuf-watchlist/via=http 1 ([0-9.]+ [^ \n]+ ?)+$`: 2,
 		`(?m)^BenchmarkInformer/library=client-go/mode=typed-protobuf-watchlist/via=tls 1 ([0-9.]+ [^ \n]+ ?)+$`:  2,
-		`(?m)^\| client-go typed-protobuf-watchlist \*( \| [0-9.]+)+ \|$`:                                       2,
-		`(?m)^\| client-go typed-protobuf-watchlist \*( \| 1.00 / 1.00)+ \|$`:                                   2,
+		`(?m)^\| client-go typed-protobuf-watchlist \*( \| [0-9.]+)+ \|$`:                                         2,
+		`(?m)^\| client-go typed-protobuf-watchlist \*( \| 1.00 / 1.00)+ \|$`:                                     2,
+		`(?m)^BenchmarkInformer/library=floor/mode=(json|protobuf)-watchlist/via=(http|tls) 1 `:                   8,
 	} {
 		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {
 			t.Errorf("%q is there %d times, want %d, in\n%s", want, n, times, out.Bytes())

@@ -73,7 +73,9 @@ func (p *report) head(w io.Writer) {
 
 // add keeps a result and prints its benchmark line.
 func (p *report) add(w io.Writer, mode measure.Mode, via string, r measure.Result) {
-	i := slices.IndexFunc(p.rows, func(r *row) bool { return r.mode.Name == mode.Name && r.via == via })
+	i := slices.IndexFunc(p.rows, func(r *row) bool {
+		return r.mode.Library == mode.Library && r.mode.Name == mode.Name && r.via == via
+	})
 	if i < 0 {
 		i = len(p.rows)
 		p.rows = append(p.rows, &row{mode: mode, via: via})

@@ -42,6 +42,7 @@ var imports = map[string][]string{
 	"bench/informer/apiserver":        {},
 	"bench/informer/measure":          {},
 	"bench/informer/clients/clientgo": {"bench/informer/measure"},
+	"bench/informer/clients/floor":    {"bench/informer/measure"},
 }
 
 // standardOnly lists the packages that need nothing but the standard library.

@@ -49,17 +49,18 @@ func watchMemory() (*memory, error) {
 	return m, nil
 }
 
+// sample goes on until it is stopped, and looks once more then.
 func (m *memory) sample() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for {
+	for stopped := false; !stopped; {
 		select {
 		case <-m.stop:
-			return
+			stopped = true
 		case <-tick.C:
-			if rss, err := status("VmRSS:"); err == nil {
-				m.sampled = max(m.sampled, rss)
-			}
+		}
+		if rss, err := status("VmRSS:"); err == nil {
+			m.sampled = max(m.sampled, rss)
 		}
 	}
 }
