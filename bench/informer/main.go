@@ -10,8 +10,11 @@
 //	go run ./bench/informer [-pods 50000] [-events 100000] [-rounds 3] [-modes regexp] [-via http,tls]
 //
 // It prints Go benchmark lines, one for every measurement, and tables of the
-// medians. It builds the clients, every folder of bench/informer/clients, and
-// so is run in the repository.
+// medians. It builds the clients, and so is run in the repository.
+//
+// A client is a folder of bench/informer/clients with a program that hands its
+// modes to measure.Main. Each library has a program of its own, so that no
+// process has another's code and types in its memory.
 package main
 
 import (
