@@ -14,7 +14,7 @@ PORT := 8001
 
 .PHONY: help
 help: ## This list.
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: deps
 deps: ## What the rest needs: Go, curl, a C compiler (for the race detector).
@@ -69,7 +69,11 @@ lint: deps ## gofmt, vet, staticcheck, govulncheck.
 
 .PHONY: bench
 bench: build ## Measures the gateway against the API server itself; results in bench/results/.
-	@scripts/bench
+	@scripts/bench upstream
+
+.PHONY: bench-informer
+bench-informer: deps ## Measures informers, client-go's beside, over one synthetic API server (about an hour).
+	@scripts/bench informer
 
 .PHONY: soak
 soak: build ## Long fuzzing and long faults (about three hours).

@@ -41,10 +41,16 @@ var imports = map[string][]string{
 	"internal/faultproxy":  {},
 	"internal/robustness":  {},
 	"bench/upstream":       {"internal/clustertest"},
+
+	"bench/informer":                  {"bench/informer/apiserver", "bench/informer/measure"},
+	"bench/informer/apiserver":        {},
+	"bench/informer/measure":          {},
+	"bench/informer/clients/clientgo": {"bench/informer/measure"},
+	"bench/informer/clients/floor":    {"bench/informer/measure"},
 }
 
 // standardOnly lists the packages that need nothing but the standard library.
-var standardOnly = []string{"informer", "internal/kube"}
+var standardOnly = []string{"informer", "internal/kube", "bench/informer/measure"}
 
 type pkg struct {
 	ImportPath, Dir  string

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command informer measures what it costs a program to keep all Pods of a
+// cluster: CPU and memory of syncing, of following changes at full speed and
+// of listing again when nothing has changed, with each library and in each way
+// it is used. All in one run, against one synthetic API server, each client
+// after the other in a process of its own.
+//
+//	go run ./bench/informer [-pods 50000] [-events 100000] [-rounds 3] [-modes regexp] [-via http,tls]
+//
+// It prints Go benchmark lines, one for every measurement, and tables of the
+// medians. It builds the clients, and so is run in the repository.
+//
+// A client is a folder of bench/informer/clients with a program that hands its
+// modes to measure.Main. Each library has a program of its own, so that no
+// process has another's code and types in its memory.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/bench/informer/measure"
+)
+
+var (
+	pods   = flag.Int("pods", 50_000, "Pods to keep")
+	events = flag.Int("events", 100_000, "changes to follow")
+	rounds = flag.Int("rounds", 3, "how often everything is measured")
+	modes  = flag.String("modes", "", "a regular expression for the modes to measure, as in client-go/typed or floor")
+	via    = flag.String("via", "http,tls", "http (HTTP/1.1 without TLS), tls (HTTP/2 with TLS) or both")
+	serve  = flag.Bool("serve", false, "be the API server until the input ends")
+)
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if *serve {
+		err = beServer(os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// addresses is what the server's process says when it is ready.
+type addresses map[string]measure.Target
+
+func beServer(in io.Reader, out io.Writer) error {
+	server, err := apiserver.New(apiserver.Options{Pods: *pods})
+	if err != nil {
+		return err
+	}
+	plain, secure, stop, err := apiserver.Listen(server)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := json.NewEncoder(out).Encode(addresses{"http": measure.Target(plain), "tls": measure.Target(secure)}); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
+	return err
+}
+
+func run(ctx context.Context, out, progress io.Writer) error {
+	wanted, err := regexp.Compile(*modes)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(progress, "building the clients…")
+	all, cleanup, err := buildClients(ctx, "bench/informer/clients")
+	if err != nil {
+		return err
+	}
+	defer cleanup()
+	var chosen []client
+	for _, c := range all {
+		if wanted.MatchString(c.Library + "/" + c.Name) {
+			chosen = append(chosen, c)
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no mode is like %q", *modes)
+	}
+	fmt.Fprintf(progress, "starting an API server with %d Pods…\n", *pods)
+	targets, end, err := startServer(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+
+	r := &report{pods: *pods, events: *events}
+	r.head(out)
+	ways := strings.Split(*via, ",")
+	done, total, start := 0, *rounds*len(ways)*len(chosen), time.Now()
+	for round := range *rounds {
+		for _, way := range ways {
+			target, ok := targets[way]
+			if !ok {
+				return fmt.Errorf("-via %s: it is http or tls", way)
+			}
+			for _, c := range chosen {
+				done++
+				fmt.Fprintf(progress, "%5.0fs  %d of %d, round %d: %s %s over %s…\n", time.Since(start).Seconds(), done, total, round+1, c.Library, c.Name, way)
+				result, err := c.measure(ctx, measure.Order{Mode: c.Name, Target: target, Pods: *pods, Events: *events})
+				if err != nil {
+					return err
+				}
+				r.add(out, c.Mode, way, result)
+			}
+		}
+	}
+	r.tables(out)
+	return nil
+}

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// cpuTime is what this process has used, in user and system mode.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // it has no reason to fail
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// memory finds the peak of the resident set from now on.
+type memory struct {
+	before float64
+
+	// Where the kernel's own peak cannot be reset, it is sampled.
+	sampled float64
+	stop    chan struct{}
+	sampler sync.WaitGroup
+}
+
+func watchMemory() (*memory, error) {
+	debug.FreeOSMemory()
+	reset := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+	before, err := status("VmRSS:")
+	if err != nil {
+		return nil, err
+	}
+	m := &memory{before: before}
+	if reset != nil {
+		m.sampled, m.stop = before, make(chan struct{})
+		m.sampler.Go(m.sample)
+	}
+	return m, nil
+}
+
+// sample goes on until it is stopped, and looks once more then.
+func (m *memory) sample() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for stopped := false; !stopped; {
+		select {
+		case <-m.stop:
+			stopped = true
+		case <-tick.C:
+		}
+		if rss, err := status("VmRSS:"); err == nil {
+			m.sampled = max(m.sampled, rss)
+		}
+	}
+}
+
+// peak ends the watch.
+func (m *memory) peak() (float64, error) {
+	if m.stop == nil {
+		return status("VmHWM:")
+	}
+	close(m.stop)
+	m.sampler.Wait()
+	return m.sampled, nil
+}
+
+// status reads a size from the process's status, in bytes.
+func status(field string) (float64, error) {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, fmt.Errorf("measuring memory needs Linux: %w", err)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
+		if f := bytes.Fields(lines.Bytes()); len(f) == 3 && string(f[0]) == field {
+			kB, err := strconv.ParseFloat(string(f[1]), 64)
+			return kB * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("no %s in /proc/self/status", field)
+}

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"time"
+)
+
+const (
+	// patience is how long one phase may take.
+	patience = 10 * time.Minute
+	// quiet is how long a client must have done nothing to be through.
+	quiet = 300 * time.Millisecond
+	poll  = 2 * time.Millisecond
+)
+
+// Run has the client do what is measured, phase by phase. Between phases the
+// heap is collected and what is free given back, so that each has a peak of
+// its own.
+func Run(order Order, client Client) (Result, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	commands, err := newCommander(order.Target)
+	if err != nil {
+		return Result{}, err
+	}
+	var result Result
+	heap := liveHeap()
+
+	m, err := begin(client)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := client.Start(ctx, order.Target); err != nil {
+		return Result{}, err
+	}
+	result.Sync, err = m.await("sync", func() bool {
+		return client.Synced() && client.Handled() >= int64(order.Pods)
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	result.HeapPerObject = (liveHeap() - heap) / float64(order.Pods)
+
+	if result.Events, err = follow(client, commands, order.Events); err != nil {
+		return Result{}, err
+	}
+	if d, ok := client.(Decoder); ok {
+		d.Decode(true)
+		decoded, err := follow(client, commands, order.Events)
+		if err != nil {
+			return Result{}, err
+		}
+		d.Decode(false)
+		result.Decoded = &decoded
+	}
+
+	if m, err = begin(client); err != nil {
+		return Result{}, err
+	}
+	last, err := commands.do("/bench/expire")
+	if err != nil {
+		return Result{}, err
+	}
+	if result.Relist, err = m.settle("relist", last); err != nil {
+		return Result{}, err
+	}
+	if n := client.Len(); n != order.Pods {
+		return Result{}, fmt.Errorf("%d Pods are kept of %d", n, order.Pods)
+	}
+	return result, nil
+}
+
+// follow has the server make changes and waits until the client has them.
+func follow(client Client, commands *commander, n int) (Phase, error) {
+	m, err := begin(client)
+	if err != nil {
+		return Phase{}, err
+	}
+	last, err := commands.do(fmt.Sprintf("/bench/events?n=%d", n))
+	if err != nil {
+		return Phase{}, err
+	}
+	return m.settle("events", last)
+}
+
+// A measurement is of one phase.
+type measurement struct {
+	client  Client
+	memory  *memory
+	start   time.Time
+	cpu     time.Duration
+	handled int64
+}
+
+func begin(client Client) (*measurement, error) {
+	memory, err := watchMemory()
+	if err != nil {
+		return nil, err
+	}
+	return &measurement{client, memory, time.Now(), cpuTime(), client.Handled()}, nil
+}
+
+// end is the phase as it was at a time with a CPU time.
+func (m *measurement) end(at time.Time, cpu time.Duration, handled int64) (Phase, error) {
+	peak, err := m.memory.peak()
+	return Phase{
+		Wall: at.Sub(m.start).Seconds(), CPU: (cpu - m.cpu).Seconds(),
+		RSSBefore: m.memory.before, RSSPeak: peak, Handled: handled - m.handled,
+	}, err
+}
+
+func (m *measurement) await(what string, done func() bool) (Phase, error) {
+	for !done() {
+		if time.Since(m.start) > patience {
+			return Phase{}, m.overdue(what)
+		}
+		time.Sleep(poll)
+	}
+	return m.end(time.Now(), cpuTime(), m.client.Handled())
+}
+
+// settle waits until the client keeps the mark, the handler has been called
+// and everything has been quiet since. The phase ends with the last call; a
+// handler that is given fewer events than there were is seen in how often it
+// was called.
+func (m *measurement) settle(what string, last mark) (Phase, error) {
+	at, cpu, handled := m.start, m.cpu, m.handled
+	kept := false
+	quietSince, quietCPU := at, cpu
+	for {
+		if now := m.client.Handled(); now != handled {
+			at, cpu, handled = time.Now(), cpuTime(), now
+			quietSince, quietCPU = at, cpu
+		}
+		if !kept && m.client.ResourceVersion(last.Namespace, last.Name) == last.ResourceVersion {
+			kept, quietSince, quietCPU = true, time.Now(), cpuTime()
+		}
+		// What is busy, with handing out what is queued or anything else, is
+		// not through.
+		silence := time.Since(quietSince)
+		if kept && handled != m.handled && silence >= quiet && cpuTime()-quietCPU < silence/2 {
+			return m.end(at, cpu, handled)
+		}
+		if silence > patience {
+			return Phase{}, m.overdue(what)
+		}
+		time.Sleep(poll)
+	}
+}
+
+func (m *measurement) overdue(what string) error {
+	return fmt.Errorf("%s: not through after %v: %d calls of the handler, %d Pods", what, patience, m.client.Handled()-m.handled, m.client.Len())
+}
+
+// liveHeap returns what is in use. The second collection frees what only the
+// finalizers of the first have let go.
+func liveHeap() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+// A mark is the last change that comes of a command.
+type mark struct {
+	Namespace, Name, ResourceVersion string
+}
+
+// A commander tells the server what to do.
+type commander struct {
+	url    string
+	client *http.Client
+}
+
+func newCommander(t Target) (*commander, error) {
+	transport := &http.Transport{DisableKeepAlives: true, ForceAttemptHTTP2: true}
+	if t.CA != nil {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(t.CA) {
+			return nil, errors.New("the CA is not a certificate")
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+	}
+	return &commander{t.URL, &http.Client{Transport: transport}}, nil
+}
+
+func (c *commander) do(what string) (mark, error) {
+	resp, err := c.client.Post(c.url+what, "", nil)
+	if err != nil {
+		return mark{}, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return mark{}, fmt.Errorf("%s: %s", what, resp.Status)
+	}
+	var m mark
+	err = json.NewDecoder(resp.Body).Decode(&m)
+	return m, err
+}

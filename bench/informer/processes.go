@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/watchkeeper/watchkeeper/bench/informer/measure"
+)
+
+// A client is one mode of a program.
+type client struct {
+	measure.Mode
+	program string
+}
+
+// buildClients compiles every folder and asks the programs for their modes.
+func buildClients(ctx context.Context, dir string) (all []client, cleanup func(), err error) {
+	folders, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: it is run in the repository", err)
+	}
+	out, err := os.MkdirTemp("", "bench-informer-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(out)
+		}
+	}()
+	for _, f := range folders {
+		program := filepath.Join(out, f.Name())
+		build := exec.CommandContext(ctx, "go", "build", "-o", program, "./"+filepath.Join(dir, f.Name()))
+		if text, err := build.CombinedOutput(); err != nil {
+			return nil, nil, fmt.Errorf("building %s: %w\n%s", f.Name(), err, text)
+		}
+		text, err := exec.CommandContext(ctx, program, "modes").Output()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		var modes []measure.Mode
+		if err := json.Unmarshal(text, &modes); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		for _, m := range modes {
+			all = append(all, client{m, program})
+		}
+	}
+	return all, func() { os.RemoveAll(out) }, nil
+}
+
+// startServer starts this program as the API server. It ends with its input,
+// and so also if this process is killed.
+func startServer(ctx context.Context) (addresses, func(), error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "-serve", fmt.Sprint("-pods=", *pods))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	end := func() {
+		in.Close()
+		cmd.Wait()
+	}
+	var ready addresses
+	if err := json.NewDecoder(out).Decode(&ready); err != nil {
+		end()
+		return nil, nil, fmt.Errorf("the API server does not start: %w", err)
+	}
+	return ready, end, nil
+}
+
+// measure runs the program once.
+func (c client) measure(ctx context.Context, order measure.Order) (r measure.Result, err error) {
+	cmd := exec.CommandContext(ctx, c.program)
+	cmd.Env = append(os.Environ(), c.Env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return r, err
+	}
+	defer in.Close() // ends the program, should it not have ended
+	if err := cmd.Start(); err != nil {
+		return r, err
+	}
+	if err := json.NewEncoder(in).Encode(order); err != nil {
+		return r, err
+	}
+	if err := cmd.Wait(); err != nil {
+		return r, fmt.Errorf("%s: %w", c.Name, err)
+	}
+	return r, json.Unmarshal(out.Bytes(), &r)
+}
