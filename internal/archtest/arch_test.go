@@ -42,11 +42,14 @@ var imports = map[string][]string{
 	"internal/robustness":  {},
 	"bench/upstream":       {"internal/clustertest"},
 
-	"bench/informer":                  {"bench/informer/apiserver", "bench/informer/measure"},
-	"bench/informer/apiserver":        {},
-	"bench/informer/measure":          {},
-	"bench/informer/clients/clientgo": {"bench/informer/measure"},
-	"bench/informer/clients/floor":    {"bench/informer/measure"},
+	"bench/informer":                           {"bench/informer/apiserver", "bench/informer/measure"},
+	"bench/informer/apiserver":                 {},
+	"bench/informer/measure":                   {},
+	"bench/informer/clients/clientgo":          {"bench/informer/measure"},
+	"bench/informer/clients/floor":             {"bench/informer/measure"},
+	"bench/informer/ours":                      {"bench/informer/measure", "informer"},
+	"bench/informer/clients/watchkeeper":       {"bench/informer/measure", "bench/informer/ours", "informer", "informer/zstd"},
+	"bench/informer/clients/watchkeeper-typed": {"bench/informer/measure", "bench/informer/ours", "informer", "informer/typed", "informer/zstd"},
 }
 
 // standardOnly lists the packages that need nothing but the standard library.
