@@ -57,8 +57,9 @@ func TestI4Relist(t *testing.T) {
 	i.unsubscribe(told)
 }
 
-// TestI7StartStop runs and stops one informer, with a handler, a reader and a
-// waiter, again and again: WATCHKEEPER_STARTS times, or 1000.
+// TestI7StartStop runs and stops informers again and again, WATCHKEEPER_STARTS
+// times, or 1000: a new one or one that has run before, at once or when it has
+// come to its watch, with a handler and a reader.
 func TestI7StartStop(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,32 +81,45 @@ func TestI7StartStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.transport.(*http.Transport).CloseIdleConnections()
-	i := New(src, pods, Raw(), Options{})
+	var i *Informer[json.RawMessage]
 	added := make(chan Key, 1)
-	i.Handle(Handler[json.RawMessage]{Add: func(now Ref[json.RawMessage]) { added <- now.Key() }})
 	for n := range starts {
+		renewed := n%4 < 2
+		if renewed {
+			i = New(src, pods, Raw(), Options{})
+			i.Handle(Handler[json.RawMessage]{Add: func(now Ref[json.RawMessage]) { added <- now.Key() }})
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		result := make(chan error, 1)
 		go func() { result <- i.Run(ctx) }()
-		if err := i.WaitSynced(ctx); err != nil {
-			t.Fatal(n, err)
-		}
-		if n == 0 {
-			<-added
-		}
-		if n%3 == 0 {
+		if n%4 > 0 { // the first is stopped at once
+			if err := i.WaitSynced(ctx); err != nil {
+				t.Fatal(n, err)
+			}
 			for e, err := range i.Events(ctx) {
 				if e.Type == Synced || err != nil {
 					break
 				}
+			}
+			if renewed {
+				<-added
+			}
+		}
+		if n%4 == 3 {
+			for i.Status().Phase != Watching {
+				time.Sleep(100 * time.Microsecond)
 			}
 		}
 		cancel()
 		if err := <-result; err != nil {
 			t.Fatal(n, err)
 		}
-	}
-	if n := len(i.hub.subs); n != 1 {
-		t.Errorf("%d subscriptions", n)
+		if n := len(i.hub.subs); n != 1 {
+			t.Errorf("%d subscriptions", n)
+		}
+		select {
+		case <-added:
+		default:
+		}
 	}
 }
