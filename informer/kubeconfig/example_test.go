@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig_test
+
+import (
+	"context"
+	"log"
+	"os/signal"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/kubeconfig"
+	"github.com/watchkeeper/watchkeeper/informer/typed"
+)
+
+// A program in a Pod, which logs the Pods of its namespace as they come and go.
+// docs/informer.md has the Role that it needs.
+func ExampleInCluster() {
+	src, err := kubeconfig.InCluster()
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	pods := typed.New[*corev1.Pod](src, informer.Options{Namespaces: []string{"default"}})
+	pods.Handle(informer.Handler[*corev1.Pod]{
+		Add:    func(now informer.Ref[*corev1.Pod]) { log.Print("added ", now.Key()) },
+		Delete: func(last informer.Ref[*corev1.Pod]) { log.Print("deleted ", last.Key()) },
+		Error:  func(err error) { log.Print(err) },
+	})
+	if err := pods.Run(ctx); err != nil {
+		log.Fatal(err) // refused with 403: … is what a missing Role looks like
+	}
+}
