@@ -505,11 +505,17 @@ func DefinitionDeleted(ctx context.Context, e *Env) error {
 	if err := sequence(frames, "DELETED m"); err != nil {
 		return err
 	}
-	if err := eventually(ctx, "an end of the path", func() (bool, error) {
-		a, err := e.Want.Do(ctx, compare.Request{Path: path})
-		return err == nil && a.Code == http.StatusNotFound, err
-	}); err != nil {
-		return err
+	// The API server ends watches a second or more after it stops serving the
+	// resource, and what watches it learns of its end by that.
+	for _, end := range []compare.Request{{Path: path}, {Path: path + anyVersion}} {
+		for _, at := range []*compare.Endpoint{e.Want, e.Got} {
+			if err := eventually(ctx, "an end of the path", func() (bool, error) {
+				a, err := at.Do(ctx, end)
+				return err == nil && a.Code == http.StatusNotFound, err
+			}); err != nil {
+				return err
+			}
+		}
 	}
 	return errors.Join(
 		e.same(ctx, path+anyVersion, code(404)),

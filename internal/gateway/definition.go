@@ -178,9 +178,9 @@ func (d *definitions) ask(generation int) <-chan singleflight.Result {
 		ctx, cancel := context.WithTimeout(ctx, definitionTimeout)
 		defer cancel()
 		before := d.now()
-		found, err := d.fetch(ctx, before.definition)
-		known, err := d.learn(found, err, generation)
-		gone := errors.Is(err, errUndefined) && !errors.Is(err, errUnreadable) && known.forbidden.IsZero()
+		found, told := d.fetch(ctx, before.definition)
+		known, err := d.learn(found, told, generation)
+		gone := errors.Is(told, errUndefined) && !errors.Is(told, errUnreadable)
 		another := err == nil && known.definition != before.definition && generation == before.generation
 		if d.changed != nil && before.definition != nil && (gone || another) {
 			d.changed()
@@ -195,8 +195,7 @@ func (d *definitions) learn(found *definition, err error, generation int) (known
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old, now := d.known, time.Now()
-	going := errors.Is(err, errGoing)
-	told := err == nil || going || errors.Is(err, errUndefined)
+	told := err == nil || errors.Is(err, errGoing) || errors.Is(err, errUndefined)
 	forbidden := time.Time{}
 	if errors.Is(err, errUnreadable) {
 		if forbidden = old.forbidden; forbidden.IsZero() {
@@ -204,6 +203,9 @@ func (d *definitions) learn(found *definition, err error, generation int) (known
 		}
 		told = old.definition == nil || now.Sub(forbidden) > definitionGrace
 	}
+	// One that has gone was on its way, too.
+	going := errors.Is(err, errGoing) ||
+		errors.Is(err, errUndefined) && !errors.Is(err, errUnreadable) && (old.definition != nil || old.going)
 	switch {
 	case old.generation > generation: // it was asked again since
 		return old.answer()
