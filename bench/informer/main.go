@@ -7,7 +7,7 @@
 // it is used. All in one run, against one synthetic API server, each client
 // after the other in a process of its own.
 //
-//	go run ./bench/informer [-pods 50000] [-events 100000] [-rounds 3] [-modes regexp] [-via http,tls]
+//	go run ./bench/informer [-pods 50000] [-events 100000] [-rounds 3] [-modes regexp] [-via http,tls] [-cpuprofile folder]
 //
 // It prints Go benchmark lines, one for every measurement, and tables of the
 // medians. It builds the clients, and so is run in the repository.
@@ -25,6 +25,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -34,12 +35,13 @@ import (
 )
 
 var (
-	pods   = flag.Int("pods", 50_000, "Pods to keep")
-	events = flag.Int("events", 100_000, "changes to follow")
-	rounds = flag.Int("rounds", 3, "how often everything is measured")
-	modes  = flag.String("modes", "", "a regular expression for the modes to measure, as in client-go/typed or floor")
-	via    = flag.String("via", "http,tls", "http (HTTP/1.1 without TLS), tls (HTTP/2 with TLS) or both")
-	serve  = flag.Bool("serve", false, "be the API server until the input ends")
+	pods    = flag.Int("pods", 50_000, "Pods to keep")
+	events  = flag.Int("events", 100_000, "changes to follow")
+	rounds  = flag.Int("rounds", 3, "how often everything is measured")
+	modes   = flag.String("modes", "", "a regular expression for the modes to measure, as in client-go/typed or floor")
+	via     = flag.String("via", "http,tls", "http (HTTP/1.1 without TLS), tls (HTTP/2 with TLS) or both")
+	profile = flag.String("cpuprofile", "", "a folder for CPU profiles of the clients, one of each phase")
+	serve   = flag.Bool("serve", false, "be the API server until the input ends")
 )
 
 func main() {
@@ -76,6 +78,14 @@ func beServer(in io.Reader, out io.Writer) error {
 	}
 	_, err = io.Copy(io.Discard, in)
 	return err
+}
+
+// profiles is what the names of a client's profiles begin with; "" for none.
+func profiles(c client, way string, round int) string {
+	if *profile == "" {
+		return ""
+	}
+	return filepath.Join(*profile, fmt.Sprintf("%s-%s-%s-%d-", c.Library, c.Name, way, round+1))
 }
 
 func run(ctx context.Context, out, progress io.Writer) error {
@@ -118,7 +128,9 @@ func run(ctx context.Context, out, progress io.Writer) error {
 			for _, c := range chosen {
 				done++
 				fmt.Fprintf(progress, "%5.0fs  %d of %d, round %d: %s %s over %s…\n", time.Since(start).Seconds(), done, total, round+1, c.Library, c.Name, way)
-				result, err := c.measure(ctx, measure.Order{Mode: c.Name, Target: target, Pods: *pods, Events: *events})
+				result, err := c.measure(ctx, measure.Order{
+					Mode: c.Name, Target: target, Pods: *pods, Events: *events, Profile: profiles(c, way, round),
+				})
 				if err != nil {
 					return err
 				}
