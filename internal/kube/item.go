@@ -25,6 +25,7 @@ type Item struct {
 	cut    span   // metadata.managedFields in raw, with its comma; JSON only
 	annots span   // metadata.annotations in raw; JSON only
 	binary bool   // raw is protobuf
+	rest   int    // bytes of raw without managedFields; protobuf only
 	end    bool   // it has the annotation that ends the initial events
 }
 
@@ -65,7 +66,7 @@ func (it *Item) Size(managedFields bool) int {
 	n := len(it.raw)
 	if it.binary {
 		if !managedFields {
-			n = protobufSize(it.raw)
+			n = it.rest
 		}
 		return n
 	}
