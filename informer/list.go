@@ -91,10 +91,11 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 	defer s.close()
 	list := *r.kind
 	r.begin()
+	late := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
+	defer late.Stop()
 	for {
-		late := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
 		f, err := s.next()
-		if !late.Stop() {
+		if !late.Reset(r.opts.EndBookmarkTimeout) {
 			r.noWatchList = true
 			return fmt.Errorf("%w: nothing for %v before the end bookmark", errNoWatchList, r.opts.EndBookmarkTimeout)
 		}
@@ -104,6 +105,7 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 		case err != nil:
 			return err
 		case f.end:
+			late.Stop()
 			list.RV, list.Columns = f.rv, f.columns
 			r.listed(&list, reason)
 			r.sink.Bookmark(f.rv, f.object)
@@ -114,6 +116,9 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 			return fmt.Errorf("%w: %s before the end bookmark", errNoWatchList, f.typ)
 		}
 		r.item(f.object)
+		if !s.frames.waiting() {
+			r.sink.Flush()
+		}
 	}
 }
 

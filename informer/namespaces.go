@@ -60,6 +60,7 @@ func (i *Informer[T]) RemoveNamespace(namespace string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.shards, namespace)
+	i.hub.wake()
 	i.changeLocked()
 	return nil
 }

@@ -77,7 +77,8 @@ func (s *shard[T]) putLocked(old, now *record[T]) {
 	}
 }
 
-// change replaces old by now, and tells what that means.
+// change replaces old by now, and tells what that means. Those who are told may
+// sleep until the hub wakes them.
 func (s *shard[T]) change(old, now *record[T], e entry[T]) {
 	i := s.of
 	again := e.typ == Added && old != nil // the name has come back as another object
@@ -98,17 +99,13 @@ func (s *shard[T]) change(old, now *record[T], e entry[T]) {
 	}
 	s.putLocked(old, now)
 	if again {
-		i.hub.publish(entry[T]{typ: Deleted, old: old, inferred: true})
+		i.hub.enter(entry[T]{typ: Deleted, old: old, inferred: true})
 	}
-	i.hub.publish(e)
+	i.hub.enter(e)
 }
 
 // Head implements sink.
-func (s *shard[T]) Head() uint64 {
-	s.of.mu.RLock()
-	defer s.of.mu.RUnlock()
-	return s.head
-}
+func (s *shard[T]) Head() uint64 { return s.head }
 
 // Begin implements sink.
 func (s *shard[T]) Begin(anew bool) {
@@ -158,6 +155,7 @@ func (s *shard[T]) End(list *kube.List) (continued bool) {
 		i.synced = true
 		i.hub.publish(entry[T]{typ: Synced})
 	}
+	i.hub.wake()
 	i.changeLocked()
 	return continued
 }
@@ -198,5 +196,11 @@ func (s *shard[T]) advance(rv uint64) {
 	i.changeLocked()
 }
 
-// Flush implements sink: what is told is visible at once.
-func (s *shard[T]) Flush() {}
+// Flush implements sink. What is told is visible at once; subscribers that sleep
+// are woken here.
+func (s *shard[T]) Flush() {
+	i := s.of
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.hub.wake()
+}

@@ -76,6 +76,7 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) error {
 			if next != nil {
 				r.log.Info("a silent watch, replaced by a second one", "rv", r.sink.Head())
 				r.discard(r.transport)
+				r.sink.Flush()
 				s, r.transport, told = next.stream, next.transport, r.sink.Head()
 				defer s.close()
 				continue
@@ -106,8 +107,11 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) error {
 		if r.sink.Head() > head {
 			r.malformed = 0
 		}
-		g.saw(f.typ)
-		if !s.frames.waiting() {
+		waiting := s.frames.waiting()
+		if !waiting || f.typ == kube.Bookmark {
+			g.saw(f.typ)
+		}
+		if !waiting {
 			r.sink.Flush()
 		}
 	}
