@@ -75,7 +75,14 @@ func newBench(t *testing.T, list *kube.List) *bench {
 	b.res.encoder.Cache = b.cache.encodings
 	b.cache.watched[pods] = b.res
 	b.res.timeline.Reset(list)
+	metrics, err := newRequestMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests requestTracker
+	requests.init()
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w = &recorder{ResponseWriter: w, metrics: metrics, requests: &requests, request: r}
 		if !b.cache.serve(w, r) {
 			b.missed <- r.URL.RawQuery
 			http.Error(w, "passed through", http.StatusTeapot)
@@ -84,7 +91,15 @@ func newBench(t *testing.T, list *kube.List) *bench {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = b.cache.run(ctx) }()
-	t.Cleanup(func() { b.server.CloseClientConnections(); b.server.Close(); stop(); <-done; up.Close() })
+	t.Cleanup(func() {
+		b.server.CloseClientConnections()
+		b.server.Close()
+		requests.cut()
+		<-requests.idle()
+		stop()
+		<-done
+		up.Close()
+	})
 	return b
 }
 

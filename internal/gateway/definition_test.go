@@ -277,10 +277,10 @@ func TestWatchOver(t *testing.T) {
 			}
 			b.apply(kube.Added, pod("d", "a", 11))
 			s := &watchStream{
-				res: b.res, rd: &read{over: over}, wire: b.res.encoder.Stream(wire.Form{}, false),
-				form: v.BookmarkForm, sink: sink, lag: b.cache.metrics.lag,
+				res: b.res, over: over, wire: b.res.encoder.Stream(wire.Form{}, false),
+				bookmarkForm: v.BookmarkForm, sink: sink, lag: b.cache.metrics.lag,
 			}
-			b.cache.follow(t.Context(), s, cursor)
+			b.cache.stream(s, cursor, nil, time.Now().Add(time.Hour))
 			var got []string
 			for _, line := range sink.frames {
 				got = append(got, brief(t, line))

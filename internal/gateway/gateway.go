@@ -166,10 +166,10 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 
 // ServeHTTP answers one request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	leave := g.requests.enter()
-	defer leave()
+	g.requests.enter()
+	defer g.requests.leave()
 	start := time.Now()
-	rec := &recorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}
+	rec := &recorder{ResponseWriter: w, metrics: g.metrics, requests: &g.requests, request: r, source: sourceFilter}
 	returned := false
 	defer func() {
 		// A handler that wrote nothing meant 200; one that panicked, nothing.

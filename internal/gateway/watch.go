@@ -63,47 +63,75 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 	if err != nil {
 		return false
 	}
-	res.watches.Add(1)
-	defer res.watches.Add(-1)
-
-	ctx, cancel := context.WithTimeout(r.Context(), watchTimeout(rd))
-	defer cancel()
 	s := &watchStream{
-		res: res, rd: rd, wire: res.encoder.Stream(rd.form, rd.websocket),
-		form: v.BookmarkForm, start: start, lag: c.metrics.lag,
+		res: res, form: rd.form, match: rd.match, wire: res.encoder.Stream(rd.form, rd.websocket),
+		over: rd.over, lag: c.metrics.lag,
+		bookmarks: rd.opts.AllowWatchBookmarks, bookmarkForm: v.BookmarkForm, start: start,
 	}
-	stream := func(ctx context.Context, sink frameSink) {
-		s.sink = sink
-		defer sink.release()
-		if ctx.Err() != nil {
-			return // a negative timeoutSeconds
-		}
-		if initial || legacy {
-			s.snapshot(v, initial)
-		}
-		v = nil // a WebSocket keeps this function, which is not to keep the log (T10)
-		c.follow(ctx, s, cursor)
+	if initial || legacy {
+		s.initial = newPage(&v.Snapshot, rd, "", 0).items
 	}
+	if initial {
+		s.end = v.RV
+	}
+	deadline := time.Now().Add(watchTimeout(rd))
+	c.opened(res)
 	setHeaders(w.Header(), rd)
-	if rd.websocket {
-		serveWebSocket(ctx, w, r, rd.form, stream)
+	if conn := takeOver(w, r); conn != nil {
+		go c.streamTo(conn, s, cursor, deadline)
 		return true
 	}
-	sink, err := newHTTPSink(w)
-	if err == nil {
-		stream(ctx, sink)
+	defer c.closed(res)
+	if rd.websocket {
+		ctx, cancel := context.WithDeadline(r.Context(), deadline)
+		defer cancel()
+		serveWebSocket(ctx, w, r, rd.form, func(ctx context.Context, sink frameSink) {
+			s.sink, s.gone = sink, ctx.Done()
+			c.stream(s, cursor, nil, deadline)
+		})
+		return true
+	}
+	if out, err := newResponseOut(w); err == nil {
+		s.gone = r.Context().Done()
+		c.stream(s, cursor, out, deadline)
 	}
 	return true
+}
+
+// opened and closed count a watch, which holds its resource.
+func (c *cache) opened(res *resource) {
+	res.watches.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	res.readers++
+}
+
+func (c *cache) closed(res *resource) {
+	res.watches.Add(-1)
+	c.release(res)
+}
+
+// stream writes a watch until it ends; out is nil if the stream has its sink.
+func (c *cache) stream(s *watchStream, cursor *timeline.Cursor, out streamOut, deadline time.Time) {
+	s.pulse.begin(out, deadline)
+	defer s.pulse.stop()
+	if out != nil {
+		sink := &httpSink{out: out, pulse: &s.pulse}
+		s.sink, s.sharer = sink, sink
+	}
+	defer s.sink.release()
+	if s.pulse.timeUp() {
+		return // a negative timeoutSeconds
+	}
+	s.snapshot()
+	c.follow(s, cursor)
 }
 
 // follow writes what the cursor yields until the watch ends: the client goes
 // away, time is up, the gateway drains, the timeline ends, or the definition of
 // the resource is over.
-func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cursor) {
-	deadline, _ := ctx.Deadline()
-	bookmarks := time.NewTimer(nextBookmark(deadline))
-	defer bookmarks.Stop()
-	draining, over := c.draining, s.rd.over
+func (c *cache) follow(s *watchStream, cursor *timeline.Cursor) {
+	draining, over := c.draining, s.over
 	var drained <-chan time.Time
 	last := false
 	for {
@@ -119,12 +147,12 @@ func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cur
 		// whole log, while it is written to (T10).
 		at, changed, more := v.At, v.Changed(), cursor.RV() < v.RV
 		for i := range events {
-			s.event(&events[i])
+			s.event(&events[i], len(events))
 		}
 		if !s.flush(at, len(events) > 0) {
 			return
 		}
-		if more && ctx.Err() == nil {
+		if more && !s.isOver() {
 			continue
 		}
 		if last {
@@ -132,9 +160,11 @@ func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cur
 		}
 		select {
 		case <-changed:
-		case <-bookmarks.C:
+		case <-s.pulse.beat:
+			if s.pulse.timeUp() {
+				return
+			}
 			s.bookmark(cursor.RV())
-			bookmarks.Reset(nextBookmark(deadline))
 		case <-over:
 			over, last = nil, true // behind what there is, which may be an ERROR
 		case <-draining:
@@ -143,7 +173,7 @@ func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cur
 			s.bookmark(cursor.RV())
 			s.flush(at, false)
 			return
-		case <-ctx.Done():
+		case <-s.gone:
 			return
 		}
 	}
