@@ -39,12 +39,13 @@ func pod(namespace, name string, rv uint64, labels ...string) *kube.Object {
 // A bench is a cache that holds Pods, without a reflector behind it: the test
 // writes the timeline.
 type bench struct {
-	t      *testing.T
-	cache  *cache
-	res    *resource
-	server *httptest.Server
-	missed chan string // requests that were not served from the cache
-	denied map[string]bool
+	t        *testing.T
+	cache    *cache
+	res      *resource
+	server   *httptest.Server
+	missed   chan string // requests that were not served from the cache
+	requests requestTracker
+	denied   map[string]bool
 }
 
 func newBench(t *testing.T, list *kube.List) *bench {
@@ -79,10 +80,9 @@ func newBench(t *testing.T, list *kube.List) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var requests requestTracker
-	requests.init()
+	b.requests.init()
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w = &recorder{ResponseWriter: w, metrics: metrics, requests: &requests, request: r}
+		w = &recorder{ResponseWriter: w, metrics: metrics, requests: &b.requests, request: r}
 		if !b.cache.serve(w, r) {
 			b.missed <- r.URL.RawQuery
 			http.Error(w, "passed through", http.StatusTeapot)
@@ -94,8 +94,8 @@ func newBench(t *testing.T, list *kube.List) *bench {
 	t.Cleanup(func() {
 		b.server.CloseClientConnections()
 		b.server.Close()
-		requests.cut()
-		<-requests.idle()
+		b.requests.cut()
+		<-b.requests.idle()
 		stop()
 		<-done
 		up.Close()
