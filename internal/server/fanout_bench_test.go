@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package server_test
 
 import (
 	"bufio"
@@ -10,12 +10,13 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,10 +24,12 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/server"
 )
 
-// benchWatchers is set, to a URL, for a process that is the clients of
-// BenchmarkFanOut: they are not to count as costs of the gateway.
+// benchWatchers is set, to what they are to do, for a process that is the
+// clients of BenchmarkFanOut: they are not to count as costs of the server.
 const benchWatchers = "WATCHKEEPER_BENCH_WATCHERS"
 
 func init() {
@@ -57,46 +60,40 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
+// BenchmarkIdle opens streams and reports what each takes.
+func BenchmarkIdle(b *testing.B) {
+	const streams = 5000
+	for _, how := range []struct {
+		proto string
+		conns int
+	}{{"http1", streams}, {"https1", streams}, {"h2", 50}, {"h2", streams}} {
+		b.Run(fmt.Sprintf("proto=%s/conns=%d", how.proto, how.conns), func(b *testing.B) {
+			fanOut(b, how.proto, how.conns, streams, 1)
+		})
+	}
+}
+
 func fanOut(b *testing.B, proto string, conns, streams, batch int) {
-	f := newFakeAPI(b)
-	upstream := httptest.NewServer(f)
+	up := &podUpstream{changed: make(chan struct{}), rv: 100}
+	upstream := httptest.NewServer(up)
 	defer upstream.Close()
 	defer upstream.CloseClientConnections()
-	up, err := NewUpstream(&rest.Config{Host: upstream.URL}, UpstreamOptions{})
-	if err != nil {
-		b.Fatal(err)
+	opts := server.Options{RESTConfig: &rest.Config{Host: upstream.URL}, Address: "127.0.0.1"}
+	if proto != "http1" {
+		dir := b.TempDir()
+		opts.TLSCertFile, opts.TLSKeyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+		writePair(b, opts.TLSCertFile, opts.TLSKeyFile, 1)
 	}
-	g, err := New(Options{Upstream: up, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	listening := make(chan string, 1)
+	opts.OnListening = func(url, _ string) { listening <- url }
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- g.Run(ctx) }()
-	server := httptest.NewUnstartedServer(g)
-	server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: streams}
-	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, DynamicRecordSizingDisabled: true}
-	if proto == "http1" {
-		server.Start()
-	} else {
-		server.EnableHTTP2 = proto == "h2"
-		server.StartTLS()
-	}
-	f.write("ns", "a", 3900)
-	res, _ := g.reader.(*cache).hold(pods)
-	for res == nil {
-		resp, err := server.Client().Get(server.URL + "/api/v1/pods?resourceVersion=0")
-		if err != nil {
-			b.Fatal(err)
-		}
-		resp.Body.Close()
-		res, _ = g.reader.(*cache).hold(pods)
-	}
-	<-res.timeline.Synced()
+	go func() { ended <- server.Run(ctx, opts) }()
+	url := <-listening
 
 	idle := memory()
 	clients := exec.Command(os.Args[0])
-	clients.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %s", benchWatchers, proto, conns, streams, server.URL))
+	clients.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %s", benchWatchers, proto, conns, streams, url))
 	clients.Stderr = os.Stderr
 	in, err := clients.StdinPipe()
 	if err != nil {
@@ -110,29 +107,27 @@ func fanOut(b *testing.B, proto string, conns, streams, batch int) {
 		b.Fatal(err)
 	}
 	rounds := bufio.NewReader(pipe)
-	round := func(n int) {
-		for range n {
-			f.write("ns", "a", 3900)
-		}
+	wait := func(n int) {
 		for range n {
 			if _, err := rounds.ReadByte(); err != nil {
 				b.Fatal("the clients are gone: ", err)
 			}
 		}
 	}
-	for res.watches.Load() < int64(streams) {
-		time.Sleep(10 * time.Millisecond)
-	}
-	round(1)
+	wait(1) // all are open
+	up.write(1)
+	wait(1)
 	idle = memory() - idle
-	for range 50 {
-		round(batch)
+	for range 20 {
+		up.write(batch)
+		wait(batch)
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	spent := cpu()
 	for b.Loop() {
-		round(batch)
+		up.write(batch)
+		wait(batch)
 	}
 	spent = cpu() - spent
 	runtime.ReadMemStats(&after)
@@ -146,20 +141,19 @@ func fanOut(b *testing.B, proto string, conns, streams, batch int) {
 	if err := clients.Wait(); err != nil {
 		b.Error(err)
 	}
-	server.Client().CloseIdleConnections()
-	server.Config.Close()
 	cancel()
-	<-ended
-	up.Close()
+	if err := <-ended; err != nil {
+		b.Error(err)
+	}
 }
 
-// memory returns what is in use, and cannot be given back to the system.
+// memory returns what is in use of the heap and by stacks.
 func memory() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapInuse + m.StackInuse)
+	return int64(m.HeapAlloc + m.StackInuse)
 }
 
 // cpu returns what this process has used.
@@ -171,8 +165,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// watchForBench opens the streams, writes a byte whenever all of them have
-// got one more event, and ends when its input does.
+// watchForBench opens the streams; it writes a byte when all are open, and
+// whenever all have got one more event, and ends when its input does.
 func watchForBench(spec string) error {
 	var proto, url string
 	var conns, streams int
@@ -187,7 +181,7 @@ func watchForBench(spec string) error {
 			if got := int64(bytes.Count(buf[:n], []byte("\n"))); got > 0 {
 				now := events.Add(got)
 				for i := now/int64(streams) - (now-got)/int64(streams); i > 0; i-- {
-					os.Stdout.WriteString("\n")
+					os.Stdout.WriteString(".")
 				}
 			}
 			if err != nil {
@@ -213,11 +207,76 @@ func watchForBench(spec string) error {
 			}
 			go count(resp.Body)
 		})
-		if i < conns || i%50 == 0 {
+		if i < conns && i%50 == 0 || i%500 == 0 {
 			opening.Wait()
 		}
 	}
 	opening.Wait()
+	os.Stdout.WriteString(".")
 	_, err := io.Copy(io.Discard, os.Stdin)
 	return err
+}
+
+// A podUpstream is an API server that has one Pod, of 4 KB, as far as a gateway
+// asks for it.
+type podUpstream struct {
+	mu      sync.Mutex // guards what follows
+	rv      uint64
+	changed chan struct{} // closed when there is a new version
+}
+
+// write changes the Pod n times.
+func (p *podUpstream) write(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rv += uint64(n)
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *podUpstream) pod(rv uint64) string {
+	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"%d","labels":{"filling":%q}},"spec":{"containers":null},"status":{}}`,
+		rv, strings.Repeat("x", 3900))
+}
+
+func (p *podUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch q := r.URL.Query(); {
+	case r.URL.Path == "/api/v1":
+		io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","namespaced":true,"kind":"Pod","verbs":["get","list","watch"]}]}`)
+	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+	case r.URL.Path != "/api/v1/pods":
+		http.NotFound(w, r)
+	case q.Has("watch") && q.Get("sendInitialEvents") == "":
+		p.watch(w, r)
+	case q.Has("watch"):
+		http.Error(w, "no streaming lists", http.StatusUnprocessableEntity)
+	default:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, p.rv, strings.Replace(p.pod(p.rv), `"kind":"Pod","apiVersion":"v1",`, "", 1))
+	}
+}
+
+func (p *podUpstream) watch(w http.ResponseWriter, r *http.Request) {
+	var sent uint64
+	fmt.Sscan(r.URL.Query().Get("resourceVersion"), &sent)
+	for {
+		p.mu.Lock()
+		rv, changed := p.rv, p.changed
+		p.mu.Unlock()
+		for ; sent < rv; sent++ {
+			fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`+"\n", p.pod(sent+1))
+		}
+		if http.NewResponseController(w).Flush() != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
 }
