@@ -45,6 +45,7 @@ type bench struct {
 	server   *httptest.Server
 	missed   chan string // requests that were not served from the cache
 	requests requestTracker
+	metrics  *requestMetrics
 	denied   map[string]bool
 }
 
@@ -76,18 +77,11 @@ func newBench(t *testing.T, list *kube.List) *bench {
 	b.res.encoder.Cache = b.cache.encodings
 	b.cache.watched[pods] = b.res
 	b.res.timeline.Reset(list)
-	metrics, err := newRequestMetrics(nil)
-	if err != nil {
+	if b.metrics, err = newRequestMetrics(nil); err != nil {
 		t.Fatal(err)
 	}
 	b.requests.init()
-	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w = &recorder{ResponseWriter: w, metrics: metrics, requests: &b.requests, request: r}
-		if !b.cache.serve(w, r) {
-			b.missed <- r.URL.RawQuery
-			http.Error(w, "passed through", http.StatusTeapot)
-		}
-	}))
+	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = b.cache.run(ctx) }()
@@ -101,6 +95,18 @@ func newBench(t *testing.T, list *kube.List) *bench {
 		up.Close()
 	})
 	return b
+}
+
+// serve is what a Gateway does.
+func (b *bench) serve(w http.ResponseWriter, r *http.Request) {
+	rec := &recorder{ResponseWriter: w, metrics: b.metrics, requests: &b.requests, request: r}
+	if !b.cache.serve(rec, r) {
+		b.missed <- r.URL.RawQuery
+		http.Error(w, "passed through", http.StatusTeapot)
+	}
+	if rec.stream != nil {
+		rec.stream.serve(rec)
+	}
 }
 
 func podList(rv uint64, items ...*kube.Object) *kube.List {

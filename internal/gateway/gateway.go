@@ -68,7 +68,7 @@ type ResourceStatus struct {
 type reader interface {
 	// serve answers r if it can do so exactly; else it has written nothing
 	// and returns false.
-	serve(w http.ResponseWriter, r *http.Request) (served bool)
+	serve(w *recorder, r *http.Request) (served bool)
 	// run works until ctx ends and returns when all it started has ended.
 	run(ctx context.Context) error
 	// drain ends open streams within ctx.
@@ -181,7 +181,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.log.Debug("request", "method", r.Method, "path", r.URL.Path,
 			"source", rec.source, "code", rec.code, "took", time.Since(start))
 	}()
-	g.route(rec, r)
+	if g.route(rec, r); rec.stream != nil {
+		rec.stream.serve(rec)
+	}
 	returned = true
 }
 

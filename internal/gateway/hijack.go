@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -22,19 +21,17 @@ import (
 // nothing to say: what it sends ahead of the next answer is dropped, as it has
 // to reckon with when it is told of the close (RFC 9112, 9.6).
 type clientConn struct {
-	conn     net.Conn
-	header   []byte // nil once it is written
-	gone     chan struct{}
-	requests *requestTracker
-	scrap    [128]byte // what the client says
+	conn   net.Conn
+	header []byte // nil once it is written
+	gone   chan struct{}
+	scrap  [32]byte // what the client says
 }
 
 // takeOver returns the connection of a request whose header is set, nil if it
 // is to stay net/http's: that of HTTP/2, of HTTP/1.0, whose answers are not
 // chunked, and what a body may follow on.
-func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
-	rec, ok := w.(*recorder)
-	if !ok || r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Body != http.NoBody || isUpgrade(r) {
+func takeOver(rec *recorder) *clientConn {
+	if r := rec.request; r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Body != http.NoBody {
 		return nil
 	}
 	conn, _, err := rec.Hijack()
@@ -43,23 +40,54 @@ func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 	}
 	var header bytes.Buffer
 	header.WriteString("HTTP/1.1 200 OK\r\n")
-	_ = w.Header().Write(&header) // to memory
+	_ = rec.Header().Write(&header) // to memory
 	header.WriteString("Date: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n" +
 		"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
-	c := &clientConn{conn: conn, header: header.Bytes(), gone: make(chan struct{}), requests: rec.requests}
-	c.requests.adopt(c)
-	return c
+	return &clientConn{conn: conn, header: header.Bytes(), gone: make(chan struct{})}
 }
 
-// streamTo writes a watch to a connection that was taken over.
-func (c *cache) streamTo(conn *clientConn, s *watchStream, cursor *timeline.Cursor, deadline time.Time) {
-	defer conn.requests.part(conn)
-	defer c.closed(s.res)
+// serve answers a request with the watch, and returns when it has ended, or
+// goes on without net/http.
+func (s *watchStream) serve(rec *recorder) {
+	if conn := takeOver(rec); conn != nil {
+		s.gone = conn.gone
+		s.begin(rec, conn)
+		go s.serveConn(conn, rec.requests)
+		return
+	}
+	defer s.cache.closed(s.res)
+	out, err := newResponseOut(rec)
+	if err != nil {
+		return
+	}
+	s.gone = rec.request.Context().Done()
+	s.begin(rec, out)
+	defer s.finish(rec.requests)
+	s.run()
+}
+
+// begin has the watch be known to the tracker, and written to out.
+func (s *watchStream) begin(rec *recorder, out streamOut) {
+	sink := &httpSink{out: out, pulse: &s.pulse}
+	s.sink, s.sharer = sink, sink
+	s.pulse.begin(out)
+	rec.requests.adopt(s)
+}
+
+func (s *watchStream) finish(requests *requestTracker) {
+	s.pulse.stop()
+	requests.part(s)
+}
+
+// serveConn writes the watch to a connection that was taken over.
+func (s *watchStream) serveConn(conn *clientConn, requests *requestTracker) {
+	defer s.finish(requests)
+	defer s.cache.closed(s.res)
 	defer conn.close()
 	defer func() {
 		// As net/http does: the answer is cut, and the gateway goes on.
 		if cause := recover(); cause != nil {
-			c.log.Error("a watch has failed", "resource", s.res.id.String(), "cause", cause)
+			s.cache.log.Error("a watch has failed", "resource", s.res.id.String(), "cause", cause)
 		}
 	}()
 	go conn.listen()
@@ -67,8 +95,7 @@ func (c *cache) streamTo(conn *clientConn, s *watchStream, cursor *timeline.Curs
 		return
 	}
 	conn.header = nil
-	s.gone = conn.gone
-	c.stream(s, cursor, conn, deadline)
+	s.run()
 	_ = conn.write([]byte("0\r\n\r\n")) // a client that is gone does not get it
 }
 
@@ -98,8 +125,4 @@ func (c *clientConn) write(p []byte) error {
 
 func (c *clientConn) abort() { _ = c.conn.SetDeadline(time.Now()) }
 
-// cut ends the stream soon, though the client may not take what is written.
-func (c *clientConn) cut() {
-	_ = c.conn.SetReadDeadline(time.Now())
-	_ = c.conn.SetWriteDeadline(time.Now().Add(lastWrites))
-}
+func (c *clientConn) cut() { _ = c.conn.SetWriteDeadline(time.Now().Add(lastWrites)) }

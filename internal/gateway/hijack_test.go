@@ -52,6 +52,17 @@ func whole(t *testing.T, conn net.Conn) string {
 	return string(all)
 }
 
+// notHijackable is a ResponseWriter whose connection stays net/http's.
+type notHijackable struct{ http.ResponseWriter }
+
+func (w notHijackable) FlushError() error {
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+func (w notHijackable) SetWriteDeadline(t time.Time) error {
+	return http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t)
+}
+
 var date = regexp.MustCompile(`Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r\n`)
 
 // body returns the body of an answer.
@@ -74,7 +85,9 @@ func TestTakenOverLikeNetHTTP(t *testing.T) {
 	b := newBench(t, podList(10))
 	b.apply(kube.Added, pod("d", "a", 11))
 	b.apply(kube.Added, pod("d", "b", 12))
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.cache.serve(w, r) }))
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.serve(notHijackable{w}, r)
+	}))
 	defer plain.Close()
 	for _, query := range []string{"resourceVersion=10&timeoutSeconds=-1", "resourceVersion=10&timeoutSeconds=1", "resourceVersion=0&timeoutSeconds=1&allowWatchBookmarks=1"} {
 		for _, headers := range [][]string{nil, {"Connection: close"}, {"Accept: application/vnd.kubernetes.protobuf"}} {
@@ -220,8 +233,8 @@ func TestTakenOverStuck(t *testing.T) {
 		"abort": func(requests *requestTracker) {
 			requests.mu.Lock()
 			defer requests.mu.Unlock()
-			for c := range requests.adopted {
-				c.abort()
+			for s := range requests.adopted {
+				s.pulse.out.abort()
 			}
 		},
 	} {
@@ -319,24 +332,16 @@ func TestTakenOverTLS(t *testing.T) {
 // end as if it were whole.
 func TestTakenOverPanic(t *testing.T) {
 	b := newBench(t, podList(10))
-	metrics, err := newRequestMetrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn := takeOver(&recorder{ResponseWriter: w, metrics: metrics, requests: &b.requests, request: r}, r)
-		cursor, err := b.res.timeline.Watch(10)
-		if err != nil {
-			t.Error(err)
+		rec := &recorder{ResponseWriter: w, metrics: b.metrics, requests: &b.requests, request: r}
+		if !b.cache.serve(rec, r) {
+			t.Error("not served")
 		}
-		b.cache.opened(b.res)
-		go b.cache.streamTo(conn, &watchStream{
-			res: b.res, wire: b.res.encoder.Stream(wire.Form{}, false), lag: b.cache.metrics.lag,
-			match: func(*kube.Object) bool { panic("a fault") },
-		}, cursor, time.Now().Add(time.Hour))
+		rec.stream.match = func(*kube.Object) bool { panic("a fault") }
+		rec.stream.serve(rec)
 	}))
 	defer server.Close()
-	conn := request(t, server.URL, watchText(""))
+	conn := request(t, server.URL, watchText("resourceVersion=10"))
 	b.apply(kube.Added, pod("d", "a", 11))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -381,3 +386,4 @@ type chunks struct{ bytes.Buffer }
 func (c *chunks) writeFrame(f *wire.Frame) error { c.Write(f.Chunk()); return nil }
 func (c *chunks) writeBlock(b *block) error      { c.Write(b.chunk()); return nil }
 func (c *chunks) abort()                         {}
+func (c *chunks) cut()                           {}

@@ -14,9 +14,11 @@ import (
 // has not taken anything for too long, which spares each write a deadline of
 // its own.
 type pulse struct {
-	// beat gets a value when a bookmark is due, or time is up.
-	beat     chan struct{}
+	// beat gets a value when a bookmark is due, or the watch is to end.
+	beat chan struct{}
+	// deadline is when the watch is to end.
 	deadline time.Time
+	isCut    atomic.Bool
 	since    atomic.Int64 // when the write began that goes on, in Unix nanoseconds; 0 for none
 
 	mu    sync.Mutex // guards what follows
@@ -25,10 +27,10 @@ type pulse struct {
 	over  bool
 }
 
-// begin starts the pulse, of a stream that ends at the deadline and is written
-// to out; nil for one that looks after its writes itself. It is to be stopped.
-func (p *pulse) begin(out streamOut, deadline time.Time) {
-	p.beat, p.deadline, p.out = make(chan struct{}, 1), deadline, out
+// begin starts the pulse of a stream that is written to out; nil for one that
+// looks after its writes itself. It is to be stopped.
+func (p *pulse) begin(out streamOut) {
+	p.beat, p.out = make(chan struct{}, 1), out
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.timer = time.AfterFunc(p.next(), p.tick)
@@ -54,15 +56,31 @@ func (p *pulse) tick() {
 		p.out.abort()
 		return
 	}
+	p.wake()
+	p.timer.Reset(p.next())
+}
+
+func (p *pulse) wake() {
 	select {
 	case p.beat <- struct{}{}:
 	default: // the stream has not come to see the last one
 	}
-	p.timer.Reset(p.next())
 }
 
-// timeUp reports whether the watch has lasted long enough.
-func (p *pulse) timeUp() bool { return !time.Now().Before(p.deadline) }
+// cut ends the watch before its time, though its client may not take what is
+// written.
+func (p *pulse) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.isCut.Store(true)
+		p.wake()
+		p.out.cut()
+	}
+}
+
+// timeUp reports whether the watch is to end.
+func (p *pulse) timeUp() bool { return p.isCut.Load() || !time.Now().Before(p.deadline) }
 
 // next returns when the next beat is due: with the next bookmark, or at the
 // end; and behind it every minute.

@@ -20,9 +20,9 @@ func (a *abortable) abort() { close(a.aborted) }
 // is told as well.
 func TestPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p pulse
 		start := time.Now()
-		p.begin(nil, start.Add(150*time.Second))
+		p := pulse{deadline: start.Add(150 * time.Second)}
+		p.begin(nil)
 		defer p.stop()
 		for _, want := range []time.Duration{60 * time.Second, 120 * time.Second, 148 * time.Second, 150 * time.Second} {
 			<-p.beat
@@ -38,8 +38,8 @@ func TestPulse(t *testing.T) {
 func TestPulseAborts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &abortable{aborted: make(chan struct{})}
-		var p pulse
-		p.begin(out, time.Now().Add(time.Minute))
+		p := pulse{deadline: time.Now().Add(time.Minute)}
+		p.begin(out)
 		for range 10 {
 			p.writing()
 			time.Sleep(writeTimeout - bookmarkEvery)
@@ -54,8 +54,8 @@ func TestPulseAborts(t *testing.T) {
 		p.stop()
 
 		out = &abortable{aborted: make(chan struct{})}
-		var over pulse
-		over.begin(out, time.Now().Add(time.Hour))
+		over := pulse{deadline: time.Now().Add(time.Hour)}
+		over.begin(out)
 		over.writing()
 		over.stop()
 		over.tick() // one that was under way

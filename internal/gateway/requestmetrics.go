@@ -52,6 +52,9 @@ type recorder struct {
 	request  *http.Request
 	source   string
 	code     int // 0 until the header was written
+	// stream is what the answer goes on with when the handler has returned; nil
+	// for nothing.
+	stream *watchStream
 }
 
 // Unwrap serves http.ResponseController.

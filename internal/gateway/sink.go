@@ -57,6 +57,8 @@ type streamOut interface {
 	writeBlock(*block) error
 	// abort has what is being written fail, and all that follows.
 	abort()
+	// cut is abort for a stream that is ending: it may have a moment more.
+	cut()
 }
 
 // An httpSink writes frames to the body of a response: one that is shared as
@@ -174,6 +176,9 @@ func (o *responseOut) write(p []byte) error {
 	}
 	return o.ctl.Flush()
 }
+
+// cut has nothing to do: net/http's server closes its connections at the end.
+func (o *responseOut) cut() {}
 
 // abort fails only where nobody knows deadlines; net/http's writers do.
 func (o *responseOut) abort() { _ = o.ctl.SetWriteDeadline(time.Now().Add(-time.Second)) }

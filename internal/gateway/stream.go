@@ -5,10 +5,11 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -39,7 +40,9 @@ const shareMost = 32
 // gone, or the form has become impossible) it writes nothing more, and flush
 // says so. While it is idle it keeps neither the request nor any state (T10).
 type watchStream struct {
+	cache  *cache
 	res    *resource
+	cursor *timeline.Cursor
 	form   wire.Form
 	match  filterFunc
 	wire   *wire.Stream
@@ -48,7 +51,6 @@ type watchStream struct {
 	pulse  pulse
 	gone   <-chan struct{} // closed when the client is
 	over   <-chan struct{} // closed when it is to end early; nil for never
-	lag    prometheus.Observer
 
 	initial []*kube.Object // the state to begin with; nil after it was written
 	end     uint64         // the RV of the bookmark behind it; 0 for none
@@ -58,6 +60,68 @@ type watchStream struct {
 	start        uint64 // bookmarks at or below it are not sent
 	dirty        bool   // there is something to flush
 	ended        bool
+}
+
+// run writes the watch until it ends.
+func (s *watchStream) run() {
+	defer s.sink.release()
+	if s.pulse.timeUp() {
+		return // a negative timeoutSeconds
+	}
+	s.snapshot()
+	s.follow()
+}
+
+// follow writes what the cursor yields until the watch ends: the client goes
+// away, time is up, the gateway drains, the timeline ends, or the definition of
+// the resource is over.
+func (s *watchStream) follow() {
+	cursor, draining, over := s.cursor, s.cache.draining, s.over
+	var drained <-chan time.Time
+	last := false
+	for {
+		events, v, err := cursor.Next()
+		if errors.Is(err, timeline.ErrCompacted) {
+			s.expired(fmt.Sprintf("too old resource version: %d (%d)", cursor.RV(), v.Start))
+			return
+		}
+		if err != nil {
+			return
+		}
+		// A client that does not read must not keep the view, and with it the
+		// whole log, while it is written to (T10).
+		at, changed, more := v.At, v.Changed(), cursor.RV() < v.RV
+		for i := range events {
+			s.event(&events[i], len(events))
+		}
+		if !s.flush(at, len(events) > 0) {
+			return
+		}
+		if more && !s.isOver() {
+			continue
+		}
+		if last {
+			return
+		}
+		select {
+		case <-changed:
+		case <-s.pulse.beat:
+			if s.pulse.timeUp() {
+				return
+			}
+			s.bookmark(cursor.RV())
+		case <-over:
+			over, last = nil, true // behind what there is, which may be an ERROR
+		case <-draining:
+			draining, drained = nil, time.After(rand.N(s.cache.spread+1))
+		case <-drained:
+			s.bookmark(cursor.RV())
+			s.flush(at, false)
+			return
+		case <-s.gone:
+			return
+		}
+	}
 }
 
 // write writes one frame, in parts.
@@ -145,7 +209,7 @@ func (s *watchStream) flush(published time.Time, live bool) bool {
 	if s.sink.flush() != nil {
 		s.ended = true
 	} else if live && !s.ended {
-		s.lag.Observe(time.Since(published).Seconds())
+		s.cache.metrics.lag.Observe(time.Since(published).Seconds())
 	}
 	return !s.ended
 }

@@ -20,8 +20,8 @@ type requestTracker struct {
 	mu     sync.Mutex    // guards what follows
 	active int           // requests between enter and leave
 	none   chan struct{} // closed while active is 0
-	// adopted are the connections of requests whose handlers have returned.
-	adopted map[*clientConn]struct{}
+	// adopted are the watches, whose requests may have left.
+	adopted map[*watchStream]struct{}
 }
 
 func (t *requestTracker) init() {
@@ -29,7 +29,7 @@ func (t *requestTracker) init() {
 	t.all, t.endAll = context.WithCancelCause(context.Background())
 	t.none = make(chan struct{})
 	close(t.none)
-	t.adopted = map[*clientConn]struct{}{}
+	t.adopted = map[*watchStream]struct{}{}
 }
 
 // enter counts a request until leave.
@@ -58,22 +58,22 @@ func (t *requestTracker) leaveLocked() {
 	}
 }
 
-// adopt counts a request that goes on after its handler has returned, until
+// adopt counts a watch, which may go on after its handler has returned, until
 // part.
-func (t *requestTracker) adopt(c *clientConn) {
+func (t *requestTracker) adopt(s *watchStream) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.enterLocked()
-	t.adopted[c] = struct{}{}
+	t.adopted[s] = struct{}{}
 	if t.all.Err() != nil {
-		c.cut()
+		s.pulse.cut()
 	}
 }
 
-func (t *requestTracker) part(c *clientConn) {
+func (t *requestTracker) part(s *watchStream) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.adopted, c)
+	delete(t.adopted, s)
 	t.leaveLocked()
 }
 
@@ -99,8 +99,8 @@ func (t *requestTracker) cut() {
 	t.endAll(errDraining)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for c := range t.adopted {
-		c.cut()
+	for s := range t.adopted {
+		s.pulse.cut()
 	}
 }
 

@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -28,8 +27,9 @@ const (
 	shortWatch = 10
 )
 
-// serveWatch answers a WATCH (spec §2, §4).
-func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
+// serveWatch answers a WATCH (spec §2, §4). What is streamed over HTTP is left
+// to the recorder.
+func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
 	if c.isDraining() {
 		return false
 	}
@@ -64,8 +64,8 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 		return false
 	}
 	s := &watchStream{
-		res: res, form: rd.form, match: rd.match, wire: res.encoder.Stream(rd.form, rd.websocket),
-		over: rd.over, lag: c.metrics.lag,
+		cache: c, res: res, cursor: cursor, pulse: pulse{deadline: time.Now().Add(watchTimeout(rd))},
+		form: rd.form, match: rd.match, over: rd.over, wire: res.encoder.Stream(rd.form, rd.websocket),
 		bookmarks: rd.opts.AllowWatchBookmarks, bookmarkForm: v.BookmarkForm, start: start,
 	}
 	if initial || legacy {
@@ -74,27 +74,21 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 	if initial {
 		s.end = v.RV
 	}
-	deadline := time.Now().Add(watchTimeout(rd))
 	c.opened(res)
 	setHeaders(w.Header(), rd)
-	if conn := takeOver(w, r); conn != nil {
-		go c.streamTo(conn, s, cursor, deadline)
+	if !rd.websocket {
+		w.stream = s // when all that was needed to get here is free again
 		return true
 	}
 	defer c.closed(res)
-	if rd.websocket {
-		ctx, cancel := context.WithDeadline(r.Context(), deadline)
-		defer cancel()
-		serveWebSocket(ctx, w, r, rd.form, func(ctx context.Context, sink frameSink) {
-			s.sink, s.gone = sink, ctx.Done()
-			c.stream(s, cursor, nil, deadline)
-		})
-		return true
-	}
-	if out, err := newResponseOut(w); err == nil {
-		s.gone = r.Context().Done()
-		c.stream(s, cursor, out, deadline)
-	}
+	ctx, cancel := context.WithDeadline(r.Context(), s.pulse.deadline)
+	defer cancel()
+	serveWebSocket(ctx, w, r, rd.form, func(ctx context.Context, sink frameSink) {
+		s.sink, s.gone = sink, ctx.Done()
+		s.pulse.begin(nil)
+		defer s.pulse.stop()
+		s.run()
+	})
 	return true
 }
 
@@ -109,74 +103,6 @@ func (c *cache) opened(res *resource) {
 func (c *cache) closed(res *resource) {
 	res.watches.Add(-1)
 	c.release(res)
-}
-
-// stream writes a watch until it ends; out is nil if the stream has its sink.
-func (c *cache) stream(s *watchStream, cursor *timeline.Cursor, out streamOut, deadline time.Time) {
-	s.pulse.begin(out, deadline)
-	defer s.pulse.stop()
-	if out != nil {
-		sink := &httpSink{out: out, pulse: &s.pulse}
-		s.sink, s.sharer = sink, sink
-	}
-	defer s.sink.release()
-	if s.pulse.timeUp() {
-		return // a negative timeoutSeconds
-	}
-	s.snapshot()
-	c.follow(s, cursor)
-}
-
-// follow writes what the cursor yields until the watch ends: the client goes
-// away, time is up, the gateway drains, the timeline ends, or the definition of
-// the resource is over.
-func (c *cache) follow(s *watchStream, cursor *timeline.Cursor) {
-	draining, over := c.draining, s.over
-	var drained <-chan time.Time
-	last := false
-	for {
-		events, v, err := cursor.Next()
-		if errors.Is(err, timeline.ErrCompacted) {
-			s.expired(fmt.Sprintf("too old resource version: %d (%d)", cursor.RV(), v.Start))
-			return
-		}
-		if err != nil {
-			return
-		}
-		// A client that does not read must not keep the view, and with it the
-		// whole log, while it is written to (T10).
-		at, changed, more := v.At, v.Changed(), cursor.RV() < v.RV
-		for i := range events {
-			s.event(&events[i], len(events))
-		}
-		if !s.flush(at, len(events) > 0) {
-			return
-		}
-		if more && !s.isOver() {
-			continue
-		}
-		if last {
-			return
-		}
-		select {
-		case <-changed:
-		case <-s.pulse.beat:
-			if s.pulse.timeUp() {
-				return
-			}
-			s.bookmark(cursor.RV())
-		case <-over:
-			over, last = nil, true // behind what there is, which may be an ERROR
-		case <-draining:
-			draining, drained = nil, time.After(rand.N(c.spread+1))
-		case <-drained:
-			s.bookmark(cursor.RV())
-			s.flush(at, false)
-			return
-		case <-s.gone:
-			return
-		}
-	}
 }
 
 // watchTimeout returns how long a watch lasts.
