@@ -96,7 +96,9 @@ func (s *watchStream) serveConn(conn *clientConn, requests *requestTracker) {
 	}
 	conn.header = nil
 	s.run()
+	s.pulse.writing()
 	_ = conn.write([]byte("0\r\n\r\n")) // a client that is gone does not get it
+	s.pulse.written()
 }
 
 // listen reads until the client goes away, or the connection is closed.
@@ -125,4 +127,5 @@ func (c *clientConn) write(p []byte) error {
 
 func (c *clientConn) abort() { _ = c.conn.SetDeadline(time.Now()) }
 
+// cut is for a client that does not read; another has what is written by then.
 func (c *clientConn) cut() { _ = c.conn.SetWriteDeadline(time.Now().Add(lastWrites)) }

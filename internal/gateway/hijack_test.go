@@ -328,6 +328,69 @@ func TestTakenOverTLS(t *testing.T) {
 	}
 }
 
+// TestWatchHTTP2: over HTTP/2 a watch stays net/http's. It, too, ends well at
+// the end of the gateway, and when its client does not read, it can be ended.
+func TestWatchHTTP2(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 5)))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(b.serve))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	open := func() *bufio.Reader {
+		resp, err := server.Client().Get(server.URL + "/api/v1/pods?watch=1&resourceVersion=10")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		if resp.ProtoMajor != 2 {
+			t.Fatal(resp.Proto)
+		}
+		return bufio.NewReader(resp.Body)
+	}
+	lines := open()
+	filling := strings.Repeat("x", 100<<10)
+	rv := uint64(10)
+	for range 5 {
+		rv++
+		b.apply(kube.Modified, pod("d", "a", rv, "filling", filling))
+		want := `{"type":"MODIFIED","object":` + pod("d", "a", rv, "filling", filling).JSON + "}\n"
+		if got, err := lines.ReadString('\n'); err != nil || got != want {
+			t.Fatalf("%.200s, %v", got, err)
+		}
+	}
+	stuck := open()
+	for range 50 { // more than the client's window
+		rv++
+		b.apply(kube.Modified, pod("d", "a", rv, "filling", filling))
+	}
+	for i := range uint64(50) {
+		if got, err := lines.ReadString('\n'); err != nil || !strings.Contains(got[:200], fmt.Sprintf(`"resourceVersion":"%d"`, 16+i)) {
+			t.Fatalf("%.200s, %v", got, err)
+		}
+	}
+	var waiting *watchStream
+	until(t, "a stream that is stuck", func() bool {
+		b.requests.mu.Lock()
+		defer b.requests.mu.Unlock()
+		for s := range b.requests.adopted {
+			if s.pulse.since.Load() != 0 {
+				waiting = s
+			}
+		}
+		return waiting != nil
+	})
+	waiting.pulse.out.abort()
+	if _, err := io.ReadAll(stuck); err == nil {
+		t.Error("what was given up ended as if whole")
+	}
+	until(t, "its end", func() bool { return b.res.watches.Load() == 1 })
+	b.requests.cut()
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+		t.Errorf("%.200q, %v", rest, err)
+	}
+	<-b.requests.idle()
+}
+
 // TestTakenOverPanic: a watch that fails takes nothing with it, and does not
 // end as if it were whole.
 func TestTakenOverPanic(t *testing.T) {
