@@ -55,7 +55,7 @@ func (s *watchStream) serve(rec *recorder) {
 		go s.serveConn(conn, rec.requests)
 		return
 	}
-	defer s.cache.closed(s.res)
+	defer s.close()
 	out, err := newResponseOut(rec)
 	if err != nil {
 		return
@@ -82,7 +82,7 @@ func (s *watchStream) finish(requests *requestTracker) {
 // serveConn writes the watch to a connection that was taken over.
 func (s *watchStream) serveConn(conn *clientConn, requests *requestTracker) {
 	defer s.finish(requests)
-	defer s.cache.closed(s.res)
+	defer s.close()
 	defer conn.close()
 	defer func() {
 		// As net/http does: the answer is cut, and the gateway goes on.

@@ -400,7 +400,7 @@ func TestTakenOverPanic(t *testing.T) {
 		if !b.cache.serve(rec, r) {
 			t.Error("not served")
 		}
-		rec.stream.match = func(*kube.Object) bool { panic("a fault") }
+		rec.stream.in.Match = func(*kube.Object) bool { panic("a fault") }
 		rec.stream.serve(rec)
 	}))
 	defer server.Close()

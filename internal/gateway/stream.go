@@ -44,7 +44,7 @@ type watchStream struct {
 	res    *resource
 	cursor *timeline.Cursor
 	form   wire.Form
-	match  filterFunc
+	in     timeline.Interest
 	wire   *wire.Stream
 	sink   frameSink
 	sharer frameSharer // the sink, if it is one
@@ -78,46 +78,47 @@ func (s *watchStream) run() {
 func (s *watchStream) follow() {
 	cursor, draining, over := s.cursor, s.cache.draining, s.over
 	var drained <-chan time.Time
-	last := false
+	last, due := false, false // what comes now is the last; a bookmark is due
 	for {
-		events, v, err := cursor.Next()
+		b, err := cursor.Next()
 		if errors.Is(err, timeline.ErrCompacted) {
-			s.expired(fmt.Sprintf("too old resource version: %d (%d)", cursor.RV(), v.Start))
+			s.expired(fmt.Sprintf("too old resource version: %d (%d)", cursor.RV(), s.res.timeline.View().Start))
 			return
 		}
 		if err != nil {
 			return
 		}
-		// A client that does not read must not keep the view, and with it the
-		// whole log, while it is written to (T10).
-		at, changed, more := v.At, v.Changed(), cursor.RV() < v.RV
-		for i := range events {
-			s.event(&events[i], len(events))
+		for _, e := range b.Events {
+			s.event(e, len(b.Events))
 		}
-		if !s.flush(at, len(events) > 0) {
+		if due && !b.More {
+			due = false
+			s.bookmark(cursor.RV())
+		}
+		if !s.flush(b.At, len(b.Events) > 0) {
 			return
 		}
-		if more && !s.isOver() {
+		if b.More && !s.isOver() {
 			continue
 		}
 		if last {
 			return
 		}
+		// The place of a cursor that has nothing to yield moves by Next alone:
+		// a bookmark comes after it.
 		select {
-		case <-changed:
+		case <-cursor.Ready():
 		case <-s.pulse.beat:
 			if s.pulse.timeUp() {
 				return
 			}
-			s.bookmark(cursor.RV())
+			due = true
 		case <-over:
 			over, last = nil, true // behind what there is, which may be an ERROR
 		case <-draining:
 			draining, drained = nil, time.After(rand.N(s.cache.spread+1))
 		case <-drained:
-			s.bookmark(cursor.RV())
-			s.flush(at, false)
-			return
+			due, last = true, true
 		case <-s.gone:
 			return
 		}
@@ -153,7 +154,7 @@ func (s *watchStream) event(e *timeline.Event, of int) {
 	if s.ended {
 		return
 	}
-	typ, object, ok := transition(e, s.match)
+	typ, object, ok := s.in.Seen(e)
 	if !ok {
 		return
 	}

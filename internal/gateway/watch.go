@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -59,13 +58,14 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 		shorten(r)
 		return false
 	}
-	cursor, err := res.timeline.WatchFrom(v, start)
+	in := rd.interest()
+	cursor, err := res.timeline.WatchFrom(v, start, in)
 	if err != nil {
 		return false
 	}
 	s := &watchStream{
 		cache: c, res: res, cursor: cursor, pulse: pulse{deadline: time.Now().Add(watchTimeout(rd))},
-		form: rd.form, match: rd.match, over: rd.over, wire: res.encoder.Stream(rd.form, rd.websocket),
+		form: rd.form, in: in, over: rd.over, wire: res.encoder.Stream(rd.form, rd.websocket),
 		bookmarks: rd.opts.AllowWatchBookmarks, bookmarkForm: v.BookmarkForm, start: start,
 	}
 	if initial || legacy {
@@ -80,7 +80,7 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 		w.stream = s // when all that was needed to get here is free again
 		return true
 	}
-	defer c.closed(res)
+	defer s.close()
 	ctx, cancel := context.WithDeadline(r.Context(), s.pulse.deadline)
 	defer cancel()
 	serveWebSocket(ctx, w, r, rd.form, func(ctx context.Context, sink frameSink) {
@@ -92,7 +92,7 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 	return true
 }
 
-// opened and closed count a watch, which holds its resource.
+// opened counts a watch, which holds its resource, until its close.
 func (c *cache) opened(res *resource) {
 	res.watches.Add(1)
 	c.mu.Lock()
@@ -100,9 +100,10 @@ func (c *cache) opened(res *resource) {
 	res.readers++
 }
 
-func (c *cache) closed(res *resource) {
-	res.watches.Add(-1)
-	c.release(res)
+func (s *watchStream) close() {
+	s.cursor.Close()
+	s.res.watches.Add(-1)
+	s.cache.release(s.res)
 }
 
 // watchTimeout returns how long a watch lasts.
@@ -134,22 +135,4 @@ func shorten(r *http.Request) {
 	}
 	q.Set("timeoutSeconds", fmt.Sprint(shortWatch))
 	r.URL.RawQuery = q.Encode()
-}
-
-// transition says what an event is to a watcher of the objects that match
-// (spec §4): its type and object. false means nothing.
-func transition(e *timeline.Event, match filterFunc) (typ kube.EventType, object *kube.Object, ok bool) {
-	before := e.Prev != nil && match.matches(e.Prev)
-	now := e.Type != kube.Deleted && match.matches(e.Object)
-	switch {
-	case before && now:
-		return kube.Modified, e.Object, true
-	case now:
-		return kube.Added, e.Object, true
-	case before && e.Type == kube.Deleted:
-		return kube.Deleted, e.Object, true
-	case before:
-		return kube.Deleted, e.Prev.At(e.RV), true
-	}
-	return "", nil, false
 }
