@@ -71,7 +71,7 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 }
 
 // serve implements reader.
-func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
+func (c *cache) serve(w *recorder, r *http.Request) bool {
 	rd, ok := parseRead(r)
 	if !ok {
 		return false

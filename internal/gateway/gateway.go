@@ -68,7 +68,7 @@ type ResourceStatus struct {
 type reader interface {
 	// serve answers r if it can do so exactly; else it has written nothing
 	// and returns false.
-	serve(w http.ResponseWriter, r *http.Request) (served bool)
+	serve(w *recorder, r *http.Request) (served bool)
 	// run works until ctx ends and returns when all it started has ended.
 	run(ctx context.Context) error
 	// drain ends open streams within ctx.
@@ -170,10 +170,10 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 
 // ServeHTTP answers one request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	leave := g.requests.enter()
-	defer leave()
+	g.requests.enter()
+	defer g.requests.leave()
 	start := time.Now()
-	rec := &recorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}
+	rec := &recorder{ResponseWriter: w, metrics: g.metrics, requests: &g.requests, request: r, source: sourceFilter}
 	returned := false
 	defer func() {
 		// A handler that wrote nothing meant 200; one that panicked, nothing.
@@ -185,7 +185,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.log.Debug("request", "method", r.Method, "path", r.URL.Path,
 			"source", rec.source, "code", rec.code, "took", time.Since(start))
 	}()
-	g.route(rec, r)
+	if g.route(rec, r); rec.stream != nil {
+		rec.stream.serve(rec)
+	}
 	returned = true
 }
 
@@ -243,7 +245,10 @@ func (g *Gateway) serveAPI(rec *recorder, r *http.Request) {
 
 // serveInner serves a request for the API that is a part of another request.
 func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) {
-	g.answer(&recorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}, r)
+	rec := &recorder{ResponseWriter: w, metrics: g.metrics, requests: &g.requests, request: r, source: sourceFilter}
+	if g.answer(rec, r); rec.stream != nil {
+		rec.stream.serve(rec)
+	}
 }
 
 // answer serves a request for the API, below the prefix.

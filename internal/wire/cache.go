@@ -13,11 +13,16 @@ import (
 // cacheEntry is about what an entry takes besides its texts.
 const cacheEntry = 512
 
+// frameShare is the part of a cache's bytes that frames may take: one in so many.
+const frameShare = 4
+
 // A Cache holds encodings of objects, so that each is made once while it is in
-// use. It holds a bounded number of bytes, counting the objects that it keeps
-// alive, and drops what was not wanted for longest (T10).
+// use, and the frames of the newest events. It holds a bounded number of bytes,
+// counting the objects that it keeps alive, and drops what was not wanted for
+// longest (T10).
 type Cache struct {
-	max int64
+	max    int64 // without the frames
+	frames frames
 
 	mu      sync.Mutex // guards what follows
 	entries map[cacheKey]*list.Element
@@ -55,7 +60,9 @@ type made struct {
 
 // NewCache returns a cache of at most max bytes.
 func NewCache(max int64) *Cache {
-	return &Cache{max: max, entries: map[cacheKey]*list.Element{}, order: list.New()}
+	c := &Cache{max: max - max/frameShare, entries: map[cacheKey]*list.Element{}, order: list.New()}
+	c.frames.most = max / frameShare / frameSlots
+	return c
 }
 
 // get returns the encoding of an object, which encode makes if need be.
@@ -101,5 +108,5 @@ func (c *Cache) count(m *made, size int64) {
 func (c *Cache) Bytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.size
+	return c.size + c.frames.size.Load()
 }

@@ -44,6 +44,18 @@ func (s *Stream) Event(typ kube.EventType, o *kube.Object) ([]string, error) {
 	return s.frame(typ, object)
 }
 
+// Shared returns one event as a frame that is made once for all streams; nil if
+// it is not shared, and Event is to be used: a Table, whose rows depend on the
+// stream and the time, a message, and what is very large. It is for events that
+// others want at the same time: what a stream alone wants would be kept in
+// their place.
+func (s *Stream) Shared(typ kube.EventType, o *kube.Object) (*Frame, error) {
+	if s.messages || s.form.View == Table {
+		return nil, nil
+	}
+	return s.enc.Cache.frames.get(typ, o, s.form, func() ([]string, error) { return s.Event(typ, o) })
+}
+
 // Error returns an ERROR event.
 func (s *Stream) Error(status metav1.Status) ([]string, error) {
 	status.Kind, status.APIVersion = "Status", "v1"
