@@ -128,15 +128,21 @@ func newPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPa
 		}
 		return p
 	}
-	for o := range s.All(rd.namespace, start) {
-		if limit <= 0 || int64(len(p.items)) < limit {
-			if rd.match.matches(o) {
-				p.items = append(p.items, o)
-			}
+	for o := range s.Select(rd.namespace, start, rd.terms) {
+		if !rd.match.matches(o) {
 			continue
 		}
+		if p.items = append(p.items, o); int64(len(p.items)) == limit {
+			break
+		}
+	}
+	if limit <= 0 || int64(len(p.items)) < limit {
+		return p
+	}
+	last := p.items[limit-1].Key
+	for range s.All(rd.namespace, last+"\x00") { // the key behind it
 		if p.next == "" {
-			p.next = encodeContinue(s.RV, p.items[limit-1].Key, rd.namespace)
+			p.next = encodeContinue(s.RV, last, rd.namespace)
 		}
 		if rd.selective() {
 			break

@@ -4,10 +4,14 @@
 package gateway
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // A filterFunc says whether an object is selected. It depends on nothing but
@@ -44,7 +48,7 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		rd.namespace, rd.narrowed = ns, true
 	}
 	for _, req := range selector.Requirements() {
-		value, ok := fieldOf(req.Field)
+		value, ok := fieldOf(strings.Clone(req.Field)) // an index would keep the request's text alive
 		if !ok {
 			return false
 		}
@@ -52,6 +56,9 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		switch req.Operator {
 		case selection.Equals, selection.DoubleEquals:
 			all = append(all, func(o *kube.Object) bool { return value(o) == want })
+			if want != "" { // which is also that of objects without the field
+				rd.terms = append(rd.terms, fieldTerm(req.Field, want, value))
+			}
 		case selection.NotEquals:
 			all = append(all, func(o *kube.Object) bool { return value(o) != want })
 		default:
@@ -60,6 +67,7 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 	}
 	if labels := rd.opts.LabelSelector; labels != nil && !labels.Empty() {
 		all = append(all, func(o *kube.Object) bool { return labels.Matches(o.Labels) })
+		rd.terms = append(rd.terms, labelTerms(labels)...)
 	}
 	if hasName && (rd.namespace != "") == namespaced {
 		rd.key = kube.MakeKey(rd.namespace, name)
@@ -79,6 +87,37 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		}
 	}
 	return true
+}
+
+// fieldTerm is the selector that a field has a value. Terms of one field look it
+// up in the same way: that of a resource's own fields never changes, and a custom
+// resource's are named after where they stand.
+func fieldTerm(field, want string, value func(*kube.Object) string) timeline.Term {
+	return timeline.Term{
+		Name: "field " + field,
+		Of: func(o *kube.Object) (string, bool) {
+			v := value(o)
+			return v, v != ""
+		},
+		Values: []string{want},
+	}
+}
+
+// labelTerms returns the equalities of a selector.
+func labelTerms(selector labels.Selector) (terms []timeline.Term) {
+	requirements, _ := selector.Requirements()
+	for _, req := range requirements {
+		switch req.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			key := strings.Clone(req.Key()) // as above
+			terms = append(terms, timeline.Term{
+				Name:   "label " + key,
+				Of:     func(o *kube.Object) (string, bool) { return o.Labels.Lookup(key) },
+				Values: req.Values().UnsortedList(),
+			})
+		}
+	}
+	return terms
 }
 
 // selective reports whether the request has selectors: then a list does not

@@ -36,6 +36,7 @@ type Timeline struct {
 	events atomic.Uint64
 
 	cloneMu sync.Mutex // serialises Clone of published trees
+	indexes indexes
 
 	mu    sync.Mutex // guards what follows; readers never take it
 	tree  *tree
@@ -61,7 +62,10 @@ func New(opts Options) *Timeline {
 	if opts.WindowBytes <= 0 {
 		opts.WindowBytes = 64 << 20
 	}
-	return &Timeline{opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointEvery: minCheckpoint}
+	return &Timeline{
+		opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointEvery: minCheckpoint,
+		indexes: indexes{least: minIndexed},
+	}
 }
 
 // View returns the current view, nil until there is a first list.
@@ -108,7 +112,9 @@ func (t *Timeline) At(rv uint64) (*Snapshot, error) {
 	}
 	n := v.after(rv) // the state is that after n events of the log
 	if n == len(v.log) {
-		return &Snapshot{RV: rv, tree: v.tree}, nil
+		s := v.Snapshot
+		s.RV = rv
+		return &s, nil
 	}
 	base, end := v.tree, len(v.log)
 	i, _ := slices.BinarySearchFunc(v.checkpoints, v.first+uint64(n), func(c checkpoint, seq uint64) int {

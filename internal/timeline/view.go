@@ -40,6 +40,9 @@ type Snapshot struct {
 	// RV is the resourceVersion of the state.
 	RV   uint64
 	tree *tree
+
+	timeline *Timeline            // for its indexes; nil for a snapshot of the past
+	indexes  map[string]published // by the name of their terms
 }
 
 // Get returns the object with the key, nil if there is none.

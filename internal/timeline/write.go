@@ -98,6 +98,7 @@ func (t *Timeline) Reset(list *kube.List) {
 
 func (t *Timeline) reset(list *kube.List) {
 	t.tree, t.bytes = newTree(), 0
+	t.indexes.reset()
 	for _, o := range list.Items {
 		t.set(o)
 	}
@@ -128,9 +129,11 @@ func (t *Timeline) Close() {
 // set puts an object into the tree.
 func (t *Timeline) set(o *kube.Object) {
 	t.bytes += int64(len(o.JSON))
-	if old, ok := t.tree.ReplaceOrInsert(o); ok {
+	old, ok := t.tree.ReplaceOrInsert(o)
+	if ok {
 		t.bytes -= int64(len(old.JSON))
 	}
+	t.indexes.change(old, o)
 }
 
 // append enters an event into the tree and the log.
@@ -138,6 +141,7 @@ func (t *Timeline) append(e Event) {
 	if e.Type == kube.Deleted {
 		if old, ok := t.tree.Delete(e.Object); ok {
 			t.bytes -= int64(len(old.JSON))
+			t.indexes.change(old, nil)
 		}
 	} else {
 		t.set(e.Object)
@@ -154,6 +158,7 @@ func (t *Timeline) append(e Event) {
 	if t.sinceCheckpoint++; t.sinceCheckpoint >= max(t.checkpointEvery, t.tree.Len()/4) {
 		t.sinceCheckpoint = 0
 		n.checkpoints = append(n.checkpoints, checkpoint{seq, t.tree.Clone()})
+		t.indexes.expire(indexUnused)
 	}
 	if t.opts.WindowAge > 0 {
 		now := time.Now()
@@ -209,7 +214,7 @@ func (t *Timeline) trim() {
 // publish makes the view in the making the current one.
 func (t *Timeline) publish() {
 	v := t.next
-	v.tree = t.tree.Clone()
+	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.indexes.publish()
 	v.At = time.Now()
 	v.changed = make(chan struct{})
 	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size}

@@ -1,0 +1,303 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/btree"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+const (
+	// minIndexed is the number of objects from which on indexes are made: fewer
+	// are as well scanned.
+	minIndexed = 500
+	// mostIndexes bounds the indexes of a timeline. Each costs the writer a few
+	// microseconds per event, and about 150 bytes per object.
+	mostIndexes = 8
+	// asksForIndex is how often a term is asked for until there is an index.
+	asksForIndex = 2
+	// indexUnused is for how long an index is kept that nobody asks for.
+	indexUnused = 10 * time.Minute
+	// mostAsked bounds what is remembered of terms that were asked for.
+	mostAsked = 64
+	// worthWhile: an index is used where it leads to less than this part of the
+	// objects. To find one by its key costs about as much as to scan so many.
+	worthWhile = 8
+)
+
+// A Term is an equality: it holds for the objects that have one of the values.
+type Term struct {
+	// Name tells what is compared, such as "label app". Terms of one name have
+	// the same Of.
+	Name string
+	// Of returns an object's value. ok is false for an object that no term of
+	// the name holds for. It depends on nothing but the object's JSON.
+	Of func(*kube.Object) (value string, ok bool)
+	// Values are distinct.
+	Values []string
+}
+
+// An entry of an index has strings of its own: those of an object would keep
+// its text alive when there is a newer version.
+type entry struct {
+	value string
+	key   kube.Key
+}
+
+type indexTree = btree.BTreeG[entry]
+
+func newIndexTree() *indexTree {
+	return btree.NewG(32, func(a, b entry) bool {
+		return a.value < b.value || a.value == b.value && a.key < b.key
+	})
+}
+
+// An index finds the keys of the live objects by their values. It is the
+// writer's; views share clones of the tree.
+type index struct {
+	of    func(*kube.Object) (string, bool)
+	tree  *indexTree
+	dirty bool         // the tree has changed since it was cloned for a view
+	used  atomic.Int64 // when it was last asked for, in Unix seconds; of readers
+}
+
+// A published index is what views share of one.
+type published struct {
+	*index
+	shared *indexTree // a clone, never changed
+}
+
+// unused reports whether nobody has asked for the index in so long.
+func (x *index) unused(long time.Duration) bool {
+	return time.Since(time.Unix(x.used.Load(), 0)) > long
+}
+
+// change enters an object in the place of its version before; either may be nil.
+func (x *index) change(old, now *kube.Object) {
+	var before, after string
+	var was, is bool
+	if old != nil {
+		before, was = x.of(old)
+	}
+	if now != nil {
+		after, is = x.of(now)
+	}
+	if was == is && before == after {
+		return
+	}
+	if was {
+		x.tree.Delete(entry{before, old.Key})
+	}
+	if is {
+		x.tree.ReplaceOrInsert(entry{strings.Clone(after), kube.Key(strings.Clone(string(now.Key)))})
+	}
+	x.dirty = true
+}
+
+// indexes are those of a timeline, and what is asked for without one.
+type indexes struct {
+	least int // minIndexed, but for tests
+
+	// Guarded by Timeline.mu; byName is never changed, but replaced.
+	byName map[string]published
+
+	mu    sync.Mutex // guards asked; nothing else is locked under it
+	asked map[string]*ask
+}
+
+// An ask is how a term without an index is asked for.
+type ask struct {
+	times    int
+	last     time.Time
+	building bool
+}
+
+// change keeps all up to date; the caller holds Timeline.mu.
+func (x *indexes) change(old, now *kube.Object) {
+	for _, p := range x.byName {
+		p.change(old, now)
+	}
+}
+
+// publish returns what a new view shares; the caller holds Timeline.mu.
+func (x *indexes) publish() map[string]published {
+	fresh := false
+	for name, p := range x.byName {
+		if !p.dirty {
+			continue
+		}
+		if !fresh {
+			x.byName, fresh = maps.Clone(x.byName), true
+		}
+		p.shared, p.dirty = p.tree.Clone(), false
+		x.byName[name] = p
+	}
+	return x.byName
+}
+
+// expire drops those that are not asked for; the caller holds Timeline.mu.
+func (x *indexes) expire(long time.Duration) {
+	unused := func(_ string, p published) bool { return p.unused(long) }
+	for name, p := range x.byName {
+		if unused(name, p) {
+			x.byName = maps.Clone(x.byName)
+			maps.DeleteFunc(x.byName, unused)
+			return
+		}
+	}
+}
+
+// reset forgets all; the caller holds Timeline.mu.
+func (x *indexes) reset() { x.byName = nil }
+
+// note counts that a term without an index is asked for, and reports whether the
+// caller is to build one.
+func (x *indexes) note(name string) (build bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now := time.Now()
+	a := x.asked[name]
+	if a == nil {
+		if len(x.asked) >= mostAsked {
+			maps.DeleteFunc(x.asked, func(_ string, a *ask) bool { return !a.building && now.Sub(a.last) > time.Minute })
+		}
+		if len(x.asked) >= mostAsked {
+			return false
+		}
+		if x.asked == nil {
+			x.asked = map[string]*ask{}
+		}
+		a = &ask{}
+		x.asked[strings.Clone(name)] = a
+	}
+	a.last = now
+	if a.times++; a.building || a.times < asksForIndex {
+		return false
+	}
+	a.building = true
+	return true
+}
+
+// built ends what note began.
+func (x *indexes) built(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.asked, name)
+}
+
+// Select yields the objects of a namespace, "" for all, in list order, beginning
+// with the first whose key is at least from: all of them that all terms hold
+// for, and perhaps others. Terms that are asked for again and again get an index,
+// which the caller that asks for it builds; a snapshot of the past has none.
+func (s *Snapshot) Select(namespace string, from kube.Key, terms []Term) iter.Seq[*kube.Object] {
+	if s.timeline == nil || s.Len() < s.timeline.indexes.least {
+		return s.All(namespace, from)
+	}
+	var keys []kube.Key
+	found := false
+	for _, term := range terms {
+		p, ok := s.indexes[term.Name]
+		if !ok {
+			if s.timeline.indexes.note(term.Name) {
+				s.timeline.buildIndex(term)
+			}
+			continue
+		}
+		p.used.Store(time.Now().Unix())
+		// The shortest way is taken.
+		most := s.Len() / worthWhile
+		if found {
+			most = len(keys)
+		}
+		if some, ok := lookup(p.shared, term.Values, namespace, from, most); ok {
+			keys, found = some, true
+		}
+	}
+	if !found {
+		return s.All(namespace, from)
+	}
+	slices.Sort(keys)
+	return func(yield func(*kube.Object) bool) {
+		for _, key := range keys {
+			if o := s.Get(key); o != nil && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// lookup returns the keys that an index has for the values, in no order; false
+// if they are more than most.
+func lookup(tree *indexTree, values []string, namespace string, from kube.Key, most int) (keys []kube.Key, ok bool) {
+	ok = true
+	for _, value := range values {
+		low, end := from, kube.Key("")
+		if namespace != "" { // see All
+			low, end = max(from, kube.Key(namespace+"/")), kube.Key(namespace+"0")
+		}
+		tree.AscendGreaterOrEqual(entry{value, low}, func(e entry) bool {
+			if e.value != value || end != "" && e.key >= end {
+				return false
+			}
+			keys = append(keys, e.key)
+			ok = len(keys) <= most
+			return ok
+		})
+		if !ok {
+			return nil, false
+		}
+	}
+	return keys, true
+}
+
+// buildIndex makes an index of the current view and hands it to the writer. The
+// writer does not wait for it, but for what happened meanwhile to be entered.
+func (t *Timeline) buildIndex(term Term) {
+	defer t.indexes.built(term.Name)
+	v := t.View()
+	one := &index{of: term.Of, tree: newIndexTree()}
+	for o := range v.All("", "") {
+		one.change(nil, o)
+	}
+	seq := v.first + uint64(len(v.log))
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, x := &t.next, &t.indexes
+	if n.epoch != v.epoch || n.first > seq || n.closed {
+		return // too much has happened
+	}
+	if len(x.byName) >= mostIndexes {
+		x.expire(time.Minute)
+	}
+	if _, exists := x.byName[term.Name]; exists || len(x.byName) >= mostIndexes {
+		return
+	}
+	for _, e := range n.log[seq-n.first:] {
+		now := e.Object
+		if e.Type == kube.Deleted {
+			now = nil
+		}
+		one.change(e.Prev, now)
+	}
+	one.used.Store(time.Now().Unix())
+	byName := maps.Clone(x.byName)
+	if byName == nil {
+		byName = map[string]published{}
+	}
+	byName[strings.Clone(term.Name)] = published{one, nil} // which publish shares: it is dirty
+	x.byName, one.dirty = byName, true
+	if !t.dirty { // else the writer will
+		t.publish()
+	}
+}
