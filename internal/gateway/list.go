@@ -128,7 +128,7 @@ func newPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPa
 		}
 		return p
 	}
-	for o := range s.Select(rd.namespace, start, rd.terms) {
+	for o := range s.Select(rd.namespace, start, rd.attribute) {
 		if !rd.match.matches(o) {
 			continue
 		}

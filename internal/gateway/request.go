@@ -43,9 +43,8 @@ type read struct {
 	opts  internalversion.ListOptions
 	rv    uint64 // opts.ResourceVersion
 	match filterFunc
-	// terms are the equalities among the selectors: what match holds for, all
-	// of them hold for.
-	terms []timeline.Term
+	// attribute is one that all objects have that match; nil if there is none.
+	attribute *timeline.Attribute
 	// narrowed is set when metadata.namespace in the field selector made the
 	// scope of the request smaller.
 	narrowed bool

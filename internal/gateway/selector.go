@@ -25,7 +25,8 @@ func (f filterFunc) matches(o *kube.Object) bool { return f == nil || f(o) }
 type fieldFunc func(label string) (value func(*kube.Object) string, ok bool)
 
 // selectors works the scope and the selectors of a LIST or WATCH out into
-// rd.match and rd.key. It returns false for what is the API server's to judge.
+// rd.match, rd.attribute and rd.key. It returns false for what is the API
+// server's to judge.
 func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 	var all []filterFunc
 	selector := rd.opts.FieldSelector
@@ -38,8 +39,10 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 			return false
 		}
 		name, hasName = rd.name, true
-		want := rd.name
-		all = append(all, func(o *kube.Object) bool { return o.Key.Name() == want })
+		all = append(all, func(o *kube.Object) bool { return nameOf(o) == name })
+	}
+	if hasName {
+		rd.attribute = &timeline.Attribute{Field: "metadata.name", Of: nameOf, Values: []string{name}}
 	}
 	namespace := rd.namespace
 	if namespace != "" {
@@ -48,7 +51,8 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		rd.namespace, rd.narrowed = ns, true
 	}
 	for _, req := range selector.Requirements() {
-		value, ok := fieldOf(strings.Clone(req.Field)) // an index would keep the request's text alive
+		field := strings.Clone(req.Field) // an index would keep the request's text alive
+		value, ok := fieldOf(field)
 		if !ok {
 			return false
 		}
@@ -56,8 +60,8 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		switch req.Operator {
 		case selection.Equals, selection.DoubleEquals:
 			all = append(all, func(o *kube.Object) bool { return value(o) == want })
-			if want != "" { // which is also that of objects without the field
-				rd.terms = append(rd.terms, fieldTerm(req.Field, want, value))
+			if rd.attribute == nil && field != "metadata.namespace" {
+				rd.attribute = &timeline.Attribute{Field: field, Of: value, Values: []string{want}}
 			}
 		case selection.NotEquals:
 			all = append(all, func(o *kube.Object) bool { return value(o) != want })
@@ -67,7 +71,9 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 	}
 	if labels := rd.opts.LabelSelector; labels != nil && !labels.Empty() {
 		all = append(all, func(o *kube.Object) bool { return labels.Matches(o.Labels) })
-		rd.terms = append(rd.terms, labelTerms(labels)...)
+		if rd.attribute == nil {
+			rd.attribute = labelOf(labels)
+		}
 	}
 	if hasName && (rd.namespace != "") == namespaced {
 		rd.key = kube.MakeKey(rd.namespace, name)
@@ -89,35 +95,31 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 	return true
 }
 
-// fieldTerm is the selector that a field has a value. Terms of one field look it
-// up in the same way: that of a resource's own fields never changes, and a custom
-// resource's are named after where they stand.
-func fieldTerm(field, want string, value func(*kube.Object) string) timeline.Term {
-	return timeline.Term{
-		Name: "field " + field,
-		Of: func(o *kube.Object) (string, bool) {
-			v := value(o)
-			return v, v != ""
-		},
-		Values: []string{want},
-	}
-}
+func nameOf(o *kube.Object) string { return o.Key.Name() }
 
-// labelTerms returns the equalities of a selector.
-func labelTerms(selector labels.Selector) (terms []timeline.Term) {
+// labelOf returns the label that whatever the selector selects has, with the
+// fewest values it may have; nil if there is none.
+func labelOf(selector labels.Selector) (found *timeline.Attribute) {
 	requirements, _ := selector.Requirements()
-	for _, req := range requirements {
-		switch req.Operator() {
+	for _, r := range requirements {
+		a := &timeline.Attribute{Label: strings.Clone(r.Key())} // as above
+		switch r.Operator() {
 		case selection.Equals, selection.DoubleEquals, selection.In:
-			key := strings.Clone(req.Key()) // as above
-			terms = append(terms, timeline.Term{
-				Name:   "label " + key,
-				Of:     func(o *kube.Object) (string, bool) { return o.Labels.Lookup(key) },
-				Values: req.Values().UnsortedList(),
-			})
+			a.Values = r.ValuesUnsorted()
+		case selection.Exists, selection.GreaterThan, selection.LessThan: // any value
+		default:
+			continue
+		}
+		if found == nil || len(found.Values) == 0 || 0 < len(a.Values) && len(a.Values) < len(found.Values) {
+			found = a
 		}
 	}
-	return terms
+	return found
+}
+
+// interest returns what a watch is to tell of.
+func (rd *read) interest() timeline.Interest {
+	return timeline.Interest{Match: rd.match, Namespace: rd.namespace, Attribute: rd.attribute}
 }
 
 // selective reports whether the request has selectors: then a list does not

@@ -24,27 +24,45 @@ const (
 	// mostIndexes bounds the indexes of a timeline. Each costs the writer a few
 	// microseconds per event, and about 150 bytes per object.
 	mostIndexes = 8
-	// asksForIndex is how often a term is asked for until there is an index.
+	// asksForIndex is how often an attribute is asked for until there is an index.
 	asksForIndex = 2
 	// indexUnused is for how long an index is kept that nobody asks for.
 	indexUnused = 10 * time.Minute
-	// mostAsked bounds what is remembered of terms that were asked for.
+	// spareIndex is for how long nobody has asked for one that makes room for
+	// another.
+	spareIndex = time.Minute
+	// mostAsked bounds what is remembered of attributes that were asked for.
 	mostAsked = 64
 	// worthWhile: an index is used where it leads to less than this part of the
 	// objects. To find one by its key costs about as much as to scan so many.
 	worthWhile = 8
 )
 
-// A Term is an equality: it holds for the objects that have one of the values.
-type Term struct {
-	// Name tells what is compared, such as "label app". Terms of one name have
-	// the same Of.
-	Name string
-	// Of returns an object's value. ok is false for an object that no term of
-	// the name holds for. It depends on nothing but the object's JSON.
-	Of func(*kube.Object) (value string, ok bool)
-	// Values are distinct.
-	Values []string
+// id tells attributes apart.
+func (a *Attribute) id() string {
+	if a.Label != "" {
+		return "label " + a.Label
+	}
+	return "field " + a.Field
+}
+
+// value returns the value of an object, which may be nil; false if it has none. A
+// field that is not there is no value to find objects by: most lack it.
+func (a *Attribute) value(o *kube.Object) (value string, ok bool) {
+	switch {
+	case o == nil:
+		return "", false
+	case a.Label != "":
+		return o.Labels.Lookup(a.Label)
+	}
+	value = a.Of(o)
+	return value, value != ""
+}
+
+// selects reports whether an index by the attribute finds what has one of its
+// values.
+func (a *Attribute) selects() bool {
+	return len(a.Values) > 0 && (a.Label != "" || !slices.Contains(a.Values, ""))
 }
 
 // An entry of an index has strings of its own: those of an object would keep
@@ -62,36 +80,30 @@ func newIndexTree() *indexTree {
 	})
 }
 
-// An index finds the keys of the live objects by their values. It is the
-// writer's; views share clones of the tree.
-type index struct {
-	of    func(*kube.Object) (string, bool)
+// A valueIndex finds the keys of the live objects by their values of an
+// attribute. It is the writer's; views share clones of the tree.
+type valueIndex struct {
+	of    Attribute // without values
 	tree  *indexTree
 	dirty bool         // the tree has changed since it was cloned for a view
 	used  atomic.Int64 // when it was last asked for, in Unix seconds; of readers
 }
 
-// A published index is what views share of one.
-type published struct {
-	*index
+// A sharedIndex is what views have of one.
+type sharedIndex struct {
+	*valueIndex
 	shared *indexTree // a clone, never changed
 }
 
 // unused reports whether nobody has asked for the index in so long.
-func (x *index) unused(long time.Duration) bool {
+func (x *valueIndex) unused(long time.Duration) bool {
 	return time.Since(time.Unix(x.used.Load(), 0)) > long
 }
 
 // change enters an object in the place of its version before; either may be nil.
-func (x *index) change(old, now *kube.Object) {
-	var before, after string
-	var was, is bool
-	if old != nil {
-		before, was = x.of(old)
-	}
-	if now != nil {
-		after, is = x.of(now)
-	}
+func (x *valueIndex) change(old, now *kube.Object) {
+	before, was := x.of.value(old)
+	after, is := x.of.value(now)
 	if was == is && before == after {
 		return
 	}
@@ -104,18 +116,19 @@ func (x *index) change(old, now *kube.Object) {
 	x.dirty = true
 }
 
-// indexes are those of a timeline, and what is asked for without one.
-type indexes struct {
+// attributes are those of a timeline that have an index, and those that are asked
+// for without one.
+type attributes struct {
 	least int // minIndexed, but for tests
 
 	// Guarded by Timeline.mu; byName is never changed, but replaced.
-	byName map[string]published
+	byName map[string]sharedIndex
 
 	mu    sync.Mutex // guards asked; nothing else is locked under it
 	asked map[string]*ask
 }
 
-// An ask is how a term without an index is asked for.
+// An ask is how an attribute without an index is asked for.
 type ask struct {
 	times    int
 	last     time.Time
@@ -123,14 +136,14 @@ type ask struct {
 }
 
 // change keeps all up to date; the caller holds Timeline.mu.
-func (x *indexes) change(old, now *kube.Object) {
+func (x *attributes) change(old, now *kube.Object) {
 	for _, p := range x.byName {
 		p.change(old, now)
 	}
 }
 
 // publish returns what a new view shares; the caller holds Timeline.mu.
-func (x *indexes) publish() map[string]published {
+func (x *attributes) publish() map[string]sharedIndex {
 	fresh := false
 	for name, p := range x.byName {
 		if !p.dirty {
@@ -146,8 +159,8 @@ func (x *indexes) publish() map[string]published {
 }
 
 // expire drops those that are not asked for; the caller holds Timeline.mu.
-func (x *indexes) expire(long time.Duration) {
-	unused := func(_ string, p published) bool { return p.unused(long) }
+func (x *attributes) expire(long time.Duration) {
+	unused := func(_ string, p sharedIndex) bool { return p.unused(long) }
 	for name, p := range x.byName {
 		if unused(name, p) {
 			x.byName = maps.Clone(x.byName)
@@ -158,11 +171,11 @@ func (x *indexes) expire(long time.Duration) {
 }
 
 // reset forgets all; the caller holds Timeline.mu.
-func (x *indexes) reset() { x.byName = nil }
+func (x *attributes) reset() { x.byName = nil }
 
-// note counts that a term without an index is asked for, and reports whether the
-// caller is to build one.
-func (x *indexes) note(name string) (build bool) {
+// note counts that an attribute without an index is asked for, and reports
+// whether the caller is to build one.
+func (x *attributes) note(name string) (build bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := time.Now()
@@ -189,41 +202,32 @@ func (x *indexes) note(name string) (build bool) {
 }
 
 // built ends what note began.
-func (x *indexes) built(name string) {
+func (x *attributes) built(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.asked, name)
 }
 
 // Select yields the objects of a namespace, "" for all, in list order, beginning
-// with the first whose key is at least from: all of them that all terms hold
-// for, and perhaps others. Terms that are asked for again and again get an index,
-// which the caller that asks for it builds; a snapshot of the past has none.
-func (s *Snapshot) Select(namespace string, from kube.Key, terms []Term) iter.Seq[*kube.Object] {
-	if s.timeline == nil || s.Len() < s.timeline.indexes.least {
+// with the first whose key is at least from: all of them that have the attribute
+// with one of its values, and perhaps others. nil selects nothing in particular.
+//
+// An attribute that is asked for again gets an index, which the caller that asks
+// for it builds. A snapshot of the past has none.
+func (s *Snapshot) Select(namespace string, from kube.Key, a *Attribute) iter.Seq[*kube.Object] {
+	if a == nil || !a.selects() || s.timeline == nil || s.Len() < s.timeline.attributes.least {
 		return s.All(namespace, from)
 	}
-	var keys []kube.Key
-	found := false
-	for _, term := range terms {
-		p, ok := s.indexes[term.Name]
-		if !ok {
-			if s.timeline.indexes.note(term.Name) {
-				s.timeline.buildIndex(term)
-			}
-			continue
+	shared, ok := s.indexes[a.id()]
+	if !ok {
+		if s.timeline.attributes.note(a.id()) {
+			s.timeline.buildIndex(a)
 		}
-		p.used.Store(time.Now().Unix())
-		// The shortest way is taken.
-		most := s.Len() / worthWhile
-		if found {
-			most = len(keys)
-		}
-		if some, ok := lookup(p.shared, term.Values, namespace, from, most); ok {
-			keys, found = some, true
-		}
+		return s.All(namespace, from)
 	}
-	if !found {
+	shared.used.Store(time.Now().Unix())
+	keys, ok := lookup(shared.shared, a.Values, namespace, from, s.Len()/worthWhile)
+	if !ok {
 		return s.All(namespace, from)
 	}
 	slices.Sort(keys)
@@ -262,28 +266,31 @@ func lookup(tree *indexTree, values []string, namespace string, from kube.Key, m
 
 // buildIndex makes an index of the current view and hands it to the writer. The
 // writer does not wait for it, but for what happened meanwhile to be entered.
-func (t *Timeline) buildIndex(term Term) {
-	defer t.indexes.built(term.Name)
+func (t *Timeline) buildIndex(a *Attribute) {
+	id := a.id()
+	defer t.attributes.built(id)
 	v := t.View()
-	one := &index{of: term.Of, tree: newIndexTree()}
+	if len(v.indexes) >= mostIndexes && !slices.ContainsFunc(slices.Collect(maps.Values(v.indexes)), func(x sharedIndex) bool { return x.unused(spareIndex) }) {
+		return // there would be no room
+	}
+	one := &valueIndex{of: Attribute{Label: a.Label, Field: a.Field, Of: a.Of}, tree: newIndexTree()}
 	for o := range v.All("", "") {
 		one.change(nil, o)
 	}
-	seq := v.first + uint64(len(v.log))
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n, x := &t.next, &t.indexes
-	if n.epoch != v.epoch || n.first > seq || n.closed {
+	n, x := &t.next, &t.attributes
+	if n.epoch != v.epoch || n.first > v.end() || n.closed {
 		return // too much has happened
 	}
 	if len(x.byName) >= mostIndexes {
-		x.expire(time.Minute)
+		x.expire(spareIndex)
 	}
-	if _, exists := x.byName[term.Name]; exists || len(x.byName) >= mostIndexes {
+	if _, exists := x.byName[id]; exists || len(x.byName) >= mostIndexes {
 		return
 	}
-	for _, e := range n.log[seq-n.first:] {
+	for _, e := range n.log[v.end()-n.first:] {
 		now := e.Object
 		if e.Type == kube.Deleted {
 			now = nil
@@ -293,9 +300,9 @@ func (t *Timeline) buildIndex(term Term) {
 	one.used.Store(time.Now().Unix())
 	byName := maps.Clone(x.byName)
 	if byName == nil {
-		byName = map[string]published{}
+		byName = map[string]sharedIndex{}
 	}
-	byName[strings.Clone(term.Name)] = published{one, nil} // which publish shares: it is dirty
+	byName[id] = sharedIndex{one, nil} // which publish shares: it is dirty
 	x.byName, one.dirty = byName, true
 	if !t.dirty { // else the writer will
 		t.publish()

@@ -15,26 +15,25 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-// colors are terms whose values change with every version of an object; one in
-// n+2 has none.
-func color(n uint64, values ...string) Term {
-	return Term{
-		Name: fmt.Sprint("color of ", n),
-		Of: func(o *kube.Object) (string, bool) {
-			c := o.RV % (n + 2)
-			return strconv.FormatUint(c, 10), c <= n
+// color is an attribute whose value changes with every version of an object; one
+// in n+2 has none.
+func color(n uint64, values ...string) *Attribute {
+	return &Attribute{
+		Field: fmt.Sprint("color of ", n),
+		Of: func(o *kube.Object) string {
+			if c := o.RV % (n + 2); c <= n {
+				return strconv.FormatUint(c, 10)
+			}
+			return ""
 		},
 		Values: values,
 	}
 }
 
-// matching are the objects that all terms hold for.
-func matching(all iter.Seq[*kube.Object], terms []Term) (out []*kube.Object) {
+// having are the objects with the attribute.
+func having(all iter.Seq[*kube.Object], a *Attribute) (out []*kube.Object) {
 	for o := range all {
-		if !slices.ContainsFunc(terms, func(t Term) bool {
-			value, ok := t.Of(o)
-			return !ok || !slices.Contains(t.Values, value)
-		}) {
+		if a == nil || slices.Contains(a.Values, a.Of(o)) {
 			out = append(out, o)
 		}
 	}
@@ -50,16 +49,17 @@ func checkSelect(t *testing.T, s *Snapshot, choice uint64) {
 	if choice%3 == 0 {
 		from = kube.Key([]string{"a/", "a/p5", "a/p5\x00", "b/p1", "c", "a-b/p"}[choice%6])
 	}
-	terms := [][]Term{
-		{color(30, strconv.FormatUint(choice%30, 10))},
-		{color(30, strconv.FormatUint(choice%30, 10), strconv.FormatUint((choice+11)%30, 10))},
-		{color(40, strconv.FormatUint(choice%40, 10)), color(30, strconv.FormatUint(choice%30, 10))},
-		{color(2, "1")}, // too many to be worth while
-		{color(30, "unheard of")},
+	a := []*Attribute{
+		color(30, strconv.FormatUint(choice%30, 10)),
+		color(30, strconv.FormatUint(choice%30, 10), strconv.FormatUint((choice+11)%30, 10)),
+		color(40, strconv.FormatUint(choice%40, 10)),
+		color(2, "1"), // too many to be worth while
+		color(30, ""),
+		color(30, "unheard of"),
 		nil,
-	}[choice%6]
-	want := matching(s.All(namespace, from), terms)
-	if got := matching(s.Select(namespace, from, terms), terms); !slices.Equal(want, got) {
+	}[choice%7]
+	want := having(s.All(namespace, from), a)
+	if got := having(s.Select(namespace, from, a), a); !slices.Equal(want, got) {
 		t.Fatalf("choice %d: %d objects are selected at %d, and a scan has %d", choice, len(got), s.RV, len(want))
 	}
 }
@@ -70,7 +70,7 @@ func TestSelect(t *testing.T) {
 	for seed := range uint64(20) {
 		c := newCluster(seed)
 		tl := New(Options{WindowBytes: 200 << 10})
-		tl.indexes.least = 5
+		tl.attributes.least = 5
 		tl.Replace(c.list())
 		indexed := 0
 		for step := range 400 {
@@ -114,7 +114,7 @@ func TestSelect(t *testing.T) {
 func TestSelectWhileWritten(t *testing.T) {
 	c := newCluster(1)
 	tl := New(Options{})
-	tl.indexes.least = 5
+	tl.attributes.least = 5
 	tl.Replace(c.list())
 	done := make(chan struct{})
 	var readers sync.WaitGroup
@@ -158,11 +158,11 @@ func TestIndexesAreBounded(t *testing.T) {
 		items = append(items, object(kube.MakeKey("a", fmt.Sprint("p", i)), "u", 100+i))
 	}
 	tl := New(Options{})
-	tl.indexes.least, tl.checkpointEvery = 5, 1
+	tl.attributes.least, tl.checkpointEvery = 5, 1
 	tl.Replace(podList(200, items...))
 	ask := func(n uint64) {
 		for range asksForIndex {
-			for range tl.View().Select("", "", []Term{color(n, "1")}) {
+			for range tl.View().Select("", "", color(n, "1")) {
 				break
 			}
 		}
@@ -173,8 +173,8 @@ func TestIndexesAreBounded(t *testing.T) {
 	if n := len(tl.View().indexes); n != mostIndexes {
 		t.Errorf("there are %d indexes", n)
 	}
-	if n := len(tl.indexes.asked); n > mostAsked {
-		t.Errorf("%d terms are remembered", n)
+	if n := len(tl.attributes.asked); n > mostAsked {
+		t.Errorf("%d attributes are remembered", n)
 	}
 	before := tl.View().indexes
 	for _, p := range before {

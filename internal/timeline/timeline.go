@@ -35,8 +35,11 @@ type Timeline struct {
 	synced chan struct{} // closed with the first view
 	events atomic.Uint64
 
+	index index // of the selective watchers
+
 	cloneMu sync.Mutex // serialises Clone of published trees
-	indexes indexes
+
+	attributes attributes // by which snapshots are selected from
 
 	mu    sync.Mutex // guards what follows; readers never take it
 	tree  *tree
@@ -46,6 +49,7 @@ type Timeline struct {
 	dead  int     // dropped events that the log's array still holds
 	bytes int64   // bytes of the live objects
 	dirty bool
+	news  bool // something besides events, that all watchers are to know
 
 	checkpointEvery int // minCheckpoint, but for tests
 	sinceCheckpoint int
@@ -62,10 +66,12 @@ func New(opts Options) *Timeline {
 	if opts.WindowBytes <= 0 {
 		opts.WindowBytes = 64 << 20
 	}
-	return &Timeline{
+	t := &Timeline{
 		opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointEvery: minCheckpoint,
-		indexes: indexes{least: minIndexed},
+		attributes: attributes{least: minIndexed},
 	}
+	t.index.init()
+	return t
 }
 
 // View returns the current view, nil until there is a first list.

@@ -36,7 +36,7 @@ func (t *Timeline) Apply(f kube.Frame) error {
 	case prev != nil && prev.RV >= o.RV:
 		return nil // seen before
 	}
-	e := Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev}
+	e := &Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev}
 	if f.Type != kube.Deleted {
 		// What the upstream calls it depends on what it holds; here
 		// it depends on what we hold.
@@ -98,7 +98,7 @@ func (t *Timeline) Reset(list *kube.List) {
 
 func (t *Timeline) reset(list *kube.List) {
 	t.tree, t.bytes = newTree(), 0
-	t.indexes.reset()
+	t.attributes.reset()
 	for _, o := range list.Items {
 		t.set(o)
 	}
@@ -109,11 +109,12 @@ func (t *Timeline) reset(list *kube.List) {
 	t.next = View{
 		Start: list.RV, BookmarkForm: form, ListKind: list.Kind,
 		epoch: t.next.epoch + 1,
-		first: t.next.first + uint64(len(t.next.log)),
+		first: t.next.end(),
 	}
 	t.next.RV = list.RV
 	t.print(list)
 	t.times, t.size, t.dead = nil, 0, 0
+	t.news = true
 	t.publish()
 }
 
@@ -122,7 +123,7 @@ func (t *Timeline) reset(list *kube.List) {
 func (t *Timeline) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.next.closed = true
+	t.next.closed, t.news = true, true
 	t.publish()
 }
 
@@ -133,15 +134,15 @@ func (t *Timeline) set(o *kube.Object) {
 	if ok {
 		t.bytes -= int64(len(old.JSON))
 	}
-	t.indexes.change(old, o)
+	t.attributes.change(old, o)
 }
 
 // append enters an event into the tree and the log.
-func (t *Timeline) append(e Event) {
+func (t *Timeline) append(e *Event) {
 	if e.Type == kube.Deleted {
 		if old, ok := t.tree.Delete(e.Object); ok {
 			t.bytes -= int64(len(old.JSON))
-			t.indexes.change(old, nil)
+			t.attributes.change(old, nil)
 		}
 	} else {
 		t.set(e.Object)
@@ -153,12 +154,12 @@ func (t *Timeline) append(e Event) {
 	t.dirty = true
 	t.events.Add(1)
 
-	seq := n.first + uint64(len(n.log))
+	seq := n.end()
 	// A checkpoint keeps the parts of the tree that have changed since.
 	if t.sinceCheckpoint++; t.sinceCheckpoint >= max(t.checkpointEvery, t.tree.Len()/4) {
 		t.sinceCheckpoint = 0
 		n.checkpoints = append(n.checkpoints, checkpoint{seq, t.tree.Clone()})
-		t.indexes.expire(indexUnused)
+		t.attributes.expire(indexUnused)
 	}
 	if t.opts.WindowAge > 0 {
 		now := time.Now()
@@ -213,16 +214,17 @@ func (t *Timeline) trim() {
 
 // publish makes the view in the making the current one.
 func (t *Timeline) publish() {
-	v := t.next
-	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.indexes.publish()
+	v, old := t.next, t.View()
+	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.attributes.publish()
 	v.At = time.Now()
 	v.changed = make(chan struct{})
 	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size}
 	t.dirty = false
-	old := t.view.Swap(&v)
-	if old == nil {
+	if t.view.Swap(&v); old == nil {
 		close(t.synced)
 	} else {
 		close(old.changed)
 	}
+	t.index.tell(&v, t.news)
+	t.news = false
 }
