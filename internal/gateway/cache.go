@@ -13,6 +13,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -39,6 +40,7 @@ type cache struct {
 	up        *Upstream
 	log       *slog.Logger
 	idle      time.Duration
+	window    timeline.Options // of all timelines
 	discovery discovery
 	encodings *wire.Cache // of all resources' objects
 	metrics   *cacheMetrics
@@ -140,7 +142,7 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	if c.stopped || len(c.watched) >= mostResources {
 		return nil
 	}
-	res := newResource(c.up, id, info, c.log, c.begin)
+	res := newResource(c.up, id, info, c.log, c.begin, c.window)
 	res.encoder.Cache = c.encodings
 	res.defined.changed = func() { c.drop(res) }
 	res.readers = 1

@@ -170,6 +170,15 @@ func (x *attributes) expire(long time.Duration) {
 	}
 }
 
+// size is about what they take; the caller holds Timeline.mu.
+func (x *attributes) size() (bytes int64) {
+	const each = 150 // an entry, its texts, and the room that the tree leaves
+	for _, p := range x.byName {
+		bytes += each * int64(p.tree.Len())
+	}
+	return bytes
+}
+
 // reset forgets all; the caller holds Timeline.mu.
 func (x *attributes) reset() { x.byName = nil }
 

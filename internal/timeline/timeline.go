@@ -48,6 +48,7 @@ type Timeline struct {
 	size  int64   // bytes of the log
 	dead  int     // dropped events that the log's array still holds
 	bytes int64   // bytes of the live objects
+	extra int64   // what they take besides
 	dirty bool
 	news  bool // something besides events, that all watchers are to know
 
@@ -146,6 +147,7 @@ func (t *Timeline) At(rv uint64) (*Snapshot, error) {
 type Stats struct {
 	Objects   int    // live objects
 	Bytes     int64  // JSON of the live objects
+	Overhead  int64  // about what they take besides: rows, attributes, trees, indexes
 	LogEvents int    // events in the window
 	LogBytes  int64  // what the events in the window count as
 	Events    uint64 // events since the timeline began

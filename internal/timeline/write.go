@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
@@ -97,7 +98,7 @@ func (t *Timeline) Reset(list *kube.List) {
 }
 
 func (t *Timeline) reset(list *kube.List) {
-	t.tree, t.bytes = newTree(), 0
+	t.tree, t.bytes, t.extra = newTree(), 0, 0
 	t.attributes.reset()
 	for _, o := range list.Items {
 		t.set(o)
@@ -129,19 +130,26 @@ func (t *Timeline) Close() {
 
 // set puts an object into the tree.
 func (t *Timeline) set(o *kube.Object) {
-	t.bytes += int64(len(o.JSON))
+	t.count(o, 1)
 	old, ok := t.tree.ReplaceOrInsert(o)
 	if ok {
-		t.bytes -= int64(len(old.JSON))
+		t.count(old, -1)
 	}
 	t.attributes.change(old, o)
+}
+
+// count counts a live object that comes (1) or goes (-1).
+func (t *Timeline) count(o *kube.Object, n int64) {
+	const slot = 16 // of the tree, whose nodes are half to wholly full
+	t.bytes += n * int64(len(o.JSON))
+	t.extra += n * int64(len(o.Row)+len(o.Key)+slot+int(unsafe.Sizeof(*o))+len(o.Labels)*int(unsafe.Sizeof(kube.Label{})))
 }
 
 // append enters an event into the tree and the log.
 func (t *Timeline) append(e *Event) {
 	if e.Type == kube.Deleted {
 		if old, ok := t.tree.Delete(e.Object); ok {
-			t.bytes -= int64(len(old.JSON))
+			t.count(old, -1)
 			t.attributes.change(old, nil)
 		}
 	} else {
@@ -218,7 +226,7 @@ func (t *Timeline) publish() {
 	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.attributes.publish()
 	v.At = time.Now()
 	v.changed = make(chan struct{})
-	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size}
+	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size, Overhead: t.extra + t.attributes.size()}
 	t.dirty = false
 	if t.view.Swap(&v); old == nil {
 		close(t.synced)
