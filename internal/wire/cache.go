@@ -41,11 +41,13 @@ const (
 	asMetadataCBOR   // PartialObjectMetadata v1
 	asMetadataCBORv1 // PartialObjectMetadata v1beta1
 	asLastRestart    // of a Pod, in RFC 3339
+	asProjection     // see projection
 )
 
 type cacheKey struct {
 	object weak.Pointer[kube.Object]
 	as     encoding
+	fields string // of a projection: its paths
 }
 
 // A made is one encoding, made by whoever wants it first.
@@ -66,7 +68,10 @@ func NewCache(max int64) *Cache {
 
 // get returns the encoding of an object, which encode makes if need be.
 func (c *Cache) get(o *kube.Object, as encoding, encode func(*kube.Object) (string, error)) (string, error) {
-	key := cacheKey{weak.Make(o), as}
+	return c.getKey(cacheKey{object: weak.Make(o), as: as}, o, encode)
+}
+
+func (c *Cache) getKey(key cacheKey, o *kube.Object, encode func(*kube.Object) (string, error)) (string, error) {
 	m := c.entry(key, o)
 	m.once.Do(func() {
 		m.text, m.err = encode(o)
@@ -80,7 +85,7 @@ func (c *Cache) entry(key cacheKey, o *kube.Object) *made {
 	defer c.mu.Unlock()
 	m, ok := c.entries[key]
 	if !ok {
-		m = &made{size: cacheEntry}
+		m = &made{size: cacheEntry + int64(len(key.fields))}
 		m.cleanup = runtime.AddCleanup(o, c.forget, key)
 		c.entries[key] = m
 		c.size += m.size

@@ -88,7 +88,7 @@ func TestForgotten(t *testing.T) {
 		}
 		runtime.GC()
 	}
-	if _, ok := c.entries[cacheKey{weak.Make(items[0]), asProtobuf}]; !ok {
+	if _, ok := c.entries[cacheKey{object: weak.Make(items[0]), as: asProtobuf}]; !ok {
 		t.Error("that of a live object has gone, too")
 	}
 	runtime.KeepAlive(items)

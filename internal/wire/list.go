@@ -152,7 +152,7 @@ func (e *Encoder) List(f Form, h ListHead, items []*kube.Object) (*Body, error) 
 	case Metadata:
 		err = e.listMetadata(b, f, h, items)
 	default:
-		listJSON(b, h, items)
+		err = e.listJSON(b, f, h, items)
 	}
 	if err != nil {
 		return nil, err
@@ -161,13 +161,18 @@ func (e *Encoder) List(f Form, h ListHead, items []*kube.Object) (*Body, error) 
 }
 
 // listJSON is header, stored fragments and trailer.
-func listJSON(b *Body, h ListHead, items []*kube.Object) {
+func (e *Encoder) listJSON(b *Body, f Form, h ListHead, items []*kube.Object) error {
 	trailer := "]}"
 	if h.Typed {
 		b.add(`{"kind":`+quote(h.Kind)+`,"apiVersion":`+quote(h.APIVersion)+`,"metadata":`, marshal(h.meta()), `,"items":[`)
 	} else {
 		b.add(`{"apiVersion":` + quote(h.APIVersion) + `,"items":[`)
 		trailer = `],"kind":` + quote(h.Kind) + `,"metadata":` + marshal(h.untypedMeta()) + `}`
+	}
+	if f.Fields != nil {
+		err := e.listProjection(b, f.Fields, items)
+		b.add(trailer)
+		return err
 	}
 	b.parts = slices.Grow(b.parts, 2*len(items)+2)
 	for i, o := range items {
@@ -182,6 +187,7 @@ func listJSON(b *Body, h ListHead, items []*kube.Object) {
 		b.add(brace, rest)
 	}
 	b.add(trailer)
+	return nil
 }
 
 func (e *Encoder) listMetadata(b *Body, f Form, h ListHead, items []*kube.Object) error {
