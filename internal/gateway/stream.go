@@ -66,9 +66,11 @@ func (s *watchStream) write(parts []string, err error) {
 
 // event writes what an event is to this watcher.
 func (s *watchStream) event(e *timeline.Event) {
-	if typ, object, ok := s.in.Seen(e); ok && !s.ended {
-		s.write(s.wire.Event(typ, object))
+	typ, object, ok := s.in.Seen(e)
+	if !ok || s.ended || typ == kube.Modified && s.res.encoder.Unchanged(s.rd.form, e.Prev, object) {
+		return
 	}
+	s.write(s.wire.Event(typ, object))
 }
 
 // snapshot writes the initial events, in list order, and the bookmark that
