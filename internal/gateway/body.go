@@ -5,12 +5,13 @@ package gateway
 
 import (
 	"bufio"
-	"compress/gzip"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -19,6 +20,9 @@ const (
 	// gzipThreshold and the level are the API server's.
 	gzipThreshold = 128 << 10
 	gzipLevel     = gzip.BestSpeed
+
+	// bodyPiece is how much of an answer is written at a time.
+	bodyPiece = 256 << 10
 
 	// writeTimeout is how long a client may take to make room for a piece of
 	// an answer before it is given up as dead. One that reads slowly, or
@@ -31,6 +35,8 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
+var bodyBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bodyPiece) }}
+
 // writeBody writes the answer to a GET or LIST. A write that fails has nobody
 // left to be told.
 func writeBody(w http.ResponseWriter, r *http.Request, rd *read, body *wire.Body) {
@@ -38,10 +44,13 @@ func writeBody(w http.ResponseWriter, r *http.Request, rd *read, body *wire.Body
 	out := newDeadlineWriter(w)
 	defer out.clear()
 	if body.Size() <= gzipThreshold || !acceptsGzip(r) {
-		b := bufio.NewWriterSize(out, 64<<10)
+		b := bodyBuffers.Get().(*bufio.Writer)
+		b.Reset(out)
 		if _, err := body.WriteTo(b); err == nil {
 			_ = b.Flush()
 		}
+		b.Reset(io.Discard)
+		bodyBuffers.Put(b)
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")

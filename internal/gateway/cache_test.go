@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // pod returns a Pod; labels are pairs.
@@ -72,7 +73,7 @@ func newBench(t *testing.T, list *kube.List) *bench {
 		t.Fatal(err)
 	}
 	b.cache = newCache(up, time.Hour, slog.New(slog.DiscardHandler))
-	b.res = newResource(up, pods, metav1.APIResource{Name: "pods", Namespaced: true}, b.cache.log, b.cache.begin)
+	b.res = newResource(up, pods, metav1.APIResource{Name: "pods", Namespaced: true}, b.cache.log, b.cache.begin, timeline.Options{})
 	b.res.cancel = func() {}
 	b.res.encoder.Cache = b.cache.encodings
 	b.cache.watched[pods] = b.res

@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // Options configure a [Gateway]. Only Upstream is required.
@@ -40,6 +42,12 @@ type Options struct {
 	// IdleTimeout is how long a resource without readers stays watched.
 	// Zero means 30 minutes.
 	IdleTimeout time.Duration
+
+	// WindowBytes and WindowAge bound the events that are kept of each resource:
+	// by what they take (T10), and by how long ago they came. Zero means 64 MiB,
+	// and no bound by age.
+	WindowBytes int64
+	WindowAge   time.Duration
 
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
@@ -123,6 +131,7 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	c := newCache(opts.Upstream, opts.IdleTimeout, opts.Logger)
+	c.window = timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge}
 	if opts.Registerer != nil {
 		if err := opts.Registerer.Register(c.metrics); err != nil {
 			return nil, fmt.Errorf("gateway metrics: %w", err)

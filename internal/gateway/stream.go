@@ -155,7 +155,7 @@ func (s *watchStream) event(e *timeline.Event, of int) {
 		return
 	}
 	typ, object, ok := s.in.Seen(e)
-	if !ok {
+	if !ok || typ == kube.Modified && s.res.encoder.Unchanged(s.form, e.Prev, object) {
 		return
 	}
 	if s.sharer != nil && of <= shareMost {

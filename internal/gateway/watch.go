@@ -26,6 +26,9 @@ const (
 	shortWatch = 10
 )
 
+// noProofOfEvents is why projections of Events need an RV.
+const noProofOfEvents = "fields: of Events, it cannot be known here what is most recent: give a resourceVersion, such as 0"
+
 // serveWatch answers a WATCH (spec §2, §4). What is streamed over HTTP is left
 // to the recorder.
 func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
@@ -35,7 +38,7 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 	initial := rd.opts.SendInitialEvents != nil && *rd.opts.SendInitialEvents
 	if rd.opts.ResourceVersion == "" {
 		if uncachedUpstream(res.id) {
-			return false // no bookmarks in time for a proof
+			return rd.refuse(badRequest(noProofOfEvents)) // no bookmarks in time for a proof
 		}
 		// From now on, or all there is now: "now" is to include every
 		// write that was acknowledged before the request.
@@ -55,6 +58,9 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 	if initial || rd.rv == 0 {
 		start = v.RV
 	} else if !v.CanStart(start) {
+		if rd.fields != nil {
+			return rd.refuse(expiredFor(fmt.Sprintf("too old resource version: %d (%d)", start, v.Start)))
+		}
 		shorten(r)
 		return false
 	}

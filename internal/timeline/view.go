@@ -53,6 +53,9 @@ type Snapshot struct {
 	// RV is the resourceVersion of the state.
 	RV   uint64
 	tree *tree
+
+	timeline *Timeline              // nil for a snapshot of the past
+	indexes  map[string]sharedIndex // by the names of their attributes
 }
 
 // Get returns the object with the key, nil if there is none.

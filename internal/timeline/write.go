@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
@@ -97,7 +98,8 @@ func (t *Timeline) Reset(list *kube.List) {
 }
 
 func (t *Timeline) reset(list *kube.List) {
-	t.tree, t.bytes = newTree(), 0
+	t.tree, t.bytes, t.extra = newTree(), 0, 0
+	t.attributes.reset()
 	for _, o := range list.Items {
 		t.set(o)
 	}
@@ -128,17 +130,27 @@ func (t *Timeline) Close() {
 
 // set puts an object into the tree.
 func (t *Timeline) set(o *kube.Object) {
-	t.bytes += int64(len(o.JSON))
-	if old, ok := t.tree.ReplaceOrInsert(o); ok {
-		t.bytes -= int64(len(old.JSON))
+	t.count(o, 1)
+	old, ok := t.tree.ReplaceOrInsert(o)
+	if ok {
+		t.count(old, -1)
 	}
+	t.attributes.change(old, o)
+}
+
+// count counts a live object that comes (1) or goes (-1).
+func (t *Timeline) count(o *kube.Object, n int64) {
+	const slot = 16 // of the tree, whose nodes are half to wholly full
+	t.bytes += n * int64(len(o.JSON))
+	t.extra += n * int64(len(o.Row)+len(o.Key)+slot+int(unsafe.Sizeof(*o))+len(o.Labels)*int(unsafe.Sizeof(kube.Label{})))
 }
 
 // append enters an event into the tree and the log.
 func (t *Timeline) append(e *Event) {
 	if e.Type == kube.Deleted {
 		if old, ok := t.tree.Delete(e.Object); ok {
-			t.bytes -= int64(len(old.JSON))
+			t.count(old, -1)
+			t.attributes.change(old, nil)
 		}
 	} else {
 		t.set(e.Object)
@@ -155,6 +167,7 @@ func (t *Timeline) append(e *Event) {
 	if t.sinceCheckpoint++; t.sinceCheckpoint >= max(t.checkpointEvery, t.tree.Len()/4) {
 		t.sinceCheckpoint = 0
 		n.checkpoints = append(n.checkpoints, checkpoint{seq, t.tree.Clone()})
+		t.attributes.expire(indexUnused)
 	}
 	if t.opts.WindowAge > 0 {
 		now := time.Now()
@@ -210,10 +223,10 @@ func (t *Timeline) trim() {
 // publish makes the view in the making the current one.
 func (t *Timeline) publish() {
 	v, old := t.next, t.View()
-	v.tree = t.tree.Clone()
+	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.attributes.publish()
 	v.At = time.Now()
 	v.changed = make(chan struct{})
-	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size}
+	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size, Overhead: t.extra + t.attributes.size()}
 	t.dirty = false
 	if t.view.Swap(&v); old == nil {
 		close(t.synced)

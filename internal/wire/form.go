@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/munnerz/goautoneg"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // ErrForm marks what is not to be written here in the form asked for.
@@ -63,6 +65,15 @@ type Form struct {
 	Include Include
 	// Pretty indents JSON.
 	Pretty bool
+	// Fields are what is shown of whole objects in JSON; nil is all.
+	Fields *kube.Paths
+}
+
+// same reports whether two forms are the same, with the same fields.
+func (f Form) same(other Form) bool {
+	a, b := f.Fields, other.Fields
+	f.Fields, other.Fields = nil, nil
+	return f == other && (a == b || a != nil && b != nil && a.String() == b.String())
 }
 
 // ContentType returns the Content-Type of an answer.

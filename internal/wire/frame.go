@@ -68,10 +68,9 @@ type sharedFrame struct {
 // encoding is much larger than JSON.
 func weight(o *kube.Object) int64 { return int64(2*len(o.JSON)+len(o.Row)) + cacheEntry }
 
-// is reports whether f is the frame of an event. The state of an object that a
-// selector has lost is made anew by each watcher.
+// is reports whether f is the frame of an event.
 func (f *sharedFrame) is(typ kube.EventType, o *kube.Object, form Form) bool {
-	return f.typ == typ && f.form == form && (f.object == o || f.object.RV == o.RV && f.object.JSON == o.JSON)
+	return f.typ == typ && f.object == o && f.form.same(form)
 }
 
 // get returns the frame of an event, which encode makes if need be; nil if it

@@ -27,12 +27,19 @@ func framePod(t testing.TB, rv uint64, size int) *kube.Object {
 func TestSharedFrames(t *testing.T) {
 	e := &Encoder{Resource: kube.Resource{Version: "v1", Name: "pods"}, Cache: NewCache(64 << 20)}
 	o := framePod(t, 7, 100)
-	twin := framePod(t, 7, 100)
+	paths := func() *kube.Paths {
+		p, err := kube.ParsePaths("spec.nodeName")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
 	seen := map[*Frame]bool{}
 	for _, f := range []Form{
 		{}, {Media: Protobuf}, {Media: CBOR},
 		{View: Metadata, Version: "v1"}, {View: Metadata, Version: "v1beta1"},
 		{Media: Protobuf, View: Metadata, Version: "v1"}, {Media: CBOR, View: Metadata, Version: "v1"},
+		{Fields: paths()},
 	} {
 		for _, typ := range []kube.EventType{kube.Added, kube.Deleted} {
 			parts, err := e.Stream(f, false).Event(typ, o)
@@ -50,10 +57,11 @@ func TestSharedFrames(t *testing.T) {
 			if got, want := string(shared.Chunk()), fmt.Sprintf("%x\r\n%s\r\n", len(want), want); got != want {
 				t.Errorf("%+v %s: got %q, want %q", f, typ, got, want)
 			}
-			for _, o := range []*kube.Object{o, twin} {
-				if again, err := e.Stream(f, false).Shared(typ, o); again != shared || err != nil {
-					t.Errorf("%+v %s: not shared, %v", f, typ, err)
-				}
+			if f.Fields != nil { // another request's
+				f.Fields = paths()
+			}
+			if again, err := e.Stream(f, false).Shared(typ, o); again != shared || err != nil {
+				t.Errorf("%+v %s: not shared, %v", f, typ, err)
 			}
 			if seen[shared] {
 				t.Errorf("%+v %s: the frame of another", f, typ)

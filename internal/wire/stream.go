@@ -37,6 +37,9 @@ func (e *Encoder) Stream(f Form, messages bool) *Stream {
 // until the next call. On [ErrForm] or [ErrColumns] the
 // stream cannot go on.
 func (s *Stream) Event(typ kube.EventType, o *kube.Object) ([]string, error) {
+	if typ == kube.Bookmark && s.form.Fields != nil {
+		return s.frame(typ, []string{o.JSON}) // which it is stands in its annotations
+	}
 	object, err := s.object(o)
 	if err != nil {
 		return nil, err
