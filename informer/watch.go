@@ -80,10 +80,11 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		if err != nil {
 			next, cause := g.instead()
 			if next != nil {
-				r.log.Info("a silent watch, replaced by a second one", "rv", r.sink.Head())
 				r.opts.metrics.Watched("silent", time.Since(began))
+				began = time.Now()
+				r.log.Info("a silent watch, replaced by a second one", "rv", r.sink.Head())
 				r.discard(r.transport)
-				began, s, r.transport, told = time.Now(), next.stream, next.transport, r.sink.Head()
+				s, r.transport, told = next.stream, next.transport, r.sink.Head()
 				defer s.close()
 				continue
 			}
