@@ -49,6 +49,8 @@ test: build ## All tests but the soaks.
 	@go vet ./...
 	@echo "tests of the parts, with the race detector"
 	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|conformance|robustness)$$')
+	@echo "heap per object of the informer: no more than a tenth above informer/testdata/heap.json"
+	@go test -count=1 -run TestHeap -v ./informer | grep -vE '^=== '
 	@echo "tests of localcluster"
 	@cd localcluster && go test -count=1 ./uptest
 	@echo "conformance: the API server's rules, at the API server and at the gateway (about 2 minutes)"

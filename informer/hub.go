@@ -131,6 +131,7 @@ func (h *hub[T]) take(s *subscription[T]) {
 		s.taken = s.backlog.take(s.taken, batch)
 		if s.backlog.empty() {
 			s.backlog, s.next = nil, h.end()
+			h.trim()
 		}
 		return
 	}

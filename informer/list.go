@@ -51,7 +51,7 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 
 // begin begins a list of the sink's.
 func (r *reflector[O]) begin() {
-	r.items = 0
+	r.items, r.listing = 0, time.Now()
 	r.sink.Begin(r.anew)
 }
 
@@ -70,6 +70,7 @@ func (r *reflector[O]) listed(list *kube.List, reason string) {
 	} else {
 		r.log.Info("synced again, the difference continues the history", "from", head, "rv", list.RV, "objects", r.items)
 	}
+	r.opts.metrics.Listed(reason, r.items, time.Since(r.listing))
 	r.afterDelete, r.suspect, r.malformed, r.badStreams = false, false, 0, 0
 	r.setPhase(Watching)
 }

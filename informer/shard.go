@@ -22,6 +22,7 @@ type shard[T any] struct {
 
 	// Guarded by of.mu.
 	objects   map[string]*record[T]
+	bytes     int64 // of the objects
 	head      uint64
 	synced    bool
 	reflector *reflector[*kube.Item] // of the last run; nil if there was none
@@ -66,6 +67,12 @@ func (s *shard[T]) record(it *kube.Item, old *record[T]) *record[T] {
 
 // put replaces old, nil for none, by now, nil for none, under the same key.
 func (s *shard[T]) putLocked(old, now *record[T]) {
+	if old != nil {
+		s.bytes -= int64(len(old.raw))
+	}
+	if now != nil {
+		s.bytes += int64(len(now.raw))
+	}
 	switch {
 	case now == nil:
 		delete(s.objects, old.key())
@@ -89,6 +96,10 @@ func (s *shard[T]) change(old, now *record[T], e entry[T]) {
 	for _, x := range indexes {
 		keys = append(keys, x.keys(now))
 	}
+	if again {
+		i.metrics.Changed(Deleted)
+	}
+	i.metrics.Changed(e.typ)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for n, x := range i.indexes {

@@ -63,7 +63,13 @@ func (r *reflector[O]) resumeAt() uint64 {
 
 // follow brings the sink what the stream brings, and then its successors, if
 // the watchdog finds any. A clean end is nil.
-func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) error {
+func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
+	began := time.Now()
+	defer func() {
+		if ctx.Err() == nil {
+			r.opts.metrics.Watched(watchEnd(err), time.Since(began))
+		}
+	}()
 	defer r.sink.Flush()
 	g := r.guard(ctx, s)
 	defer g.stop()
@@ -74,6 +80,8 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) error {
 		if err != nil {
 			next, cause := g.instead()
 			if next != nil {
+				r.opts.metrics.Watched("silent", time.Since(began))
+				began = time.Now()
 				r.log.Info("a silent watch, replaced by a second one", "rv", r.sink.Head())
 				r.discard(r.transport)
 				r.sink.Flush()

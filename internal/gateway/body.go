@@ -77,6 +77,11 @@ func acceptsGzip(r *http.Request) bool {
 func setHeaders(h http.Header, rd *read) {
 	h.Set("Content-Type", rd.form.ContentType(rd.verb == verbWatch))
 	h.Set("Cache-Control", "no-cache, private")
+	rd.warn(h)
+}
+
+// warn tells the client what the API server would warn of.
+func (rd *read) warn(h http.Header) {
 	for _, warning := range rd.warnings {
 		h.Add("Warning", warning)
 	}

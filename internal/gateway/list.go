@@ -28,9 +28,7 @@ func (c *cache) serveGet(w http.ResponseWriter, r *http.Request, rd *read, res *
 		if !rd.plainStatus {
 			return false
 		}
-		for _, warning := range rd.warnings {
-			w.Header().Add("Warning", warning)
-		}
+		rd.warn(w.Header())
 		s.Details = &metav1.StatusDetails{Name: rd.name, Group: res.id.Group, Kind: res.id.Name}
 		writeStatus(w, r, s)
 		return true

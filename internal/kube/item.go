@@ -4,7 +4,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -270,15 +269,4 @@ func (p *scanner) find(member string) bool {
 			return false
 		}
 	}
-}
-
-// itemHeader returns what the items of a list in JSON leave out, with the brace
-// before it: "" if they leave out nothing.
-func itemHeader(l *List) string {
-	if !l.Typed {
-		return ""
-	}
-	kind, _ := json.Marshal(l.ItemKind) // strings always marshal
-	version, _ := json.Marshal(l.APIVersion)
-	return `{"kind":` + string(kind) + `,"apiVersion":` + string(version) + `,`
 }

@@ -127,12 +127,13 @@ func Negotiate(accept string, o Offer) (f Form, ok bool) {
 // wildcard.
 func (o Offer) routed(accept string) bool {
 	for clause := range strings.SplitSeq(accept, ",") {
-		media, _, _ := strings.Cut(clause, ";")
-		switch strings.Trim(media, " ") {
-		case "*/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf":
+		name, _, _ := strings.Cut(clause, ";")
+		typ, sub, _ := strings.Cut(strings.Trim(name, " "), "/")
+		if typ == "*" && sub == "*" {
 			return true
-		case "application/cbor":
-			if o.CBOR() {
+		}
+		for media := range mediaCount {
+			if m := mediaTypes[media]; typ == m.typ && sub == m.sub && (media != CBOR || o.CBOR()) {
 				return true
 			}
 		}
