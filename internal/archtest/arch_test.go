@@ -42,6 +42,11 @@ var imports = map[string][]string{
 	"internal/robustness":  {},
 	"bench/upstream":       {"internal/clustertest"},
 
+	"bench/fanout":         {"bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
+	"bench/fanout/process": {},
+	"bench/fanout/streams": {},
+	"bench/fanout/tally":   {},
+
 	"bench/informer":                           {"bench/informer/apiserver", "bench/informer/measure"},
 	"bench/informer/apiserver":                 {},
 	"bench/informer/measure":                   {},

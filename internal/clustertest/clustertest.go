@@ -25,6 +25,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // root is the repository's root, found from the folder of the test.
@@ -83,6 +84,26 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 		return nil, fmt.Errorf("localcluster: %w", err)
 	}
 	c.Config.QPS = -1
+	return c, nil
+}
+
+// Existing returns a Cluster of which there is an API server only, which
+// somebody else runs at a URL and which asks for no credentials. It is there
+// to have gateways in front of it.
+func Existing(url string) (*Cluster, error) {
+	work, err := os.MkdirTemp("", "watchkeeper-test-")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Config: &rest.Config{Host: url, QPS: -1}, Dir: work, work: work}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: url}
+	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it"}
+	config.CurrentContext = "it"
+	if err := clientcmd.WriteToFile(*config, c.Kubeconfig()); err != nil {
+		c.Close()
+		return nil, err
+	}
 	return c, nil
 }
 

@@ -11,10 +11,12 @@
 // Nothing changes by itself. Two more requests make changes:
 //
 //	POST /bench/events?n=100000   as many Pods are modified, at once
+//	                 &rate=1000   or this many in a second; it answers behind the last
 //	POST /bench/expire            every watch ends with 410 and nothing is changed
 //
 // The answer to both is a Mark, by which a client tells that it is through.
-// Selectors, single namespaces and single Pods are not served.
+// Selectors, single namespaces and single Pods are not served. For a gateway,
+// discovery of the one resource is there, and access is granted to all.
 package apiserver
 
 import (
@@ -90,7 +92,7 @@ func New(o Options) (*Server, error) {
 		},
 	}
 	for i := range o.Pods {
-		p := pod(i)
+		p := Pod(i)
 		for j := range s.encodings {
 			e := &s.encodings[j]
 			encoded, err := e.newObject(e.view(p), p.ResourceVersion)
@@ -124,11 +126,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "n: how many events?", http.StatusBadRequest)
 			return
 		}
+		if rate := r.URL.Query().Get("rate"); rate != "" {
+			s.servePaced(w, r, n, rate)
+			return
+		}
 		writeJSON(w, http.StatusOK, s.change(n))
 	case r.Method == http.MethodPost && r.URL.Path == "/bench/expire":
 		writeJSON(w, http.StatusOK, s.expire())
 	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/pods":
 		s.servePods(w, r)
+	case r.Method == http.MethodGet && r.URL.Path == "/api/v1":
+		writeJSON(w, http.StatusOK, resources())
+	case r.Method == http.MethodPost && r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
+		serveReview(w, r)
 	default:
 		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the synthetic API server has /api/v1/pods only")
 	}

@@ -42,7 +42,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, e *encoding)
 		bad("sendInitialEvents needs allowWatchBookmarks")
 		return
 	}
-	var timeout <-chan time.Time
+	var timeout, nearEnd <-chan time.Time
 	if t := query.Get("timeoutSeconds"); t != "" && t != "0" {
 		seconds, err := strconv.Atoi(t)
 		if err != nil {
@@ -50,6 +50,9 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, e *encoding)
 			return
 		}
 		timeout = time.After(time.Duration(seconds) * time.Second)
+		if bookmarks {
+			nearEnd = time.After(time.Duration(seconds)*time.Second - bookmarkBefore)
+		}
 	}
 	s.mu.Lock()
 	rvs, head, compacted, expiries := slices.Clone(s.rvs), s.headLocked(), s.compacted, s.expiries
@@ -83,13 +86,16 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, e *encoding)
 	}
 	if out.flush() {
 		s.follow(expiries)
-		s.stream(out, r, from, expiries, bookmarks, timeout)
+		s.stream(out, r, from, expiries, bookmarks, timeout, nearEnd)
 	}
 }
 
+// bookmarkBefore is how long before its end a watch has its last bookmark.
+const bookmarkBefore = 2 * time.Second
+
 // stream sends what changes after a revision until the client goes, the time
 // is over or the watch expires.
-func (s *Server) stream(out *response, r *http.Request, from int64, expiries int, bookmarks bool, timeout <-chan time.Time) {
+func (s *Server) stream(out *response, r *http.Request, from int64, expiries int, bookmarks bool, timeout, nearEnd <-chan time.Time) {
 	var tick <-chan time.Time
 	if bookmarks {
 		ticker := time.NewTicker(s.bookmarks)
@@ -120,6 +126,10 @@ func (s *Server) stream(out *response, r *http.Request, from int64, expiries int
 		select {
 		case <-changed:
 		case <-tick:
+			if !out.other("BOOKMARK", bookmark(out.encoding, from, nil)) || !out.flush() {
+				return
+			}
+		case <-nearEnd:
 			if !out.other("BOOKMARK", bookmark(out.encoding, from, nil)) || !out.flush() {
 				return
 			}

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// lagging is how many watches the latency is that of.
+const lagging = 100
+
+// latency measures how much later an event comes to the watches of an endpoint
+// than to one watch of the server behind everything: at 100 updates in a
+// second with kube-apiserver, and at 1,000 with the cannon, since the API
+// server cannot do that many.
+func latency(r *rig) error {
+	c, err := r.cluster()
+	if err != nil {
+		return err
+	}
+	direct, err := r.direct()
+	if err != nil {
+		return err
+	}
+	secure, stop, err := r.gateway(c, streams.HTTP2)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	var failed []error
+	for round := range *rounds {
+		for _, e := range []*endpoint{direct, secure} {
+			const rate = 100
+			r.say("round %d: %d updates/s, %s", round+1, rate, e.via())
+			if err := e.warm(r.ctx, configMaps); err != nil {
+				return err
+			}
+			err := r.lag(direct.target, e, configMaps, rate, func(n int) (int, error) {
+				return r.writer.updates(r.ctx, n, rate)
+			})
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
+			}
+		}
+		if err := r.lagOfCannon(round); err != nil {
+			failed = append(failed, fmt.Errorf("cannon: %w", err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *rig) lagOfCannon(round int) error {
+	const rate = 1000
+	r.say("round %d: %d updates/s of the cannon", round+1, rate)
+	g, err := r.load(1000, streams.HTTP2)
+	if err != nil {
+		return err
+	}
+	defer g.stop()
+	if err := g.gateway.warm(r.ctx, pods); err != nil {
+		return err
+	}
+	return r.lag(g.target, g.gateway, pods, rate, func(n int) (int, error) { return n, r.fire(g, n, rate) })
+}
+
+// lag measures 10 s of updates.
+func (r *rig) lag(reference streams.Target, e *endpoint, path string, rate float64, update func(n int) (int, error)) error {
+	n := int(rate * 10)
+	if *quick {
+		n = int(rate * 2)
+	}
+	first := newArrivals(1)
+	of, err := streams.Open(r.ctx, reference, streams.Options{Paths: same(1, path+fromNow), Observe: first.observe})
+	if err != nil {
+		return err
+	}
+	defer of.Close()
+	later := newArrivals(lagging)
+	set, err := streams.Open(r.ctx, e.target, streams.Options{Paths: same(lagging, path+fromNow), PerConnection: perConnection, Observe: later.observe})
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if err := r.sleep(settle); err != nil {
+		return err
+	}
+	start := time.Now()
+	n, err = update(n)
+	if err != nil {
+		return err
+	}
+	took := time.Since(start).Seconds()
+	if _, err := of.WaitEach(int64(n), patience); err != nil {
+		return fmt.Errorf("the watch compared with: %w", err)
+	}
+	if _, err := set.WaitEach(int64(n), patience); err != nil {
+		return err
+	}
+	of.Close()
+	set.Close()
+	lags, err := later.behind(first)
+	if err != nil {
+		return err
+	}
+	r.tally.Add(fmt.Sprintf("Latency/%s/rate=%.0f", e.via(), rate), n*lagging,
+		tally.Value{Of: tally.Percentile(lags, 50), Unit: "p50-ms"},
+		tally.Value{Of: tally.Percentile(lags, 99), Unit: "p99-ms"},
+		tally.Value{Of: float64(n) / took, Unit: "updates/s"})
+	return nil
+}
+
+// arrivals has when each event came to each of some watches.
+type arrivals struct {
+	mu  []sync.Mutex // of each watch
+	all []map[uint64]time.Time
+}
+
+func newArrivals(watches int) *arrivals {
+	a := &arrivals{mu: make([]sync.Mutex, watches), all: make([]map[uint64]time.Time, watches)}
+	for i := range a.all {
+		a.all[i] = map[uint64]time.Time{}
+	}
+	return a
+}
+
+func (a *arrivals) observe(watch int, rv uint64, at time.Time) {
+	a.mu[watch].Lock()
+	defer a.mu[watch].Unlock()
+	a.all[watch][rv] = at
+}
+
+// behind returns by how many milliseconds each event came later than to the
+// one watch of reference. Both are to be closed.
+func (a *arrivals) behind(reference *arrivals) ([]float64, error) {
+	var lags []float64
+	for _, watch := range a.all {
+		for rv, at := range watch {
+			first, ok := reference.all[0][rv]
+			if !ok {
+				return nil, fmt.Errorf("an event at %d that was not in the watch compared with", rv)
+			}
+			lags = append(lags, float64(at.Sub(first))/float64(time.Millisecond))
+		}
+	}
+	return lags, nil
+}

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// saturation measures how many events a server delivers in a second when there
+// are always more: updates as fast as the API server takes them, with all
+// watches at it or at the gateway; and a burst of the cannon's.
+func saturation(r *rig) error {
+	c, err := r.cluster()
+	if err != nil {
+		return err
+	}
+	direct, err := r.direct()
+	if err != nil {
+		return err
+	}
+	secure, stopSecure, err := r.gateway(c, streams.HTTP2)
+	if err != nil {
+		return err
+	}
+	defer stopSecure()
+	plain, stopPlain, err := r.gateway(c, streams.HTTP1)
+	if err != nil {
+		return err
+	}
+	defer stopPlain()
+	var failed []error
+	for round := range *rounds {
+		for _, e := range []*endpoint{direct, secure, plain} {
+			r.say("round %d: updates as fast as they go, %s", round+1, e.via())
+			if err := e.warm(r.ctx, configMaps); err != nil {
+				return err
+			}
+			if err := r.saturate(e); err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
+			}
+		}
+		for _, p := range []streams.Protocol{streams.HTTP2, streams.HTTP1} {
+			r.say("round %d: a burst of the cannon, %s", round+1, p)
+			if err := r.burst(p); err != nil {
+				failed = append(failed, fmt.Errorf("cannon, %s: %w", p, err))
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// saturate updates as fast as it goes. The time is that to the last delivery. Watches that are
+// cut are no failure here but the result: that is what the API server does.
+func (r *rig) saturate(e *endpoint) error {
+	s := size()
+	set, err := streams.Open(r.ctx, e.target, streams.Options{Paths: same(s.watches, configMaps+fromNow), PerConnection: perConnection})
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if err := r.sleep(settle); err != nil {
+		return err
+	}
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(r.ctx, s.unhindered)
+	defer cancel()
+	n, err := r.writer.updates(ctx, 1<<30, 0)
+	updating := time.Since(start).Seconds()
+	if err != nil {
+		return err
+	}
+	counts, err := set.WaitEach(int64(n), patience)
+	if err != nil && counts.Cut == 0 {
+		return err
+	}
+	r.tally.Add(fmt.Sprintf("Saturation/%s/watches=%d", e.via(), s.watches), n,
+		tally.Value{Of: float64(counts.Total) / time.Since(start).Seconds(), Unit: "deliveries/s"},
+		tally.Value{Of: float64(n) / updating, Unit: "updates/s"},
+		tally.Value{Of: float64(counts.Cut), Unit: "cut"})
+	return nil
+}
+
+// burst has many events come at once.
+func (r *rig) burst(p streams.Protocol) error {
+	s := size()
+	g, err := r.load(1000, p)
+	if err != nil {
+		return err
+	}
+	defer g.stop()
+	if err := g.gateway.warm(r.ctx, pods); err != nil {
+		return err
+	}
+	set, err := streams.Open(r.ctx, g.gateway.target, streams.Options{Paths: same(s.watches, pods+fromNow), PerConnection: perConnection})
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if err := r.sleep(settle); err != nil {
+		return err
+	}
+	clock, err := startClock(g.gateway)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := r.fire(g, s.burst, 0); err != nil {
+		return err
+	}
+	counts, err := set.WaitEach(int64(s.burst), 2*patience)
+	if err != nil {
+		return err
+	}
+	took := time.Since(start).Seconds()
+	used, err := clock.since()
+	if err != nil {
+		return err
+	}
+	r.tally.Add(fmt.Sprintf("Burst/via=gateway/proto=%s/watches=%d", p, s.watches), s.burst,
+		tally.Value{Of: float64(counts.Total) / took, Unit: "deliveries/s"},
+		tally.Value{Of: perOp(used[0], int(counts.Total)), Unit: "cpu-ns/delivery"})
+	return nil
+}
