@@ -6,7 +6,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
@@ -117,36 +116,35 @@ func (r *rig) lag(reference streams.Target, e *endpoint, path string, rate float
 }
 
 // arrivals has when each event came to each of some watches.
-type arrivals struct {
-	mu  []sync.Mutex // of each watch
-	all []map[uint64]time.Time
+type arrivals [][]arrival
+
+type arrival struct {
+	rv uint64
+	at time.Time
 }
 
-func newArrivals(watches int) *arrivals {
-	a := &arrivals{mu: make([]sync.Mutex, watches), all: make([]map[uint64]time.Time, watches)}
-	for i := range a.all {
-		a.all[i] = map[uint64]time.Time{}
-	}
-	return a
-}
+func newArrivals(watches int) arrivals { return make(arrivals, watches) }
 
-func (a *arrivals) observe(watch int, rv uint64, at time.Time) {
-	a.mu[watch].Lock()
-	defer a.mu[watch].Unlock()
-	a.all[watch][rv] = at
+// observe is called for one event of a watch after the other.
+func (a arrivals) observe(watch int, rv uint64, at time.Time) {
+	a[watch] = append(a[watch], arrival{rv, at})
 }
 
 // behind returns by how many milliseconds each event came later than to the
 // one watch of reference. Both are to be closed.
-func (a *arrivals) behind(reference *arrivals) ([]float64, error) {
+func (a arrivals) behind(reference arrivals) ([]float64, error) {
+	first := map[uint64]time.Time{}
+	for _, e := range reference[0] {
+		first[e.rv] = e.at
+	}
 	var lags []float64
-	for _, watch := range a.all {
-		for rv, at := range watch {
-			first, ok := reference.all[0][rv]
+	for _, watch := range a {
+		for _, e := range watch {
+			at, ok := first[e.rv]
 			if !ok {
-				return nil, fmt.Errorf("an event at %d that was not in the watch compared with", rv)
+				return nil, fmt.Errorf("an event at %d that was not in the watch compared with", e.rv)
 			}
-			lags = append(lags, float64(at.Sub(first))/float64(time.Millisecond))
+			lags = append(lags, float64(e.at.Sub(at))/float64(time.Millisecond))
 		}
 	}
 	return lags, nil

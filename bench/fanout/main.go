@@ -79,6 +79,11 @@ func run(ctx context.Context, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if *profiles != "" {
+		if err := os.MkdirAll(*profiles, 0o777); err != nil {
+			return err
+		}
+	}
 	r := newRig(ctx, tally.New(out), progress)
 	defer r.close()
 	fmt.Fprintf(out, "goos: %s\ngoarch: %s\ncpus: %d\nrounds: %d\nquick: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *rounds, *quick)

@@ -36,8 +36,9 @@ type rig struct {
 	scenario string
 
 	real   *clustertest.Cluster
-	writer *writer
-	work   string // keys
+	writer *writer              // there
+	none   *clustertest.Cluster // of the gateways in front of cannons
+	work   string               // keys
 	roots  *x509.CertPool
 }
 
@@ -46,8 +47,10 @@ func newRig(ctx context.Context, t *tally.Tally, progress io.Writer) *rig {
 }
 
 func (r *rig) close() {
-	if r.real != nil {
-		r.real.Close()
+	for _, c := range []*clustertest.Cluster{r.real, r.none} {
+		if c != nil {
+			c.Close()
+		}
 	}
 	if r.work != "" {
 		os.RemoveAll(r.work)
@@ -114,9 +117,9 @@ func (r *rig) direct() (*endpoint, error) {
 }
 
 // gateway starts a gateway in front of a cluster: HTTP/2 with TLS, or HTTP/1.1
-// without. The caller calls stop.
-func (r *rig) gateway(c *clustertest.Cluster, p streams.Protocol) (e *endpoint, stop func(), err error) {
-	args := []string{"--shutdown-grace", "1s"}
+// without; with further flags. The caller calls stop.
+func (r *rig) gateway(c *clustertest.Cluster, p streams.Protocol, args ...string) (e *endpoint, stop func(), err error) {
+	args = append(args, "--shutdown-grace", "1s")
 	var config *tls.Config
 	if p == streams.HTTP2 {
 		cert, key, err := r.keys()
@@ -178,6 +181,11 @@ type gun struct {
 
 // load starts a cannon with a number of Pods, and a gateway.
 func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
+	if r.none == nil {
+		if r.none, err = clustertest.Without(); err != nil {
+			return nil, err
+		}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -187,14 +195,8 @@ func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
 		return nil, err
 	}
 	url := addresses["http"].URL
-	c, err := clustertest.Existing(url)
+	e, stop, err := r.gateway(r.none, p, "--server", url)
 	if err != nil {
-		end()
-		return nil, err
-	}
-	e, stop, err := r.gateway(c, p)
-	if err != nil {
-		c.Close()
 		end()
 		return nil, err
 	}
@@ -203,7 +205,6 @@ func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
 		target: streams.Target{Address: strings.TrimPrefix(url, "http://"), Protocol: streams.HTTP1},
 		stop: func() {
 			stop()
-			c.Close()
 			end()
 		},
 	}, nil

@@ -17,6 +17,7 @@ import (
 // are always more: updates as fast as the API server takes them, with all
 // watches at it or at the gateway; and a burst of the cannon's.
 func saturation(r *rig) error {
+	s := size()
 	c, err := r.cluster()
 	if err != nil {
 		return err
@@ -42,7 +43,14 @@ func saturation(r *rig) error {
 			if err := e.warm(r.ctx, configMaps); err != nil {
 				return err
 			}
-			if err := r.saturate(e); err != nil {
+			if err := r.saturate("Saturation", e, s.watches, 0); err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
+			}
+			if e == plain {
+				continue
+			}
+			r.say("round %d: 20 updates/s to %d watches, %s", round+1, 2*s.watches, e.via())
+			if err := r.saturate("Strain", e, 2*s.watches, 20); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
 			}
 		}
@@ -56,11 +64,11 @@ func saturation(r *rig) error {
 	return errors.Join(failed...)
 }
 
-// saturate updates as fast as it goes. The time is that to the last delivery. Watches that are
-// cut are no failure here but the result: that is what the API server does.
-func (r *rig) saturate(e *endpoint) error {
-	s := size()
-	set, err := streams.Open(r.ctx, e.target, streams.Options{Paths: same(s.watches, configMaps+fromNow), PerConnection: perConnection})
+// saturate updates for some seconds, at a rate, or as fast as it goes if that
+// is 0. The time of the deliveries is that to the last. Watches that are cut are
+// no failure but the result: it is what the API server does.
+func (r *rig) saturate(name string, e *endpoint, watches int, rate float64) error {
+	set, err := streams.Open(r.ctx, e.target, streams.Options{Paths: same(watches, configMaps+fromNow), PerConnection: perConnection})
 	if err != nil {
 		return err
 	}
@@ -69,9 +77,9 @@ func (r *rig) saturate(e *endpoint) error {
 		return err
 	}
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(r.ctx, s.unhindered)
+	ctx, cancel := context.WithTimeout(r.ctx, size().unhindered)
 	defer cancel()
-	n, err := r.writer.updates(ctx, 1<<30, 0)
+	n, err := r.writer.updates(ctx, 1<<30, rate)
 	updating := time.Since(start).Seconds()
 	if err != nil {
 		return err
@@ -80,7 +88,7 @@ func (r *rig) saturate(e *endpoint) error {
 	if err != nil && counts.Cut == 0 {
 		return err
 	}
-	r.tally.Add(fmt.Sprintf("Saturation/%s/watches=%d", e.via(), s.watches), n,
+	r.tally.Add(fmt.Sprintf("%s/%s/watches=%d", name, e.via(), watches), n,
 		tally.Value{Of: float64(counts.Total) / time.Since(start).Seconds(), Unit: "deliveries/s"},
 		tally.Value{Of: float64(n) / updating, Unit: "updates/s"},
 		tally.Value{Of: float64(counts.Cut), Unit: "cut"})

@@ -87,20 +87,15 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 	return c, nil
 }
 
-// Existing returns a Cluster of which there is an API server only, which
-// somebody else runs at a URL and which asks for no credentials. It is there
-// to have gateways in front of it.
-func Existing(url string) (*Cluster, error) {
+// Without returns a Cluster that has no control plane. It is there to have
+// gateways in front of something else, which their flags name: --server.
+func Without() (*Cluster, error) {
 	work, err := os.MkdirTemp("", "watchkeeper-test-")
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Config: &rest.Config{Host: url, QPS: -1}, Dir: work, work: work}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["it"] = &clientcmdapi.Cluster{Server: url}
-	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it"}
-	config.CurrentContext = "it"
-	if err := clientcmd.WriteToFile(*config, c.Kubeconfig()); err != nil {
+	c := &Cluster{Dir: work, work: work}
+	if err := clientcmd.WriteToFile(*clientcmdapi.NewConfig(), c.Kubeconfig()); err != nil {
 		c.Close()
 		return nil, err
 	}

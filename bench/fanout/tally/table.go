@@ -10,7 +10,7 @@ import (
 )
 
 // A Row of the table is one figure at the API server and at the gateway, less
-// of which is better.
+// of which is better where there is a target.
 type Row struct {
 	Title string
 	// Direct and Gateway are keys of figures (see Median). Direct may be
@@ -20,9 +20,10 @@ type Row struct {
 	// multiplied with for that; 0 means 1.
 	Unit  string
 	Scale float64
-	// Target is the most that Gateway may be: of Direct's figure if there is
-	// one, else in itself, after scaling. 0 means that there is no target.
-	Target float64
+	// Target is the most that Gateway may be: as a part of Direct's figure, or
+	// after scaling if it is Absolute. 0 means that there is no target.
+	Target   float64
+	Absolute bool
 	// Says is the target in words.
 	Says string
 }
@@ -41,9 +42,9 @@ func (t *Tally) Table(w io.Writer, rows []Row) (missed int) {
 		}
 		met := "–"
 		if r.Target != 0 {
-			measured := gateway
-			if r.Direct != "" {
-				measured = gateway / direct
+			measured := gateway / direct
+			if r.Absolute {
+				measured = gateway
 			}
 			if met = "yes"; !(measured <= r.Target) { // NaN is a miss
 				met = "**no**"
