@@ -28,7 +28,7 @@ func events(r *rig) error {
 }
 
 func (r *rig) flood(round, watches int) error {
-	s := size()
+	s := r.sizes
 	r.say("round %d: %d events, %.0f/s, %d watches", round+1, s.flood, s.flooding, watches)
 	g, err := r.load(s.cached/5, streams.HTTP1)
 	if err != nil {
@@ -101,7 +101,7 @@ func (g *gun) taken() (float64, error) {
 // gateway's whole resident set, some time after it has listed them; and after
 // updates, which the window keeps a part of.
 func objectMemory(r *rig) error {
-	s := size()
+	s := r.sizes
 	for round := range *rounds {
 		if err := r.holdObjects(round, s.cached); err != nil {
 			return err
@@ -111,7 +111,7 @@ func objectMemory(r *rig) error {
 }
 
 func (r *rig) holdObjects(round, n int) error {
-	s := size()
+	s := r.sizes
 	r.say("round %d: %d cached Pods", round+1, n)
 	g, err := r.load(n, streams.HTTP1)
 	if err != nil {

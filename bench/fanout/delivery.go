@@ -19,7 +19,7 @@ const perConnection = 100
 // collection, over what the same updates cost with no watch; and the API
 // server's when the watches are at the gateway instead.
 func deliveries(r *rig) error {
-	s := size()
+	s := r.sizes
 	c, err := r.cluster()
 	if err != nil {
 		return err

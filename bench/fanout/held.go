@@ -15,14 +15,14 @@ import (
 // every event: on connections of their own, and over HTTP/2. The updates are
 // the cannon's.
 func held(r *rig) error {
-	s := size()
+	s := r.sizes
 	return errors.Join(
 		r.hold(streams.HTTP1, s.own, 0, 2),
 		r.hold(streams.HTTP2, s.shared, 500, 0.5))
 }
 
 func (r *rig) hold(p streams.Protocol, n, perConnection int, rate float64) error {
-	s := size()
+	s := r.sizes
 	name := fmt.Sprintf("Held/via=gateway/proto=%s", p)
 	r.say("%d watches, %s", n, p)
 	g, err := r.load(1000, p)

@@ -69,12 +69,9 @@ func (r *rig) lagOfCannon(round int) error {
 	return r.lag(g.target, g.gateway, pods, rate, func(n int) (int, error) { return n, r.fire(g, n, rate) })
 }
 
-// lag measures 10 s of updates.
+// lag measures some seconds of updates.
 func (r *rig) lag(reference streams.Target, e *endpoint, path string, rate float64, update func(n int) (int, error)) error {
-	n := int(rate * 10)
-	if *quick {
-		n = int(rate * 2)
-	}
+	n := int(rate * r.sizes.lagging.Seconds())
 	first := newArrivals(1)
 	of, err := streams.Open(r.ctx, reference, streams.Options{Paths: same(1, path+fromNow), Observe: first.observe})
 	if err != nil {

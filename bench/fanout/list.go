@@ -41,7 +41,7 @@ var listings = []listing{
 // lists measures the LIST of many Pods: time and the server's CPU. The first
 // of each kind is not counted, since both servers keep what it makes.
 func lists(r *rig) error {
-	s := size()
+	s := r.sizes
 	c, err := r.cluster()
 	if err != nil {
 		return err

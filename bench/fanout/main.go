@@ -66,7 +66,7 @@ func main() {
 	if *cannon > 0 {
 		err = apiserver.Serve(apiserver.Options{Pods: *cannon}, os.Stdin, os.Stdout)
 	} else {
-		err = run(ctx, os.Stdout, os.Stderr)
+		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -74,7 +74,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out, progress io.Writer) error {
+func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	wanted, err := regexp.Compile(*which)
 	if err != nil {
 		return err
@@ -84,18 +84,18 @@ func run(ctx context.Context, out, progress io.Writer) error {
 			return err
 		}
 	}
-	r := newRig(ctx, tally.New(out), progress)
+	r := newRig(ctx, s, tally.New(out), progress)
 	defer r.close()
 	fmt.Fprintf(out, "goos: %s\ngoarch: %s\ncpus: %d\nrounds: %d\nquick: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *rounds, *quick)
 	var failed []error
-	for _, s := range scenarios {
-		if !wanted.MatchString(s.name) {
+	for _, c := range scenarios {
+		if !wanted.MatchString(c.name) {
 			continue
 		}
 		start := time.Now()
-		r.scenario = s.name
-		if err := s.run(r); err != nil {
-			err = fmt.Errorf("%s: %w", s.name, err)
+		r.scenario = c.name
+		if err := c.run(r); err != nil {
+			err = fmt.Errorf("%s: %w", c.name, err)
 			fmt.Fprintln(out, "FAIL", err)
 			r.say("failed: %v", err)
 			failed = append(failed, err)
@@ -106,7 +106,7 @@ func run(ctx context.Context, out, progress io.Writer) error {
 		r.say("took %v", time.Since(start).Round(time.Second))
 	}
 	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)
-	if missed := r.tally.Table(out, rows()); missed > 0 {
+	if missed := r.tally.Table(out, rows(s)); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
 	}
 	return errors.Join(failed...)

@@ -12,9 +12,10 @@ import (
 
 // idleMemory measures what a watch costs that nothing comes to: what the server
 // holds with many of them, less what it held without, for each. The gateway is
-// a new one each time; the API server goes on.
+// a new one each time. The API server goes on, and keeps what it has had from
+// the system: its resident set is compared with that before the first round.
 func idleMemory(r *rig) error {
-	s := size()
+	s := r.sizes
 	c, err := r.cluster()
 	if err != nil {
 		return err
@@ -23,8 +24,9 @@ func idleMemory(r *rig) error {
 	if err != nil {
 		return err
 	}
+	var young float64
 	for round := range *rounds {
-		if err := r.idle(round, direct, s.idle); err != nil {
+		if err := r.idle(round, direct, s.idle, &young); err != nil {
 			return fmt.Errorf("%s: %w", direct.via(), err)
 		}
 		for _, p := range []streams.Protocol{streams.HTTP2, streams.HTTP1} {
@@ -32,7 +34,7 @@ func idleMemory(r *rig) error {
 			if err != nil {
 				return err
 			}
-			err = r.idle(round, gateway, s.idle)
+			err = r.idle(round, gateway, s.idle, new(float64))
 			stop()
 			if err != nil {
 				return fmt.Errorf("%s: %w", gateway.via(), err)
@@ -42,7 +44,8 @@ func idleMemory(r *rig) error {
 	return nil
 }
 
-func (r *rig) idle(round int, e *endpoint, n int) error {
+// idle keeps the resident set before in young, unless there is one.
+func (r *rig) idle(round int, e *endpoint, n int, young *float64) error {
 	r.say("round %d: %d idle watches, %s", round+1, n, e.via())
 	if err := e.warm(r.ctx, configMaps); err != nil {
 		return err
@@ -50,6 +53,9 @@ func (r *rig) idle(round int, e *endpoint, n int) error {
 	before, err := e.memory()
 	if err != nil {
 		return err
+	}
+	if *young == 0 {
+		*young = before.RSS
 	}
 	set, err := streams.Open(r.ctx, e.target, streams.Options{Paths: same(n, configMaps+fromNow), PerConnection: perConnection})
 	if err != nil {
@@ -69,6 +75,6 @@ func (r *rig) idle(round int, e *endpoint, n int) error {
 	per := func(a, b float64) float64 { return (a - b) / float64(n) }
 	r.tally.Add("IdleWatch/"+e.via(), n,
 		tally.Value{Of: per(after.Live, before.Live), Unit: "live-B/watch"},
-		tally.Value{Of: per(after.RSS, before.RSS), Unit: "rss-B/watch"})
+		tally.Value{Of: per(after.RSS, *young), Unit: "rss-B/watch"})
 	return nil
 }

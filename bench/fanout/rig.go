@@ -30,6 +30,7 @@ import (
 // needed, and the way to start gateways and cannons.
 type rig struct {
 	ctx      context.Context
+	sizes    sizes
 	tally    *tally.Tally
 	progress io.Writer
 	start    time.Time
@@ -42,8 +43,8 @@ type rig struct {
 	roots  *x509.CertPool
 }
 
-func newRig(ctx context.Context, t *tally.Tally, progress io.Writer) *rig {
-	return &rig{ctx: ctx, tally: t, progress: progress, start: time.Now()}
+func newRig(ctx context.Context, s sizes, t *tally.Tally, progress io.Writer) *rig {
+	return &rig{ctx: ctx, sizes: s, tally: t, progress: progress, start: time.Now()}
 }
 
 func (r *rig) close() {

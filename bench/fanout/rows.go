@@ -24,8 +24,7 @@ const overDirect, overTLS, overPlain = "via=direct/proto=http2", "via=gateway/pr
 func atMost(n float64) (float64, string) { return 1 / n, fmt.Sprintf("≤ 1/%g", n) }
 
 // rows is the table.
-func rows() []tally.Row {
-	s := size()
+func rows(s sizes) []tally.Row {
 	var all []tally.Row
 	// against compares a figure of the gateway's over one of its protocols.
 	against := func(title, unit string, scale float64, name, via, rest string, n float64) {

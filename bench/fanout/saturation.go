@@ -17,7 +17,7 @@ import (
 // are always more: updates as fast as the API server takes them, with all
 // watches at it or at the gateway; and a burst of the cannon's.
 func saturation(r *rig) error {
-	s := size()
+	s := r.sizes
 	c, err := r.cluster()
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (r *rig) saturate(name string, e *endpoint, watches int, rate float64) erro
 		return err
 	}
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(r.ctx, size().unhindered)
+	ctx, cancel := context.WithTimeout(r.ctx, r.sizes.unhindered)
 	defer cancel()
 	n, err := r.writer.updates(ctx, 1<<30, rate)
 	updating := time.Since(start).Seconds()
@@ -97,7 +97,7 @@ func (r *rig) saturate(name string, e *endpoint, watches int, rate float64) erro
 
 // burst has many events come at once.
 func (r *rig) burst(p streams.Protocol) error {
-	s := size()
+	s := r.sizes
 	g, err := r.load(1000, p)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 // selector of their own, of which one matches each update; over what the same
 // updates cost without them.
 func selective(r *rig) error {
-	s := size()
+	s := r.sizes
 	c, err := r.cluster()
 	if err != nil {
 		return err

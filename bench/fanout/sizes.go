@@ -25,20 +25,21 @@ type sizes struct {
 	steady     time.Duration // before memory is called steady
 	unhindered time.Duration // of updates as fast as they go
 	burst      int           // events at once
+	lagging    time.Duration // of updates whose latency is measured
 }
 
-func size() sizes {
-	if *quick {
+func chooseSizes(quick bool) sizes {
+	if quick {
 		return sizes{
 			watches: 200, idle: 500, updates: 40, rate: 20, selectors: 300, atDirect: 20, atGateway: 20,
 			pods: 1000, lists: 3, cached: 5000, flood: 50_000, flooding: 50_000, own: 1000, shared: 2000,
-			holding: 4 * time.Second, steady: 2 * time.Second, unhindered: 3 * time.Second, burst: 200,
+			holding: 4 * time.Second, steady: 2 * time.Second, unhindered: 3 * time.Second, burst: 200, lagging: 2 * time.Second,
 		}
 	}
 	return sizes{
 		watches: 1000, idle: 4000, updates: 100, rate: 10, selectors: 3000, atDirect: 20, atGateway: 40,
 		pods: 10_000, lists: 5, cached: 50_000, flood: 500_000, flooding: 50_000, own: 15_000, shared: 50_000,
-		holding: 20 * time.Second, steady: 10 * time.Second, unhindered: 8 * time.Second, burst: 1000,
+		holding: 20 * time.Second, steady: 10 * time.Second, unhindered: 8 * time.Second, burst: 1000, lagging: 10 * time.Second,
 	}
 }
 
