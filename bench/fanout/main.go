@@ -64,7 +64,7 @@ func main() {
 	defer stop()
 	var err error
 	if *cannon > 0 {
-		err = apiserver.Serve(apiserver.Options{Pods: *cannon}, os.Stdin, os.Stdout)
+		err = apiserver.Serve(apiserver.Options{Pods: *cannon, Tables: true}, os.Stdin, os.Stdout)
 	} else {
 		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)
 	}

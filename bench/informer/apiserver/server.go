@@ -3,10 +3,11 @@
 
 // Package apiserver is a synthetic API server with many Pods, for measuring
 // what a client costs. It serves LIST and WATCH of /api/v1/pods, in JSON,
-// protobuf and as metadata only in protobuf, by the API server's rules for
-// limit and continue, resourceVersion, bookmarks and streaming lists. What it
-// sends was encoded when it started: an answer costs it a copy, in which the
-// resourceVersion is written over, and the system calls.
+// protobuf, as metadata only in protobuf and, if wanted, as Tables; by the API
+// server's rules for limit and continue, resourceVersion, bookmarks and
+// streaming lists. What it sends was encoded when it started: an answer costs
+// it a copy, in which the resourceVersion is written over, and the system
+// calls.
 //
 // Nothing changes by itself. Two more requests make changes:
 //
@@ -47,6 +48,7 @@ type Mark struct {
 type Options struct {
 	Pods      int           // how many there are
 	Bookmarks time.Duration // between bookmarks of a watch; 0 means a minute
+	Tables    bool          // are served as well, with includeObject=Object
 }
 
 // Server is an http.Handler.
@@ -68,9 +70,9 @@ type Server struct {
 // An encoding is all Pods in one of the formats.
 type encoding struct {
 	format
-	protobuf, metadata bool
-	objects            []object
-	size               int // of all of them as items
+	protobuf, metadata, table bool
+	objects                   []object
+	size                      int // of all of them as items
 }
 
 // New encodes the Pods, which takes some 0.1 ms for each.
@@ -90,6 +92,9 @@ func New(o Options) (*Server, error) {
 			{format: protoFormat{"meta.k8s.io/v1", "PartialObjectMetadata",
 				runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1;stream=watch"}, protobuf: true, metadata: true},
 		},
+	}
+	if o.Tables {
+		s.encodings = append(s.encodings, encoding{format: tableFormat{jsonFormat{"v1", "Pod"}}, table: true})
 	}
 	for i := range o.Pods {
 		p := Pod(i)
@@ -150,7 +155,7 @@ func (s *Server) servePods(w http.ResponseWriter, r *http.Request) {
 		writeStatus(w, http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, "the synthetic API server has no selectors")
 		return
 	}
-	e := s.negotiate(r.Header.Get("Accept"))
+	e := s.negotiate(r.Header.Get("Accept"), query.Get("includeObject") == "Object")
 	if e == nil {
 		writeStatus(w, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "only application/json and application/vnd.kubernetes.protobuf")
 		return
@@ -162,17 +167,18 @@ func (s *Server) servePods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// negotiate finds the first encoding accepted.
-func (s *Server) negotiate(accept string) *encoding {
+// negotiate finds the first encoding accepted. A Table has to have the whole
+// objects in it.
+func (s *Server) negotiate(accept string, objects bool) *encoding {
 	for entry := range strings.SplitSeq(accept, ",") {
 		typ, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
-		metadata := strings.Contains(params, "as=PartialObjectMetadata")
+		metadata, table := strings.Contains(params, "as=PartialObjectMetadata"), strings.Contains(params, "as=Table")
 		protobuf := typ == runtime.ContentTypeProtobuf
 		if !protobuf && typ != runtime.ContentTypeJSON && typ != "*/*" && typ != "" {
 			continue
 		}
 		for i := range s.encodings {
-			if e := &s.encodings[i]; e.protobuf == protobuf && e.metadata == metadata && !strings.Contains(params, "as=Table") {
+			if e := &s.encodings[i]; e.protobuf == protobuf && e.metadata == metadata && e.table == table && (objects || !table) {
 				return e
 			}
 		}

@@ -333,7 +333,7 @@ func TestBytes(t *testing.T) {
 		} else {
 			want = fmt.Appendf(nil, "{\"type\":\"MODIFIED\",\"object\":%s}\n", bytes.TrimSpace(event.Bytes()))
 		}
-		if diff := cmp.Diff(string(want), string(e.appendEvent(nil, "MODIFIED", o, 1234567890))); diff != "" {
+		if diff := cmp.Diff(string(want), string(e.appendEvent(nil, "MODIFIED", o, 1234567890, false))); diff != "" {
 			t.Errorf("encoding %d, event: %s", i, diff)
 		}
 		if e.metadata {

@@ -17,8 +17,9 @@ import (
 // A response is that to one watch.
 type response struct {
 	*encoding
-	w   http.ResponseWriter
-	buf []byte
+	w     http.ResponseWriter
+	buf   []byte
+	begun bool // there has been an event
 }
 
 func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, e *encoding) {
@@ -142,7 +143,8 @@ func (s *Server) stream(out *response, r *http.Request, from int64, expiries int
 }
 
 func (o *response) event(typ string, obj object, rv int64) bool {
-	o.buf = o.appendEvent(o.buf, typ, obj, rv)
+	o.buf = o.appendEvent(o.buf, typ, obj, rv, !o.begun)
+	o.begun = true
 	return len(o.buf) < chunk || o.write()
 }
 
