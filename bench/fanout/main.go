@@ -23,6 +23,7 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -105,9 +106,13 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 		}
 		r.say("took %v", time.Since(start).Round(time.Second))
 	}
+	table := rows(s)
 	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)
-	if missed := r.tally.Table(out, rows(s)); missed > 0 {
+	if missed := r.tally.Table(out, table); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
+	}
+	if without := r.tally.Without(table); *which == "" && len(failed) == 0 && len(without) > 0 {
+		return fmt.Errorf("nothing measured %s", strings.Join(without, ", "))
 	}
 	return errors.Join(failed...)
 }

@@ -56,6 +56,18 @@ func (t *Tally) Table(w io.Writer, rows []Row) (missed int) {
 	return missed
 }
 
+// Without returns the figures of the rows that nobody has measured.
+func (t *Tally) Without(rows []Row) (keys []string) {
+	for _, r := range rows {
+		for _, key := range []string{r.Direct, r.Gateway} {
+			if key != "" && len(t.figures[key]) == 0 {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
 // ratio prints what is less than one as a fraction, as targets are given.
 func ratio(v float64) string {
 	switch {
