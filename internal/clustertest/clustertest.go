@@ -4,7 +4,7 @@
 // Package clustertest runs the real things for tests: a local control plane
 // (bin/localcluster), gateways in front of it (built from this tree), and
 // kubectl. Everything is a child process on loopback in a folder of its own,
-// and has ended when Close returns. Only tests import it.
+// and has ended when Close returns. Only tests and benchmarks import it.
 package clustertest
 
 import (
