@@ -271,7 +271,7 @@ func TestWatchOver(t *testing.T) {
 			over := make(chan struct{})
 			sink := &lastFrames{then: func() { test.then(b); close(over) }}
 			v := b.res.timeline.View()
-			cursor, err := b.res.timeline.WatchFrom(v, v.RV)
+			cursor, err := b.res.timeline.WatchFrom(v, v.RV, timeline.Interest{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -61,16 +61,16 @@ func fuzzUpstream(t *testing.T, list, stream string, columns bool) {
 		}
 		last = o.Key
 	}
-	cursor, err := tl.WatchFrom(v, v.Start)
+	cursor, err := tl.WatchFrom(v, v.Start, timeline.Interest{})
 	if err != nil {
 		return
 	}
-	events, _, err := cursor.Next()
+	b, err := cursor.Next()
 	if err != nil {
 		return
 	}
 	rv := uint64(0)
-	for _, e := range events {
+	for _, e := range b.Events {
 		if e.RV < rv || e.Type == kube.Bookmark || e.Prev != nil && e.Prev.Key != e.Object.Key {
 			t.Fatalf("%s of %s at %d, behind %d", e.Type, e.Object.Key, e.RV, rv)
 		}

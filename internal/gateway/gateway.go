@@ -147,7 +147,11 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	g.mounts = []mount{{g.apiPrefix, sourcePassthrough, nil}, {uiPrefix, sourceStatic, ui}}
+	g.mounts = []mount{
+		{g.apiPrefix, sourcePassthrough, nil},
+		{uiPrefix, sourceStatic, ui},
+		{extensionPrefix, sourceExtension, &multiwatch{answer: g.serveInner, log: g.log}},
+	}
 	if www != "" {
 		files, err := newStatic(www, wwwPrefix)
 		if err != nil {
@@ -234,6 +238,16 @@ func (g *Gateway) serveAPI(rec *recorder, r *http.Request) {
 		r = stripPrefix(r, g.apiPrefix)
 		rec.request = r
 	}
+	g.answer(rec, r)
+}
+
+// serveInner serves a request for the API that is a part of another request.
+func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) {
+	g.answer(&recorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}, r)
+}
+
+// answer serves a request for the API, below the prefix.
+func (g *Gateway) answer(rec *recorder, r *http.Request) {
 	if refusal := g.filter.checkAPI(r); refusal != nil {
 		writeStatus(rec, r, refusal)
 		return

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -42,6 +43,8 @@ type read struct {
 	opts  internalversion.ListOptions
 	rv    uint64 // opts.ResourceVersion
 	match filterFunc
+	// attribute is one that all objects have that match; nil if there is none.
+	attribute *timeline.Attribute
 	// narrowed is set when metadata.namespace in the field selector made the
 	// scope of the request smaller.
 	narrowed bool

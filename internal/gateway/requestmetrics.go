@@ -19,6 +19,7 @@ const (
 	sourcePassthrough = "passthrough"
 	sourceStatic      = "static"
 	sourceFilter      = "filter"
+	sourceExtension   = "extension"
 )
 
 // codeAborted counts requests that ended before a status was sent, mostly

@@ -5,9 +5,11 @@ package gateway
 
 import (
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // A filterFunc says whether an object is selected. It depends on nothing but
@@ -21,7 +23,8 @@ func (f filterFunc) matches(o *kube.Object) bool { return f == nil || f(o) }
 type fieldFunc func(label string) (value func(*kube.Object) string, ok bool)
 
 // selectors works the scope and the selectors of a LIST or WATCH out into
-// rd.match and rd.key. It returns false for what is the API server's to judge.
+// rd.match, rd.attribute and rd.key. It returns false for what is the API
+// server's to judge.
 func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 	var all []filterFunc
 	selector := rd.opts.FieldSelector
@@ -34,8 +37,10 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 			return false
 		}
 		name, hasName = rd.name, true
-		want := rd.name
-		all = append(all, func(o *kube.Object) bool { return o.Key.Name() == want })
+		all = append(all, func(o *kube.Object) bool { return nameOf(o) == name })
+	}
+	if hasName {
+		rd.attribute = &timeline.Attribute{Field: "metadata.name", Of: nameOf, Values: []string{name}}
 	}
 	namespace := rd.namespace
 	if namespace != "" {
@@ -52,6 +57,9 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		switch req.Operator {
 		case selection.Equals, selection.DoubleEquals:
 			all = append(all, func(o *kube.Object) bool { return value(o) == want })
+			if rd.attribute == nil && req.Field != "metadata.namespace" {
+				rd.attribute = &timeline.Attribute{Field: req.Field, Of: value, Values: []string{want}}
+			}
 		case selection.NotEquals:
 			all = append(all, func(o *kube.Object) bool { return value(o) != want })
 		default:
@@ -60,6 +68,9 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 	}
 	if labels := rd.opts.LabelSelector; labels != nil && !labels.Empty() {
 		all = append(all, func(o *kube.Object) bool { return labels.Matches(o.Labels) })
+		if rd.attribute == nil {
+			rd.attribute = labelOf(labels)
+		}
 	}
 	if hasName && (rd.namespace != "") == namespaced {
 		rd.key = kube.MakeKey(rd.namespace, name)
@@ -79,6 +90,33 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		}
 	}
 	return true
+}
+
+func nameOf(o *kube.Object) string { return o.Key.Name() }
+
+// labelOf returns the label that whatever the selector selects has, with the
+// fewest values it may have; nil if there is none.
+func labelOf(selector labels.Selector) (found *timeline.Attribute) {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		a := &timeline.Attribute{Label: r.Key()}
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			a.Values = r.ValuesUnsorted()
+		case selection.Exists, selection.GreaterThan, selection.LessThan: // any value
+		default:
+			continue
+		}
+		if found == nil || len(found.Values) == 0 || 0 < len(a.Values) && len(a.Values) < len(found.Values) {
+			found = a
+		}
+	}
+	return found
+}
+
+// interest returns what a watch is to tell of.
+func (rd *read) interest() timeline.Interest {
+	return timeline.Interest{Match: rd.match, Namespace: rd.namespace, Attribute: rd.attribute}
 }
 
 // selective reports whether the request has selectors: then a list does not

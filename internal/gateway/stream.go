@@ -31,6 +31,7 @@ type frameSink interface {
 type watchStream struct {
 	res   *resource
 	rd    *read
+	in    timeline.Interest
 	sink  frameSink
 	wire  *wire.Stream
 	form  *kube.Object // of bookmarks
@@ -65,7 +66,7 @@ func (s *watchStream) write(parts []string, err error) {
 
 // event writes what an event is to this watcher.
 func (s *watchStream) event(e *timeline.Event) {
-	if typ, object, ok := transition(e, s.rd.match); ok && !s.ended {
+	if typ, object, ok := s.in.Seen(e); ok && !s.ended {
 		s.write(s.wire.Event(typ, object))
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -59,17 +58,19 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 		shorten(r)
 		return false
 	}
-	cursor, err := res.timeline.WatchFrom(v, start)
+	in := rd.interest()
+	cursor, err := res.timeline.WatchFrom(v, start, in)
 	if err != nil {
 		return false
 	}
+	defer cursor.Close()
 	res.watches.Add(1)
 	defer res.watches.Add(-1)
 
 	ctx, cancel := context.WithTimeout(r.Context(), watchTimeout(rd))
 	defer cancel()
 	s := &watchStream{
-		res: res, rd: rd, wire: res.encoder.Stream(rd.form, rd.websocket),
+		res: res, rd: rd, in: in, wire: res.encoder.Stream(rd.form, rd.websocket),
 		form: v.BookmarkForm, start: start, lag: c.metrics.lag,
 	}
 	stream := func(ctx context.Context, sink frameSink) {
@@ -105,44 +106,45 @@ func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cur
 	defer bookmarks.Stop()
 	draining, over := c.draining, s.rd.over
 	var drained <-chan time.Time
-	last := false
+	last, due := false, false // what comes now is the last; a bookmark is due
 	for {
-		events, v, err := cursor.Next()
+		b, err := cursor.Next()
 		if errors.Is(err, timeline.ErrCompacted) {
-			s.expired(fmt.Sprintf("too old resource version: %d (%d)", cursor.RV(), v.Start))
+			s.expired(fmt.Sprintf("too old resource version: %d (%d)", cursor.RV(), s.res.timeline.View().Start))
 			return
 		}
 		if err != nil {
 			return
 		}
-		// A client that does not read must not keep the view, and with it the
-		// whole log, while it is written to (T10).
-		at, changed, more := v.At, v.Changed(), cursor.RV() < v.RV
-		for i := range events {
-			s.event(&events[i])
+		for _, e := range b.Events {
+			s.event(e)
 		}
-		if !s.flush(at, len(events) > 0) {
+		if due && !b.More {
+			due = false
+			s.bookmark(cursor.RV())
+		}
+		if !s.flush(b.At, len(b.Events) > 0) {
 			return
 		}
-		if more && ctx.Err() == nil {
+		if b.More && ctx.Err() == nil {
 			continue
 		}
 		if last {
 			return
 		}
+		// The place of a cursor that has nothing to yield moves by Next alone:
+		// a bookmark comes after it.
 		select {
-		case <-changed:
+		case <-cursor.Ready():
 		case <-bookmarks.C:
-			s.bookmark(cursor.RV())
+			due = true
 			bookmarks.Reset(nextBookmark(deadline))
 		case <-over:
 			over, last = nil, true // behind what there is, which may be an ERROR
 		case <-draining:
 			draining, drained = nil, time.After(rand.N(c.spread+1))
 		case <-drained:
-			s.bookmark(cursor.RV())
-			s.flush(at, false)
-			return
+			due, last = true, true
 		case <-ctx.Done():
 			return
 		}
@@ -178,22 +180,4 @@ func shorten(r *http.Request) {
 	}
 	q.Set("timeoutSeconds", fmt.Sprint(shortWatch))
 	r.URL.RawQuery = q.Encode()
-}
-
-// transition says what an event is to a watcher of the objects that match
-// (spec §4): its type and object. false means nothing.
-func transition(e *timeline.Event, match filterFunc) (typ kube.EventType, object *kube.Object, ok bool) {
-	before := e.Prev != nil && match.matches(e.Prev)
-	now := e.Type != kube.Deleted && match.matches(e.Object)
-	switch {
-	case before && now:
-		return kube.Modified, e.Object, true
-	case now:
-		return kube.Added, e.Object, true
-	case before && e.Type == kube.Deleted:
-		return kube.Deleted, e.Object, true
-	case before:
-		return kube.Deleted, e.Prev.At(e.RV), true
-	}
-	return "", nil, false
 }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
-	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 func (b *bench) watch(query string) (<-chan string, func()) {
@@ -174,31 +173,5 @@ func TestDrain(t *testing.T) {
 	expectEnd(t, plain)
 	if code, _ := b.get("/api/v1/pods?watch=1&resourceVersion=10"); code != http.StatusTeapot {
 		t.Errorf("a new watch is served while draining: %d", code)
-	}
-}
-
-func TestTransition(t *testing.T) {
-	red := func(o *kube.Object) bool { return o.Labels.Get("color") == "red" }
-	r5, b5, r9, b9 := pod("d", "a", 5, "color", "red"), pod("d", "a", 5, "color", "blue"), pod("d", "a", 9, "color", "red"), pod("d", "a", 9, "color", "blue")
-	for _, test := range []struct {
-		e    timeline.Event
-		want string
-	}{
-		{timeline.Event{Type: kube.Added, RV: 9, Object: r9}, "ADDED " + r9.JSON},
-		{timeline.Event{Type: kube.Added, RV: 9, Object: b9}, ""},
-		{timeline.Event{Type: kube.Modified, RV: 9, Object: r9, Prev: r5}, "MODIFIED " + r9.JSON},
-		{timeline.Event{Type: kube.Modified, RV: 9, Object: r9, Prev: b5}, "ADDED " + r9.JSON},
-		{timeline.Event{Type: kube.Modified, RV: 9, Object: b9, Prev: r5}, "DELETED " + r9.JSON},
-		{timeline.Event{Type: kube.Modified, RV: 9, Object: b9, Prev: b5}, ""},
-		{timeline.Event{Type: kube.Deleted, RV: 9, Object: r9, Prev: r5}, "DELETED " + r9.JSON},
-		{timeline.Event{Type: kube.Deleted, RV: 9, Object: b9, Prev: b5}, ""},
-	} {
-		got := ""
-		if typ, object, ok := transition(&test.e, red); ok {
-			got = string(typ) + " " + object.JSON
-		}
-		if got != test.want {
-			t.Errorf("%s of %s: %s", test.e.Type, test.e.Object.JSON, got)
-		}
 	}
 }

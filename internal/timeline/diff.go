@@ -80,7 +80,7 @@ func (t *Timeline) addGap(g Gap) {
 	} else {
 		gaps = append(gaps, g)
 	}
-	t.next.gaps = gaps
+	t.next.gaps, t.news = gaps, true
 }
 
 // A deletion is a missed one: of the object, at an RV below the deadline.
@@ -92,7 +92,7 @@ type deletion struct {
 // diff returns the events that lead from the objects held to the list, in the
 // order of their RVs. ok is false when there is no such way: nothing is held,
 // or the upstream went back in time.
-func (t *Timeline) diff(list *kube.List) (events []Event, ok bool) {
+func (t *Timeline) diff(list *kube.List) (events []*Event, ok bool) {
 	head := t.next.RV
 	if t.View() == nil || list.RV < head {
 		return nil, false
@@ -115,7 +115,7 @@ func (t *Timeline) diff(list *kube.List) (events []Event, ok bool) {
 			prev = nil
 		}
 		used[o.RV] = true
-		e := Event{Type: kube.Modified, RV: o.RV, Object: o, Prev: prev, Inferred: true}
+		e := &Event{Type: kube.Modified, RV: o.RV, Object: o, Prev: prev, Inferred: true}
 		if prev == nil {
 			e.Type = kube.Added
 		}
@@ -142,8 +142,8 @@ func (t *Timeline) diff(list *kube.List) (events []Event, ok bool) {
 		} else if rv == head {
 			return nil, false // no room at all
 		}
-		events = append(events, Event{Type: kube.Deleted, RV: rv, Object: d.prev.At(rv), Prev: d.prev, Inferred: true})
+		events = append(events, &Event{Type: kube.Deleted, RV: rv, Object: d.prev.At(rv), Prev: d.prev, Inferred: true})
 	}
-	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.RV, b.RV) })
+	slices.SortStableFunc(events, func(a, b *Event) int { return cmp.Compare(a.RV, b.RV) })
 	return events, true
 }

@@ -16,8 +16,9 @@
 // and Reset, which the reflector does. Who has learned elsewhere that nothing
 // happened up to an RV may Advance it there. Any number of readers load the current
 // [View], which is immutable, and wait on its Changed channel for the next. A
-// watcher is a [Cursor] into the log: it holds nothing and costs the writer
-// nothing.
+// watcher is a [Cursor] into the log. One that wants everything costs the writer
+// nothing. A selective one, with an [Interest], is entered in an index, by which
+// the writer finds those that an event concerns; the others do not learn of it.
 //
 // # Invariants
 //
@@ -34,7 +35,8 @@
 // once, or an error: [ErrCompacted] when the log no longer holds its place,
 // [ErrClosed] when the timeline has ended.
 //
-// T5: The RV of a View is a bookmark: every event ≤ it is in the log.
+// T5: The RV of a View is a bookmark: every event ≤ it is in the log. That of a
+// cursor is one for its watcher.
 //
 // # Gaps
 //

@@ -36,8 +36,12 @@ func newCluster(seed uint64) *cluster {
 }
 
 func object(key kube.Key, uid string, rv uint64) *kube.Object {
-	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":"%d"},"spec":{}}`,
-		key.Name(), key.Namespace(), uid, rv))
+	return labelled(key, uid, rv, `{}`, "")
+}
+
+func labelled(key kube.Key, uid string, rv uint64, labels, node string) *kube.Object {
+	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":"%d","labels":%s},"spec":{"nodeName":%q}}`,
+		key.Name(), key.Namespace(), uid, rv, labels, node))
 	if err != nil {
 		panic(err)
 	}
@@ -50,13 +54,17 @@ func (c *cluster) step() {
 	key := kube.MakeKey([]string{"a", "a-b", "b"}[c.rnd.IntN(3)], fmt.Sprint("p", c.rnd.IntN(8)))
 	old := c.now[key]
 	f := kube.Frame{}
+	labels := []string{`{}`, `{"app":"x"}`, `{"app":"y"}`, `{"app":"x","tier":"t"}`, `{"tier":""}`}[c.rnd.IntN(5)]
+	object := func(key kube.Key, uid string, rv uint64) *kube.Object {
+		return labelled(key, uid, rv, labels, []string{"", "n1", "n2"}[c.rnd.IntN(3)])
+	}
 	switch {
 	case old == nil:
 		c.uid++
 		f = kube.Frame{Type: kube.Added, Object: object(key, fmt.Sprint("u", c.uid), c.rv)}
 		c.now[key] = f.Object
 	case c.rnd.IntN(3) == 0:
-		f = kube.Frame{Type: kube.Deleted, Object: object(key, old.UID, c.rv)}
+		f = kube.Frame{Type: kube.Deleted, Object: old.At(c.rv)}
 		delete(c.now, key)
 	default:
 		f = kube.Frame{Type: kube.Modified, Object: object(key, old.UID, c.rv)}
@@ -117,55 +125,116 @@ func snapshotVersions(t *testing.T, s *Snapshot) map[kube.Key]uint64 {
 	return out
 }
 
+// interests are the kinds of interests there are.
+var interests = []Interest{
+	{},
+	{Namespace: "a", Match: in("a")},
+	{Attribute: nameIs("p3"), Match: func(o *kube.Object) bool { return o.Key.Name() == "p3" }},
+	{Namespace: "b", Attribute: nameIs("p1"), Match: func(o *kube.Object) bool { return o.Key == "b/p1" }},
+	{Attribute: &Attribute{Label: "app", Values: []string{"x"}}, Match: app("x")},
+	{Attribute: &Attribute{Label: "app", Values: []string{"x", "y"}}, Match: app("x", "y")},
+	{Namespace: "a-b", Attribute: &Attribute{Label: "app", Values: []string{"y", "z"}}, Match: all(in("a-b"), app("y", "z"))},
+	{Attribute: &Attribute{Label: "tier"}, Match: hasTier},
+	{Namespace: "a", Attribute: &Attribute{Label: "tier"}, Match: all(in("a"), hasTier, app("x"))},
+	{Match: func(o *kube.Object) bool { return o.Labels.Get("app") != "x" }},
+	{Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{"n1"}}, Match: func(o *kube.Object) bool { return node(o) == "n1" }},
+	{Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{""}}, Match: all(hasTier, func(o *kube.Object) bool { return node(o) == "" })},
+}
+
+func nameIs(name string) *Attribute {
+	return &Attribute{Field: "metadata.name", Of: func(o *kube.Object) string { return o.Key.Name() }, Values: []string{name}}
+}
+
+func in(namespace string) func(*kube.Object) bool {
+	return func(o *kube.Object) bool { return o.Key.Namespace() == namespace }
+}
+
+func app(values ...string) func(*kube.Object) bool {
+	return func(o *kube.Object) bool { return slices.Contains(values, o.Labels.Get("app")) }
+}
+
+func all(fs ...func(*kube.Object) bool) func(*kube.Object) bool {
+	return func(o *kube.Object) bool {
+		return !slices.ContainsFunc(fs, func(f func(*kube.Object) bool) bool { return !f(o) })
+	}
+}
+
+func hasTier(o *kube.Object) bool { return o.Labels.Has("tier") }
+
+var node = kube.PathValue("", "spec.nodeName")
+
 // A follower is a client: it folds the events of its cursor.
 type follower struct {
+	in     Interest
 	cursor *Cursor
 	state  map[kube.Key]*kube.Object
 	rv     uint64
 }
 
-func follow(t *testing.T, tl *Timeline, rv uint64, state map[kube.Key]*kube.Object) *follower {
+// selected is the part of a state that the interest is in.
+func selected(in Interest, state map[kube.Key]*kube.Object) map[kube.Key]*kube.Object {
+	out := maps.Clone(state)
+	maps.DeleteFunc(out, func(_ kube.Key, o *kube.Object) bool { return !in.matches(o) })
+	return out
+}
+
+func follow(t *testing.T, tl *Timeline, rv uint64, state map[kube.Key]*kube.Object, in Interest) *follower {
 	t.Helper()
-	c, err := tl.Watch(rv)
+	c, err := tl.Watch(rv, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &follower{c, maps.Clone(state), rv}
+	return &follower{in, c, selected(in, state), rv}
 }
 
 // catchUp folds what there is, checking order (T1, T4) and the prior versions
 // (T3).
 func (f *follower) catchUp(t *testing.T) error {
 	t.Helper()
-	events, _, err := f.cursor.Next()
-	if err != nil {
-		return err
-	}
-	for _, e := range events {
-		if e.RV <= f.rv {
-			t.Fatalf("event at %d after %d", e.RV, f.rv)
+	for more := true; more; {
+		b, err := f.cursor.Next()
+		if err != nil {
+			return err
 		}
-		f.rv = e.RV
-		if held := f.state[e.Object.Key]; held != e.Prev && (held == nil || e.Prev == nil || held.RV != e.Prev.RV) {
-			t.Fatalf("%s of %s at %d: prior version %+v, the client holds %+v", e.Type, e.Object.Key, e.RV, e.Prev, held)
+		more = b.More
+		for _, e := range b.Events {
+			f.fold(t, e)
 		}
-		if e.Object.RV != e.RV {
-			t.Fatalf("object at %d in event at %d", e.Object.RV, e.RV)
-		}
-		switch e.Type {
-		case kube.Added, kube.Modified:
-			if (e.Type == kube.Added) != (e.Prev == nil) {
-				t.Fatalf("%s with prior version %v", e.Type, e.Prev)
-			}
-			f.state[e.Object.Key] = e.Object
-		case kube.Deleted:
-			if e.Prev.UID != e.Object.UID {
-				t.Fatalf("deletion of another UID")
-			}
-			delete(f.state, e.Object.Key)
+		if f.cursor.RV() < f.rv && !more {
+			t.Fatalf("the place is %d after an event at %d", f.cursor.RV(), f.rv)
 		}
 	}
 	return nil
+}
+
+func (f *follower) fold(t *testing.T, e *Event) {
+	t.Helper()
+	if e.RV <= f.rv {
+		t.Fatalf("event at %d after %d", e.RV, f.rv)
+	}
+	f.rv = e.RV
+	if e.Object.RV != e.RV {
+		t.Fatalf("object at %d in event at %d", e.Object.RV, e.RV)
+	}
+	if (e.Type == kube.Added) != (e.Prev == nil) {
+		t.Fatalf("%s with prior version %v", e.Type, e.Prev)
+	}
+	typ, object, ok := f.in.Seen(e)
+	if !ok {
+		t.Fatalf("%s of %s at %d does not concern the client", e.Type, e.Object.Key, e.RV)
+	}
+	held := f.state[e.Object.Key]
+	if (typ == kube.Added) != (held == nil) || held != nil && (e.Prev == nil || held.RV != e.Prev.RV) {
+		t.Fatalf("%s of %s at %d: prior version %+v, the client holds %+v", typ, e.Object.Key, e.RV, e.Prev, held)
+	}
+	if typ != kube.Deleted {
+		f.state[object.Key] = object
+		return
+	}
+	if held.UID != object.UID || object.RV != e.RV {
+		t.Fatalf("deletion of another UID, or at another RV: %+v", object)
+	}
+	delete(f.state, object.Key)
 }
 
 // TestModel drives a timeline with random operations and compares every state
@@ -192,6 +261,10 @@ func runModel(t *testing.T, seed uint64, steps int) {
 	}
 	tl := New(opts)
 	tl.checkpointEvery = 1 + int(seed%16)
+	if seed%2 == 1 {
+		tl.index.mostPending = int(seed % 5)
+	}
+	interest := func() Interest { return interests[c.rnd.IntN(len(interests))] }
 	for range c.rnd.IntN(20) {
 		c.step()
 	}
@@ -234,10 +307,10 @@ func runModel(t *testing.T, seed uint64, steps int) {
 				t.Fatalf("the head is at %d, and %d is known", got, c.rv)
 			}
 		case n < 92 && c.rv > tl.View().RV: // a client has listed upstream, ahead of us
-			followers = append(followers, follow(t, tl, c.rv, c.now))
+			followers = append(followers, follow(t, tl, c.rv, c.now, interest()))
 		default:
 			v := tl.View()
-			followers = append(followers, follow(t, tl, v.RV, c.at(v.RV)))
+			followers = append(followers, follow(t, tl, v.RV, c.at(v.RV), interest()))
 		}
 		v := tl.View()
 		if diff := differ(versions(c.at(v.RV)), snapshotVersions(t, &v.Snapshot)); diff != "" {
@@ -250,16 +323,23 @@ func runModel(t *testing.T, seed uint64, steps int) {
 			}
 			err := f.catchUp(t)
 			if errors.Is(err, ErrCompacted) {
+				f.cursor.Close()
 				return true
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := differ(versions(c.at(f.cursor.RV())), versions(f.state)); diff != "" {
-				t.Fatalf("client at %d (-model +client)\n%s", f.cursor.RV(), diff)
+			if diff := differ(versions(selected(f.in, c.at(f.cursor.RV()))), versions(f.state)); diff != "" {
+				t.Fatalf("client of %+v at %d (-model +client)\n%s", f.in, f.cursor.RV(), diff)
 			}
 			return false
 		})
+	}
+	for _, f := range followers {
+		f.cursor.Close()
+	}
+	if x := &tl.index; len(x.slots) > 0 || len(x.fields) > 0 || x.labels != 0 {
+		t.Errorf("left in the index: %+v, fields %v, labels %d", x.slots, x.fields, x.labels)
 	}
 }
 
@@ -287,8 +367,11 @@ func checkPast(t *testing.T, c *cluster, tl *Timeline) {
 	if diff := differ(versions(c.at(rv)), snapshotVersions(t, s)); diff != "" {
 		t.Fatalf("At(%d) (-model +timeline)\n%s", rv, diff)
 	}
-	if f := follow(t, tl, rv, c.at(rv)); f.catchUp(t) != nil || differ(versions(c.at(v.RV)), versions(f.state)) != "" {
-		t.Fatalf("a client that resumes from %d does not reach %d", rv, v.RV)
+	in := interests[c.rnd.IntN(len(interests))]
+	f := follow(t, tl, rv, c.at(rv), in)
+	defer f.cursor.Close()
+	if f.catchUp(t) != nil || differ(versions(selected(in, c.at(v.RV))), versions(f.state)) != "" {
+		t.Fatalf("a client of %+v that resumes from %d does not reach %d", in, rv, v.RV)
 	}
 }
 
@@ -312,9 +395,9 @@ func TestConcurrentReaders(t *testing.T) {
 		}
 	})
 	var started sync.WaitGroup // the window may run away from those that have not
-	started.Add(4)
-	for i := range uint64(4) {
-		rnd := rand.New(rand.NewPCG(i, 0))
+	started.Add(len(interests))
+	for i, in := range interests {
+		rnd := rand.New(rand.NewPCG(uint64(i), 0))
 		wg.Go(func() { // reads the past
 			for {
 				select {
@@ -332,15 +415,17 @@ func TestConcurrentReaders(t *testing.T) {
 		})
 		wg.Go(func() {
 			v := tl.View()
-			f := follow(t, tl, v.RV, nil)
+			f := follow(t, tl, v.RV, nil, in)
+			defer f.cursor.Close()
 			started.Done()
-			f.state = map[kube.Key]*kube.Object{}
+			state := map[kube.Key]*kube.Object{}
 			for o := range v.All("", "") {
-				f.state[o.Key] = o
+				state[o.Key] = o
 			}
+			f.state = selected(in, state)
 			for {
 				select {
-				case <-tl.View().Changed():
+				case <-f.cursor.Ready():
 				case <-done:
 					return
 				}
@@ -354,8 +439,16 @@ func TestConcurrentReaders(t *testing.T) {
 				if errors.Is(err, ErrCompacted) {
 					continue
 				}
-				if err != nil || differ(versions(f.state), snapshotVersions(t, s)) != "" {
+				if err != nil {
 					t.Errorf("at %d: %v", f.cursor.RV(), err)
+					return
+				}
+				state := map[kube.Key]*kube.Object{}
+				for o := range s.All("", "") {
+					state[o.Key] = o
+				}
+				if diff := differ(versions(selected(in, state)), versions(f.state)); diff != "" {
+					t.Errorf("client of %+v at %d (-snapshot +client)\n%s", in, f.cursor.RV(), diff)
 					return
 				}
 			}

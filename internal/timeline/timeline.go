@@ -35,6 +35,8 @@ type Timeline struct {
 	synced chan struct{} // closed with the first view
 	events atomic.Uint64
 
+	index index // of the selective watchers
+
 	cloneMu sync.Mutex // serialises Clone of published trees
 
 	mu    sync.Mutex // guards what follows; readers never take it
@@ -45,6 +47,7 @@ type Timeline struct {
 	dead  int     // dropped events that the log's array still holds
 	bytes int64   // bytes of the live objects
 	dirty bool
+	news  bool // something besides events, that all watchers are to know
 
 	checkpointEvery int // minCheckpoint, but for tests
 	sinceCheckpoint int
@@ -61,7 +64,9 @@ func New(opts Options) *Timeline {
 	if opts.WindowBytes <= 0 {
 		opts.WindowBytes = 64 << 20
 	}
-	return &Timeline{opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointEvery: minCheckpoint}
+	t := &Timeline{opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointEvery: minCheckpoint}
+	t.index.init()
+	return t
 }
 
 // View returns the current view, nil until there is a first list.

@@ -38,12 +38,12 @@ type change struct {
 
 func changes(t *testing.T, c *Cursor) []change {
 	t.Helper()
-	events, _, err := c.Next()
+	b, err := c.Next()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []change
-	for _, e := range events {
+	for _, e := range b.Events {
 		out = append(out, change{e.Type, e.Object.Key, e.Object.UID, e.RV})
 	}
 	return out
@@ -94,7 +94,7 @@ func TestReplaceRVs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			tl := New(Options{})
 			tl.Replace(podList(10, test.first...))
-			c, err := tl.Watch(10)
+			c, err := tl.Watch(10, Interest{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestReplaceRVs(t *testing.T) {
 				t.Fatalf("continued: %v", continued)
 			}
 			if test.want == nil {
-				if _, _, err := c.Next(); !errors.Is(err, ErrCompacted) {
+				if _, err := c.Next(); !errors.Is(err, ErrCompacted) {
 					t.Errorf("cursor across a reset: %v", err)
 				}
 				return
@@ -169,7 +169,7 @@ func TestGapOverFutureStart(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
 	watch := func(rv uint64) *Cursor {
-		c, err := tl.Watch(rv)
+		c, err := tl.Watch(rv, Interest{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestGapOverFutureStart(t *testing.T) {
 	}
 	inside, end, beyond := watch(15), watch(20), watch(25)
 	tl.Replace(podList(20, object("b", "2", 15))) // a's deletion is put at 11
-	if _, _, err := inside.Next(); !errors.Is(err, ErrCompacted) {
+	if _, err := inside.Next(); !errors.Is(err, ErrCompacted) {
 		t.Errorf("a start that a gap came over: %v", err)
 	}
 	for _, rv := range []uint64{21, 25, 26} {
@@ -199,7 +199,7 @@ func TestGapOverFutureStart(t *testing.T) {
 func TestSharedRV(t *testing.T) {
 	tl := New(Options{WindowBytes: 6 * eventOverhead})
 	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6), object("c", "3", 7)))
-	c, err := tl.Watch(10)
+	c, err := tl.Watch(10, Interest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestSharedRV(t *testing.T) {
 func TestBatches(t *testing.T) {
 	tl := New(Options{WindowBytes: 1 << 30})
 	tl.Replace(podList(10))
-	c, err := tl.Watch(10)
+	c, err := tl.Watch(10, Interest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,18 +245,18 @@ func TestBatches(t *testing.T) {
 	tl.Flush()
 	last, rounds := uint64(10), 0
 	for last < 30 {
-		events, v, err := c.Next()
-		if err != nil || len(events) == 0 {
-			t.Fatalf("at %d: %d events, %v", last, len(events), err)
+		b, err := c.Next()
+		if err != nil || len(b.Events) == 0 {
+			t.Fatalf("at %d: %d events, %v", last, len(b.Events), err)
 		}
-		for _, e := range events {
+		for _, e := range b.Events {
 			if e.RV != last+1 {
 				t.Fatalf("event at %d after %d", e.RV, last)
 			}
 			last = e.RV
 		}
-		if c.RV() != last || v.RV != 30 {
-			t.Fatalf("the place is %d after the event at %d, the head %d", c.RV(), last, v.RV)
+		if c.RV() != last || b.More != (last < 30) {
+			t.Fatalf("the place is %d after the event at %d, of 30; more: %v", c.RV(), last, b.More)
 		}
 		rounds++
 	}
@@ -287,7 +287,7 @@ func TestQuietGaps(t *testing.T) {
 func TestApplyOddities(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(10, object("a", "1", 5)))
-	c, err := tl.Watch(10)
+	c, err := tl.Watch(10, Interest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func TestCloseAndWait(t *testing.T) {
 		go wait(12)
 		synctest.Wait()
 		tl.Replace(podList(10))
-		c, err := tl.Watch(10)
+		c, err := tl.Watch(10, Interest{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,7 +349,7 @@ func TestCloseAndWait(t *testing.T) {
 		if n := len(changes(t, c)); n != 1 {
 			t.Errorf("%d events before the end", n)
 		}
-		if _, _, err := c.Next(); !errors.Is(err, ErrClosed) {
+		if _, err := c.Next(); !errors.Is(err, ErrClosed) {
 			t.Errorf("cursor at the end: %v", err)
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("late"))
@@ -415,7 +415,7 @@ func TestAdvance(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(10, object("a", "1", 5)))
 	v := tl.View()
-	future, err := tl.Watch(15)
+	future, err := tl.Watch(15, Interest{})
 	if err != nil {
 		t.Fatal(err)
 	}

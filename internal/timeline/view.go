@@ -6,6 +6,7 @@ package timeline
 import (
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/btree"
@@ -13,7 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-// An Event is one change of one object.
+// An Event is one change of one object. It is immutable.
 type Event struct {
 	Type kube.EventType // Added, Modified or Deleted
 	RV   uint64
@@ -24,6 +25,18 @@ type Event struct {
 	Prev *kube.Object
 	// Inferred marks a change learned from a list, not from a watch.
 	Inferred bool
+
+	gone atomic.Pointer[kube.Object] // see left
+}
+
+// left returns Prev with the RV of the event: what the object was to those who
+// no longer see it. All get the same one.
+func (e *Event) left() *kube.Object {
+	if o := e.gone.Load(); o != nil {
+		return o
+	}
+	e.gone.CompareAndSwap(nil, e.Prev.At(e.RV))
+	return e.gone.Load()
 }
 
 // A Gap is a span of RVs, ends excluded, of which only the outcome is known.
@@ -90,7 +103,7 @@ type View struct {
 	closed      bool
 	epoch       uint64
 	first       uint64 // sequence number of log[0]
-	log         []Event
+	log         []*Event
 	checkpoints []checkpoint
 	gaps        []Gap
 	changed     chan struct{}
@@ -102,9 +115,12 @@ func (v *View) Changed() <-chan struct{} { return v.changed }
 // Closed reports whether the timeline has ended; there is no newer view then.
 func (v *View) Closed() bool { return v.closed }
 
+// end returns the sequence number behind the log.
+func (v *View) end() uint64 { return v.first + uint64(len(v.log)) }
+
 // after returns the index in the log of the first event above rv.
 func (v *View) after(rv uint64) int {
-	i, _ := slices.BinarySearchFunc(v.log, rv, func(e Event, rv uint64) int {
+	i, _ := slices.BinarySearchFunc(v.log, rv, func(e *Event, rv uint64) int {
 		if e.RV <= rv {
 			return -1
 		}

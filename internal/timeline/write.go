@@ -36,7 +36,7 @@ func (t *Timeline) Apply(f kube.Frame) error {
 	case prev != nil && prev.RV >= o.RV:
 		return nil // seen before
 	}
-	e := Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev}
+	e := &Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev}
 	if f.Type != kube.Deleted {
 		// What the upstream calls it depends on what it holds; here
 		// it depends on what we hold.
@@ -108,11 +108,12 @@ func (t *Timeline) reset(list *kube.List) {
 	t.next = View{
 		Start: list.RV, BookmarkForm: form, ListKind: list.Kind,
 		epoch: t.next.epoch + 1,
-		first: t.next.first + uint64(len(t.next.log)),
+		first: t.next.end(),
 	}
 	t.next.RV = list.RV
 	t.print(list)
 	t.times, t.size, t.dead = nil, 0, 0
+	t.news = true
 	t.publish()
 }
 
@@ -121,7 +122,7 @@ func (t *Timeline) reset(list *kube.List) {
 func (t *Timeline) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.next.closed = true
+	t.next.closed, t.news = true, true
 	t.publish()
 }
 
@@ -134,7 +135,7 @@ func (t *Timeline) set(o *kube.Object) {
 }
 
 // append enters an event into the tree and the log.
-func (t *Timeline) append(e Event) {
+func (t *Timeline) append(e *Event) {
 	if e.Type == kube.Deleted {
 		if old, ok := t.tree.Delete(e.Object); ok {
 			t.bytes -= int64(len(old.JSON))
@@ -149,7 +150,7 @@ func (t *Timeline) append(e Event) {
 	t.dirty = true
 	t.events.Add(1)
 
-	seq := n.first + uint64(len(n.log))
+	seq := n.end()
 	// A checkpoint keeps the parts of the tree that have changed since.
 	if t.sinceCheckpoint++; t.sinceCheckpoint >= max(t.checkpointEvery, t.tree.Len()/4) {
 		t.sinceCheckpoint = 0
@@ -208,16 +209,17 @@ func (t *Timeline) trim() {
 
 // publish makes the view in the making the current one.
 func (t *Timeline) publish() {
-	v := t.next
+	v, old := t.next, t.View()
 	v.tree = t.tree.Clone()
 	v.At = time.Now()
 	v.changed = make(chan struct{})
 	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size}
 	t.dirty = false
-	old := t.view.Swap(&v)
-	if old == nil {
+	if t.view.Swap(&v); old == nil {
 		close(t.synced)
 	} else {
 		close(old.changed)
 	}
+	t.index.tell(&v, t.news)
+	t.news = false
 }

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+)
+
+// TestMultiwatch has one response carry watches that are served from timelines,
+// one that is passed through (of Events, from now on), and one that the API
+// server refuses.
+func TestMultiwatch(t *testing.T) {
+	ns := namespace(t)
+	in := "/api/v1/namespaces/" + ns
+	watches := url.Values{"watch": {
+		in + "/configmaps?watch=1&resourceVersion=0&fieldSelector=metadata.name%3Da",
+		in + "/services?watch=1",
+		in + "/events?watch=1",
+		in + "/nothings?watch=1",
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, gw.URL+"/watchkeeper/v1/multiwatch?"+watches.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	// take reads lines up to the one wanted.
+	take := func(want string) {
+		t.Helper()
+		var seen []string
+		for lines.Scan() {
+			var line struct {
+				Watch  int
+				Type   string
+				Object struct {
+					Code     int
+					Kind     string
+					Metadata struct{ Name string }
+				}
+			}
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+				t.Fatalf("%q: %v", lines.Text(), err)
+			}
+			o := line.Object
+			short := fmt.Sprint(line.Watch, " ", line.Type, " ", o.Kind, " ", o.Metadata.Name)
+			if o.Code != 0 {
+				short += fmt.Sprint(o.Code)
+			}
+			if seen = append(seen, short); short == want {
+				return
+			}
+		}
+		t.Fatalf("no %q in %q, then %v", want, seen, lines.Err())
+	}
+	take("3 ERROR Status 404")
+	take("3 END  ")
+	// The others are open once they tell of something: change it until then.
+	kubectl(t, "-n", ns, "create", "configmap", "b")
+	kubectl(t, "-n", ns, "create", "configmap", "a")
+	take("0 ADDED ConfigMap a")
+	kubectl(t, "-n", ns, "create", "service", "clusterip", "s", "--tcp=80")
+	take("1 ADDED Service s")
+	apply(t, `{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":"`+ns+`"},"involvedObject":{"namespace":"`+ns+`"},"reason":"Test"}`)
+	take("2 ADDED Event e")
+	kubectl(t, "-n", ns, "delete", "configmap", "a", "b")
+	take("0 DELETED ConfigMap a")
+
+	refused := curl(t, gw.URL+"/watchkeeper/v1/multiwatch?watch=/api/v1/pods")
+	var s struct{ Kind, Reason string }
+	if err := json.Unmarshal([]byte(refused), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Kind != "Status" || s.Reason != "BadRequest" {
+		t.Errorf("a list among the watches: %s", refused)
+	}
+}

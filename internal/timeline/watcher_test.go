@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// inA is an interest in namespace a.
+var inA = Interest{Namespace: "a", Match: in("a")}
+
+// selective returns a timeline with a pod in each of two namespaces, and a
+// cursor from its head with the interest.
+func selective(t *testing.T, opts Options, in Interest) (*Timeline, *Cursor) {
+	t.Helper()
+	tl := New(opts)
+	tl.Replace(podList(10, object("a/p", "1", 5), object("b/p", "2", 6)))
+	c, err := tl.Watch(10, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return tl, c
+}
+
+func apply(t *testing.T, tl *Timeline, objects ...*kube.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := tl.Apply(modified(o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func ready(c *Cursor) bool {
+	select {
+	case <-c.Ready():
+		return true
+	default:
+		return false
+	}
+}
+
+// TestWoken: a selective cursor is woken by what concerns it, and by all that is
+// not an event.
+func TestWoken(t *testing.T) {
+	tl, c := selective(t, Options{}, inA)
+	apply(t, tl, object("b/p", "2", 11))
+	tl.Flush()
+	if ready(c) {
+		t.Error("woken by an event that does not concern it")
+	}
+	if got := changes(t, c); len(got) > 0 || c.RV() != 11 {
+		t.Errorf("%v, at %d", got, c.RV())
+	}
+	for name, then := range map[string]func(){
+		"an event": func() { apply(t, tl, object("a/p", "1", 12)); tl.Flush() },
+		"a gap":    func() { tl.Replace(podList(20, object("a/p", "1", 12), object("b/p", "2", 11))) },
+		"a reset":  func() { tl.Reset(podList(30)) },
+		"the end":  func() { tl.Close() },
+	} {
+		tl, c = selective(t, Options{}, inA)
+		if then(); !ready(c) {
+			t.Errorf("not woken by %s", name)
+		}
+	}
+}
+
+// TestWindowRunsAway: more comes at once than the window holds.
+func TestWindowRunsAway(t *testing.T) {
+	tl, c := selective(t, Options{WindowBytes: 4 * eventOverhead}, inA)
+	apply(t, tl, object("a/p", "1", 11))
+	for rv := uint64(12); rv < 40; rv++ {
+		apply(t, tl, object("b/p", "2", rv))
+	}
+	tl.Flush()
+	if !ready(c) {
+		t.Error("not woken")
+	}
+	if _, err := c.Next(); !errors.Is(err, ErrCompacted) {
+		t.Errorf("the event at 11 is lost: %v", err)
+	}
+}
+
+// TestIdleThroughWindow: nothing is lost to a cursor that no event concerned
+// while the window went by.
+func TestIdleThroughWindow(t *testing.T) {
+	tl, c := selective(t, Options{WindowBytes: 4 * eventOverhead}, inA)
+	for rv := uint64(11); rv < 40; rv++ {
+		apply(t, tl, object("b/p", "2", rv))
+		tl.Flush()
+	}
+	apply(t, tl, object("a/p", "1", 40))
+	tl.Flush()
+	if diff := cmp.Diff([]change{{kube.Modified, "a/p", "1", 40}}, changes(t, c)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestPublishedNotTold: a view is published before the watchers are told of it.
+// A cursor's place is no further than what it was told of (T5); one that begins
+// in between is not told again of what it began behind (T4).
+func TestPublishedNotTold(t *testing.T) {
+	tl, c := selective(t, Options{}, inA)
+	told := *tl.index.told.Load()
+	apply(t, tl, object("a/p", "1", 11))
+	tl.Flush()
+	view := tl.View()
+	// As it was when the view was published.
+	tl.index.told.Store(&told)
+	c.watcher.pending = nil
+	<-c.Ready()
+	late, err := tl.Watch(11, inA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if got := changes(t, c); len(got) > 0 || c.RV() != 10 {
+		t.Errorf("%v, at %d", got, c.RV())
+	}
+	if got := changes(t, late); len(got) > 0 || late.RV() != 11 {
+		t.Errorf("%v, at %d", got, late.RV())
+	}
+	tl.index.tell(view, false)
+	if got := changes(t, c); len(got) != 1 || c.RV() != 11 || !ready(c) {
+		t.Errorf("%v, at %d", got, c.RV())
+	}
+	if got := changes(t, late); len(got) > 0 || late.RV() != 11 {
+		t.Errorf("%v, at %d", got, late.RV())
+	}
+}
+
+// TestFarBehind: a cursor that lags by more than it is told of gets everything,
+// in pieces, from the log, and is then told again.
+func TestFarBehind(t *testing.T) {
+	tl, c := selective(t, Options{}, inA)
+	last := uint64(10)
+	read := func() {
+		for more := true; more; {
+			b, err := c.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range b.Events {
+				if e.RV != last+2 {
+					t.Fatalf("event at %d after %d", e.RV, last)
+				}
+				last = e.RV
+			}
+			more = b.More
+		}
+	}
+	for rv := uint64(11); rv < 11+8*mostPending; rv += 2 {
+		apply(t, tl, object("b/p", "2", rv), object("a/p", "1", rv+1))
+		if tl.Flush(); rv == 11+2*mostPending {
+			read()
+		}
+	}
+	read()
+	if head := tl.View().RV; last != head || c.RV() != head {
+		t.Errorf("the last is %d, the place %d of %d", last, c.RV(), head)
+	}
+	if len(c.watcher.pending) > 0 || c.watcher.behind {
+		t.Errorf("it is still behind: %+v", c.watcher)
+	}
+}
