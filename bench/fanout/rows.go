@@ -90,6 +90,7 @@ func rates(s sizes) []tally.Row {
 		{Title: "CPU per event in, no watch", Unit: "µs", Scale: micro, Gateway: "Cannon/via=gateway/watches=0 cpu-ns/event"},
 		{Title: fmt.Sprintf("events/s in, of %.0f (cannon), one watch", s.flooding), Gateway: "Cannon/via=gateway/watches=1 events/s"},
 		{Title: "CPU per event in, one watch", Unit: "µs", Scale: micro, Gateway: "Cannon/via=gateway/watches=1 cpu-ns/event"},
+		{Title: "was the watch cut, since it fell behind the window", Gateway: "Cannon/via=gateway/watches=1 cut"},
 		{Title: fmt.Sprintf("the API server's CPU per update, %d watches there or behind the gateway", s.watches), Unit: "ms", Scale: milli,
 			Direct: update(overDirect, s.watches), Gateway: update(overTLS, s.watches)},
 		{Title: "the API server's CPU per update, one watch there or as many behind the gateway", Unit: "ms", Scale: milli,
