@@ -38,14 +38,11 @@ func (r *rig) flood(round, watches int) error {
 	if err := g.gateway.warm(r.ctx, pods); err != nil {
 		return err
 	}
-	set, err := streams.Open(r.ctx, g.gateway.target, streams.Options{Paths: same(watches, pods+fromNow)})
+	set, err := r.open(g.gateway.target, streams.Options{Paths: same(watches, pods+fromNow)})
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	if err := r.sleep(settle); err != nil {
-		return err
-	}
 	clock, err := startClock(g.gateway)
 	if err != nil {
 		return err
@@ -89,15 +86,6 @@ func (r *rig) flood(round, watches int) error {
 		tally.Value{Of: perOp(used[0], s.flood), Unit: "cpu-ns/event"},
 		tally.Value{Of: float64(counts.Cut), Unit: "cut"})
 	return profiled()
-}
-
-// taken is how many events are in the gateway's timeline.
-func (g *gun) taken() (float64, error) {
-	v, err := process.Metrics(g.gateway.debug, g.gateway.debugURL, "watchkeeper_resource_events_total")
-	if err != nil {
-		return 0, err
-	}
-	return v[0], nil
 }
 
 // objectMemory measures what a cached Pod costs, against its JSON: the

@@ -20,30 +20,12 @@ const perConnection = 100
 // server's when the watches are at the gateway instead.
 func deliveries(r *rig) error {
 	s := r.sizes
-	c, err := r.cluster()
+	t, err := r.three(configMaps)
 	if err != nil {
 		return err
 	}
-	direct, err := r.direct()
-	if err != nil {
-		return err
-	}
-	secure, stopSecure, err := r.gateway(c, streams.HTTP2)
-	if err != nil {
-		return err
-	}
-	defer stopSecure()
-	plain, stopPlain, err := r.gateway(c, streams.HTTP1)
-	if err != nil {
-		return err
-	}
-	defer stopPlain()
-	servers := []*endpoint{direct, secure, plain}
-	for _, e := range servers {
-		if err := e.warm(r.ctx, configMaps); err != nil {
-			return err
-		}
-	}
+	defer t.stop()
+	servers := t.all()
 	for round := range *rounds {
 		r.say("round %d: no watches", round+1)
 		none, err := r.watched(servers, nil, 0, s.updates, s.rate)
@@ -86,12 +68,11 @@ func (r *rig) measure(servers []*endpoint, at *endpoint, paths []string, updates
 	var set *streams.Set
 	if len(paths) > 0 {
 		var err error
-		if set, err = streams.Open(r.ctx, at.target, streams.Options{Paths: paths, PerConnection: perConnection}); err != nil {
+		if set, err = r.open(at.target, streams.Options{Paths: paths, PerConnection: perConnection}); err != nil {
 			return nil, err
 		}
 		defer set.Close()
-	}
-	if err := r.sleep(settle); err != nil {
+	} else if err := r.sleep(settle); err != nil {
 		return nil, err
 	}
 	clock, err := startClock(servers...)

@@ -37,14 +37,11 @@ func (r *rig) hold(p streams.Protocol, n, perConnection int, rate float64) error
 	if err != nil {
 		return err
 	}
-	set, err := streams.Open(r.ctx, g.gateway.target, streams.Options{Paths: same(n, pods+fromNow), PerConnection: perConnection})
+	set, err := r.open(g.gateway.target, streams.Options{Paths: same(n, pods+fromNow), PerConnection: perConnection})
 	if err != nil {
-		return fmt.Errorf("%s: opening: %w", p, err)
+		return fmt.Errorf("%s: %w", p, err)
 	}
 	defer set.Close()
-	if err := r.sleep(settle); err != nil {
-		return err
-	}
 	r.say("they are open")
 	clock, err := startClock(g.gateway)
 	if err != nil {

@@ -20,28 +20,17 @@ const lagging = 100
 // second with kube-apiserver, and at 1,000 with the cannon, since the API
 // server cannot do that many.
 func latency(r *rig) error {
-	c, err := r.cluster()
+	t, err := r.three(configMaps)
 	if err != nil {
 		return err
 	}
-	direct, err := r.direct()
-	if err != nil {
-		return err
-	}
-	secure, stop, err := r.gateway(c, streams.HTTP2)
-	if err != nil {
-		return err
-	}
-	defer stop()
+	defer t.stop()
 	var failed []error
 	for round := range *rounds {
-		for _, e := range []*endpoint{direct, secure} {
+		for _, e := range []*endpoint{t.direct, t.secure} {
 			const rate = 100
 			r.say("round %d: %d updates/s, %s", round+1, rate, e.via())
-			if err := e.warm(r.ctx, configMaps); err != nil {
-				return err
-			}
-			err := r.lag(direct.target, e, configMaps, rate, func(n int) (int, error) {
+			err := r.lag(t.direct.target, e, configMaps, rate, func(n int) (int, error) {
 				return r.writer.updates(r.ctx, n, rate)
 			})
 			if err != nil {
@@ -79,14 +68,11 @@ func (r *rig) lag(reference streams.Target, e *endpoint, path string, rate float
 	}
 	defer of.Close()
 	later := newArrivals(lagging)
-	set, err := streams.Open(r.ctx, e.target, streams.Options{Paths: same(lagging, path+fromNow), PerConnection: perConnection, Observe: later.observe})
+	set, err := r.open(e.target, streams.Options{Paths: same(lagging, path+fromNow), PerConnection: perConnection, Observe: later.observe})
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	if err := r.sleep(settle); err != nil {
-		return err
-	}
 	start := time.Now()
 	n, err = update(n)
 	if err != nil {

@@ -42,42 +42,26 @@ var listings = []listing{
 // of each kind is not counted, since both servers keep what it makes.
 func lists(r *rig) error {
 	s := r.sizes
-	c, err := r.cluster()
-	if err != nil {
+	if _, err := r.cluster(); err != nil {
 		return err
 	}
 	r.say("creating %d Pods…", s.pods)
 	if err := r.createPods(s.pods); err != nil {
 		return err
 	}
-	direct, err := r.direct()
+	t, err := r.three(pods)
 	if err != nil {
 		return err
 	}
-	secure, stopSecure, err := r.gateway(c, streams.HTTP2)
-	if err != nil {
-		return err
-	}
-	defer stopSecure()
-	plain, stopPlain, err := r.gateway(c, streams.HTTP1)
-	if err != nil {
-		return err
-	}
-	defer stopPlain()
+	defer t.stop()
 	var failed []error
-	servers := []*endpoint{direct, secure, plain}
-	for _, e := range servers {
-		if err := e.warm(r.ctx, pods); err != nil {
-			return err
-		}
-	}
 	if err := r.sleep(settle); err != nil {
 		return err
 	}
 	for round := range *rounds {
 		for _, l := range listings {
 			var sizes []int64
-			for _, e := range servers {
+			for _, e := range t.all() {
 				r.say("round %d: %s, %s", round+1, l.name, e.via())
 				n, err := r.list(e, l, s.lists)
 				if err != nil {

@@ -57,14 +57,11 @@ func (r *rig) idle(round int, e *endpoint, n int, young *float64) error {
 	if *young == 0 {
 		*young = before.RSS
 	}
-	set, err := streams.Open(r.ctx, e.target, streams.Options{Paths: same(n, configMaps+fromNow), PerConnection: perConnection})
+	set, err := r.open(e.target, streams.Options{Paths: same(n, configMaps+fromNow), PerConnection: perConnection})
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	if err := r.sleep(settle); err != nil {
-		return err
-	}
 	after, err := e.memory()
 	if err != nil {
 		return err

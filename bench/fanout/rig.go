@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -141,6 +140,61 @@ func (r *rig) gateway(c *clustertest.Cluster, p streams.Protocol, args ...string
 	}, func() { g.Terminate() }, nil
 }
 
+// three is kube-apiserver and two gateways in front of it, over each of the
+// protocols.
+type three struct {
+	direct, secure, plain *endpoint
+	stop                  func()
+}
+
+func (t *three) all() []*endpoint { return []*endpoint{t.direct, t.secure, t.plain} }
+
+// three starts gateways in front of the control plane and has all serve a
+// collection from their caches. The caller calls stop.
+func (r *rig) three(path string) (t *three, err error) {
+	c, err := r.cluster()
+	if err != nil {
+		return nil, err
+	}
+	t = &three{}
+	if t.direct, err = r.direct(); err != nil {
+		return nil, err
+	}
+	var stopSecure, stopPlain func()
+	if t.secure, stopSecure, err = r.gateway(c, streams.HTTP2); err != nil {
+		return nil, err
+	}
+	if t.plain, stopPlain, err = r.gateway(c, streams.HTTP1); err != nil {
+		stopSecure()
+		return nil, err
+	}
+	t.stop = func() {
+		stopSecure()
+		stopPlain()
+	}
+	for _, e := range t.all() {
+		if err := e.warm(r.ctx, path); err != nil {
+			t.stop()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// open opens watches and lets the server finish what that has begun. The caller
+// closes them.
+func (r *rig) open(t streams.Target, o streams.Options) (*streams.Set, error) {
+	set, err := streams.Open(r.ctx, t, o)
+	if err != nil {
+		return nil, fmt.Errorf("opening: %w", err)
+	}
+	if err := r.sleep(settle); err != nil {
+		set.Close()
+		return nil, err
+	}
+	return set, nil
+}
+
 // keys makes the gateway's key and certificate once.
 func (r *rig) keys() (cert, key string, err error) {
 	if r.work == "" {
@@ -169,67 +223,4 @@ func (r *rig) keys() (cert, key string, err error) {
 	r.roots = x509.NewCertPool()
 	r.roots.AppendCertsFromPEM(ca)
 	return cert, key, nil
-}
-
-// A gun is a synthetic API server in a process of its own, and a gateway in
-// front of it.
-type gun struct {
-	url     string
-	target  streams.Target // of the cannon itself
-	gateway *endpoint
-	stop    func()
-}
-
-// load starts a cannon with a number of Pods, and a gateway.
-func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
-	if r.none == nil {
-		if r.none, err = clustertest.Without(); err != nil {
-			return nil, err
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	addresses, end, err := apiserver.Start(exec.Command(self, "-cannon", strconv.Itoa(pods)))
-	if err != nil {
-		return nil, err
-	}
-	url := addresses["http"].URL
-	e, stop, err := r.gateway(r.none, p, "--server", url)
-	if err != nil {
-		end()
-		return nil, err
-	}
-	return &gun{
-		url: url, gateway: e,
-		target: streams.Target{Address: strings.TrimPrefix(url, "http://"), Protocol: streams.HTTP1},
-		stop: func() {
-			stop()
-			end()
-		},
-	}, nil
-}
-
-// fire has the cannon make n changes, rate in a second, or all at once if that
-// is 0; and returns when they are made.
-func (r *rig) fire(g *gun, n int, rate float64) error {
-	url := fmt.Sprintf("%s/bench/events?n=%d", g.url, n)
-	if rate > 0 {
-		url += fmt.Sprintf("&rate=%g", rate)
-	}
-	req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("cannon: %s", resp.Status)
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err
 }

@@ -18,35 +18,19 @@ import (
 // watches at it or at the gateway; and a burst of the cannon's.
 func saturation(r *rig) error {
 	s := r.sizes
-	c, err := r.cluster()
+	t, err := r.three(configMaps)
 	if err != nil {
 		return err
 	}
-	direct, err := r.direct()
-	if err != nil {
-		return err
-	}
-	secure, stopSecure, err := r.gateway(c, streams.HTTP2)
-	if err != nil {
-		return err
-	}
-	defer stopSecure()
-	plain, stopPlain, err := r.gateway(c, streams.HTTP1)
-	if err != nil {
-		return err
-	}
-	defer stopPlain()
+	defer t.stop()
 	var failed []error
 	for round := range *rounds {
-		for _, e := range []*endpoint{direct, secure, plain} {
+		for _, e := range t.all() {
 			r.say("round %d: updates as fast as they go, %s", round+1, e.via())
-			if err := e.warm(r.ctx, configMaps); err != nil {
-				return err
-			}
 			if err := r.saturate("Saturation", e, s.watches, 0); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
 			}
-			if e == plain {
+			if e == t.plain {
 				continue
 			}
 			r.say("round %d: 20 updates/s to %d watches, %s", round+1, 2*s.watches, e.via())
@@ -68,14 +52,11 @@ func saturation(r *rig) error {
 // is 0. The time of the deliveries is that to the last. Watches that are cut are
 // no failure but the result: it is what the API server does.
 func (r *rig) saturate(name string, e *endpoint, watches int, rate float64) error {
-	set, err := streams.Open(r.ctx, e.target, streams.Options{Paths: same(watches, configMaps+fromNow), PerConnection: perConnection})
+	set, err := r.open(e.target, streams.Options{Paths: same(watches, configMaps+fromNow), PerConnection: perConnection})
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	if err := r.sleep(settle); err != nil {
-		return err
-	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(r.ctx, r.sizes.unhindered)
 	defer cancel()
@@ -106,14 +87,11 @@ func (r *rig) burst(p streams.Protocol) error {
 	if err := g.gateway.warm(r.ctx, pods); err != nil {
 		return err
 	}
-	set, err := streams.Open(r.ctx, g.gateway.target, streams.Options{Paths: same(s.watches, pods+fromNow), PerConnection: perConnection})
+	set, err := r.open(g.gateway.target, streams.Options{Paths: same(s.watches, pods+fromNow), PerConnection: perConnection})
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	if err := r.sleep(settle); err != nil {
-		return err
-	}
 	clock, err := startClock(g.gateway)
 	if err != nil {
 		return err

@@ -15,31 +15,18 @@ import (
 // updates cost without them.
 func selective(r *rig) error {
 	s := r.sizes
-	c, err := r.cluster()
+	t, err := r.three(configMaps)
 	if err != nil {
 		return err
 	}
-	direct, err := r.direct()
-	if err != nil {
-		return err
-	}
-	secure, stop, err := r.gateway(c, streams.HTTP2)
-	if err != nil {
-		return err
-	}
-	defer stop()
+	defer t.stop()
 	paths := make([]string, s.selectors)
 	for i := range paths {
 		paths[i] = fmt.Sprintf("%s%s&labelSelector=id%%3Dn%d", configMaps, fromNow, i)
 	}
-	servers, rates := []*endpoint{direct, secure}, []float64{s.atDirect, s.atGateway}
-	for _, e := range servers {
-		if err := e.warm(r.ctx, configMaps); err != nil {
-			return err
-		}
-	}
+	rates := []float64{s.atDirect, s.atGateway}
 	for round := range *rounds {
-		for i, e := range servers {
+		for i, e := range []*endpoint{t.direct, t.secure} {
 			if err := r.selectAt(round, e, paths, rates[i]); err != nil {
 				return fmt.Errorf("%s: %w", e.via(), err)
 			}
