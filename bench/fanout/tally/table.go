@@ -43,6 +43,9 @@ func (t *Tally) Table(w io.Writer, rows []Row) (missed int) {
 		met := "–"
 		if r.Target != 0 {
 			measured := gateway / direct
+			if direct <= 0 { // too little to be measured: nothing is shown by it
+				measured = math.NaN()
+			}
 			if r.Absolute {
 				measured = gateway
 			}
@@ -51,7 +54,7 @@ func (t *Tally) Table(w io.Writer, rows []Row) (missed int) {
 				missed++
 			}
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", r.Title, with(direct, r.Unit), with(gateway, r.Unit), ratio(gateway/direct), orDash(r.Says), met)
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", r.Title, with(direct, r.Unit), with(gateway, r.Unit), ratio(gateway, direct), orDash(r.Says), met)
 	}
 	return missed
 }
@@ -69,9 +72,10 @@ func (t *Tally) Without(rows []Row) (keys []string) {
 }
 
 // ratio prints what is less than one as a fraction, as targets are given.
-func ratio(v float64) string {
+func ratio(gateway, direct float64) string {
+	v := gateway / direct
 	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
+	case !(direct > 0):
 		return "–"
 	case v <= 0:
 		return "0"

@@ -60,11 +60,13 @@ func TestTable(t *testing.T) {
 	if want := "BenchmarkX/via=direct 10 400000 ns/op 1 other\n"; !strings.HasPrefix(out.String(), want) {
 		t.Errorf("the first line is not %q:\n%s", want, out.String())
 	}
+	tally.Add("Z/via=direct", 10, Value{-5, "ns/op"})
 	out.Reset()
 	direct, gateway := "X/via=direct ns/op", "X/via=gateway ns/op"
 	missed := tally.Table(&out, []Row{
 		{Title: "met", Direct: direct, Gateway: gateway, Unit: "µs", Scale: 1e-3, Target: 1.0 / 4, Says: "≤ 1/4"},
 		{Title: "missed", Direct: direct, Gateway: gateway, Unit: "µs", Scale: 1e-3, Target: 1.0 / 5, Says: "≤ 1/5"},
+		{Title: "too little", Direct: "Z/via=direct ns/op", Gateway: gateway, Target: 1, Says: "≤ 1"},
 		{Title: "not compared", Direct: "Y ns/op", Gateway: gateway, Target: 1, Says: "≤ 1"},
 		{Title: "absolute", Direct: direct, Gateway: gateway, Scale: 1e-3, Target: 60, Absolute: true, Says: "≤ 60"},
 		{Title: "no target", Direct: gateway, Gateway: direct},
@@ -74,6 +76,7 @@ func TestTable(t *testing.T) {
 |---|---|---|---|---|---|
 | met | 200 µs | 50 µs | 1/4 | ≤ 1/4 | yes |
 | missed | 200 µs | 50 µs | 1/4 | ≤ 1/5 | **no** |
+| too little | -5 | 50000 | – | ≤ 1 | **no** |
 | not compared | – | 50000 | – | ≤ 1 | **no** |
 | absolute | 200 | 50 | 1/4 | ≤ 60 | yes |
 | no target | 50000 | 200000 | 4 | – | – |
@@ -81,7 +84,7 @@ func TestTable(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("the table is\n%s\nwant\n%s", out.String(), want)
 	}
-	if missed != 2 {
+	if missed != 3 {
 		t.Errorf("%d missed", missed)
 	}
 }
