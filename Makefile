@@ -70,8 +70,8 @@ lint: deps ## gofmt, vet, staticcheck, govulncheck.
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench
-bench: build ## Measures the gateway against the API server itself; results in bench/results/.
-	@scripts/bench upstream
+bench: build ## Measures the gateway against the API server itself (about 20 minutes); results in bench/results/.
+	@scripts/bench fanout
 
 .PHONY: bench-informer
 bench-informer: deps ## Measures informers, client-go's beside, over one synthetic API server (about an hour).

@@ -19,11 +19,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -50,7 +50,7 @@ func main() {
 	defer stop()
 	var err error
 	if *serve {
-		err = beServer(os.Stdin, os.Stdout)
+		err = apiserver.Serve(apiserver.Options{Pods: *pods}, os.Stdin, os.Stdout)
 	} else {
 		err = run(ctx, os.Stdout, os.Stderr)
 	}
@@ -58,26 +58,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-}
-
-// addresses is what the server's process says when it is ready.
-type addresses map[string]measure.Target
-
-func beServer(in io.Reader, out io.Writer) error {
-	server, err := apiserver.New(apiserver.Options{Pods: *pods})
-	if err != nil {
-		return err
-	}
-	plain, secure, stop, err := apiserver.Listen(server)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if err := json.NewEncoder(out).Encode(addresses{"http": measure.Target(plain), "tls": measure.Target(secure)}); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, in)
-	return err
 }
 
 // profiles is what the names of a client's profiles begin with; "" for none.
@@ -109,7 +89,11 @@ func run(ctx context.Context, out, progress io.Writer) error {
 		return fmt.Errorf("no mode is like %q", *modes)
 	}
 	fmt.Fprintf(progress, "starting an API server with %d Pods…\n", *pods)
-	targets, end, err := startServer(ctx)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	addresses, end, err := apiserver.Start(exec.CommandContext(ctx, self, "-serve", fmt.Sprint("-pods=", *pods)))
 	if err != nil {
 		return err
 	}
@@ -121,7 +105,7 @@ func run(ctx context.Context, out, progress io.Writer) error {
 	done, total, start := 0, *rounds*len(ways)*len(chosen), time.Now()
 	for round := range *rounds {
 		for _, way := range ways {
-			target, ok := targets[way]
+			target, ok := addresses[way]
 			if !ok {
 				return fmt.Errorf("-via %s: it is http or tls", way)
 			}
@@ -129,7 +113,7 @@ func run(ctx context.Context, out, progress io.Writer) error {
 				done++
 				fmt.Fprintf(progress, "%5.0fs  %d of %d, round %d: %s %s over %s…\n", time.Since(start).Seconds(), done, total, round+1, c.Library, c.Name, way)
 				result, err := c.measure(ctx, measure.Order{
-					Mode: c.Name, Target: target, Pods: *pods, Events: *events, Profile: profiles(c, way, round),
+					Mode: c.Name, Target: measure.Target(target), Pods: *pods, Events: *events, Profile: profiles(c, way, round),
 				})
 				if err != nil {
 					return err
