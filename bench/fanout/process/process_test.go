@@ -63,16 +63,25 @@ func TestParseStatus(t *testing.T) {
 // The CPU time of another process goes up while it works, and not while it
 // does not.
 func TestOther(t *testing.T) {
-	busy := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
-	idle := exec.CommandContext(t.Context(), "sleep", "1000")
+	busy := exec.CommandContext(t.Context(), "sh", "-c", "echo; while :; do :; done")
+	idle := exec.CommandContext(t.Context(), "sh", "-c", "echo; read x")
 	var before [2]time.Duration
 	for i, cmd := range []*exec.Cmd{busy, idle} {
-		if err := cmd.Start(); err != nil {
+		if _, err := cmd.StdinPipe(); err != nil { // which read waits for
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		defer cmd.Wait()
 		defer cmd.Process.Kill()
-		var err error
+		if _, err := out.Read(make([]byte, 1)); err != nil { // it is the shell from here on
+			t.Fatal(err)
+		}
 		if before[i], err = CPU(cmd.Process.Pid); err != nil {
 			t.Fatal(err)
 		}
