@@ -30,14 +30,11 @@ func events(r *rig) error {
 func (r *rig) flood(round, watches int) error {
 	s := r.sizes
 	r.say("round %d: %d events, %.0f/s, %d watches", round+1, s.flood, s.flooding, watches)
-	g, err := r.load(s.cached/5, streams.HTTP1)
+	g, err := r.loaded(s.cached/5, streams.HTTP1)
 	if err != nil {
 		return err
 	}
 	defer g.stop()
-	if err := g.gateway.warm(r.ctx, pods); err != nil {
-		return err
-	}
 	set, err := r.open(g.gateway.target, streams.Options{Paths: same(watches, pods+fromNow)})
 	if err != nil {
 		return err

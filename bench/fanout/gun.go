@@ -58,6 +58,19 @@ func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
 	}, nil
 }
 
+// loaded is load, of a gateway that has listed the Pods.
+func (r *rig) loaded(n int, p streams.Protocol) (*gun, error) {
+	g, err := r.load(n, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.gateway.warm(r.ctx, pods); err != nil {
+		g.stop()
+		return nil, err
+	}
+	return g, nil
+}
+
 // fire has the cannon make n changes, rate in a second, or all at once if that
 // is 0; and returns when they are made.
 func (r *rig) fire(g *gun, n int, rate float64) error {

@@ -25,14 +25,11 @@ func (r *rig) hold(p streams.Protocol, n, perConnection int, rate float64) error
 	s := r.sizes
 	name := fmt.Sprintf("Held/via=gateway/proto=%s", p)
 	r.say("%d watches, %s", n, p)
-	g, err := r.load(1000, p)
+	g, err := r.loaded(1000, p)
 	if err != nil {
 		return err
 	}
 	defer g.stop()
-	if err := g.gateway.warm(r.ctx, pods); err != nil {
-		return err
-	}
 	before, err := g.gateway.memory()
 	if err != nil {
 		return err

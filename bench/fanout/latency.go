@@ -47,14 +47,11 @@ func latency(r *rig) error {
 func (r *rig) lagOfCannon(round int) error {
 	const rate = 1000
 	r.say("round %d: %d updates/s of the cannon", round+1, rate)
-	g, err := r.load(1000, streams.HTTP2)
+	g, err := r.loaded(1000, streams.HTTP2)
 	if err != nil {
 		return err
 	}
 	defer g.stop()
-	if err := g.gateway.warm(r.ctx, pods); err != nil {
-		return err
-	}
 	return r.lag(g.target, g.gateway, pods, rate, func(n int) (int, error) { return n, r.fire(g, n, rate) })
 }
 

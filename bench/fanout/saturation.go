@@ -79,14 +79,11 @@ func (r *rig) saturate(name string, e *endpoint, watches int, rate float64) erro
 // burst has many events come at once.
 func (r *rig) burst(p streams.Protocol) error {
 	s := r.sizes
-	g, err := r.load(1000, p)
+	g, err := r.loaded(1000, p)
 	if err != nil {
 		return err
 	}
 	defer g.stop()
-	if err := g.gateway.warm(r.ctx, pods); err != nil {
-		return err
-	}
 	set, err := r.open(g.gateway.target, streams.Options{Paths: same(s.watches, pods+fromNow), PerConnection: perConnection})
 	if err != nil {
 		return err

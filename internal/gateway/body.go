@@ -24,10 +24,10 @@ const (
 	// bodyPiece is how much of an answer is written at a time.
 	bodyPiece = 256 << 10
 
-	// writeTimeout is how long a client may take to make room for a piece of
+	// WriteTimeout is how long a client may take to make room for a piece of
 	// an answer before it is given up as dead. One that reads slowly, or
 	// pauses, is not; a dead machine is noticed by TCP long before.
-	writeTimeout = 10 * time.Minute
+	WriteTimeout = 10 * time.Minute
 )
 
 var gzipWriters = sync.Pool{New: func() any {
@@ -99,7 +99,7 @@ func newDeadlineWriter(w http.ResponseWriter) deadlineWriter {
 
 func (d deadlineWriter) Write(p []byte) (int, error) {
 	// Not every ResponseWriter knows deadlines; the net/http ones do.
-	_ = d.ctl.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = d.ctl.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	return d.w.Write(p)
 }
 

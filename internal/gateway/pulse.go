@@ -52,7 +52,7 @@ func (p *pulse) tick() {
 	if p.over {
 		return
 	}
-	if since := p.since.Load(); since != 0 && time.Since(time.Unix(0, since)) >= writeTimeout {
+	if since := p.since.Load(); since != 0 && time.Since(time.Unix(0, since)) >= WriteTimeout {
 		p.out.abort()
 		return
 	}

@@ -42,13 +42,13 @@ func TestPulseAborts(t *testing.T) {
 		p.begin(out)
 		for range 10 {
 			p.writing()
-			time.Sleep(writeTimeout - bookmarkEvery)
+			time.Sleep(WriteTimeout - bookmarkEvery)
 			p.written()
 		}
 		start := time.Now()
 		p.writing()
 		<-out.aborted
-		if took := time.Since(start); took < writeTimeout || took > writeTimeout+bookmarkEvery {
+		if took := time.Since(start); took < WriteTimeout || took > WriteTimeout+bookmarkEvery {
 			t.Errorf("aborted after %v", took)
 		}
 		p.stop()
@@ -59,7 +59,7 @@ func TestPulseAborts(t *testing.T) {
 		over.writing()
 		over.stop()
 		over.tick() // one that was under way
-		time.Sleep(2 * writeTimeout)
+		time.Sleep(2 * WriteTimeout)
 		select {
 		case <-out.aborted:
 			t.Error("aborted behind the end")

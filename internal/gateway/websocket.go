@@ -27,7 +27,7 @@ type webSocketSink struct {
 }
 
 func (s webSocketSink) frame(parts []string) (err error) {
-	s.limit(writeTimeout)
+	s.limit(WriteTimeout)
 	if s.ctx.Err() != nil {
 		s.limit(lastWrites)
 	}

@@ -35,10 +35,6 @@ const (
 	// connection. Every watch is one, and the default of 100 to 250 is soon
 	// used up by a proxy that multiplexes its clients.
 	maxStreams = 20000
-
-	// writeTimeout is how long an HTTP/2 client may take no byte at all of
-	// what is written to it before it is given up as dead.
-	writeTimeout = 10 * time.Minute
 )
 
 // Options are everything [Run] needs. RESTConfig is required; the zero values
@@ -168,7 +164,7 @@ func (s *server) newHTTPServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: writeTimeout},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: gateway.WriteTimeout},
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleConnTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,

@@ -421,7 +421,7 @@ func TestAdvance(t *testing.T) {
 	}
 	tl.Advance(v, 20)
 	select {
-	case <-v.Changed():
+	case <-v.changed:
 	default:
 		t.Error("readers are not told")
 	}

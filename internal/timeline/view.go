@@ -109,11 +109,8 @@ type View struct {
 	log         []*Event
 	checkpoints []checkpoint
 	gaps        []Gap
-	changed     chan struct{}
+	changed     chan struct{} // closed when there is a newer view
 }
-
-// Changed returns a channel that is closed when there is a newer view.
-func (v *View) Changed() <-chan struct{} { return v.changed }
 
 // Closed reports whether the timeline has ended; there is no newer view then.
 func (v *View) Closed() bool { return v.closed }
