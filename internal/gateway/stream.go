@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -55,6 +54,8 @@ type watchStream struct {
 	initial []*kube.Object // the state to begin with; nil after it was written
 	end     uint64         // the RV of the bookmark behind it; 0 for none
 
+	lost string // why the RV cannot be continued from: the watch is one ERROR; "" when it can
+
 	bookmarks    bool
 	bookmarkForm *kube.Object
 	start        uint64 // bookmarks at or below it are not sent
@@ -67,6 +68,10 @@ func (s *watchStream) run() {
 	defer s.sink.release()
 	if s.pulse.timeUp() {
 		return // a negative timeoutSeconds
+	}
+	if s.lost != "" {
+		s.expired(s.lost)
+		return
 	}
 	s.snapshot()
 	s.follow()
@@ -82,7 +87,7 @@ func (s *watchStream) follow() {
 	for {
 		b, err := cursor.Next()
 		if errors.Is(err, timeline.ErrCompacted) {
-			s.expired(fmt.Sprintf("too old resource version: %d (%d)", cursor.RV(), s.res.timeline.View().Start))
+			s.expired(tooOld(cursor.RV(), s.res.timeline.View().Start))
 			return
 		}
 		if err != nil {

@@ -54,12 +54,17 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 	}
 	// A /watch/ path at RV 0 gets the state without an end bookmark.
 	legacy := rd.watchPath && rd.rv == 0 && rd.opts.SendInitialEvents == nil
-	start := rd.rv
+	start, lost := rd.rv, ""
+	gap, inGap := v.GapAround(start)
 	if initial || rd.rv == 0 {
 		start = v.RV
+	} else if rd.fields == nil && inGap {
+		// The API server cannot continue it either: the client may have stopped
+		// amid the difference (ADR 2).
+		start, lost = v.RV, tooOld(start, gap.To)
 	} else if !v.CanStart(start) {
 		if rd.fields != nil {
-			return rd.refuse(expiredFor(fmt.Sprintf("too old resource version: %d (%d)", start, v.Start)))
+			return rd.refuse(expiredFor(tooOld(start, v.Start)))
 		}
 		shorten(r)
 		return false
@@ -72,7 +77,7 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 	s := &watchStream{
 		cache: c, res: res, cursor: cursor, pulse: pulse{deadline: time.Now().Add(watchTimeout(rd))},
 		form: rd.form, in: in, over: rd.over, wire: res.encoder.Stream(rd.form, rd.websocket),
-		bookmarks: rd.opts.AllowWatchBookmarks, bookmarkForm: v.BookmarkForm, start: start,
+		bookmarks: rd.opts.AllowWatchBookmarks, bookmarkForm: v.BookmarkForm, start: start, lost: lost,
 	}
 	if initial || legacy {
 		s.initial = newPage(&v.Snapshot, rd, "", 0).items
@@ -96,6 +101,12 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 		s.run()
 	})
 	return true
+}
+
+// tooOld is what a client is told whose RV cannot be continued from; oldest is
+// one that can.
+func tooOld(rv, oldest uint64) string {
+	return fmt.Sprintf("too old resource version: %d (%d)", rv, oldest)
 }
 
 // opened counts a watch, which holds its resource, until its close.

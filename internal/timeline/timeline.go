@@ -161,7 +161,7 @@ func (t *Timeline) Stats() Stats {
 		return Stats{}
 	}
 	s := v.stats
-	s.Objects, s.LogEvents, s.Gaps = v.Len(), len(v.log), len(v.gaps)
+	s.Objects, s.LogEvents, s.Gaps = v.Len(), len(v.log), v.gapsInWindow()
 	s.Events = t.events.Load()
 	return s
 }

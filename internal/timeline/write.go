@@ -107,8 +107,12 @@ func (t *Timeline) reset(list *kube.List) {
 	if form == nil {
 		form = list.EmptyItem()
 	}
+	var gaps []Gap
+	if list.RV >= t.next.RV { // it is of the same history
+		gaps = t.next.gaps
+	}
 	t.next = View{
-		Start: list.RV, BookmarkForm: form, ListKind: list.Kind,
+		Start: list.RV, gaps: gaps, BookmarkForm: form, ListKind: list.Kind,
 		epoch: t.next.epoch + 1,
 		first: t.next.end(),
 	}
@@ -217,7 +221,6 @@ func (t *Timeline) trim() {
 		n.log, t.dead = slices.Clone(n.log), 0
 	}
 	n.checkpoints = slices.DeleteFunc(slices.Clone(n.checkpoints), func(c checkpoint) bool { return c.seq <= n.first })
-	n.gaps = slices.DeleteFunc(slices.Clone(n.gaps), func(g Gap) bool { return g.To <= n.Start })
 }
 
 // publish makes the view in the making the current one.
