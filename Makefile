@@ -49,6 +49,8 @@ test: build ## All tests but the soaks.
 	@go vet ./...
 	@echo "tests of the parts, with the race detector"
 	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|conformance|robustness)$$')
+	@echo "heap per object of the informer: no more than a tenth above informer/testdata/heap.json"
+	@go test -count=1 -run TestHeap -v ./informer | grep -vE '^=== '
 	@echo "tests of localcluster"
 	@cd localcluster && go test -count=1 ./uptest
 	@echo "conformance: the API server's rules, at the API server and at the gateway (about 2 minutes)"
@@ -68,8 +70,8 @@ lint: deps ## gofmt, vet, staticcheck, govulncheck.
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench
-bench: build ## Measures the gateway against the API server itself; results in bench/results/.
-	@scripts/bench upstream
+bench: build ## Measures the gateway against the API server itself (about 20 minutes); results in bench/results/.
+	@scripts/bench fanout
 
 .PHONY: bench-informer
 bench-informer: deps ## Measures informers, client-go's beside, over one synthetic API server (about an hour).

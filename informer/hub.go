@@ -12,10 +12,11 @@ import "container/list"
 // and those that there are, whatever their number of changes. It is guarded by
 // the informer's lock.
 type hub[T any] struct {
-	bound int
-	log   []entry[T]
-	first uint64 // number of log[0]
-	subs  map[*subscription[T]]bool
+	bound  int
+	log    []entry[T]
+	first  uint64 // number of log[0]
+	subs   map[*subscription[T]]bool
+	silent int // entries that nobody has been woken for
 }
 
 // A subscription is a reader's place.
@@ -51,8 +52,16 @@ func (h *hub[T]) unsubscribe(s *subscription[T]) {
 	h.trim()
 }
 
-// publish appends an entry.
+// publish appends an entry and wakes the subscriptions.
 func (h *hub[T]) publish(e entry[T]) {
+	h.enter(e)
+	h.wake()
+}
+
+// enter appends an entry, of many perhaps: subscriptions are woken now and then,
+// since to wake a goroutine may cost more than the entry does. The last enter is
+// followed by wake.
+func (h *hub[T]) enter(e entry[T]) {
 	if len(h.subs) == 0 {
 		return
 	}
@@ -68,10 +77,23 @@ func (h *hub[T]) publish(e entry[T]) {
 				s.backlog.add(e)
 			}
 		}
-		s.notify()
 	}
 	if full {
 		h.trim()
+	}
+	if h.silent++; h.silent > min(batch, h.bound/16) {
+		h.wake()
+	}
+}
+
+// wake wakes the subscriptions if something has been published since.
+func (h *hub[T]) wake() {
+	if h.silent == 0 {
+		return
+	}
+	h.silent = 0
+	for s := range h.subs {
+		s.notify()
 	}
 }
 
@@ -109,6 +131,7 @@ func (h *hub[T]) take(s *subscription[T]) {
 		s.taken = s.backlog.take(s.taken, batch)
 		if s.backlog.empty() {
 			s.backlog, s.next = nil, h.end()
+			h.trim()
 		}
 		return
 	}

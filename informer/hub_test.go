@@ -145,6 +145,11 @@ func TestI5Model(t *testing.T) {
 					t.Fatalf("seed %d: %s is %v, want %v", seed, key, r.held[key], o)
 				}
 			}
+		}
+		if n := len(w.hub.log); n > 0 && len(readers) > 0 {
+			t.Fatalf("seed %d: %d entries that everyone has been told", seed, n)
+		}
+		for _, r := range readers {
 			w.hub.unsubscribe(r.s)
 		}
 		if len(w.hub.log) > 0 || len(w.hub.subs) > 0 {

@@ -38,6 +38,10 @@ type Options struct {
 	Backlog int
 	// Logger gets a line per notable thing. The default discards.
 	Logger *slog.Logger
+	// Metrics is called once, by [New], for what is to be told of the
+	// informer's work; status tells its Status, at any time. So the same
+	// options do for several informers. The default is that nobody is told.
+	Metrics func(res Resource, status func() Status) Metrics
 }
 
 var (
@@ -51,10 +55,11 @@ var (
 // in it. Make it with [New]; its methods may be called by any goroutine, before,
 // while and after it runs.
 type Informer[T any] struct {
-	src  *Source
-	res  Resource
-	opts Options
-	how  *reading[T]
+	src     *Source
+	res     Resource
+	opts    Options
+	metrics Metrics
+	how     *reading[T]
 
 	scopes sync.Mutex // held while namespaces are added and removed
 
@@ -83,6 +88,7 @@ type running struct {
 // A task is something that runs while the informer does.
 type task struct {
 	do     func(ctx context.Context)
+	queued func() int         // what waits in it; nil if nothing ever does
 	cancel context.CancelFunc // of the current run; nil if there is none
 }
 
@@ -93,7 +99,7 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	i := &Informer[T]{
-		src: src, res: res, opts: opts, how: &reading[T]{codec, opts.Compression},
+		src: src, res: res, opts: opts, metrics: noMetrics{}, how: &reading[T]{codec, opts.Compression},
 		shards: map[string]*shard[T]{}, tasks: map[*task]bool{},
 		hub: hub[T]{bound: opts.Backlog, subs: map[*subscription[T]]bool{}},
 	}
@@ -102,6 +108,11 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 	}
 	for _, ns := range opts.Namespaces {
 		i.shards[ns] = newShard(i, ns)
+	}
+	if opts.Metrics != nil {
+		if m := opts.Metrics(res, i.Status); m != nil {
+			i.metrics = m
+		}
 	}
 	return i
 }
@@ -193,6 +204,7 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 		Logger:    i.opts.Logger.With("resource", i.res.Name, "namespace", s.namespace),
 		Watchdog:  true,
 		failed:    i.fail,
+		metrics:   i.metrics,
 	}, itemForm{i.how.codec.Protobuf()}, s)
 	done := make(chan struct{})
 	s.stop = func() {
@@ -213,6 +225,7 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 
 // fail tells of a failure.
 func (i *Informer[T]) fail(err error) {
+	i.metrics.Failed(err)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.failed++

@@ -51,7 +51,7 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 
 // begin begins a list of the sink's.
 func (r *reflector[O]) begin() {
-	r.items = 0
+	r.items, r.listing = 0, time.Now()
 	r.sink.Begin(r.anew)
 }
 
@@ -70,6 +70,7 @@ func (r *reflector[O]) listed(list *kube.List, reason string) {
 	} else {
 		r.log.Info("synced again, the difference continues the history", "from", head, "rv", list.RV, "objects", r.items)
 	}
+	r.opts.metrics.Listed(reason, r.items, time.Since(r.listing))
 	r.afterDelete, r.suspect, r.malformed, r.badStreams = false, false, 0, 0
 	r.setPhase(Watching)
 }
@@ -91,10 +92,11 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 	defer s.close()
 	list := *r.kind
 	r.begin()
+	late := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
+	defer late.Stop()
 	for {
-		late := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
 		f, err := s.next()
-		if !late.Stop() {
+		if !late.Reset(r.opts.EndBookmarkTimeout) {
 			r.noWatchList = true
 			return fmt.Errorf("%w: nothing for %v before the end bookmark", errNoWatchList, r.opts.EndBookmarkTimeout)
 		}
@@ -104,6 +106,7 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 		case err != nil:
 			return err
 		case f.end:
+			late.Stop()
 			list.RV, list.Columns = f.rv, f.columns
 			r.listed(&list, reason)
 			r.sink.Bookmark(f.rv, f.object)
@@ -114,6 +117,9 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 			return fmt.Errorf("%w: %s before the end bookmark", errNoWatchList, f.typ)
 		}
 		r.item(f.object)
+		if !s.frames.waiting() {
+			r.sink.Flush()
+		}
 	}
 }
 

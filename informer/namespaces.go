@@ -60,6 +60,7 @@ func (i *Informer[T]) RemoveNamespace(namespace string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.shards, namespace)
+	i.hub.wake()
 	i.changeLocked()
 	return nil
 }
@@ -105,12 +106,18 @@ func (i *Informer[T]) Status() Status {
 		}
 		sum.Warnings = append(sum.Warnings, one.Warnings...)
 		sum.Bytes += one.Bytes
+		sum.Held += s.bytes
 		for reason, n := range one.Relists {
 			sum.Relists[reason] += n
 		}
 		first = false
 	}
 	sum.Objects = i.lenLocked()
+	for t := range i.tasks {
+		if t.queued != nil {
+			sum.Queued += t.queued()
+		}
+	}
 	for s := range i.hub.subs {
 		sum.Behind = max(sum.Behind, i.hub.behind(s))
 	}

@@ -89,10 +89,11 @@ type item[T any] struct {
 	key string
 	pending[T]
 	begun []entry[T] // what is left to tell, once its turn has begun
+	since time.Time  // when the first of it came
 }
 
 func (r *reconciler[T]) start() (stop func()) {
-	end := r.of.addTask(&task{do: r.run})
+	end := r.of.addTask(&task{do: r.run, queued: r.queued})
 	return func() {
 		end()
 		r.of.unsubscribe(r.sub)
@@ -147,7 +148,7 @@ func (r *reconciler[T]) add(e entry[T]) {
 	}
 	it := q.last[key]
 	if it == nil || r.opts.EveryEvent && !e.coalesced && len(q.items) <= queueBound && r.total <= totalBound {
-		it = &item[T]{key: key}
+		it = &item[T]{key: key, since: time.Now()}
 		q.items = append(q.items, it)
 		q.last[key] = it
 		r.total++
@@ -158,6 +159,13 @@ func (r *reconciler[T]) add(e entry[T]) {
 	if it.empty() {
 		r.remove(q, it)
 	}
+}
+
+// queued returns how many events all queues have.
+func (r *reconciler[T]) queued() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total
 }
 
 // turn makes a queue ready.
@@ -215,8 +223,10 @@ func (r *reconciler[T]) tell(ctx context.Context, q *queue[T]) {
 		delete(q.last, it.key)
 	}
 	event := it.begun[0].event()
+	since, began := it.since, time.Now()
 	r.mu.Unlock()
 	err := r.f(ctx, event)
+	r.of.metrics.Reconciled(began.Sub(since), time.Since(began), err)
 	r.mu.Lock()
 	switch {
 	case err != nil && ctx.Err() != nil: // it was interrupted

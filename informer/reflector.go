@@ -75,7 +75,8 @@ type ReflectorOptions struct {
 	// bookmarks. The default leaves it to its deadline.
 	Watchdog bool
 
-	failed func(error) // is told of failures; nil if nobody is
+	failed  func(error) // is told of failures; nil if nobody is
+	metrics Metrics     // the default is that nobody is told
 }
 
 // A RefusedError is the answer of an API server that will not have the
@@ -130,6 +131,7 @@ type reflector[O any] struct {
 	kind         *kube.List // kind and form of the collection's lists
 	columns      string     // of the last list
 	items        int        // of the list that is being taken
+	listing      time.Time  // when it was begun
 	anew         bool       // RVs prove nothing in the list that is being taken
 	noWatchList  bool       // streaming lists are not to be had
 	badStreams   int        // streaming lists in a row that failed
@@ -168,6 +170,9 @@ func newReflector[O any](opts ReflectorOptions, f form[O], s sink[O]) *reflector
 	}
 	if opts.RefusalGrace <= 0 {
 		opts.RefusalGrace = 30 * time.Second
+	}
+	if opts.metrics == nil {
+		opts.metrics = noMetrics{}
 	}
 	return &reflector[O]{opts: opts, form: f, sink: s, transport: opts.Transport, log: opts.Logger, status: Status{Phase: Starting, Relists: map[string]int{}}}
 }
@@ -235,7 +240,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 		case errors.Is(err, errDiverged):
 			r.log.Warn("the upstream's history is not the one known here, listing again", "cause", err)
 			reason = "diverged"
-		case errors.Is(err, kube.ErrSyntax), errors.Is(err, kube.ErrNotObject), errors.Is(err, kube.ErrProtobuf):
+		case isMalformed(err):
 			r.log.Warn("malformed frame from upstream, opening the watch again", "rv", r.sink.Head(), "err", err)
 			if r.malformed++; r.malformed%3 == 0 && reason == "" {
 				reason = "malformed"

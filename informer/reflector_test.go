@@ -168,6 +168,10 @@ func status(code int) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","code":%d}`, code)
 }
 
+// tooLarge is the Status of an RV that is above the API server's.
+const tooLarge = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: Too large resource version: 10, current: 9",` +
+	`"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1},"code":504}`
+
 var (
 	probe     = at(5)
 	streaming = "watch=true sendInitialEvents=true resourceVersionMatch=NotOlderThan allowWatchBookmarks=true"
@@ -269,6 +273,18 @@ func TestReflector(t *testing.T) {
 		"another error in the stream is no reason to list",
 		[]answer{probe, synced, {want: from(10), body: `{"type":"ERROR","object":` + status(500) + "}\n"}, at(10), {want: from(10), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10"},
+		map[string]int{"initial": 1},
+	}, {
+		"a replica that is behind does not know the RV yet: it is asked again for the same",
+		[]answer{probe, synced, {want: from(10), code: 504, body: tooLarge}, at(10), {want: from(10), body: `{"type":"ERROR","object":` + tooLarge + "}\n"},
+			at(10), {want: from(10), body: event("MODIFIED", "a", 11), stall: true}},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11"},
+		map[string]int{"initial": 1},
+	}, {
+		"credentials that are replaced: 401 for a while",
+		[]answer{probe, synced, {want: from(10), code: 401, body: status(401)}, {want: "limit=1", code: 401, body: status(401)},
+			at(10), {want: from(10), body: event("MODIFIED", "a", 11), stall: true}},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11"},
 		map[string]int{"initial": 1},
 	}, {
 		"an etcd restored from a backup goes on at lower RVs",

@@ -22,6 +22,7 @@ type shard[T any] struct {
 
 	// Guarded by of.mu.
 	objects   map[string]*record[T]
+	bytes     int64 // of the objects
 	head      uint64
 	synced    bool
 	reflector *reflector[*kube.Item] // of the last run; nil if there was none
@@ -66,6 +67,12 @@ func (s *shard[T]) record(it *kube.Item, old *record[T]) *record[T] {
 
 // put replaces old, nil for none, by now, nil for none, under the same key.
 func (s *shard[T]) putLocked(old, now *record[T]) {
+	if old != nil {
+		s.bytes -= int64(len(old.raw))
+	}
+	if now != nil {
+		s.bytes += int64(len(now.raw))
+	}
 	switch {
 	case now == nil:
 		delete(s.objects, old.key())
@@ -77,7 +84,8 @@ func (s *shard[T]) putLocked(old, now *record[T]) {
 	}
 }
 
-// change replaces old by now, and tells what that means.
+// change replaces old by now, and tells what that means. Those who are told may
+// sleep until the hub wakes them.
 func (s *shard[T]) change(old, now *record[T], e entry[T]) {
 	i := s.of
 	again := e.typ == Added && old != nil // the name has come back as another object
@@ -88,6 +96,10 @@ func (s *shard[T]) change(old, now *record[T], e entry[T]) {
 	for _, x := range indexes {
 		keys = append(keys, x.keys(now))
 	}
+	if again {
+		i.metrics.Changed(Deleted)
+	}
+	i.metrics.Changed(e.typ)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for n, x := range i.indexes {
@@ -98,17 +110,13 @@ func (s *shard[T]) change(old, now *record[T], e entry[T]) {
 	}
 	s.putLocked(old, now)
 	if again {
-		i.hub.publish(entry[T]{typ: Deleted, old: old, inferred: true})
+		i.hub.enter(entry[T]{typ: Deleted, old: old, inferred: true})
 	}
-	i.hub.publish(e)
+	i.hub.enter(e)
 }
 
 // Head implements sink.
-func (s *shard[T]) Head() uint64 {
-	s.of.mu.RLock()
-	defer s.of.mu.RUnlock()
-	return s.head
-}
+func (s *shard[T]) Head() uint64 { return s.head }
 
 // Begin implements sink.
 func (s *shard[T]) Begin(anew bool) {
@@ -158,6 +166,7 @@ func (s *shard[T]) End(list *kube.List) (continued bool) {
 		i.synced = true
 		i.hub.publish(entry[T]{typ: Synced})
 	}
+	i.hub.wake()
 	i.changeLocked()
 	return continued
 }
@@ -198,5 +207,11 @@ func (s *shard[T]) advance(rv uint64) {
 	i.changeLocked()
 }
 
-// Flush implements sink: what is told is visible at once.
-func (s *shard[T]) Flush() {}
+// Flush implements sink. What is told is visible at once; subscribers that sleep
+// are woken here.
+func (s *shard[T]) Flush() {
+	i := s.of
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.hub.wake()
+}

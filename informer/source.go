@@ -42,8 +42,12 @@ func FromURL(base string) (*Source, error) {
 		return nil, errors.New("source: http.DefaultTransport has been replaced")
 	}
 	t = t.Clone()
-	// A connection that has died is closed, and with it what waits on it.
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
+	t.HTTP2 = &http.HTTP2Config{
+		// A connection that has died is closed, and with it what waits on it.
+		SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second,
+		// How much of a list may wait in memory to be read: half the default.
+		MaxReceiveBufferPerStream: 2 << 20,
+	}
 	t.ResponseHeaderTimeout = time.Minute
 	return NewSource(u, t), nil
 }

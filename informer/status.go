@@ -27,11 +27,17 @@ type Status struct {
 	Phase Phase
 	// RV is what the copy is at; 0 of a reflector, whose sink knows.
 	RV uint64
-	// Objects is how many there are, of an informer.
+	// Objects is how many there are, of an informer, and Held how many bytes
+	// they are kept in: compressed, if that is the policy. What is decoded is
+	// not counted.
 	Objects int
+	Held    int64
 	// Behind is how many events the slowest subscriber is yet to be told of
 	// an informer.
 	Behind int
+	// Queued is how many events the queues of all its Reconcilers have, those
+	// included that are under way or wait for a retry.
+	Queued int
 	// Lag is how long the upstream has not been heard of, of an informer.
 	Lag time.Duration
 	// LastContact is when the upstream was last heard of.
@@ -44,18 +50,16 @@ type Status struct {
 	// Bytes counts what the upstream sent.
 	Bytes int64
 	// Relists counts the full lists by reason: "initial", "expired",
-	// "diverged", "malformed", "schema".
+	// "diverged", "malformed", "schema". It is not to be changed.
 	Relists map[string]int
 }
 
 // Status returns the current status. It may be called at any time, by any
-// goroutine.
+// goroutine, for every request of a server's too: it allocates nothing.
 func (r *reflector[O]) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.status
-	s.Relists = maps.Clone(s.Relists)
-	return s
+	return r.status
 }
 
 func (r *reflector[O]) setPhase(p Phase) {
@@ -85,7 +89,9 @@ func (r *reflector[O]) warnings(w []string) {
 func (r *reflector[O]) countRelist(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status.Relists[reason]++
+	relists := maps.Clone(r.status.Relists) // there are who read the old one
+	relists[reason]++
+	r.status.Relists = relists
 }
 
 // fail notes a failure.

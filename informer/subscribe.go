@@ -126,6 +126,9 @@ func (i *Informer[T]) next(ctx context.Context, s *subscription[T]) (e entry[T],
 			if s.taken = s.taken[1:]; len(s.taken) == 0 {
 				s.taken = nil
 			}
+			if e.object() != nil {
+				i.metrics.Told(e.typ, e.coalesced)
+			}
 			return e, true
 		}
 		i.mu.Lock()

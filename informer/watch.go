@@ -63,7 +63,13 @@ func (r *reflector[O]) resumeAt() uint64 {
 
 // follow brings the sink what the stream brings, and then its successors, if
 // the watchdog finds any. A clean end is nil.
-func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) error {
+func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
+	began := time.Now()
+	defer func() {
+		if ctx.Err() == nil {
+			r.opts.metrics.Watched(watchEnd(err), time.Since(began))
+		}
+	}()
 	defer r.sink.Flush()
 	g := r.guard(ctx, s)
 	defer g.stop()
@@ -74,8 +80,11 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) error {
 		if err != nil {
 			next, cause := g.instead()
 			if next != nil {
+				r.opts.metrics.Watched("silent", time.Since(began))
+				began = time.Now()
 				r.log.Info("a silent watch, replaced by a second one", "rv", r.sink.Head())
 				r.discard(r.transport)
+				r.sink.Flush()
 				s, r.transport, told = next.stream, next.transport, r.sink.Head()
 				defer s.close()
 				continue
@@ -106,8 +115,11 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) error {
 		if r.sink.Head() > head {
 			r.malformed = 0
 		}
-		g.saw(f.typ)
-		if !s.frames.waiting() {
+		waiting := s.frames.waiting()
+		if !waiting || f.typ == kube.Bookmark {
+			g.saw(f.typ)
+		}
+		if !waiting {
 			r.sink.Flush()
 		}
 	}

@@ -61,7 +61,8 @@ func (r *reflector[O]) guard(ctx context.Context, s *stream[O]) *guard[O] {
 	return g
 }
 
-// saw notes a frame that has been dealt with.
+// saw notes a frame that has been dealt with. It need not be told of frames that
+// others are waiting behind, but for bookmarks.
 func (g *guard[O]) saw(typ kube.EventType) {
 	if !g.r.opts.Watchdog {
 		return

@@ -7,7 +7,7 @@
 // it is used. All in one run, against one synthetic API server, each client
 // after the other in a process of its own.
 //
-//	go run ./bench/informer [-pods 50000] [-events 100000] [-rounds 3] [-modes regexp] [-via http,tls]
+//	go run ./bench/informer [-pods 50000] [-events 100000] [-rounds 3] [-modes regexp] [-via http,tls] [-cpuprofile folder]
 //
 // It prints Go benchmark lines, one for every measurement, and tables of the
 // medians. It builds the clients, and so is run in the repository.
@@ -19,12 +19,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -34,12 +35,13 @@ import (
 )
 
 var (
-	pods   = flag.Int("pods", 50_000, "Pods to keep")
-	events = flag.Int("events", 100_000, "changes to follow")
-	rounds = flag.Int("rounds", 3, "how often everything is measured")
-	modes  = flag.String("modes", "", "a regular expression for the modes to measure, as in client-go/typed or floor")
-	via    = flag.String("via", "http,tls", "http (HTTP/1.1 without TLS), tls (HTTP/2 with TLS) or both")
-	serve  = flag.Bool("serve", false, "be the API server until the input ends")
+	pods    = flag.Int("pods", 50_000, "Pods to keep")
+	events  = flag.Int("events", 100_000, "changes to follow")
+	rounds  = flag.Int("rounds", 3, "how often everything is measured")
+	modes   = flag.String("modes", "", "a regular expression for the modes to measure, as in client-go/typed or floor")
+	via     = flag.String("via", "http,tls", "http (HTTP/1.1 without TLS), tls (HTTP/2 with TLS) or both")
+	profile = flag.String("cpuprofile", "", "a folder for CPU profiles of the clients, one of each phase")
+	serve   = flag.Bool("serve", false, "be the API server until the input ends")
 )
 
 func main() {
@@ -48,7 +50,7 @@ func main() {
 	defer stop()
 	var err error
 	if *serve {
-		err = beServer(os.Stdin, os.Stdout)
+		err = apiserver.Serve(apiserver.Options{Pods: *pods}, os.Stdin, os.Stdout)
 	} else {
 		err = run(ctx, os.Stdout, os.Stderr)
 	}
@@ -58,24 +60,12 @@ func main() {
 	}
 }
 
-// addresses is what the server's process says when it is ready.
-type addresses map[string]measure.Target
-
-func beServer(in io.Reader, out io.Writer) error {
-	server, err := apiserver.New(apiserver.Options{Pods: *pods})
-	if err != nil {
-		return err
+// profiles is what the names of a client's profiles begin with; "" for none.
+func profiles(c client, way string, round int) string {
+	if *profile == "" {
+		return ""
 	}
-	plain, secure, stop, err := apiserver.Listen(server)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if err := json.NewEncoder(out).Encode(addresses{"http": measure.Target(plain), "tls": measure.Target(secure)}); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, in)
-	return err
+	return filepath.Join(*profile, fmt.Sprintf("%s-%s-%s-%d-", c.Library, c.Name, way, round+1))
 }
 
 func run(ctx context.Context, out, progress io.Writer) error {
@@ -99,7 +89,11 @@ func run(ctx context.Context, out, progress io.Writer) error {
 		return fmt.Errorf("no mode is like %q", *modes)
 	}
 	fmt.Fprintf(progress, "starting an API server with %d Pods…\n", *pods)
-	targets, end, err := startServer(ctx)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	addresses, end, err := apiserver.Start(exec.CommandContext(ctx, self, "-serve", fmt.Sprint("-pods=", *pods)))
 	if err != nil {
 		return err
 	}
@@ -111,14 +105,16 @@ func run(ctx context.Context, out, progress io.Writer) error {
 	done, total, start := 0, *rounds*len(ways)*len(chosen), time.Now()
 	for round := range *rounds {
 		for _, way := range ways {
-			target, ok := targets[way]
+			target, ok := addresses[way]
 			if !ok {
 				return fmt.Errorf("-via %s: it is http or tls", way)
 			}
 			for _, c := range chosen {
 				done++
 				fmt.Fprintf(progress, "%5.0fs  %d of %d, round %d: %s %s over %s…\n", time.Since(start).Seconds(), done, total, round+1, c.Library, c.Name, way)
-				result, err := c.measure(ctx, measure.Order{Mode: c.Name, Target: target, Pods: *pods, Events: *events})
+				result, err := c.measure(ctx, measure.Order{
+					Mode: c.Name, Target: measure.Target(target), Pods: *pods, Events: *events, Profile: profiles(c, way, round),
+				})
 				if err != nil {
 					return err
 				}

@@ -57,38 +57,6 @@ func buildClients(ctx context.Context, dir string) (all []client, cleanup func()
 	return all, func() { os.RemoveAll(out) }, nil
 }
 
-// startServer starts this program as the API server. It ends with its input,
-// and so also if this process is killed.
-func startServer(ctx context.Context) (addresses, func(), error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, nil, err
-	}
-	cmd := exec.CommandContext(ctx, self, "-serve", fmt.Sprint("-pods=", *pods))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	end := func() {
-		in.Close()
-		cmd.Wait()
-	}
-	var ready addresses
-	if err := json.NewDecoder(out).Decode(&ready); err != nil {
-		end()
-		return nil, nil, fmt.Errorf("the API server does not start: %w", err)
-	}
-	return ready, end, nil
-}
-
 // measure runs the program once.
 func (c client) measure(ctx context.Context, order measure.Order) (r measure.Result, err error) {
 	cmd := exec.CommandContext(ctx, c.program)

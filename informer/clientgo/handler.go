@@ -47,11 +47,8 @@ func (a *Informer[T]) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandl
 func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch {
-	case a.broken != nil:
-		return nil, a.broken
-	case a.stopped:
-		return nil, errStopped
+	if err := a.overLocked(); err != nil {
+		return nil, err
 	}
 	r := &registration[T]{of: a, handler: h, period: a.resync, synced: make(chan struct{}), removed: make(chan struct{})}
 	if opts.ResyncPeriod != nil {

@@ -121,19 +121,13 @@ func (a *Informer[T]) RunWithContext(ctx context.Context) {
 }
 
 func (a *Informer[T]) start(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case a.broken != nil:
-		return a.broken
-	case a.started:
-		return errStarted
-	}
-	a.started, a.runCtx = true, ctx
-	for r := range a.handlers {
-		r.startResyncLocked()
-	}
-	return nil
+	return a.configure(func() error {
+		a.started, a.runCtx = true, ctx
+		for r := range a.handlers {
+			r.startResyncLocked()
+		}
+		return nil
+	})
 }
 
 func (a *Informer[T]) stop() {
@@ -237,7 +231,7 @@ func (a *Informer[T]) SetTransform(transform cache.TransformFunc) error {
 	})
 }
 
-// configure changes what may be changed before the start only.
+// configure does, with the lock held, what may be done before the start only.
 func (a *Informer[T]) configure(change func() error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -254,13 +248,21 @@ func (a *Informer[T]) configure(change func() error) error {
 func (a *Informer[T]) AddIndexers(indexers cache.Indexers) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := a.overLocked(); err != nil {
+		return err
+	}
+	return a.store.AddIndexers(indexers)
+}
+
+// overLocked returns why nothing can be added any more; nil if it can.
+func (a *Informer[T]) overLocked() error {
 	switch {
 	case a.broken != nil:
 		return a.broken
 	case a.stopped:
 		return errStopped
 	}
-	return a.store.AddIndexers(indexers)
+	return nil
 }
 
 // GetIndexer implements cache.SharedIndexInformer.

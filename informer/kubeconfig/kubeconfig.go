@@ -77,7 +77,24 @@ func newTransport(config *rest.Config) (*transport, error) {
 		config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
 	t, err := rest.TransportFor(config)
-	return &transport{t, config}, err
+	if err != nil {
+		return nil, err
+	}
+	if config.Transport == nil {
+		limit(t)
+	}
+	return &transport{t, config}, nil
+}
+
+// limit has no more of a list wait in memory than of [informer.FromURL]'s. It is
+// for a transport that has not been used.
+func limit(t http.RoundTripper) {
+	switch t := t.(type) {
+	case *http.Transport:
+		t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 2 << 20}
+	case utilnet.RoundTripperWrapper:
+		limit(t.WrappedRoundTripper())
+	}
 }
 
 // Fresh implements informer.Freshener.

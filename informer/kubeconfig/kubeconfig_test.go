@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer"
@@ -68,6 +69,24 @@ current-context: x
 	}
 	if _, err := FromFile(filepath.Join(t.TempDir(), "gone"), ""); err == nil {
 		t.Error("a file that is not there is taken")
+	}
+}
+
+// TestLimit: the window is that of the transport behind all that authenticates.
+func TestLimit(t *testing.T) {
+	got, err := newTransport(&rest.Config{Host: "https://127.0.0.1:1", BearerToken: "secret", UserAgent: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := got.RoundTripper
+	for w, ok := rt.(utilnet.RoundTripperWrapper); ok; w, ok = rt.(utilnet.RoundTripperWrapper) {
+		rt = w.WrappedRoundTripper()
+	}
+	if plain, ok := rt.(*http.Transport); !ok || plain.HTTP2 == nil || plain.HTTP2.MaxReceiveBufferPerStream != 2<<20 {
+		t.Errorf("%#v", rt)
+	}
+	if plain := http.DefaultTransport.(*http.Transport); plain.HTTP2 != nil {
+		t.Error("the default transport has been changed")
 	}
 }
 

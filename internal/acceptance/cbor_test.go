@@ -6,7 +6,6 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,20 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-const cborObjects = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetCollection}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
+const cborObjects = widgets + `---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: text, namespace: default, labels: {color: red}, annotations: {empty: "", long: "<é&\n\"世界>"}}
@@ -98,8 +84,8 @@ metadata: {name: plain, namespace: default}
 var ownRV = regexp.MustCompile(`\bresourceVersion=\d+`)
 
 // TestCBOR compares what an API server that offers CBOR answers in it with what
-// the gateway answers, byte for byte, the order of keys aside. It has a cluster of its own: the others
-// are as clusters are by default.
+// the gateway answers, byte for byte, the order of keys aside. It has a cluster
+// of its own: the others are as clusters are by default.
 func TestCBOR(t *testing.T) {
 	c, err := clustertest.Start(1, "--feature-gates", "CBORServingAndStorage=true")
 	if err != nil {
@@ -138,31 +124,14 @@ func TestCBOR(t *testing.T) {
 	command("wait", "--for=condition=Established", "crd/widgets.example.com")
 	manifest(cborWidgets)
 
-	type answer struct {
-		code        int
-		contentType string
-		body        string
-	}
 	ask := func(client *http.Client, url, accept string) answer {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		a, err := ask(t.Context(), client, url, accept)
 		if err != nil {
 			t.Error(err)
 			return answer{}
 		}
-		req.Header.Set("Accept", accept)
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Error(err)
-			return answer{}
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Error(err)
-			return answer{}
-		}
-		return answer{resp.StatusCode, resp.Header.Get("Content-Type"), string(body)}
+		return a
 	}
 	from := "" // the RV that is asked for
 	rvOf := func(path string) string {

@@ -6,7 +6,6 @@ package acceptance
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -64,22 +63,12 @@ func TestColumns(t *testing.T) {
 	client, up := direct(t)
 	ask := func(client *http.Client, url, accept string) string {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		a, err := ask(t.Context(), client, url, accept)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Accept", accept)
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := seconds.ReplaceAllString(string(body), `"some s"`)
-		return resp.Status + " " + resp.Header.Get("Content-Type") + "\n" + tableRVs.ReplaceAllString(text, `"metadata":{}`)
+		text := seconds.ReplaceAllString(a.body, `"some s"`)
+		return fmt.Sprintln(a.code, a.contentType) + tableRVs.ReplaceAllString(text, `"metadata":{}`)
 	}
 	same := func(when, cell string) {
 		t.Helper()

@@ -144,23 +144,40 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// get is a GET of a URL by Go's client, without curl's pretty printing.
-func get(t *testing.T, client *http.Client, url string) (int, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+// An answer is what a GET is answered with.
+type answer struct {
+	code        int
+	contentType string
+	body        string
+}
+
+// ask is a GET of a URL by Go's client, without curl's pretty printing. No
+// accept sends no such header.
+func ask(ctx context.Context, client *http.Client, url, accept string) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		t.Fatal(err)
+		return answer{}, err
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return answer{}, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), string(body)}, err
+}
+
+// get is ask for what has to be answered.
+func get(t *testing.T, client *http.Client, url string) (int, string) {
+	t.Helper()
+	a, err := ask(t.Context(), client, url, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(body)
+	return a.code, a.body
 }
 
 // direct is the API server's client and URL.

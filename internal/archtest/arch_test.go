@@ -40,7 +40,11 @@ var imports = map[string][]string{
 	"internal/archtest":    {},
 	"internal/faultproxy":  {},
 	"internal/robustness":  {},
-	"bench/upstream":       {"internal/clustertest"},
+
+	"bench/fanout":         {"bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
+	"bench/fanout/process": {},
+	"bench/fanout/streams": {},
+	"bench/fanout/tally":   {},
 
 	"bench/informer":                           {"bench/informer/apiserver", "bench/informer/measure"},
 	"bench/informer/apiserver":                 {},

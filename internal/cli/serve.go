@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
@@ -23,6 +25,16 @@ import (
 const (
 	defaultPort        = 8001
 	defaultAdminListen = "127.0.0.1:8002"
+	defaultWindow      = "64Mi"
+	// leastWindow holds a large object or a few hundred small ones.
+	leastWindow = 1 << 20
+
+	// gcPercent is by how much the heap grows before the garbage is collected.
+	// Go's default, 100, is meant for heaps of pointers. Nearly all of this one
+	// is the text of objects, which the collector does not look at: it costs a
+	// tenth of what it would for other programs, and half of the memory would be
+	// slack.
+	gcPercent = 20
 )
 
 // serveOptions are the flags of serve.
@@ -30,12 +42,14 @@ type serveOptions struct {
 	streams
 	config    *genericclioptions.ConfigFlags
 	server    server.Options
+	window    resource.QuantityValue // bytes
 	logFormat string
 	verbosity int
 }
 
 func newServe(s streams) *cobra.Command {
 	o := &serveOptions{streams: s, config: newConfigFlags()}
+	o.window.Quantity = resource.MustParse(defaultWindow)
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the Kubernetes API of a cluster to any number of clients",
@@ -84,6 +98,9 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&g.Filter.Disabled, "disable-filter", false, "accept every host, path and method; dangerous, since a web page may then reach the cluster through this address")
 	f.DurationVar(&g.IdleTimeout, "idle-timeout", 30*time.Minute, "how long a resource without readers stays watched")
 
+	f.Var(&o.window, "window-bytes", "memory for the past events of each resource, such as 64Mi: how far back a watch can resume, and be behind")
+	f.DurationVar(&g.WindowAge, "window-age", 0, "how long events are kept, of each resource; 0 means as long as --window-bytes allows")
+
 	f.DurationVar(&s.Upstream.KeepAlive, "keepalive", 0, "keep-alive period of connections to the API server; 0 means 30s, a negative value turns it off")
 	f.BoolVar(&s.Upstream.AppendServerPath, "append-server-path", false, "put the path of the server URL in front of every request path")
 	o.config.AddFlags(f)
@@ -108,6 +125,13 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 			return fmt.Errorf("--%s %v is not a time to wait: use one above 0, such as 10s", flag, d)
 		}
 	}
+	o.server.Gateway.WindowBytes = o.window.Value()
+	if b := o.server.Gateway.WindowBytes; b < leastWindow {
+		return fmt.Errorf("--window-bytes %s is too little to keep a window in: use 1Mi or more, such as %s", o.window.String(), defaultWindow)
+	}
+	if d := o.server.Gateway.WindowAge; d < 0 {
+		return fmt.Errorf("--window-age %v is not an age: use 0 for none, or such as 1h", d)
+	}
 	log, err := newLogger(o.err, o.logFormat, o.verbosity)
 	if err != nil {
 		return err
@@ -119,6 +143,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	o.server.Upstream.UserAgent = userAgent()
 	o.server.OnListening = func(mainURL, _ string) {
 		fmt.Fprintf(o.out, "Starting to serve on %s\n", mainURL)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	return runUntilSignal(cmd.Context(), func(ctx context.Context) error { return server.Run(ctx, o.server) })
 }

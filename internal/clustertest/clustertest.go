@@ -4,7 +4,7 @@
 // Package clustertest runs the real things for tests: a local control plane
 // (bin/localcluster), gateways in front of it (built from this tree), and
 // kubectl. Everything is a child process on loopback in a folder of its own,
-// and has ended when Close returns. Only tests import it.
+// and has ended when Close returns. Only tests and benchmarks import it.
 package clustertest
 
 import (
@@ -25,6 +25,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // root is the repository's root, found from the folder of the test.
@@ -83,6 +84,21 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 		return nil, fmt.Errorf("localcluster: %w", err)
 	}
 	c.Config.QPS = -1
+	return c, nil
+}
+
+// Without returns a Cluster that has no control plane. It is there to have
+// gateways in front of something else, which their flags name: --server.
+func Without() (*Cluster, error) {
+	work, err := os.MkdirTemp("", "watchkeeper-test-")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Dir: work, work: work}
+	if err := clientcmd.WriteToFile(*clientcmdapi.NewConfig(), c.Kubeconfig()); err != nil {
+		c.Close()
+		return nil, err
+	}
 	return c, nil
 }
 

@@ -138,7 +138,7 @@ func MetadataInformer(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	if err := e.same(ctx, p.path+"?resourceVersionMatch=Exact&resourceVersion="+p.rv, accept(informerAccept), contentType(compare.Protobuf)); err != nil {
+	if err := e.same(ctx, p.path+"?"+exactly(p.rv), accept(informerAccept), contentType(compare.Protobuf)); err != nil {
 		return err
 	}
 	if _, err := e.follow(ctx, p, reflectorWatch, informerWatches, playgroundState...); err != nil {

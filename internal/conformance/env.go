@@ -265,6 +265,18 @@ func (e *Env) scratch(ctx context.Context) (string, error) {
 	return name, nil
 }
 
+// scratchPath makes a namespace for the rule and returns the path of a resource
+// of the core group in it, which the gateway watches.
+func (e *Env) scratchPath(ctx context.Context, resource string) (path string, err error) {
+	space, err := e.scratch(ctx)
+	if err != nil {
+		return "", err
+	}
+	path = "/api/v1/namespaces/" + space + "/" + resource
+	_, err = e.at(ctx, path, 0)
+	return path, err
+}
+
 // eventually waits until a condition holds, for half a minute.
 func eventually(ctx context.Context, what string, ok func() (bool, error)) error {
 	deadline := time.Now().Add(30 * time.Second)

@@ -67,6 +67,15 @@ func continueToken(rv int64, start string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"v":"meta.k8s.io/v1","rv":%d,"start":%s}`, rv, key))
 }
 
+// number is an RV that [Env.at] returns, for a token.
+func (e *Env) number(ctx context.Context, path string) (int64, error) {
+	rv, err := e.at(ctx, path, 0)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(rv, 10, 64)
+}
+
 // ExpiredContinue: §3, a continue token that has expired is 410, with a token
 // to go on inconsistently.
 func ExpiredContinue(ctx context.Context, e *Env) error {
@@ -97,11 +106,7 @@ func InconsistentContinue(ctx context.Context, e *Env) error {
 
 // GarbageContinue: §3, a token that cannot be read is 400.
 func GarbageContinue(ctx context.Context, e *Env) error {
-	rv, err := e.at(ctx, configMaps, 0)
-	if err != nil {
-		return err
-	}
-	n, err := strconv.ParseInt(rv, 10, 64)
+	n, err := e.number(ctx, configMaps)
 	if err != nil {
 		return err
 	}
@@ -124,11 +129,7 @@ func GarbageContinue(ctx context.Context, e *Env) error {
 // ForeignContinue: §3, a token that fits another list, or leads nowhere, means
 // what its key says.
 func ForeignContinue(ctx context.Context, e *Env) error {
-	rv, err := e.at(ctx, configMaps, 0)
-	if err != nil {
-		return err
-	}
-	n, err := strconv.ParseInt(rv, 10, 64)
+	n, err := e.number(ctx, configMaps)
 	if err != nil {
 		return err
 	}
@@ -228,7 +229,7 @@ func FutureInitialEvents(ctx context.Context, e *Env) error {
 func FutureExact(ctx context.Context, e *Env) error {
 	return together(
 		func() error {
-			return e.same(ctx, configMaps+"?resourceVersionMatch=Exact&resourceVersion="+future, mask(compare.CurrentRV), code(504))
+			return e.same(ctx, configMaps+"?"+exactly(future), mask(compare.CurrentRV), code(504))
 		},
 		func() error {
 			return e.same(ctx, configMaps+"?limit=1&resourceVersion="+future, mask(compare.CurrentRV), code(504))

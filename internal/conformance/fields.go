@@ -31,7 +31,7 @@ func (e *Env) selects(ctx context.Context, path string, accepted map[string][]st
 		query := "fieldSelector=" + url.QueryEscape(selector)
 		all = append(all,
 			func() error {
-				return e.same(ctx, path+"?"+query+"&resourceVersionMatch=Exact&resourceVersion="+rv, items(names...))
+				return e.same(ctx, path+"?"+query+"&"+exactly(rv), items(names...))
 			},
 			func() error {
 				return e.same(ctx, path+"?"+query+"&watch=1&timeoutSeconds=1&resourceVersion=0", events(added(names...)...))

@@ -46,12 +46,8 @@ func (e *Env) consistent(ctx context.Context, path string, options ...option) er
 // ListConsistent: §2 LIST, RV unset: it has every write that was acknowledged
 // before the request.
 func ListConsistent(ctx context.Context, e *Env) error {
-	space, err := e.scratch(ctx)
+	path, err := e.scratchPath(ctx, "secrets")
 	if err != nil {
-		return err
-	}
-	path := "/api/v1/namespaces/" + space + "/secrets"
-	if _, err := e.at(ctx, path, 0); err != nil {
 		return err
 	}
 	var names []string
@@ -260,12 +256,8 @@ func (e *Env) past(ctx context.Context, space, name, query string) error {
 
 // ListOfThePast: §2 LIST, states of a built-in resource.
 func ListOfThePast(ctx context.Context, e *Env) error {
-	space, err := e.scratch(ctx)
+	path, err := e.scratchPath(ctx, "configmaps")
 	if err != nil {
-		return err
-	}
-	path := "/api/v1/namespaces/" + space + "/configmaps"
-	if _, err := e.at(ctx, path, 0); err != nil {
 		return err
 	}
 	one, err := e.create(ctx, path, `{"metadata":{"name":"a"},"data":{"v":"1"}}`)
@@ -313,7 +305,7 @@ func ListPages(ctx context.Context, e *Env) error {
 // pages follows the API server's tokens at both endpoints, and then the
 // gateway's: that they are the same was compared.
 func (e *Env) pages(ctx context.Context, path, query, rv string) error {
-	next := path + "?" + query + "&resourceVersionMatch=Exact&resourceVersion=" + rv
+	next := path + "?" + query + "&" + exactly(rv)
 	for n := 0; ; n++ {
 		a, err := e.ask(ctx, next, code(200), has(`"resourceVersion":"`+rv+`"`))
 		if err != nil {
@@ -366,7 +358,7 @@ func ListOrder(ctx context.Context, e *Env) error {
 		return err
 	}
 	return errors.Join(
-		e.same(ctx, "/api/v1/configmaps?labelSelector=color&resourceVersionMatch=Exact&resourceVersion="+rv,
+		e.same(ctx, "/api/v1/configmaps?labelSelector=color&"+exactly(rv),
 			items("conf-b/cm-1", "conf/cm-1", "conf/cm-2", "conf/cm-3", "conf/cm-5")),
 		e.same(ctx, custom+"gadgets"+anyVersion, items("conf-b/g-3", "conf/g-1", "conf/g-2"), mask(compare.ListRV)),
 		e.same(ctx, "/api/v1/configmaps?limit=1&labelSelector=color&resourceVersion="+rv, items("conf-b/cm-1"), has(`"continue":"`)),
@@ -380,7 +372,7 @@ func ListLimitCountsMatches(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	path := configMaps + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+	path := configMaps + "?" + exactly(rv)
 	return errors.Join(
 		e.same(ctx, path+"&limit=2&labelSelector=color=red", items("cm-1", "cm-3"), has(`"continue":"`)),
 		e.same(ctx, path+"&limit=3&labelSelector=color=red", items("cm-1", "cm-3"), hasNot(`"continue":"`)),
@@ -400,7 +392,7 @@ func ListRemaining(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	path := configMaps + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+	path := configMaps + "?" + exactly(rv)
 	return errors.Join(
 		e.same(ctx, path+"&limit=2", has(`"remainingItemCount":4`)),
 		e.same(ctx, path+"&limit=5", has(`"remainingItemCount":1`)),
@@ -414,12 +406,8 @@ func ListRemaining(ctx context.Context, e *Env) error {
 // GetConsistent: §2 GET, RV unset: it has every write that was acknowledged
 // before the request.
 func GetConsistent(ctx context.Context, e *Env) error {
-	space, err := e.scratch(ctx)
+	path, err := e.scratchPath(ctx, "configmaps")
 	if err != nil {
-		return err
-	}
-	path := "/api/v1/namespaces/" + space + "/configmaps"
-	if _, err := e.at(ctx, path, 0); err != nil {
 		return err
 	}
 	for i := range 8 {

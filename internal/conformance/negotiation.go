@@ -62,7 +62,7 @@ func (e *Env) negotiate(ctx context.Context, path, name, media string, want read
 		missing = append(missing, accept(media))
 	}
 	return errors.Join(
-		ask(path+"?resourceVersionMatch=Exact&resourceVersion="+rv, want.list),
+		ask(path+"?"+exactly(rv), want.list),
 		ask(path+"/"+name+anyVersion, want.get),
 		e.same(ctx, path+"/no-such"+anyVersion, missing...),
 		ask(path+anyVersion+"&watch=1&timeoutSeconds=1", want.watch),
@@ -158,7 +158,7 @@ func (e *Env) weighted(ctx context.Context, media string) error {
 		return err
 	}
 	return errors.Join(
-		e.same(ctx, configMaps+"?resourceVersionMatch=Exact&resourceVersion="+rv, accept(media), either(200, 406)),
+		e.same(ctx, configMaps+"?"+exactly(rv), accept(media), either(200, 406)),
 		e.same(ctx, configMaps+"/cm-1"+anyVersion, accept(media), either(200, 406)),
 		e.same(ctx, configMaps+anyVersion+"&watch=1&timeoutSeconds=1", accept(media), either(200, 406)),
 	)
@@ -246,7 +246,7 @@ func AcceptSeveralHeaders(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	path := configMaps + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+	path := configMaps + "?" + exactly(rv)
 	return errors.Join(
 		e.same(ctx, path, header("Accept", "application/yaml", "application/json"), code(200)),
 		e.same(ctx, path, header("Accept", "text/html", "application/json"), either(200, 406)),
@@ -301,7 +301,7 @@ func AcceptWrongShape(ctx context.Context, e *Env) error {
 		if err != nil {
 			return err
 		}
-		exact := "?resourceVersionMatch=Exact&resourceVersion=" + rv
+		exact := "?" + exactly(rv)
 		errs = append(errs,
 			e.same(ctx, path+anyVersion, accept(metadata), status(406, "NotAcceptable", ofList)),
 			e.same(ctx, path+"/"+name+anyVersion, accept(metadataList), either(406, 500)),

@@ -46,7 +46,7 @@ var Sections = []struct{ Number, Title string }{
 // Rules returns all rules, in the order of the specification.
 func Rules() []Rule {
 	return slices.Concat(
-		urlRules, parameterRules, listRules, watchRules, expiredRules, eventRules, bookmarkRules,
+		urlRules, parameterRules, versionRules, listRules, watchRules, expiredRules, eventRules, occasionRules, bookmarkRules,
 		negotiationRules, viewRules, wireRules, webSocketRules, timeoutRules, clientRules, statusRules, fieldRules,
 	)
 }

@@ -78,7 +78,7 @@ func EventsAreWatched(ctx context.Context, e *Env) error {
 			return err
 		}
 		errs = append(errs,
-			e.same(ctx, path+"?resourceVersionMatch=Exact&resourceVersion="+rv+"&fieldSelector=metadata.name="+name, items(name)),
+			e.same(ctx, path+"?"+exactly(rv)+"&fieldSelector=metadata.name="+name, items(name)),
 			e.same(ctx, path+"/"+name+anyVersion, kind("Event")),
 			e.replay(ctx, path+"?watch=1&fieldSelector=metadata.name="+name, events("ADDED "+name)),
 			e.same(ctx, path+"?watch=1&timeoutSeconds=1&fieldSelector=metadata.name="+name, events("ADDED "+name)))

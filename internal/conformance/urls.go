@@ -36,6 +36,9 @@ func added(names ...string) []string {
 // anyVersion is added to a path so that any state will do.
 const anyVersion = "?resourceVersion=0"
 
+// exactly is the query for the state at an RV.
+func exactly(rv string) string { return "resourceVersionMatch=Exact&resourceVersion=" + rv }
+
 // PathsThatList: §1, collections at the cluster, in all namespaces and in one
 // are listed, in the core group and in others.
 func PathsThatList(ctx context.Context, e *Env) error {
@@ -56,7 +59,7 @@ func PathsThatList(ctx context.Context, e *Env) error {
 		if err != nil {
 			return err
 		}
-		errs = append(errs, e.same(ctx, path+"?resourceVersionMatch=Exact&resourceVersion="+rv, kind(list), has(`"resourceVersion":"`+rv+`"`)))
+		errs = append(errs, e.same(ctx, path+"?"+exactly(rv), kind(list), has(`"resourceVersion":"`+rv+`"`)))
 	}
 	return errors.Join(errs...)
 }
@@ -369,7 +372,7 @@ func NameSelector(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	exact := "&resourceVersionMatch=Exact&resourceVersion=" + rv
+	exact := "&" + exactly(rv)
 	return errors.Join(
 		e.same(ctx, configMaps+"?fieldSelector=metadata.name=cm-2"+exact, items("cm-2")),
 		e.same(ctx, configMaps+"?fieldSelector=metadata.name==cm-2"+exact, items("cm-2")),
@@ -411,7 +414,7 @@ func NamespaceSelectorNarrows(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	exact := "&resourceVersionMatch=Exact&resourceVersion=" + rv
+	exact := "&" + exactly(rv)
 	return errors.Join(
 		e.same(ctx, "/api/v1/configmaps?fieldSelector=metadata.namespace=conf&labelSelector=color"+exact, items("cm-1", "cm-2", "cm-3", "cm-5")),
 		e.same(ctx, "/api/v1/configmaps?fieldSelector=metadata.namespace=conf,metadata.name=cm-1"+exact, items("cm-1")),

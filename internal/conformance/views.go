@@ -33,7 +33,7 @@ func TableOfList(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	path := pods + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+	path := pods + "?" + exactly(rv)
 	return errors.Join(
 		e.same(ctx, path, accept(tableV1), ageing, has(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"`+rv+`"},"columnDefinitions":[{"name":"Name"`)),
 		e.same(ctx, path, accept(tableV1beta1), ageing, has(`{"kind":"Table","apiVersion":"meta.k8s.io/v1beta1","metadata":{"resourceVersion":"`+rv+`"}`)),
@@ -113,7 +113,7 @@ func TableRows(ctx context.Context, e *Env) error {
 		"None":     `"object":null`,
 	} {
 		for version, media := range map[string]string{"v1": tableV1, "v1beta1": tableV1beta1} {
-			errs = append(errs, e.same(ctx, configMaps+"?includeObject="+include+"&resourceVersionMatch=Exact&resourceVersion="+rv,
+			errs = append(errs, e.same(ctx, configMaps+"?includeObject="+include+"&"+exactly(rv),
 				accept(media), ageing, has(strings.ReplaceAll(object, "VERSION", version))))
 		}
 	}
@@ -130,7 +130,7 @@ func TableOfCustomResources(ctx context.Context, e *Env) error {
 	if _, err := e.at(ctx, beacons, 0); err != nil {
 		return err
 	}
-	path := gadgets + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+	path := gadgets + "?" + exactly(rv)
 	return errors.Join(
 		e.same(ctx, path, accept(tableV1), ageing, has(`"name":"Color","type":"string"`), has(`"cells":["g-1","red",1,true,"`)),
 		e.same(ctx, path+"&includeObject=Object", accept(tableV1beta1), ageing, has(`"object":{"apiVersion":"conformance.example.com/v1"`)),
@@ -202,7 +202,7 @@ func MetadataOfList(ctx context.Context, e *Env) error {
 		if err != nil {
 			return err
 		}
-		exact := path + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+		exact := path + "?" + exactly(rv)
 		errs = append(errs,
 			e.same(ctx, exact, accept(metadataList), has(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"`+rv+`"},"items":[{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"`)),
 			e.same(ctx, exact, accept(strings.Replace(metadataList, "v=v1", "v=v1beta1", 1)), code(200)),
@@ -246,7 +246,7 @@ func MetadataInProtobuf(ctx context.Context, e *Env) error {
 			return err
 		}
 		errs = append(errs,
-			e.same(ctx, path+"?resourceVersionMatch=Exact&resourceVersion="+rv, accept(metadataListProtobuf), contentType(compare.Protobuf), enveloped("PartialObjectMetadataList")),
+			e.same(ctx, path+"?"+exactly(rv), accept(metadataListProtobuf), contentType(compare.Protobuf), enveloped("PartialObjectMetadataList")),
 			e.same(ctx, path+"/"+name+anyVersion, accept(metadataProtobuf), contentType(compare.Protobuf), enveloped("PartialObjectMetadata")),
 			e.same(ctx, path+"?watch=1&timeoutSeconds=1&allowWatchBookmarks=1&resourceVersion=0", accept(metadataProtobuf), contentType(compare.ProtobufWatch),
 				mask(withoutBookmarks(compare.ProtobufWatch)), has("k8s.io/initial-events-end")))
@@ -356,7 +356,7 @@ func (e *Env) listed(ctx context.Context, r resource, list, one string, options 
 	if err != nil {
 		return err
 	}
-	errs := []error{e.same(ctx, r.all()+"?resourceVersionMatch=Exact&resourceVersion="+rv, append(options, accept(list), ageing, code(200))...)}
+	errs := []error{e.same(ctx, r.all()+"?"+exactly(rv), append(options, accept(list), ageing, code(200))...)}
 	for _, path := range r.still() {
 		a, err := e.Want.Do(ctx, compare.Request{Path: path + "limit=3"})
 		if err != nil {

@@ -43,7 +43,7 @@ func JSONOfBuiltIn(ctx context.Context, e *Env) error {
 		return err
 	}
 	return errors.Join(
-		e.same(ctx, pods+"?resourceVersionMatch=Exact&resourceVersion="+rv,
+		e.same(ctx, pods+"?"+exactly(rv),
 			matches(`\{"kind":"PodList","apiVersion":"v1","metadata":\{"resourceVersion":"`+rv+`"\},"items":\[\{"metadata":\{"name":"`), hasNot("selfLink")),
 		e.same(ctx, pods+"/plain"+anyVersion, matches(`\{"kind":"Pod","apiVersion":"v1","metadata":\{"name":"plain","namespace":"conf","uid":`), hasNot("selfLink")),
 		e.replay(ctx, pods+"?watch=1", matches(`\{"type":"ADDED","object":\{"kind":"Pod","apiVersion":"v1","metadata":\{"name":`)),
@@ -58,7 +58,7 @@ func JSONOfCustom(ctx context.Context, e *Env) error {
 		return err
 	}
 	return errors.Join(
-		e.same(ctx, gadgets+"?resourceVersionMatch=Exact&resourceVersion="+rv,
+		e.same(ctx, gadgets+"?"+exactly(rv),
 			matches(`\{"apiVersion":"conformance.example.com/v1","items":\[\{"apiVersion":"conformance.example.com/v1","kind":"Gadget","metadata":\{"creationTimestamp":`),
 			has(`],"kind":"GadgetList","metadata":{"continue":"","resourceVersion":"`+rv+`"}}`)),
 		e.same(ctx, gadgets+"/g-2"+anyVersion, matches(`\{"apiVersion":"conformance.example.com/v1","kind":"Gadget","metadata":\{`)),
@@ -111,15 +111,15 @@ func JSONOfEmptyLists(ctx context.Context, e *Env) error {
 		return err
 	}
 	return errors.Join(
-		e.same(ctx, configMaps+"?labelSelector=none&resourceVersionMatch=Exact&resourceVersion="+rv,
+		e.same(ctx, configMaps+"?labelSelector=none&"+exactly(rv),
 			matches(`\{"kind":"ConfigMapList","apiVersion":"v1","metadata":\{"resourceVersion":"`+rv+`"\},"items":\[\]\}\n$`)),
 		e.same(ctx, gadgets+"?labelSelector=none"+anyVersionAnd, mask(compare.ListRV),
 			matches(`\{"apiVersion":"conformance.example.com/v1","items":\[\],"kind":"GadgetList","metadata":\{"continue":"","resourceVersion":"\d+"\}\}\n$`)),
 		e.same(ctx, core+"limitranges"+anyVersion, mask(compare.ListRV), has(`"items":[]`)),
-		e.same(ctx, configMaps+"?labelSelector=none&resourceVersionMatch=Exact&resourceVersion="+rv, accept(compare.YAML), has("items: []\n")),
-		e.same(ctx, configMaps+"?labelSelector=none&resourceVersionMatch=Exact&resourceVersion="+rv, accept(compare.Protobuf), enveloped("ConfigMapList")),
-		e.same(ctx, configMaps+"?labelSelector=none&resourceVersionMatch=Exact&resourceVersion="+rv, accept(metadataList), has(`"items":null`)),
-		e.same(ctx, configMaps+"?labelSelector=none&resourceVersionMatch=Exact&resourceVersion="+rv, accept(tableV1), has(`"rows":[]`)),
+		e.same(ctx, configMaps+"?labelSelector=none&"+exactly(rv), accept(compare.YAML), has("items: []\n")),
+		e.same(ctx, configMaps+"?labelSelector=none&"+exactly(rv), accept(compare.Protobuf), enveloped("ConfigMapList")),
+		e.same(ctx, configMaps+"?labelSelector=none&"+exactly(rv), accept(metadataList), has(`"items":null`)),
+		e.same(ctx, configMaps+"?labelSelector=none&"+exactly(rv), accept(tableV1), has(`"rows":[]`)),
 	)
 }
 
@@ -170,7 +170,7 @@ func ProtobufList(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	exact := configMaps + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+	exact := configMaps + "?" + exactly(rv)
 	return errors.Join(
 		e.same(ctx, exact, accept(compare.Protobuf), enveloped("ConfigMapList"), decoded(&corev1.ConfigMapList{}, "<script>"), has(rv)),
 		e.same(ctx, exact+"&limit=2", accept(compare.Protobuf), enveloped("ConfigMapList"), has("eyJ2")),
@@ -308,7 +308,7 @@ func GzipOfLargeLists(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	exact := "?resourceVersionMatch=Exact&resourceVersion=" + rv
+	exact := "?" + exactly(rv)
 	zip := header("Accept-Encoding", "gzip")
 	return errors.Join(
 		e.same(ctx, largeList+exact, append(gzipped, zip, code(200))...),
@@ -329,7 +329,7 @@ func GzipTokens(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	exact := largeList + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+	exact := largeList + "?" + exactly(rv)
 	var errs []error
 	for _, accepted := range []string{"gzip", "deflate, gzip", "gzip, deflate, br", "br,gzip", " gzip "} {
 		errs = append(errs, e.same(ctx, exact, append(gzipped, header("Accept-Encoding", accepted))...))
@@ -346,7 +346,7 @@ func GzipOfEncodings(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	exact := largeList + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+	exact := largeList + "?" + exactly(rv)
 	zip := header("Accept-Encoding", "gzip")
 	return errors.Join(
 		e.same(ctx, exact, append(gzipped, zip, accept(compare.YAML))...),
@@ -398,7 +398,7 @@ func Warnings(ctx context.Context, e *Env) error {
 			return err
 		}
 		warned := sends("Warning", warning)
-		exact := path + "?resourceVersionMatch=Exact&resourceVersion=" + rv
+		exact := path + "?" + exactly(rv)
 		errs = append(errs,
 			e.same(ctx, exact, warned, code(200)),
 			e.same(ctx, exact, accept(tableV1), warned, ageing),
@@ -444,7 +444,7 @@ func OverHTTP2(ctx context.Context, e *Env) error {
 		return nil
 	})}
 	return errors.Join(
-		e.same(ctx, configMaps+"?resourceVersionMatch=Exact&resourceVersion="+rv, append(two, items(still...))...),
+		e.same(ctx, configMaps+"?"+exactly(rv), append(two, items(still...))...),
 		e.same(ctx, configMaps+"/cm-1"+anyVersion, append(two, kind("ConfigMap"))...),
 		e.same(ctx, configMaps+"/no-such"+anyVersion, append(two, code(404))...),
 		e.same(ctx, configMaps+anyVersion+"&limit=x", append(two, code(400))...),

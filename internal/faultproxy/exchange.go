@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,6 +36,7 @@ type exchange struct {
 	r     *http.Request
 	flush func() error
 
+	silent  atomic.Bool
 	faulted bool // guarded by p.mu: a fault has come about
 	faults  int  // that have been drawn since the first
 }
@@ -62,8 +64,12 @@ func (x *exchange) hold(d time.Duration) {
 	}
 }
 
-// write sends bytes on at once.
+// write sends bytes on at once, unless the exchange is silent.
 func (x *exchange) write(b []byte) {
+	if x.silent.Load() {
+		<-x.r.Context().Done()
+		x.abort()
+	}
 	if _, err := x.w.Write(b); err != nil {
 		x.abort()
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -34,6 +35,10 @@ type Options struct {
 	Seed uint64
 	// Draw replaces [Draw], to leave faults out or to choose them.
 	Draw func(resource string, kind Kind, n int) Fault
+	// Bookmarks is how often a watch of JSON gets a bookmark at the RV of what
+	// it was sent last, once there has been anything, besides those that the
+	// API server sends each minute. The default is never.
+	Bookmarks time.Duration
 }
 
 // An Injection is a fault that came about.
@@ -59,6 +64,8 @@ type Proxy struct {
 	transport http.RoundTripper
 	server    *httptest.Server // nil when it is a handler
 	healed    chan struct{}    // closed by Heal
+
+	bookmarked atomic.Int64
 
 	mu       sync.Mutex // guards what follows
 	counts   map[string]int
@@ -142,7 +149,7 @@ func (p *Proxy) Heal() {
 		}
 	}
 	for x := range p.open {
-		if x.faulted {
+		if x.faulted || x.silent.Load() {
 			x.cancel(errCut)
 		}
 	}
@@ -308,7 +315,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.copy(resp.Body)
 	case x.kind == Watch || x.kind == WatchList || x.kind == ProofWatch || x.kind == ClientWatch:
 		w.WriteHeader(resp.StatusCode)
-		x.stream(resp.Body)
+		x.stream(x.marked(resp.Body))
 	default:
 		x.body(resp)
 	}

@@ -5,12 +5,13 @@ package gateway
 
 import (
 	"bufio"
-	"compress/gzip"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -20,16 +21,21 @@ const (
 	gzipThreshold = 128 << 10
 	gzipLevel     = gzip.BestSpeed
 
-	// writeTimeout is how long a client may take to make room for a piece of
+	// bodyPiece is how much of an answer is written at a time.
+	bodyPiece = 256 << 10
+
+	// WriteTimeout is how long a client may take to make room for a piece of
 	// an answer before it is given up as dead. One that reads slowly, or
 	// pauses, is not; a dead machine is noticed by TCP long before.
-	writeTimeout = 10 * time.Minute
+	WriteTimeout = 10 * time.Minute
 )
 
 var gzipWriters = sync.Pool{New: func() any {
 	w, _ := gzip.NewWriterLevel(nil, gzipLevel) // the level is valid
 	return w
 }}
+
+var bodyBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bodyPiece) }}
 
 // writeBody writes the answer to a GET or LIST. A write that fails has nobody
 // left to be told.
@@ -38,10 +44,13 @@ func writeBody(w http.ResponseWriter, r *http.Request, rd *read, body *wire.Body
 	out := newDeadlineWriter(w)
 	defer out.clear()
 	if body.Size() <= gzipThreshold || !acceptsGzip(r) {
-		b := bufio.NewWriterSize(out, 64<<10)
+		b := bodyBuffers.Get().(*bufio.Writer)
+		b.Reset(out)
 		if _, err := body.WriteTo(b); err == nil {
 			_ = b.Flush()
 		}
+		b.Reset(io.Discard)
+		bodyBuffers.Put(b)
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")
@@ -68,6 +77,11 @@ func acceptsGzip(r *http.Request) bool {
 func setHeaders(h http.Header, rd *read) {
 	h.Set("Content-Type", rd.form.ContentType(rd.verb == verbWatch))
 	h.Set("Cache-Control", "no-cache, private")
+	rd.warn(h)
+}
+
+// warn tells the client what the API server would warn of.
+func (rd *read) warn(h http.Header) {
 	for _, warning := range rd.warnings {
 		h.Add("Warning", warning)
 	}
@@ -85,7 +99,7 @@ func newDeadlineWriter(w http.ResponseWriter) deadlineWriter {
 
 func (d deadlineWriter) Write(p []byte) (int, error) {
 	// Not every ResponseWriter knows deadlines; the net/http ones do.
-	_ = d.ctl.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = d.ctl.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	return d.w.Write(p)
 }
 

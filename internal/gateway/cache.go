@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -39,6 +41,7 @@ type cache struct {
 	up        *Upstream
 	log       *slog.Logger
 	idle      time.Duration
+	window    timeline.Options // of all timelines
 	discovery discovery
 	encodings *wire.Cache // of all resources' objects
 	metrics   *cacheMetrics
@@ -71,11 +74,20 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 }
 
 // serve implements reader.
-func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
+func (c *cache) serve(w *recorder, r *http.Request) bool {
 	rd, ok := parseRead(r)
-	if !ok {
-		return false
+	if asksFields(r) {
+		if !ok {
+			rd = nil
+		}
+		c.serveFields(w, r, rd)
+		return true
 	}
+	return ok && c.answer(w, r, rd)
+}
+
+// answer serves a read, if it can do so exactly.
+func (c *cache) answer(w *recorder, r *http.Request, rd *read) bool {
 	res := c.acquire(r.Context(), rd.resource)
 	if res == nil {
 		return false
@@ -88,15 +100,18 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 		res.waitSynced(r.Context())
 	}
 	v, status, ok := res.view()
-	if !ok || !res.access.allows(r.Context(), rd.verb) {
+	if !ok {
 		return false
+	}
+	if !res.access.allows(r.Context(), rd.verb) {
+		return rd.refuse(forbidden(fmt.Sprintf("the gateway may not %s %s in all namespaces, and so does not serve them from its cache", rd.verb, res.id.GroupResource())))
 	}
 	lists := generation(status)
 	if !c.stands(r.Context(), res, lists) {
 		return false
 	}
 	if rd.verb != verbGet && !rd.selectors(res.info.Namespaced, res.fields(r.Context(), lists)) {
-		return false
+		return rd.refuse(badRequest("fields: the field selector is not one that is answered from the cache"))
 	}
 	offersCBOR := func() bool { return res.offersCBOR(r.Context(), c.up) }
 	if !rd.negotiate(r, v.BookmarkForm.Typed(), offersCBOR) || res.unwritable.has(rd.form) {
@@ -105,7 +120,10 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request) bool {
 	if rd.over, ok = res.definition(r.Context(), lists); !ok {
 		return false
 	}
-	if rd.consistentList() && !res.prover.pays(&v.Snapshot, rd) {
+	if rd.fields == nil && rd.consistentList() && !res.prover.pays(&v.Snapshot, rd) {
+		return false
+	}
+	if v, ok = rd.reach(r.Context(), res, v); !ok {
 		return false
 	}
 	rd.warnings = status.Warnings
@@ -140,7 +158,7 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	if c.stopped || len(c.watched) >= mostResources {
 		return nil
 	}
-	res := newResource(c.up, id, info, c.log, c.begin)
+	res := newResource(c.up, id, info, c.log, c.begin, c.window)
 	res.encoder.Cache = c.encodings
 	res.defined.changed = func() { c.drop(res) }
 	res.readers = 1

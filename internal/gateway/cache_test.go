@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // pod returns a Pod; labels are pairs.
@@ -39,12 +40,14 @@ func pod(namespace, name string, rv uint64, labels ...string) *kube.Object {
 // A bench is a cache that holds Pods, without a reflector behind it: the test
 // writes the timeline.
 type bench struct {
-	t      *testing.T
-	cache  *cache
-	res    *resource
-	server *httptest.Server
-	missed chan string // requests that were not served from the cache
-	denied map[string]bool
+	t        *testing.T
+	cache    *cache
+	res      *resource
+	server   *httptest.Server
+	missed   chan string // requests that were not served from the cache
+	requests requestTracker
+	metrics  *requestMetrics
+	denied   map[string]bool
 }
 
 func newBench(t *testing.T, list *kube.List) *bench {
@@ -70,22 +73,41 @@ func newBench(t *testing.T, list *kube.List) *bench {
 		t.Fatal(err)
 	}
 	b.cache = newCache(up, time.Hour, slog.New(slog.DiscardHandler))
-	b.res = newResource(up, pods, metav1.APIResource{Name: "pods", Namespaced: true}, b.cache.log, b.cache.begin)
+	b.res = newResource(up, pods, metav1.APIResource{Name: "pods", Namespaced: true}, b.cache.log, b.cache.begin, timeline.Options{})
 	b.res.cancel = func() {}
 	b.res.encoder.Cache = b.cache.encodings
 	b.cache.watched[pods] = b.res
 	b.res.timeline.Reset(list)
-	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !b.cache.serve(w, r) {
-			b.missed <- r.URL.RawQuery
-			http.Error(w, "passed through", http.StatusTeapot)
-		}
-	}))
+	if b.metrics, err = newRequestMetrics(nil); err != nil {
+		t.Fatal(err)
+	}
+	b.requests.init()
+	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = b.cache.run(ctx) }()
-	t.Cleanup(func() { b.server.CloseClientConnections(); b.server.Close(); stop(); <-done; up.Close() })
+	t.Cleanup(func() {
+		b.server.CloseClientConnections()
+		b.server.Close()
+		b.requests.cut()
+		<-b.requests.idle()
+		stop()
+		<-done
+		up.Close()
+	})
 	return b
+}
+
+// serve is what a Gateway does.
+func (b *bench) serve(w http.ResponseWriter, r *http.Request) {
+	rec := &recorder{ResponseWriter: w, metrics: b.metrics, requests: &b.requests, request: r}
+	if !b.cache.serve(rec, r) {
+		b.missed <- r.URL.RawQuery
+		http.Error(w, "passed through", http.StatusTeapot)
+	}
+	if rec.stream != nil {
+		rec.stream.serve(rec)
+	}
 }
 
 func podList(rv uint64, items ...*kube.Object) *kube.List {

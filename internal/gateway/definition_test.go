@@ -277,10 +277,12 @@ func TestWatchOver(t *testing.T) {
 			}
 			b.apply(kube.Added, pod("d", "a", 11))
 			s := &watchStream{
-				res: b.res, rd: &read{over: over}, wire: b.res.encoder.Stream(wire.Form{}, false),
-				form: v.BookmarkForm, sink: sink, lag: b.cache.metrics.lag,
+				cache: b.cache, res: b.res, cursor: cursor, pulse: pulse{deadline: time.Now().Add(time.Hour)}, over: over, wire: b.res.encoder.Stream(wire.Form{}, false),
+				bookmarkForm: v.BookmarkForm, sink: sink,
 			}
-			b.cache.follow(t.Context(), s, cursor)
+			s.pulse.begin(nil)
+			defer s.pulse.stop()
+			s.run()
 			var got []string
 			for _, line := range sink.frames {
 				got = append(got, brief(t, line))

@@ -4,9 +4,16 @@
 package gateway
 
 import (
+	"runtime/debug"
+
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
+
+// largeList is how many bytes a list has, of which what was left over in reading
+// it, or held before, is given back at once. That takes some 20 ms, more with a
+// large heap.
+const largeList = 8 << 20
 
 // A feed is a timeline as the sink of a reflector. Readers are to see all of a
 // list or nothing of it, so its objects are collected until it ends.
@@ -27,7 +34,14 @@ func (f *feed) Item(o *kube.Object) { f.items = append(f.items, o) }
 func (f *feed) End(list *kube.List) (continued bool) {
 	whole := *list
 	whole.Items, f.items = f.items, nil
+	size := 0
+	for _, o := range whole.Items {
+		size += len(o.JSON)
+	}
 	continued = f.Replace(&whole)
+	if size > largeList {
+		debug.FreeOSMemory()
+	}
 	if f.replaced != nil {
 		f.replaced()
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // Options configure a [Gateway]. Only Upstream is required.
@@ -40,6 +42,12 @@ type Options struct {
 	// IdleTimeout is how long a resource without readers stays watched.
 	// Zero means 30 minutes.
 	IdleTimeout time.Duration
+
+	// WindowBytes and WindowAge bound the events that are kept of each resource:
+	// by what they take (T10), and by how long ago they came. Zero means 64 MiB,
+	// and no bound by age.
+	WindowBytes int64
+	WindowAge   time.Duration
 
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
@@ -68,7 +76,7 @@ type ResourceStatus struct {
 type reader interface {
 	// serve answers r if it can do so exactly; else it has written nothing
 	// and returns false.
-	serve(w http.ResponseWriter, r *http.Request) (served bool)
+	serve(w *recorder, r *http.Request) (served bool)
 	// run works until ctx ends and returns when all it started has ended.
 	run(ctx context.Context) error
 	// drain ends open streams within ctx.
@@ -123,6 +131,7 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	c := newCache(opts.Upstream, opts.IdleTimeout, opts.Logger)
+	c.window = timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge}
 	if opts.Registerer != nil {
 		if err := opts.Registerer.Register(c.metrics); err != nil {
 			return nil, fmt.Errorf("gateway metrics: %w", err)
@@ -170,10 +179,10 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 
 // ServeHTTP answers one request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	leave := g.requests.enter()
-	defer leave()
+	g.requests.enter()
+	defer g.requests.leave()
 	start := time.Now()
-	rec := &recorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}
+	rec := &recorder{ResponseWriter: w, metrics: g.metrics, requests: &g.requests, request: r, source: sourceFilter}
 	returned := false
 	defer func() {
 		// A handler that wrote nothing meant 200; one that panicked, nothing.
@@ -185,7 +194,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.log.Debug("request", "method", r.Method, "path", r.URL.Path,
 			"source", rec.source, "code", rec.code, "took", time.Since(start))
 	}()
-	g.route(rec, r)
+	if g.route(rec, r); rec.stream != nil {
+		rec.stream.serve(rec)
+	}
 	returned = true
 }
 
@@ -243,7 +254,10 @@ func (g *Gateway) serveAPI(rec *recorder, r *http.Request) {
 
 // serveInner serves a request for the API that is a part of another request.
 func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) {
-	g.answer(&recorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}, r)
+	rec := &recorder{ResponseWriter: w, metrics: g.metrics, requests: &g.requests, request: r, source: sourceFilter}
+	if g.answer(rec, r); rec.stream != nil {
+		rec.stream.serve(rec)
+	}
 }
 
 // answer serves a request for the API, below the prefix.

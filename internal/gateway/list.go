@@ -28,9 +28,7 @@ func (c *cache) serveGet(w http.ResponseWriter, r *http.Request, rd *read, res *
 		if !rd.plainStatus {
 			return false
 		}
-		for _, warning := range rd.warnings {
-			w.Header().Add("Warning", warning)
-		}
+		rd.warn(w.Header())
 		s.Details = &metav1.StatusDetails{Name: rd.name, Group: res.id.Group, Kind: res.id.Name}
 		writeStatus(w, r, s)
 		return true
@@ -63,13 +61,21 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 	case rd.narrowed && (limit > 0 || rd.opts.Continue != ""):
 		// The API server's tokens are relative to the scope it narrows to, and
 		// it reads them as relative to that of the path.
-		return false
+		return rd.refuse(badRequest("fields: pages of one namespace are asked for by its path"))
 	case rd.opts.Continue != "" && rd.opts.ResourceVersion != "":
-		return false // an error, or no limit
+		// An error, or no limit.
+		return rd.refuse(badRequest("fields: resourceVersion and continue exclude each other"))
 	case rd.form.View == wire.Table && wire.SortsRows(res.id):
 		return false
 	case rd.opts.Continue == "" && rd.opts.ResourceVersion == "":
-		fresh, err := res.prover.freshSoon(r.Context())
+		prove := res.prover.freshSoon
+		if rd.fields != nil { // which is not passed through
+			if uncachedUpstream(res.id) {
+				return rd.refuse(badRequest(noProofOfEvents))
+			}
+			prove = res.prover.fresh
+		}
+		fresh, err := prove(r.Context())
 		if err != nil {
 			return false
 		}
@@ -77,21 +83,21 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 	case rd.opts.Continue != "":
 		token, err := decodeContinue(rd.opts.Continue, rd.namespace)
 		if err != nil {
-			return false
+			return rd.refuse(badRequest("fields: continue: " + err.Error()))
 		}
 		if snapshot, err = res.timeline.At(token.rv); err != nil {
-			return false // the API server may still have it, or says why not
+			return rd.refuseFor(err) // the API server may still have it, or says why not
 		}
 		start = token.start
 	case rd.rv == 0:
-		if limit > 0 && uncachedUpstream(res.id) {
+		if limit > 0 && uncachedUpstream(res.id) && rd.fields == nil {
 			return false
 		}
 		limit = 0 // as the API server's watch cache has it
 	case exact || limit > 0 && rd.opts.ResourceVersionMatch == "":
 		var err error
 		if snapshot, err = res.timeline.At(rd.rv); err != nil {
-			return false
+			return rd.refuseFor(err)
 		}
 	case v.RV < rd.rv:
 		return false
@@ -128,15 +134,21 @@ func newPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPa
 		}
 		return p
 	}
-	for o := range s.All(rd.namespace, start) {
-		if limit <= 0 || int64(len(p.items)) < limit {
-			if rd.match.matches(o) {
-				p.items = append(p.items, o)
-			}
+	for o := range s.Select(rd.namespace, start, rd.attribute) {
+		if !rd.match.matches(o) {
 			continue
 		}
+		if p.items = append(p.items, o); int64(len(p.items)) == limit {
+			break
+		}
+	}
+	if limit <= 0 || int64(len(p.items)) < limit {
+		return p
+	}
+	last := p.items[limit-1].Key
+	for range s.All(rd.namespace, last+"\x00") { // the key behind it
 		if p.next == "" {
-			p.next = encodeContinue(s.RV, p.items[limit-1].Key, rd.namespace)
+			p.next = encodeContinue(s.RV, last, rd.namespace)
 		}
 		if rd.selective() {
 			break

@@ -4,6 +4,8 @@
 package gateway
 
 import (
+	"runtime/metrics"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -34,20 +36,30 @@ var (
 	descEvents    = desc("events_total", "Events since the resource began to be watched.")
 	descObjects   = desc("objects", "Live objects.")
 	descBytes     = desc("bytes", "JSON of the live objects.")
+	descOverhead  = desc("overhead_bytes", "About what the live objects take besides their JSON: rows of Tables, labels, trees, indexes.")
 	descLogEvents = desc("window_events", "Events in the window.")
-	descLogBytes  = desc("window_bytes", "JSON of the events in the window.")
+	descLogBytes  = desc("window_bytes", "What the events in the window count as: their JSON, and about what it takes to hold them. See --window-bytes.")
 	descReceived  = desc("upstream_bytes_total", "Bytes that the upstream sent.")
 	descRelists   = desc("relists_total", "Full lists from the upstream, by reason.", "reason")
 	descEncodings = prometheus.NewDesc("watchkeeper_encodings_bytes", "What is kept of objects in other encodings than JSON.", nil, nil)
 	descWatches   = desc("watches", "Open watches that are served from the cache.")
+	descStacks    = prometheus.NewDesc("watchkeeper_stack_bytes_per_watch",
+		"Stacks of the process, per open watch: most of what an idle watch takes, where there are many.", nil, nil)
 )
+
+// stackBytes returns what the stacks of all goroutines take.
+func stackBytes() float64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(sample)
+	return float64(sample[0].Value.Uint64())
+}
 
 // Describe implements prometheus.Collector.
 func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
 	m.lag.Describe(ch)
 	ch <- descEncodings
 	for _, d := range []*prometheus.Desc{descHead, descStart, descContact, descSynced, descEvents, descObjects,
-		descBytes, descLogEvents, descLogBytes, descReceived, descRelists, descWatches} {
+		descBytes, descOverhead, descLogEvents, descLogBytes, descReceived, descRelists, descWatches, descStacks} {
 		ch <- d
 	}
 }
@@ -56,6 +68,7 @@ func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.lag.Collect(ch)
 	ch <- prometheus.MustNewConstMetric(descEncodings, prometheus.GaugeValue, float64(m.cache.encodings.Bytes()))
+	watches := int64(0)
 	for _, res := range m.cache.all() {
 		gauge := func(d *prometheus.Desc, v float64) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, res.id.String())
@@ -80,6 +93,7 @@ func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 		counter(descEvents, float64(stats.Events))
 		gauge(descObjects, float64(stats.Objects))
 		gauge(descBytes, float64(stats.Bytes))
+		gauge(descOverhead, float64(stats.Overhead))
 		gauge(descLogEvents, float64(stats.LogEvents))
 		gauge(descLogBytes, float64(stats.LogBytes))
 		counter(descReceived, float64(status.Bytes))
@@ -87,5 +101,9 @@ func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 			counter(descRelists, float64(n), reason)
 		}
 		gauge(descWatches, float64(res.watches.Load()))
+		watches += res.watches.Load()
+	}
+	if watches > 0 {
+		ch <- prometheus.MustNewConstMetric(descStacks, prometheus.GaugeValue, stackBytes()/float64(watches))
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -62,10 +64,14 @@ func (m *multiwatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache, private")
-	sink, err := newHTTPSink(w)
+	out, err := newResponseOut(w)
 	if err != nil {
 		return
 	}
+	beat := pulse{deadline: time.Now().Add(math.MaxInt64)} // those of the watches count
+	beat.begin(out)
+	defer beat.stop()
+	sink := &httpSink{out: out, pulse: &beat}
 	defer sink.release()
 	shared := &sharedSink{sink: sink, failed: cancel}
 	var wg sync.WaitGroup

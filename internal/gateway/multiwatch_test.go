@@ -70,8 +70,11 @@ func nextLine(t *testing.T, lines *bufio.Scanner) string {
 func TestMultiwatch(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 5, "color", "red"), pod("e", "b", 6)))
 	server := serveMultiwatch(t, func(w http.ResponseWriter, r *http.Request) {
-		if !b.cache.serve(w, r) {
+		rec := &recorder{ResponseWriter: w, metrics: b.metrics, requests: &b.requests, request: r}
+		if !b.cache.serve(rec, r) {
 			writeStatus(w, r, newStatus(http.StatusForbidden, "Forbidden", "passed through"))
+		} else if rec.stream != nil {
+			rec.stream.serve(rec)
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

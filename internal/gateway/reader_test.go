@@ -23,7 +23,7 @@ type fakeReader struct {
 	drained bool
 }
 
-func (f *fakeReader) serve(w http.ResponseWriter, r *http.Request) bool {
+func (f *fakeReader) serve(w *recorder, r *http.Request) bool {
 	if r.URL.Path != "/api/v1/pods" {
 		return false
 	}

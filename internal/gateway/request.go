@@ -52,6 +52,10 @@ type read struct {
 	key       kube.Key // the only object that can match; "" if several can
 	websocket bool     // a WATCH over a WebSocket
 	form      wire.Form
+	// fields are those of a projection; nil shows all.
+	fields *kube.Paths
+	// refusal is why a projection is not served.
+	refusal *metav1.Status
 	// plainStatus is set when a Status, too, is to be answered in plain JSON.
 	plainStatus bool
 	// warnings are what the API server says about the resource's version.
@@ -123,6 +127,11 @@ func (rd *read) version() bool {
 // negotiate chooses the form of the answer. It returns false where the API
 // server has to be asked, or has an error for the request.
 func (rd *read) negotiate(r *http.Request, typed bool, cbor func() bool) bool {
+	if rd.fields != nil {
+		rd.form = wire.Form{Fields: rd.fields, Pretty: rd.verb != verbWatch && wantsPretty(r)}
+		rd.plainStatus = true
+		return true
+	}
 	var ok bool
 	offer := wire.Offer{Watch: rd.verb == verbWatch, List: rd.verb == verbList, Typed: typed, CBOR: cbor}
 	if rd.form, ok = wire.Negotiate(r.Header.Get("Accept"), offer); !ok {

@@ -48,10 +48,14 @@ func newRequestMetrics(reg prometheus.Registerer) (*requestMetrics, error) {
 // recorder is the ResponseWriter handlers get. It notes the status.
 type recorder struct {
 	http.ResponseWriter
-	metrics *requestMetrics
-	request *http.Request
-	source  string
-	code    int // 0 until the header was written
+	metrics  *requestMetrics
+	requests *requestTracker
+	request  *http.Request
+	source   string
+	code     int // 0 until the header was written
+	// stream is what the answer goes on with when the handler has returned; nil
+	// for nothing.
+	stream *watchStream
 }
 
 // Unwrap serves http.ResponseController.

@@ -43,8 +43,8 @@ type resource struct {
 	lastUsed time.Time // when the last reader left
 }
 
-func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *slog.Logger, begin beginFunc) *resource {
-	res := &resource{id: id, info: info, timeline: timeline.New(timeline.Options{}), done: make(chan struct{})}
+func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *slog.Logger, begin beginFunc, window timeline.Options) *resource {
+	res := &resource{id: id, info: info, timeline: timeline.New(window), done: make(chan struct{})}
 	res.encoder.Resource = id
 	res.reflector = informer.NewReflector(informer.ReflectorOptions{
 		Transport: agent{up},

@@ -4,6 +4,8 @@
 package gateway
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -49,7 +51,8 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		rd.namespace, rd.narrowed = ns, true
 	}
 	for _, req := range selector.Requirements() {
-		value, ok := fieldOf(req.Field)
+		field := strings.Clone(req.Field) // an index would keep the request's text alive
+		value, ok := fieldOf(field)
 		if !ok {
 			return false
 		}
@@ -57,8 +60,8 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		switch req.Operator {
 		case selection.Equals, selection.DoubleEquals:
 			all = append(all, func(o *kube.Object) bool { return value(o) == want })
-			if rd.attribute == nil && req.Field != "metadata.namespace" {
-				rd.attribute = &timeline.Attribute{Field: req.Field, Of: value, Values: []string{want}}
+			if rd.attribute == nil && field != "metadata.namespace" {
+				rd.attribute = &timeline.Attribute{Field: field, Of: value, Values: []string{want}}
 			}
 		case selection.NotEquals:
 			all = append(all, func(o *kube.Object) bool { return value(o) != want })
@@ -99,7 +102,7 @@ func nameOf(o *kube.Object) string { return o.Key.Name() }
 func labelOf(selector labels.Selector) (found *timeline.Attribute) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
-		a := &timeline.Attribute{Label: r.Key()}
+		a := &timeline.Attribute{Label: strings.Clone(r.Key())} // as above
 		switch r.Operator() {
 		case selection.Equals, selection.DoubleEquals, selection.In:
 			a.Values = r.ValuesUnsorted()

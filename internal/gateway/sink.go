@@ -4,129 +4,181 @@
 package gateway
 
 import (
-	"bufio"
-	"context"
+	"encoding/hex"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/net/websocket"
 
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// streamBuffer is the size of a piece.
-const streamBuffer = 16 << 10
-
-// streamBuffers are shared by all streams: one is needed only while there is
-// something to write.
-var streamBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, streamBuffer) }}
-
-// An httpSink writes frames to the body of a response.
-type httpSink struct {
-	out deadlineWriter
-	buf *bufio.Writer // nil while there is nothing to write
+// A block is a piece of a stream that is written at once, with room for what
+// makes it a chunk of an HTTP/1.1 body.
+type block struct {
+	n    int // bytes of the piece
+	data [64 << 10]byte
 }
 
-// newHTTPSink sends the header, ahead of any frame.
-func newHTTPSink(w http.ResponseWriter) (*httpSink, error) {
-	w.WriteHeader(http.StatusOK)
-	s := &httpSink{out: newDeadlineWriter(w)}
-	return s, s.out.ctl.Flush()
+const (
+	chunkHead = len("0000ffff\r\n") // leading zeros are allowed (RFC 9112, 7.1)
+	chunkTail = len("\r\n")
+	blockSize = len(block{}.data) - chunkHead - chunkTail
+)
+
+// blocks are shared by all streams: one is needed only while there is
+// something to write.
+var blocks = sync.Pool{New: func() any { return new(block) }}
+
+// fill appends what there is room for, and returns the rest.
+func fill[T string | []byte](b *block, text T) (rest T) {
+	n := copy(b.data[chunkHead+b.n:chunkHead+blockSize], text)
+	b.n += n
+	return text[n:]
+}
+
+// bytes returns the piece.
+func (b *block) bytes() []byte { return b.data[chunkHead : chunkHead+b.n] }
+
+// chunk returns the piece as a chunk.
+func (b *block) chunk() []byte {
+	n := uint32(b.n)
+	hex.Encode(b.data[:], []byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	copy(b.data[chunkHead-2:], "\r\n")
+	end := chunkHead + b.n
+	copy(b.data[end:], "\r\n")
+	return b.data[:end+chunkTail]
+}
+
+// A streamOut is the way to the client of a watch. Its writes have no buffer
+// behind them.
+type streamOut interface {
+	writeFrame(*wire.Frame) error
+	writeBlock(*block) error
+	// abort has what is being written fail, and all that follows.
+	abort()
+	// cut is abort for a stream that is ending: it may have a moment more.
+	cut()
+}
+
+// An httpSink writes frames to the body of a response: one that is shared as
+// it is, several in blocks.
+type httpSink struct {
+	out   streamOut
+	pulse *pulse
+	one   *wire.Frame // the only one so far; nil while there is none, or a block
+	block *block      // nil while there is nothing to write
+}
+
+// share takes a frame that all streams share.
+func (s *httpSink) share(f *wire.Frame) error {
+	if s.one == nil && s.block == nil {
+		s.one = f
+		return nil
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	return add(s, f.Bytes())
 }
 
 func (s *httpSink) frame(parts []string) error {
-	if s.buf == nil {
-		s.buf = streamBuffers.Get().(*bufio.Writer)
-		s.buf.Reset(s.out)
+	if err := s.open(); err != nil {
+		return err
 	}
 	for _, p := range parts {
-		if _, err := s.buf.WriteString(p); err != nil {
+		if err := add(s, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *httpSink) flush() error {
-	if s.buf == nil {
-		return nil
+// open goes on in a block.
+func (s *httpSink) open() error {
+	if s.block == nil {
+		s.block = blocks.Get().(*block)
 	}
-	err := s.buf.Flush()
-	if err == nil {
-		err = s.out.ctl.Flush()
+	if one := s.one; one != nil {
+		s.one = nil
+		return add(s, one.Bytes())
 	}
-	s.out.clear()
-	s.release()
+	return nil
+}
+
+func add[T string | []byte](s *httpSink, text T) error {
+	for text = fill(s.block, text); len(text) > 0; text = fill(s.block, text) {
+		if err := s.writeBlock(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *httpSink) writeBlock() error {
+	s.pulse.writing()
+	defer s.pulse.written()
+	err := s.out.writeBlock(s.block)
+	s.block.n = 0
+	return err
+}
+
+func (s *httpSink) flush() (err error) {
+	switch {
+	case s.one != nil:
+		s.pulse.writing()
+		err = s.out.writeFrame(s.one)
+		s.pulse.written()
+		s.one = nil
+	case s.block != nil:
+		err = s.writeBlock()
+		s.release()
+	}
 	return err
 }
 
 func (s *httpSink) release() {
-	if s.buf != nil {
-		s.buf.Reset(io.Discard)
-		streamBuffers.Put(s.buf)
-		s.buf = nil
+	s.one = nil
+	if s.block != nil {
+		s.block.n = 0
+		blocks.Put(s.block)
+		s.block = nil
 	}
 }
 
-// lastWrites is for how long a WebSocket is written to after its watch is over.
-const lastWrites = time.Second
-
-// A webSocketSink sends each frame as a message, text for JSON.
-type webSocketSink struct {
-	ctx  context.Context // of the watch
-	ws   *websocket.Conn
-	text bool
+// A responseOut is the body of a response of net/http's: HTTP/2, and the
+// HTTP/1 that is not taken over.
+type responseOut struct {
+	w   io.Writer
+	ctl *http.ResponseController
 }
 
-func (s webSocketSink) frame(parts []string) (err error) {
-	s.limit(writeTimeout)
-	if s.ctx.Err() != nil {
-		s.limit(lastWrites)
+// newResponseOut sends the header, ahead of any frame.
+func newResponseOut(w http.ResponseWriter) (*responseOut, error) {
+	w.WriteHeader(http.StatusOK)
+	for { // what is around net/http's own has done its work
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = outer.Unwrap()
 	}
-	message := strings.Join(parts, "")
-	if s.text {
-		err = websocket.Message.Send(s.ws, message)
-	} else {
-		err = websocket.Message.Send(s.ws, []byte(message))
+	ctl := http.NewResponseController(w)
+	return &responseOut{w: w, ctl: ctl}, ctl.Flush()
+}
+
+func (o *responseOut) writeFrame(f *wire.Frame) error { return o.write(f.Bytes()) }
+func (o *responseOut) writeBlock(b *block) error      { return o.write(b.bytes()) }
+
+func (o *responseOut) write(p []byte) error {
+	if _, err := o.w.Write(p); err != nil {
+		return err
 	}
-	_ = s.ws.SetWriteDeadline(time.Time{}) // pings are answered at any time
-	return err
+	return o.ctl.Flush()
 }
 
-// limit gives what is written, and what is being written, so long. It fails
-// only on a connection that is closed.
-func (s webSocketSink) limit(d time.Duration) { _ = s.ws.SetWriteDeadline(time.Now().Add(d)) }
+// cut has nothing to do: net/http's server closes its connections at the end.
+func (o *responseOut) cut() {}
 
-func (webSocketSink) flush() error { return nil }
-func (webSocketSink) release()     {}
-
-// serveWebSocket answers the handshake, by the library that the API server
-// uses, which wants an Origin and at most one subprotocol; and then streams
-// until the client closes the connection or the stream ends.
-func serveWebSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, f wire.Form, stream func(context.Context, frameSink)) {
-	websocket.Handler(func(ws *websocket.Conn) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		var reading sync.WaitGroup
-		reading.Go(func() {
-			defer cancel()
-			_, _ = io.Copy(io.Discard, ws) // clients have nothing to say
-		})
-		sink := webSocketSink{ctx, ws, f.Media == wire.JSON}
-		// One that does not read is not waited for at the end.
-		defer context.AfterFunc(ctx, func() { sink.limit(lastWrites) })()
-		stream(ctx, sink)
-		sink.limit(lastWrites)
-		ws.Close()
-		reading.Wait()
-	}).ServeHTTP(w, r)
-}
-
-// isWebSocket reports whether r asks for a WebSocket, as the API server reads
-// the headers.
-func isWebSocket(r *http.Request) bool {
-	return r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
-}
+// abort fails only where nobody knows deadlines; net/http's writers do.
+func (o *responseOut) abort() { _ = o.ctl.SetWriteDeadline(time.Now().Add(-time.Second)) }

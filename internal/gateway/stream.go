@@ -5,10 +5,10 @@ package gateway
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -25,70 +25,177 @@ type frameSink interface {
 	release()
 }
 
-// A watchStream writes one watch to one client. After its end (the client is
-// gone, or the form has become impossible) it writes nothing more, and flush
-// says so.
-type watchStream struct {
-	res   *resource
-	rd    *read
-	in    timeline.Interest
-	sink  frameSink
-	wire  *wire.Stream
-	form  *kube.Object // of bookmarks
-	lag   prometheus.Observer
-	start uint64 // bookmarks at or below it are not sent
-	dirty bool   // there is something to flush
-	ended bool
+// A frameSharer is a sink that takes frames that streams share.
+type frameSharer interface {
+	share(*wire.Frame) error
 }
 
-// write writes one frame.
+// shareMost is the number of events at a time up to which their frames are
+// shared. One that has more of them lags behind the others, or begins, and
+// nobody else wants them now.
+const shareMost = 32
+
+// A watchStream writes one watch to one client. After its end (the client is
+// gone, or the form has become impossible) it writes nothing more, and flush
+// says so. While it is idle it keeps neither the request nor any state (T10).
+type watchStream struct {
+	cache  *cache
+	res    *resource
+	cursor *timeline.Cursor
+	form   wire.Form
+	in     timeline.Interest
+	wire   *wire.Stream
+	sink   frameSink
+	sharer frameSharer // the sink, if it is one
+	pulse  pulse
+	gone   <-chan struct{} // closed when the client is
+	over   <-chan struct{} // closed when it is to end early; nil for never
+
+	initial []*kube.Object // the state to begin with; nil after it was written
+	end     uint64         // the RV of the bookmark behind it; 0 for none
+
+	lost string // why the RV cannot be continued from: the watch is one ERROR; "" when it can
+
+	bookmarks    bool
+	bookmarkForm *kube.Object
+	start        uint64 // bookmarks at or below it are not sent
+	dirty        bool   // there is something to flush
+	ended        bool
+}
+
+// run writes the watch until it ends.
+func (s *watchStream) run() {
+	defer s.sink.release()
+	if s.pulse.timeUp() {
+		return // a negative timeoutSeconds
+	}
+	if s.lost != "" {
+		s.expired(s.lost)
+		return
+	}
+	s.snapshot()
+	s.follow()
+}
+
+// follow writes what the cursor yields until the watch ends: the client goes
+// away, time is up, the gateway drains, the timeline ends, or the definition of
+// the resource is over.
+func (s *watchStream) follow() {
+	cursor, draining, over := s.cursor, s.cache.draining, s.over
+	var drained <-chan time.Time
+	last, due := false, false // what comes now is the last; a bookmark is due
+	for {
+		b, err := cursor.Next()
+		if errors.Is(err, timeline.ErrCompacted) {
+			s.expired(tooOld(cursor.RV(), s.res.timeline.View().Start))
+			return
+		}
+		if err != nil {
+			return
+		}
+		for _, e := range b.Events {
+			s.event(e, len(b.Events))
+		}
+		if due && !b.More {
+			due = false
+			s.bookmark(cursor.RV())
+		}
+		if !s.flush(b.At, len(b.Events) > 0) {
+			return
+		}
+		if b.More && !s.isOver() {
+			continue
+		}
+		if last {
+			return
+		}
+		// The place of a cursor that has nothing to yield moves by Next alone:
+		// a bookmark comes after it.
+		select {
+		case <-cursor.Ready():
+		case <-s.pulse.beat:
+			if s.pulse.timeUp() {
+				return
+			}
+			due = true
+		case <-over:
+			over, last = nil, true // behind what there is, which may be an ERROR
+		case <-draining:
+			draining, drained = nil, time.After(rand.N(s.cache.spread+1))
+		case <-drained:
+			due, last = true, true
+		case <-s.gone:
+			return
+		}
+	}
+}
+
+// write writes one frame, in parts.
 func (s *watchStream) write(parts []string, err error) {
+	if s.ended || s.unwritable(err) {
+		return
+	}
+	s.dirty = true
+	s.ended = s.sink.frame(parts) != nil
+}
+
+// unwritable takes note of what cannot be encoded: the stream ends as at a
+// timeout.
+func (s *watchStream) unwritable(err error) bool {
+	if err == nil {
+		return false
+	}
+	// In other columns the client's next one begins; in a form that has become
+	// impossible it is for the API server.
+	if errors.Is(err, wire.ErrForm) && !errors.Is(err, wire.ErrColumns) {
+		s.res.unwritable.add(s.form)
+	}
+	s.ended = true
+	return true
+}
+
+// event writes what an event, one of so many at a time, is to this watcher.
+func (s *watchStream) event(e *timeline.Event, of int) {
 	if s.ended {
 		return
 	}
-	switch {
-	case errors.Is(err, wire.ErrColumns): // its client's next one begins in others
-		s.ended = true
-		return
-	case errors.Is(err, wire.ErrForm):
-		// The stream ends as at a timeout; the client's next one is for the
-		// API server.
-		s.res.unwritable.add(s.rd.form)
-		s.ended = true
+	typ, object, ok := s.in.Seen(e)
+	if !ok || typ == kube.Modified && s.res.encoder.Unchanged(s.form, e.Prev, object) {
 		return
 	}
-	if err == nil {
-		s.dirty = true
-		err = s.sink.frame(parts)
+	if s.sharer != nil && of <= shareMost {
+		switch frame, err := s.wire.Shared(typ, object); {
+		case s.unwritable(err):
+			return
+		case frame != nil:
+			s.dirty = true
+			s.ended = s.sharer.share(frame) != nil
+			return
+		}
 	}
-	s.ended = err != nil
-}
-
-// event writes what an event is to this watcher.
-func (s *watchStream) event(e *timeline.Event) {
-	if typ, object, ok := s.in.Seen(e); ok && !s.ended {
-		s.write(s.wire.Event(typ, object))
-	}
+	s.write(s.wire.Event(typ, object))
 }
 
 // snapshot writes the initial events, in list order, and the bookmark that
 // ends them.
-func (s *watchStream) snapshot(v *timeline.View, end bool) {
-	for _, o := range newPage(&v.Snapshot, s.rd, "", 0).items {
+func (s *watchStream) snapshot() {
+	for i, o := range s.initial {
+		s.initial[i] = nil // a slow client is not to keep what it has got
 		if s.write(s.wire.Event(kube.Added, o)); s.ended {
-			return
+			break
 		}
 	}
-	if end && s.rd.opts.AllowWatchBookmarks {
-		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.form, v.RV, true)))
+	s.initial = nil
+	if s.end > 0 && s.bookmarks {
+		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.bookmarkForm, s.end, true)))
 	}
 }
 
 // bookmark writes a bookmark, if the client asked for them (T5: everything up
 // to rv has been written). Like the API server's, it is above the start.
 func (s *watchStream) bookmark(rv uint64) {
-	if s.rd.opts.AllowWatchBookmarks && rv > s.start {
-		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.form, rv, false)))
+	if s.bookmarks && rv > s.start {
+		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.bookmarkForm, rv, false)))
 	}
 }
 
@@ -108,7 +215,17 @@ func (s *watchStream) flush(published time.Time, live bool) bool {
 	if s.sink.flush() != nil {
 		s.ended = true
 	} else if live && !s.ended {
-		s.lag.Observe(time.Since(published).Seconds())
+		s.cache.metrics.lag.Observe(time.Since(published).Seconds())
 	}
 	return !s.ended
+}
+
+// isOver reports whether the client is gone, or the time is up.
+func (s *watchStream) isOver() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return s.pulse.timeUp()
+	}
 }

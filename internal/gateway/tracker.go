@@ -20,6 +20,8 @@ type requestTracker struct {
 	mu     sync.Mutex    // guards what follows
 	active int           // requests between enter and leave
 	none   chan struct{} // closed while active is 0
+	// adopted are the watches, whose requests may have left.
+	adopted map[*watchStream]struct{}
 }
 
 func (t *requestTracker) init() {
@@ -27,23 +29,52 @@ func (t *requestTracker) init() {
 	t.all, t.endAll = context.WithCancelCause(context.Background())
 	t.none = make(chan struct{})
 	close(t.none)
+	t.adopted = map[*watchStream]struct{}{}
 }
 
-// enter counts a request until the function it returns is called.
-func (t *requestTracker) enter() (leave func()) {
+// enter counts a request until leave.
+func (t *requestTracker) enter() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.enterLocked()
+}
+
+func (t *requestTracker) enterLocked() {
 	if t.active == 0 {
 		t.none = make(chan struct{})
 	}
 	t.active++
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.active--; t.active == 0 {
-			close(t.none)
-		}
+}
+
+func (t *requestTracker) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leaveLocked()
+}
+
+func (t *requestTracker) leaveLocked() {
+	if t.active--; t.active == 0 {
+		close(t.none)
 	}
+}
+
+// adopt counts a watch, which may go on after its handler has returned, until
+// part.
+func (t *requestTracker) adopt(s *watchStream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.enterLocked()
+	t.adopted[s] = struct{}{}
+	if t.all.Err() != nil {
+		s.pulse.cut()
+	}
+}
+
+func (t *requestTracker) part(s *watchStream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.adopted, s)
+	t.leaveLocked()
 }
 
 // bind returns a context that also ends with the gateway. It reports false
@@ -66,6 +97,11 @@ func (t *requestTracker) draining() bool { return t.streams.Err() != nil }
 func (t *requestTracker) cut() {
 	t.endStreams(errDraining)
 	t.endAll(errDraining)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for s := range t.adopted {
+		s.pulse.cut()
+	}
 }
 
 // idle returns a channel that is closed once no request is under way.

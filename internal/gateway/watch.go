@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -27,15 +26,19 @@ const (
 	shortWatch = 10
 )
 
-// serveWatch answers a WATCH (spec §2, §4).
-func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
+// noProofOfEvents is why projections of Events need an RV.
+const noProofOfEvents = "fields: of Events, it cannot be known here what is most recent: give a resourceVersion, such as 0"
+
+// serveWatch answers a WATCH (spec §2, §4). What is streamed over HTTP is left
+// to the recorder.
+func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
 	if c.isDraining() {
 		return false
 	}
 	initial := rd.opts.SendInitialEvents != nil && *rd.opts.SendInitialEvents
 	if rd.opts.ResourceVersion == "" {
 		if uncachedUpstream(res.id) {
-			return false // no bookmarks in time for a proof
+			return rd.refuse(badRequest(noProofOfEvents)) // no bookmarks in time for a proof
 		}
 		// From now on, or all there is now: "now" is to include every
 		// write that was acknowledged before the request.
@@ -51,10 +54,18 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 	}
 	// A /watch/ path at RV 0 gets the state without an end bookmark.
 	legacy := rd.watchPath && rd.rv == 0 && rd.opts.SendInitialEvents == nil
-	start := rd.rv
+	start, lost := rd.rv, ""
+	gap, inGap := v.GapAround(start)
 	if initial || rd.rv == 0 {
 		start = v.RV
+	} else if rd.fields == nil && inGap {
+		// The API server cannot continue it either: the client may have stopped
+		// amid the difference (ADR 2).
+		start, lost = v.RV, tooOld(start, gap.To)
 	} else if !v.CanStart(start) {
+		if rd.fields != nil {
+			return rd.refuse(expiredFor(tooOld(start, v.Start)))
+		}
 		shorten(r)
 		return false
 	}
@@ -63,92 +74,53 @@ func (c *cache) serveWatch(w http.ResponseWriter, r *http.Request, rd *read, res
 	if err != nil {
 		return false
 	}
-	defer cursor.Close()
-	res.watches.Add(1)
-	defer res.watches.Add(-1)
-
-	ctx, cancel := context.WithTimeout(r.Context(), watchTimeout(rd))
-	defer cancel()
 	s := &watchStream{
-		res: res, rd: rd, in: in, wire: res.encoder.Stream(rd.form, rd.websocket),
-		form: v.BookmarkForm, start: start, lag: c.metrics.lag,
+		cache: c, res: res, cursor: cursor, pulse: pulse{deadline: time.Now().Add(watchTimeout(rd))},
+		form: rd.form, in: in, over: rd.over, wire: res.encoder.Stream(rd.form, rd.websocket),
+		bookmarks: rd.opts.AllowWatchBookmarks, bookmarkForm: v.BookmarkForm, start: start, lost: lost,
 	}
-	stream := func(ctx context.Context, sink frameSink) {
-		s.sink = sink
-		defer sink.release()
-		if ctx.Err() != nil {
-			return // a negative timeoutSeconds
-		}
-		if initial || legacy {
-			s.snapshot(v, initial)
-		}
-		v = nil // a WebSocket keeps this function, which is not to keep the log (T10)
-		c.follow(ctx, s, cursor)
+	if initial || legacy {
+		s.initial = newPage(&v.Snapshot, rd, "", 0).items
 	}
+	if initial {
+		s.end = v.RV
+	}
+	c.opened(res)
 	setHeaders(w.Header(), rd)
-	if rd.websocket {
-		serveWebSocket(ctx, w, r, rd.form, stream)
+	if !rd.websocket {
+		w.stream = s // when all that was needed to get here is free again
 		return true
 	}
-	sink, err := newHTTPSink(w)
-	if err == nil {
-		stream(ctx, sink)
-	}
+	defer s.close()
+	ctx, cancel := context.WithDeadline(r.Context(), s.pulse.deadline)
+	defer cancel()
+	serveWebSocket(ctx, w, r, rd.form, func(ctx context.Context, sink frameSink) {
+		s.sink, s.gone = sink, ctx.Done()
+		s.pulse.begin(nil)
+		defer s.pulse.stop()
+		s.run()
+	})
 	return true
 }
 
-// follow writes what the cursor yields until the watch ends: the client goes
-// away, time is up, the gateway drains, the timeline ends, or the definition of
-// the resource is over.
-func (c *cache) follow(ctx context.Context, s *watchStream, cursor *timeline.Cursor) {
-	deadline, _ := ctx.Deadline()
-	bookmarks := time.NewTimer(nextBookmark(deadline))
-	defer bookmarks.Stop()
-	draining, over := c.draining, s.rd.over
-	var drained <-chan time.Time
-	last, due := false, false // what comes now is the last; a bookmark is due
-	for {
-		b, err := cursor.Next()
-		if errors.Is(err, timeline.ErrCompacted) {
-			s.expired(fmt.Sprintf("too old resource version: %d (%d)", cursor.RV(), s.res.timeline.View().Start))
-			return
-		}
-		if err != nil {
-			return
-		}
-		for _, e := range b.Events {
-			s.event(e)
-		}
-		if due && !b.More {
-			due = false
-			s.bookmark(cursor.RV())
-		}
-		if !s.flush(b.At, len(b.Events) > 0) {
-			return
-		}
-		if b.More && ctx.Err() == nil {
-			continue
-		}
-		if last {
-			return
-		}
-		// The place of a cursor that has nothing to yield moves by Next alone:
-		// a bookmark comes after it.
-		select {
-		case <-cursor.Ready():
-		case <-bookmarks.C:
-			due = true
-			bookmarks.Reset(nextBookmark(deadline))
-		case <-over:
-			over, last = nil, true // behind what there is, which may be an ERROR
-		case <-draining:
-			draining, drained = nil, time.After(rand.N(c.spread+1))
-		case <-drained:
-			due, last = true, true
-		case <-ctx.Done():
-			return
-		}
-	}
+// tooOld is what a client is told whose RV cannot be continued from; oldest is
+// one that can.
+func tooOld(rv, oldest uint64) string {
+	return fmt.Sprintf("too old resource version: %d (%d)", rv, oldest)
+}
+
+// opened counts a watch, which holds its resource, until its close.
+func (c *cache) opened(res *resource) {
+	res.watches.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	res.readers++
+}
+
+func (s *watchStream) close() {
+	s.cursor.Close()
+	s.res.watches.Add(-1)
+	s.cache.release(s.res)
 }
 
 // watchTimeout returns how long a watch lasts.

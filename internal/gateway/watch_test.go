@@ -158,6 +158,22 @@ func TestWatchExpires(t *testing.T) {
 	expectEnd(t, lines)
 }
 
+// TestWatchInsideGap: a client that stopped amid the difference over a gap would
+// miss deletions wherever it went on.
+func TestWatchInsideGap(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 5), pod("d", "b", 6)))
+	b.res.timeline.Replace(podList(20))
+	lines, stop := b.watch("resourceVersion=11")
+	defer stop()
+	if line := <-lines; !strings.Contains(line, `"message":"too old resource version: 11 (20)","reason":"Expired","code":410`) {
+		t.Errorf("got %s", line)
+	}
+	expectEnd(t, lines)
+	end, stop := b.watch("resourceVersion=20&timeoutSeconds=1")
+	defer stop()
+	expectEnd(t, end)
+}
+
 func TestDrain(t *testing.T) {
 	b := newBench(t, podList(10))
 	b.apply(kube.Added, pod("d", "a", 11))

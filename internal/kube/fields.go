@@ -184,50 +184,27 @@ var selectable = map[string]kindFields{
 // JSON object, as text; "" if there is none.
 func Lookup(text string, path ...string) string {
 	p := scanner{s: text}
-	v, _ := p.lookup(path)
-	return v
+	for _, member := range path {
+		if !p.find(member) {
+			return ""
+		}
+	}
+	switch p.next() {
+	case '"':
+		v, _ := p.text() // "" if it is none
+		return v
+	case '{', '[', 'n':
+		return ""
+	}
+	from := p.i
+	if p.skip() != nil {
+		return ""
+	}
+	return p.s[from:p.i]
 }
 
 // Has reports whether a JSON object has a member.
 func Has(text, member string) bool {
 	p := scanner{s: text}
-	for first := true; ; first = false {
-		name, ok, err := p.member(first)
-		if err != nil || !ok || name == member {
-			return err == nil && ok
-		}
-		if p.skip() != nil {
-			return false
-		}
-	}
-}
-
-func (p *scanner) lookup(path []string) (string, error) {
-	for first := true; ; first = false {
-		name, ok, err := p.member(first)
-		if err != nil || !ok {
-			return "", err
-		}
-		if name != path[0] {
-			if err := p.skip(); err != nil {
-				return "", err
-			}
-			continue
-		}
-		if len(path) > 1 {
-			if p.next() != '{' {
-				return "", nil
-			}
-			return p.lookup(path[1:])
-		}
-		switch p.next() {
-		case '"':
-			return p.text()
-		case '{', '[', 'n':
-			return "", nil
-		}
-		from := p.i
-		err = p.skip()
-		return p.s[from:p.i], err
-	}
+	return p.find(member)
 }

@@ -4,7 +4,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +24,7 @@ type Item struct {
 	cut    span   // metadata.managedFields in raw, with its comma; JSON only
 	annots span   // metadata.annotations in raw; JSON only
 	binary bool   // raw is protobuf
+	rest   int    // bytes of raw without managedFields; protobuf only
 	end    bool   // it has the annotation that ends the initial events
 }
 
@@ -65,7 +65,7 @@ func (it *Item) Size(managedFields bool) int {
 	n := len(it.raw)
 	if it.binary {
 		if !managedFields {
-			n = protobufSize(it.raw)
+			n = it.rest
 		}
 		return n
 	}
@@ -269,15 +269,4 @@ func (p *scanner) find(member string) bool {
 			return false
 		}
 	}
-}
-
-// itemHeader returns what the items of a list in JSON leave out, with the brace
-// before it: "" if they leave out nothing.
-func itemHeader(l *List) string {
-	if !l.Typed {
-		return ""
-	}
-	kind, _ := json.Marshal(l.ItemKind) // strings always marshal
-	version, _ := json.Marshal(l.APIVersion)
-	return `{"kind":` + string(kind) + `,"apiVersion":` + string(version) + `,`
 }

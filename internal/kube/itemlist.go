@@ -51,7 +51,7 @@ type place struct {
 // are: a list's items may stand before its kind.
 func NewItemReader(in io.Reader, like *List) *ItemReader {
 	list := List{Kind: like.Kind, APIVersion: like.APIVersion, ItemKind: like.ItemKind, Typed: like.Typed}
-	return &ItemReader{in: in, buf: make([]byte, listBuffer), at: place{first: true}, head: itemHeader(like), list: list}
+	return &ItemReader{in: in, buf: make([]byte, listBuffer), at: place{first: true}, head: like.itemHeader(), list: list}
 }
 
 // Head returns the list without its items; it is complete when they are through.

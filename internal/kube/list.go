@@ -136,6 +136,15 @@ func (l *List) header() string {
 	return `{"apiVersion":` + string(version) + `,"kind":` + string(kind) + `,`
 }
 
+// itemHeader returns what the items of the list leave out, with the brace before
+// it: "" if they leave out nothing.
+func (l *List) itemHeader() string {
+	if !l.Typed {
+		return ""
+	}
+	return l.header()
+}
+
 func (l *List) item(text string) (*Object, error) {
 	if strings.HasPrefix(text, `{"metadata":`) {
 		return ScanObject(l.header() + text[1:])

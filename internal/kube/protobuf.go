@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strings"
 )
 
@@ -31,10 +32,12 @@ type message string
 
 // next consumes a field. The value of one that is not length-delimited is "".
 func (m *message) next() (field uint64, value message, delimited bool, err error) {
-	tag, err := m.varint()
-	if err != nil {
-		return 0, "", false, err
+	rest := *m
+	tag, n := rest.uvarint()
+	if n == 0 {
+		return 0, "", false, errEndless
 	}
+	rest = rest[n:]
 	field = tag >> 3
 	if field == 0 {
 		return 0, "", false, protobufError("field 0")
@@ -42,40 +45,52 @@ func (m *message) next() (field uint64, value message, delimited bool, err error
 	size := uint64(0)
 	switch tag & 7 {
 	case 0:
-		_, err = m.varint()
-		return field, "", false, err
+		if _, n = rest.uvarint(); n == 0 {
+			return 0, "", false, errEndless
+		}
+		size = uint64(n)
 	case 1:
 		size = 8
 	case 2:
-		if size, err = m.varint(); err != nil {
-			return 0, "", false, err
+		if size, n = rest.uvarint(); n == 0 {
+			return 0, "", false, errEndless
 		}
-		delimited = true
+		rest, delimited = rest[n:], true
 	case 5:
 		size = 4
 	default:
 		return 0, "", false, protobufError("a wire type that the API does not have")
 	}
-	if size > uint64(len(*m)) {
+	if size > uint64(len(rest)) {
 		return 0, "", false, protobufError("a field that is longer than its message")
 	}
-	value, *m = (*m)[:size], (*m)[size:]
-	if !delimited {
-		value = ""
+	*m = rest[size:]
+	if delimited {
+		value = rest[:size]
 	}
 	return field, value, delimited, nil
 }
 
-func (m *message) varint() (v uint64, err error) {
-	for i := 0; i < len(*m) && i < binary.MaxVarintLen64; i++ {
-		c := (*m)[i]
+var errEndless = protobufError("a number that does not end")
+
+// uvarint returns the number that the message begins with, and how many bytes
+// it has: 0 if it does not end.
+func (m message) uvarint() (v uint64, n int) {
+	if m != "" && m[0] < 0x80 {
+		return uint64(m[0]), 1 // nearly always
+	}
+	return m.longUvarint()
+}
+
+func (m message) longUvarint() (v uint64, n int) {
+	for i := 0; i < len(m) && i < binary.MaxVarintLen64; i++ {
+		c := m[i]
 		v |= uint64(c&0x7f) << (7 * i)
 		if c < 0x80 {
-			*m = (*m)[i+1:]
-			return v, nil
+			return v, i + 1
 		}
 	}
-	return 0, protobufError("a number that does not end")
+	return 0, 0
 }
 
 // ScanProtobuf reads an object from its message, of which it becomes a part;
@@ -92,30 +107,38 @@ func (it *Item) scanProtobuf(object string) error {
 	*it = Item{raw: object, binary: true}
 	m := message(object)
 	for m != "" {
+		before := len(m)
 		field, meta, delimited, err := m.next()
 		if err != nil {
 			return err
 		}
 		if field != 1 {
+			it.rest += before - len(m)
 			continue
 		}
 		if !delimited {
 			return protobufError("metadata that is not a message")
 		}
+		kept := len(meta)
 		for meta != "" {
-			if err := it.metaField(&meta); err != nil {
+			before := len(meta)
+			field, value, delimited, err := meta.next()
+			if err != nil {
+				return err
+			}
+			if field == metaManagedFields {
+				kept -= before - len(meta)
+			}
+			if err := it.metaField(field, value, delimited); err != nil {
 				return err
 			}
 		}
+		it.rest += 1 + (bits.Len(uint(kept)|1)+6)/7 + kept // a byte of the length has 7 bits of it
 	}
 	return nil
 }
 
-func (it *Item) metaField(meta *message) error {
-	field, value, delimited, err := meta.next()
-	if err != nil {
-		return err
-	}
+func (it *Item) metaField(field uint64, value message, delimited bool) (err error) {
 	switch field {
 	case metaName, metaNamespace, metaUID, metaResourceVersion, metaLabels, metaAnnotations, metaManagedFields:
 		if !delimited {
@@ -201,34 +224,10 @@ func appendProtobuf(dst []byte, object string, managedFields bool) []byte {
 		}
 		dst = binary.AppendUvarint(append(dst, 1<<3|2), uint64(keptSize(meta)))
 		for meta != "" {
-			if part := meta.kept(); part != "" {
-				dst = append(dst, part...)
-			}
+			dst = append(dst, meta.kept()...)
 		}
 	}
 	return dst
-}
-
-// protobufSize is what appendProtobuf appends without managedFields.
-func protobufSize(object string) int {
-	n := 0
-	for m := message(object); m != ""; {
-		before := m
-		field, meta, _, _ := m.next()
-		if field != 1 {
-			n += len(before) - len(m)
-			continue
-		}
-		kept := keptSize(meta)
-		n += 1 + kept
-		for v := kept; ; v >>= 7 {
-			n++ // a byte of the length
-			if v < 0x80 {
-				break
-			}
-		}
-	}
-	return n
 }
 
 func keptSize(meta message) int {
@@ -239,11 +238,15 @@ func keptSize(meta message) int {
 	return n
 }
 
-// kept consumes a field of an ObjectMeta and returns it, "" of managedFields.
+// kept consumes the fields of an ObjectMeta through the first of managedFields
+// and returns those before it.
 func (m *message) kept() message {
-	before := *m
-	if field, _, _, _ := m.next(); field == metaManagedFields {
-		return ""
+	all := *m
+	for *m != "" {
+		left := len(*m)
+		if field, _, _, _ := m.next(); field == metaManagedFields {
+			return all[:len(all)-left]
+		}
 	}
-	return before[:len(before)-len(*m)]
+	return all
 }

@@ -117,11 +117,11 @@ func (m message) number(wanted uint64) (n int, err error) {
 		}
 		if field == wanted && !delimited {
 			v := before
-			tag, _ := v.varint()
+			tag, size := v.uvarint()
 			if tag&7 != 0 {
 				continue
 			}
-			number, _ := v.varint()
+			number, _ := v[size:].uvarint()
 			n = int(int32(number))
 		}
 	}

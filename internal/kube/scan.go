@@ -4,9 +4,12 @@
 package kube
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
+	"unsafe"
 )
 
 // ErrSyntax marks text that is not one JSON value. Errors that wrap it tell
@@ -41,18 +44,17 @@ func (p *scanner) errorf(format string, args ...any) error {
 	return fmt.Errorf("%w at offset %d: %s", ErrSyntax, p.i, fmt.Sprintf(format, args...))
 }
 
-func (p *scanner) space() {
-	if p.i < len(p.s) && p.s[p.i] > ' ' {
-		return // nearly always
+func (p *scanner) space() { p.i = afterSpace(p.s, p.i) }
+
+// afterSpace returns i, or where the white space ends that begins there.
+func afterSpace(s string, i int) int {
+	if i < len(s) && s[i] > ' ' {
+		return i // nearly always
 	}
-	for p.i < len(p.s) {
-		switch p.s[p.i] {
-		case ' ', '\t', '\r', '\n':
-			p.i++
-		default:
-			return
-		}
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\r' || s[i] == '\n') {
+		i++
 	}
+	return i
 }
 
 // next skips white space and returns the next byte without consuming it, 0 at
@@ -148,36 +150,72 @@ func (p *scanner) enter(first bool, open, closing byte) (ok bool, err error) {
 }
 
 // skip consumes any value.
-func (p *scanner) skip() error {
-	switch c := p.next(); {
-	case c == '{':
-		for first := true; ; first = false {
-			if ok, err := p.enter(first, '{', '}'); err != nil || !ok {
-				return err
+func (p *scanner) skip() (err error) {
+	p.i, err = p.value(p.i)
+	return err
+}
+
+// value returns where the value that begins at i ends. Most of a text is
+// skipped, so this goes by an i of its own, which is in a register, and leaves
+// that of the scanner alone, unless there is an error to tell the place of.
+func (p *scanner) value(i int) (end int, err error) {
+	s := p.s
+	i = afterSpace(s, i)
+	if i == len(s) {
+		return p.fault(i, "a value")
+	}
+	switch c := s[i]; c {
+	case '"':
+		return p.quoted(i)
+	case '{', '[':
+		if p.depth++; p.depth > maxDepth {
+			p.i = i + 1
+			return p.i, p.errorf("nested deeper than %d", maxDepth)
+		}
+		closing := c + 2 // in ASCII, of both
+		if i = afterSpace(s, i+1); i < len(s) && s[i] == closing {
+			p.depth--
+			return i + 1, nil
+		}
+		for {
+			if c == '{' {
+				// The name as it stands: those of managedFields are full of escapes.
+				if i, err = p.quoted(i); err != nil {
+					return i, err
+				}
+				if i = afterSpace(s, i); i == len(s) || s[i] != ':' {
+					return p.fault(i, "':'")
+				}
+				i++
 			}
-			// The name as it stands: those of managedFields are full of escapes.
-			if _, err := p.raw(); err != nil {
-				return err
+			if i, err = p.value(i); err != nil {
+				return i, err
 			}
-			if err := p.expect(':'); err != nil {
-				return err
-			}
-			if err := p.skip(); err != nil {
-				return err
+			switch i = afterSpace(s, i); {
+			case i < len(s) && s[i] == ',':
+				i = afterSpace(s, i+1)
+			case i < len(s) && s[i] == closing:
+				p.depth--
+				return i + 1, nil
+			default:
+				return p.fault(i, fmt.Sprintf("',' or %q", closing))
 			}
 		}
-	case c == '[':
-		for first := true; ; first = false {
-			if ok, err := p.element(first); err != nil || !ok {
-				return err
-			}
-			if err := p.skip(); err != nil {
-				return err
-			}
-		}
-	case c == '"':
-		_, err := p.raw()
-		return err
+	}
+	p.i = i
+	err = p.word()
+	return p.i, err
+}
+
+// fault is an error of value's.
+func (p *scanner) fault(i int, wanted string) (int, error) {
+	p.i = i
+	return i, p.unexpected(wanted)
+}
+
+// word consumes a value that is a number, true, false or null.
+func (p *scanner) word() error {
+	switch c := p.s[p.i]; {
 	case c == '-' || '0' <= c && c <= '9':
 		return p.number()
 	case c == 't':
@@ -186,9 +224,8 @@ func (p *scanner) skip() error {
 		return p.literal("false")
 	case c == 'n':
 		return p.literal("null")
-	default:
-		return p.unexpected("a value")
 	}
+	return p.unexpected("a value")
 }
 
 func (p *scanner) literal(word string) error {
@@ -239,43 +276,59 @@ func (p *scanner) number() error {
 // raw consumes a string and returns what stands between its quotes, escapes
 // and all.
 func (p *scanner) raw() (string, error) {
-	if !p.at('"') {
-		return "", p.unexpected("a string")
+	start := p.i + 1
+	end, err := p.quoted(p.i)
+	if p.i = end; err != nil {
+		return "", err
 	}
-	p.i++
-	s, start := p.s, p.i
-	for i := start; i < len(s); {
-		if ordinary[s[i]] {
-			i++
-			continue
+	return p.s[start : end-1], nil
+}
+
+// quoted returns where the string that begins at i ends.
+func (p *scanner) quoted(i int) (end int, err error) {
+	s := p.s
+	if i == len(s) || s[i] != '"' {
+		return p.fault(i, "a string")
+	}
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	for i++; i < len(s); {
+		if len(b)-i >= 8 {
+			special := specials(binary.LittleEndian.Uint64(b[i:]))
+			if special == 0 {
+				i += 8
+				continue
+			}
+			i += bits.TrailingZeros64(special) / 8
 		}
-		switch c := s[i]; c {
-		case '"':
-			p.i = i + 1
-			return s[start:i], nil
-		case '\\':
+		switch c := s[i]; {
+		case c == '"':
+			return i + 1, nil
+		case c == '\\':
 			n := escapeLen(s[i:])
 			if n == 0 {
 				p.i = i
-				return "", p.errorf("a bad escape")
+				return i, p.errorf("a bad escape")
 			}
 			i += n
-		default:
+		case c < ' ':
 			p.i = i
-			return "", p.errorf("a control character in a string")
+			return i, p.errorf("a control character in a string")
+		default:
+			i++
 		}
 	}
-	p.i = len(s)
-	return "", p.unexpected("'\"'")
+	return p.fault(len(s), "'\"'")
 }
 
-// ordinary are the bytes that stand for themselves in a string.
-var ordinary = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c >= ' ' && c != '"' && c != '\\'
-	}
-	return t
-}()
+// specials finds the bytes that do not stand for themselves in a string: control
+// characters, the quote and the backslash. Of the eight in w, the lowest that is
+// one has its highest bit set in the result; those above it may have it set for
+// nothing.
+func specials(w uint64) uint64 {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := w^ones*'"', w^ones*'\\'
+	return ((w-ones*' ')&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & high
+}
 
 // escapeLen returns the length of the escape sequence that s begins with, 0 if
 // it is not a valid one.

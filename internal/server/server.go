@@ -34,7 +34,7 @@ const (
 	// maxStreams is the number of concurrent requests on an HTTP/2
 	// connection. Every watch is one, and the default of 100 to 250 is soon
 	// used up by a proxy that multiplexes its clients.
-	maxStreams = 1000
+	maxStreams = 20000
 )
 
 // Options are everything [Run] needs. RESTConfig is required; the zero values
@@ -140,6 +140,9 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if tlsConfig != nil {
+		listener = &gatherListener{Listener: listener}
+	}
 	s.main = &endpoint{name: "main", listener: listener, http: s.newHTTPServer(s.gw), tls: tlsConfig != nil}
 	s.main.http.TLSConfig = tlsConfig
 	if opts.AdminListen != "" {
@@ -161,7 +164,7 @@ func (s *server) newHTTPServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: gateway.WriteTimeout},
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleConnTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -202,6 +205,9 @@ func (s *server) run(ctx context.Context) error {
 		s.admin.http.Close()
 	}
 	edge.Wait()
+	if l, ok := s.main.listener.(*gatherListener); ok {
+		l.flushing.Wait()
+	}
 	s.up.Close()
 	s.log.Info("stopped")
 	return err

@@ -29,7 +29,14 @@ func newTLSConfig(certFile, keyFile string, log *slog.Logger) (*tls.Config, erro
 	if err := k.load(); err != nil {
 		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.get}, nil
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetCertificate:     k.get,
+		GetConfigForClient: gatherHTTP2,
+		// Small records at first would make four of an event, each with a
+		// system call of its own.
+		DynamicRecordSizingDisabled: true,
+	}, nil
 }
 
 // keyPair is a certificate that follows its files.

@@ -24,7 +24,7 @@ import (
 
 // writePair writes a new key and certificate for 127.0.0.1 and returns a pool
 // that trusts it.
-func writePair(t *testing.T, certFile, keyFile string, serial int64) *x509.CertPool {
+func writePair(t testing.TB, certFile, keyFile string, serial int64) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -68,6 +68,10 @@ func (t *Timeline) print(list *kube.List) {
 	}
 }
 
+// maxGaps is how many gaps are remembered; they outlast the log (see
+// View.GapAround).
+const maxGaps = 256
+
 // addGap records a gap at the head. Where nothing is known to have happened
 // since the last one began, that one grows.
 func (t *Timeline) addGap(g Gap) {
@@ -80,6 +84,7 @@ func (t *Timeline) addGap(g Gap) {
 	} else {
 		gaps = append(gaps, g)
 	}
+	gaps = gaps[max(0, len(gaps)-maxGaps):]
 	t.next.gaps, t.news = gaps, true
 }
 

@@ -15,8 +15,8 @@
 // One goroutine writes a [Timeline]: it calls Replace, Apply, Bookmark, Flush
 // and Reset, which the reflector does. Who has learned elsewhere that nothing
 // happened up to an RV may Advance it there. Any number of readers load the current
-// [View], which is immutable, and wait on its Changed channel for the next. A
-// watcher is a [Cursor] into the log. One that wants everything costs the writer
+// [View], which is immutable, and wait for a later one with WaitRV. A watcher is
+// a [Cursor] into the log. One that wants everything costs the writer
 // nothing. A selective one, with an [Interest], is entered in an index, by which
 // the writer finds those that an event concerns; the others do not learn of it.
 //

@@ -39,6 +39,8 @@ type Timeline struct {
 
 	cloneMu sync.Mutex // serialises Clone of published trees
 
+	attributes attributes // by which snapshots are selected from
+
 	mu    sync.Mutex // guards what follows; readers never take it
 	tree  *tree
 	next  View    // the view in the making
@@ -46,6 +48,7 @@ type Timeline struct {
 	size  int64   // bytes of the log
 	dead  int     // dropped events that the log's array still holds
 	bytes int64   // bytes of the live objects
+	extra int64   // what they take besides
 	dirty bool
 	news  bool // something besides events, that all watchers are to know
 
@@ -64,7 +67,10 @@ func New(opts Options) *Timeline {
 	if opts.WindowBytes <= 0 {
 		opts.WindowBytes = 64 << 20
 	}
-	t := &Timeline{opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointEvery: minCheckpoint}
+	t := &Timeline{
+		opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointEvery: minCheckpoint,
+		attributes: attributes{least: minIndexed},
+	}
 	t.index.init()
 	return t
 }
@@ -113,7 +119,9 @@ func (t *Timeline) At(rv uint64) (*Snapshot, error) {
 	}
 	n := v.after(rv) // the state is that after n events of the log
 	if n == len(v.log) {
-		return &Snapshot{RV: rv, tree: v.tree}, nil
+		s := v.Snapshot
+		s.RV = rv
+		return &s, nil
 	}
 	base, end := v.tree, len(v.log)
 	i, _ := slices.BinarySearchFunc(v.checkpoints, v.first+uint64(n), func(c checkpoint, seq uint64) int {
@@ -139,6 +147,7 @@ func (t *Timeline) At(rv uint64) (*Snapshot, error) {
 type Stats struct {
 	Objects   int    // live objects
 	Bytes     int64  // JSON of the live objects
+	Overhead  int64  // about what they take besides: rows, attributes, trees, indexes
 	LogEvents int    // events in the window
 	LogBytes  int64  // what the events in the window count as
 	Events    uint64 // events since the timeline began
@@ -152,7 +161,7 @@ func (t *Timeline) Stats() Stats {
 		return Stats{}
 	}
 	s := v.stats
-	s.Objects, s.LogEvents, s.Gaps = v.Len(), len(v.log), len(v.gaps)
+	s.Objects, s.LogEvents, s.Gaps = v.Len(), len(v.log), v.gapsInWindow()
 	s.Events = t.events.Load()
 	return s
 }

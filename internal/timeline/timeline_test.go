@@ -163,6 +163,36 @@ func TestStartInsideGap(t *testing.T) {
 	}
 }
 
+// TestGapOutlivesLog: who stopped inside a gap can be told so when the log no
+// longer holds it, until the upstream goes back in time.
+func TestGapOutlivesLog(t *testing.T) {
+	tl := New(Options{WindowBytes: eventOverhead})
+	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
+	tl.Replace(podList(20, object("b", "2", 15)))
+	for rv := uint64(21); rv < 30; rv++ {
+		if err := tl.Apply(modified(object("b", "2", rv))); err != nil {
+			t.Fatal(err)
+		}
+		tl.Flush()
+	}
+	check := func(want bool) {
+		t.Helper()
+		for rv, inside := range map[uint64]bool{10: false, 11: want, 19: want, 20: false, 25: false} {
+			if _, got := tl.View().GapAround(rv); got != inside {
+				t.Errorf("GapAround(%d) = %v", rv, got)
+			}
+		}
+	}
+	if v := tl.View(); v.Start < 20 || tl.Stats().Gaps != 0 {
+		t.Fatalf("the log begins at %d and has %d gaps: nothing is shown", v.Start, tl.Stats().Gaps)
+	}
+	check(true)
+	tl.Reset(podList(40))
+	check(true)
+	tl.Reset(podList(5))
+	check(false)
+}
+
 // TestGapOverFutureStart: a client that had listed at 15 watches from there
 // before the relist shows that everything between 10 and 20 was missed.
 func TestGapOverFutureStart(t *testing.T) {
@@ -421,7 +451,7 @@ func TestAdvance(t *testing.T) {
 	}
 	tl.Advance(v, 20)
 	select {
-	case <-v.Changed():
+	case <-v.changed:
 	default:
 		t.Error("readers are not told")
 	}

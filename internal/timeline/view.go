@@ -53,6 +53,9 @@ type Snapshot struct {
 	// RV is the resourceVersion of the state.
 	RV   uint64
 	tree *tree
+
+	timeline *Timeline              // nil for a snapshot of the past
+	indexes  map[string]sharedIndex // by the names of their attributes
 }
 
 // Get returns the object with the key, nil if there is none.
@@ -106,11 +109,8 @@ type View struct {
 	log         []*Event
 	checkpoints []checkpoint
 	gaps        []Gap
-	changed     chan struct{}
+	changed     chan struct{} // closed when there is a newer view
 }
-
-// Changed returns a channel that is closed when there is a newer view.
-func (v *View) Changed() <-chan struct{} { return v.changed }
 
 // Closed reports whether the timeline has ended; there is no newer view then.
 func (v *View) Closed() bool { return v.closed }
@@ -131,7 +131,30 @@ func (v *View) after(rv uint64) int {
 
 // inGap reports whether rv is inside a gap.
 func (v *View) inGap(rv uint64) bool {
-	return slices.ContainsFunc(v.gaps, func(g Gap) bool { return g.From < rv && rv < g.To })
+	_, in := v.GapAround(rv)
+	return in
+}
+
+// GapAround returns the gap that rv is inside of, also one that the log no longer
+// holds. Whoever has such an RV may have a part of the gap's difference, which
+// neither this log nor the API server's continues: its inferred deletions may be
+// on either side of the true ones (ADR 2).
+func (v *View) GapAround(rv uint64) (g Gap, in bool) {
+	i := slices.IndexFunc(v.gaps, func(g Gap) bool { return g.From < rv && rv < g.To })
+	if i < 0 {
+		return Gap{}, false
+	}
+	return v.gaps[i], true
+}
+
+// gapsInWindow returns how many gaps the log holds the difference of.
+func (v *View) gapsInWindow() (n int) {
+	for _, g := range v.gaps {
+		if g.To > v.Start {
+			n++
+		}
+	}
+	return n
 }
 
 // CanStart reports whether a cursor can start from rv. A future RV is fine.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
@@ -97,7 +98,8 @@ func (t *Timeline) Reset(list *kube.List) {
 }
 
 func (t *Timeline) reset(list *kube.List) {
-	t.tree, t.bytes = newTree(), 0
+	t.tree, t.bytes, t.extra = newTree(), 0, 0
+	t.attributes.reset()
 	for _, o := range list.Items {
 		t.set(o)
 	}
@@ -105,8 +107,12 @@ func (t *Timeline) reset(list *kube.List) {
 	if form == nil {
 		form = list.EmptyItem()
 	}
+	var gaps []Gap
+	if list.RV >= t.next.RV { // it is of the same history
+		gaps = t.next.gaps
+	}
 	t.next = View{
-		Start: list.RV, BookmarkForm: form, ListKind: list.Kind,
+		Start: list.RV, gaps: gaps, BookmarkForm: form, ListKind: list.Kind,
 		epoch: t.next.epoch + 1,
 		first: t.next.end(),
 	}
@@ -128,17 +134,27 @@ func (t *Timeline) Close() {
 
 // set puts an object into the tree.
 func (t *Timeline) set(o *kube.Object) {
-	t.bytes += int64(len(o.JSON))
-	if old, ok := t.tree.ReplaceOrInsert(o); ok {
-		t.bytes -= int64(len(old.JSON))
+	t.count(o, 1)
+	old, ok := t.tree.ReplaceOrInsert(o)
+	if ok {
+		t.count(old, -1)
 	}
+	t.attributes.change(old, o)
+}
+
+// count counts a live object that comes (1) or goes (-1).
+func (t *Timeline) count(o *kube.Object, n int64) {
+	const slot = 16 // of the tree, whose nodes are half to wholly full
+	t.bytes += n * int64(len(o.JSON))
+	t.extra += n * int64(len(o.Row)+len(o.Key)+slot+int(unsafe.Sizeof(*o))+len(o.Labels)*int(unsafe.Sizeof(kube.Label{})))
 }
 
 // append enters an event into the tree and the log.
 func (t *Timeline) append(e *Event) {
 	if e.Type == kube.Deleted {
 		if old, ok := t.tree.Delete(e.Object); ok {
-			t.bytes -= int64(len(old.JSON))
+			t.count(old, -1)
+			t.attributes.change(old, nil)
 		}
 	} else {
 		t.set(e.Object)
@@ -155,6 +171,7 @@ func (t *Timeline) append(e *Event) {
 	if t.sinceCheckpoint++; t.sinceCheckpoint >= max(t.checkpointEvery, t.tree.Len()/4) {
 		t.sinceCheckpoint = 0
 		n.checkpoints = append(n.checkpoints, checkpoint{seq, t.tree.Clone()})
+		t.attributes.expire(indexUnused)
 	}
 	if t.opts.WindowAge > 0 {
 		now := time.Now()
@@ -204,16 +221,15 @@ func (t *Timeline) trim() {
 		n.log, t.dead = slices.Clone(n.log), 0
 	}
 	n.checkpoints = slices.DeleteFunc(slices.Clone(n.checkpoints), func(c checkpoint) bool { return c.seq <= n.first })
-	n.gaps = slices.DeleteFunc(slices.Clone(n.gaps), func(g Gap) bool { return g.To <= n.Start })
 }
 
 // publish makes the view in the making the current one.
 func (t *Timeline) publish() {
 	v, old := t.next, t.View()
-	v.tree = t.tree.Clone()
+	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.attributes.publish()
 	v.At = time.Now()
 	v.changed = make(chan struct{})
-	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size}
+	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size, Overhead: t.extra + t.attributes.size()}
 	t.dirty = false
 	if t.view.Swap(&v); old == nil {
 		close(t.synced)

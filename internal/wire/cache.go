@@ -4,24 +4,33 @@
 package wire
 
 import (
-	"container/list"
+	"runtime"
 	"sync"
+	"weak"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-// cacheEntry is about what an entry takes besides its texts.
-const cacheEntry = 512
+// cacheEntry is about what an entry takes besides its text.
+const cacheEntry = 400
+
+// frameShare is the part of a cache's bytes that frames may take: one in so many.
+const frameShare = 4
 
 // A Cache holds encodings of objects, so that each is made once while it is in
-// use. It holds a bounded number of bytes, counting the objects that it keeps
-// alive, and drops what was not wanted for longest (T10).
+// use, and the frames of the newest events. It holds a bounded number of bytes
+// (T10). It does not keep the objects: what becomes of one that nobody else
+// holds any more is dropped.
+//
+// What has to make room is chosen at random. A list that is larger than the
+// cache, wanted again and again, still finds a part of itself here; if what was
+// not wanted for longest had to go, each item would go just before its turn.
 type Cache struct {
-	max int64
+	max    int64 // without the frames
+	frames frames
 
 	mu      sync.Mutex // guards what follows
-	entries map[cacheKey]*list.Element
-	order   *list.List // most recently wanted first
+	entries map[cacheKey]*made
 	size    int64
 }
 
@@ -37,63 +46,89 @@ const (
 	asMetadataCBOR   // PartialObjectMetadata v1
 	asMetadataCBORv1 // PartialObjectMetadata v1beta1
 	asLastRestart    // of a Pod, in RFC 3339
+	asProjection     // see projection
 )
 
 type cacheKey struct {
-	object *kube.Object
+	object weak.Pointer[kube.Object]
 	as     encoding
+	fields string // of a projection: its paths
 }
 
 // A made is one encoding, made by whoever wants it first.
 type made struct {
-	key  cacheKey
 	once sync.Once
 	text string
 	err  error
-	size int64 // counted in Cache.size; guarded by its mu
+
+	// Guarded by Cache.mu.
+	size    int64 // counted in Cache.size
+	cleanup runtime.Cleanup
 }
 
 // NewCache returns a cache of at most max bytes.
 func NewCache(max int64) *Cache {
-	return &Cache{max: max, entries: map[cacheKey]*list.Element{}, order: list.New()}
+	c := &Cache{max: max - max/frameShare, entries: map[cacheKey]*made{}}
+	c.frames.most = max / frameShare / frameSlots
+	return c
 }
 
 // get returns the encoding of an object, which encode makes if need be.
 func (c *Cache) get(o *kube.Object, as encoding, encode func(*kube.Object) (string, error)) (string, error) {
-	m := c.entry(cacheKey{o, as})
+	return c.getKey(cacheKey{object: weak.Make(o), as: as}, o, encode)
+}
+
+func (c *Cache) getKey(key cacheKey, o *kube.Object, encode func(*kube.Object) (string, error)) (string, error) {
+	m := c.entry(key, o)
 	m.once.Do(func() {
 		m.text, m.err = encode(o)
-		c.count(m, int64(len(o.JSON)+len(o.Row)+len(m.text)))
+		c.count(key, m)
 	})
 	return m.text, m.err
 }
 
-func (c *Cache) entry(k cacheKey) *made {
+func (c *Cache) entry(key cacheKey, o *kube.Object) *made {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[k]; ok {
-		c.order.MoveToFront(e)
-		return e.Value.(*made)
+	m, ok := c.entries[key]
+	if !ok {
+		m = &made{size: cacheEntry + int64(len(key.fields))}
+		m.cleanup = runtime.AddCleanup(o, c.forget, key)
+		c.entries[key] = m
+		c.size += m.size
 	}
-	m := &made{key: k, size: cacheEntry}
-	c.entries[k] = c.order.PushFront(m)
-	c.size += m.size
 	return m
 }
 
-// count adds to the size of an entry, and makes room.
-func (c *Cache) count(m *made, size int64) {
+// forget drops what was made of an object that is no more.
+func (c *Cache) forget(key cacheKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[m.key]; ok && e.Value == m { // else it is gone already
-		m.size += size
-		c.size += size
+	if m, ok := c.entries[key]; ok {
+		c.remove(key, m)
 	}
-	for c.size > c.max {
-		last := c.order.Back()
-		old := c.order.Remove(last).(*made)
-		delete(c.entries, old.key)
-		c.size -= old.size
+}
+
+// remove drops an entry; the caller holds mu.
+func (c *Cache) remove(key cacheKey, m *made) {
+	delete(c.entries, key)
+	c.size -= m.size
+}
+
+// count adds the text to the size of an entry, and makes room.
+func (c *Cache) count(key cacheKey, m *made) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries[key] == m { // else it is gone already
+		m.size += int64(len(m.text))
+		c.size += int64(len(m.text))
+	}
+	for key, old := range c.entries { // in no order
+		if c.size <= c.max {
+			return
+		}
+		old.cleanup.Stop()
+		c.remove(key, old)
 	}
 }
 
@@ -101,5 +136,5 @@ func (c *Cache) count(m *made, size int64) {
 func (c *Cache) Bytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.size
+	return c.size + c.frames.size.Load()
 }

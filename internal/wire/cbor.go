@@ -75,17 +75,27 @@ func (e *Encoder) listCBOR(f Form, h ListHead, items []*kube.Object) (*Body, err
 	} else if !h.Typed {
 		list.Metadata = h.untypedMeta()
 	}
-	for _, o := range items {
-		var text string
-		var err error
-		if f.View == Metadata {
-			text, err = e.objectCBOR(f, o)
-		} else {
-			text, err = e.Cache.get(o, asCBORItem, func(o *kube.Object) (string, error) { return wholeCBOR(o, false) })
+	var encoded Body
+	err := encodeAll(&encoded, items, func(b *Body, _ int, run []*kube.Object) error {
+		for _, o := range run {
+			var text string
+			var err error
+			if f.View == Metadata {
+				text, err = e.objectCBOR(f, o)
+			} else {
+				text, err = e.Cache.get(o, asCBORItem, func(o *kube.Object) (string, error) { return wholeCBOR(o, false) })
+			}
+			if err != nil {
+				return err
+			}
+			b.add(text)
 		}
-		if err != nil {
-			return nil, err
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range encoded.parts {
 		list.Items = append(list.Items, raw(text))
 	}
 	if f.View == Metadata && len(items) == 0 {

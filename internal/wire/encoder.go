@@ -62,6 +62,10 @@ func (e *Encoder) object(f Form, o *kube.Object) ([]string, error) {
 		meta, err := e.metadataJSON(o)
 		return []string{partialHead[f.Version], meta, "}"}, err
 	}
+	if f.Fields != nil {
+		text, _ := e.projection(f.Fields, o)
+		return []string{text}, nil
+	}
 	return []string{o.JSON}, nil
 }
 

@@ -213,36 +213,6 @@ func TestCBOR(t *testing.T) {
 	}
 }
 
-// TestMadeOnce: an encoding is made once per version while the cache has room,
-// and the cache stays within its bound.
-func TestMadeOnce(t *testing.T) {
-	items, _, _ := samples(t)
-	c := NewCache(1 << 20)
-	made := 0
-	encode := func(o *kube.Object) (string, error) { made++; return strings.Repeat("x", 100<<10), nil }
-	for range 3 {
-		for _, o := range items {
-			if text, err := c.get(o, asProtobuf, encode); err != nil || len(text) != 100<<10 {
-				t.Fatal(err)
-			}
-		}
-	}
-	if made != len(items) {
-		t.Errorf("made %d times for %d objects", made, len(items))
-	}
-	for range 100 {
-		if _, err := c.get(items[0].At(7), asProtobuf, encode); err != nil {
-			t.Fatal(err)
-		}
-		if c.Bytes() > 1<<20 {
-			t.Fatalf("%d bytes", c.Bytes())
-		}
-	}
-	if n := len(c.entries); n > 10 || n != c.order.Len() {
-		t.Errorf("%d entries, %d in order", n, c.order.Len())
-	}
-}
-
 func indent(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.MarshalIndent(v, "", "  ")

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/munnerz/goautoneg"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // ErrForm marks what is not to be written here in the form asked for.
@@ -63,6 +65,15 @@ type Form struct {
 	Include Include
 	// Pretty indents JSON.
 	Pretty bool
+	// Fields are what is shown of whole objects in JSON; nil is all.
+	Fields *kube.Paths
+}
+
+// same reports whether two forms are the same, with the same fields.
+func (f Form) same(other Form) bool {
+	a, b := f.Fields, other.Fields
+	f.Fields, other.Fields = nil, nil
+	return f == other && (a == b || a != nil && b != nil && a.String() == b.String())
 }
 
 // ContentType returns the Content-Type of an answer.
@@ -116,12 +127,13 @@ func Negotiate(accept string, o Offer) (f Form, ok bool) {
 // wildcard.
 func (o Offer) routed(accept string) bool {
 	for clause := range strings.SplitSeq(accept, ",") {
-		media, _, _ := strings.Cut(clause, ";")
-		switch strings.Trim(media, " ") {
-		case "*/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf":
+		name, _, _ := strings.Cut(clause, ";")
+		typ, sub, _ := strings.Cut(strings.Trim(name, " "), "/")
+		if typ == "*" && sub == "*" {
 			return true
-		case "application/cbor":
-			if o.CBOR() {
+		}
+		for media := range mediaCount {
+			if m := mediaTypes[media]; typ == m.typ && sub == m.sub && (media != CBOR || o.CBOR()) {
 				return true
 			}
 		}

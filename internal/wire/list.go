@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,7 +144,7 @@ func (e *Encoder) List(f Form, h ListHead, items []*kube.Object) (*Body, error) 
 	case f.Media == CBOR:
 		return e.listCBOR(f, h, items)
 	}
-	b := &Body{parts: make([]string, 0, 4*len(items)+8)}
+	b := &Body{}
 	var err error
 	switch f.View {
 	case Table:
@@ -151,7 +152,7 @@ func (e *Encoder) List(f Form, h ListHead, items []*kube.Object) (*Body, error) 
 	case Metadata:
 		err = e.listMetadata(b, f, h, items)
 	default:
-		listJSON(b, h, items)
+		err = e.listJSON(b, f, h, items)
 	}
 	if err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func (e *Encoder) List(f Form, h ListHead, items []*kube.Object) (*Body, error) 
 }
 
 // listJSON is header, stored fragments and trailer.
-func listJSON(b *Body, h ListHead, items []*kube.Object) {
+func (e *Encoder) listJSON(b *Body, f Form, h ListHead, items []*kube.Object) error {
 	trailer := "]}"
 	if h.Typed {
 		b.add(`{"kind":`+quote(h.Kind)+`,"apiVersion":`+quote(h.APIVersion)+`,"metadata":`, marshal(h.meta()), `,"items":[`)
@@ -168,14 +169,25 @@ func listJSON(b *Body, h ListHead, items []*kube.Object) {
 		b.add(`{"apiVersion":` + quote(h.APIVersion) + `,"items":[`)
 		trailer = `],"kind":` + quote(h.Kind) + `,"metadata":` + marshal(h.untypedMeta()) + `}`
 	}
+	if f.Fields != nil {
+		err := e.listProjection(b, f.Fields, items)
+		b.add(trailer)
+		return err
+	}
+	b.parts = slices.Grow(b.parts, 2*len(items)+2)
 	for i, o := range items {
-		if i > 0 {
-			b.add(",")
-		}
 		brace, rest := o.ListItem()
+		switch {
+		case i == 0:
+		case brace == "{":
+			brace = ",{"
+		default:
+			brace = ","
+		}
 		b.add(brace, rest)
 	}
 	b.add(trailer)
+	return nil
 }
 
 func (e *Encoder) listMetadata(b *Body, f Form, h ListHead, items []*kube.Object) error {
@@ -184,19 +196,22 @@ func (e *Encoder) listMetadata(b *Body, f Form, h ListHead, items []*kube.Object
 		b.add(`null}`) // as it is there
 		return nil
 	}
-	for i, o := range items {
-		separator := ","
-		if i == 0 {
-			separator = "["
+	err := encodeAll(b, items, func(b *Body, at int, run []*kube.Object) error {
+		for i, o := range run {
+			separator := ","
+			if at+i == 0 {
+				separator = "["
+			}
+			meta, err := e.metadataJSON(o)
+			if err != nil {
+				return err
+			}
+			b.add(separator, partialHead[f.Version], meta, "}")
 		}
-		meta, err := e.metadataJSON(o)
-		if err != nil {
-			return err
-		}
-		b.add(separator, partialHead[f.Version], meta, "}")
-	}
+		return nil
+	})
 	b.add("]}")
-	return nil
+	return err
 }
 
 func quote(s string) string { return marshal(s) }

@@ -97,21 +97,27 @@ func (e *Encoder) listProtobuf(f Form, h ListHead, items []*kube.Object) (*Body,
 		return nil, err
 	}
 	meta := string(appendLength(nil, metaField, len(raw))) + raw
-	message := make([]string, 0, 2*len(items)+1)
+	var message Body
 	if metaField < itemsField {
-		message = append(message, meta)
+		message.add(meta)
 	}
-	for _, o := range items {
-		m, err := e.message(f, o)
-		if err != nil {
-			return nil, err
+	err = encodeAll(&message, items, func(b *Body, _ int, run []*kube.Object) error {
+		for _, o := range run {
+			m, err := e.message(f, o)
+			if err != nil {
+				return err
+			}
+			b.add(string(appendLength(nil, itemsField, len(m))), m)
 		}
-		message = append(message, string(appendLength(nil, itemsField, len(m))), m)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if metaField > itemsField {
-		message = append(message, meta)
+		message.add(meta)
 	}
-	return &Body{envelope(apiVersion, kind, message...)}, nil
+	return &Body{envelope(apiVersion, kind, message.parts...)}, nil
 }
 
 // decodeTyped decodes an object into the type compiled in here. One that has

@@ -37,11 +37,26 @@ func (e *Encoder) Stream(f Form, messages bool) *Stream {
 // until the next call. On [ErrForm] or [ErrColumns] the
 // stream cannot go on.
 func (s *Stream) Event(typ kube.EventType, o *kube.Object) ([]string, error) {
+	if typ == kube.Bookmark && s.form.Fields != nil {
+		return s.frame(typ, []string{o.JSON}) // which it is stands in its annotations
+	}
 	object, err := s.object(o)
 	if err != nil {
 		return nil, err
 	}
 	return s.frame(typ, object)
+}
+
+// Shared returns one event as a frame that is made once for all streams; nil if
+// it is not shared, and Event is to be used: a Table, whose rows depend on the
+// stream and the time, a message, and what is very large. It is for events that
+// others want at the same time: what a stream alone wants would be kept in
+// their place.
+func (s *Stream) Shared(typ kube.EventType, o *kube.Object) (*Frame, error) {
+	if s.messages || s.form.View == Table {
+		return nil, nil
+	}
+	return s.enc.Cache.frames.get(typ, o, s.form, func() ([]string, error) { return s.Event(typ, o) })
 }
 
 // Error returns an ERROR event.

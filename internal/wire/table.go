@@ -84,17 +84,20 @@ func (e *Encoder) table(b *Body, f Form, meta, printed, columns string, items []
 	if e.Now != nil {
 		now = e.Now()
 	}
-	r := rowPrinter{e: e, f: f, set: set, now: now}
-	for i, o := range items {
-		if i > 0 {
-			b.add(",")
+	err = encodeAll(b, items, func(b *Body, at int, run []*kube.Object) error {
+		r := rowPrinter{e: e, f: f, set: set, now: now}
+		for i, o := range run {
+			if at+i > 0 {
+				b.add(",")
+			}
+			if err := r.row(b, o); err != nil {
+				return err
+			}
 		}
-		if err := r.row(b, o); err != nil {
-			return err
-		}
-	}
+		return nil
+	})
 	b.add("]}")
-	return nil
+	return err
 }
 
 // A rowPrinter prints rows at one time.

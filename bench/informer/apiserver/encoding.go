@@ -52,7 +52,8 @@ type format interface {
 	appendListTail(dst []byte) []byte
 	// itemSize is what appendItem appends in protobuf.
 	itemSize(o object) int
-	appendEvent(dst []byte, typ string, o object, rv int64) []byte
+	// first says that it is the first of a response.
+	appendEvent(dst []byte, typ string, o object, rv int64, first bool) []byte
 	// appendOther appends an event whose object is not one of the Pods.
 	appendOther(dst []byte, typ string, o runtime.Object) ([]byte, error)
 	listType() string
@@ -95,7 +96,7 @@ func (f jsonFormat) appendListHead(dst []byte, meta metav1.ListMeta, _ int) []by
 
 func (jsonFormat) appendListTail(dst []byte) []byte { return append(dst, "]}\n"...) }
 
-func (f jsonFormat) appendEvent(dst []byte, typ string, o object, rv int64) []byte {
+func (f jsonFormat) appendEvent(dst []byte, typ string, o object, rv int64, _ bool) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, typ...)
 	dst = append(dst, `","object":{"kind":"`...)
@@ -169,7 +170,7 @@ func (f protoFormat) appendListHead(dst []byte, meta metav1.ListMeta, size int) 
 
 func (protoFormat) appendListTail(dst []byte) []byte { return append(dst, unknownTail...) }
 
-func (f protoFormat) appendEvent(dst []byte, typ string, o object, rv int64) []byte {
+func (f protoFormat) appendEvent(dst []byte, typ string, o object, rv int64, _ bool) []byte {
 	var buf [64]byte
 	head := f.appendUnknownHead(buf[:0], f.kind, len(o.body))
 	dst = appendEventHead(dst, typ, len(head)+len(o.body)+len(unknownTail))

@@ -25,7 +25,7 @@ type Address struct {
 // Listen serves on two free ports of the loopback interface: HTTP/1.1 without
 // TLS, and HTTP/2 with TLS. The returned function ends both.
 func Listen(handler http.Handler) (plain, secure Address, stop func(), err error) {
-	certificate, ca, err := selfSigned()
+	certificate, ca, err := SelfSigned()
 	if err != nil {
 		return plain, secure, nil, err
 	}
@@ -52,7 +52,9 @@ func Listen(handler http.Handler) (plain, secure Address, stop func(), err error
 	return Address{URL: "http://" + a.Addr().String()}, Address{"https://" + b.Addr().String(), ca}, stop, nil
 }
 
-func selfSigned() (tls.Certificate, []byte, error) {
+// SelfSigned returns a certificate for the loopback address, and the same in
+// PEM for those who are to trust it.
+func SelfSigned() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, nil, err

@@ -20,10 +20,10 @@ const (
 	namespaces = 100
 )
 
-// pod returns the i-th Pod: one of a Deployment, running, as the controllers,
+// Pod returns the i-th Pod: one of a Deployment, running, as the controllers,
 // the scheduler and the kubelet leave it. The same i gives the same Pod. In
 // compact JSON it has about 4.6 KB, 1.4 KB of them managedFields.
-func pod(i int) *corev1.Pod {
+func Pod(i int) *corev1.Pod {
 	rnd := rand.New(rand.NewPCG(uint64(i), 1))
 	random := func(n int) string {
 		b := make([]byte, n/2)

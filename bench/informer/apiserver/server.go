@@ -3,18 +3,21 @@
 
 // Package apiserver is a synthetic API server with many Pods, for measuring
 // what a client costs. It serves LIST and WATCH of /api/v1/pods, in JSON,
-// protobuf and as metadata only in protobuf, by the API server's rules for
-// limit and continue, resourceVersion, bookmarks and streaming lists. What it
-// sends was encoded when it started: an answer costs it a copy, in which the
-// resourceVersion is written over, and the system calls.
+// protobuf, as metadata only in protobuf and, if wanted, as Tables; by the API
+// server's rules for limit and continue, resourceVersion, bookmarks and
+// streaming lists. What it sends was encoded when it started: an answer costs
+// it a copy, in which the resourceVersion is written over, and the system
+// calls.
 //
 // Nothing changes by itself. Two more requests make changes:
 //
 //	POST /bench/events?n=100000   as many Pods are modified, at once
+//	                 &rate=1000   or this many in a second; it answers behind the last
 //	POST /bench/expire            every watch ends with 410 and nothing is changed
 //
 // The answer to both is a Mark, by which a client tells that it is through.
-// Selectors, single namespaces and single Pods are not served.
+// Selectors, single namespaces and single Pods are not served. For a gateway,
+// discovery of the one resource is there, and access is granted to all.
 package apiserver
 
 import (
@@ -45,6 +48,7 @@ type Mark struct {
 type Options struct {
 	Pods      int           // how many there are
 	Bookmarks time.Duration // between bookmarks of a watch; 0 means a minute
+	Tables    bool          // are served as well, with includeObject=Object
 }
 
 // Server is an http.Handler.
@@ -66,9 +70,9 @@ type Server struct {
 // An encoding is all Pods in one of the formats.
 type encoding struct {
 	format
-	protobuf, metadata bool
-	objects            []object
-	size               int // of all of them as items
+	protobuf, metadata, table bool
+	objects                   []object
+	size                      int // of all of them as items
 }
 
 // New encodes the Pods, which takes some 0.1 ms for each.
@@ -89,8 +93,11 @@ func New(o Options) (*Server, error) {
 				runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1;stream=watch"}, protobuf: true, metadata: true},
 		},
 	}
+	if o.Tables {
+		s.encodings = append(s.encodings, encoding{format: tableFormat{jsonFormat{"v1", "Pod"}}, table: true})
+	}
 	for i := range o.Pods {
-		p := pod(i)
+		p := Pod(i)
 		for j := range s.encodings {
 			e := &s.encodings[j]
 			encoded, err := e.newObject(e.view(p), p.ResourceVersion)
@@ -124,11 +131,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "n: how many events?", http.StatusBadRequest)
 			return
 		}
+		if rate := r.URL.Query().Get("rate"); rate != "" {
+			s.servePaced(w, r, n, rate)
+			return
+		}
 		writeJSON(w, http.StatusOK, s.change(n))
 	case r.Method == http.MethodPost && r.URL.Path == "/bench/expire":
 		writeJSON(w, http.StatusOK, s.expire())
 	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/pods":
 		s.servePods(w, r)
+	case r.Method == http.MethodGet && r.URL.Path == "/api/v1":
+		writeJSON(w, http.StatusOK, resources())
+	case r.Method == http.MethodPost && r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
+		serveReview(w, r)
 	default:
 		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the synthetic API server has /api/v1/pods only")
 	}
@@ -140,7 +155,7 @@ func (s *Server) servePods(w http.ResponseWriter, r *http.Request) {
 		writeStatus(w, http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, "the synthetic API server has no selectors")
 		return
 	}
-	e := s.negotiate(r.Header.Get("Accept"))
+	e := s.negotiate(r.Header.Get("Accept"), query.Get("includeObject") == "Object")
 	if e == nil {
 		writeStatus(w, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "only application/json and application/vnd.kubernetes.protobuf")
 		return
@@ -152,17 +167,18 @@ func (s *Server) servePods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// negotiate finds the first encoding accepted.
-func (s *Server) negotiate(accept string) *encoding {
+// negotiate finds the first encoding accepted. A Table has to have the whole
+// objects in it.
+func (s *Server) negotiate(accept string, objects bool) *encoding {
 	for entry := range strings.SplitSeq(accept, ",") {
 		typ, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
-		metadata := strings.Contains(params, "as=PartialObjectMetadata")
+		metadata, table := strings.Contains(params, "as=PartialObjectMetadata"), strings.Contains(params, "as=Table")
 		protobuf := typ == runtime.ContentTypeProtobuf
 		if !protobuf && typ != runtime.ContentTypeJSON && typ != "*/*" && typ != "" {
 			continue
 		}
 		for i := range s.encodings {
-			if e := &s.encodings[i]; e.protobuf == protobuf && e.metadata == metadata && !strings.Contains(params, "as=Table") {
+			if e := &s.encodings[i]; e.protobuf == protobuf && e.metadata == metadata && e.table == table && (objects || !table) {
 				return e
 			}
 		}

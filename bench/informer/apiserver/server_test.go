@@ -299,7 +299,7 @@ func TestBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	proto := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
-	first, second := pod(0), pod(1)
+	first, second := Pod(0), Pod(1)
 	second.ResourceVersion = "1234567890"
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1234567890"}}
 	list.APIVersion, list.Kind = "v1", "PodList"
@@ -333,7 +333,7 @@ func TestBytes(t *testing.T) {
 		} else {
 			want = fmt.Appendf(nil, "{\"type\":\"MODIFIED\",\"object\":%s}\n", bytes.TrimSpace(event.Bytes()))
 		}
-		if diff := cmp.Diff(string(want), string(e.appendEvent(nil, "MODIFIED", o, 1234567890))); diff != "" {
+		if diff := cmp.Diff(string(want), string(e.appendEvent(nil, "MODIFIED", o, 1234567890, false))); diff != "" {
 			t.Errorf("encoding %d, event: %s", i, diff)
 		}
 		if e.metadata {
@@ -351,7 +351,7 @@ func TestBytes(t *testing.T) {
 func TestPodsAreRealistic(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 2000 {
-		p := pod(i)
+		p := Pod(i)
 		if seen[p.Namespace+"/"+p.Name] || seen[string(p.UID)] {
 			t.Errorf("Pod %d: %s/%s %s is not distinct", i, p.Namespace, p.Name, p.UID)
 		}

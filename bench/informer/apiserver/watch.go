@@ -17,8 +17,9 @@ import (
 // A response is that to one watch.
 type response struct {
 	*encoding
-	w   http.ResponseWriter
-	buf []byte
+	w     http.ResponseWriter
+	buf   []byte
+	begun bool // there has been an event
 }
 
 func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, e *encoding) {
@@ -42,7 +43,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, e *encoding)
 		bad("sendInitialEvents needs allowWatchBookmarks")
 		return
 	}
-	var timeout <-chan time.Time
+	var timeout, nearEnd <-chan time.Time
 	if t := query.Get("timeoutSeconds"); t != "" && t != "0" {
 		seconds, err := strconv.Atoi(t)
 		if err != nil {
@@ -50,6 +51,9 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, e *encoding)
 			return
 		}
 		timeout = time.After(time.Duration(seconds) * time.Second)
+		if bookmarks {
+			nearEnd = time.After(time.Duration(seconds)*time.Second - bookmarkBefore)
+		}
 	}
 	s.mu.Lock()
 	rvs, head, compacted, expiries := slices.Clone(s.rvs), s.headLocked(), s.compacted, s.expiries
@@ -83,13 +87,16 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, e *encoding)
 	}
 	if out.flush() {
 		s.follow(expiries)
-		s.stream(out, r, from, expiries, bookmarks, timeout)
+		s.stream(out, r, from, expiries, bookmarks, timeout, nearEnd)
 	}
 }
 
+// bookmarkBefore is how long before its end a watch has its last bookmark.
+const bookmarkBefore = 2 * time.Second
+
 // stream sends what changes after a revision until the client goes, the time
 // is over or the watch expires.
-func (s *Server) stream(out *response, r *http.Request, from int64, expiries int, bookmarks bool, timeout <-chan time.Time) {
+func (s *Server) stream(out *response, r *http.Request, from int64, expiries int, bookmarks bool, timeout, nearEnd <-chan time.Time) {
 	var tick <-chan time.Time
 	if bookmarks {
 		ticker := time.NewTicker(s.bookmarks)
@@ -123,6 +130,10 @@ func (s *Server) stream(out *response, r *http.Request, from int64, expiries int
 			if !out.other("BOOKMARK", bookmark(out.encoding, from, nil)) || !out.flush() {
 				return
 			}
+		case <-nearEnd:
+			if !out.other("BOOKMARK", bookmark(out.encoding, from, nil)) || !out.flush() {
+				return
+			}
 		case <-timeout:
 			return
 		case <-r.Context().Done():
@@ -132,7 +143,8 @@ func (s *Server) stream(out *response, r *http.Request, from int64, expiries int
 }
 
 func (o *response) event(typ string, obj object, rv int64) bool {
-	o.buf = o.appendEvent(o.buf, typ, obj, rv)
+	o.buf = o.appendEvent(o.buf, typ, obj, rv, !o.begun)
+	o.begun = true
 	return len(o.buf) < chunk || o.write()
 }
 

@@ -64,6 +64,9 @@ type Order struct {
 	Target Target
 	Pods   int // as many as the server has
 	Events int // changes to follow
+	// Profile is where CPU profiles go, one of each phase, whose name is
+	// appended; "" for none.
+	Profile string
 }
 
 // A Result is what was measured. Times are in seconds of wall time or CPU time

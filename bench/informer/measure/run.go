@@ -4,6 +4,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"runtime"
+	"runtime/pprof"
 	"time"
 )
 
@@ -36,14 +39,14 @@ func Run(order Order, client Client) (Result, error) {
 	var result Result
 	heap := liveHeap()
 
-	m, err := begin(client)
+	m, err := begin(client, order, "sync")
 	if err != nil {
 		return Result{}, err
 	}
 	if err := client.Start(ctx, order.Target); err != nil {
 		return Result{}, err
 	}
-	result.Sync, err = m.await("sync", func() bool {
+	result.Sync, err = m.await(func() bool {
 		return client.Synced() && client.Handled() >= int64(order.Pods)
 	})
 	if err != nil {
@@ -51,12 +54,12 @@ func Run(order Order, client Client) (Result, error) {
 	}
 	result.HeapPerObject = (liveHeap() - heap) / float64(order.Pods)
 
-	if result.Events, err = follow(client, commands, order.Events); err != nil {
+	if result.Events, err = follow(client, commands, order, "events"); err != nil {
 		return Result{}, err
 	}
 	if d, ok := client.(Decoder); ok {
 		d.Decode(true)
-		decoded, err := follow(client, commands, order.Events)
+		decoded, err := follow(client, commands, order, "decoded")
 		if err != nil {
 			return Result{}, err
 		}
@@ -64,14 +67,14 @@ func Run(order Order, client Client) (Result, error) {
 		result.Decoded = &decoded
 	}
 
-	if m, err = begin(client); err != nil {
+	if m, err = begin(client, order, "relist"); err != nil {
 		return Result{}, err
 	}
 	last, err := commands.do("/bench/expire")
 	if err != nil {
 		return Result{}, err
 	}
-	if result.Relist, err = m.settle("relist", last); err != nil {
+	if result.Relist, err = m.settle(last); err != nil {
 		return Result{}, err
 	}
 	if n := client.Len(); n != order.Pods {
@@ -81,48 +84,64 @@ func Run(order Order, client Client) (Result, error) {
 }
 
 // follow has the server make changes and waits until the client has them.
-func follow(client Client, commands *commander, n int) (Phase, error) {
-	m, err := begin(client)
+func follow(client Client, commands *commander, order Order, phase string) (Phase, error) {
+	m, err := begin(client, order, phase)
 	if err != nil {
 		return Phase{}, err
 	}
-	last, err := commands.do(fmt.Sprintf("/bench/events?n=%d", n))
+	last, err := commands.do(fmt.Sprintf("/bench/events?n=%d", order.Events))
 	if err != nil {
 		return Phase{}, err
 	}
-	return m.settle("events", last)
+	return m.settle(last)
 }
 
 // A measurement is of one phase.
 type measurement struct {
 	client  Client
+	phase   string
+	profile *os.File // nil for none
 	memory  *memory
 	start   time.Time
 	cpu     time.Duration
 	handled int64
 }
 
-func begin(client Client) (*measurement, error) {
+func begin(client Client, order Order, phase string) (*measurement, error) {
+	var profile *os.File
+	if order.Profile != "" {
+		var err error
+		if profile, err = os.Create(order.Profile + phase); err != nil {
+			return nil, err
+		}
+		if err := pprof.StartCPUProfile(profile); err != nil {
+			return nil, err
+		}
+	}
 	memory, err := watchMemory()
 	if err != nil {
 		return nil, err
 	}
-	return &measurement{client, memory, time.Now(), cpuTime(), client.Handled()}, nil
+	return &measurement{client, phase, profile, memory, time.Now(), cpuTime(), client.Handled()}, nil
 }
 
 // end is the phase as it was at a time with a CPU time.
 func (m *measurement) end(at time.Time, cpu time.Duration, handled int64) (Phase, error) {
 	peak, err := m.memory.peak()
+	if m.profile != nil {
+		pprof.StopCPUProfile()
+		err = cmp.Or(err, m.profile.Close())
+	}
 	return Phase{
 		Wall: at.Sub(m.start).Seconds(), CPU: (cpu - m.cpu).Seconds(),
 		RSSBefore: m.memory.before, RSSPeak: peak, Handled: handled - m.handled,
 	}, err
 }
 
-func (m *measurement) await(what string, done func() bool) (Phase, error) {
+func (m *measurement) await(done func() bool) (Phase, error) {
 	for !done() {
 		if time.Since(m.start) > patience {
-			return Phase{}, m.overdue(what)
+			return Phase{}, m.overdue()
 		}
 		time.Sleep(poll)
 	}
@@ -133,7 +152,7 @@ func (m *measurement) await(what string, done func() bool) (Phase, error) {
 // and everything has been quiet since. The phase ends with the last call; a
 // handler that is given fewer events than there were is seen in how often it
 // was called.
-func (m *measurement) settle(what string, last mark) (Phase, error) {
+func (m *measurement) settle(last mark) (Phase, error) {
 	at, cpu, handled := m.start, m.cpu, m.handled
 	kept := false
 	quietSince, quietCPU := at, cpu
@@ -152,14 +171,14 @@ func (m *measurement) settle(what string, last mark) (Phase, error) {
 			return m.end(at, cpu, handled)
 		}
 		if silence > patience {
-			return Phase{}, m.overdue(what)
+			return Phase{}, m.overdue()
 		}
 		time.Sleep(poll)
 	}
 }
 
-func (m *measurement) overdue(what string) error {
-	return fmt.Errorf("%s: not through after %v: %d calls of the handler, %d Pods", what, patience, m.client.Handled()-m.handled, m.client.Len())
+func (m *measurement) overdue() error {
+	return fmt.Errorf("%s: not through after %v: %d calls of the handler, %d Pods", m.phase, patience, m.client.Handled()-m.handled, m.client.Len())
 }
 
 // liveHeap returns what is in use. The second collection frees what only the

@@ -38,7 +38,8 @@ func (c *client[T]) Start(ctx context.Context, target measure.Target) error {
 	if err != nil {
 		return err
 	}
-	transport := &http.Transport{ForceAttemptHTTP2: true}
+	// As that of informer.FromURL, which has no CA.
+	transport := &http.Transport{ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 2 << 20}}
 	if target.CA != nil {
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(target.CA)

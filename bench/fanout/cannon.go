@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// events measures what events cost the gateway to take in, at a rate that no
+// API server has: with no watch, and with one that gets them all.
+func events(r *rig) error {
+	var failed []error
+	for round := range *rounds {
+		for _, watches := range []int{0, 1} {
+			if err := r.flood(round, watches); err != nil {
+				failed = append(failed, err)
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *rig) flood(round, watches int) error {
+	s := r.sizes
+	r.say("round %d: %d events, %.0f/s, %d watches", round+1, s.flood, s.flooding, watches)
+	g, err := r.loaded(s.cached/5, streams.HTTP1)
+	if err != nil {
+		return err
+	}
+	defer g.stop()
+	set, err := r.open(g.gateway.target, streams.Options{Paths: same(watches, pods+fromNow)})
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	clock, err := startClock(g.gateway)
+	if err != nil {
+		return err
+	}
+	before, err := g.taken()
+	if err != nil {
+		return err
+	}
+	profiled := g.gateway.profile(fmt.Sprintf("cannon-%d", watches), 5*time.Second)
+	start := time.Now()
+	if err := r.fire(g, s.flood, s.flooding); err != nil {
+		return err
+	}
+	firing := time.Since(start)
+	for {
+		now, err := g.taken()
+		if err != nil {
+			return err
+		}
+		if now-before >= float64(s.flood) {
+			break
+		}
+		if time.Since(start) > 2*patience {
+			return fmt.Errorf("%.0f of %d events were taken in after %v", now-before, s.flood, 2*patience)
+		}
+		time.Sleep(25 * time.Millisecond) // the metrics cost the gateway something too
+	}
+	took := time.Since(start)
+	// A watch that the window has left behind is cut, with a 410: a result too.
+	counts, err := set.WaitEach(int64(s.flood), patience)
+	if err != nil && counts.Cut == 0 {
+		return err
+	}
+	used, err := clock.since()
+	if err != nil {
+		return err
+	}
+	r.tally.Add(fmt.Sprintf("Cannon/via=gateway/watches=%d", watches), s.flood,
+		tally.Value{Of: float64(s.flood) / took.Seconds(), Unit: "events/s"},
+		tally.Value{Of: float64(s.flood) / firing.Seconds(), Unit: "fired/s"},
+		tally.Value{Of: perOp(used[0], s.flood), Unit: "cpu-ns/event"},
+		tally.Value{Of: float64(counts.Cut), Unit: "cut"})
+	return profiled()
+}
+
+// objectMemory measures what a cached Pod costs, against its JSON: the
+// gateway's whole resident set, some time after it has listed them; and after
+// updates, which the window keeps a part of.
+func objectMemory(r *rig) error {
+	s := r.sizes
+	for round := range *rounds {
+		if err := r.holdObjects(round, s.cached); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rig) holdObjects(round, n int) error {
+	s := r.sizes
+	r.say("round %d: %d cached Pods", round+1, n)
+	g, err := r.load(n, streams.HTTP1)
+	if err != nil {
+		return err
+	}
+	defer g.stop()
+	empty, err := process.RSS(g.gateway.pid)
+	if err != nil {
+		return err
+	}
+	if err := g.gateway.warm(r.ctx, pods); err != nil {
+		return err
+	}
+	if err := r.sleep(s.steady); err != nil {
+		return err
+	}
+	steady, err := process.RSS(g.gateway.pid)
+	if err != nil {
+		return err
+	}
+	json, err := process.Metrics(g.gateway.debug, g.gateway.debugURL, "watchkeeper_resource_bytes")
+	if err != nil {
+		return err
+	}
+	if err := r.fire(g, 2*n, float64(2*n)/s.steady.Seconds()); err != nil {
+		return err
+	}
+	if err := r.sleep(s.steady); err != nil {
+		return err
+	}
+	changed, err := process.RSS(g.gateway.pid)
+	if err != nil {
+		return err
+	}
+	live, err := g.gateway.memory()
+	if err != nil {
+		return err
+	}
+	r.tally.Add("Object/via=gateway", n,
+		tally.Value{Of: json[0] / float64(n), Unit: "json-B/object"},
+		tally.Value{Of: steady / float64(n), Unit: "rss-B/object"},
+		tally.Value{Of: steady / json[0], Unit: "rss/json"},
+		tally.Value{Of: (steady - empty) / json[0], Unit: "more-rss/json"},
+		tally.Value{Of: changed / json[0], Unit: "updated-rss/json"},
+		tally.Value{Of: live.Live / json[0], Unit: "updated-live/json"})
+	return nil
+}

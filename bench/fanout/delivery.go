@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// perConnection is how many streams an HTTP/2 connection has: as many as the
+// API server allows, which is fewer than the gateway does.
+const perConnection = 100
+
+// deliveries measures the servers' CPU per delivery to watches of a whole
+// collection, over what the same updates cost with no watch; and the API
+// server's when the watches are at the gateway instead.
+func deliveries(r *rig) error {
+	s := r.sizes
+	t, err := r.three(configMaps)
+	if err != nil {
+		return err
+	}
+	defer t.stop()
+	servers := t.all()
+	for round := range *rounds {
+		r.say("round %d: no watches", round+1)
+		none, err := r.watched(servers, nil, 0, s.updates, s.rate)
+		if err != nil {
+			return err
+		}
+		r.tally.Add("Update/via=none/watches=0", s.updates, tally.Value{Of: perOp(none[0], s.updates), Unit: "upstream-cpu-ns/op"})
+		for i, e := range servers {
+			for _, n := range []int{1, s.watches} {
+				if n == 1 && i > 0 {
+					continue // one direct watch is what all are compared with
+				}
+				r.say("round %d: %d watches, %s", round+1, n, e.via())
+				used, err := r.watched(servers, e, n, s.updates, s.rate)
+				if err != nil {
+					return fmt.Errorf("%s: %w", e.via(), err)
+				}
+				r.tally.Add(fmt.Sprintf("Update/%s/watches=%d", e.via(), n), s.updates,
+					tally.Value{Of: perOp(used[0], s.updates), Unit: "upstream-cpu-ns/op"})
+				if n > 1 {
+					r.tally.Add("Delivery/"+e.via(), s.updates*n,
+						tally.Value{Of: perOp(used[i]-none[i], s.updates*n), Unit: "cpu-ns/delivery"})
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// watched opens n watches of all ConfigMaps at an endpoint, makes updates and
+// returns the CPU time of each server until all is delivered.
+func (r *rig) watched(servers []*endpoint, at *endpoint, n, updates int, rate float64) ([]time.Duration, error) {
+	return r.measure(servers, at, same(n, configMaps+fromNow), updates, rate, func(set *streams.Set) (streams.Counts, error) {
+		return set.WaitEach(int64(updates), patience)
+	})
+}
+
+// measure is watched with any paths, and any way to know that all has come.
+func (r *rig) measure(servers []*endpoint, at *endpoint, paths []string, updates int, rate float64, wait func(*streams.Set) (streams.Counts, error)) ([]time.Duration, error) {
+	var set *streams.Set
+	if len(paths) > 0 {
+		var err error
+		if set, err = r.open(at.target, streams.Options{Paths: paths, PerConnection: perConnection}); err != nil {
+			return nil, err
+		}
+		defer set.Close()
+	} else if err := r.sleep(settle); err != nil {
+		return nil, err
+	}
+	clock, err := startClock(servers...)
+	if err != nil {
+		return nil, err
+	}
+	profiled := func() error { return nil }
+	if at != nil {
+		profiled = at.profile(fmt.Sprintf("%s-%s", r.scenario, at.target.Protocol), time.Duration(float64(updates)/rate*float64(time.Second)))
+	}
+	if _, err := r.writer.updates(r.ctx, updates, rate); err != nil {
+		return nil, err
+	}
+	if set != nil {
+		if _, err := wait(set); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.sleep(settle / 3); err != nil {
+		return nil, err
+	}
+	used, err := clock.since()
+	if err != nil {
+		return nil, err
+	}
+	return used, profiled()
+}
+
+// perOp is in nanoseconds.
+func perOp(d time.Duration, n int) float64 { return float64(d) / float64(n) }

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
+	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+// A gun is a synthetic API server in a process of its own, and a gateway in
+// front of it.
+type gun struct {
+	url     string
+	target  streams.Target // of the cannon itself
+	gateway *endpoint
+	stop    func()
+}
+
+// load starts a cannon with a number of Pods, and a gateway.
+func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
+	if r.none == nil {
+		if r.none, err = clustertest.Without(); err != nil {
+			return nil, err
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	addresses, end, err := apiserver.Start(exec.Command(self, "-cannon", strconv.Itoa(pods)))
+	if err != nil {
+		return nil, err
+	}
+	url := addresses["http"].URL
+	e, stop, err := r.gateway(r.none, p, "--server", url)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return &gun{
+		url: url, gateway: e,
+		target: streams.Target{Address: strings.TrimPrefix(url, "http://"), Protocol: streams.HTTP1},
+		stop: func() {
+			stop()
+			end()
+		},
+	}, nil
+}
+
+// loaded is load, of a gateway that has listed the Pods.
+func (r *rig) loaded(n int, p streams.Protocol) (*gun, error) {
+	g, err := r.load(n, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.gateway.warm(r.ctx, pods); err != nil {
+		g.stop()
+		return nil, err
+	}
+	return g, nil
+}
+
+// fire has the cannon make n changes, rate in a second, or all at once if that
+// is 0; and returns when they are made.
+func (r *rig) fire(g *gun, n int, rate float64) error {
+	url := fmt.Sprintf("%s/bench/events?n=%d", g.url, n)
+	if rate > 0 {
+		url += fmt.Sprintf("&rate=%g", rate)
+	}
+	req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("cannon: %s", resp.Status)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+// taken is how many events are in the gateway's timeline.
+func (g *gun) taken() (float64, error) {
+	v, err := process.Metrics(g.gateway.debug, g.gateway.debugURL, "watchkeeper_resource_events_total")
+	if err != nil {
+		return 0, err
+	}
+	return v[0], nil
+}

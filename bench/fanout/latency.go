@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// lagging is how many watches the latency is that of.
+const lagging = 100
+
+// latency measures how much later an event comes to the watches of an endpoint
+// than to one watch of the server behind everything: at 100 updates in a
+// second with kube-apiserver, and at 1,000 with the cannon, since the API
+// server cannot do that many.
+func latency(r *rig) error {
+	t, err := r.three(configMaps)
+	if err != nil {
+		return err
+	}
+	defer t.stop()
+	var failed []error
+	for round := range *rounds {
+		for _, e := range []*endpoint{t.direct, t.secure} {
+			const rate = 100
+			r.say("round %d: %d updates/s, %s", round+1, rate, e.via())
+			err := r.lag(t.direct.target, e, configMaps, rate, func(n int) (int, error) {
+				return r.writer.updates(r.ctx, n, rate)
+			})
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
+			}
+		}
+		if err := r.lagOfCannon(round); err != nil {
+			failed = append(failed, fmt.Errorf("cannon: %w", err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *rig) lagOfCannon(round int) error {
+	const rate = 1000
+	r.say("round %d: %d updates/s of the cannon", round+1, rate)
+	g, err := r.loaded(1000, streams.HTTP2)
+	if err != nil {
+		return err
+	}
+	defer g.stop()
+	return r.lag(g.target, g.gateway, pods, rate, func(n int) (int, error) { return n, r.fire(g, n, rate) })
+}
+
+// lag measures some seconds of updates.
+func (r *rig) lag(reference streams.Target, e *endpoint, path string, rate float64, update func(n int) (int, error)) error {
+	n := int(rate * r.sizes.lagging.Seconds())
+	first := newArrivals(1)
+	of, err := streams.Open(r.ctx, reference, streams.Options{Paths: same(1, path+fromNow), Observe: first.observe})
+	if err != nil {
+		return err
+	}
+	defer of.Close()
+	later := newArrivals(lagging)
+	set, err := r.open(e.target, streams.Options{Paths: same(lagging, path+fromNow), PerConnection: perConnection, Observe: later.observe})
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	start := time.Now()
+	n, err = update(n)
+	if err != nil {
+		return err
+	}
+	took := time.Since(start).Seconds()
+	if _, err := of.WaitEach(int64(n), patience); err != nil {
+		return fmt.Errorf("the watch compared with: %w", err)
+	}
+	if _, err := set.WaitEach(int64(n), patience); err != nil {
+		return err
+	}
+	of.Close()
+	set.Close()
+	lags, err := later.behind(first)
+	if err != nil {
+		return err
+	}
+	r.tally.Add(fmt.Sprintf("Latency/%s/rate=%.0f", e.via(), rate), n*lagging,
+		tally.Value{Of: tally.Percentile(lags, 50), Unit: "p50-ms"},
+		tally.Value{Of: tally.Percentile(lags, 99), Unit: "p99-ms"},
+		tally.Value{Of: float64(n) / took, Unit: "updates/s"})
+	return nil
+}
+
+// arrivals has when each event came to each of some watches.
+type arrivals [][]arrival
+
+type arrival struct {
+	rv uint64
+	at time.Time
+}
+
+func newArrivals(watches int) arrivals { return make(arrivals, watches) }
+
+// observe is called for one event of a watch after the other.
+func (a arrivals) observe(watch int, rv uint64, at time.Time) {
+	a[watch] = append(a[watch], arrival{rv, at})
+}
+
+// behind returns by how many milliseconds each event came later than to the
+// one watch of reference. Both are to be closed.
+func (a arrivals) behind(reference arrivals) ([]float64, error) {
+	first := map[uint64]time.Time{}
+	for _, e := range reference[0] {
+		first[e.rv] = e.at
+	}
+	var lags []float64
+	for _, watch := range a {
+		for _, e := range watch {
+			at, ok := first[e.rv]
+			if !ok {
+				return nil, fmt.Errorf("an event at %d that was not in the watch compared with", e.rv)
+			}
+			lags = append(lags, float64(e.at.Sub(at))/float64(time.Millisecond))
+		}
+	}
+	return lags, nil
+}

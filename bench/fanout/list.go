@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+)
+
+const pods = "/api/v1/pods"
+
+// A listing is one way to ask for the Pods, at RV 0.
+type listing struct {
+	name   string
+	query  string
+	header map[string]string
+	often  int // times as often as the others, since it is quick
+}
+
+var listings = []listing{
+	{"json", "", nil, 1},
+	{"table", "", map[string]string{"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}, 1},
+	{"protobuf", "", map[string]string{"Accept": "application/vnd.kubernetes.protobuf"}, 1},
+	{"gzip", "", map[string]string{"Accept-Encoding": "gzip"}, 1},
+	{"selector", "&labelSelector=bench%3Dgroup-7", nil, 20},
+}
+
+// lists measures the LIST of many Pods: time and the server's CPU. The first
+// of each kind is not counted, since both servers keep what it makes.
+func lists(r *rig) error {
+	s := r.sizes
+	if _, err := r.cluster(); err != nil {
+		return err
+	}
+	r.say("creating %d Pods…", s.pods)
+	if err := r.createPods(s.pods); err != nil {
+		return err
+	}
+	t, err := r.three(pods)
+	if err != nil {
+		return err
+	}
+	defer t.stop()
+	var failed []error
+	if err := r.sleep(settle); err != nil {
+		return err
+	}
+	for round := range *rounds {
+		for _, l := range listings {
+			var sizes []int64
+			for _, e := range t.all() {
+				r.say("round %d: %s, %s", round+1, l.name, e.via())
+				n, err := r.list(e, l, s.lists)
+				if err != nil {
+					failed = append(failed, fmt.Errorf("%s, %s: %w", l.name, e.via(), err))
+					continue
+				}
+				sizes = append(sizes, n)
+			}
+			// A gateway that sends less than the API server would look good.
+			for _, n := range sizes {
+				if l.name != "gzip" && (n < sizes[0]*99/100 || n > sizes[0]*101/100) {
+					failed = append(failed, fmt.Errorf("%s: answers of %d bytes", l.name, sizes))
+					break
+				}
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *rig) list(e *endpoint, l listing, times int) (size int64, err error) {
+	client, err := streams.Dial(r.ctx, e.target)
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	path := pods + "?resourceVersion=0" + l.query
+	if _, err := client.Get(path, l.header); err != nil {
+		return 0, err
+	}
+	times *= l.often
+	profiled := e.profile(fmt.Sprintf("%s-%s-%s", r.scenario, l.name, e.target.Protocol), time.Second)
+	clock, err := startClock(e)
+	if err != nil {
+		return 0, err
+	}
+	var walls []float64
+	for range times {
+		a, err := client.Get(path, l.header)
+		if err != nil {
+			return 0, err
+		}
+		size = a.Bytes
+		walls = append(walls, a.Wall.Seconds())
+	}
+	// What collecting the garbage of the last costs is a part of it.
+	if err := r.sleep(settle / 5); err != nil {
+		return 0, err
+	}
+	used, err := clock.since()
+	if err != nil {
+		return 0, err
+	}
+	r.tally.Add(fmt.Sprintf("List/%s/form=%s", e.via(), l.name), times,
+		tally.Value{Of: tally.Median(walls) * 1e9, Unit: "wall-ns/op"},
+		tally.Value{Of: perOp(used[0], times), Unit: "cpu-ns/op"},
+		tally.Value{Of: float64(size), Unit: "B/op"})
+	return size, profiled()
+}
+
+// createPods makes Pods that no scheduler takes, in the writer's namespace: 3.3
+// KB of JSON each. Ten have the same label.
+func (r *rig) createPods(n int) error {
+	var g errgroup.Group
+	g.SetLimit(inFlight)
+	for i := range n {
+		g.Go(func() error {
+			if r.ctx.Err() != nil {
+				return r.ctx.Err()
+			}
+			body, err := json.Marshal(unscheduled(i))
+			if err != nil {
+				return err
+			}
+			return r.writer.send(r.ctx, http.MethodPost, "/api/v1/namespaces/"+namespace+"/pods", string(body))
+		})
+	}
+	return g.Wait()
+}
+
+// unscheduled is the i-th of the synthetic Pods as one that nobody takes care
+// of: without a node, an owner and a status.
+func unscheduled(i int) *corev1.Pod {
+	p := apiserver.Pod(i)
+	p.ObjectMeta = metav1.ObjectMeta{Name: p.Name, Labels: p.Labels, Annotations: p.Annotations}
+	p.Labels["bench"] = fmt.Sprintf("group-%d", i/10)
+	p.Spec.NodeName, p.Spec.SchedulerName = "", "none"
+	p.Spec.ServiceAccountName, p.Spec.DeprecatedServiceAccount = "", ""
+	p.Status = corev1.PodStatus{}
+	return p
+}

@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command fanout measures what it costs to serve many readers: kube-apiserver
+// directly and the gateway in front of it, in one run, with the same clients,
+// on the same machine.
+//
+//	go run ./bench/fanout [-run regexp] [-rounds 3] [-quick] [-profiles dir]
+//
+// It prints Go benchmark lines as it goes and a table of the medians at the
+// end. What it measures is in docs/benchmarks.md. A scenario that fails is
+// reported and the others go on; the exit status is then 1. It needs
+// bin/localcluster, about 20 minutes, and an open-file limit of 20,000.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+)
+
+var (
+	which    = flag.String("run", "", "a regular expression for the scenarios to run")
+	rounds   = flag.Int("rounds", 3, "how often everything is measured")
+	quick    = flag.Bool("quick", false, "smaller numbers, for a first look: a few minutes")
+	profiles = flag.String("profiles", "", "a directory for CPU profiles of the gateway at work")
+	cannon   = flag.Int("cannon", 0, "be the synthetic API server, with as many Pods, until the input ends")
+)
+
+// A scenario measures one thing, over all rounds.
+type scenario struct {
+	name string
+	run  func(*rig) error
+}
+
+// The scenarios, in the order in which they run. That of memory is first,
+// while the API server is young.
+var scenarios = []scenario{
+	{"memory", idleMemory},
+	{"delivery", deliveries},
+	{"selective", selective},
+	{"latency", latency},
+	{"saturation", saturation},
+	{"list", lists},
+	{"objects", objectMemory},
+	{"cannon", events},
+	{"held", held},
+}
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if *cannon > 0 {
+		err = apiserver.Serve(apiserver.Options{Pods: *cannon, Tables: true}, os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s sizes, out, progress io.Writer) error {
+	wanted, err := regexp.Compile(*which)
+	if err != nil {
+		return err
+	}
+	if *profiles != "" {
+		if err := os.MkdirAll(*profiles, 0o777); err != nil {
+			return err
+		}
+	}
+	r := newRig(ctx, s, tally.New(out), progress)
+	defer r.close()
+	fmt.Fprintf(out, "goos: %s\ngoarch: %s\ncpus: %d\nrounds: %d\nquick: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *rounds, *quick)
+	var failed []error
+	for _, c := range scenarios {
+		if !wanted.MatchString(c.name) {
+			continue
+		}
+		start := time.Now()
+		r.scenario = c.name
+		if err := c.run(r); err != nil {
+			err = fmt.Errorf("%s: %w", c.name, err)
+			fmt.Fprintln(out, "FAIL", err)
+			r.say("failed: %v", err)
+			failed = append(failed, err)
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		r.say("took %v", time.Since(start).Round(time.Second))
+	}
+	table := rows(s)
+	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)
+	if missed := r.tally.Table(out, table); missed > 0 {
+		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
+	}
+	if without := r.tally.Without(table); *which == "" && len(failed) == 0 && len(without) > 0 {
+		return fmt.Errorf("nothing measured %s", strings.Join(without, ", "))
+	}
+	return errors.Join(failed...)
+}

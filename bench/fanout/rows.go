@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+const (
+	micro = 1e-3 // nanoseconds to microseconds
+	milli = 1e-6
+	kilo  = 1e-3 // bytes to 1,000 bytes
+	mega  = 1e-6
+)
+
+// The API server is asked over TLS alone: what comes over plain HTTP/1.1 from
+// the gateway is compared with that as well.
+const overDirect, overTLS, overPlain = "via=direct/proto=http2", "via=gateway/proto=http2", "via=gateway/proto=http1"
+
+// atMost is a target relative to the API server: one nth of its figure.
+func atMost(n float64) (float64, string) { return 1 / n, fmt.Sprintf("≤ 1/%g", n) }
+
+// rows is the table.
+func rows(s sizes) []tally.Row {
+	var all []tally.Row
+	// against compares a figure of the gateway's over one of its protocols.
+	against := func(title, unit string, scale float64, name, via, rest string, n float64) {
+		row := tally.Row{Title: title, Unit: unit, Scale: scale, Direct: name + "/" + overDirect + rest, Gateway: name + "/" + via + rest}
+		if n > 0 {
+			row.Target, row.Says = atMost(n)
+		}
+		all = append(all, row)
+	}
+	// alone has a target in itself, if any.
+	alone := func(title, unit string, scale float64, direct, gateway string, most float64, says string) {
+		all = append(all, tally.Row{Title: title, Unit: unit, Scale: scale, Direct: direct, Gateway: gateway, Target: most, Absolute: true, Says: says})
+	}
+	watches := fmt.Sprintf("%d watches", s.watches)
+	against("CPU per delivery, "+watches+", TLS HTTP/2", "µs", micro, "Delivery", overTLS, " cpu-ns/delivery", 2.2)
+	against("CPU per delivery, "+watches+", plain HTTP/1.1", "µs", micro, "Delivery", overPlain, " cpu-ns/delivery", 4)
+	against(fmt.Sprintf("CPU per update, %d selective watches", s.selectors), "µs", micro, "Selective", overTLS, " cpu-ns/update", 100)
+	against("memory per idle watch, TLS HTTP/2 (live heap and stacks)", "KB", kilo, "IdleWatch", overTLS, " live-B/watch", 3)
+	against("memory per idle watch, plain HTTP/1.1 (live heap and stacks)", "KB", kilo, "IdleWatch", overPlain, " live-B/watch", 3)
+	against("memory per idle watch, TLS HTTP/2 (RSS)", "KB", kilo, "IdleWatch", overTLS, " rss-B/watch", 3)
+	against("memory per idle watch, plain HTTP/1.1 (RSS)", "KB", kilo, "IdleWatch", overPlain, " rss-B/watch", 3)
+	list := fmt.Sprintf("LIST of %d Pods, RV=0, ", s.pods)
+	against(list+"JSON: CPU", "ms", milli, "List", overTLS, "/form=json cpu-ns/op", 15)
+	against(list+"JSON: wall", "ms", milli, "List", overTLS, "/form=json wall-ns/op", 8)
+	against(list+"JSON, plain HTTP/1.1: CPU", "ms", milli, "List", overPlain, "/form=json cpu-ns/op", 0)
+	against(list+"JSON, plain HTTP/1.1: wall", "ms", milli, "List", overPlain, "/form=json wall-ns/op", 0)
+	for _, form := range []string{"table", "protobuf", "gzip"} {
+		against(list+form+": CPU", "ms", milli, "List", overTLS, "/form="+form+" cpu-ns/op", 0)
+		against(list+form+": wall", "ms", milli, "List", overTLS, "/form="+form+" wall-ns/op", 0)
+	}
+	against(fmt.Sprintf("LIST, label selector 10 of %d: CPU", s.pods), "ms", milli, "List", overTLS, "/form=selector cpu-ns/op", 20)
+	against(fmt.Sprintf("LIST, label selector 10 of %d: wall", s.pods), "ms", milli, "List", overTLS, "/form=selector wall-ns/op", 20)
+	alone(fmt.Sprintf("watches cut or events lost, of %d on connections of their own, 2 updates/s", s.own), "", 1, "", "Held/"+overPlain+" missed", 0.5, "0")
+	alone(fmt.Sprintf("watches cut or events lost, of %d over HTTP/2, 1 update every 2 s", s.shared), "", 1, "", "Held/"+overTLS+" missed", 0.5, "0")
+	alone("memory of the gateway with these: own connections", "MB", mega, "", "Held/"+overPlain+" rss-B", 0, "")
+	alone("memory of the gateway with these: HTTP/2", "MB", mega, "", "Held/"+overTLS+" rss-B", 0, "")
+	alone("latency added, 100 updates/s, 100 watches, p50", "ms", 1, "Latency/"+overDirect+"/rate=100 p50-ms", "Latency/"+overTLS+"/rate=100 p50-ms", 0, "")
+	alone("latency added, 100 updates/s, 100 watches, p99", "ms", 1, "Latency/"+overDirect+"/rate=100 p99-ms", "Latency/"+overTLS+"/rate=100 p99-ms", 2, "≤ 2 ms")
+	alone("latency added, 1,000 updates/s (cannon), p50", "ms", 1, "", "Latency/"+overTLS+"/rate=1000 p50-ms", 0, "")
+	alone("latency added, 1,000 updates/s (cannon), p99", "ms", 1, "", "Latency/"+overTLS+"/rate=1000 p99-ms", 0, "")
+	alone("memory per cached Pod, of its JSON (RSS)", "", 1, "", "Object/via=gateway rss/json", 1.3, "≤ 1.3")
+	alone("the same after 2 updates of each", "", 1, "", "Object/via=gateway updated-rss/json", 0, "")
+	return append(all, rates(s)...)
+}
+
+// rates are the rows of which more is better, and those of the API server.
+func rates(s sizes) []tally.Row {
+	saturation := func(via string) string {
+		return fmt.Sprintf("Saturation/%s/watches=%d deliveries/s", via, s.watches)
+	}
+	strain := func(via string) string { return fmt.Sprintf("Strain/%s/watches=%d cut", via, 2*s.watches) }
+	update := func(via string, n int) string { return fmt.Sprintf("Update/%s/watches=%d upstream-cpu-ns/op", via, n) }
+	burst := func(proto string) string {
+		return fmt.Sprintf("Burst/via=gateway/proto=%s/watches=%d deliveries/s", proto, s.watches)
+	}
+	return []tally.Row{
+		{Title: fmt.Sprintf("watches cut, of %d at 20 updates/s, TLS HTTP/2", 2*s.watches), Direct: strain(overDirect), Gateway: strain(overTLS)},
+		{Title: "deliveries/s, updates as fast as they go, TLS HTTP/2", Direct: saturation(overDirect), Gateway: saturation(overTLS)},
+		{Title: "deliveries/s, updates as fast as they go, plain HTTP/1.1", Direct: saturation(overDirect), Gateway: saturation(overPlain)},
+		{Title: "deliveries/s, a burst of the cannon, TLS HTTP/2", Gateway: burst("http2")},
+		{Title: "deliveries/s, a burst of the cannon, plain HTTP/1.1", Gateway: burst("http1")},
+		{Title: fmt.Sprintf("events/s in, of %.0f (cannon), no watch", s.flooding), Gateway: "Cannon/via=gateway/watches=0 events/s"},
+		{Title: "CPU per event in, no watch", Unit: "µs", Scale: micro, Gateway: "Cannon/via=gateway/watches=0 cpu-ns/event"},
+		{Title: fmt.Sprintf("events/s in, of %.0f (cannon), one watch", s.flooding), Gateway: "Cannon/via=gateway/watches=1 events/s"},
+		{Title: "CPU per event in, one watch", Unit: "µs", Scale: micro, Gateway: "Cannon/via=gateway/watches=1 cpu-ns/event"},
+		{Title: "was the watch cut, since it fell behind the window", Gateway: "Cannon/via=gateway/watches=1 cut"},
+		{Title: fmt.Sprintf("the API server's CPU per update, %d watches there or behind the gateway", s.watches), Unit: "ms", Scale: milli,
+			Direct: update(overDirect, s.watches), Gateway: update(overTLS, s.watches)},
+		{Title: "the API server's CPU per update, one watch there or as many behind the gateway", Unit: "ms", Scale: milli,
+			Direct: update(overDirect, 1), Gateway: update(overTLS, s.watches)},
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// saturation measures how many events a server delivers in a second when there
+// are always more: updates as fast as the API server takes them, with all
+// watches at it or at the gateway; and a burst of the cannon's.
+func saturation(r *rig) error {
+	s := r.sizes
+	t, err := r.three(configMaps)
+	if err != nil {
+		return err
+	}
+	defer t.stop()
+	var failed []error
+	for round := range *rounds {
+		for _, e := range t.all() {
+			r.say("round %d: updates as fast as they go, %s", round+1, e.via())
+			if err := r.saturate("Saturation", e, s.watches, 0); err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
+			}
+			if e == t.plain {
+				continue
+			}
+			r.say("round %d: 20 updates/s to %d watches, %s", round+1, 2*s.watches, e.via())
+			if err := r.saturate("Strain", e, 2*s.watches, 20); err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
+			}
+		}
+		for _, p := range []streams.Protocol{streams.HTTP2, streams.HTTP1} {
+			r.say("round %d: a burst of the cannon, %s", round+1, p)
+			if err := r.burst(p); err != nil {
+				failed = append(failed, fmt.Errorf("cannon, %s: %w", p, err))
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// saturate updates for some seconds, at a rate, or as fast as it goes if that
+// is 0. The time of the deliveries is that to the last. Watches that are cut are
+// no failure but the result: it is what the API server does.
+func (r *rig) saturate(name string, e *endpoint, watches int, rate float64) error {
+	set, err := r.open(e.target, streams.Options{Paths: same(watches, configMaps+fromNow), PerConnection: perConnection})
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(r.ctx, r.sizes.unhindered)
+	defer cancel()
+	n, err := r.writer.updates(ctx, 1<<30, rate)
+	updating := time.Since(start).Seconds()
+	if err != nil {
+		return err
+	}
+	counts, err := set.WaitEach(int64(n), patience)
+	if err != nil && counts.Cut == 0 {
+		return err
+	}
+	r.tally.Add(fmt.Sprintf("%s/%s/watches=%d", name, e.via(), watches), n,
+		tally.Value{Of: float64(counts.Total) / time.Since(start).Seconds(), Unit: "deliveries/s"},
+		tally.Value{Of: float64(n) / updating, Unit: "updates/s"},
+		tally.Value{Of: float64(counts.Cut), Unit: "cut"})
+	return nil
+}
+
+// burst has many events come at once.
+func (r *rig) burst(p streams.Protocol) error {
+	s := r.sizes
+	g, err := r.loaded(1000, p)
+	if err != nil {
+		return err
+	}
+	defer g.stop()
+	set, err := r.open(g.gateway.target, streams.Options{Paths: same(s.watches, pods+fromNow), PerConnection: perConnection})
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	clock, err := startClock(g.gateway)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := r.fire(g, s.burst, 0); err != nil {
+		return err
+	}
+	counts, err := set.WaitEach(int64(s.burst), 2*patience)
+	if err != nil {
+		return err
+	}
+	took := time.Since(start).Seconds()
+	used, err := clock.since()
+	if err != nil {
+		return err
+	}
+	r.tally.Add(fmt.Sprintf("Burst/via=gateway/proto=%s/watches=%d", p, s.watches), s.burst,
+		tally.Value{Of: float64(counts.Total) / took, Unit: "deliveries/s"},
+		tally.Value{Of: perOp(used[0], int(counts.Total)), Unit: "cpu-ns/delivery"})
+	return nil
+}

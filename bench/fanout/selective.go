@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// selective measures the CPU per update with watches that each have a label
+// selector of their own, of which one matches each update; over what the same
+// updates cost without them.
+func selective(r *rig) error {
+	s := r.sizes
+	t, err := r.three(configMaps)
+	if err != nil {
+		return err
+	}
+	defer t.stop()
+	paths := make([]string, s.selectors)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("%s%s&labelSelector=id%%3Dn%d", configMaps, fromNow, i)
+	}
+	rates := []float64{s.atDirect, s.atGateway}
+	for round := range *rounds {
+		for i, e := range []*endpoint{t.direct, t.secure} {
+			if err := r.selectAt(round, e, paths, rates[i]); err != nil {
+				return fmt.Errorf("%s: %w", e.via(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// selectAt measures one server, without the watches and with them.
+func (r *rig) selectAt(round int, e *endpoint, paths []string, rate float64) error {
+	updates := int(rate * 10)
+	r.say("round %d: %d selectors, %s", round+1, len(paths), e.via())
+	none, err := r.watched([]*endpoint{e}, nil, 0, updates, rate)
+	if err != nil {
+		return err
+	}
+	used, err := r.measure([]*endpoint{e}, e, paths, updates, rate, func(set *streams.Set) (streams.Counts, error) {
+		c, err := set.Wait(int64(updates), patience)
+		if each := int64(updates / objects); err == nil && c.Most != each {
+			err = fmt.Errorf("a watch has had %d events instead of %d", c.Most, each)
+		}
+		return c, err
+	})
+	if err != nil {
+		return err
+	}
+	r.tally.Add(fmt.Sprintf("Selective/%s", e.via()), updates,
+		tally.Value{Of: perOp(used[0]-none[0], updates), Unit: "cpu-ns/update"},
+		tally.Value{Of: perOp(used[0], updates), Unit: "all-cpu-ns/update"})
+	return nil
+}

@@ -1,0 +1,265 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package streams
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+const (
+	largestWindow  = 1<<31 - 1
+	standardWindow = 1<<16 - 1
+	// refill is how much may come on a connection before the server is told
+	// that there is room again.
+	refill = 1 << 28
+)
+
+// conn2 is a connection with many requests at once.
+type conn2 struct {
+	nc        net.Conn
+	authority string
+	frames    *http2.Framer
+	received  uint32 // since the last window update; the reader's
+
+	writing sync.Mutex // guards what is written with
+	out     *bufio.Writer
+	encoder *hpack.Encoder
+	block   bytes.Buffer
+
+	limit   uint32        // of streams, once settled is closed
+	settled chan struct{} // closed by the server's settings
+	done    chan struct{} // closed when nothing is read any more
+
+	mu      sync.Mutex // guards what follows
+	next    uint32     // stream
+	streams map[uint32]receiver
+	err     error // why it ended
+}
+
+// dial2 connects and returns when the server's settings are known. The caller
+// runs read.
+func dial2(ctx context.Context, t Target, run func(func())) (*conn2, error) {
+	nc, err := t.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn2{
+		nc: nc, authority: t.Address, out: bufio.NewWriter(nc), next: 1, limit: 100,
+		settled: make(chan struct{}), done: make(chan struct{}), streams: map[uint32]receiver{},
+	}
+	c.encoder = hpack.NewEncoder(&c.block)
+	c.frames = http2.NewFramer(c.out, bufio.NewReaderSize(nc, 64<<10))
+	c.frames.SetReuseFrames()
+	c.frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	_, err = c.out.WriteString(http2.ClientPreface)
+	err = errors.Join(err,
+		c.frames.WriteSettings(
+			http2.Setting{ID: http2.SettingEnablePush, Val: 0},
+			http2.Setting{ID: http2.SettingInitialWindowSize, Val: largestWindow}),
+		c.frames.WriteWindowUpdate(0, largestWindow-standardWindow),
+		c.out.Flush())
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	run(c.read)
+	select {
+	case <-c.settled:
+		return c, nil
+	case <-c.done:
+		return nil, c.err
+	case <-ctx.Done():
+		nc.Close()
+		return nil, ctx.Err()
+	}
+}
+
+// send sends a GET, whose response goes to the receiver.
+func (c *conn2) send(path string, header map[string]string, to receiver) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	id, ended := c.next, c.err
+	c.next += 2
+	c.streams[id] = to
+	c.mu.Unlock()
+	if ended != nil {
+		return ended
+	}
+	c.block.Reset()
+	field := func(name, value string) {
+		c.encoder.WriteField(hpack.HeaderField{Name: strings.ToLower(name), Value: value})
+	}
+	field(":method", "GET")
+	field(":scheme", "https")
+	field(":authority", c.authority)
+	field(":path", path)
+	for name, value := range header {
+		field(name, value)
+	}
+	err := c.frames.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: id, BlockFragment: c.block.Bytes(), EndStream: true, EndHeaders: true,
+	})
+	return errors.Join(err, c.out.Flush())
+}
+
+// read takes frames until the connection ends, and with it every stream.
+func (c *conn2) read() {
+	var err error
+	for err == nil {
+		var f http2.Frame
+		if f, err = c.frames.ReadFrame(); err == nil {
+			err = c.frame(f)
+		}
+	}
+	c.nc.Close()
+	c.mu.Lock()
+	c.err = err
+	left := c.streams
+	c.streams = map[uint32]receiver{}
+	c.mu.Unlock()
+	for _, s := range left {
+		s.end(err)
+	}
+	close(c.done)
+}
+
+func (c *conn2) frame(f http2.Frame) error {
+	switch f := f.(type) {
+	case *http2.DataFrame:
+		if s := c.stream(f.StreamID, f.StreamEnded()); s != nil {
+			s.data(f.Data())
+			if f.StreamEnded() {
+				s.end(nil)
+			}
+		}
+		if c.received += f.Header().Length; c.received >= refill {
+			n := c.received
+			c.received = 0
+			return c.write(func() error { return c.frames.WriteWindowUpdate(0, n) })
+		}
+	case *http2.MetaHeadersFrame:
+		s := c.stream(f.StreamID, f.StreamEnded())
+		if s == nil {
+			return nil
+		}
+		if status := f.PseudoValue("status"); status != "" { // not the trailer
+			code, err := strconv.Atoi(status)
+			if err != nil {
+				return err
+			}
+			s.header(code)
+		}
+		if f.StreamEnded() {
+			s.end(nil)
+		}
+	case *http2.RSTStreamFrame:
+		if s := c.stream(f.StreamID, true); s != nil {
+			s.end(fmt.Errorf("stream reset: %v", f.ErrCode))
+		}
+	case *http2.GoAwayFrame:
+		if f.ErrCode != http2.ErrCodeNo {
+			return fmt.Errorf("connection ended: %v", f.ErrCode)
+		}
+	case *http2.SettingsFrame:
+		return c.settings(f)
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			return c.write(func() error { return c.frames.WritePing(true, f.Data) })
+		}
+	}
+	return nil
+}
+
+// stream returns the receiver of a stream, nil if there is none, and forgets
+// it with the last frame.
+func (c *conn2) stream(id uint32, last bool) receiver {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.streams[id]
+	if last {
+		delete(c.streams, id)
+	}
+	return s
+}
+
+func (c *conn2) settings(f *http2.SettingsFrame) error {
+	if f.IsAck() {
+		return nil
+	}
+	select {
+	case <-c.settled:
+	default:
+		if v, ok := f.Value(http2.SettingMaxConcurrentStreams); ok {
+			c.limit = v
+		}
+		close(c.settled)
+	}
+	return c.write(c.frames.WriteSettingsAck)
+}
+
+func (c *conn2) write(frame func() error) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return errors.Join(frame(), c.out.Flush())
+}
+
+// withDefaults returns the headers of a request.
+func withDefaults(always, now map[string]string) map[string]string {
+	all := map[string]string{"Accept": "application/json"}
+	maps.Copy(all, always)
+	maps.Copy(all, now)
+	return all
+}
+
+// open2 opens connection after connection, each with as many watches as it may
+// have.
+func (s *Set) open2(ctx context.Context, t Target, o Options) error {
+	header := withDefaults(t.Header, nil)
+	for at := 0; at < len(o.Paths); {
+		c, err := dial2(ctx, t, s.reading.Go)
+		if err != nil {
+			return err
+		}
+		s.add(c.nc)
+		n := len(o.Paths) - at
+		if o.PerConnection > 0 {
+			n = min(n, o.PerConnection)
+		}
+		n = min(n, int(c.limit))
+		status := make(chan int, n)
+		for i := range n {
+			s.watches[at+i].opened = func(code int) { status <- code }
+			if err := c.send(o.Paths[at+i], header, &s.watches[at+i]); err != nil {
+				return err
+			}
+		}
+		for range n {
+			select {
+			case code := <-status:
+				if code != 200 {
+					return fmt.Errorf("watch: status %d", code)
+				}
+			case <-c.done:
+				return fmt.Errorf("watch: %w", c.err)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		at += n
+	}
+	return nil
+}

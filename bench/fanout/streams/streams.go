@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package streams opens many watches for as little CPU and memory as possible,
+// since the servers that are measured share the machine with it. It counts the
+// lines of every watch and decodes nothing: HTTP/1.1 is read from the socket,
+// HTTP/2 as frames, with hundreds of streams on a connection. Flow control
+// never holds a server up: the windows are as large as the protocol allows.
+//
+// It knows as much of HTTP as Go's servers make use of, and no more.
+package streams
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Protocol is how requests are sent.
+type Protocol string
+
+// HTTP1 has a connection for every watch.
+const (
+	HTTP1 Protocol = "http1"
+	HTTP2 Protocol = "http2"
+)
+
+// A Target is a server.
+type Target struct {
+	Address  string // host:port
+	TLS      *tls.Config
+	Protocol Protocol
+	Header   map[string]string // of every request, besides Accept
+}
+
+func (t Target) dial(ctx context.Context) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", t.Address)
+	if err != nil || t.TLS == nil {
+		return conn, err
+	}
+	config := t.TLS.Clone()
+	config.NextProtos = []string{"http/1.1"}
+	if t.Protocol == HTTP2 {
+		config.NextProtos = []string{"h2"}
+	}
+	if config.ServerName == "" {
+		if config.ServerName, _, err = net.SplitHostPort(t.Address); err != nil {
+			return nil, err
+		}
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	if got := secure.ConnectionState().NegotiatedProtocol; t.Protocol == HTTP2 && got != "h2" {
+		conn.Close()
+		return nil, fmt.Errorf("%s speaks %q, not h2", t.Address, got)
+	}
+	return secure, nil
+}
+
+// Options of what is opened.
+type Options struct {
+	// Paths has the path and query of every watch.
+	Paths []string
+	// PerConnection is the most streams of one connection, over HTTP/2; 0
+	// means as many as the server allows.
+	PerConnection int
+	// Observe, if it is set, is called for every line with the watch's index
+	// and the line's first resourceVersion. Calls for one watch are in
+	// sequence; those for others may be at the same time.
+	Observe func(watch int, rv uint64, at time.Time)
+}
+
+// A Set is a number of open watches.
+type Set struct {
+	watches []watch
+	closing atomic.Bool
+
+	mu    sync.Mutex // guards conns and cut
+	conns []net.Conn
+	cut   error // why the first watch ended that Close did not
+
+	reading sync.WaitGroup
+}
+
+// parallel is how many connections are opened at once.
+const parallel = 8
+
+// Open opens watches and returns when each has its header.
+func Open(ctx context.Context, t Target, o Options) (*Set, error) {
+	s := &Set{watches: make([]watch, len(o.Paths))}
+	for i := range s.watches {
+		w := &s.watches[i]
+		w.set = s
+		if o.Observe != nil {
+			w.observe = func(rv uint64, at time.Time) { o.Observe(i, rv, at) }
+		}
+	}
+	open := s.open1
+	if t.Protocol == HTTP2 {
+		open = s.open2
+	}
+	if err := open(ctx, t, o); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// add keeps a connection for Close.
+func (s *Set) add(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, c)
+}
+
+// Close ends the watches. They keep their counts.
+func (s *Set) Close() {
+	s.closing.Store(true)
+	s.mu.Lock()
+	for _, c := range s.conns {
+		c.Close()
+	}
+	s.mu.Unlock()
+	s.reading.Wait()
+}
+
+// Counts is what came to the watches.
+type Counts struct {
+	Total       int64
+	Least, Most int64 // of a watch
+	Cut         int   // watches that have ended
+	Err         error // how the first of them did
+}
+
+// Counts returns what has come so far.
+func (s *Set) Counts() Counts {
+	var c Counts
+	for i := range s.watches {
+		n := s.watches[i].events.Load()
+		if i == 0 {
+			c.Least, c.Most = n, n
+		}
+		c.Total += n
+		c.Least, c.Most = min(c.Least, n), max(c.Most, n)
+		if s.watches[i].ended.Load() {
+			c.Cut++
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.Err = s.cut
+	return c
+}
+
+// Wait waits until n lines have come altogether, a watch has been cut or the
+// time is up, and returns the counts. An error says that not all has come, or
+// more than that.
+func (s *Set) Wait(n int64, patience time.Duration) (Counts, error) {
+	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		c := s.Counts()
+		switch {
+		case c.Cut > 0:
+			return c, fmt.Errorf("%d of %d watches were cut: %w", c.Cut, len(s.watches), c.Err)
+		case c.Total > n:
+			return c, fmt.Errorf("%d lines have come instead of %d", c.Total, n)
+		case c.Total == n:
+			return c, nil
+		case time.Since(start) > patience:
+			return c, fmt.Errorf("%d lines of %d have come after %v", c.Total, n, patience)
+		}
+	}
+}
+
+// WaitEach is Wait for n lines at every watch.
+func (s *Set) WaitEach(n int64, patience time.Duration) (Counts, error) {
+	c, err := s.Wait(n*int64(len(s.watches)), patience)
+	if err == nil && c.Least != c.Most {
+		err = fmt.Errorf("%d to %d lines have come to a watch instead of %d", c.Least, c.Most, n)
+	}
+	return c, err
+}
+
+// A receiver takes one response.
+type receiver interface {
+	header(status int)
+	data(p []byte)
+	end(err error) // nil at the end of the body
+}
+
+// A watch is the receiver of one.
+type watch struct {
+	lines
+	set    *Set
+	opened func(status int) // called once
+	ended  atomic.Bool
+}
+
+func (w *watch) header(status int) { w.opened(status) }
+
+func (w *watch) end(err error) {
+	if w.set.closing.Load() {
+		return
+	}
+	if err == nil {
+		err = io.EOF
+	}
+	w.set.mu.Lock()
+	if w.set.cut == nil {
+		w.set.cut = err
+	}
+	w.set.mu.Unlock()
+	w.ended.Store(true)
+}

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tally
+
+import (
+	"fmt"
+	"io"
+	"math"
+)
+
+// A Row of the table is one figure at the API server and at the gateway, less
+// of which is better where there is a target.
+type Row struct {
+	Title string
+	// Direct and Gateway are keys of figures (see Median). Direct may be
+	// empty, if there is nothing to compare with.
+	Direct, Gateway string
+	// Unit is what to print behind the figures, and Scale what they are
+	// multiplied with for that; 0 means 1.
+	Unit  string
+	Scale float64
+	// Target is the most that Gateway may be: as a part of Direct's figure, or
+	// after scaling if it is Absolute. 0 means that there is no target.
+	Target   float64
+	Absolute bool
+	// Says is the target in words.
+	Says string
+}
+
+// Table prints the rows whose gateway has been measured, and returns how many
+// targets were missed.
+func (t *Tally) Table(w io.Writer, rows []Row) (missed int) {
+	fmt.Fprintf(w, "| | kube-apiserver | gateway | ratio | target | met |\n|---|---|---|---|---|---|\n")
+	for _, r := range rows {
+		gateway, direct := t.Median(r.Gateway), t.Median(r.Direct)
+		if math.IsNaN(gateway) {
+			continue
+		}
+		if r.Scale != 0 {
+			gateway, direct = gateway*r.Scale, direct*r.Scale
+		}
+		met := "–"
+		if r.Target != 0 {
+			measured := gateway / direct
+			if direct <= 0 { // too little to be measured: nothing is shown by it
+				measured = math.NaN()
+			}
+			if r.Absolute {
+				measured = gateway
+			}
+			if met = "yes"; !(measured <= r.Target) { // NaN is a miss
+				met = "**no**"
+				missed++
+			}
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", r.Title, with(direct, r.Unit), with(gateway, r.Unit), ratio(gateway, direct), orDash(r.Says), met)
+	}
+	return missed
+}
+
+// Without returns the figures of the rows that nobody has measured.
+func (t *Tally) Without(rows []Row) (keys []string) {
+	for _, r := range rows {
+		for _, key := range []string{r.Direct, r.Gateway} {
+			if key != "" && len(t.figures[key]) == 0 {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// ratio prints what is less than one as a fraction, as targets are given.
+func ratio(gateway, direct float64) string {
+	v := gateway / direct
+	switch {
+	case !(direct > 0):
+		return "–"
+	case v <= 0:
+		return "0"
+	case v < 0.95:
+		return "1/" + format(1/v)
+	}
+	return format(v)
+}
+
+func with(v float64, unit string) string {
+	if math.IsNaN(v) {
+		return "–"
+	}
+	if unit == "" {
+		return format(v)
+	}
+	return format(v) + " " + unit
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}

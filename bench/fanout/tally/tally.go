@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tally keeps what a benchmark measures, prints it as Go benchmark
+// lines, and makes tables of the medians that set a gateway beside the server
+// behind it.
+package tally
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A Tally keeps figures. It is for one goroutine.
+type Tally struct {
+	out     io.Writer
+	figures map[string][]float64 // by name and unit
+}
+
+// New returns a Tally that prints the benchmark lines to out.
+func New(out io.Writer) *Tally { return &Tally{out: out, figures: map[string][]float64{}} }
+
+// A Value is one figure of a measurement.
+type Value struct {
+	Of   float64
+	Unit string
+}
+
+// Add keeps one measurement of n operations and prints its line. The name has
+// no "Benchmark" before it.
+func (t *Tally) Add(name string, n int, values ...Value) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Benchmark%s %d", name, n)
+	for _, v := range values {
+		key := name + " " + v.Unit
+		t.figures[key] = append(t.figures[key], v.Of)
+		fmt.Fprintf(&b, " %s %s", format(v.Of), v.Unit)
+	}
+	fmt.Fprintln(t.out, b.String())
+}
+
+// Median returns that of a figure over its measurements, NaN without any. The
+// key is name and unit, with a space between.
+func (t *Tally) Median(key string) float64 { return Median(t.figures[key]) }
+
+// Median returns the middle of the values, or of the two in the middle; NaN
+// without any.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	v := slices.Sorted(slices.Values(values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// Percentile returns the smallest value that at least p percent of all are
+// not above; NaN without any. It sorts the values.
+func Percentile(values []float64, p float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	rank := int(math.Ceil(p / 100 * float64(len(values))))
+	return values[max(rank, 1)-1]
+}
+
+// format prints a figure with about four digits.
+func format(v float64) string {
+	switch abs := math.Abs(v); {
+	case v == math.Trunc(v) || abs >= 1000:
+		return fmt.Sprintf("%.0f", v)
+	case abs >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case abs >= 0.1:
+		return fmt.Sprintf("%.3f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}

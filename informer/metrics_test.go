@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A tally is metrics that write down what they are told; times are those of a
+// bubble.
+type tally struct {
+	diary
+	status func() Status
+}
+
+func (m *tally) of(res Resource, status func() Status) Metrics {
+	m.add("metrics of " + res.Name)
+	m.status = status
+	return m
+}
+
+func (m *tally) Changed(typ EventType) { m.add(fmt.Sprint("changed ", typ)) }
+func (m *tally) Listed(reason string, objects int, took time.Duration) {
+	m.add(fmt.Sprint("listed ", reason, " ", objects, " ", took))
+}
+func (m *tally) Watched(end string, stood time.Duration) {
+	m.add(fmt.Sprint("watched ", end, " ", stood))
+}
+func (m *tally) Failed(err error) {
+	refused, _ := errors.AsType[*RefusedError](err)
+	m.add(fmt.Sprint("failed ", refused != nil))
+}
+func (m *tally) Told(typ EventType, coalesced bool) { m.add(fmt.Sprint("told ", typ, " ", coalesced)) }
+func (m *tally) Reconciled(age, took time.Duration, err error) {
+	m.add(fmt.Sprint("reconciled ", age, " ", took, " ", err))
+}
+
+// TestMetricsOfCopy: what an informer does with the upstream is told, each thing
+// once.
+func TestMetricsOfCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &tally{}
+		i, _ := newInformer(t, Options{Metrics: m.of}, probe,
+			answer{want: streaming, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true), late: []string{event("MODIFIED", "a", 11) + expired}},
+			probe, answer{want: streaming, body: uid(event("ADDED", "a", 12), "v") + bookmark(20, true) + "no JSON\n"},
+			at(20), answer{want: from(20), then: syscall.ECONNREFUSED},
+			at(20), answer{want: from(20), lasts: minute},
+			answer{want: from(20), body: `{"type":"ERROR","object":` + status(500) + "}\n"},
+			answer{want: "limit=1", code: 404, body: status(404)})
+		if err := i.Run(t.Context()); err == nil {
+			t.Error("no refusal")
+		}
+		want(t, m.read(), "metrics of pods",
+			"changed ADDED", "changed ADDED", "listed initial 2 0s", "changed UPDATED", "watched expired 30s",
+			"changed DELETED", "changed ADDED", "changed DELETED", "listed expired 1 0s", "watched malformed 0s", "failed false",
+			"failed false", "watched ended 1m0s", "watched cut 0s", "failed false", "failed true")
+		ref, _ := i.Get(Key{"ns", "a"})
+		raw, err := ref.Raw()
+		if s := m.status(); err != nil || s.Objects != 1 || s.Held != int64(len(raw)) || s.Relists["initial"] != 1 || s.Relists["expired"] != 1 {
+			t.Errorf("%+v, %d bytes, %v", s, len(raw), err)
+		}
+	})
+}
+
+// TestMetricsOfSilence: a watch that the watchdog has replaced is told of as
+// such, once.
+func TestMetricsOfSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &tally{}
+		up := newFreshScript(&script{t: t, answers: []answer{probe, marked(), {want: from(13), stall: true, body: event("MODIFIED", "a", 14)}}})
+		i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, up), pods, Raw(), Options{Metrics: m.of})
+		start(t, i)
+		time.Sleep(3 * minute)
+		want(t, m.read()[3:], "watched silent 2m45s", "changed UPDATED")
+	})
+}
+
+// TestMetricsOfSubscribers: they are told of each event, and what stands for
+// several is marked; Behind of Status shows who does not come along.
+func TestMetricsOfSubscribers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &tally{}
+		i, _ := newInformer(t, Options{Metrics: m.of, Backlog: 1}, probe, answer{want: streaming, stall: true, body: bookmark(10, true),
+			late: []string{event("ADDED", "a", 11), event("ADDED", "b", 12) + event("MODIFIED", "b", 13) + event("MODIFIED", "b", 14) + event("DELETED", "a", 15)}})
+		release := make(chan bool)
+		i.Handle(Handler[thing]{Add: func(Ref[thing]) { <-release }})
+		start(t, i)
+		time.Sleep(2 * minute)
+		told := func() []string {
+			return slices.DeleteFunc(m.read(), func(s string) bool { return s[:4] != "told" })
+		}
+		want(t, told(), "told ADDED false")
+		if s := m.status(); s.Behind != 2 {
+			t.Errorf("%+v", s)
+		}
+		close(release)
+		want(t, told(), "told ADDED false", "told ADDED true", "told DELETED false")
+		if s := m.status(); s.Behind != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestMetricsOfReconcile: each call of the function is told, those for the same
+// event too; Queued of Status has what waits, and nothing once it has stopped.
+func TestMetricsOfReconcile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &tally{}
+		i, _ := newInformer(t, Options{Metrics: m.of}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true),
+			late: []string{event("ADDED", "b", 11)}})
+		calls := 0
+		stop := Reconcile(i, ReconcileOptions[thing]{Workers: 1, MinBackoff: time.Hour, MaxBackoff: time.Hour}, func(_ context.Context, e Event[thing]) error {
+			time.Sleep(time.Second)
+			if calls++; calls == 1 {
+				return errNo
+			}
+			return nil
+		})
+		end := start(t, i)
+		time.Sleep(2 * minute)
+		if s := m.status(); s.Queued != 1 {
+			t.Errorf("%+v", s)
+		}
+		reconciled := slices.DeleteFunc(m.read(), func(s string) bool { return s[:4] != "reco" })
+		want(t, reconciled, "reconciled 0s 1s no", "reconciled 0s 1s <nil>")
+		stop()
+		if s := m.status(); s.Queued != 0 {
+			t.Errorf("%+v", s)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStatusIsCheap: a reflector's status is for asking all the time.
+func TestStatusIsCheap(t *testing.T) {
+	r := NewReflector(ReflectorOptions{})
+	r.countRelist("initial")
+	before := r.Status()
+	r.countRelist("initial")
+	if n := testing.AllocsPerRun(100, func() { r.Status() }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if before.Relists["initial"] != 1 || r.Status().Relists["initial"] != 2 {
+		t.Errorf("%v, %v", before, r.Status())
+	}
+}
+
+// TestNoMetrics: where nobody is told, nothing comes of it; nor where the
+// function returns none.
+func TestNoMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		none := func(Resource, func() Status) Metrics { return nil }
+		i, _ := newInformer(t, Options{Metrics: none}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true)})
+		d := follow(t, i)
+		start(t, i)
+		want(t, d.read(), "ADDED ns/a →3 initial", "SYNCED→")
+	})
+}

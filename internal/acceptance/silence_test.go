@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
+)
+
+// ends are metrics that count how watches have ended, and failures.
+type ends struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (e *ends) count(what string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.counts[what]++
+}
+
+func (e *ends) read() map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.counts)
+}
+
+func (e *ends) Watched(end string, _ time.Duration)          { e.count(end) }
+func (e *ends) Failed(error)                                 { e.count("failed") }
+func (e *ends) Listed(reason string, _ int, _ time.Duration) { e.count("list: " + reason) }
+func (*ends) Changed(informer.EventType)                     {}
+func (*ends) Told(informer.EventType, bool)                  {}
+func (*ends) Reconciled(time.Duration, time.Duration, error) {}
+
+// TestSilentWatch: a proxy that is well keeps the connection of a watch open and
+// forwards nothing any more (I12). The informer notices by the bookmarks that do
+// not come, opens a second watch, and goes on without a list: it is told each
+// event of the API server's own watch, once and in order. The proxy's bookmarks
+// come twice a second, so it takes ten seconds; with those of an API server, a
+// minute apart, it takes two and a half minutes. Over TLS it is HTTP/2, and both
+// watches could share a connection.
+func TestSilentWatch(t *testing.T) {
+	for name, secure := range map[string]bool{"plain": false, "tls": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			proxy, err := faultproxy.Start(faultproxy.Options{
+				Upstream: cluster.Config, TLS: secure, Bookmarks: time.Second / 2,
+				Draw: func(string, faultproxy.Kind, int) faultproxy.Fault { return faultproxy.Fault{Name: faultproxy.None} },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer proxy.Close()
+			base, err := url.Parse(proxy.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			metrics := &ends{counts: map[string]int{}}
+			src := informer.NewSource(base, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true})
+			i := informer.New(src, informer.Resource{Version: "v1", Name: "configmaps"}, informer.Raw(), informer.Options{
+				Namespaces: []string{ns},
+				Metrics:    func(informer.Resource, func() informer.Status) informer.Metrics { return metrics },
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			defer all.Wait()
+			defer cancel()
+			var mu sync.Mutex
+			var told []string
+			i.Handle(informer.Handler[json.RawMessage]{Event: func(e informer.Event[json.RawMessage]) {
+				if e.Initial {
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, fmt.Sprintln(strings.Replace(string(e.Type), "UPDATED", "MODIFIED", 1), e.Key.Name, e.Object().RV(), e.Coalesced || e.Inferred))
+			}})
+			all.Go(func() {
+				if err := i.Run(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			if err := i.WaitSynced(ctx); err != nil {
+				t.Fatal(err)
+			}
+			from := i.Status().RV
+			client := kubernetes.NewForConfigOrDie(cluster.Config).CoreV1().ConfigMaps(ns)
+			follow := func() {
+				t.Helper()
+				late, done := context.WithTimeout(ctx, time.Minute)
+				defer done()
+				if err := i.WaitRV(late, churn(t, client)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			follow()
+			marked := proxy.Bookmarked()
+			eventually(t, "bookmarks to go by", func() bool { return proxy.Bookmarked() > marked+4 })
+			if n := proxy.Silence(); n != 1 {
+				t.Fatalf("%d watches were open", n)
+			}
+			follow()
+			follow() // on the second watch
+			want := events(t, ns, from)
+			eventually(t, "word of all of it", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(told) >= len(want)
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(told, want) {
+				t.Errorf("told\n%s\nwant\n%s", told, want)
+			}
+			if got, want := metrics.read(), (map[string]int{"list: initial": 1, "silent": 1}); !maps.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// churn has config maps go, come back and change. It returns the RV of the last
+// change.
+func churn(t *testing.T, client typedcorev1.ConfigMapInterface) (last string) {
+	t.Helper()
+	err := client.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name!=" + unselected})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 4 {
+		cm, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m-", n)}}, metav1.CreateOptions{})
+		if err == nil {
+			cm.Data = map[string]string{"a": "b"}
+			cm, err = client.Update(t.Context(), cm, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = cm.ResourceVersion
+	}
+	return last
+}
+
+// events returns what the API server's own watch of config maps says.
+func events(t *testing.T, ns string, from uint64) (all []string) {
+	t.Helper()
+	client, url := direct(t)
+	_, body := get(t, client, fmt.Sprintf("%s/api/v1/namespaces/%s/configmaps?watch=1&timeoutSeconds=1&resourceVersion=%d", url, ns, from))
+	for line := range strings.Lines(body) {
+		var e struct {
+			Type   string
+			Object corev1.ConfigMap
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintln(e.Type, e.Object.Name, e.Object.ResourceVersion, false))
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package faultproxy
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Silence has the watches under way say nothing any more and stay open, as where
+// a load balancer has forgotten what it has accepted, and returns how many. What
+// is asked from now on is answered.
+func (p *Proxy) Silence() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for x := range p.open {
+		if x.kind == Watch || x.kind == WatchList || x.kind == ClientWatch {
+			x.silent.Store(true)
+			n++
+		}
+	}
+	return n
+}
+
+// Bookmarked returns how many bookmarks Options.Bookmarks has made.
+func (p *Proxy) Bookmarked() int { return int(p.bookmarked.Load()) }
+
+// marked is the body of a watch with further bookmarks in it. It is to be read
+// until the exchange is over.
+func (x *exchange) marked(body io.Reader) io.Reader {
+	ctx, every := x.r.Context(), x.p.opts.Bookmarks
+	if every == 0 {
+		return body
+	}
+	out, in := io.Pipe()
+	var mu sync.Mutex // guards bookmark, and the order of what is written
+	var bookmark []byte
+	go func() {
+		initial := x.r.URL.Query().Get("sendInitialEvents") == "true"
+		for lines := bufio.NewReader(body); ; {
+			line, err := lines.ReadBytes('\n')
+			mu.Lock()
+			if initial = initial && !isEnd(line); !initial {
+				bookmark = bookmarkBehind(line)
+			}
+			_, _ = in.Write(line) // who reads has gone, if anything
+			mu.Unlock()
+			if err != nil {
+				in.CloseWithError(err)
+				return
+			}
+		}
+	}()
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				out.Close()
+				return
+			case <-tick.C:
+			}
+			mu.Lock()
+			if bookmark != nil {
+				x.p.bookmarked.Add(1)
+				_, _ = in.Write(bookmark)
+			}
+			mu.Unlock()
+		}
+	}()
+	return out
+}
+
+// bookmarkBehind is one that says that the line has been sent; nil if the line
+// is no frame of an object.
+func bookmarkBehind(line []byte) []byte {
+	var f struct {
+		Object struct {
+			Kind, APIVersion string
+			Metadata         struct{ ResourceVersion string }
+		}
+	}
+	if json.Unmarshal(line, &f) != nil || f.Object.Metadata.ResourceVersion == "" {
+		return nil
+	}
+	return fmt.Appendf(nil, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":%q}}}`+"\n",
+		f.Object.Kind, f.Object.APIVersion, f.Object.Metadata.ResourceVersion)
+}

@@ -1,0 +1,452 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+// request sends text over a connection of its own, at once.
+func request(t *testing.T, addr, text string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(addr, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// watchText is the request for a watch of Pods.
+func watchText(query string, headers ...string) string {
+	return "GET /api/v1/pods?watch=1&" + query + " HTTP/1.1\r\nHost: localhost\r\n" + strings.Join(append(headers, ""), "\r\n") + "\r\n"
+}
+
+// whole reads until the connection is closed.
+func whole(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	all, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatalf("%v behind %q", err, all)
+	}
+	return string(all)
+}
+
+// notHijackable is a ResponseWriter whose connection stays net/http's.
+type notHijackable struct{ http.ResponseWriter }
+
+func (w notHijackable) FlushError() error {
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+func (w notHijackable) SetWriteDeadline(t time.Time) error {
+	return http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t)
+}
+
+var date = regexp.MustCompile(`Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r\n`)
+
+// body returns the body of an answer.
+func body(t *testing.T, answer string) string {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(answer)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
+}
+
+// TestTakenOverLikeNetHTTP: the answer is the one that net/http writes to a
+// client that wants the connection closed; one without events byte for byte.
+func TestTakenOverLikeNetHTTP(t *testing.T) {
+	b := newBench(t, podList(10))
+	b.apply(kube.Added, pod("d", "a", 11))
+	b.apply(kube.Added, pod("d", "b", 12))
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.serve(notHijackable{w}, r)
+	}))
+	defer plain.Close()
+	for _, query := range []string{"resourceVersion=10&timeoutSeconds=-1", "resourceVersion=10&timeoutSeconds=1", "resourceVersion=0&timeoutSeconds=1&allowWatchBookmarks=1"} {
+		for _, headers := range [][]string{nil, {"Connection: close"}, {"Accept: application/vnd.kubernetes.protobuf"}} {
+			ours := request(t, b.server.URL, watchText(query, headers...))
+			theirs := request(t, plain.URL, watchText(query, append(headers, "Connection: close")...))
+			got, want := whole(t, ours), whole(t, theirs)
+			if !date.MatchString(got) {
+				t.Errorf("no date in %q", got)
+			}
+			got, want = date.ReplaceAllString(got, "Date: now\r\n"), date.ReplaceAllString(want, "Date: now\r\n")
+			gotHead, _, _ := strings.Cut(got, "\r\n\r\n")
+			wantHead, _, _ := strings.Cut(want, "\r\n\r\n")
+			if gotHead != wantHead {
+				t.Errorf("%s %q:\ngot  %q\nwant %q", query, headers, gotHead, wantHead)
+			}
+			if got, want := body(t, got), body(t, want); got != want {
+				t.Errorf("%s %q:\ngot  %q\nwant %q", query, headers, got, want)
+			}
+			if strings.Contains(query, "-1") && got != want {
+				t.Errorf("%s %q:\ngot  %q\nwant %q", query, headers, got, want)
+			}
+		}
+	}
+}
+
+// TestTakenOverNot: what stays net/http's.
+func TestTakenOverNot(t *testing.T) {
+	b := newBench(t, podList(10))
+	b.apply(kube.Added, pod("d", "a", 11))
+	const path = "/api/v1/pods?watch=1&resourceVersion=10&timeoutSeconds=1"
+	event := `{"type":"ADDED","object":` + pod("d", "a", 11).JSON + "}\n"
+	old := whole(t, request(t, b.server.URL, "GET "+path+" HTTP/1.0\r\n\r\n"))
+	if head, body, _ := strings.Cut(old, "\r\n\r\n"); !strings.HasPrefix(old, "HTTP/1.0 200 OK\r\n") || strings.Contains(head, "chunked") || body != event {
+		t.Errorf("HTTP/1.0: %q", old)
+	}
+	// The next request on the connection of one with a body is answered.
+	two := request(t, b.server.URL, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"+
+		"GET /api/v1/pods?resourceVersion=0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	in := bufio.NewReader(two)
+	for i, want := range []string{event, `"kind":"PodList"`} {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("answer %d: %q, %v", i, body, err)
+		}
+	}
+	if head := whole(t, request(t, b.server.URL, "HEAD "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")); !strings.HasPrefix(head, "HTTP/1.1 418 ") {
+		t.Errorf("HEAD: %q", head)
+	}
+}
+
+// TestTakenOverInput: what a client sends behind its request is dropped, and
+// ends the stream only with the connection.
+func TestTakenOverInput(t *testing.T) {
+	b := newBench(t, podList(10))
+	text := watchText("resourceVersion=10")
+	conn := request(t, b.server.URL, text+text+strings.Repeat("x", 10000))
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil || !resp.Close {
+		t.Fatal(resp, err)
+	}
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	for rv := range uint64(3) {
+		b.apply(kube.Added, pod("d", fmt.Sprint("a", rv), 11+rv))
+		if !lines.Scan() || brief(t, lines.Text()) != fmt.Sprintf("ADDED a%d@%d", rv, 11+rv) {
+			t.Fatalf("%q, %v", lines.Text(), lines.Err())
+		}
+	}
+	// As with net/http, a client that says no more is gone; it may still read.
+	_ = conn.(*net.TCPConn).CloseWrite()
+	if lines.Scan() || lines.Err() != nil {
+		t.Errorf("%q, %v", lines.Text(), lines.Err())
+	}
+	if rest, err := io.ReadAll(in); len(rest) > 0 || err != nil {
+		t.Errorf("behind the answer: %q, %v", rest, err)
+	}
+}
+
+// TestTakenOverIdleClientLeaves: that a client is gone is noticed while there
+// is nothing to write, and all that was held for it is given back.
+func TestTakenOverIdleClientLeaves(t *testing.T) {
+	b := newBench(t, podList(10))
+	var conns []net.Conn
+	for range 20 {
+		conn := request(t, b.server.URL, watchText("resourceVersion=10"))
+		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	if n := b.res.watches.Load(); n != 20 {
+		t.Errorf("%d watches", n)
+	}
+	for _, conn := range conns {
+		conn.Close()
+	}
+	<-b.requests.idle()
+	if n := b.res.watches.Load(); n != 0 {
+		t.Errorf("%d watches are left", n)
+	}
+	if len(b.requests.adopted) != 0 {
+		t.Error("connections are left")
+	}
+}
+
+// TestTakenOverSlowClient: one that does not read for a while gets everything
+// (T4), and holds up nobody; its events are larger than a block.
+func TestTakenOverSlowClient(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 5)))
+	slow := request(t, b.server.URL, watchText("resourceVersion=10"))
+	quick := request(t, b.server.URL, watchText("resourceVersion=10"))
+	const events = 120
+	filling := strings.Repeat("x", 200<<10)
+	for i := range uint64(events) {
+		b.apply(kube.Modified, pod("d", "a", 11+i, "filling", filling))
+	}
+	for _, conn := range []net.Conn{quick, slow} {
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReader(resp.Body)
+		for i := range uint64(events) {
+			want := `{"type":"MODIFIED","object":` + pod("d", "a", 11+i, "filling", filling).JSON + "}\n"
+			if got, err := in.ReadString('\n'); err != nil || got != want {
+				t.Fatalf("got %.200s as number %d, %v", got, i, err)
+			}
+		}
+	}
+}
+
+// TestTakenOverStuck: a client that does not read holds up neither the end of
+// the gateway nor, once it is given up, that of its own stream.
+func TestTakenOverStuck(t *testing.T) {
+	for name, end := range map[string]func(*requestTracker){
+		"cut": (*requestTracker).cut,
+		"abort": func(requests *requestTracker) {
+			requests.mu.Lock()
+			defer requests.mu.Unlock()
+			for s := range requests.adopted {
+				s.pulse.out.abort()
+			}
+		},
+	} {
+		b := newBench(t, podList(10))
+		filling := strings.Repeat("x", 1<<20)
+		for i := range uint64(24) {
+			b.apply(kube.Modified, pod("d", "a", 11+i, "filling", filling))
+		}
+		conn := request(t, b.server.URL, watchText("resourceVersion=10"))
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		end(&b.requests)
+		select {
+		case <-b.requests.idle():
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s does not end the stream", name)
+		}
+	}
+}
+
+// TestTakenOverDrain: the gateway knows the streams that it has taken over,
+// ends them well, and waits for them.
+func TestTakenOverDrain(t *testing.T) {
+	f := newFakeAPI(t)
+	g, url := f.front()
+	f.write("ns", "a", 10)
+	res := podsOf(t, g, url)
+	rv := f.write("ns", "b", 10)
+	until(t, "the event", func() bool { return res.timeline.View().RV >= rv })
+	conn := request(t, url, watchText("resourceVersion=0&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"))
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	for range 3 {
+		lines.Scan()
+	}
+	if got, want := brief(t, lines.Text()), fmt.Sprintf("BOOKMARK @%d end", rv); got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	rv = f.write("ns", "c", 10)
+	if lines.Scan(); brief(t, lines.Text()) != fmt.Sprintf("ADDED c@%d", rv) {
+		t.Fatal(lines.Text())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	g.Drain(ctx)
+	if ctx.Err() != nil || res.watches.Load() != 0 {
+		t.Errorf("%v, %d watches are left", ctx.Err(), res.watches.Load())
+	}
+	if lines.Scan(); brief(t, lines.Text()) != fmt.Sprintf("BOOKMARK @%d", rv) {
+		t.Fatal(lines.Text())
+	}
+	if lines.Scan() || lines.Err() != nil {
+		t.Errorf("%q, %v", lines.Text(), lines.Err())
+	}
+}
+
+// TestTakenOverTLS: a watch over TLS and HTTP/1.1, whose end is told.
+func TestTakenOverTLS(t *testing.T) {
+	b := newBench(t, podList(10))
+	server := httptest.NewTLSServer(b.server.Config.Handler)
+	defer server.Close()
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(server.URL, "https://"), server.Client().Transport.(*http.Transport).TLSClientConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, watchText("resourceVersion=10&timeoutSeconds=2"))
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.requests.adopted) != 1 {
+		t.Error("not taken over")
+	}
+	b.apply(kube.Added, pod("d", "a", 11))
+	lines := bufio.NewScanner(resp.Body)
+	if lines.Scan(); brief(t, lines.Text()) != "ADDED a@11" {
+		t.Errorf("%q, %v", lines.Text(), lines.Err())
+	}
+	if lines.Scan() || lines.Err() != nil {
+		t.Errorf("%q, %v", lines.Text(), lines.Err())
+	}
+	if rest, err := io.ReadAll(in); len(rest) > 0 || err != nil {
+		t.Errorf("behind the answer: %q, %v", rest, err)
+	}
+}
+
+// TestWatchHTTP2: over HTTP/2 a watch stays net/http's. It, too, ends well at
+// the end of the gateway, and when its client does not read, it can be ended.
+func TestWatchHTTP2(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 5)))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(b.serve))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	open := func() *bufio.Reader {
+		resp, err := server.Client().Get(server.URL + "/api/v1/pods?watch=1&resourceVersion=10")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		if resp.ProtoMajor != 2 {
+			t.Fatal(resp.Proto)
+		}
+		return bufio.NewReader(resp.Body)
+	}
+	lines := open()
+	filling := strings.Repeat("x", 100<<10)
+	rv := uint64(10)
+	for range 5 {
+		rv++
+		b.apply(kube.Modified, pod("d", "a", rv, "filling", filling))
+		want := `{"type":"MODIFIED","object":` + pod("d", "a", rv, "filling", filling).JSON + "}\n"
+		if got, err := lines.ReadString('\n'); err != nil || got != want {
+			t.Fatalf("%.200s, %v", got, err)
+		}
+	}
+	stuck := open()
+	for range 50 { // more than the client's window
+		rv++
+		b.apply(kube.Modified, pod("d", "a", rv, "filling", filling))
+	}
+	for i := range uint64(50) {
+		if got, err := lines.ReadString('\n'); err != nil || !strings.Contains(got[:200], fmt.Sprintf(`"resourceVersion":"%d"`, 16+i)) {
+			t.Fatalf("%.200s, %v", got, err)
+		}
+	}
+	var waiting *watchStream
+	until(t, "a stream that is stuck", func() bool {
+		b.requests.mu.Lock()
+		defer b.requests.mu.Unlock()
+		for s := range b.requests.adopted {
+			if s.pulse.since.Load() != 0 {
+				waiting = s
+			}
+		}
+		return waiting != nil
+	})
+	waiting.pulse.out.abort()
+	if _, err := io.ReadAll(stuck); err == nil {
+		t.Error("what was given up ended as if whole")
+	}
+	until(t, "its end", func() bool { return b.res.watches.Load() == 1 })
+	b.requests.cut()
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+		t.Errorf("%.200q, %v", rest, err)
+	}
+	<-b.requests.idle()
+}
+
+// TestTakenOverPanic: a watch that fails takes nothing with it, and does not
+// end as if it were whole.
+func TestTakenOverPanic(t *testing.T) {
+	b := newBench(t, podList(10))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := &recorder{ResponseWriter: w, metrics: b.metrics, requests: &b.requests, request: r}
+		if !b.cache.serve(rec, r) {
+			t.Error("not served")
+		}
+		rec.stream.in.Match = func(*kube.Object) bool { panic("a fault") }
+		rec.stream.serve(rec)
+	}))
+	defer server.Close()
+	conn := request(t, server.URL, watchText("resourceVersion=10"))
+	b.apply(kube.Added, pod("d", "a", 11))
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(resp.Body); err != io.ErrUnexpectedEOF {
+		t.Errorf("%q, %v", rest, err)
+	}
+	<-b.requests.idle()
+	if n := b.res.watches.Load(); n != 0 {
+		t.Errorf("%d watches are left", n)
+	}
+}
+
+// TestBlock: what is put into blocks comes out as chunks.
+func TestBlock(t *testing.T) {
+	var out chunks
+	s := httpSink{out: &out, pulse: &pulse{}}
+	var want bytes.Buffer
+	for i := range 40 {
+		parts := []string{fmt.Sprint("head ", i), strings.Repeat("x", i*1000), "tail\n"}
+		want.WriteString(strings.Join(parts, ""))
+		if err := s.frame(parts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.flush(); err != nil {
+		t.Fatal(err)
+	}
+	out.WriteString("0\r\n\r\n")
+	if got := body(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+out.String()); got != want.String() {
+		t.Errorf("%d bytes came out as %d", want.Len(), len(got))
+	}
+	if s.block != nil {
+		t.Error("a block is kept")
+	}
+}
+
+// chunks is a streamOut that keeps what is written.
+type chunks struct{ bytes.Buffer }
+
+func (c *chunks) writeFrame(f *wire.Frame) error { c.Write(f.Chunk()); return nil }
+func (c *chunks) writeBlock(b *block) error      { c.Write(b.chunk()); return nil }
+func (c *chunks) abort()                         {}
+func (c *chunks) cut()                           {}

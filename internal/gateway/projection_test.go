@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// shown is the projection of one of pod's, to its name's labels.
+func shown(name string, rv uint64, labels string) string {
+	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"d","resourceVersion":"%d"%s}}`, name, rv, labels)
+}
+
+func TestProjectedList(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 4, "app", "web", "x", "1"), pod("d", "b", 5, "y", "1"), pod("e", "c", 6)))
+	const head = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[`
+	items := shown("a", 4, `,"labels":{"app":"web"}`) + "," + shown("b", 5, "")
+	for path, want := range map[string]string{
+		"/api/v1/namespaces/d/pods?resourceVersion=0&fields=metadata.labels.app":                                     head + items + "]}\n",
+		"/api/v1/namespaces/d/pods?resourceVersion=0&fields=metadata.labels%5B%27app%27%5D&fields=nowhere":           head + items + "]}\n",
+		"/api/v1/pods?resourceVersion=0&labelSelector=x&fields=metadata.labels.app":                                  head + shown("a", 4, `,"labels":{"app":"web"}`) + "]}\n",
+		"/api/v1/namespaces/d/pods?resourceVersion=0&fieldSelector=metadata.name%3Db&fields=metadata.labels.app":     head + shown("b", 5, "") + "]}\n",
+		"/api/v1/namespaces/none/pods?resourceVersion=0&fields=metadata.labels.app":                                  head + "]}\n",
+		"/api/v1/pods?resourceVersion=0&labelSelector=y&pretty=true&fields=metadata.name":                            "",
+		"/api/v1/namespaces/d/pods?resourceVersion=10&resourceVersionMatch=Exact&limit=2&fields=metadata.labels.app": head + items + "]}\n",
+	} {
+		code, body := b.get(path)
+		if want == "" { // for people
+			want = "{\n  \"kind\": \"PodList\""
+			body = body[:min(len(want), len(body))]
+		}
+		if code != 200 || body != want {
+			t.Errorf("%s: %d\n got %s\nwant %s", path, code, body, want)
+		}
+	}
+}
+
+// TestProjectedWatch: what changes nothing that is shown is not told of, and what
+// starts or ceases to be selected is, whatever is shown of it.
+func TestProjectedWatch(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 4, "app", "web", "x", "1"), pod("d", "b", 5, "x", "2")))
+	lines, stop := b.watch("resourceVersion=0&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&labelSelector=x&fields=metadata.labels.app")
+	defer stop()
+	want := func(wanted ...string) {
+		t.Helper()
+		for _, w := range wanted {
+			select {
+			case line := <-lines:
+				if diff := cmp.Diff(w, line); diff != "" {
+					t.Fatalf("(-want +got)\n%s", diff)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("nothing, want %s", w)
+			}
+		}
+	}
+	frame := func(typ kube.EventType, object string) string {
+		return fmt.Sprintf(`{"type":%q,"object":%s}`, typ, object)
+	}
+	const web = `,"labels":{"app":"web"}`
+	want(frame(kube.Added, shown("a", 4, web)), frame(kube.Added, shown("b", 5, "")))
+	select {
+	case line := <-lines:
+		if brief(t, line) != "BOOKMARK @10 end" {
+			t.Fatal(line)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no bookmark")
+	}
+	b.apply(kube.Modified, pod("d", "a", 11, "app", "web", "x", "other"))
+	b.apply(kube.Modified, pod("d", "a", 12, "app", "api", "x", "other"))
+	b.apply(kube.Modified, pod("d", "a", 13, "app", "api", "x", "1", "z", "1"))
+	b.apply(kube.Modified, pod("d", "a", 14, "app", "api"))          // not selected any more
+	b.apply(kube.Modified, pod("d", "a", 15, "app", "web"))          // nor now
+	b.apply(kube.Modified, pod("d", "a", 16, "app", "web", "x", "")) // again
+	b.apply(kube.Modified, pod("d", "b", 100, "x", "2", "z", "1"))   // with more digits
+	b.apply(kube.Deleted, pod("d", "b", 101, "x", "2", "z", "1"))
+	want(frame(kube.Modified, shown("a", 12, `,"labels":{"app":"api"}`)),
+		frame(kube.Deleted, shown("a", 14, `,"labels":{"app":"api"}`)),
+		frame(kube.Added, shown("a", 16, web)),
+		frame(kube.Deleted, shown("b", 101, "")))
+}
+
+// TestProjectionsRefused: a projection is never passed through, but answered with
+// a Status that says why it is not served.
+func TestProjectionsRefused(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 4)))
+	for _, test := range []struct {
+		path, header, value string
+		code                int
+		message             string
+	}{
+		{"pods?resourceVersion=0&fields=", "", "", 400, "a name is wanted"},
+		{"pods?resourceVersion=0&fields=a..b", "", "", 400, "at offset 2"},
+		{"pods?resourceVersion=0&fields=a%5B0%5D", "", "", 400, "[*] or a quoted name"},
+		{"namespaces/d/pods/a?resourceVersion=0&fields=a", "", "", 400, "lists and watches"},
+		{"pods?resourceVersion=x&fields=a", "", "", 400, "check its path and parameters"},
+		{"pods?resourceVersion=0&fields=a", "Authorization", "Bearer x", 400, "credentials"},
+		{"pods?resourceVersion=0&fields=a", "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1", 400, "Table"},
+		{"pods?resourceVersion=0&fields=a", "Accept", "application/vnd.kubernetes.protobuf", 406, "JSON only"},
+		{"pods?resourceVersion=0&fields=a", "Accept", "application/yaml", 406, "JSON only"},
+		{"pods?resourceVersion=0&fields=a&fieldSelector=spec.nowhere%3Dx", "", "", 400, "field selector"},
+		{"pods?resourceVersion=5&resourceVersionMatch=Exact&fields=a", "", "", 410, "the window begins at 10"},
+		{"pods?watch=1&resourceVersion=5&fields=a", "", "", 410, "too old resource version: 5 (10)"},
+		{"pods?resourceVersion=99&fields=a", "", "", 504, "Too large resource version: 99, current: 10"},
+		{"pods?continue=x&fields=a", "", "", 400, "continue"},
+		{"pods?fields=a", "", "", 503, "cannot be served"}, // there is no upstream to prove it
+		{"pods?watch=1&fields=a", "", "", 503, "cannot be served"},
+		{"things?fields=a", "", "", 503, "cannot be served"}, // nor to tell of resources
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/api/v1/"+test.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.header != "" {
+			req.Header.Set(test.header, test.value)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if s := statusIn(t, resp); int(s.Code) != test.code || resp.StatusCode != test.code || !strings.Contains(s.Message, test.message) {
+			t.Errorf("%s %s: %d %q, want %d %q", test.path, test.value, s.Code, s.Message, test.code, test.message)
+		}
+	}
+	other := newBench(t, podList(10))
+	other.denied = map[string]bool{"watch": true}
+	if code, body := other.get("/api/v1/pods?watch=1&resourceVersion=0&fields=a"); code != 403 || !strings.Contains(body, "may not watch") {
+		t.Errorf("%d %s", code, body)
+	}
+	select {
+	case q := <-b.missed:
+		t.Errorf("passed through: %s", q)
+	default:
+	}
+	// What only looks so is none of ours.
+	for _, path := range []string{"/api/v1/namespaces/d/services/s/proxy/pods?fields=a", "/api/v1/namespaces/d/pods/a/log?fields=a", "/healthz?fields=a"} {
+		if code, body := b.get(path); code != http.StatusTeapot {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+		<-b.missed
+	}
+}
+
+// TestAcceptedJSON: a client that takes JSON besides something else gets it.
+func TestAcceptedJSON(t *testing.T) {
+	for accept, code := range map[string]int32{
+		"": 0, "*/*": 0, "application/json": 0, "application/*": 0, "application/vnd.kubernetes.protobuf,application/json": 0,
+		"application/json;as=Table;g=meta.k8s.io;v=v1,application/json": 0, "text/html,*/*;q=0.8": 0,
+		"application/json;as=Table;g=meta.k8s.io;v=v1": 400, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1": 406,
+		"application/cbor": 406, "text/html": 406,
+	} {
+		got := int32(0)
+		if s := jsonOnly(accept); s != nil {
+			got = s.Code
+		}
+		if got != code {
+			t.Errorf("%q: %d, want %d", accept, got, code)
+		}
+	}
+}
+
+// statusIn reads an answer that is to be a Status.
+func statusIn(t *testing.T, resp *http.Response) (s metav1.Status) {
+	t.Helper()
+	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil || s.Kind != "Status" {
+		t.Errorf("%s: no Status: %v", resp.Status, err)
+	}
+	return s
+}

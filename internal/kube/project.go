@@ -1,0 +1,310 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ErrPath marks text that is not a list of paths.
+var ErrPath = errors.New("not a list of paths")
+
+const (
+	// longestPaths, mostPaths and deepestPath bound what one projection names.
+	longestPaths = 4 << 10
+	mostPaths    = 64
+	deepestPath  = 32
+)
+
+// Paths are the parts of an object that a projection shows, besides apiVersion,
+// kind and metadata.{name,namespace,uid,resourceVersion}, which all show. They
+// are immutable.
+type Paths struct {
+	text string
+	root *pathNode
+}
+
+// A pathNode is a place in an object.
+type pathNode struct {
+	whole   bool // all of it is shown
+	members map[string]*pathNode
+	each    *pathNode // the elements, if it is an array
+}
+
+func (n *pathNode) member(name string) *pathNode {
+	if n.members == nil {
+		n.members = map[string]*pathNode{}
+	}
+	m := n.members[name]
+	if m == nil {
+		m = &pathNode{}
+		n.members[name] = m
+	}
+	return m
+}
+
+func (n *pathNode) elements() *pathNode {
+	if n.each == nil {
+		n.each = &pathNode{}
+	}
+	return n.each
+}
+
+// always are the paths that all projections show.
+var always = []string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
+
+// ParsePaths reads paths separated by commas. A path is member names with dots
+// between them; [*] stands for every element of an array, and a name that is not
+// letters, digits, - and _ is quoted in brackets:
+//
+//	metadata.labels['app.kubernetes.io/name'],spec.containers[*].image
+//
+// Errors wrap [ErrPath].
+func ParsePaths(text string) (*Paths, error) {
+	if len(text) > longestPaths {
+		return nil, fmt.Errorf("%w: longer than %d bytes", ErrPath, longestPaths)
+	}
+	p := &Paths{root: &pathNode{}}
+	for _, path := range always {
+		n := p.root
+		for name := range strings.SplitSeq(path, ".") {
+			n = n.member(name)
+		}
+		n.whole = true
+	}
+	s := pathParser{rest: text, all: text}
+	for n := 1; ; n++ {
+		if n > mostPaths {
+			return nil, s.errorf("more than %d", mostPaths)
+		}
+		if err := s.path(p.root); err != nil {
+			return nil, err
+		}
+		if s.rest == "" {
+			break
+		}
+		if !s.take(",") {
+			return nil, s.errorf("a dot, a bracket or a comma is wanted")
+		}
+	}
+	var b strings.Builder
+	p.root.write(&b)
+	p.text = b.String()
+	return p, nil
+}
+
+// String returns a text that is the same for equal paths in any order. It is not
+// one that ParsePaths reads.
+func (p *Paths) String() string { return p.text }
+
+func (n *pathNode) write(b *strings.Builder) {
+	if n.whole {
+		b.WriteByte('!')
+		return
+	}
+	if n.each != nil {
+		b.WriteString("[*]")
+		n.each.write(b)
+	}
+	b.WriteByte('{')
+	for _, name := range slices.Sorted(maps.Keys(n.members)) {
+		b.WriteString(strconv.Quote(name))
+		n.members[name].write(b)
+	}
+	b.WriteByte('}')
+}
+
+type pathParser struct{ rest, all string }
+
+func (s *pathParser) take(what string) bool {
+	rest, ok := strings.CutPrefix(s.rest, what)
+	if ok {
+		s.rest = rest
+	}
+	return ok
+}
+
+func (s *pathParser) errorf(format string, args ...any) error {
+	return fmt.Errorf("%w: at offset %d of %q: %s", ErrPath, len(s.all)-len(s.rest), s.all, fmt.Sprintf(format, args...))
+}
+
+// path reads one path and enters it below the root.
+func (s *pathParser) path(n *pathNode) error {
+	for depth := 0; ; depth++ {
+		if depth == deepestPath {
+			return s.errorf("deeper than %d", deepestPath)
+		}
+		switch {
+		case depth > 0 && s.take("[*]"):
+			n = n.elements()
+		case s.take("["):
+			name, err := s.quoted()
+			if err != nil {
+				return err
+			}
+			n = n.member(name)
+		case depth == 0 || s.take("."):
+			name := s.name()
+			if name == "" {
+				return s.errorf("a name is wanted: of letters, digits, - and _, or quoted as in ['a.b/c']")
+			}
+			n = n.member(name)
+		default:
+			n.whole = true
+			return nil
+		}
+	}
+}
+
+func (s *pathParser) name() string {
+	end := strings.IndexFunc(s.rest, func(c rune) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
+	})
+	if end < 0 {
+		end = len(s.rest)
+	}
+	name := s.rest[:end]
+	s.rest = s.rest[end:]
+	return name
+}
+
+// quoted reads a name in quotes, single or double, and the closing bracket. A
+// name cannot have the quote that it stands in.
+func (s *pathParser) quoted() (string, error) {
+	if s.rest == "" || s.rest[0] != '\'' && s.rest[0] != '"' {
+		return "", s.errorf("[*] or a quoted name is wanted")
+	}
+	name, rest, ok := strings.Cut(s.rest[1:], s.rest[:1]+"]")
+	if !ok || name == "" || strings.Contains(name, s.rest[:1]) {
+		return "", s.errorf("a name and %s] are wanted", s.rest[:1])
+	}
+	s.rest = rest
+	return name, nil
+}
+
+// Project returns what the paths show of an object, in the order of its JSON. A
+// path that leads nowhere shows nothing. Elements of an array of which nothing is
+// shown are {}, so that the others keep their places.
+//
+// rv is where metadata.resourceVersion stands in the text: what is before and
+// behind it is the same in versions that differ in nothing the paths show.
+func (p *Paths) Project(o *Object) (text string, rv int) {
+	w := projector{scanner: scanner{s: o.JSON}, rvFrom: int(o.rvText.from)}
+	if _, err := w.object(p.root); err != nil {
+		panic(err) // it was scanned before
+	}
+	return string(w.out), w.rv
+}
+
+// A projector copies what is shown from a text.
+type projector struct {
+	scanner
+	out        []byte
+	rvFrom, rv int
+}
+
+// copy shows a part of the text.
+func (w *projector) copy(from, to int) {
+	if from <= w.rvFrom && w.rvFrom < to {
+		w.rv = len(w.out) + w.rvFrom - from
+	}
+	w.out = append(w.out, w.s[from:to]...)
+}
+
+// value consumes a value and shows what the node says; shown is false if that is
+// nothing.
+func (w *projector) value(n *pathNode) (shown bool, err error) {
+	switch from, c := w.i, w.next(); {
+	case n.whole:
+		if err := w.skip(); err != nil {
+			return false, err
+		}
+		w.copy(from, w.i)
+		return true, nil
+	case c == '{' && n.members != nil:
+		return w.object(n)
+	case c == '[' && n.each != nil:
+		return true, w.array(n.each)
+	}
+	return false, w.skip()
+}
+
+// object consumes an object. Without a member that is shown, nothing is.
+func (w *projector) object(n *pathNode) (shown bool, err error) {
+	start := len(w.out)
+	w.out = append(w.out, '{')
+	for first := true; ; first = false {
+		if ok, err := w.enter(first, '{', '}'); err != nil {
+			return false, err
+		} else if !ok {
+			break
+		}
+		from := w.i
+		name, err := w.text()
+		if err != nil {
+			return false, err
+		}
+		to := w.i
+		if err := w.expect(':'); err != nil {
+			return false, err
+		}
+		w.space()
+		m := n.members[name]
+		if m == nil {
+			if err := w.skip(); err != nil {
+				return false, err
+			}
+			continue
+		}
+		before := len(w.out)
+		if before > start+1 {
+			w.out = append(w.out, ',')
+		}
+		w.copy(from, to)
+		w.out = append(w.out, ':')
+		if ok, err := w.value(m); err != nil {
+			return false, err
+		} else if !ok {
+			w.out = w.out[:before]
+		}
+	}
+	if len(w.out) == start+1 {
+		w.out = w.out[:start]
+		return false, nil
+	}
+	w.out = append(w.out, '}')
+	return true, nil
+}
+
+// array consumes an array, whose elements are shown by the node.
+func (w *projector) array(n *pathNode) error {
+	w.out = append(w.out, '[')
+	for first := true; ; first = false {
+		ok, err := w.element(first)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		w.space()
+		if !first {
+			w.out = append(w.out, ',')
+		}
+		shown, err := w.value(n)
+		if err != nil {
+			return err
+		}
+		if !shown {
+			w.out = append(w.out, "{}"...)
+		}
+	}
+	w.out = append(w.out, ']')
+	return nil
+}

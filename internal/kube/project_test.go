@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+const projected = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"57","labels":{"app.kubernetes.io/name":"web","tier":"x"},"annotations":{}},` +
+	`"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i1","ports":[{"containerPort":80},{"containerPort":81}]},{"name":"d"},null,3],"none":null,"empty":[]},"status":{"phase":"Running"}}`
+
+func TestProject(t *testing.T) {
+	const base = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"57"`
+	o, err := ScanObject(projected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for paths, want := range map[string]string{
+		"metadata.name":                                    base + `}}`,
+		"spec.nodeName":                                    base + `},"spec":{"nodeName":"n1"}}`,
+		"status,spec.nodeName":                             base + `},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}}`,
+		"spec.nodeName,spec.none":                          base + `},"spec":{"nodeName":"n1","none":null}}`,
+		"spec.nodeName.x":                                  base + `}}`,
+		"spec.none.x":                                      base + `}}`,
+		"nowhere,spec.nowhere":                             base + `}}`,
+		"metadata.labels['app.kubernetes.io/name']":        base + `,"labels":{"app.kubernetes.io/name":"web"}}}`,
+		`["metadata"]["labels"]["app.kubernetes.io/name"]`: base + `,"labels":{"app.kubernetes.io/name":"web"}}}`,
+		"metadata.labels.tier,metadata.annotations":        base + `,"labels":{"tier":"x"},"annotations":{}}}`,
+		"metadata.annotations.x":                           base + `}}`,
+		"spec.containers[*].image":                         base + `},"spec":{"containers":[{"image":"i1"},{},{},{}]}}`,
+		"spec.containers.image":                            base + `}}`, // not of an object
+		"spec.containers[*].ports[*].containerPort":        base + `},"spec":{"containers":[{"ports":[{"containerPort":80},{"containerPort":81}]},{},{},{}]}}`,
+		"spec.containers[*].ports[*].nowhere":              base + `},"spec":{"containers":[{"ports":[{},{}]},{},{},{}]}}`,
+		"spec.containers[*]":                               base + `},"spec":{"containers":[{"name":"c","image":"i1","ports":[{"containerPort":80},{"containerPort":81}]},{"name":"d"},null,3]}}`,
+		"spec.empty[*].x":                                  base + `},"spec":{"empty":[]}}`,
+		"spec.nodeName[*]":                                 base + `}}`,
+		"spec.containers[*].name,spec.containers[*].image,status.phase": base + `},"spec":{"containers":[{"name":"c","image":"i1"},{"name":"d"},{},{}]},"status":{"phase":"Running"}}`,
+		"metadata,spec.nodeName":   projected[:strings.Index(projected, `,"spec"`)] + `,"spec":{"nodeName":"n1"}}`,
+		"kind,status.phase,status": base + `},"status":{"phase":"Running"}}`,
+	} {
+		p, err := ParsePaths(paths)
+		if err != nil {
+			t.Errorf("%s: %v", paths, err)
+			continue
+		}
+		text, rv := p.Project(o)
+		if text != want {
+			t.Errorf("%s:\n got %s\nwant %s", paths, text, want)
+		}
+		if !strings.HasPrefix(text[rv:], `57"`) {
+			t.Errorf("%s: the RV is said to be at %d of %s", paths, rv, text)
+		}
+	}
+}
+
+func TestParsePaths(t *testing.T) {
+	for _, bad := range []string{
+		"", ",", "a,", ",a", ".a", "a..b", "a.", "a b", "a[0]", "a[", "a[*", "a[]", "a['b]", "a['']", "a['b'", "a['b'c']", "[*].a", "a.[*]", "a[*]b",
+		"a/b", "a.b/c", "é", "*", "a.*", "a{b}", "a\nb", strings.Repeat("a.", deepestPath) + "a",
+		strings.Repeat("a,", mostPaths) + "a", strings.Repeat("a", longestPaths+1),
+	} {
+		if p, err := ParsePaths(bad); !errors.Is(err, ErrPath) {
+			t.Errorf("%.50q is read as %v: %v", bad, p, err)
+		}
+	}
+	for _, same := range [][2]string{
+		{"a,b", "b,a"}, {"a.b,a", "a"}, {"a['b']", "a.b"}, {`a["b c"]`, "a['b c']"}, {"a,a", "a"}, {"metadata.name", "kind"}, {"a[*],a", "a"},
+	} {
+		a, errA := ParsePaths(same[0])
+		b, errB := ParsePaths(same[1])
+		if errA != nil || errB != nil || a.String() != b.String() {
+			t.Errorf("%q is %v, %q is %v; %v %v", same[0], a, same[1], b, errA, errB)
+		}
+	}
+	for _, differ := range [][2]string{{"a.b", "a"}, {"a[*].b", "a.b"}, {"a.b", "a['.b']"}, {`a['"b']`, "a.b"}, {"a[*]", "a"}} {
+		a, errA := ParsePaths(differ[0])
+		b, errB := ParsePaths(differ[1])
+		if errA != nil || errB != nil || a.String() == b.String() {
+			t.Errorf("%q and %q are %v; %v %v", differ[0], differ[1], a, errA, errB)
+		}
+	}
+}
+
+// FuzzPaths: whatever is read shows valid JSON, which is an object that holds
+// what all projections show, and shows of it what it shows of the whole.
+func FuzzPaths(f *testing.F) {
+	for _, seed := range []string{"spec.nodeName", "a['b.c/d'],e[*].f", "metadata", `["x"][*]["y"]`, "spec.containers[*].ports[*].containerPort,status"} {
+		f.Add(seed, projected)
+	}
+	f.Add("spec.a", `{"apiVersion":"e/v1","kind":"W","metadata":{"name":"w","resourceVersion":"4"},"spec":{"\u0061":1,"a":[2]}}`)
+	f.Fuzz(func(t *testing.T, text, object string) {
+		p, err := ParsePaths(text)
+		if err != nil {
+			return
+		}
+		o, err := ScanObject(object)
+		if err != nil {
+			return
+		}
+		got, rv := p.Project(o)
+		if !json.Valid([]byte(got)) {
+			t.Fatalf("%q shows %q of %s", text, got, object)
+		}
+		of, err := ScanObject(got)
+		if err != nil || of.Key != o.Key || of.UID != o.UID || of.RV != o.RV || of.Kind != o.Kind || of.APIVersion != o.APIVersion {
+			t.Fatalf("%q shows %q of %s: %v", text, got, object, err)
+		}
+		if !strings.HasPrefix(got[rv:], FormatRV(o.RV)) && !strings.Contains(object, `\`) {
+			t.Fatalf("%q shows %q: no RV at %d", text, got, rv)
+		}
+		if again, _ := p.Project(of); again != got {
+			t.Fatalf("%q shows %q of %q", text, again, got)
+		}
+	})
+}

@@ -1,0 +1,282 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/server"
+)
+
+// benchWatchers is set, to what they are to do, for a process that is the
+// clients of BenchmarkFanOut: they are not to count as costs of the server.
+const benchWatchers = "WATCHKEEPER_BENCH_WATCHERS"
+
+func init() {
+	if spec := os.Getenv(benchWatchers); spec != "" {
+		if err := watchForBench(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// BenchmarkFanOut brings events of 4 KB to many streams over loopback sockets,
+// batch by batch: the next comes when all have the last. It reports what a
+// delivery of an event to a stream costs this process, the kernel's part
+// included, and what a stream takes while it is idle.
+func BenchmarkFanOut(b *testing.B) {
+	const streams = 1000
+	for _, batch := range []int{1, 10} {
+		for _, how := range []struct {
+			proto string
+			conns int
+		}{{"http1", streams}, {"https1", streams}, {"h2", 10}, {"h2", streams}} {
+			b.Run(fmt.Sprintf("proto=%s/conns=%d/batch=%d", how.proto, how.conns, batch), func(b *testing.B) {
+				fanOut(b, how.proto, how.conns, streams, batch)
+			})
+		}
+	}
+}
+
+// BenchmarkIdle opens streams and reports what each takes.
+func BenchmarkIdle(b *testing.B) {
+	const streams = 5000
+	for _, how := range []struct {
+		proto string
+		conns int
+	}{{"http1", streams}, {"https1", streams}, {"h2", 50}, {"h2", streams}} {
+		b.Run(fmt.Sprintf("proto=%s/conns=%d", how.proto, how.conns), func(b *testing.B) {
+			fanOut(b, how.proto, how.conns, streams, 1)
+		})
+	}
+}
+
+func fanOut(b *testing.B, proto string, conns, streams, batch int) {
+	up := &podUpstream{changed: make(chan struct{}), rv: 100}
+	upstream := httptest.NewServer(up)
+	defer upstream.Close()
+	defer upstream.CloseClientConnections()
+	opts := server.Options{RESTConfig: &rest.Config{Host: upstream.URL}, Address: "127.0.0.1"}
+	if proto != "http1" {
+		dir := b.TempDir()
+		opts.TLSCertFile, opts.TLSKeyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+		writePair(b, opts.TLSCertFile, opts.TLSKeyFile, 1)
+	}
+	listening := make(chan string, 1)
+	opts.OnListening = func(url, _ string) { listening <- url }
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx, opts) }()
+	url := <-listening
+
+	idle := memory()
+	clients := exec.Command(os.Args[0])
+	clients.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %s", benchWatchers, proto, conns, streams, url))
+	clients.Stderr = os.Stderr
+	in, err := clients.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	pipe, err := clients.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := clients.Start(); err != nil {
+		b.Fatal(err)
+	}
+	rounds := bufio.NewReader(pipe)
+	wait := func(n int) {
+		for range n {
+			if _, err := rounds.ReadByte(); err != nil {
+				b.Fatal("the clients are gone: ", err)
+			}
+		}
+	}
+	wait(1) // all are open
+	up.write(1)
+	wait(1)
+	idle = memory() - idle
+	for range 20 {
+		up.write(batch)
+		wait(batch)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	spent := cpu()
+	for b.Loop() {
+		up.write(batch)
+		wait(batch)
+	}
+	spent = cpu() - spent
+	runtime.ReadMemStats(&after)
+	deliveries := float64(b.N * batch * streams)
+	b.ReportMetric(float64(spent.Nanoseconds())/deliveries, "cpu-ns/delivery")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/deliveries, "allocs/delivery")
+	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/deliveries, "B/delivery")
+	b.ReportMetric(float64(idle)/float64(streams), "idle-B/stream")
+
+	in.Close()
+	if err := clients.Wait(); err != nil {
+		b.Error(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		b.Error(err)
+	}
+}
+
+// memory returns what is in use of the heap and by stacks.
+func memory() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// cpu returns what this process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// watchForBench opens the streams; it writes a byte when all are open, and
+// whenever all have got one more event, and ends when its input does.
+func watchForBench(spec string) error {
+	var proto, url string
+	var conns, streams int
+	if _, err := fmt.Sscan(spec, &proto, &conns, &streams, &url); err != nil {
+		return err
+	}
+	var events atomic.Int64
+	count := func(r io.Reader) {
+		buf := make([]byte, 8<<10)
+		for {
+			n, err := r.Read(buf)
+			if got := int64(bytes.Count(buf[:n], []byte("\n"))); got > 0 {
+				now := events.Add(got)
+				for i := now/int64(streams) - (now-got)/int64(streams); i > 0; i-- {
+					os.Stdout.WriteString(".")
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	transports := make([]*http.Transport, conns)
+	for i := range transports {
+		transports[i] = &http.Transport{
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+			ForceAttemptHTTP2: proto == "h2",
+			HTTP2:             &http.HTTP2Config{StrictMaxConcurrentRequests: true},
+		}
+	}
+	var opening sync.WaitGroup
+	for i := range streams {
+		opening.Go(func() {
+			resp, err := (&http.Client{Transport: transports[i%conns]}).Get(url + "/api/v1/pods?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan")
+			if err != nil || resp.StatusCode != 200 {
+				fmt.Fprintln(os.Stderr, resp, err)
+				return
+			}
+			go count(resp.Body)
+		})
+		if i < conns && i%50 == 0 || i%500 == 0 {
+			opening.Wait()
+		}
+	}
+	opening.Wait()
+	os.Stdout.WriteString(".")
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// A podUpstream is an API server that has one Pod, of 4 KB, as far as a gateway
+// asks for it.
+type podUpstream struct {
+	mu      sync.Mutex // guards what follows
+	rv      uint64
+	changed chan struct{} // closed when there is a new version
+}
+
+// write changes the Pod n times.
+func (p *podUpstream) write(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rv += uint64(n)
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *podUpstream) pod(rv uint64) string {
+	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"%d","labels":{"filling":%q}},"spec":{"containers":null},"status":{}}`,
+		rv, strings.Repeat("x", 3900))
+}
+
+func (p *podUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch q := r.URL.Query(); {
+	case r.URL.Path == "/api/v1":
+		io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","namespaced":true,"kind":"Pod","verbs":["get","list","watch"]}]}`)
+	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+	case r.URL.Path != "/api/v1/pods":
+		http.NotFound(w, r)
+	case q.Has("watch") && q.Get("sendInitialEvents") == "":
+		p.watch(w, r)
+	case q.Has("watch"):
+		http.Error(w, "no streaming lists", http.StatusUnprocessableEntity)
+	default:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, p.rv, strings.Replace(p.pod(p.rv), `"kind":"Pod","apiVersion":"v1",`, "", 1))
+	}
+}
+
+func (p *podUpstream) watch(w http.ResponseWriter, r *http.Request) {
+	var sent uint64
+	fmt.Sscan(r.URL.Query().Get("resourceVersion"), &sent)
+	for {
+		p.mu.Lock()
+		rv, changed := p.rv, p.changed
+		p.mu.Unlock()
+		for ; sent < rv; sent++ {
+			fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`+"\n", p.pod(sent+1))
+		}
+		if http.NewResponseController(w).Flush() != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}

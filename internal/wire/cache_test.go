@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// TestMadeOnce: an encoding is made once per version while the cache has room,
+// and the cache stays within its bound.
+func TestMadeOnce(t *testing.T) {
+	items, _, _ := samples(t)
+	c := NewCache(1 << 20)
+	made := 0
+	encode := func(o *kube.Object) (string, error) { made++; return strings.Repeat("x", 100<<10), nil }
+	for range 3 {
+		for _, o := range items {
+			if text, err := c.get(o, asProtobuf, encode); err != nil || len(text) != 100<<10 {
+				t.Fatal(err)
+			}
+		}
+	}
+	if made != len(items) {
+		t.Errorf("made %d times for %d objects", made, len(items))
+	}
+	for range 100 {
+		if _, err := c.get(items[0].At(7), asProtobuf, encode); err != nil {
+			t.Fatal(err)
+		}
+		if c.Bytes() > 1<<20 {
+			t.Fatalf("%d bytes", c.Bytes())
+		}
+	}
+	if n := len(c.entries); n == 0 || n > 10 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// TestListLargerThanCache: of a list that does not fit, wanted again and again, a
+// part is found.
+func TestListLargerThanCache(t *testing.T) {
+	items, _, _ := samples(t)
+	var many []*kube.Object
+	for i := range uint64(300) {
+		many = append(many, items[0].At(1000+i))
+	}
+	c := NewCache(200 * (1000 + cacheEntry) * frameShare / (frameShare - 1))
+	made := 0
+	encode := func(*kube.Object) (string, error) { made++; return strings.Repeat("x", 1000), nil }
+	const rounds = 20
+	for range rounds {
+		for _, o := range many {
+			if _, err := c.get(o, asProtobuf, encode); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if all := rounds * len(many); made > all*3/4 {
+		t.Errorf("%d of %d were made, though two thirds have room", made, all)
+	}
+}
+
+// TestForgotten: the cache keeps no object alive, nor what was made of one that
+// is no more.
+func TestForgotten(t *testing.T) {
+	items, _, _ := samples(t)
+	c := NewCache(1 << 20)
+	encode := func(*kube.Object) (string, error) { return "text", nil }
+	for i := range uint64(100) {
+		if _, err := c.get(items[0].At(1000+i), asProtobuf, encode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.get(items[0], asProtobuf, encode); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); c.Bytes() > cacheEntry+4; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are kept", c.Bytes())
+		}
+		runtime.GC()
+	}
+	if _, ok := c.entries[cacheKey{object: weak.Make(items[0]), as: asProtobuf}]; !ok {
+		t.Error("that of a live object has gone, too")
+	}
+	runtime.KeepAlive(items)
+}
+
+// TestEncodeAll: a long list is what its items are one after the other, and the
+// first error is that of the list.
+func TestEncodeAll(t *testing.T) {
+	items, _, _ := samples(t)
+	var many []*kube.Object
+	for i := range uint64(5*atOnce + 7) {
+		many = append(many, items[0].At(1000+i))
+	}
+	encode := func(bad uint64) func(*Body, int, []*kube.Object) error {
+		return func(b *Body, at int, run []*kube.Object) error {
+			for _, o := range run {
+				if o.RV == bad {
+					return ErrForm
+				}
+				b.add(kube.FormatRV(o.RV), ";")
+				if many[at] != run[0] {
+					t.Errorf("the run of %s is said to be at %d", o.Key, at)
+				}
+			}
+			return nil
+		}
+	}
+	var want strings.Builder
+	want.WriteString("head")
+	for _, o := range many {
+		want.WriteString(kube.FormatRV(o.RV) + ";")
+	}
+	b := &Body{parts: []string{"head"}}
+	if err := encodeAll(b, many, encode(0)); err != nil || b.String() != want.String() {
+		t.Errorf("%v %s", err, b)
+	}
+	for _, bad := range []uint64{1000, 1000 + 3*atOnce, 1000 + 5*atOnce + 6} {
+		if err := encodeAll(&Body{}, many, encode(bad)); !errors.Is(err, ErrForm) {
+			t.Errorf("%d: %v", bad, err)
+		}
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("a panic is lost")
+			}
+		}()
+		_ = encodeAll(&Body{}, many, func(*Body, int, []*kube.Object) error { panic("oh") })
+	}()
+}

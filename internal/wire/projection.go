@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/binary"
+	"weak"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// projection returns what the paths show of an object, and where its RV stands in
+// that. The cache has it as the latter, in 4 bytes, and the text.
+func (e *Encoder) projection(paths *kube.Paths, o *kube.Object) (text string, rv int) {
+	key := cacheKey{object: weak.Make(o), as: asProjection, fields: paths.String()}
+	made, _ := e.Cache.getKey(key, o, func(o *kube.Object) (string, error) { // it has no errors
+		text, rv := paths.Project(o)
+		return string(binary.LittleEndian.AppendUint32(nil, uint32(rv))) + text, nil
+	})
+	return made[4:], int(binary.LittleEndian.Uint32([]byte(made[:4])))
+}
+
+// Unchanged reports whether two versions of an object look the same in the form,
+// but for their RV. That is asked for projections only: otherwise they differ.
+func (e *Encoder) Unchanged(f Form, a, b *kube.Object) bool {
+	if f.Fields == nil {
+		return false
+	}
+	textA, atA := e.projection(f.Fields, a)
+	textB, atB := e.projection(f.Fields, b)
+	return textA[:atA] == textB[:atB] &&
+		textA[atA+len(kube.FormatRV(a.RV)):] == textB[atB+len(kube.FormatRV(b.RV)):]
+}
+
+// listProjection appends what is shown of a list's items, with their kind and
+// apiVersion, which the items of lists leave out otherwise.
+func (e *Encoder) listProjection(b *Body, paths *kube.Paths, items []*kube.Object) error {
+	return encodeAll(b, items, func(b *Body, at int, run []*kube.Object) error {
+		for i, o := range run {
+			if at+i > 0 {
+				b.add(",")
+			}
+			text, _ := e.projection(paths, o)
+			b.add(text)
+		}
+		return nil
+	})
+}
