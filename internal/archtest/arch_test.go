@@ -28,6 +28,7 @@ var imports = map[string][]string{
 	"internal/timeline":    {"internal/kube"},
 	"internal/wire":        {"internal/kube"},
 	"internal/history":     {"internal/kube"},
+	"internal/recording":   {"internal/history", "internal/kube"},
 	"informer":             {"internal/kube"},
 	"informer/typed":       {"informer"},
 	"informer/kubeconfig":  {"informer"},

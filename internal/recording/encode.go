@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// An encoder writes lines. Its first error is its last word.
+type encoder struct {
+	zstd    *zstd.Encoder
+	sum     hash.Hash
+	buf     bytes.Buffer
+	lines   int
+	columns map[string]int // of the stream, by their text
+	err     error
+}
+
+func newEncoder(w io.Writer) (*encoder, error) {
+	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(windowSize), zstd.WithEncoderCRC(true))
+	if err != nil {
+		return nil, err
+	}
+	return &encoder{zstd: z, sum: sha256.New()}, nil
+}
+
+// line writes a line.
+func (e *encoder) line(l line) error {
+	if e.err != nil {
+		return e.err
+	}
+	e.buf.Reset()
+	enc := json.NewEncoder(&e.buf)
+	enc.SetEscapeHTML(false) // the JSON of objects stays as it is
+	if e.err = enc.Encode(l); e.err == nil {
+		e.sum.Write(e.buf.Bytes())
+		e.lines++
+		_, e.err = e.zstd.Write(e.buf.Bytes())
+	}
+	return e.err
+}
+
+// stream begins a resource, whose objects have the form of an item.
+func (e *encoder) stream(s *streamLine, item *kube.Object) error {
+	e.columns = map[string]int{}
+	if err := e.line(line{Stream: s}); err != nil {
+		return err
+	}
+	form, err := e.object(item)
+	if err != nil {
+		return err
+	}
+	return e.line(line{Form: &form})
+}
+
+// object returns an object as it is to be in a line, behind the line of its
+// columns if they are new.
+func (e *encoder) object(o *kube.Object) (objectLine, error) {
+	l := objectLine{JSON: json.RawMessage(o.JSON)}
+	if o.Row != "" {
+		l.Row = json.RawMessage("{" + o.Row + "}")
+	}
+	if o.Columns == "" {
+		return l, nil
+	}
+	number, ok := e.columns[o.Columns]
+	if !ok {
+		number = len(e.columns) + 1
+		e.columns[o.Columns] = number
+		if err := e.line(line{Columns: &columnsLine{number, json.RawMessage(o.Columns)}}); err != nil {
+			return l, err
+		}
+	}
+	l.Columns = number
+	return l, nil
+}
+
+// close ends the recording, unless something went wrong: then it has no end, by
+// which a reader knows.
+func (e *encoder) close() error {
+	if e.err == nil {
+		e.err = e.line(line{End: &endLine{e.lines, hex.EncodeToString(e.sum.Sum(nil))}})
+	}
+	return errors.Join(e.err, e.zstd.Close())
+}

@@ -1,0 +1,397 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/klauspost/compress/zstd"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+var pods = kube.Resource{Version: "v1", Name: "pods"}
+
+const columns = `[{"name":"Name","type":"string"},{"name":"Status","type":"string"}]`
+
+func pod(t testing.TB, namespace, name string, rv uint64, phase string) *kube.Object {
+	t.Helper()
+	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"u-%d","resourceVersion":"%d","labels":{"app":"shop"},`+
+		`"ownerReferences":[{"kind":"ReplicaSet","name":"shop-5d9c"}],"managedFields":[{"fieldsV1":{"k:{\"uid\":\"shop-5d9c\"}":{}}}]},"spec":{"nodeName":"node-7"},"status":{"phase":%q,"message":"<%s> on node-7.example\nshop-5d9c-zz"}}`,
+		name, namespace, len(name), rv, phase, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Row, o.Columns = fmt.Sprintf(`"cells":[%q,%q]`, name, phase), columns
+	return o
+}
+
+func openStore(t testing.TB) *history.Store {
+	t.Helper()
+	s, err := history.Open("store", history.Options{Cluster: "c1", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func at(rv uint64) time.Time { return time.UnixMilli(1_700_000_000_000 + int64(rv)*1000) }
+
+// fill records a short story: two Pods, changes, a gap, a deletion.
+func fill(t testing.TB, s *history.Store) {
+	t.Helper()
+	st, err := s.Stream(pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item, err := kube.ScanForm(`{"kind":"Pod","apiVersion":"v1","metadata":{}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item.Columns = columns
+	a, b := pod(t, "team", "shop-5d9c-aa", 5, "Pending"), pod(t, "other", "lamp", 7, "Running")
+	a2, a3 := pod(t, "team", "shop-5d9c-aa", 12, "Running"), pod(t, "team", "shop-5d9c-aa", 25, "Failed")
+	c := pod(t, "team", "shop-5d9c-bb", 28, "Pending")
+	for _, err := range []error{
+		st.Begin(history.Form{ListKind: "PodList", Item: item}, slices.Values([]*kube.Object{b, a}), 10, at(10)),
+		st.Append([]history.Event{{Type: kube.Modified, Object: a2, Prev: a, At: at(12)}}, 15, at(15)),
+		st.AppendGap([]history.Event{
+			{Type: kube.Deleted, Object: b.At(21), Prev: b, Inferred: true, At: at(30)},
+			{Type: kube.Modified, Object: a3, Prev: a2, Inferred: true, At: at(30)},
+			{Type: kube.Added, Object: c, Inferred: true, At: at(30)},
+		}, 30, at(30)),
+		st.Append([]history.Event{{Type: kube.Deleted, Object: c.At(33), Prev: c, At: at(33)}}, 40, at(40)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var discovery = []Document{
+	{Path: "/api", Type: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", Body: json.RawMessage(`{"items":[]}`)},
+	{Path: "/api", Type: "application/json", Body: json.RawMessage(`{"versions":["v1"]}`)},
+}
+
+func exporter(s *history.Store) *Exporter {
+	return &Exporter{Store: s, Program: "test", Cluster: "c1", Documents: func(context.Context) ([]Document, error) { return discovery, nil }}
+}
+
+func everything() Selection {
+	return Selection{Resources: []kube.Resource{{Group: "apps", Version: "v1", Name: "deployments"}, pods}, From: at(0), To: at(1000)}
+}
+
+func export(t testing.TB, s *history.Store, sel Selection) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := exporter(s).Export(t.Context(), &b, sel); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// story writes all that a store tells of Pods.
+func story(t testing.TB, s *history.Store) string {
+	t.Helper()
+	streams := s.Streams(pods)
+	if len(streams) != 1 {
+		t.Fatalf("%d streams", len(streams))
+	}
+	st := streams[0]
+	var b strings.Builder
+	span, form := st.Span(), st.Form()
+	fmt.Fprintln(&b, span.From.RV, span.From.At.UnixMilli(), span.To.RV, span.To.At.UnixMilli(), form.ListKind, form.Item.JSON, form.Item.Columns)
+	for _, g := range st.Gaps() {
+		fmt.Fprintln(&b, "gap", g.From, g.To, g.Since.UnixMilli(), g.Until.UnixMilli())
+	}
+	for o, err := range st.All(span.From.RV, "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&b, o.Key, o.JSON, o.Row, o.Columns)
+	}
+	for e, err := range st.Events(span.From.RV, span.To.RV) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&b, e.Type, e.At.UnixMilli(), e.Inferred, e.Object.JSON, e.Object.Row)
+	}
+	return b.String()
+}
+
+func TestRoundTrip(t *testing.T) {
+	from, to := openStore(t), openStore(t)
+	fill(t, from)
+	file := export(t, from, everything())
+	h, documents, err := Import(bytes.NewReader(file), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := story(t, to), story(t, from); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if len(documents) != 2 || string(documents[1].Body) != `{"versions":["v1"]}` || h.Cluster != "c1" || !h.From.Equal(at(10)) || !h.To.Equal(at(40)) {
+		t.Errorf("%+v, %d documents", h, len(documents))
+	}
+}
+
+func TestSelections(t *testing.T) {
+	s := openStore(t)
+	fill(t, s)
+	tests := map[string]struct {
+		change func(*Selection)
+		want   string // the RVs of what is in it
+	}{
+		"all":            {func(*Selection) {}, "state 7 5 events 12 gap 30 21 25 28 33 head 40"},
+		"since":          {func(s *Selection) { s.From = at(13) }, "state 7 12 events gap 30 21 25 28 33 head 40"},
+		"until":          {func(s *Selection) { s.To = at(14) }, "state 7 5 events 12 head 12"},
+		"since in a gap": {func(s *Selection) { s.From = at(20) }, "state 7 12 events gap 30 21 25 28 33 head 40"},
+		"until in a gap": {func(s *Selection) { s.To = at(20) }, "state 7 5 events 12 head 15"},
+		"a namespace":    {func(s *Selection) { s.Namespace = "other" }, "state 7 events gap 30 21 head 40"},
+		"labels":         {func(s *Selection) { s.Labels, _ = labels.Parse("app=shop") }, "state 7 5 events 12 gap 30 21 25 28 33 head 40"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			sel := everything()
+			test.change(&sel)
+			d, _, err := newDecoder(bytes.NewReader(export(t, s, sel)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := "state"
+			for {
+				l, err := d.next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := strings.Contains(got, "events")
+				if !began && (l.Event != nil || l.Gap != nil || l.Head != nil) {
+					got += " events"
+				}
+				switch {
+				case l.Object != nil:
+					o, _ := d.object(l.Object)
+					got += fmt.Sprint(" ", o.RV)
+				case l.Event != nil:
+					o, _ := d.object(&l.Event.objectLine)
+					got += fmt.Sprint(" ", o.RV)
+				case l.Gap != nil:
+					got += fmt.Sprint(" gap ", l.Gap.To.RV)
+				case l.Head != nil:
+					got += fmt.Sprint(" head ", l.Head.RV)
+				}
+			}
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			to := openStore(t)
+			if _, _, err := Import(bytes.NewReader(export(t, s, sel)), to); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	sel := everything()
+	sel.Namespace = "nowhere"
+	if err := exporter(s).Export(t.Context(), io.Discard, sel); !errors.Is(err, ErrNothing) {
+		t.Errorf("nothing: %v", err)
+	}
+}
+
+// TestDamage: whatever happens to a file, it is refused, and in words.
+func TestDamage(t *testing.T) {
+	s := openStore(t)
+	fill(t, s)
+	file := export(t, s, everything())
+	unpack := func() []byte {
+		d, err := zstd.NewReader(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := d.DecodeAll(file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	pack := func(text string) []byte {
+		e, err := zstd.NewWriter(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.EncodeAll([]byte(text), nil)
+	}
+	text := string(unpack())
+	lines := strings.SplitAfter(text, "\n")
+	newer := pack(strings.Replace(text, `"format":1`, `"format":2`, 1))
+	tests := map[string]struct {
+		file []byte
+		want error
+	}{
+		"empty":           {nil, ErrNotRecording},
+		"a text":          {[]byte("apiVersion: v1\nkind: Pod\n"), ErrNotRecording},
+		"other zstd":      {pack("hello\n"), ErrNotRecording},
+		"other JSON":      {pack("{}\n"), ErrNotRecording},
+		"newer":           {newer, ErrNewerFormat},
+		"another value":   {pack(strings.Replace(text, "Running", "running", 1)), ErrDamaged},
+		"a line less":     {pack(strings.Join(slices.Delete(slices.Clone(lines), 6, 7), "")), ErrDamaged},
+		"lines exchanged": {pack(strings.Join(append(append(slices.Clone(lines[:6]), lines[7], lines[6]), lines[8:]...), "")), ErrDamaged},
+		"something more":  {pack(text + "{}\n"), ErrDamaged},
+		"no end":          {pack(strings.Join(lines[:len(lines)-2], "")), ErrDamaged},
+	}
+	for i := 1; i < len(file); i += 1 + len(file)/200 {
+		broken := bytes.Clone(file)
+		broken[i] ^= 0x10
+		tests[fmt.Sprintf("a bit at %d", i)] = struct {
+			file []byte
+			want error
+		}{broken, nil}
+		tests[fmt.Sprintf("cut at %d", i)] = struct {
+			file []byte
+			want error
+		}{file[:i], nil}
+	}
+	for name, test := range tests {
+		_, _, err := Import(bytes.NewReader(test.file), openStore(t))
+		if err == nil || test.want != nil && !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !errors.Is(err, ErrNotRecording) && !errors.Is(err, ErrNewerFormat) && !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v is none of the errors that are promised", name, err)
+		}
+	}
+}
+
+func TestPseudonyms(t *testing.T) {
+	s, to := openStore(t), openStore(t)
+	fill(t, s)
+	sel := everything()
+	sel.Pseudonyms = true
+	h, _, err := Import(bytes.NewReader(export(t, s, sel)), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !h.Pseudonyms || h.Cluster == "c1" {
+		t.Errorf("%+v", h)
+	}
+	got := story(t, to)
+	for _, name := range []string{"5d9c", "lamp\"", "node-7", `"team"`, "lamp>", "team/"} {
+		if strings.Contains(got, name) {
+			t.Errorf("%q can still be read in\n%s", name, got)
+		}
+	}
+	// What stays: the shape of things, words that are no names.
+	for _, word := range []string{`"app":"shop"`, "Running", `.example\n`, `"kind":"ReplicaSet"`, `"uid":"u-4"`} {
+		if !strings.Contains(got, word) {
+			t.Errorf("%q is gone from\n%s", word, got)
+		}
+	}
+	// One name has one pseudonym, that of the owner is the beginning of its Pods'.
+	var p struct {
+		Metadata struct {
+			Name            string
+			OwnerReferences []struct{ Name string }
+		}
+		Spec   struct{ NodeName string }
+		Status struct{ Message string }
+	}
+	for o, err := range to.Streams(pods)[0].All(10, "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(o.JSON), &p); err != nil {
+			t.Fatal(err)
+		}
+		owner := p.Metadata.OwnerReferences[0].Name
+		want := fmt.Sprintf("<%s> on %s.example\n%s-zz", p.Metadata.Name, p.Spec.NodeName, owner)
+		if p.Status.Message != want {
+			t.Errorf("message %q, want %q", p.Status.Message, want)
+		}
+		if o.Row != fmt.Sprintf(`"cells":[%q,%q]`, p.Metadata.Name, "Pending") && o.Row != fmt.Sprintf(`"cells":[%q,%q]`, p.Metadata.Name, "Running") {
+			t.Errorf("row %s of %s", o.Row, p.Metadata.Name)
+		}
+	}
+}
+
+func TestUpstream(t *testing.T) {
+	s := openStore(t)
+	fill(t, s)
+	u := NewUpstream(s, discovery)
+	ask := func(ctx context.Context, method, url, accept, body string) (*http.Response, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(ctx, method, "http://recording"+url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", accept)
+		resp, err := u.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(url, "watch=") {
+			return resp, ""
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, string(text)
+	}
+	const table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+	review := `{"spec":{"resourceAttributes":{"verb":%q}}}`
+	tests := []struct {
+		method, url, accept, body string
+		code                      int
+		want                      string
+	}{
+		{"GET", "/api", "application/json", "", 200, `{"versions":["v1"]}`},
+		{"GET", "/api/", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json", "", 200, `{"items":[]}`},
+		{"GET", "/apis", "application/json", "", 404, "it has nothing of /apis"},
+		{"GET", "/api/v1/pods?limit=1", table, "", 200, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"40"},"columnDefinitions":` + columns + `,"rows":[{"cells":["shop-5d9c-aa","Failed"],"object":{"kind":"Pod"`},
+		{"GET", "/api/v1/pods", "application/json", "", 200, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"40"},"items":[{"kind":"Pod"`},
+		{"GET", "/api/v1/pods?watch=1&sendInitialEvents=true", table, "", 422, ""},
+		{"GET", "/readyz", "", "", 200, "ok"},
+		{"DELETE", "/api/v1/namespaces/d/pods/a", "", "", 405, "it cannot be changed"},
+		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", fmt.Sprintf(review, "list"), 201, `"allowed":true`},
+		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", fmt.Sprintf(review, "create"), 201, `"allowed":false`},
+		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", "{", 400, "unexpected EOF"},
+	}
+	for _, test := range tests {
+		resp, text := ask(t.Context(), test.method, test.url, test.accept, test.body)
+		if resp.StatusCode != test.code || !strings.Contains(text, test.want) {
+			t.Errorf("%s %s: %d %s", test.method, test.url, resp.StatusCode, text)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, _ := ask(ctx, "GET", "/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=40", table, "")
+	var mark struct {
+		Type   string
+		Object struct {
+			Metadata struct{ ResourceVersion string }
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&mark); err != nil || mark.Type != "BOOKMARK" || mark.Object.Metadata.ResourceVersion != "40" {
+		t.Errorf("%+v, %v", mark, err)
+	}
+	cancel()
+	if _, err := io.ReadAll(resp.Body); !errors.Is(err, context.Canceled) {
+		t.Errorf("the end of a watch: %v", err)
+	}
+}

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// Upstream is what a gateway needs of an API server, from a recording: the
+// cluster as it was at the end, where it stands still. Whoever opens the file
+// may read all of it, and change nothing.
+type Upstream struct {
+	store     *history.Store
+	documents []Document
+}
+
+// NewUpstream returns the API server of a recording that was imported into a
+// store.
+func NewUpstream(store *history.Store, documents []Document) *Upstream {
+	return &Upstream{store, documents}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		defer r.Body.Close()
+	}
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	switch {
+	case r.Method == http.MethodPost && strings.HasSuffix(path, "/selfsubjectaccessreviews"):
+		return allow(r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return status(r, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "this is a recording: it cannot be changed"), nil
+	case path == "/livez" || path == "/readyz" || path == "/healthz":
+		return respond(r, http.StatusOK, "text/plain; charset=utf-8", []byte("ok")), nil
+	}
+	if d := u.document(path, r.Header.Get("Accept")); d != nil {
+		return respond(r, http.StatusOK, d.Type, d.Body), nil
+	}
+	for _, res := range u.store.Resources() {
+		if res.Path() != path {
+			continue
+		}
+		if q := r.URL.Query(); q.Get("watch") != "" {
+			return u.watch(r, res)
+		}
+		return u.list(r, res)
+	}
+	return status(r, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("this is a recording: it has nothing of %s", r.URL.Path)), nil
+}
+
+// document returns what the API server answered at a path: aggregated discovery
+// to who asks for it.
+func (u *Upstream) document(path, accept string) *Document {
+	var found *Document
+	for i := range u.documents {
+		d := &u.documents[i]
+		if d.Path != path {
+			continue
+		}
+		aggregated := strings.Contains(d.Type, "g=apidiscovery.k8s.io")
+		if aggregated == strings.Contains(accept, "g=apidiscovery.k8s.io") {
+			return d
+		}
+		if !aggregated {
+			found = d
+		}
+	}
+	return found
+}
+
+// list answers with the last state, as a Table if the objects have rows.
+func (u *Upstream) list(r *http.Request, res kube.Resource) (*http.Response, error) {
+	st, form := u.stream(res)
+	table := form.Item.Columns != "" && strings.Contains(r.Header.Get("Accept"), "as=Table")
+	version := fmt.Sprintf(`"metadata":{"resourceVersion":"%d"},`, st.Head().RV)
+	var b bytes.Buffer
+	switch {
+	case table:
+		b.WriteString(`{"kind":"Table","apiVersion":"meta.k8s.io/v1",` + version + `"columnDefinitions":` + form.Item.Columns + `,"rows":[`)
+	case form.Item.Typed():
+		fmt.Fprintf(&b, `{"kind":%q,"apiVersion":%q,%s"items":[`, form.ListKind, res.APIVersion(), version)
+	default:
+		fmt.Fprintf(&b, `{"apiVersion":%q,"kind":%q,%s"items":[`, res.APIVersion(), form.ListKind, version)
+	}
+	one := r.URL.Query().Get("limit") == "1" // by which the gateway learns the RV
+	n := 0
+	for o, err := range st.All(st.Head().RV, "", "") {
+		if err != nil {
+			return nil, err
+		}
+		if n++; n > 1 {
+			if one {
+				break
+			}
+			b.WriteByte(',')
+		}
+		if table {
+			b.WriteString(row(o))
+		} else {
+			b.WriteString(o.JSON)
+		}
+	}
+	b.WriteString("]}")
+	return respond(r, http.StatusOK, "application/json", b.Bytes()), nil
+}
+
+// row returns an object as a row of a Table.
+func row(o *kube.Object) string {
+	cells := o.Row
+	if cells == "" {
+		cells = `"cells":[]`
+	}
+	return "{" + cells + `,"object":` + o.JSON + "}"
+}
+
+// watch answers with a stream on which nothing happens.
+func (u *Upstream) watch(r *http.Request, res kube.Resource) (*http.Response, error) {
+	st, form := u.stream(res)
+	q := r.URL.Query()
+	if q.Get("sendInitialEvents") == "true" {
+		return status(r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden for watch of a recording"), nil
+	}
+	body, w := io.Pipe()
+	go func() {
+		if q.Get("allowWatchBookmarks") == "true" {
+			mark := kube.BookmarkObject(form.Item, st.Head().RV, false)
+			fmt.Fprintf(w, `{"type":"BOOKMARK","object":%s}`+"\n", mark.JSON) //nolint:errcheck // the reader is gone
+		}
+		<-r.Context().Done()
+		w.CloseWithError(r.Context().Err())
+	}()
+	resp := respond(r, http.StatusOK, "application/json", nil)
+	resp.Body, resp.ContentLength = body, -1
+	return resp, nil
+}
+
+// stream returns the one stream that a recording has of a resource.
+func (u *Upstream) stream(res kube.Resource) (*history.Stream, history.Form) {
+	st := u.store.Streams(res)[0]
+	return st, st.Form()
+}
+
+// allow answers a SelfSubjectAccessReview.
+func allow(r *http.Request) (*http.Response, error) {
+	var review authorizationv1.SelfSubjectAccessReview
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&review); err != nil {
+		return status(r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error()), nil
+	}
+	review.Status.Allowed = slices.Contains([]string{"get", "list", "watch"}, review.Spec.ResourceAttributes.Verb)
+	body, err := json.Marshal(review)
+	return respond(r, http.StatusCreated, "application/json", body), err
+}
+
+func status(r *http.Request, code int, reason metav1.StatusReason, message string) *http.Response {
+	body, _ := json.Marshal(metav1.Status{ // it always marshals
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Reason: reason, Message: message, Code: int32(code),
+	})
+	return respond(r, code, "application/json", body)
+}
+
+func respond(r *http.Request, code int, mediaType string, body []byte) *http.Response {
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), StatusCode: code,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header:        http.Header{"Content-Type": {mediaType}},
+		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+	}
+}
