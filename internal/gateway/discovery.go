@@ -97,14 +97,19 @@ func (d *discovery) forget(r kube.Resource) {
 	delete(d.known, r.APIVersion())
 }
 
+// groupPath returns where the upstream tells of r's group version.
+func groupPath(r kube.Resource) string {
+	if r.Group == "" {
+		return "/api/" + r.Version
+	}
+	return "/apis/" + r.APIVersion()
+}
+
 // fetch asks about r's group version.
 func (d *discovery) fetch(ctx context.Context, r kube.Resource) (groupVersion, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
-	path := "/apis/" + r.APIVersion()
-	if r.Group == "" {
-		path = "/api/" + r.Version
-	}
+	path := groupPath(r)
 	gv := groupVersion{at: time.Now(), resources: map[string]metav1.APIResource{}}
 	req := d.up.NewRequest(ctx, http.MethodGet, path, "")
 	resp, err := d.up.Transport.RoundTrip(req)

@@ -17,15 +17,6 @@ import (
 // importBatch is how many events go into the store at a time.
 const importBatch = 1000
 
-// ReadHeader reads what a recording is.
-func ReadHeader(r io.Reader) (*Header, error) {
-	d, h, err := newDecoder(r)
-	if err == nil {
-		d.close()
-	}
-	return h, err
-}
-
 // Import reads a recording into an empty store, and returns its documents. It
 // fails with [ErrNotRecording], [ErrNewerFormat] or [ErrDamaged]; what is in the
 // store then is of no use.

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"errors"
+	"io"
+)
+
+// A Summary says what is in a recording.
+type Summary struct {
+	Header
+	Resources int
+	Objects   int // at the beginning
+	Changes   int
+	Gaps      int
+}
+
+// Check reads a recording to its end, and fails as [Import] does.
+func Check(r io.Reader) (*Summary, error) {
+	d, h, err := newDecoder(r)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	s := &Summary{Header: *h}
+	for {
+		l, err := d.next()
+		if errors.Is(err, io.EOF) {
+			return s, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case l.Stream != nil:
+			s.Resources++
+		case l.Object != nil:
+			s.Objects++
+		case l.Event != nil:
+			s.Changes++
+		case l.Gap != nil:
+			s.Gaps++
+		}
+	}
+}
