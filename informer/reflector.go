@@ -74,9 +74,22 @@ type ReflectorOptions struct {
 	// Watchdog replaces a watch that is silent though it should have had
 	// bookmarks. The default leaves it to its deadline.
 	Watchdog bool
+	// Resume has Run begin with a watch from the sink's head, if that is not 0,
+	// and not with a list. The default is to list.
+	Resume *Resume
 
 	failed  func(error) // is told of failures; nil if nobody is
 	metrics Metrics     // the default is that nobody is told
+}
+
+// A Resume is what a reflector knew that brought a sink to its head, for one that
+// goes on from there.
+type Resume struct {
+	// List is the last list, or one like it: its kind, form and columns count.
+	List *kube.List
+	// AfterDelete tells that the last event was a deletion at the head. Others
+	// may follow that share its RV.
+	AfterDelete bool
 }
 
 // A RefusedError is the answer of an API server that will not have the
@@ -187,6 +200,11 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 	var wait backoff
 	expired := 0        // rounds in a row that ended with lost history
 	reason := "initial" // why the next round lists; "" watches from the head
+	if from := r.opts.Resume; from != nil && r.sink.Head() != 0 {
+		reason = ""
+		r.kind, r.columns, r.afterDelete = from.List, from.List.Columns, from.AfterDelete
+		r.suspect = true // who knows what has been since
+	}
 	for {
 		began, head := time.Now(), r.sink.Head()
 		var err error
