@@ -74,8 +74,9 @@ type ReflectorOptions struct {
 	// Watchdog replaces a watch that is silent though it should have had
 	// bookmarks. The default leaves it to its deadline.
 	Watchdog bool
-	// Resume has Run begin with a watch from the sink's head, if that is not 0,
-	// and not with a list. The default is to list.
+	// Resume has Run begin with a watch from the sink's head, and not with a
+	// list, if there is a head and Resume has a list. It may be filled in until
+	// Run is called. The default is to list.
 	Resume *Resume
 
 	failed  func(error) // is told of failures; nil if nobody is
@@ -200,7 +201,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 	var wait backoff
 	expired := 0        // rounds in a row that ended with lost history
 	reason := "initial" // why the next round lists; "" watches from the head
-	if from := r.opts.Resume; from != nil && r.sink.Head() != 0 {
+	if from := r.opts.Resume; from != nil && from.List != nil && r.sink.Head() != 0 {
 		reason = ""
 		r.kind, r.columns, r.afterDelete = from.List, from.List.Columns, from.AfterDelete
 		r.suspect = true // who knows what has been since
