@@ -39,14 +39,32 @@ type change struct {
 	key, value []byte
 }
 
-// change begins a change. The caller holds writing.
-func (st *Stream) change() *change {
-	return &change{st: st, b: st.s.db.NewBatch(), last: map[kube.Key]stored{}, columns: map[string]uint64{}, span: st.Span()}
+// change begins a change, which is to be closed. There is one at a time.
+func (st *Stream) change() (*change, error) {
+	if err := st.s.use(); err != nil {
+		return nil, err
+	}
+	err := st.s.failure()
+	if err == nil {
+		err = st.s.room()
+	}
+	if err != nil {
+		st.s.done()
+		return nil, err
+	}
+	st.writing.Lock()
+	return &change{st: st, b: st.s.db.NewBatch(), last: map[kube.Key]stored{}, columns: map[string]uint64{}, span: st.Span()}, nil
+}
+
+func (c *change) close() {
+	c.b.Close()
+	c.st.writing.Unlock()
+	c.st.s.done()
 }
 
 // commit makes the change, on disk first (T9).
 func (c *change) commit() error {
-	if err := c.b.Commit(pebble.Sync); err != nil {
+	if err := c.st.s.commit(c.b); err != nil {
 		return err
 	}
 	st := c.st
@@ -83,10 +101,11 @@ var (
 // Begin records the first list of a stream: what everything after it builds
 // on.
 func (st *Stream) Begin(form Form, objects iter.Seq[*kube.Object], rv uint64, at time.Time) error {
-	st.writing.Lock()
-	defer st.writing.Unlock()
-	c := st.change()
-	defer func() { c.b.Close() }()
+	c, err := st.change()
+	if err != nil {
+		return err
+	}
+	defer c.close()
 	if c.span.To.RV != 0 {
 		return errBegun
 	}
@@ -102,7 +121,7 @@ func (st *Stream) Begin(form Form, objects iter.Seq[*kube.Object], rv uint64, at
 			continue
 		}
 		// A part, of which nothing shows before there is a head.
-		if err := c.b.Commit(pebble.Sync); err != nil {
+		if err := st.s.commit(c.b); err != nil {
 			return err
 		}
 		if err := c.b.Close(); err != nil {
@@ -141,10 +160,11 @@ func (st *Stream) AppendGap(events []Event, rv uint64, at time.Time) error {
 }
 
 func (st *Stream) append(events []Event, rv uint64, at time.Time, gap bool) error {
-	st.writing.Lock()
-	defer st.writing.Unlock()
-	c := st.change()
-	defer c.b.Close()
+	c, err := st.change()
+	if err != nil {
+		return err
+	}
+	defer c.close()
 	head := c.span.To
 	if head.RV == 0 {
 		return errNotBegun
@@ -178,10 +198,11 @@ func (st *Stream) append(events []Event, rv uint64, at time.Time, gap bool) erro
 
 // SetForm records what answers look like from now on where there is no object.
 func (st *Stream) SetForm(form Form) error {
-	st.writing.Lock()
-	defer st.writing.Unlock()
-	c := st.change()
-	defer c.b.Close()
+	c, err := st.change()
+	if err != nil {
+		return err
+	}
+	defer c.close()
 	if err := c.setForm(form); err != nil {
 		return err
 	}

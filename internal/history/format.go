@@ -22,6 +22,7 @@ const formatVersion = 1
 // ms since 1970.
 //
 //	F                              the format and the cluster, JSON
+//	O                              it is open, or was when the program ended
 //	S stream                       the resource and the epoch, JSON
 //	B stream                       the form of lists and bookmarks, JSON
 //	R stream                       rv, time: the oldest state that is retained
@@ -49,6 +50,7 @@ const formatVersion = 1
 // than that (retain.go) is not done yet.
 const (
 	tableFormat   = 'F'
+	tableOpen     = 'O'
 	tableStream   = 'S'
 	tableForm     = 'B'
 	tableRetained = 'R'
