@@ -28,6 +28,8 @@ const formatVersion = 1
 //	R stream                       rv, time: the oldest state that is retained
 //	H stream                       rv, time: the head, up to which all is recorded
 //	V stream object 0 rv           a version of an object
+//	N stream object                when there last was one: born, died, and 1 if
+//	                               there were others before (uvarint, uvarint, byte)
 //	L stream rv object             the version that the rv made: flags, at
 //	T stream time                  rv: the head at that time
 //	G stream from                  to, time, time: nothing between was observed
@@ -56,6 +58,7 @@ const (
 	tableRetained = 'R'
 	tableHead     = 'H'
 	tableVersions = 'V'
+	tableNames    = 'N'
 	tableLog      = 'L'
 	tableTimes    = 'T'
 	tableGaps     = 'G'

@@ -67,6 +67,8 @@ type Stream struct {
 	span Span       // zero before Begin
 	form Form
 	gaps []Gap
+	// texts are the columns, by number.
+	texts map[uint64]string
 }
 
 // stored is what the last version of a live object is on disk.
@@ -77,7 +79,10 @@ type stored struct {
 }
 
 func newStream(s *Store, id streamID, resource kube.Resource, epoch int) *Stream {
-	return &Stream{s: s, id: id, resource: resource, epoch: epoch, last: map[kube.Key]stored{}, columns: map[string]uint64{}}
+	return &Stream{
+		s: s, id: id, resource: resource, epoch: epoch,
+		last: map[kube.Key]stored{}, columns: map[string]uint64{}, texts: map[uint64]string{},
+	}
 }
 
 // load reads all of a stream but its versions, in place of what is known.
@@ -120,13 +125,16 @@ func (st *Stream) load() error {
 		return err
 	}
 	st.last, st.columns = map[kube.Key]stored{}, map[string]uint64{}
+	texts := map[uint64]string{}
 	err = st.s.each(appendKey(nil, tableColumns, st.id), func(key, value []byte) error {
-		st.columns[string(value)] = binary.BigEndian.Uint64(key[prefixLen:])
+		id := binary.BigEndian.Uint64(key[prefixLen:])
+		texts[id] = string(value)
+		st.columns[texts[id]] = id
 		return nil
 	})
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.span, st.form, st.gaps = span, form, gaps
+	st.span, st.form, st.gaps, st.texts = span, form, gaps, texts
 	return err
 }
 
