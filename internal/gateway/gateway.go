@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -48,6 +49,11 @@ type Options struct {
 	// and no bound by age.
 	WindowBytes int64
 	WindowAge   time.Duration
+
+	// History records what the gateway watches, and gives back what was recorded
+	// before; nil records nothing. Whoever made it runs it, for longer than the
+	// gateway.
+	History *recording.Recorder
 
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
@@ -131,6 +137,7 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	c := newCache(opts.Upstream, opts.IdleTimeout, opts.Logger)
+	c.history = opts.History
 	c.window = timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge}
 	if opts.Registerer != nil {
 		if err := opts.Registerer.Register(c.metrics); err != nil {
