@@ -154,12 +154,12 @@ func isLocked(err error) bool {
 
 // Run records until ctx ends, and returns when all that was observed is on disk.
 // Whatever goes wrong is logged, and tried again.
-func (r *Recorder) Run(ctx context.Context) error {
+func (r *Recorder) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := r.open(ctx)
 		store := r.Store()
 		if err == nil {
-			err = revive(store)
+			err = store.Recover()
 		}
 		if err == nil {
 			err = r.record(ctx, store)
@@ -173,25 +173,24 @@ func (r *Recorder) Run(ctx context.Context) error {
 		case <-time.After(r.retry):
 		}
 	}
+	r.Close()
+}
+
+// Close closes the history of a recorder that does not run. Run does so itself.
+func (r *Recorder) Close() {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	store := r.store
 	r.store, r.problem = nil, errStarting
 	r.mu.Unlock()
 	if store == nil {
-		return nil
+		return
 	}
 	if err := store.Close(); err != nil {
 		r.log.Warn("closing the history", "err", err)
 	}
-	return nil
-}
-
-// revive makes a history writable again after a write has failed.
-func revive(store *history.Store) error {
-	if s, ok := any(store).(interface{ Recover() error }); ok {
-		return s.Recover()
-	}
-	return nil
 }
 
 // off notes that nothing is recorded.
