@@ -6,6 +6,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +103,7 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 	case v.RV < rd.rv:
 		return false
 	}
-	p := newPage(snapshot, rd, start, limit)
+	p := newPage(snapshot.RV, snapshot, rd, start, limit)
 	head := wire.ListHead{
 		Kind: v.ListKind, APIVersion: res.id.APIVersion(), Typed: v.BookmarkForm.Typed(),
 		RV: snapshot.RV, Continue: p.next, Remaining: p.remaining, Columns: v.BookmarkForm.Columns,
@@ -123,10 +124,21 @@ type listPage struct {
 	remaining int64
 }
 
-// newPage selects from a snapshot the page that begins at start. limit 0 is
-// no limit; otherwise it counts matching objects, and there is a next page
+// A state is the objects at one RV: a timeline.Snapshot, or a pastState.
+type state interface {
+	// Get returns the object with the key, nil if there is none.
+	Get(kube.Key) *kube.Object
+	// All yields the objects of a namespace, "" for all, in list order, beginning
+	// with the first whose key is at least from. Select is All without some that
+	// do not have the attribute.
+	All(namespace string, from kube.Key) iter.Seq[*kube.Object]
+	Select(namespace string, from kube.Key, a *timeline.Attribute) iter.Seq[*kube.Object]
+}
+
+// newPage selects from the state at an RV the page that begins at start. limit
+// 0 is no limit; otherwise it counts matching objects, and there is a next page
 // when any object is left, matching or not, as in the API server.
-func newPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPage {
+func newPage(rv uint64, s state, rd *read, start kube.Key, limit int64) listPage {
 	var p listPage
 	if rd.key != "" && start == "" {
 		if o := s.Get(rd.key); o != nil && rd.match.matches(o) {
@@ -148,7 +160,7 @@ func newPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPa
 	last := p.items[limit-1].Key
 	for range s.All(rd.namespace, last+"\x00") { // the key behind it
 		if p.next == "" {
-			p.next = encodeContinue(s.RV, last, rd.namespace)
+			p.next = encodeContinue(rv, last, rd.namespace)
 		}
 		if rd.selective() {
 			break

@@ -64,9 +64,16 @@ type read struct {
 	over <-chan struct{}
 }
 
-// parseRead reads a request. It returns false for what is not a read, and for
-// whatever is not wholly understood: the API server answers that.
+// parseRead reads a request. It returns false for what is not a read, for a GET
+// with RV unset, and for whatever is not wholly understood: the API server answers
+// that.
 func parseRead(r *http.Request) (*read, bool) {
+	rd, ok := parseAnyRead(r)
+	return rd, ok && (rd.verb != verbGet || rd.opts.ResourceVersion != "")
+}
+
+// parseAnyRead is parseRead without an exception for GET.
+func parseAnyRead(r *http.Request) (*read, bool) {
 	if r.Method != http.MethodGet || bringsIdentity(r.Header) {
 		return nil, false
 	}
@@ -101,7 +108,7 @@ func parseRead(r *http.Request) (*read, bool) {
 	if rd.verb == verbGet {
 		// GET knows the RV only; it reads malformed ones its own way.
 		rd.opts.ResourceVersion = query.Get("resourceVersion")
-		return rd, rd.opts.ResourceVersion != "" && rd.version()
+		return rd, rd.version()
 	}
 	if err := internalscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &rd.opts); err != nil {
 		return nil, false

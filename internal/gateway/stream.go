@@ -16,6 +16,20 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
+// A source is where a watch has its events from, and its place there: a
+// timeline.Cursor, or a pastCursor. It is for one goroutine.
+type source interface {
+	// Next returns what there is behind the place, and moves it; it does not wait
+	// for more. The batch of what did not just happen has no time.
+	Next() (timeline.Batch, error)
+	// Ready returns a channel that can be received from when Next, which had no
+	// more, may have something. It is another one after each Next.
+	Ready() <-chan struct{}
+	// RV returns the place: everything ≤ it has been yielded (T5).
+	RV() uint64
+	Close()
+}
+
 // A frameSink takes the frames of one watch to its client.
 type frameSink interface {
 	// frame takes one frame, in parts. It may keep it until flush.
@@ -41,7 +55,7 @@ const shareMost = 32
 type watchStream struct {
 	cache  *cache
 	res    *resource
-	cursor *timeline.Cursor
+	source source
 	form   wire.Form
 	in     timeline.Interest
 	wire   *wire.Stream
@@ -77,30 +91,28 @@ func (s *watchStream) run() {
 	s.follow()
 }
 
-// follow writes what the cursor yields until the watch ends: the client goes
+// follow writes what the source yields until the watch ends: the client goes
 // away, time is up, the gateway drains, the timeline ends, or the definition of
 // the resource is over.
 func (s *watchStream) follow() {
-	cursor, draining, over := s.cursor, s.cache.draining, s.over
+	source, draining, over := s.source, s.cache.draining, s.over
 	var drained <-chan time.Time
 	last, due := false, false // what comes now is the last; a bookmark is due
 	for {
-		b, err := cursor.Next()
-		if errors.Is(err, timeline.ErrCompacted) {
-			s.expired(tooOld(cursor.RV(), s.res.timeline.View().Start))
-			return
-		}
+		b, err := source.Next()
 		if err != nil {
+			s.broken(err)
 			return
 		}
+		live := !b.At.IsZero()
 		for _, e := range b.Events {
-			s.event(e, len(b.Events))
+			s.event(e, live && len(b.Events) <= shareMost)
 		}
 		if due && !b.More {
 			due = false
-			s.bookmark(cursor.RV())
+			s.bookmark(source.RV())
 		}
-		if !s.flush(b.At, len(b.Events) > 0) {
+		if !s.flush(b.At, live && len(b.Events) > 0) {
 			return
 		}
 		if b.More && !s.isOver() {
@@ -109,10 +121,10 @@ func (s *watchStream) follow() {
 		if last {
 			return
 		}
-		// The place of a cursor that has nothing to yield moves by Next alone:
+		// The place of a source that has nothing to yield moves by Next alone:
 		// a bookmark comes after it.
 		select {
-		case <-cursor.Ready():
+		case <-source.Ready():
 		case <-s.pulse.beat:
 			if s.pulse.timeUp() {
 				return
@@ -154,8 +166,9 @@ func (s *watchStream) unwritable(err error) bool {
 	return true
 }
 
-// event writes what an event, one of so many at a time, is to this watcher.
-func (s *watchStream) event(e *timeline.Event, of int) {
+// event writes what an event is to this watcher; shared is set where others want
+// it, too, at the same time.
+func (s *watchStream) event(e *timeline.Event, shared bool) {
 	if s.ended {
 		return
 	}
@@ -163,7 +176,7 @@ func (s *watchStream) event(e *timeline.Event, of int) {
 	if !ok || typ == kube.Modified && s.res.encoder.Unchanged(s.form, e.Prev, object) {
 		return
 	}
-	if s.sharer != nil && of <= shareMost {
+	if s.sharer != nil && shared {
 		switch frame, err := s.wire.Shared(typ, object); {
 		case s.unwritable(err):
 			return
@@ -196,6 +209,16 @@ func (s *watchStream) snapshot() {
 func (s *watchStream) bookmark(rv uint64) {
 	if s.bookmarks && rv > s.start {
 		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.bookmarkForm, rv, false)))
+	}
+}
+
+// broken ends the stream for an error of its source: without a word when that
+// has ended.
+func (s *watchStream) broken(err error) {
+	if gone, ok := errors.AsType[goneError](err); ok {
+		s.expired(gone.Error())
+	} else if errors.Is(err, timeline.ErrCompacted) {
+		s.expired(tooOld(s.source.RV(), s.res.timeline.View().Start))
 	}
 }
 

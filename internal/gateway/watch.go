@@ -75,12 +75,12 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 		return false
 	}
 	s := &watchStream{
-		cache: c, res: res, cursor: cursor, pulse: pulse{deadline: time.Now().Add(watchTimeout(rd))},
+		cache: c, res: res, source: cursor, pulse: pulse{deadline: time.Now().Add(watchTimeout(rd))},
 		form: rd.form, in: in, over: rd.over, wire: res.encoder.Stream(rd.form, rd.websocket),
 		bookmarks: rd.opts.AllowWatchBookmarks, bookmarkForm: v.BookmarkForm, start: start, lost: lost,
 	}
 	if initial || legacy {
-		s.initial = newPage(&v.Snapshot, rd, "", 0).items
+		s.initial = newPage(v.RV, &v.Snapshot, rd, "", 0).items
 	}
 	if initial {
 		s.end = v.RV
@@ -118,7 +118,7 @@ func (c *cache) opened(res *resource) {
 }
 
 func (s *watchStream) close() {
-	s.cursor.Close()
+	s.source.Close()
 	s.res.watches.Add(-1)
 	s.cache.release(s.res)
 }
