@@ -24,7 +24,7 @@ var imports = map[string][]string{
 	"cmd/watchkeeper":      {"internal/cli"},
 	"internal/cli":         {"internal/gateway", "internal/server"},
 	"internal/server":      {"internal/gateway"},
-	"internal/gateway":     {"informer", "internal/kube", "internal/timeline", "internal/wire"},
+	"internal/gateway":     {"informer", "internal/history", "internal/kube", "internal/timeline", "internal/wire"},
 	"internal/timeline":    {"internal/kube"},
 	"internal/wire":        {"internal/kube"},
 	"internal/history":     {"internal/kube"},

@@ -45,6 +45,7 @@ type cache struct {
 	discovery discovery
 	encodings *wire.Cache // of all resources' objects
 	metrics   *cacheMetrics
+	past      *past // nil for none
 
 	ctx      context.Context // of all reflectors
 	stop     context.CancelFunc
@@ -81,6 +82,10 @@ func (c *cache) serve(w *recorder, r *http.Request) bool {
 			rd = nil
 		}
 		c.serveFields(w, r, rd)
+		return true
+	}
+	if ok && rd.verb == verbWatch && asksSpeed(r) {
+		c.serveReplay(w, r, rd)
 		return true
 	}
 	return ok && c.answer(w, r, rd)

@@ -54,6 +54,8 @@ type read struct {
 	form      wire.Form
 	// fields are those of a projection; nil shows all.
 	fields *kube.Paths
+	// speed is that of a replay; 0 is none.
+	speed float64
 	// refusal is why a projection is not served.
 	refusal *metav1.Status
 	// plainStatus is set when a Status, too, is to be answered in plain JSON.

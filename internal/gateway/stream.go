@@ -66,7 +66,9 @@ type watchStream struct {
 	over   <-chan struct{} // closed when it is to end early; nil for never
 
 	initial []*kube.Object // the state to begin with; nil after it was written
-	end     uint64         // the RV of the bookmark behind it; 0 for none
+	// more returns the next piece of it, empty at the end; nil for all at once.
+	more func() ([]*kube.Object, error)
+	end  uint64 // the RV of the bookmark behind it; 0 for none
 
 	lost string // why the RV cannot be continued from: the watch is one ERROR; "" when it can
 
@@ -192,22 +194,50 @@ func (s *watchStream) event(e *timeline.Event, shared bool) {
 // snapshot writes the initial events, in list order, and the bookmark that
 // ends them.
 func (s *watchStream) snapshot() {
-	for i, o := range s.initial {
-		s.initial[i] = nil // a slow client is not to keep what it has got
-		if s.write(s.wire.Event(kube.Added, o)); s.ended {
-			break
+	for s.piece() {
+		for i, o := range s.initial {
+			s.initial[i] = nil // a slow client is not to keep what it has got
+			if s.write(s.wire.Event(kube.Added, o)); s.ended {
+				break
+			}
 		}
+		s.initial = nil
 	}
-	s.initial = nil
+	s.more = nil
 	if s.end > 0 && s.bookmarks {
 		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.bookmarkForm, s.end, true)))
 	}
 }
 
+// piece reports whether there are initial events to write.
+func (s *watchStream) piece() bool {
+	if len(s.initial) > 0 || s.more == nil || s.ended || s.isOver() {
+		return len(s.initial) > 0 && !s.ended
+	}
+	var err error
+	if s.initial, err = s.more(); err != nil {
+		s.cache.log.Error("the history cannot be read", "resource", s.res.id.String(), "err", err)
+		s.ended = true
+	}
+	return len(s.initial) > 0 && !s.ended
+}
+
 // bookmark writes a bookmark, if the client asked for them (T5: everything up
-// to rv has been written). Like the API server's, it is above the start.
+// to rv has been written). Like the API server's, it is above the start; those of
+// a replay, which tell how far it is, may be at it.
 func (s *watchStream) bookmark(rv uint64) {
-	if s.bookmarks && rv > s.start {
+	var at time.Time
+	if past, ok := s.source.(*pastCursor); ok {
+		if at = past.replayed(); at.IsZero() {
+			s.pulse.setEvery(0)
+		}
+	}
+	switch {
+	case !s.bookmarks:
+	case !at.IsZero():
+		moment := map[string]string{momentAnnotation: at.UTC().Format(time.RFC3339Nano)}
+		s.write(s.wire.Event(kube.Bookmark, kube.AnnotatedBookmark(s.bookmarkForm, rv, moment)))
+	case rv > s.start:
 		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.bookmarkForm, rv, false)))
 	}
 }
@@ -215,11 +245,19 @@ func (s *watchStream) bookmark(rv uint64) {
 // broken ends the stream for an error of its source: without a word when that
 // has ended.
 func (s *watchStream) broken(err error) {
-	if gone, ok := errors.AsType[goneError](err); ok {
-		s.expired(gone.Error())
-	} else if errors.Is(err, timeline.ErrCompacted) {
-		s.expired(tooOld(s.source.RV(), s.res.timeline.View().Start))
+	if why := s.whyBroken(err); why != "" {
+		s.expired(why)
 	}
+}
+
+func (s *watchStream) whyBroken(err error) string {
+	if gone, ok := errors.AsType[goneError](err); ok {
+		return gone.Error()
+	}
+	if errors.Is(err, timeline.ErrCompacted) {
+		return tooOld(s.source.RV(), s.res.timeline.View().Start)
+	}
+	return ""
 }
 
 // expired ends the stream with an ERROR.
