@@ -24,7 +24,7 @@ var imports = map[string][]string{
 	"cmd/watchkeeper":      {"internal/cli"},
 	"internal/cli":         {"internal/gateway", "internal/recorder", "internal/server"},
 	"internal/server":      {"internal/gateway", "internal/recorder"},
-	"internal/gateway":     {"informer", "internal/kube", "internal/recorder", "internal/timeline", "internal/wire"},
+	"internal/gateway":     {"informer", "internal/history", "internal/kube", "internal/recorder", "internal/timeline", "internal/wire"},
 	"internal/recorder":    {"informer", "internal/history", "internal/kube", "internal/timeline"},
 	"internal/timeline":    {"internal/kube"},
 	"internal/wire":        {"internal/kube"},
