@@ -69,7 +69,7 @@ func (o *openOptions) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	store, err := history.Open(dir, history.Options{Cluster: "recording", Logger: log})
+	store, err := history.Open(dir, history.Options{Cluster: header.Cluster, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (o *openOptions) run(ctx context.Context, file string) (err error) {
 	}
 	fmt.Fprintf(o.err, "%s: %s to %s\n", file, header.From.Local().Format(time.DateTime), header.To.Local().Format(time.DateTime))
 	o.server.RESTConfig = &rest.Config{Host: "http://recording", Transport: recording.NewUpstream(store, documents)}
-	o.server.Gateway.History, o.server.Gateway.Still = gateway.Recorded(store), true
+	o.server.Gateway.Recording = store
 	o.server.Logger = log
 	o.server.OnListening = func(mainURL, _ string) {
 		fmt.Fprintf(o.out, "Starting to serve on %s\n", mainURL)

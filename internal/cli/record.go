@@ -4,151 +4,128 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
-	"github.com/watchkeeper/watchkeeper/internal/recording"
+	"github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/server"
 )
 
-// exportPath is where a gateway makes recordings.
-const exportPath = "/watchkeeper/v1/history/export"
+const (
+	stateDir               = "watchkeeper" // below the user's state directory
+	defaultDataDir         = "~/.local/state/" + stateDir
+	defaultHistoryMaxAge   = 7 * day
+	defaultHistoryMaxBytes = "10Gi"
+	// leastHistory is more than what an empty history takes.
+	leastHistory = 64 << 20
 
-func newRecord(s streams) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "record",
-		Short: "Make recordings of what happened in a cluster",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newExport(s))
-	return cmd
+	day = 24 * time.Hour
+)
+
+// recordOptions are the flags of serve that say what is recorded.
+type recordOptions struct {
+	dir              string
+	include, exclude []string
+	secrets          bool
+	maxAge           ageValue
+	maxBytes         resource.QuantityValue
 }
 
-// exportOptions are the flags of record export.
-type exportOptions struct {
-	streams
-	client     client
-	output     string
-	since      string
-	until      string
-	namespace  string
-	selector   string
-	pseudonyms bool
+func (o *recordOptions) addFlags(f *pflag.FlagSet) {
+	o.maxAge = ageValue(defaultHistoryMaxAge)
+	o.maxBytes.Quantity = resource.MustParse(defaultHistoryMaxBytes)
+	f.StringVar(&o.dir, "data-dir", defaultDataDir, "directory to record to, which gets one per cluster; the default is below $XDG_STATE_HOME if that is set; empty records nothing")
+	f.StringSliceVar(&o.include, "record", []string{"core"}, "what to record: pods, deployments.apps, apps/*, *.example.com, core (workloads, nodes, events), or * (all but Secrets and Leases)")
+	f.StringSliceVar(&o.exclude, "record-exclude", nil, "what not to record of that")
+	f.BoolVar(&o.secrets, "record-secrets", false, "record Secrets; whoever may read the disk can then read them")
+	f.Var(&o.maxAge, "history-max-age", "how long what is recorded is kept, such as 7d or 36h; 0 means as long as --history-max-bytes allows")
+	f.Var(&o.maxBytes, "history-max-bytes", "how large the history of a cluster may be on disk, such as 10Gi; 0 means no bound")
 }
 
-func newExport(s streams) *cobra.Command {
-	o := &exportOptions{streams: s}
-	cmd := &cobra.Command{
-		Use:   "export [RESOURCE ...] --output FILE",
-		Short: "Write what happened in some time into one file",
-		Long: `Write what a running gateway has recorded of some time into one file, which
-"watchkeeper open" serves again on any machine, without the cluster.
-
-Without RESOURCEs (such as pods or deployments.apps) it is everything recorded
-that the gateway may read.`,
-		Example: `  # The last two hours
-  watchkeeper record export --since 2h -o incident.wkr
-
-  # One application, with the names of all objects replaced
-  watchkeeper record export pods events --since 30m -n shop -l app=cart --pseudonyms -o cart.wkr
-
-  # What is in it
-  zstd -dc incident.wkr | jq -c .`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args) })
-		},
-	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVarP(&o.output, "output", "o", "", "file to write, - for standard output")
-	f.StringVar(&o.since, "since", "1h", "where it begins: an age (2h, 3d), an RFC 3339 time or rv:N")
-	f.StringVar(&o.until, "until", "now", "where it ends, likewise")
-	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; all of them without it")
-	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for all of it")
-	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects, wherever they stand; nothing else is hidden")
-	o.client.addFlags(f)
-	return cmd
-}
-
-func (o *exportOptions) run(ctx context.Context, resources []string) error {
-	if o.output == "" {
-		return errors.New("no file to write to: name one with --output, such as -o incident.wkr")
-	}
-	for flag, text := range map[string]string{"since": o.since, "until": o.until} {
-		if _, err := kube.ParseWhen(text, time.Now()); err != nil {
-			return fmt.Errorf("--%s: %w", flag, err)
+// options returns what the server needs.
+func (o *recordOptions) options(cmd *cobra.Command) (s server.RecordOptions, err error) {
+	if s.Dir = o.dir; !cmd.Flags().Changed("data-dir") {
+		if s.Dir, err = userStateDir(); err != nil {
+			s.Missing = err
+			return s, nil
 		}
 	}
-	q := url.Values{"from": {o.since}, "to": {o.until}, "resource": resources}
-	for name, value := range map[string]string{"namespace": o.namespace, "labelSelector": o.selector} {
-		if value != "" {
-			q.Set(name, value)
+	if s.Dir == "" {
+		for _, flag := range []string{"record", "record-exclude", "record-secrets"} {
+			if cmd.Flags().Changed(flag) {
+				return s, fmt.Errorf("--%s says what to record, and an empty --data-dir that nothing is: leave one out", flag)
+			}
 		}
+		return s, nil
 	}
-	if o.pseudonyms {
-		q.Set("pseudonyms", "true")
+	if s.Dir, err = filepath.Abs(s.Dir); err != nil {
+		return s, fmt.Errorf("--data-dir: %w", err)
 	}
-	body, err := o.client.get(ctx, exportPath, q)
-	if err != nil {
-		return err
+	if s.Select, err = recorder.Select(o.include, o.exclude, o.secrets); err != nil {
+		return s, fmt.Errorf("--record: %w", err)
 	}
-	defer body.Close()
-	if o.output == "-" {
-		_, err := io.Copy(o.out, body)
-		return err
+	s.MaxAge, s.MaxBytes = time.Duration(o.maxAge), o.maxBytes.Value()
+	if b := s.MaxBytes; b < 0 || b > 0 && b < leastHistory {
+		return s, fmt.Errorf("--history-max-bytes %s is too little to keep a history in: use 64Mi or more, such as %s", o.maxBytes.String(), defaultHistoryMaxBytes)
 	}
-	return o.save(body)
+	return s, nil
 }
 
-// save writes the file, which is there when it is whole and right, or not at all.
-func (o *exportOptions) save(body io.Reader) (err error) {
-	dir := filepath.Dir(o.output)
-	f, err := os.CreateTemp(dir, ".watchkeeper-*.wkr")
-	if err != nil {
-		return fmt.Errorf("--output: %w", err)
+// userStateDir returns where programs keep a user's state (the XDG base directory
+// specification), below which ours is.
+func userStateDir() (string, error) {
+	// A relative path there is to be ignored, as the specification says.
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, stateDir), nil
 	}
-	defer func() {
-		f.Close()           //nolint:errcheck // it has been closed, or is of no use
-		os.Remove(f.Name()) //nolint:errcheck // it has been renamed, or may stay
-	}()
-	n, err := io.Copy(f, body)
-	if err != nil {
-		return fmt.Errorf("the recording broke off after %d bytes: %w", n, err)
+	home, err := os.UserHomeDir()
+	if err != nil || home == "/" {
+		return "", errors.New("there is no home directory to record below: use --data-dir")
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
+	return filepath.Join(home, ".local", "state", stateDir), nil
+}
+
+// An ageValue is a flag for a duration that may have days: 7d, 1d12h, 36h.
+type ageValue time.Duration
+
+// String implements pflag.Value.
+func (a *ageValue) String() string {
+	d := time.Duration(*a)
+	if d != 0 && d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
 	}
-	sum, err := recording.Check(f)
-	if err != nil {
-		return fmt.Errorf("what the gateway sent is no recording: %w", err)
-	}
-	for _, err := range []error{f.Chmod(0o600), f.Sync(), f.Close(), os.Rename(f.Name(), o.output)} {
-		if err != nil {
-			return fmt.Errorf("--output: %w", err)
+	return d.String()
+}
+
+// Set implements pflag.Value.
+func (a *ageValue) Set(text string) error {
+	sum, rest := time.Duration(0), text
+	if days, after, ok := strings.Cut(text, "d"); ok {
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil || n < 0 || n > 100_000 {
+			return fmt.Errorf("%q is no age: use such as 7d or 36h", text)
 		}
+		sum, rest = time.Duration(n*float64(day)), after
 	}
-	fmt.Fprintf(o.err, "%s: %s, %s to %s, %d resources, %d objects at first, %d changes, %d gaps\n", o.output, size(n),
-		sum.From.Local().Format(time.DateTime), sum.To.Local().Format(time.DateTime), sum.Resources, sum.Objects, sum.Changes, sum.Gaps)
+	if rest != "" || sum == 0 && text == "" {
+		d, err := time.ParseDuration(rest)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q is no age: use such as 7d or 36h", text)
+		}
+		sum += d
+	}
+	*a = ageValue(sum)
 	return nil
 }
 
-// size returns a number of bytes as a person reads it.
-func size(n int64) string {
-	switch {
-	case n < 10<<10:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 10<<20:
-		return fmt.Sprintf("%dKi", n>>10)
-	}
-	return resource.NewQuantity(n>>20<<20, resource.BinarySI).String()
-}
+// Type implements pflag.Value.
+func (a *ageValue) Type() string { return "age" }

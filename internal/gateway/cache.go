@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -45,6 +46,10 @@ type cache struct {
 	discovery discovery
 	encodings *wire.Cache // of all resources' objects
 	metrics   *cacheMetrics
+	history   *recording.Recorder // nil if nothing is recorded
+	past      *past               // nil for none
+
+	still bool // the upstream is a recording, in which nothing happens
 
 	ctx      context.Context // of all reflectors
 	stop     context.CancelFunc
@@ -83,6 +88,10 @@ func (c *cache) serve(w *recorder, r *http.Request) bool {
 		c.serveFields(w, r, rd)
 		return true
 	}
+	if ok && rd.verb == verbWatch && asksSpeed(r) {
+		c.serveReplay(w, r, rd)
+		return true
+	}
 	return ok && c.answer(w, r, rd)
 }
 
@@ -93,6 +102,9 @@ func (c *cache) answer(w *recorder, r *http.Request, rd *read) bool {
 		return false
 	}
 	defer c.release(res)
+	if c.still {
+		rd.standStill()
+	}
 	if rd.namespace != "" && !res.info.Namespaced || rd.name != "" && rd.namespace == "" && res.info.Namespaced {
 		return false // the API server has an error for it
 	}
@@ -165,7 +177,7 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	c.watched[id] = res
 	ctx, res.cancel = context.WithCancel(c.ctx)
 	c.wg.Go(func() {
-		c.remove(res, res.run(ctx, c.log))
+		c.remove(res, res.run(ctx, c.history, c.log))
 	})
 	return res
 }
@@ -262,6 +274,7 @@ func (c *cache) drop(res *resource) {
 	if c.watched[res.id] == res {
 		delete(c.watched, res.id)
 	}
+	res.dropped.Store(true)
 	res.cancel()
 }
 

@@ -83,6 +83,15 @@ func span(prefix string) map[string]any {
 	}
 }
 
+// compact has etcd forget what was before an RV.
+func (e *etcd) compact(ctx context.Context, rv uint64) error {
+	resp, err := e.post(ctx, "/v3/kv/compaction", map[string]any{"revision": strconv.FormatUint(rv, 10), "physical": true})
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
 // A recorder follows one prefix of etcd and keeps the truth.
 type recorder struct {
 	etcd   *etcd
@@ -209,7 +218,7 @@ func (r *recorder) add(deleted bool, kv etcdKV) error {
 	if v.RV < r.last {
 		return fmt.Errorf("etcd is at %d, after %d", v.RV, r.last)
 	}
-	r.last = v.RV
+	r.last, v.seen = v.RV, time.Now()
 	r.truth.versions = append(r.truth.versions, v)
 	return nil
 }

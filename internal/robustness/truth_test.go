@@ -13,6 +13,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -32,7 +33,8 @@ type version struct {
 
 	labels labels.Set
 	fields fields.Set
-	prev   *version // the one before, nil for a creation
+	prev   *version  // the one before, nil for a creation
+	seen   time.Time // when etcd told of it
 }
 
 // at returns the JSON of the version with another RV.

@@ -68,6 +68,8 @@ func watch(t *truth, s selector, from, to uint64) *exchange {
 	return &exchange{Verb: resumed, Resource: "x", Selector: s, Code: 200, Start: from, Bookmarks: true, Events: t.expected(s, from, to), End: "EOF"}
 }
 
+func with(x *exchange, events ...event) *exchange { x.Events = events; return x }
+
 // told returns the history of one client with the exchanges.
 func told(t *truth, gaps []gap, xs ...*exchange) *history {
 	c := &client{name: "c", resource: "x", sel: xs[0].Selector, exchanges: xs}
@@ -111,7 +113,6 @@ func nowhere(t *truth) *exchange {
 
 func TestGoodHistories(t *testing.T) {
 	s := story()
-	with := func(x *exchange, events ...event) *exchange { x.Events = events; return x }
 	nothing := told(s, []gap{{15, 18}}, list(s, ds, 10), watch(s, ds, 10, 15))
 	nothing.final = map[string]uint64{"x": 18}
 	for name, h := range map[string]*history{

@@ -112,6 +112,10 @@ type View struct {
 	changed     chan struct{} // closed when there is a newer view
 }
 
+// Epoch counts the histories that the timeline has had: views of two that do not
+// continue each other (Reset) have different ones.
+func (v *View) Epoch() uint64 { return v.epoch }
+
 // Closed reports whether the timeline has ended; there is no newer view then.
 func (v *View) Closed() bool { return v.closed }
 
@@ -141,6 +145,16 @@ func (v *View) inGap(rv uint64) bool {
 // on either side of the true ones (ADR 2).
 func (v *View) GapAround(rv uint64) (g Gap, in bool) {
 	i := slices.IndexFunc(v.gaps, func(g Gap) bool { return g.From < rv && rv < g.To })
+	if i < 0 {
+		return Gap{}, false
+	}
+	return v.gaps[i], true
+}
+
+// GapAfter returns the first gap that ends above rv. Its difference is the events
+// above From, up to To.
+func (v *View) GapAfter(rv uint64) (g Gap, ok bool) {
+	i := slices.IndexFunc(v.gaps, func(g Gap) bool { return rv < g.To })
 	if i < 0 {
 		return Gap{}, false
 	}

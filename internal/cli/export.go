@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
+)
+
+// exportPath is where a gateway makes recordings.
+const exportPath = "/watchkeeper/v1/history/export"
+
+func newRecord(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "record",
+		Short: "Make recordings of what happened in a cluster",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newExport(s))
+	return cmd
+}
+
+// exportOptions are the flags of record export.
+type exportOptions struct {
+	streams
+	client     client
+	output     string
+	since      string
+	until      string
+	namespace  string
+	selector   string
+	pseudonyms bool
+}
+
+func newExport(s streams) *cobra.Command {
+	o := &exportOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "export [RESOURCE ...] --output FILE",
+		Short: "Write what happened in some time into one file",
+		Long: `Write what a running gateway has recorded of some time into one file, which
+"watchkeeper open" serves again on any machine, without the cluster.
+
+Without RESOURCEs (such as pods or deployments.apps) it is everything recorded
+that the gateway may read.`,
+		Example: `  # The last two hours
+  watchkeeper record export --since 2h -o incident.wkr
+
+  # One application, with the names of all objects replaced
+  watchkeeper record export pods events --since 30m -n shop -l app=cart --pseudonyms -o cart.wkr
+
+  # What is in it
+  zstd -dc incident.wkr | jq -c .`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args) })
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.output, "output", "o", "", "file to write, - for standard output")
+	f.StringVar(&o.since, "since", "1h", "where it begins: an age (2h, 3d), an RFC 3339 time or rv:N")
+	f.StringVar(&o.until, "until", "now", "where it ends, likewise")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; all of them without it")
+	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for all of it")
+	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects, wherever they stand; nothing else is hidden")
+	o.client.addFlags(f)
+	return cmd
+}
+
+func (o *exportOptions) run(ctx context.Context, resources []string) error {
+	if o.output == "" {
+		return errors.New("no file to write to: name one with --output, such as -o incident.wkr")
+	}
+	for flag, text := range map[string]string{"since": o.since, "until": o.until} {
+		if _, err := kube.ParseWhen(text, time.Now()); err != nil {
+			return fmt.Errorf("--%s: %w", flag, err)
+		}
+	}
+	q := url.Values{"from": {o.since}, "to": {o.until}, "resource": resources}
+	for name, value := range map[string]string{"namespace": o.namespace, "labelSelector": o.selector} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if o.pseudonyms {
+		q.Set("pseudonyms", "true")
+	}
+	body, err := o.client.get(ctx, exportPath, q)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if o.output == "-" {
+		_, err := io.Copy(o.out, body)
+		return err
+	}
+	return o.save(body)
+}
+
+// save writes the file, which is there when it is whole and right, or not at all.
+func (o *exportOptions) save(body io.Reader) (err error) {
+	dir := filepath.Dir(o.output)
+	f, err := os.CreateTemp(dir, ".watchkeeper-*.wkr")
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	defer func() {
+		f.Close()           //nolint:errcheck // it has been closed, or is of no use
+		os.Remove(f.Name()) //nolint:errcheck // it has been renamed, or may stay
+	}()
+	n, err := io.Copy(f, body)
+	if err != nil {
+		return fmt.Errorf("the recording broke off after %d bytes: %w", n, err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	sum, err := recording.Check(f)
+	if err != nil {
+		return fmt.Errorf("what the gateway sent is no recording: %w", err)
+	}
+	for _, err := range []error{f.Chmod(0o600), f.Sync(), f.Close(), os.Rename(f.Name(), o.output)} {
+		if err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
+	fmt.Fprintf(o.err, "%s: %s, %s to %s, %d resources, %d objects at first, %d changes, %d gaps\n", o.output, size(n),
+		sum.From.Local().Format(time.DateTime), sum.To.Local().Format(time.DateTime), sum.Resources, sum.Objects, sum.Changes, sum.Gaps)
+	return nil
+}
+
+// size returns a number of bytes as a person reads it.
+func size(n int64) string {
+	switch {
+	case n < 10<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%dKi", n>>10)
+	}
+	return resource.NewQuantity(n>>20<<20, resource.BinarySI).String()
+}

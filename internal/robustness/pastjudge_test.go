@@ -1,0 +1,238 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// known is what a gateway says that it has of one resource.
+type known struct {
+	From, To uint64 // the oldest state and the newest
+	Since    time.Time
+	Gaps     []pastGap
+}
+
+// A pastGap is a gap, and the times of its ends.
+type pastGap struct {
+	gap
+	Since, Until time.Time
+}
+
+// within returns the gap that hides an RV.
+func (k known) within(rv uint64) (pastGap, bool) {
+	for _, g := range k.Gaps {
+		if g.From < rv && rv < g.To {
+			return g, true
+		}
+	}
+	return pastGap{}, false
+}
+
+// A span of time in which no gateway was there to observe anything.
+type away struct{ from, to time.Time }
+
+// A pastRead is a read of the past, and what it brought.
+type pastRead struct {
+	*exchange
+	// Asked is the RV that the read is of; 0 if it is of a time.
+	Asked uint64
+	When  time.Time
+	// At is set for a read below /at/, and not for one of the API's own paths,
+	// of which the gateway may pass on what it does not have itself.
+	At bool
+	// Name is set for a read of a single object.
+	Name string
+	// Before and After are what the gateway said that it had, before the read
+	// and behind it: retention goes on meanwhile.
+	Before, After known
+	// Cells are those of a Table, and Direct what the API server's own had when
+	// that was its newest state.
+	Cells, DirectCells [][]any
+}
+
+func (r *pastRead) String() string {
+	of := r.When.Format(time.RFC3339Nano)
+	if r.Asked != 0 {
+		of = fmt.Sprintf("RV %d", r.Asked)
+	}
+	return fmt.Sprintf("%s of %s (it has %d to %d, gaps %v)", r.Path, of, r.After.From, r.After.To, r.After.Gaps)
+}
+
+// The time that the observation of a change may take, on a machine with other
+// work to do; and by how much the truth may have been told of one later than
+// the gateway.
+const (
+	observed = 5 * time.Second
+	skew     = time.Second
+)
+
+// judgePast returns what is wrong with a read of the past; "" is nothing.
+func (t *truth) judgePast(r *pastRead, absent []away) string {
+	if r.Asked == 0 {
+		return t.judgeTime(r, absent)
+	}
+	hidden, inGap := r.Before.within(r.Asked)
+	_, still := r.After.within(r.Asked)
+	switch {
+	case inGap && still:
+		if r.Code == http.StatusGone {
+			return r.refusalSays(hidden.From, hidden.To)
+		}
+		if r.At || r.Code != http.StatusOK {
+			return fmt.Sprintf("in the gap %v: answered with %d, %s", hidden, r.Code, r.End)
+		}
+	case r.Asked < r.Before.From:
+		if r.Code == http.StatusGone {
+			return r.refusalSays()
+		}
+		if r.At || r.Code != http.StatusOK {
+			return fmt.Sprintf("before what is retained: answered with %d, %s", r.Code, r.End)
+		}
+	case r.Asked < r.After.From && r.Code == http.StatusGone:
+		return r.refusalSays() // it was retained when the question was asked
+	case r.Name != "" && r.Code == http.StatusNotFound:
+		if want := t.named(r); len(want) > 0 {
+			return fmt.Sprintf("%s is not found", want[0])
+		}
+		return ""
+	case r.Code != http.StatusOK:
+		return fmt.Sprintf("answered with %d: %s", r.Code, r.End)
+	}
+	// What is answered is exact, wherever it comes from.
+	if r.RV != r.Asked {
+		return fmt.Sprintf("a state at %d", r.RV)
+	}
+	return r.compare(t.named(r))
+}
+
+// named returns what a read has to bring.
+func (t *truth) named(r *pastRead) []event {
+	want := t.expectedList(r.Selector, r.RV)
+	if r.Name != "" {
+		want = t.expectedList(r.Selector, r.Asked)
+		want = slices.DeleteFunc(want, func(e event) bool { return e.Key != r.Name })
+	}
+	return want
+}
+
+// refusalSays looks into a refusal for the span that is retained, and for the
+// ends of a gap.
+func (r *pastRead) refusalSays(ends ...uint64) string {
+	var numbers []uint64
+	for _, text := range number.FindAllString(r.End, -1) {
+		n, _ := strconv.ParseUint(text, 10, 64)
+		numbers = append(numbers, n)
+	}
+	for _, end := range ends {
+		if !slices.Contains(numbers, end) {
+			return fmt.Sprintf("the refusal does not say %d: %s", end, r.End)
+		}
+	}
+	// The retained span may have moved meanwhile.
+	from := func(n uint64) bool { return r.Before.From <= n && n <= r.After.From }
+	to := func(n uint64) bool { return r.Before.To <= n && n <= r.After.To }
+	if !slices.ContainsFunc(numbers, from) || !slices.ContainsFunc(numbers, to) {
+		// What is passed on is refused by the API server, which has no span.
+		if !r.At && strings.Contains(r.End, "resource version") {
+			return ""
+		}
+		return fmt.Sprintf("the refusal does not say what is retained, %d to %d: %s", r.After.From, r.After.To, r.End)
+	}
+	return ""
+}
+
+var number = regexp.MustCompile(`\b\d+\b`)
+
+// compare compares a list, in its order, and the cells of a Table.
+func (r *pastRead) compare(want []event) string {
+	for i := range max(len(want), len(r.Items)) {
+		switch {
+		case i == len(want):
+			return fmt.Sprintf("%s is too much", r.Items[i])
+		case i == len(r.Items):
+			return fmt.Sprintf("%s is missing", want[i])
+		case want[i] != r.Items[i]:
+			return fmt.Sprintf("item %d is\n%s %s\nwant\n%s %s", i, r.Items[i], r.Items[i].Text, want[i], want[i].Text)
+		}
+	}
+	if r.Cells != nil && len(r.Cells) != len(want) {
+		return fmt.Sprintf("%d rows of %d objects", len(r.Cells), len(want))
+	}
+	for i, cells := range r.Cells {
+		_, name, _ := strings.Cut(want[i].Key, "/")
+		if len(cells) == 0 || cells[0] != name {
+			return fmt.Sprintf("the row of %s is %v", name, cells)
+		}
+	}
+	if r.DirectCells != nil && fmt.Sprint(r.Cells) != fmt.Sprint(r.DirectCells) {
+		return fmt.Sprintf("the rows are\n%v\nthe API server's were\n%v", r.Cells, r.DirectCells)
+	}
+	return ""
+}
+
+// judgeTime judges a read as of a time: what it brings is the state at its RV,
+// and that is one that was current then, as far as it can be observed.
+func (t *truth) judgeTime(r *pastRead, absent []away) string {
+	for _, g := range r.After.Gaps {
+		if !g.Since.Before(r.When) || !r.When.Before(g.Until) {
+			continue
+		}
+		if r.Code != http.StatusGone {
+			return fmt.Sprintf("in the gap of %v to %v: answered with %d, a state at %d", g.Since, g.Until, r.Code, r.RV)
+		}
+		return r.refusalSays()
+	}
+	if r.Code == http.StatusGone && r.When.Before(r.After.Since) {
+		return r.refusalSays()
+	}
+	if r.Code != http.StatusOK {
+		return fmt.Sprintf("answered with %d: %s", r.Code, r.End)
+	}
+	if r.When.Before(r.Before.Since) {
+		return fmt.Sprintf("it has a state at %d, of before what is retained since %v", r.RV, r.Before.Since)
+	}
+	if g, in := r.After.within(r.RV); in {
+		return fmt.Sprintf("a state at %d, in the gap %v", r.RV, g)
+	}
+	// Whoever was away has seen nothing since.
+	known := r.When.Add(-observed)
+	for _, a := range absent {
+		if a.from.Before(r.When) && r.When.Before(a.to.Add(observed)) {
+			known = a.from.Add(-observed)
+		}
+	}
+	for _, v := range t.versions {
+		if v.RV > r.RV && v.seen.Before(known) {
+			return fmt.Sprintf("a state at %d, and %s changed at %d, %v before", r.RV, v.Key, v.RV, r.When.Sub(v.seen))
+		}
+		if v.RV <= r.RV && v.seen.After(r.When.Add(skew)) {
+			return fmt.Sprintf("a state at %d, and %s changed at %d, %v later", r.RV, v.Key, v.RV, v.seen.Sub(r.When))
+		}
+	}
+	return r.compare(t.named(r))
+}
+
+// pastValidators judge watches of the past; the others are about reads of now.
+var pastValidators = []string{"ordered", "unique", "atomic", "reliable", "resumable", "bookmarkable", "truthful", "converging", "documented", "steady"}
+
+// judgePastWatches returns what is wrong with watches.
+func judgePastWatches(h *history) (all []violation) {
+	for _, v := range validators {
+		if slices.Contains(pastValidators, v.name) {
+			for _, violation := range v.judge(h) {
+				violation.guarantee = v.name
+				all = append(all, violation)
+			}
+		}
+	}
+	sortViolations(all)
+	return all
+}

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package robustness
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noon is when the story of TestPastReads is at RV 10; each RV is ten minutes
+// later than the one before.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// observedStory is story, of which all was seen at its time.
+func observedStory() *truth {
+	s := story()
+	for _, v := range s.versions {
+		v.seen = noon.Add(time.Duration(v.RV-10) * 10 * time.Minute)
+	}
+	return s
+}
+
+// A right answer, which a test spoils.
+func pastList(t *truth, s selector, rv uint64) *pastRead {
+	k := known{From: 10, To: 18, Since: noon}
+	return &pastRead{exchange: &exchange{Path: "/list", Selector: s, Code: 200, RV: rv, Items: t.expectedList(s, rv)}, Asked: rv, At: true, Before: k, After: k}
+}
+
+// pastTime is one of a time, by its minutes after noon.
+func pastTime(t *truth, minutes int, rv uint64) *pastRead {
+	r := pastList(t, all, rv)
+	r.Asked, r.When = 0, noon.Add(time.Duration(minutes)*time.Minute)
+	return r
+}
+
+// gapOver is the gap (12, 15).
+func gapOver(r *pastRead) *pastRead {
+	g := []pastGap{{gap{12, 15}, noon.Add(20 * time.Minute), noon.Add(50 * time.Minute)}}
+	r.Before.Gaps, r.After.Gaps = g, g
+	return r
+}
+
+// refused is the answer with 410.
+func refused(r *pastRead, why string) *pastRead {
+	r.Code, r.RV, r.Items, r.End = 410, 0, nil, "410 Gone: "+why
+	return r
+}
+
+const retains = "x are recorded from 10 (2026-01-02T12:00:00.000Z) to 18 (2026-01-02T13:20:00.000Z)"
+
+// TestPastReads shows what the judge of reads of the past lets pass, and that it
+// rejects each answer that is wrong.
+func TestPastReads(t *testing.T) {
+	s := observedStory()
+	table := func(rv uint64) *pastRead {
+		r := pastList(s, all, rv)
+		for _, e := range r.Items {
+			r.Cells = append(r.Cells, []any{strings.TrimPrefix(e.Key, "ns/"), "1"})
+		}
+		r.DirectCells = slices.Clone(r.Cells)
+		return r
+	}
+	named := func(name string, rv uint64) *pastRead {
+		r := pastList(s, newSelector("", "", "metadata.name="+name), rv)
+		r.Selector, r.Name = all, "ns/"+name
+		return r
+	}
+	ordinary := func(r *pastRead) *pastRead { r.At = false; return r }
+	spoilt := func(r *pastRead, by func(*pastRead)) *pastRead { by(r); return r }
+	for _, test := range []struct {
+		name string
+		r    *pastRead
+		want string // what the judge finds, "" for nothing
+	}{
+		{"a list", pastList(s, all, 14), ""},
+		{"a list with a selector", pastList(s, reds, 12), ""},
+		{"the oldest state", pastList(s, all, 10), ""},
+		{"an object missing", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Items = r.Items[:1] }), "missing"},
+		{"an object that never changed missing", spoilt(pastList(s, all, 12), func(r *pastRead) { r.Items = r.Items[1:] }), "item 0"},
+		{"one too many", spoilt(pastList(s, reds, 14), func(r *pastRead) { r.Items = s.expectedList(all, 14) }), "item 0"},
+		{"one that is gone", spoilt(pastList(s, all, 18), func(r *pastRead) { r.Items = s.expectedList(all, 17) }), "too much"},
+		{"a stale version", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Items[0] = s.expectedList(all, 11)[1] }), "item 0"},
+		{"a version of later", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Items = s.expectedList(all, 15) }), "item 0"},
+		{"other bytes", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Items[0].Text += " " }), "item 0"},
+		{"the order", spoilt(pastList(s, all, 14), func(r *pastRead) { slices.Reverse(r.Items) }), "item 0"},
+		{"another RV than was asked for", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Asked = 13 }), "a state at 14"},
+		{"nothing at all", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Code = 503 }), "answered with 503"},
+		{"refused without a reason", refused(pastList(s, all, 14), retains), "answered with 410"},
+
+		{"a table", table(14), ""},
+		{"a row missing", spoilt(table(14), func(r *pastRead) { r.Cells = r.Cells[:1] }), "1 rows of 2"},
+		{"rows in another order", spoilt(table(14), func(r *pastRead) { slices.Reverse(r.Cells) }), "the row of b"},
+		{"another cell than the API server's", spoilt(table(14), func(r *pastRead) { r.DirectCells[1] = []any{"c", "2"} }), "the rows are"},
+
+		{"an object", named("b", 14), ""},
+		{"an object that was not there", spoilt(named("d", 14), func(r *pastRead) { r.Code = 404 }), ""},
+		{"an object that is not found", spoilt(named("b", 14), func(r *pastRead) { r.Code = 404 }), "is not found"},
+		{"an object that is gone", spoilt(named("c", 18), func(r *pastRead) { r.Items = s.expectedList(all, 16)[2:3] }), "too much"},
+
+		{"before what is retained", refused(pastList(s, all, 9), retains), ""},
+		{"passed on, and refused", ordinary(refused(pastList(s, all, 9), "too old resource version: 9 (12)")), ""},
+		{"passed on, and wrong", ordinary(spoilt(pastList(s, all, 9), func(r *pastRead) { r.Items = s.expectedList(all, 11) })), "item 1"},
+		{"before what is retained, answered", pastList(s, all, 9), "before what is retained"},
+		{"forgotten meanwhile", spoilt(refused(pastList(s, all, 12), retains), func(r *pastRead) { r.After.From = 13 }), ""},
+		{"refused without the span", refused(pastList(s, all, 9), "gone"), "does not say what is retained"},
+		{"refused with another span", refused(pastList(s, all, 9), "recorded from 3 to 18"), "does not say what is retained"},
+
+		{"in a gap", refused(gapOver(pastList(s, all, 13)), retains+"; between 12 and 15 nothing was observed"), ""},
+		{"at its begin", gapOver(pastList(s, all, 12)), ""},
+		{"at its end", gapOver(pastList(s, all, 15)), ""},
+		{"in a gap, answered", gapOver(pastList(s, all, 13)), "in the gap"},
+		{"in a gap, with the state of before", spoilt(ordinary(gapOver(pastList(s, all, 12))), func(r *pastRead) { r.RV, r.Asked = 13, 13 }), "item 0"},
+		{"in a gap, without its ends", refused(gapOver(pastList(s, all, 13)), retains), "does not say 12"},
+		{"at its end, refused", refused(gapOver(pastList(s, all, 15)), retains), "answered with 410"},
+
+		{"at a time", pastTime(s, 25, 12), ""},
+		{"at a time, by an RV of nothing", spoilt(pastTime(s, 5, 10), func(r *pastRead) { r.RV = 10 }), ""},
+		{"a state of before a time", pastTime(s, 25, 11), "changed at 12"},
+		{"a state of after a time", pastTime(s, 25, 13), "changed at 13"},
+		{"at a time, an object missing", spoilt(pastTime(s, 25, 12), func(r *pastRead) { r.Items = r.Items[1:] }), "item 0"},
+		{"at a time of before", refused(spoilt(pastTime(s, -1, 0), func(r *pastRead) {}), retains), ""},
+		{"at a time of before, answered", pastTime(s, -1, 10), "of before what is retained"},
+		{"at a time, refused", refused(pastTime(s, 25, 12), retains), "answered with 410"},
+		{"at a time in a gap", refused(gapOver(pastTime(s, 30, 12)), retains), ""},
+		{"at a time in a gap, answered", gapOver(pastTime(s, 30, 12)), "in the gap"},
+		{"at a time of nobody there", pastTime(s, 75, 16), ""},
+		{"at a time of nobody there, a state of long before", pastTime(s, 75, 14), "changed at 15"},
+		{"at a time of nobody there, a state of after", pastTime(s, 75, 18), "changed at 18"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := s.judgePast(test.r, []away{{noon.Add(65 * time.Minute), noon.Add(78 * time.Minute)}})
+			if got != test.want && (test.want == "" || !strings.Contains(got, test.want)) {
+				t.Errorf("found %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestPastWatches shows the same of watches from the past on.
+func TestPastWatches(t *testing.T) {
+	s := story()
+	gone := watch(s, all, 12, 18)
+	gone.Code, gone.End = 410, retains
+	for _, test := range []struct {
+		name string
+		w    *exchange
+		gaps []gap
+		want bool
+	}{
+		{"all of it", watch(s, all, 12, 18), nil, true},
+		{"a selector", watch(s, reds, 10, 18), nil, true},
+		{"over a gap", with(watch(s, all, 10, 18), append(over(s), mark(18))...), []gap{{10, 18}}, true},
+		{"over a gap that is not there", with(watch(s, all, 10, 18), append(over(s), mark(18))...), nil, false},
+		{"an event lost", with(watch(s, all, 10, 18), slices.Delete(s.expected(all, 10, 18), 3, 4)...), nil, false},
+		{"an event twice", with(watch(s, all, 10, 18), slices.Insert(s.expected(all, 10, 18), 3, s.expected(all, 12, 13)...)...), nil, false},
+		{"two in another order", with(watch(s, all, 10, 18), swapped(s.expected(all, 10, 18))...), nil, false},
+		{"one of before", with(watch(s, all, 12, 18), s.expected(all, 11, 18)...), nil, false},
+		{"a transition lost", with(watch(s, reds, 10, 18), slices.DeleteFunc(s.expected(reds, 10, 18), func(e event) bool { return e.RV == 14 })...), nil, false},
+		{"another transition", with(watch(s, reds, 10, 18), s.expected(all, 10, 18)...), nil, false},
+		{"it stops", with(watch(s, all, 12, 18), s.expected(all, 12, 15)...), nil, false},
+		{"it is refused", gone, nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := told(s, test.gaps, test.w)
+			h.final, h.whole = map[string]uint64{"x": 18}, true
+			if got := judgePastWatches(h); (len(got) == 0) != test.want {
+				t.Errorf("found %v", got)
+			}
+		})
+	}
+}
+
+func swapped(events []event) []event {
+	events[1], events[2] = events[2], events[1]
+	return events
+}
