@@ -32,6 +32,7 @@ var imports = map[string][]string{
 	"informer/kubeconfig":  {"informer"},
 	"informer/clientgo":    {"informer", "informer/kubeconfig", "informer/typed"},
 	"informer/zstd":        {},
+	"internal/change":      {"internal/kube"},
 	"internal/kube":        {},
 	"internal/clustertest": {},
 	"internal/acceptance":  {},
