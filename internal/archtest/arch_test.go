@@ -27,6 +27,7 @@ var imports = map[string][]string{
 	"internal/gateway":     {"informer", "internal/kube", "internal/timeline", "internal/wire"},
 	"internal/timeline":    {"internal/kube"},
 	"internal/wire":        {"internal/kube"},
+	"internal/history":     {"internal/kube"},
 	"informer":             {"internal/kube"},
 	"informer/typed":       {"informer"},
 	"informer/kubeconfig":  {"informer"},

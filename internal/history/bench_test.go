@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,18 +76,24 @@ func TestSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s, st := open(t, dir)
+	s, err := Open(dir, Options{Cluster: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.Stream(pods)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rnd := rand.New(rand.NewPCG(1, 1))
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var events []Event
 	rv := list.RV
 	for i, o := range list.Items {
 		rv++
-		events = append(events, Event{Type: kube.Added, Object: changed(rnd, o, rv, at), At: at})
-		list.Items[i] = events[i].Object
+		list.Items[i] = changed(rnd, o, rv, at)
 	}
 	start := time.Now()
-	if err := st.Append(events, rv, at); err != nil {
+	if err := st.Begin(podForm, slices.Values(list.Items), rv, at); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Println("base", time.Since(start))

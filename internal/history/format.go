@@ -5,8 +5,6 @@ package history
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -19,31 +17,41 @@ const formatVersion = 1
 
 // The keys of the store. The first byte is the table. A stream is one resource
 // in one epoch: what the upstream numbers anew, after a restore of its etcd, is
-// another stream. Numbers are big endian, so that keys are in their order.
+// another stream. Numbers are big endian, so that keys are in their order; of
+// those in values, "uvarint" are as encoding/binary has them, and times are in
+// ms since 1970.
 //
 //	F                              the format and the cluster, JSON
 //	S stream                       the resource and the epoch, JSON
-//	H stream                       rv, ms: all up to it is recorded, as of when
+//	B stream                       the form of lists and bookmarks, JSON
+//	R stream                       rv, time: the oldest state that is retained
+//	H stream                       rv, time: the head, up to which all is recorded
 //	V stream object 0 rv           a version of an object
-//	L stream rv object             empty: the version that the rv made
-//	T stream ms                    rv: the head at that time
-//	G stream from                  to, ms, ms: nothing between was observed
+//	L stream rv object             the version that the rv made: flags, at
+//	T stream time                  rv: the head at that time
+//	G stream from                  to, time, time: nothing between was observed
 //	C stream id                    columnDefinitions of Tables
 //
 // object is namespace/name, or name. With it in front, the versions of one
 // object are neighbours. The value of a version is
 //
 //	flags     1 byte: type (2 bits), inferred, delta
-//	at        uvarint, ms since 1970: when it was observed
+//	at        uvarint: when it was observed
 //	base      uvarint, of a delta: by how much the rv is above that of the
 //	          version before it, which the delta is to be applied to
 //	text      the text, or its delta (delta.go), to the end
 //
 // and the text is that of the object, how the API server prints it (kube.Object
 // Row), and the number of the columns that is under, with a 0 between.
+//
+// The versions up to the retained moment are what each object was then; they
+// have no entry in the log. Where the log has some, a removal of what is older
+// than that (retain.go) is not done yet.
 const (
 	tableFormat   = 'F'
 	tableStream   = 'S'
+	tableForm     = 'B'
+	tableRetained = 'R'
 	tableHead     = 'H'
 	tableVersions = 'V'
 	tableLog      = 'L'
@@ -51,13 +59,6 @@ const (
 	tableGaps     = 'G'
 	tableColumns  = 'C'
 )
-
-// ErrCorrupt marks a store whose content is not what was written to it.
-var ErrCorrupt = errors.New("the history is damaged")
-
-func corrupt(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
-}
 
 // A streamID is the number of a stream.
 type streamID uint32
@@ -121,8 +122,9 @@ type version struct {
 	text     []byte // or the delta
 }
 
-// appendVersion appends all of a version's value but its text.
-func appendVersion(b []byte, v version, rv uint64) []byte {
+// appendFlags appends what the log knows of a version: its flags, and when it
+// was observed.
+func appendFlags(b []byte, v version) []byte {
 	flags := byte(0)
 	for i, typ := range eventTypes {
 		if typ == v.typ {
@@ -135,24 +137,36 @@ func appendVersion(b []byte, v version, rv uint64) []byte {
 	if v.delta {
 		flags |= flagDelta
 	}
-	b = binary.AppendUvarint(append(b, flags), uint64(v.at.UnixMilli()))
+	return binary.AppendUvarint(append(b, flags), uint64(v.at.UnixMilli()))
+}
+
+// appendVersion appends all of a version's value but its text.
+func appendVersion(b []byte, v version, rv uint64) []byte {
+	b = appendFlags(b, v)
 	if v.delta {
 		b = binary.AppendUvarint(b, rv-v.base)
 	}
 	return b
 }
 
-func parseVersion(b []byte, rv uint64) (v version, err error) {
+// parseFlags is the inverse of appendFlags; rest is what is behind.
+func parseFlags(b []byte) (v version, rest []byte, err error) {
 	if len(b) == 0 || b[0]&flagType == 0 {
-		return v, corrupt("%q is no version", b)
+		return v, nil, corrupt("%q is no version", b)
 	}
 	v.typ, v.inferred, v.delta = eventTypes[b[0]&flagType], b[0]&flagInferred != 0, b[0]&flagDelta != 0
 	ms, n := binary.Uvarint(b[1:])
 	if n <= 0 {
-		return v, corrupt("%q is no version", b)
+		return v, nil, corrupt("%q is no version", b)
 	}
 	v.at = time.UnixMilli(int64(ms))
-	b = b[1+n:]
+	return v, b[1+n:], nil
+}
+
+func parseVersion(b []byte, rv uint64) (v version, err error) {
+	if v, b, err = parseFlags(b); err != nil {
+		return v, err
+	}
 	if v.delta {
 		behind, n := binary.Uvarint(b)
 		if n <= 0 || behind == 0 || behind >= rv {
@@ -162,6 +176,43 @@ func parseVersion(b []byte, rv uint64) (v version, err error) {
 	}
 	v.text = b
 	return v, nil
+}
+
+// appendMoment appends a moment's rv and time, 16 bytes.
+func appendMoment(b []byte, m Moment) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, m.RV), uint64(m.At.UnixMilli()))
+}
+
+func parseMoment(b []byte) (Moment, error) {
+	if len(b) != 16 {
+		return Moment{}, corrupt("%q is no moment", b)
+	}
+	return Moment{binary.BigEndian.Uint64(b), parseTime(b[8:])}, nil
+}
+
+// parseTime reads a time of 8 bytes.
+func parseTime(b []byte) time.Time { return time.UnixMilli(int64(binary.BigEndian.Uint64(b))) }
+
+// appendGap appends the value of a gap, 24 bytes; its From is in the key.
+func appendGap(b []byte, g Gap) []byte {
+	b = binary.BigEndian.AppendUint64(b, g.To)
+	b = binary.BigEndian.AppendUint64(b, uint64(g.Since.UnixMilli()))
+	return binary.BigEndian.AppendUint64(b, uint64(g.Until.UnixMilli()))
+}
+
+func parseGap(from uint64, b []byte) (Gap, error) {
+	if len(b) != 24 {
+		return Gap{}, corrupt("%q is no gap", b)
+	}
+	return Gap{From: from, To: binary.BigEndian.Uint64(b), Since: parseTime(b[8:]), Until: parseTime(b[16:])}, nil
+}
+
+// formRecord is the record of a form.
+type formRecord struct {
+	ListKind string `json:"listKind"`
+	Item     string `json:"item"`
+	Row      string `json:"row,omitempty"`
+	Columns  string `json:"columns,omitempty"`
 }
 
 // textOf returns the text of a version.

@@ -5,12 +5,9 @@ package history
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"hash/maphash"
 	"iter"
 	"slices"
-	"time"
 	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -204,7 +201,8 @@ func (r *reader) all(rv uint64, namespace string, from kube.Key, f func(version,
 }
 
 // Versions yields what happened to an object, in order, from the first event
-// above rv on. An error is the last it yields.
+// above rv on, or above the oldest retained moment: what it was there is the
+// first one's Prev, and Get returns it. An error is the last it yields.
 func (st *Stream) Versions(key kube.Key, rv uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		r, err := st.reader()
@@ -221,6 +219,7 @@ func (st *Stream) Versions(key kube.Key, rv uint64) iter.Seq2[Event, error] {
 
 func (r *reader) versions(key kube.Key, rv uint64, f func(Event) bool) (stopped bool, err error) {
 	var prev *kube.Object
+	rv = max(rv, r.st.Span().From.RV) // what is older are states, no events
 	ok, err := r.seek(key, rv)
 	if err != nil {
 		return false, err
@@ -252,43 +251,4 @@ func (r *reader) versions(key kube.Key, rv uint64, f func(Event) bool) (stopped 
 		}
 	}
 	return false, r.it.Error()
-}
-
-// load reads what is needed to go on: the head, and what is on disk of the
-// objects that live.
-func (st *Stream) load() error {
-	st.last, st.columns = map[kube.Key]stored{}, map[string]uint64{}
-	value, closer, err := st.s.db.Get(appendKey(nil, tableHead, st.id))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer closer.Close()
-	if len(value) != 16 {
-		return corrupt("the head of stream %d", st.id)
-	}
-	st.head = Moment{binary.BigEndian.Uint64(value), time.UnixMilli(int64(binary.BigEndian.Uint64(value[8:])))}
-	r, err := st.reader()
-	if err != nil {
-		return err
-	}
-	err = r.all(st.head.RV, "", "", func(_ version, o *kube.Object) bool {
-		st.last[o.Key] = stored{rv: o.RV, sum: maphash.Bytes(seed, r.text), chain: uint8(len(r.chain))}
-		return true
-	})
-	return errors.Join(err, r.close(), st.loadColumns())
-}
-
-func (st *Stream) loadColumns() error {
-	prefix := appendKey(nil, tableColumns, st.id)
-	it, err := st.s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
-	if err != nil {
-		return err
-	}
-	for it.First(); it.Valid(); it.Next() {
-		st.columns[string(it.Value())] = binary.BigEndian.Uint64(it.Key()[prefixLen:])
-	}
-	return errors.Join(it.Error(), it.Close())
 }

@@ -4,12 +4,15 @@
 package history
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -19,30 +22,33 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-var (
-	// ErrOtherCluster marks a directory that holds another cluster's history.
-	ErrOtherCluster = errors.New("the directory holds the history of another cluster")
-	// ErrNewerFormat marks a directory that a later version of the program wrote.
-	ErrNewerFormat = errors.New("the history was written by a newer version")
-)
-
 // Options say how a store is kept. Cluster is required.
 type Options struct {
-	// Cluster identifies the cluster: the UID of its namespace kube-system.
+	// Cluster identifies the cluster: the UID of its namespace kube-system. ""
+	// opens any store that is there, and makes none.
 	Cluster string
 	// FS is where it is kept; nil means the file system.
 	FS vfs.FS
 	// Logger takes what the store does by itself; nil discards it.
 	Logger *slog.Logger
+	// MaxAge is how far back the history is kept, MaxBytes how large it may be on
+	// disk; Trim enforces both. 0 means no bound.
+	MaxAge   time.Duration
+	MaxBytes int64
+	// ReadOnly opens a store that is there without a change to its directory.
+	ReadOnly bool
 }
 
 // A Store is the history of one cluster, in one directory. It may be used by
 // any goroutine.
 type Store struct {
-	db *pebble.DB
+	opts Options
+	dir  string
+	db   *pebble.DB
+	now  func() time.Time
 
-	mu      sync.Mutex // guards what follows
-	streams map[kube.Resource]*Stream
+	mu      sync.Mutex                  // guards what follows
+	streams map[kube.Resource][]*Stream // by epoch, the oldest first
 	last    streamID
 }
 
@@ -83,6 +89,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	o := &pebble.Options{
 		FS: opts.FS, CacheSize: cacheSize, FormatMajorVersion: pebble.FormatNewest,
 		MemTableSize: 16 << 20, Logger: quiet{opts.Logger},
+		ReadOnly: opts.ReadOnly, ErrorIfNotExists: opts.ReadOnly || opts.Cluster == "",
 	}
 	for i := range o.Levels {
 		o.Levels[i] = level
@@ -91,8 +98,8 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("history in %s: %w", dir, err)
 	}
-	s := &Store{db: db, streams: map[kube.Resource]*Stream{}}
-	if err = s.identify(opts.Cluster); err == nil {
+	s := &Store{opts: opts, dir: dir, db: db, now: time.Now, streams: map[kube.Resource][]*Stream{}}
+	if err = s.identify(); err == nil {
 		err = s.load()
 	}
 	if err != nil {
@@ -105,96 +112,159 @@ func Open(dir string, opts Options) (*Store, error) {
 func (s *Store) Close() error { return s.db.Close() }
 
 // identify checks whose store it is, or says so in a new one.
-func (s *Store) identify(cluster string) error {
+func (s *Store) identify() error {
 	var id identity
-	found, err := s.get([]byte{tableFormat}, &id)
-	switch {
+	found, err := s.getJSON([]byte{tableFormat}, &id)
+	switch cluster := s.opts.Cluster; {
 	case err != nil:
 		return err
+	case !found && (cluster == "" || s.opts.ReadOnly):
+		return corrupt("it does not say what it is")
 	case !found:
-		text, err := json.Marshal(identity{formatVersion, cluster})
-		if err != nil {
-			return err
-		}
-		return s.db.Set([]byte{tableFormat}, text, pebble.Sync)
+		return s.setJSON([]byte{tableFormat}, identity{formatVersion, cluster})
 	case id.Format > formatVersion:
 		return fmt.Errorf("%w: format %d, this one reads up to %d", ErrNewerFormat, id.Format, formatVersion)
-	case id.Cluster != cluster:
+	case id.Cluster != cluster && cluster != "":
 		return fmt.Errorf("%w: %s, not %s", ErrOtherCluster, id.Cluster, cluster)
 	}
 	return nil
 }
 
-// get reads a record in JSON.
-func (s *Store) get(key []byte, into any) (found bool, err error) {
-	value, closer, err := s.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
+// getJSON reads a record in JSON.
+func (s *Store) getJSON(key []byte, into any) (found bool, err error) {
+	value, err := s.get(key)
+	if value == nil || err != nil {
 		return false, err
 	}
-	defer closer.Close()
 	if err := json.Unmarshal(value, into); err != nil {
 		return false, corrupt("%q: %v", key, err)
 	}
 	return true, nil
 }
 
-// load reads which streams there are.
-func (s *Store) load() error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableStream}, UpperBound: []byte{tableStream + 1}})
+func (s *Store) setJSON(key []byte, record any) error {
+	value, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
-	defer it.Close()
-	for it.First(); it.Valid(); it.Next() {
-		var r streamRecord
-		if err := json.Unmarshal(it.Value(), &r); err != nil || len(it.Key()) != prefixLen {
-			return corrupt("stream %q: %v", it.Key(), err)
-		}
-		id := streamID(binary.BigEndian.Uint32(it.Key()[1:]))
-		resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
-		if old := s.streams[resource]; old == nil || old.epoch < r.Epoch {
-			s.streams[resource] = &Stream{s: s, id: id, epoch: r.Epoch}
-		}
-		s.last = max(s.last, id)
-	}
-	return it.Error()
+	return s.db.Set(key, value, pebble.Sync)
 }
 
-// Stream returns the newest stream of a resource, with what it holds; it begins
-// one if there is none.
-func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.streams[resource]
-	if st == nil {
-		return s.begin(resource, 0)
+// get returns the value of a key, nil if there is none.
+func (s *Store) get(key []byte) ([]byte, error) {
+	value, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.last == nil {
-		if err := st.load(); err != nil {
-			return nil, err
-		}
-	}
-	return st, nil
-}
-
-// begin begins a stream.
-func (s *Store) begin(resource kube.Resource, epoch int) (*Stream, error) {
-	text, err := json.Marshal(streamRecord{resource.Group, resource.Version, resource.Name, epoch})
 	if err != nil {
 		return nil, err
 	}
-	st := &Stream{s: s, id: s.last + 1, epoch: epoch, last: map[kube.Key]stored{}, columns: map[string]uint64{}}
-	if err := s.db.Set(appendKey(nil, tableStream, st.id), text, pebble.Sync); err != nil {
+	return append([]byte{}, value...), closer.Close()
+}
+
+// each calls f for the keys of a table, of one stream if s is not 0.
+func (s *Store) each(prefix []byte, f func(key, value []byte) error) error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	if err != nil {
+		return err
+	}
+	for it.First(); err == nil && it.Valid(); it.Next() {
+		var value []byte
+		if value, err = it.ValueAndErr(); err == nil {
+			err = f(it.Key(), value)
+		}
+	}
+	return errors.Join(err, it.Error(), it.Close())
+}
+
+// load reads which streams there are.
+func (s *Store) load() error {
+	err := s.each([]byte{tableStream}, func(key, value []byte) error {
+		var r streamRecord
+		if err := json.Unmarshal(value, &r); err != nil || len(key) != prefixLen {
+			return corrupt("stream %q: %v", key, err)
+		}
+		id := streamID(binary.BigEndian.Uint32(key[1:]))
+		resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
+		s.streams[resource] = append(s.streams[resource], newStream(s, id, resource, r.Epoch))
+		s.last = max(s.last, id)
+		return nil
+	})
+	for _, all := range s.streams {
+		slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.epoch, b.epoch) })
+		for _, st := range all {
+			if err == nil {
+				err = st.load()
+			}
+		}
+	}
+	return err
+}
+
+// Resources returns what has been recorded, in the order of their names.
+func (s *Store) Resources() []kube.Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []kube.Resource
+	for r := range s.streams {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b kube.Resource) int { return cmp.Compare(a.String(), b.String()) })
+	return all
+}
+
+// Streams returns the streams of a resource, the oldest epoch first; nil if it
+// was never recorded.
+func (s *Store) Streams(resource kube.Resource) []*Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.streams[resource])
+}
+
+// Stream returns the newest stream of a resource, for its writer; it makes one
+// if there is none.
+func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if all := s.streams[resource]; len(all) > 0 {
+		return all[len(all)-1], nil
+	}
+	return s.newEpoch(resource)
+}
+
+// NewEpoch returns a new stream of a resource: what comes does not continue
+// what is recorded, as after a restore of the upstream's etcd. Who reads the
+// old one goes on doing so.
+func (s *Store) NewEpoch(resource kube.Resource) (*Stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newEpoch(resource)
+}
+
+func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
+	all, epoch := s.streams[resource], 0
+	if len(all) > 0 {
+		epoch = all[len(all)-1].epoch + 1
+	}
+	st := newStream(s, s.last+1, resource, epoch)
+	if err := s.setJSON(appendKey(nil, tableStream, st.id), streamRecord{resource.Group, resource.Version, resource.Name, epoch}); err != nil {
 		return nil, err
 	}
 	s.last = st.id
-	s.streams[resource] = st
+	s.streams[resource] = append(slices.Clone(all), st)
 	return st, nil
+}
+
+// Usage is how much a store takes.
+type Usage struct {
+	Bytes    int64 // on disk
+	MaxBytes int64 // its bounds, 0 if there is none
+	MaxAge   time.Duration
+}
+
+// Usage returns how much the store takes.
+func (s *Store) Usage() Usage {
+	return Usage{Bytes: int64(s.db.Metrics().DiskSpaceUsage()), MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
 }
 
 // quiet has Pebble log what matters.

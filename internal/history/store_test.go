@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,7 +88,21 @@ func brief(e Event) string {
 	return fmt.Sprint(e.Type, e.Inferred, e.At.UnixMilli(), e.Object.JSON, e.Object.Row, e.Object.Columns, " before: ", prev)
 }
 
-func open(t *testing.T, dir string) (*Store, *Stream) {
+var podForm = Form{ListKind: "PodList", Item: must(kube.ScanForm(`{"kind":"Pod","apiVersion":"v1","metadata":{}}`))}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// ms is the time that many ms after the beginning.
+func ms(n uint64) time.Time { return time.UnixMilli(int64(n)) }
+
+// open opens a store, and its stream of Pods, which it begins with nothing at
+// RV 100 if it is new.
+func open(t testing.TB, dir string) (*Store, *Stream) {
 	t.Helper()
 	s, err := Open(dir, Options{Cluster: "c"})
 	if err != nil {
@@ -96,6 +111,11 @@ func open(t *testing.T, dir string) (*Store, *Stream) {
 	st, err := s.Stream(pods)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if st.Head().RV == 0 {
+		if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(100_000)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s, st
 }
@@ -123,6 +143,13 @@ func TestModel(t *testing.T) {
 					}
 					s, st = open(t, dir)
 				}
+				if c.rnd.IntN(8) == 0 {
+					s.now = func() time.Time { return ms(c.rv * 1000) }
+					s.opts.MaxAge = time.Duration(c.rnd.IntN(300)) * time.Second
+					if err := s.Trim(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
 				if got := st.Head().RV; got != c.rv {
 					t.Fatalf("the head is %d, not %d", got, c.rv)
 				}
@@ -134,7 +161,8 @@ func TestModel(t *testing.T) {
 
 func check(t *testing.T, c *cluster, st *Stream) {
 	t.Helper()
-	rv := 100 + c.rnd.Uint64N(c.rv-99)
+	from := st.Span().From.RV
+	rv := from + c.rnd.Uint64N(c.rv-from+1)
 	got := map[kube.Key]string{}
 	last := kube.Key("")
 	for o, err := range st.All(rv, "", "") {

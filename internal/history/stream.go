@@ -6,18 +6,12 @@ package history
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
-
-// longestChain is how many versions in a row are deltas: what has to be read
-// to know the last of them.
-const longestChain = 31
 
 // An Event is one change of one object.
 type Event struct {
@@ -25,7 +19,8 @@ type Event struct {
 	// Object is the state after the change, at its RV; that of a deletion is the
 	// last state.
 	Object *kube.Object
-	// Prev is the version before it, nil for an Added.
+	// Prev is the version before it, nil for an Added. A writer that does not
+	// hold it may leave it out: then it is read from disk.
 	Prev *kube.Object
 	// Inferred marks a change learned from a list.
 	Inferred bool
@@ -33,136 +28,156 @@ type Event struct {
 	At time.Time
 }
 
-// A Stream is the history of one resource. It has one writer; any number of
-// goroutines may read it.
-type Stream struct {
-	s     *Store
-	id    streamID
-	epoch int
-
-	mu      sync.Mutex // guards what follows
-	head    Moment
-	last    map[kube.Key]stored // of the live objects
-	columns map[string]uint64   // by their text
-	times   time.Time           // of the last entry of the times
-}
-
-// A Moment is an RV and when it was the head.
+// A Moment is an RV and when it was the head, to the millisecond.
 type Moment struct {
 	RV uint64
 	At time.Time
 }
 
-// stored is what the last version of an object is on disk.
+// A Span is from the oldest complete state that is retained up to the head.
+type Span struct{ From, To Moment }
+
+// A Gap is a span of which only the outcome is known. Its ends are known
+// states; nothing between them was observed.
+type Gap struct {
+	From, To     uint64
+	Since, Until time.Time
+}
+
+// A Form is what the upstream's answers look like where there is no object.
+type Form struct {
+	ListKind string       // the kind of its lists
+	Item     *kube.Object // a bookmark, or what takes its place
+}
+
+// A Stream is the history of one resource in one epoch. It has one writer,
+// which calls Begin, the Appends and SetForm; all other methods may be called by
+// any goroutine.
+type Stream struct {
+	s        *Store
+	id       streamID
+	resource kube.Resource
+	epoch    int
+
+	writing sync.Mutex // held by the writer; guards what follows
+	last    map[kube.Key]stored
+	columns map[string]uint64 // by their text
+
+	mu   sync.Mutex // guards what follows
+	span Span       // zero before Begin
+	form Form
+	gaps []Gap
+}
+
+// stored is what the last version of a live object is on disk.
 type stored struct {
 	rv    uint64
 	sum   uint64 // of its text
-	chain uint8  // deltas in a row up to it
+	chain uint8  // deltas in a row up to it, at the most
 }
 
-var seed = maphash.MakeSeed()
-
-// Head returns up to where all is recorded; the zero value when nothing is.
-func (st *Stream) Head() Moment {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.head
+func newStream(s *Store, id streamID, resource kube.Resource, epoch int) *Stream {
+	return &Stream{s: s, id: id, resource: resource, epoch: epoch, last: map[kube.Key]stored{}, columns: map[string]uint64{}}
 }
 
-// timesEvery is how far apart the entries of times are at least.
-const timesEvery = time.Second
-
-// Append records events, which are those above the head up to rv, in order.
-// When it returns nil, they are on disk (T9).
-func (st *Stream) Append(events []Event, rv uint64, at time.Time) error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if rv < st.head.RV {
-		return fmt.Errorf("history: an append up to %d, the head is %d", rv, st.head.RV)
-	}
-	b := st.s.db.NewBatch()
-	defer b.Close()
-	changed := make(map[kube.Key]stored, len(events))
-	var key, value []byte
-	for i := range events {
-		e := &events[i]
-		o := e.Object
-		columns, err := st.column(b, o.Columns)
+// load reads all of a stream but its versions.
+func (st *Stream) load() error {
+	for table, moment := range map[byte]*Moment{tableRetained: &st.span.From, tableHead: &st.span.To} {
+		value, err := st.s.get(appendKey(nil, table, st.id))
 		if err != nil {
 			return err
 		}
-		now, v := stored{rv: o.RV}, version{typ: e.Type, inferred: e.Inferred, at: e.At}
-		text := textOf(o, columns)
-		now.sum = maphash.String(seed, text)
-		before, ok := changed[o.Key]
-		if !ok {
-			before = st.last[o.Key]
-		}
-		// The delta is of what is on disk. That the version before is printed
-		// in another way by now, or was never recorded, shows in its sum.
-		prev := ""
-		if e.Prev != nil && before.rv == e.Prev.RV && before.chain < longestChain {
-			if prev = textOf(e.Prev, st.columns[e.Prev.Columns]); maphash.String(seed, prev) == before.sum {
-				v.delta, v.base, now.chain = true, before.rv, before.chain+1
+		if value != nil {
+			if *moment, err = parseMoment(value); err != nil {
+				return err
 			}
 		}
-		if value = appendVersion(value[:0], v, o.RV); v.delta {
-			value = appendDelta(value, prev, text)
-		} else {
-			value = append(value, text...)
-		}
-		key = appendVersionKey(key[:0], st.id, o.Key, o.RV)
-		if err := b.Set(key, value, nil); err != nil {
-			return err
-		}
-		key = appendLogKey(key[:0], st.id, o.RV, o.Key)
-		if err := b.Set(key, nil, nil); err != nil {
-			return err
-		}
-		if e.Type == kube.Deleted {
-			now = stored{}
-		}
-		changed[o.Key] = now
 	}
-	if err := st.moveHead(b, Moment{rv, at}); err != nil {
+	var form formRecord
+	found, err := st.s.getJSON(appendKey(nil, tableForm, st.id), &form)
+	if err != nil {
 		return err
 	}
-	if err := b.Commit(pebble.Sync); err != nil {
+	if found {
+		item, err := kube.ScanForm(form.Item)
+		if err != nil {
+			return corrupt("the form of %s: %v", st.resource, err)
+		}
+		item.Row, item.Columns = form.Row, form.Columns
+		st.form = Form{form.ListKind, item}
+	}
+	err = st.s.each(appendKey(nil, tableGaps, st.id), func(key, value []byte) error {
+		g, err := parseGap(binary.BigEndian.Uint64(key[prefixLen:]), value)
+		st.gaps = append(st.gaps, g)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	st.head = Moment{rv, at}
-	for key, now := range changed {
-		if now.rv == 0 {
-			delete(st.last, key)
-		} else {
-			st.last[kube.Key(append([]byte{}, key...))] = now
+	return st.s.each(appendKey(nil, tableColumns, st.id), func(key, value []byte) error {
+		st.columns[string(value)] = binary.BigEndian.Uint64(key[prefixLen:])
+		return nil
+	})
+}
+
+// Resource returns whose history it is.
+func (st *Stream) Resource() kube.Resource { return st.resource }
+
+// Epoch returns the number of the epoch, from 0.
+func (st *Stream) Epoch() int { return st.epoch }
+
+// Span returns what is retained, the zero value before Begin.
+func (st *Stream) Span() Span {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.span
+}
+
+// Head returns up to where all is recorded; the zero value when nothing is.
+func (st *Stream) Head() Moment { return st.Span().To }
+
+// Form returns what answers look like where there is no object.
+func (st *Stream) Form() Form {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.form
+}
+
+// Gaps returns the gaps in the retained span, the oldest first.
+func (st *Stream) Gaps() []Gap {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return slices.Clone(st.gaps)
+}
+
+// Check reports whether the state at rv is known: nil, [ErrBefore], [ErrFuture]
+// or [ErrGap], with what is retained.
+func (st *Stream) Check(rv uint64) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	switch span := st.span; {
+	case rv < span.From.RV || span.From.RV == 0:
+		return st.refuse(ErrBefore, rv)
+	case rv > span.To.RV:
+		return st.refuse(ErrFuture, rv)
+	}
+	for _, g := range st.gaps {
+		if g.From < rv && rv < g.To {
+			return fmt.Errorf("%w; between %d (%s) and %d (%s) nothing was observed", st.refuse(ErrGap, rv), g.From, stamp(g.Since), g.To, stamp(g.Until))
 		}
 	}
 	return nil
 }
 
-// moveHead enters a new head into a batch.
-func (st *Stream) moveHead(b *pebble.Batch, to Moment) error {
-	ms := uint64(to.At.UnixMilli())
-	value := binary.BigEndian.AppendUint64(nil, to.RV)
-	if to.At.Sub(st.times) >= timesEvery {
-		st.times = to.At
-		if err := b.Set(numberKey(tableTimes, st.id, ms), value, nil); err != nil {
-			return err
-		}
+// refuse returns the error for a moment that is not known.
+func (st *Stream) refuse(err error, moment any) error {
+	name := st.resource.GroupResource()
+	if st.span.To.RV == 0 {
+		return fmt.Errorf("%w: nothing of %s is recorded", err, name)
 	}
-	return b.Set(appendKey(nil, tableHead, st.id), binary.BigEndian.AppendUint64(value, ms), nil)
+	from, to := st.span.From, st.span.To
+	return fmt.Errorf("%w: %v; %s are recorded from %d (%s) to %d (%s)", err, moment, name, from.RV, stamp(from.At), to.RV, stamp(to.At))
 }
 
-// column returns the number of columnDefinitions.
-func (st *Stream) column(b *pebble.Batch, text string) (uint64, error) {
-	if id, ok := st.columns[text]; ok {
-		return id, nil
-	}
-	id := uint64(len(st.columns) + 1)
-	if err := b.Set(numberKey(tableColumns, st.id, id), []byte(text), nil); err != nil {
-		return 0, err
-	}
-	st.columns[text] = id
-	return id, nil
-}
+// stamp is a time as errors show it.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -86,6 +86,17 @@ func ScanObject(text string) (*Object, error) {
 	return o, o.check()
 }
 
+// ScanForm reads what may have neither a name nor a resourceVersion: the object
+// of a bookmark, or [List.EmptyItem].
+func ScanForm(text string) (*Object, error) {
+	p := scanner{s: text}
+	o, err := p.kubeObject()
+	if err != nil {
+		return nil, err
+	}
+	return o, p.end()
+}
+
 func (o *Object) check() error {
 	if o.Key.Name() == "" || o.RV == 0 {
 		return fmt.Errorf("%w: %s %q has no name or resourceVersion", ErrNotObject, o.Kind, o.Key)

@@ -1,0 +1,319 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// longestChain is how many versions in a row are deltas: what has to be read
+// to know the last of them.
+const longestChain = 31
+
+var seed = maphash.MakeSeed()
+
+// A change is what a write makes of a stream. Nothing of it shows, to the
+// writer either, before it is on disk.
+type change struct {
+	st      *Stream
+	b       *pebble.Batch
+	last    map[kube.Key]stored // rv 0: no longer live
+	columns map[string]uint64
+	span    Span
+	gap     *Gap
+	form    *Form
+
+	key, value []byte
+}
+
+// change begins a change. The caller holds writing.
+func (st *Stream) change() *change {
+	return &change{st: st, b: st.s.db.NewBatch(), last: map[kube.Key]stored{}, columns: map[string]uint64{}, span: st.Span()}
+}
+
+// commit makes the change, on disk first (T9).
+func (c *change) commit() error {
+	if err := c.b.Commit(pebble.Sync); err != nil {
+		return err
+	}
+	st := c.st
+	for text, id := range c.columns {
+		st.columns[text] = id
+	}
+	for key, now := range c.last {
+		if now.rv == 0 {
+			delete(st.last, key)
+		} else if _, ok := st.last[key]; ok {
+			st.last[key] = now
+		} else {
+			st.last[kube.Key(strings.Clone(string(key)))] = now // it is a part of the object's text
+		}
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.span = c.span
+	if c.gap != nil {
+		st.gaps = append(slices.Clone(st.gaps), *c.gap)
+	}
+	if c.form != nil {
+		st.form = *c.form
+	}
+	return nil
+}
+
+// errBegun and errNotBegun are mistakes of a writer.
+var (
+	errBegun    = errors.New("history: the stream has begun")
+	errNotBegun = errors.New("history: the stream has not begun")
+)
+
+// Begin records the first list of a stream: what everything after it builds
+// on.
+func (st *Stream) Begin(form Form, objects iter.Seq[*kube.Object], rv uint64, at time.Time) error {
+	st.writing.Lock()
+	defer st.writing.Unlock()
+	c := st.change()
+	defer func() { c.b.Close() }()
+	if c.span.To.RV != 0 {
+		return errBegun
+	}
+	// What a Begin left behind that did not come to its end.
+	if err := c.b.DeleteRange(appendKey(nil, tableVersions, st.id), after(appendKey(nil, tableVersions, st.id)), nil); err != nil {
+		return err
+	}
+	for o := range objects {
+		if err := c.version(&Event{Type: kube.Added, Object: o, At: at}); err != nil {
+			return err
+		}
+		if c.b.Len() < beginBatch {
+			continue
+		}
+		// A part, of which nothing shows before there is a head.
+		if err := c.b.Commit(pebble.Sync); err != nil {
+			return err
+		}
+		if err := c.b.Close(); err != nil {
+			return err
+		}
+		c.b = st.s.db.NewBatch()
+	}
+	if err := c.setForm(form); err != nil {
+		return err
+	}
+	c.span.From = Moment{rv, at.Truncate(time.Millisecond)}
+	if err := c.b.Set(appendKey(nil, tableRetained, st.id), appendMoment(nil, c.span.From), nil); err != nil {
+		return err
+	}
+	if err := c.moveHead(Moment{rv, at}); err != nil {
+		return err
+	}
+	return c.commit()
+}
+
+// beginBatch is how many bytes of a first list are written at a time.
+const beginBatch = 8 << 20
+
+// Append records events, in the order of their RVs: those above the head up to
+// rv, or further ones at the head, as when several objects were deleted at one RV.
+// With no events only the head moves. When it returns nil, they are on disk
+// (T9); when it does not, nothing has changed.
+func (st *Stream) Append(events []Event, rv uint64, at time.Time) error {
+	return st.append(events, rv, at, false)
+}
+
+// AppendGap records that of what happened between the head and rv only the
+// outcome is known: the events, all inferred.
+func (st *Stream) AppendGap(events []Event, rv uint64, at time.Time) error {
+	return st.append(events, rv, at, true)
+}
+
+func (st *Stream) append(events []Event, rv uint64, at time.Time, gap bool) error {
+	st.writing.Lock()
+	defer st.writing.Unlock()
+	c := st.change()
+	defer c.b.Close()
+	head := c.span.To
+	if head.RV == 0 {
+		return errNotBegun
+	}
+	if rv < head.RV {
+		return fmt.Errorf("history: an append up to %d, the head is %d", rv, head.RV)
+	}
+	for i := range events {
+		e := &events[i]
+		if e.Object.RV < head.RV || e.Object.RV > rv {
+			return fmt.Errorf("history: an event at %d in an append from %d to %d", e.Object.RV, head.RV, rv)
+		}
+		if err := c.version(e); err != nil {
+			return err
+		}
+		if err := c.log(e); err != nil {
+			return err
+		}
+	}
+	if gap && rv > head.RV {
+		c.gap = &Gap{From: head.RV, To: rv, Since: head.At, Until: at}
+		if err := c.b.Set(numberKey(tableGaps, st.id, head.RV), appendGap(nil, *c.gap), nil); err != nil {
+			return err
+		}
+	}
+	if err := c.moveHead(Moment{rv, at}); err != nil {
+		return err
+	}
+	return c.commit()
+}
+
+// SetForm records what answers look like from now on where there is no object.
+func (st *Stream) SetForm(form Form) error {
+	st.writing.Lock()
+	defer st.writing.Unlock()
+	c := st.change()
+	defer c.b.Close()
+	if err := c.setForm(form); err != nil {
+		return err
+	}
+	return c.commit()
+}
+
+func (c *change) setForm(form Form) error {
+	value, err := json.Marshal(formRecord{form.ListKind, form.Item.JSON, form.Item.Row, form.Item.Columns})
+	if err != nil {
+		return err
+	}
+	c.form = &form
+	return c.b.Set(appendKey(nil, tableForm, c.st.id), value, nil)
+}
+
+// version enters an event's version.
+func (c *change) version(e *Event) error {
+	o := e.Object
+	columns, err := c.column(o.Columns)
+	if err != nil {
+		return err
+	}
+	text := textOf(o, columns)
+	now, v := stored{rv: o.RV, sum: maphash.String(seed, text)}, version{typ: e.Type, inferred: e.Inferred, at: e.At}
+	before, prev, err := c.before(e)
+	if err != nil {
+		return err
+	}
+	if prev != "" && before.rv < o.RV && before.chain < longestChain {
+		v.delta, v.base, now.chain = true, before.rv, before.chain+1
+	}
+	if c.value = appendVersion(c.value[:0], v, o.RV); v.delta {
+		c.value = appendDelta(c.value, prev, text)
+	} else {
+		c.value = append(c.value, text...)
+	}
+	c.key = appendVersionKey(c.key[:0], c.st.id, o.Key, o.RV)
+	if e.Type == kube.Deleted {
+		now = stored{}
+	}
+	c.last[o.Key] = now
+	return c.b.Set(c.key, c.value, nil)
+}
+
+// before returns what is on disk of the version before an event's, and its
+// text: a delta is made of that, not of what the writer believes to be there. ""
+// means that there is none, or that it does not matter what it is.
+func (c *change) before(e *Event) (before stored, text string, err error) {
+	if e.Type == kube.Added {
+		return before, "", nil
+	}
+	before, changed := c.last[e.Object.Key]
+	known := changed
+	if !known {
+		before, known = c.st.last[e.Object.Key]
+	}
+	if known && (before.rv == 0 || before.chain >= longestChain) {
+		return before, "", nil
+	}
+	// That the writer's version is not the one on disk shows in its sum: when a
+	// list printed the object anew, and it was not recorded.
+	if known && e.Prev != nil && before.rv == e.Prev.RV {
+		columns, err := c.column(e.Prev.Columns)
+		if err != nil {
+			return before, "", err
+		}
+		if text := textOf(e.Prev, columns); maphash.String(seed, text) == before.sum {
+			return before, text, nil
+		}
+	}
+	if changed {
+		return before, "", nil // it is not on disk yet
+	}
+	return c.st.newest(e.Object.Key, c.span.To.RV)
+}
+
+// newest reads the version of a live object that is newest at rv.
+func (st *Stream) newest(key kube.Key, rv uint64) (stored, string, error) {
+	r, err := st.reader()
+	if err != nil {
+		return stored{}, "", err
+	}
+	defer r.close()
+	if ok, err := r.seek(key, rv); !ok {
+		return stored{}, "", err
+	}
+	v, at, err := r.resolve()
+	if err != nil || v.typ == kube.Deleted {
+		return stored{}, "", err
+	}
+	text := string(r.text)
+	return stored{at, maphash.String(seed, text), uint8(len(r.chain))}, text, nil
+}
+
+// log enters an event into the log.
+func (c *change) log(e *Event) error {
+	c.key = appendLogKey(c.key[:0], c.st.id, e.Object.RV, e.Object.Key)
+	c.value = appendFlags(c.value[:0], version{typ: e.Type, inferred: e.Inferred, at: e.At})
+	return c.b.Set(c.key, c.value, nil)
+}
+
+// moveHead enters a new head. Its time does not go back, should the clock.
+func (c *change) moveHead(to Moment) error {
+	if to.At = to.At.Truncate(time.Millisecond); to.At.Before(c.span.To.At) {
+		to.At = c.span.To.At
+	}
+	c.span.To = to
+	value := appendMoment(nil, to)
+	if err := c.b.Set(appendKey(nil, tableHead, c.st.id), value, nil); err != nil {
+		return err
+	}
+	return c.b.Set(numberKey(tableTimes, c.st.id, uint64(to.At.UnixMilli())), value[:8], nil)
+}
+
+// column returns the number of columnDefinitions.
+func (c *change) column(text string) (uint64, error) {
+	if id, ok := c.st.columns[text]; ok {
+		return id, nil
+	}
+	if id, ok := c.columns[text]; ok {
+		return id, nil
+	}
+	id := uint64(len(c.st.columns) + len(c.columns) + 1)
+	c.columns[text] = id
+	c.key = numberKey(tableColumns, c.st.id, id)
+	return id, c.b.Set(c.key, []byte(text), nil)
+}
+
+// parseTimes reads an entry of the times.
+func parseTimes(key, value []byte) (Moment, error) {
+	if len(key) != prefixLen+8 || len(value) != 8 {
+		return Moment{}, corrupt("%q is no time", key)
+	}
+	return Moment{binary.BigEndian.Uint64(value), parseTime(key[prefixLen:])}, nil
+}

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// At returns the newest state that was observed at or before t: the head, if t
+// is later than that. Its time is when it was observed. It fails with
+// [ErrBefore], [ErrGap] if nothing was observed at t, or [ErrFuture] if t is in
+// the future.
+func (st *Stream) At(t time.Time) (Moment, error) {
+	t = t.Truncate(time.Millisecond)
+	st.mu.Lock()
+	span := st.span
+	err := func() error {
+		switch {
+		case span.From.RV == 0 || t.Before(span.From.At):
+			return st.refuse(ErrBefore, stamp(t))
+		case t.After(st.s.now()):
+			return st.refuse(ErrFuture, stamp(t))
+		}
+		for _, g := range st.gaps {
+			if g.Since.Before(t) && t.Before(g.Until) {
+				return st.refuse(ErrGap, stamp(t))
+			}
+		}
+		return nil
+	}()
+	st.mu.Unlock()
+	if err != nil {
+		return Moment{}, err
+	}
+	if !t.Before(span.To.At) {
+		return span.To, nil
+	}
+	at, err := st.headAt(t)
+	if err != nil {
+		return Moment{}, err
+	}
+	if at.RV < span.From.RV {
+		at = span.From
+	}
+	// Events come in batches: some of the next one may have been observed by
+	// then.
+	err = st.log(at.RV, span.To.RV, func(_ kube.Key, rv uint64, v version) bool {
+		if v.at.After(t) {
+			return false
+		}
+		at = Moment{rv, v.at}
+		return true
+	})
+	return at, err
+}
+
+// headAt returns the last entry of the times at or before t.
+func (st *Stream) headAt(t time.Time) (at Moment, err error) {
+	prefix := appendKey(nil, tableTimes, st.id)
+	it, err := st.s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	if err != nil {
+		return at, err
+	}
+	if it.SeekLT(numberKey(tableTimes, st.id, uint64(t.UnixMilli())+1)) {
+		at, err = parseTimes(it.Key(), it.Value())
+	}
+	return at, errors.Join(err, it.Error(), it.Close())
+}
+
+// log calls f for the log's entries above from, up to to, until it returns
+// false. The version has what the log knows of it.
+func (st *Stream) log(from, to uint64, f func(key kube.Key, rv uint64, v version) bool) error {
+	it, err := st.s.db.NewIter(&pebble.IterOptions{
+		LowerBound: appendLogKey(nil, st.id, from+1, ""), UpperBound: appendLogKey(nil, st.id, to+1, ""),
+	})
+	if err != nil {
+		return err
+	}
+	for it.First(); err == nil && it.Valid(); it.Next() {
+		var v version
+		var value []byte
+		if value, err = it.ValueAndErr(); err == nil {
+			v, _, err = parseFlags(value)
+		}
+		k := it.Key()
+		if err == nil && !f(kube.Key(k[prefixLen+8:]), binary.BigEndian.Uint64(k[prefixLen:]), v) {
+			break
+		}
+	}
+	return errors.Join(err, it.Error(), it.Close())
+}
+
+// A Count is how many events there were.
+type Count struct{ Added, Modified, Deleted int }
+
+// Counts counts the events observed from one time on and before another, in
+// bins of equal length; the last one may be cut. Of what is not retained it
+// counts none.
+func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error) {
+	if bin <= 0 || !from.Before(to) {
+		return nil, errors.New("history: no span to count in")
+	}
+	counts := make([]Count, (to.Sub(from)+bin-1)/bin)
+	start, err := st.headAt(from.Add(-time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	span := st.Span()
+	err = st.log(max(start.RV, span.From.RV), span.To.RV, func(_ kube.Key, _ uint64, v version) bool {
+		if v.at.Before(from) || !v.at.Before(to) {
+			return v.at.Before(to)
+		}
+		c := &counts[v.at.Sub(from)/bin]
+		switch v.typ {
+		case kube.Added:
+			c.Added++
+		case kube.Modified:
+			c.Modified++
+		default:
+			c.Deleted++
+		}
+		return true
+	})
+	return counts, err
+}
