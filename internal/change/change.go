@@ -6,6 +6,7 @@ package change
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/wI2L/jsondiff"
@@ -61,6 +62,7 @@ func Between(before, after *kube.Object, opts Options) (*Change, error) {
 	}
 	if c.OnlyNoise = len(plain) == 0; !c.OnlyNoise {
 		c.Summary = summarize(old, now)
+		c.Noise = slices.DeleteFunc(c.Noise, func(kind string) bool { return kind == noiseVersion })
 	}
 	if c.Patch = plain; opts.Noise {
 		c.Patch, err = diffWhole(before, after)

@@ -49,6 +49,9 @@ type Options struct {
 	WindowBytes int64
 	WindowAge   time.Duration
 
+	// History is where the past is read; nil means that there is none.
+	History HistorySource
+
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
 
@@ -93,6 +96,7 @@ type Gateway struct {
 	metrics     *requestMetrics
 	passthrough http.Handler
 	reader      reader
+	extensions  http.Handler
 	mounts      []mount
 	apiPrefix   string
 	requests    requestTracker
@@ -138,6 +142,10 @@ func New(opts Options) (*Gateway, error) {
 		}
 	}
 	g.reader = c
+	g.extensions = &extensions{
+		multiwatch: &multiwatch{answer: g.serveInner, log: g.log},
+		history:    &historyAPI{source: opts.History, up: opts.Upstream, begin: c.begin, filter: g.filter},
+	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err
 	}
@@ -159,7 +167,7 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 	g.mounts = []mount{
 		{g.apiPrefix, sourcePassthrough, nil},
 		{uiPrefix, sourceStatic, ui},
-		{extensionPrefix, sourceExtension, &multiwatch{answer: g.serveInner, log: g.log}},
+		{extensionPrefix, sourceExtension, g.extensions},
 	}
 	if www != "" {
 		files, err := newStatic(www, wwwPrefix)
