@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -45,6 +46,7 @@ type cache struct {
 	discovery discovery
 	encodings *wire.Cache // of all resources' objects
 	metrics   *cacheMetrics
+	history   *recording.Recorder // nil if nothing is recorded
 
 	ctx      context.Context // of all reflectors
 	stop     context.CancelFunc
@@ -165,7 +167,7 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	c.watched[id] = res
 	ctx, res.cancel = context.WithCancel(c.ctx)
 	c.wg.Go(func() {
-		c.remove(res, res.run(ctx, c.log))
+		c.remove(res, res.run(ctx, c.history, c.log))
 	})
 	return res
 }
@@ -262,6 +264,7 @@ func (c *cache) drop(res *resource) {
 	if c.watched[res.id] == res {
 		delete(c.watched, res.id)
 	}
+	res.dropped.Store(true)
 	res.cancel()
 }
 

@@ -4,15 +4,12 @@
 package gateway
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 const (
@@ -25,18 +22,10 @@ const (
 	openAPIPath = extensionPrefix + "openapi.json"
 )
 
-// A HistorySource is where the history is read.
-type HistorySource interface {
-	// Store returns nil while there is none.
-	Store() *history.Store
-	// Sync returns when what the gateway knows of a resource is in the store.
-	Sync(ctx context.Context, resource kube.Resource) error
-}
-
 // extensions serves what is below extensionPrefix.
 type extensions struct {
 	multiwatch http.Handler
-	history    http.Handler
+	history    *historyAPI
 }
 
 func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -49,8 +50,10 @@ type Options struct {
 	WindowBytes int64
 	WindowAge   time.Duration
 
-	// History is where the past is read; nil means that there is none.
-	History HistorySource
+	// History records what the gateway watches, and gives back what was recorded
+	// before; nil records nothing. Whoever made it runs it, for longer than the
+	// gateway.
+	History *recording.Recorder
 
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
@@ -96,7 +99,7 @@ type Gateway struct {
 	metrics     *requestMetrics
 	passthrough http.Handler
 	reader      reader
-	extensions  http.Handler
+	extensions  *extensions
 	mounts      []mount
 	apiPrefix   string
 	requests    requestTracker
@@ -135,6 +138,7 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	c := newCache(opts.Upstream, opts.IdleTimeout, opts.Logger)
+	c.history = opts.History
 	c.window = timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge}
 	if opts.Registerer != nil {
 		if err := opts.Registerer.Register(c.metrics); err != nil {

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,13 +21,21 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 )
+
+// A historySource is where the history is: a *recorder.Recorder.
+type historySource interface {
+	Store() *history.Store
+	Sync(ctx context.Context, resource kube.Resource) error
+	Status() (recording.Status, bool)
+}
 
 // A historyAPI serves historyPath and what is below it: what changed, when, and
 // by whom, from what is recorded. docs/extensions.md and openapi.json describe
 // it.
 type historyAPI struct {
-	source HistorySource // nil for none
+	source historySource
 	up     *Upstream
 	begin  beginFunc
 	filter *filter
@@ -153,12 +162,13 @@ func (a *historyAPI) answer(r *http.Request) (any, error) {
 			return nil, refuseBad("%s is given %d times", parameter, len(values))
 		}
 	}
-	call := &historyCall{historyAPI: a, r: r, query: query, now: time.Now(), path: path}
-	if a.source != nil {
-		call.store = a.source.Store()
-	}
+	call := &historyCall{historyAPI: a, r: r, query: query, now: time.Now(), path: path, store: a.source.Store()}
 	if call.store == nil && name != "" {
-		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded: give watchkeeper serve a --data-dir")
+		status, ok := a.source.Status()
+		if !ok {
+			return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded: give watchkeeper serve a --data-dir")
+		}
+		return nil, &refusedCall{unavailable("the history is not open: "+cmp.Or(status.Problem, "it is being opened"), true)}
 	}
 	return e.serve(call)
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/recorder"
 )
 
 // past is a history that is written by hand.
 type past struct {
-	t      *testing.T
-	store  *history.Store
-	start  time.Time
-	synced []string
+	t     *testing.T
+	store *history.Store
+	start time.Time
 }
 
 func newPast(t *testing.T) *past {
@@ -46,6 +46,8 @@ func newPast(t *testing.T) *past {
 func (p *past) Store() *history.Store { return p.store }
 
 func (p *past) Sync(context.Context, kube.Resource) error { return nil }
+
+func (p *past) Status() (recorder.Status, bool) { return recorder.Status{Recording: true}, true }
 
 // at is so many seconds after the start.
 func (p *past) at(seconds float64) time.Time {
@@ -139,7 +141,9 @@ func (p *past) rig() *rig {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%v}}`, !strings.Contains(string(body), `"secrets"`))
 	})
-	return newRig(p.t, upstream, rigOptions{gateway: gateway.Options{History: p, Filter: gateway.FilterOptions{RejectPaths: "^/apis/rejected/"}}})
+	r := newRig(p.t, upstream, rigOptions{gateway: gateway.Options{Filter: gateway.FilterOptions{RejectPaths: "^/apis/rejected/"}}})
+	r.gateway.ReadHistory(p)
+	return r
 }
 
 // ask gets what the history API answers.

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -17,11 +18,10 @@ const mostGaps = 100
 
 // index answers what is recorded.
 func (c *historyCall) index() (any, error) {
-	out := api.History{Recording: api.Recording{State: api.RecordingOff, Reason: "watchkeeper serve has no --data-dir"}, Resources: []api.ResourceHistory{}}
+	out := api.History{Recording: c.recording(), Resources: []api.ResourceHistory{}}
 	if c.store == nil {
 		return out, nil
 	}
-	out.Recording = api.Recording{State: api.RecordingOn}
 	usage := c.store.Usage()
 	out.Store = api.Store{Bytes: usage.Bytes, MaxBytes: usage.MaxBytes, MaxAgeSeconds: int64(usage.MaxAge / time.Second)}
 	resources, err := c.resources()
@@ -43,6 +43,16 @@ func (c *historyCall) index() (any, error) {
 		out.Resources = append(out.Resources, one)
 	}
 	return out, nil
+}
+
+func (c *historyCall) recording() api.Recording {
+	switch status, ok := c.source.Status(); {
+	case !ok:
+		return api.Recording{State: api.RecordingOff, Reason: "watchkeeper serve has no --data-dir"}
+	case !status.Recording:
+		return api.Recording{State: api.RecordingFailed, Reason: cmp.Or(status.Problem, "it has not begun yet")}
+	}
+	return api.Recording{State: api.RecordingOn}
 }
 
 func epochOf(st *history.Stream) (api.Epoch, error) {

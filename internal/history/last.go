@@ -4,10 +4,9 @@
 package history
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
-	"slices"
+	"iter"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -17,85 +16,56 @@ import (
 // LastVersions returns the last n events of an object above from, up to to, in
 // order.
 func (st *Stream) LastVersions(key kube.Key, from, to uint64, n int) ([]Event, error) {
-	from = max(from, st.Span().From.RV)
-	if n <= 0 || to <= from {
-		return nil, nil
-	}
-	r, err := st.reader()
-	if err != nil {
+	prefix := appendVersionKey(nil, st.id, key, 0)
+	first, err := st.firstOf(prefix[:len(prefix)-8], from, to, n)
+	if err != nil || first == 0 {
 		return nil, err
 	}
-	events, err := r.lastVersions(key, from, to, n)
-	return events, errors.Join(err, r.close())
-}
-
-func (r *reader) lastVersions(key kube.Key, from, to uint64, n int) ([]Event, error) {
-	first := uint64(0)
-	ok, err := r.seek(key, to)
-	for ; ok && err == nil && n > 0; n-- {
-		got, rv, err := parseVersionKey(r.it.Key())
-		if err != nil {
-			return nil, err
-		}
-		if got != key || rv <= from {
-			break
-		}
-		first, ok = rv, r.it.Prev()
-	}
-	if err = errors.Join(err, r.it.Error()); err != nil || first == 0 {
-		return nil, err
-	}
-	var events []Event
-	_, err = r.versions(key, first-1, func(e Event) bool {
-		if e.Object.RV > to {
-			return false
-		}
-		events = append(events, e)
-		return true
-	})
-	return events, err
+	return upTo(st.Versions(key, first-1), to)
 }
 
 // LastEvents returns the last n events above from, up to to, in order: a few
 // more if there are several at the RV of the first.
 func (st *Stream) LastEvents(from, to uint64, n int) ([]Event, error) {
-	from = max(from, st.Span().From.RV)
-	if n <= 0 || to <= from {
-		return nil, nil
-	}
-	entries, err := st.lastEntries(from, to, n)
-	if err != nil || len(entries) == 0 {
+	first, err := st.firstOf(appendKey(nil, tableLog, st.id), from, to, n)
+	if err != nil || first == 0 {
 		return nil, err
 	}
-	r, err := st.reader()
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(entries, func(a, b logEntry) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.rv, b.rv))
-	})
-	events := make([]Event, len(entries))
-	err = r.fill(events, entries)
-	slices.Reverse(events)
-	return events, errors.Join(err, r.close())
+	return upTo(st.Events(first-1, to), to)
 }
 
-// lastEntries returns the last entries of the log, the newest first.
-func (st *Stream) lastEntries(from, to uint64, n int) ([]logEntry, error) {
-	it, err := st.s.db.NewIter(&pebble.IterOptions{
-		LowerBound: appendLogKey(nil, st.id, from+1, ""), UpperBound: appendLogKey(nil, st.id, to+1, ""),
-	})
-	if err != nil {
-		return nil, err
+// firstOf returns the RV of the first of the last n keys that are a prefix and an
+// RV above from, up to to, 0 if there is none.
+func (st *Stream) firstOf(prefix []byte, from, to uint64, n int) (first uint64, err error) {
+	if from = max(from, st.Span().From.RV); n <= 0 || to <= from {
+		return 0, nil
 	}
-	var entries []logEntry
-	for it.Last(); it.Valid(); it.Prev() {
-		k := it.Key()
-		rv := binary.BigEndian.Uint64(k[prefixLen:])
-		if len(entries) >= n && entries[len(entries)-1].rv != rv {
+	if err := st.s.use(); err != nil {
+		return 0, err
+	}
+	defer st.s.done()
+	bound := func(rv uint64) []byte { return binary.BigEndian.AppendUint64(append([]byte{}, prefix...), rv) }
+	it, err := st.s.db.NewIter(&pebble.IterOptions{LowerBound: bound(from + 1), UpperBound: bound(to + 1)})
+	if err != nil {
+		return 0, err
+	}
+	for it.Last(); it.Valid() && n > 0; it.Prev() {
+		first = binary.BigEndian.Uint64(it.Key()[len(prefix):])
+		n--
+	}
+	return first, damage(errors.Join(it.Error(), it.Close()))
+}
+
+// upTo collects events up to an RV.
+func upTo(events iter.Seq2[Event, error], rv uint64) (out []Event, err error) {
+	for e, err := range events {
+		if err != nil {
+			return nil, err
+		}
+		if e.Object.RV > rv {
 			break
 		}
-		entries = append(entries, logEntry{kube.Key(k[prefixLen+8:]), rv, len(entries)})
+		out = append(out, e)
 	}
-	return entries, errors.Join(it.Error(), it.Close())
+	return out, nil
 }
