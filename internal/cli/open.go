@@ -69,7 +69,7 @@ func (o *openOptions) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	store, err := history.Open(dir, history.Options{Cluster: header.Cluster, Logger: log})
+	store, err := history.Open(dir, history.Options{Cluster: "a recording", Logger: log})
 	if err != nil {
 		return err
 	}

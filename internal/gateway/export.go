@@ -4,140 +4,92 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
 
 const (
-	exportPath = extensionPrefix + "history/export"
 	// documentTimeout bounds what the upstream is asked for an export.
 	documentTimeout = 10 * time.Second
 	// aggregated is the discovery of all groups in one answer (KEP-3352).
 	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
-// An exporter answers with a recording of what the history has:
-//
-//	GET /watchkeeper/v1/history/export?from=<when>&to=<when>&resource=…&namespace=…&labelSelector=…&pseudonyms=true
-//
-// Only resources that the gateway may list are in it (T8).
-type exporter struct {
-	past    *past
-	up      *Upstream
-	program string
+// An export answers with a recording of a part of the history. Only resources
+// that the gateway may list are in it (T8).
+type export struct {
+	*historyCall
+	selection recording.Selection
 }
 
-func (x *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", "GET")
-		writeStatus(w, r, methodNotAllowed())
-		return
+// export reads what is to be exported.
+func (c *historyCall) export() (any, error) {
+	x := &export{historyCall: c}
+	sel := &x.selection
+	sel.Namespace = c.query.Get("namespace")
+	var err error
+	if sel.Labels, err = labels.Parse(c.query.Get("labelSelector")); err != nil {
+		return nil, refuseBad("labelSelector: %v", err)
 	}
-	store := x.past.store()
-	if store == nil {
-		writeStatus(w, r, newStatus(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded here: see --data-dir"))
-		return
+	switch text := c.query.Get("pseudonyms"); text {
+	case "", "false":
+	case "true":
+		sel.Pseudonyms = true
+	default:
+		return nil, refuseBad("pseudonyms is %q: it has to be true or false", text)
 	}
-	sel, refusal := x.selection(r, store)
-	if refusal != nil {
-		writeStatus(w, r, refusal)
-		return
+	for _, end := range []struct {
+		name, usual string
+		at          *time.Time
+	}{{"from", "1h", &sel.From}, {"to", "now", &sel.To}} {
+		when, err := kube.ParseWhen(cmp.Or(c.query.Get(end.name), end.usual), c.now)
+		switch {
+		case err != nil:
+			return nil, refuseBad("%s: %v", end.name, err)
+		case when.RV != 0:
+			return nil, refuseBad("%s: an export is of a time: give an age, such as 2h, or an RFC 3339 time", end.name)
+		}
+		*end.at = when.At
 	}
+	if sel.To.Before(sel.From) {
+		return nil, refuseBad("from is after to")
+	}
+	sel.Resources, err = c.resources()
+	return x, err
+}
+
+func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &exportBody{w: w}
 	e := recording.Exporter{
-		Store: store, Program: x.program, Cluster: store.Cluster(),
-		Documents: func(ctx context.Context) ([]recording.Document, error) { return x.documents(ctx, sel.Resources) },
+		Store: x.store, Program: x.up.userAgent, Cluster: x.store.Cluster(),
+		Documents: func(ctx context.Context) ([]recording.Document, error) {
+			return x.up.documents(ctx, x.selection.Resources)
+		},
 	}
-	switch err := e.Export(r.Context(), out, sel); {
+	err := e.Export(r.Context(), out, x.selection)
+	switch {
 	case err == nil:
 	case out.begun:
 		panic(http.ErrAbortHandler) // the client is not to take it for a whole one
-	case errors.Is(err, recording.ErrNothing):
-		writeStatus(w, r, newStatus(http.StatusNotFound, metav1.StatusReasonNotFound, err.Error()))
 	default:
-		writeStatus(w, r, newStatus(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()))
+		writeStatus(w, r, historyStatus(err))
 	}
-}
-
-// selection reads what is to be exported.
-func (x *exporter) selection(r *http.Request, store *history.Store) (sel recording.Selection, refusal *metav1.Status) {
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return sel, badRequest(err.Error())
-	}
-	sel.Namespace, sel.Pseudonyms = q.Get("namespace"), q.Get("pseudonyms") == "true"
-	if sel.Labels, err = labels.Parse(q.Get("labelSelector")); err != nil {
-		return sel, badRequest("labelSelector: " + err.Error())
-	}
-	known := store.Resources()
-	for _, text := range q["resource"] {
-		i := slices.IndexFunc(known, func(id kube.Resource) bool { return id.GroupResource() == text })
-		if i < 0 {
-			return sel, newStatus(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s is not recorded; what is: %s", text, groupResources(known)))
-		}
-		sel.Resources = append(sel.Resources, known[i])
-	}
-	if len(sel.Resources) == 0 {
-		sel.Resources = known
-	}
-	may := sel.Resources[:0:0]
-	for _, id := range sel.Resources {
-		if st := x.past.newest(id); st != nil && x.past.resource(st).access.allows(r.Context(), verbList) {
-			may = append(may, id)
-		} else if len(q["resource"]) > 0 {
-			return sel, forbidden(fmt.Sprintf("the gateway may not list %s in all namespaces", id.GroupResource()))
-		}
-	}
-	sel.Resources = may
-	now := time.Now()
-	for name, at := range map[string]*time.Time{"from": &sel.From, "to": &sel.To} {
-		text := q.Get(name)
-		if text == "" {
-			text = map[string]string{"from": "1h", "to": "now"}[name]
-		}
-		when, err := kube.ParseWhen(text, now)
-		if err != nil {
-			return sel, badRequest(name + ": " + err.Error())
-		}
-		if when.At.IsZero() {
-			return sel, badRequest(name + ": an export is of a time: give an age or an RFC 3339 time")
-		}
-		*at = when.At
-	}
-	// What was seen up to now is to be in it.
-	for _, id := range sel.Resources {
-		if err := x.past.sync(r.Context(), id); err != nil {
-			return sel, newStatus(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, fmt.Sprintf("%s: %v", id.GroupResource(), err))
-		}
-	}
-	return sel, nil
-}
-
-func groupResources(ids []kube.Resource) string {
-	var names []string
-	for _, id := range ids {
-		names = append(names, id.GroupResource())
-	}
-	return strings.Join(names, ", ")
 }
 
 // documents asks the upstream for what a client needs to know of the API before
 // it reads objects.
-func (x *exporter) documents(ctx context.Context, resources []kube.Resource) ([]recording.Document, error) {
+func (u *Upstream) documents(ctx context.Context, resources []kube.Resource) ([]recording.Document, error) {
 	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
 	type question struct{ path, accept string }
@@ -153,7 +105,7 @@ func (x *exporter) documents(ctx context.Context, resources []kube.Resource) ([]
 		if slices.Contains(questions[:i], q) {
 			continue
 		}
-		d, err := x.document(ctx, q.path, q.accept)
+		d, err := u.document(ctx, q.path, q.accept)
 		if err != nil {
 			return nil, fmt.Errorf("the API server's %s: %w", q.path, err)
 		}
@@ -165,10 +117,10 @@ func (x *exporter) documents(ctx context.Context, resources []kube.Resource) ([]
 }
 
 // document asks the upstream for one document, nil if it has none.
-func (x *exporter) document(ctx context.Context, path, accept string) (*recording.Document, error) {
-	r := x.up.NewRequest(ctx, http.MethodGet, path, "")
+func (u *Upstream) document(ctx context.Context, path, accept string) (*recording.Document, error) {
+	r := u.NewRequest(ctx, http.MethodGet, path, "")
 	r.Header.Set("Accept", strings.TrimPrefix(accept+",application/json", ","))
-	resp, err := x.up.Transport.RoundTrip(r)
+	resp, err := u.Transport.RoundTrip(r)
 	if err != nil {
 		return nil, redacted{err}
 	}

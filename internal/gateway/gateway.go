@@ -107,6 +107,7 @@ type Gateway struct {
 	metrics     *requestMetrics
 	passthrough http.Handler
 	reader      reader
+	extensions  *extensions
 	mounts      []mount
 	apiPrefix   string
 	requests    requestTracker
@@ -145,12 +146,13 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	c := newCache(opts.Upstream, opts.IdleTimeout, opts.Logger)
-	c.history = opts.History
-	switch {
-	case opts.Recording != nil:
-		c.past, c.still = newPast(c, stillHistory{opts.Recording}), true
-	case opts.History != nil:
-		c.past = newPast(c, opts.History)
+	c.history, c.still = opts.History, opts.Recording != nil
+	var recorded History = opts.History
+	if c.still {
+		recorded = stillHistory{opts.Recording}
+	}
+	if c.still || opts.History != nil {
+		c.past = newPast(c, recorded)
 	}
 	c.window = timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge}
 	if opts.Registerer != nil {
@@ -159,6 +161,10 @@ func New(opts Options) (*Gateway, error) {
 		}
 	}
 	g.reader = c
+	g.extensions = &extensions{
+		multiwatch: &multiwatch{answer: g.serveInner, log: g.log},
+		history:    &historyAPI{source: recorded, up: opts.Upstream, begin: c.begin, filter: g.filter},
+	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err
 	}
@@ -180,8 +186,7 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 	g.mounts = []mount{
 		{g.apiPrefix, sourcePassthrough, nil},
 		{uiPrefix, sourceStatic, ui},
-		{extensionPrefix, sourceExtension, &multiwatch{answer: g.serveInner, log: g.log}},
-		{exportPath, sourceExtension, &exporter{past: c.past, up: g.up}},
+		{extensionPrefix, sourceExtension, g.extensions},
 	}
 	if www != "" {
 		files, err := newStatic(www, wwwPrefix)

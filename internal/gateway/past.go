@@ -17,6 +17,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -38,6 +39,8 @@ type History interface {
 	// Sync returns nil when what the gateway had seen of the resource at the call
 	// is in the store.
 	Sync(ctx context.Context, r kube.Resource) error
+	// Status tells how recording does; false if nothing is to be recorded.
+	Status() (recording.Status, bool)
 }
 
 // A stillHistory is one to which nothing is added.
@@ -45,6 +48,10 @@ type stillHistory struct{ store *history.Store }
 
 func (h stillHistory) Store() *history.Store                     { return h.store }
 func (h stillHistory) Sync(context.Context, kube.Resource) error { return nil }
+
+func (h stillHistory) Status() (recording.Status, bool) {
+	return recording.Status{Problem: "this is a recording", Resources: len(h.store.Resources()), Usage: h.store.Usage()}, true
+}
 
 // past reads what is recorded. A nil one has nothing.
 type past struct {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -39,6 +40,10 @@ func (f *fakeHistory) Sync(context.Context, kube.Resource) error {
 		return nil
 	}
 	return f.syncs()
+}
+
+func (h *fakeHistory) Status() (recording.Status, bool) {
+	return recording.Status{Recording: true}, true
 }
 
 // epoch is when the tests' history begins, at the RV 10: each RV is a second.
