@@ -80,7 +80,14 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 
 // serve implements reader.
 func (c *cache) serve(w *recorder, r *http.Request) bool {
-	rd, ok := parseRead(r)
+	parse := parseRead
+	if c.still {
+		parse = parseAnyRead
+	}
+	rd, ok := parse(r)
+	if c.still && ok {
+		rd.standStill()
+	}
 	if asksFields(r) {
 		if !ok {
 			rd = nil
@@ -102,9 +109,6 @@ func (c *cache) answer(w *recorder, r *http.Request, rd *read) bool {
 		return false
 	}
 	defer c.release(res)
-	if c.still {
-		rd.standStill()
-	}
 	if rd.namespace != "" && !res.info.Namespaced || rd.name != "" && rd.namespace == "" && res.info.Namespaced {
 		return false // the API server has an error for it
 	}
@@ -172,6 +176,9 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	}
 	res := newResource(c.up, id, info, c.log, c.begin, c.window)
 	res.encoder.Cache = c.encodings
+	if c.still {
+		res.encoder.Now = c.past.end
+	}
 	res.defined.changed = func() { c.drop(res) }
 	res.readers = 1
 	c.watched[id] = res

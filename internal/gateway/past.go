@@ -78,6 +78,17 @@ func (p *past) store() *history.Store {
 	return p.history.Store()
 }
 
+// end returns when the last of all that is recorded was so.
+func (p *past) end() (end time.Time) {
+	s := p.store()
+	for _, id := range s.Resources() {
+		if at := p.newest(id).Head().At; at.After(end) {
+			end = at
+		}
+	}
+	return end
+}
+
 // streams returns what is recorded of a resource, the oldest epoch first.
 func (p *past) streams(id kube.Resource) []*history.Stream {
 	s := p.store()

@@ -4,6 +4,7 @@
 package recording
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -381,14 +382,12 @@ func TestUpstream(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	resp, _ := ask(ctx, "GET", "/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=40", table, "")
-	var mark struct {
-		Type   string
-		Object struct {
-			Metadata struct{ ResourceVersion string }
-		}
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&mark); err != nil || mark.Type != "BOOKMARK" || mark.Object.Metadata.ResourceVersion != "40" {
-		t.Errorf("%+v, %v", mark, err)
+	if f, err := kube.ScanFrame(line); err != nil || f.Type != kube.Bookmark || f.Object.RV != 40 || f.Object.Columns != columns {
+		t.Errorf("%s: %+v, %v", line, f, err)
 	}
 	cancel()
 	if _, err := io.ReadAll(resp.Body); !errors.Is(err, context.Canceled) {

@@ -62,6 +62,9 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	return status(r, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("this is a recording: it has nothing of %s", r.URL.Path)), nil
 }
 
+// CloseIdleConnections does nothing: there are none.
+func (u *Upstream) CloseIdleConnections() {}
+
 // document returns what the API server answered at a path: aggregated discovery
 // to who asks for it.
 func (u *Upstream) document(path, accept string) *Document {
@@ -85,7 +88,7 @@ func (u *Upstream) document(path, accept string) *Document {
 // list answers with the last state, as a Table if the objects have rows.
 func (u *Upstream) list(r *http.Request, res kube.Resource) (*http.Response, error) {
 	st, form := u.stream(res)
-	table := form.Item.Columns != "" && strings.Contains(r.Header.Get("Accept"), "as=Table")
+	table := asksTable(r, form)
 	version := fmt.Sprintf(`"metadata":{"resourceVersion":"%d"},`, st.Head().RV)
 	var b bytes.Buffer
 	switch {
@@ -118,6 +121,11 @@ func (u *Upstream) list(r *http.Request, res kube.Resource) (*http.Response, err
 	return respond(r, http.StatusOK, "application/json", b.Bytes()), nil
 }
 
+// asksTable reports whether the answer is to be a Table.
+func asksTable(r *http.Request, form history.Form) bool {
+	return form.Item.Columns != "" && strings.Contains(r.Header.Get("Accept"), "as=Table")
+}
+
 // row returns an object as a row of a Table.
 func row(o *kube.Object) string {
 	cells := o.Row
@@ -138,7 +146,12 @@ func (u *Upstream) watch(r *http.Request, res kube.Resource) (*http.Response, er
 	go func() {
 		if q.Get("allowWatchBookmarks") == "true" {
 			mark := kube.BookmarkObject(form.Item, st.Head().RV, false)
-			fmt.Fprintf(w, `{"type":"BOOKMARK","object":%s}`+"\n", mark.JSON) //nolint:errcheck // the reader is gone
+			object := mark.JSON
+			if asksTable(r, form) {
+				object = fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"%d"},"columnDefinitions":%s,"rows":[%s]}`,
+					mark.RV, form.Item.Columns, row(mark))
+			}
+			fmt.Fprintf(w, `{"type":"BOOKMARK","object":%s}`+"\n", object) //nolint:errcheck // the reader is gone
 		}
 		<-r.Context().Done()
 		w.CloseWithError(r.Context().Err())
