@@ -82,5 +82,7 @@
 // all calls come from the goroutine of Run, in the order of the upstream; every
 // full list is told from Begin to End, item by item as it is read, also when
 // nothing changed; Flush follows as soon as no further frame is waiting. The
-// sink may be told an event again, at the head, after a resume.
+// sink may be told an event again, at the head, after a resume. One that has a
+// head from before begins with a watch from there ([Resume]), as after a stream
+// that was cut.
 package informer

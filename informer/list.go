@@ -32,8 +32,8 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 	}
 	page.Items, page.Continue = nil, ""
 	r.anew = reason == "diverged" || reason == "schema" || page.RV < r.sink.Head()
-	if k := r.kind; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
-		return &RefusedError{http.StatusNotFound, fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
+	if err := r.same(page); err != nil {
+		return err
 	}
 	r.kind = page
 	// A streaming list that fails again and again is given a rest.
@@ -47,6 +47,14 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 	}
 	r.listed(list, reason)
 	return r.watch(ctx)
+}
+
+// same fails if the page is of another collection than that known.
+func (r *reflector[O]) same(page *kube.List) error {
+	if k := r.kind; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
+		return &RefusedError{http.StatusNotFound, fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
+	}
+	return nil
 }
 
 // begin begins a list of the sink's.

@@ -74,9 +74,23 @@ type ReflectorOptions struct {
 	// Watchdog replaces a watch that is silent though it should have had
 	// bookmarks. The default leaves it to its deadline.
 	Watchdog bool
+	// Resume has Run begin with a watch from the sink's head, and not with a
+	// list, if there is a head and Resume has a list. It may be filled in until
+	// Run is called. The default is to list.
+	Resume *Resume
 
 	failed  func(error) // is told of failures; nil if nobody is
 	metrics Metrics     // the default is that nobody is told
+}
+
+// A Resume is what a reflector knew that brought a sink to its head, for one that
+// goes on from there.
+type Resume struct {
+	// List is the last list, or one like it: its kind, form and columns count.
+	List *kube.List
+	// AfterDelete tells that the last event was a deletion at the head. Others
+	// may follow that share its RV.
+	AfterDelete bool
 }
 
 // A RefusedError is the answer of an API server that will not have the
@@ -187,6 +201,11 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 	var wait backoff
 	expired := 0        // rounds in a row that ended with lost history
 	reason := "initial" // why the next round lists; "" watches from the head
+	if from := r.opts.Resume; from != nil && from.List != nil && r.sink.Head() != 0 {
+		reason = ""
+		r.kind, r.columns, r.afterDelete = from.List, from.List.Columns, from.AfterDelete
+		r.suspect = true // who knows what has been since
+	}
 	for {
 		began, head := time.Now(), r.sink.Head()
 		var err error

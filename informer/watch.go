@@ -37,6 +37,9 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := r.same(page); err != nil {
+			return err
+		}
 		if page.RV < rv {
 			return fmt.Errorf("%w: the upstream is at %d, %d is known", errDiverged, page.RV, rv)
 		}
@@ -47,6 +50,7 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 	}
 	defer s.close()
 	r.setPhase(Watching)
+	r.sink.Flush() // the news that there is a watch
 	return r.follow(ctx, s)
 }
 

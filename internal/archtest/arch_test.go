@@ -22,9 +22,10 @@ const module = "github.com/watchkeeper/watchkeeper/"
 // A package that is not here may not be.
 var imports = map[string][]string{
 	"cmd/watchkeeper":      {"internal/cli"},
-	"internal/cli":         {"internal/gateway", "internal/server"},
-	"internal/server":      {"internal/gateway"},
-	"internal/gateway":     {"informer", "internal/history", "internal/kube", "internal/timeline", "internal/wire"},
+	"internal/cli":         {"internal/gateway", "internal/recorder", "internal/server"},
+	"internal/server":      {"internal/gateway", "internal/recorder"},
+	"internal/gateway":     {"informer", "internal/history", "internal/kube", "internal/recorder", "internal/timeline", "internal/wire"},
+	"internal/recorder":    {"informer", "internal/history", "internal/kube", "internal/timeline"},
 	"internal/timeline":    {"internal/kube"},
 	"internal/wire":        {"internal/kube"},
 	"internal/history":     {"internal/kube"},

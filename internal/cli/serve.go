@@ -43,6 +43,7 @@ type serveOptions struct {
 	config    *genericclioptions.ConfigFlags
 	server    server.Options
 	window    resource.QuantityValue // bytes
+	record    recordOptions
 	logFormat string
 	verbosity int
 }
@@ -57,6 +58,9 @@ func newServe(s streams) *cobra.Command {
 per resource; everything else is passed through. The flags are those of
 kubectl proxy, and mean the same.
 
+What happens in the cluster is recorded on disk, as far as --record says, so that
+the past can be read, and a restart goes on where the last run ended.
+
 Clients without credentials of their own act with the gateway's, so that it
 listens on loopback unless told otherwise.`,
 		Example: `  # In front of the cluster of the current context
@@ -65,6 +69,9 @@ listens on loopback unless told otherwise.`,
 
   # Another context, any free port, and static files beside the API
   watchkeeper serve --context staging --port 0 --www ./public
+
+  # Recording all there is but Events, for a month, elsewhere
+  watchkeeper serve --record '*' --record-exclude events --history-max-age 30d --data-dir /data
 
   # On a Unix socket
   watchkeeper serve --unix-socket /tmp/watchkeeper.sock
@@ -101,6 +108,8 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.Var(&o.window, "window-bytes", "memory for the past events of each resource, such as 64Mi: how far back a watch can resume, and be behind")
 	f.DurationVar(&g.WindowAge, "window-age", 0, "how long events are kept, of each resource; 0 means as long as --window-bytes allows")
 
+	o.record.addFlags(f)
+
 	f.DurationVar(&s.Upstream.KeepAlive, "keepalive", 0, "keep-alive period of connections to the API server; 0 means 30s, a negative value turns it off")
 	f.BoolVar(&s.Upstream.AppendServerPath, "append-server-path", false, "put the path of the server URL in front of every request path")
 	o.config.AddFlags(f)
@@ -131,6 +140,10 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	}
 	if d := o.server.Gateway.WindowAge; d < 0 {
 		return fmt.Errorf("--window-age %v is not an age: use 0 for none, or such as 1h", d)
+	}
+	var err error
+	if o.server.Record, err = o.record.options(cmd); err != nil {
+		return err
 	}
 	log, err := newLogger(o.err, o.logFormat, o.verbosity)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -45,7 +46,8 @@ type cache struct {
 	discovery discovery
 	encodings *wire.Cache // of all resources' objects
 	metrics   *cacheMetrics
-	past      *past // nil for none
+	history   *recording.Recorder // nil if nothing is recorded
+	past      *past               // nil for none
 
 	ctx      context.Context // of all reflectors
 	stop     context.CancelFunc
@@ -170,7 +172,7 @@ func (c *cache) acquire(ctx context.Context, id kube.Resource) *resource {
 	c.watched[id] = res
 	ctx, res.cancel = context.WithCancel(c.ctx)
 	c.wg.Go(func() {
-		c.remove(res, res.run(ctx, c.log))
+		c.remove(res, res.run(ctx, c.history, c.log))
 	})
 	return res
 }
@@ -267,6 +269,7 @@ func (c *cache) drop(res *resource) {
 	if c.watched[res.id] == res {
 		delete(c.watched, res.id)
 	}
+	res.dropped.Store(true)
 	res.cancel()
 }
 

@@ -22,6 +22,9 @@ type feed struct {
 	items []*kube.Object
 	// replaced is called after each list; nil calls nothing.
 	replaced func()
+	// fed is called once, when the timeline has what the upstream says, or there
+	// is a watch that brings it; nil calls nothing.
+	fed func()
 }
 
 // Begin implements informer.Sink.
@@ -45,7 +48,23 @@ func (f *feed) End(list *kube.List) (continued bool) {
 	if f.replaced != nil {
 		f.replaced()
 	}
+	f.began()
 	return continued
+}
+
+// Flush implements informer.Sink.
+func (f *feed) Flush() {
+	f.Timeline.Flush()
+	if f.fed != nil && f.View() != nil {
+		f.began()
+	}
+}
+
+func (f *feed) began() {
+	if f.fed != nil {
+		f.fed()
+		f.fed = nil
+	}
 }
 
 // Apply implements informer.Sink.

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -50,8 +51,10 @@ type Options struct {
 	WindowBytes int64
 	WindowAge   time.Duration
 
-	// History is what is recorded; nil for nothing.
-	History History
+	// History records what the gateway watches, and gives back what was recorded
+	// before; nil records nothing. Whoever made it runs it, for longer than the
+	// gateway.
+	History *recording.Recorder
 
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
@@ -137,7 +140,9 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	c := newCache(opts.Upstream, opts.IdleTimeout, opts.Logger)
-	c.past = newPast(c, opts.History)
+	if c.history = opts.History; c.history != nil {
+		c.past = newPast(c, c.history)
+	}
 	c.window = timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge}
 	if opts.Registerer != nil {
 		if err := opts.Registerer.Register(c.metrics); err != nil {

@@ -31,8 +31,8 @@ const (
 	smallRead = 1000
 )
 
-// A History is what is recorded of the cluster.
-type History interface {
+// An archive is what is recorded of the cluster: a recorder's.
+type archive interface {
 	// Store returns the store that has it; nil while nothing is recorded.
 	Store() *history.Store
 	// Sync returns nil when what the gateway had seen of the resource at the call
@@ -43,17 +43,14 @@ type History interface {
 // past reads what is recorded. A nil one has nothing.
 type past struct {
 	cache   *cache
-	history History
+	history archive
 	reads   chan struct{} // has a value for each list that is held
 
 	mu    sync.Mutex // guards known
 	known map[kube.Resource]*resource
 }
 
-func newPast(c *cache, h History) *past {
-	if h == nil {
-		return nil
-	}
+func newPast(c *cache, h archive) *past {
 	return &past{cache: c, history: h, reads: make(chan struct{}, mostReads), known: map[kube.Resource]*resource{}}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -31,8 +32,12 @@ type resource struct {
 	access    access
 	defined   definitions
 	standing  standing
+	dropped   atomic.Bool     // see cache.drop
+	resume    informer.Resume // filled in from what is recorded
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the reflector has stopped
+	seeded    atomic.Bool   // the timeline begins with what is recorded
+	fed       chan struct{} // closed when there is a first list, or a watch in its place
 
 	watches    atomic.Int64 // open ones
 	unwritable unwritable
@@ -44,14 +49,15 @@ type resource struct {
 }
 
 func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *slog.Logger, begin beginFunc, window timeline.Options) *resource {
-	res := &resource{id: id, info: info, timeline: timeline.New(window), done: make(chan struct{})}
+	res := &resource{id: id, info: info, timeline: timeline.New(window), done: make(chan struct{}), fed: make(chan struct{})}
 	res.encoder.Resource = id
 	res.reflector = informer.NewReflector(informer.ReflectorOptions{
 		Transport: agent{up},
 		URL:       up.URL(id.Path(), ""),
 		Kind:      info.Kind,
 		Columns:   true,
-		Sink:      &feed{Timeline: res.timeline, replaced: res.listed},
+		Sink:      &feed{Timeline: res.timeline, replaced: res.listed, fed: func() { close(res.fed) }},
+		Resume:    &res.resume,
 		Logger:    log.With("resource", id.String()),
 	})
 	res.access = access{up: up, id: id, begin: begin}
@@ -64,10 +70,25 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 }
 
 // run feeds the timeline until ctx ends, or the upstream refuses the resource,
-// which it returns. Open watches end with it.
-func (res *resource) run(ctx context.Context, log *slog.Logger) *informer.RefusedError {
+// which it returns. Open watches end with it. What is recorded of the resource is
+// gone on from.
+func (res *resource) run(ctx context.Context, history *recording.Recorder, log *slog.Logger) (refused *informer.RefusedError) {
 	defer close(res.done)
+	lease, err := history.Take(ctx, res.id)
+	if err != nil {
+		res.timeline.Close()
+		return nil
+	}
+	// What has gone, or has become another, is not to be gone on from.
+	defer func() { lease.End(res.dropped.Load() || refused != nil && refused.Code == http.StatusNotFound) }()
 	defer res.timeline.Close()
+	if seed := lease.Seed(); seed != nil {
+		res.seeded.Store(true)
+		seed.Load(res.timeline)
+		res.resume = seed.Resume()
+		log.Info("going on from what is recorded", "resource", res.id.String(), "rv", seed.List.RV, "objects", len(seed.List.Items))
+	}
+	lease.Follow(res.timeline)
 	refused, ok := errors.AsType[*informer.RefusedError](res.reflector.Run(ctx))
 	if ok {
 		log.Warn("not watched any more: the upstream refuses it", "resource", res.id.String(), "code", refused.Code, "cause", refused.Message)
@@ -80,14 +101,25 @@ func (res *resource) run(ctx context.Context, log *slog.Logger) *informer.Refuse
 // is what that was judged by.
 func (res *resource) view() (*timeline.View, informer.Status, bool) {
 	v, status := res.timeline.View(), res.reflector.Status()
-	return v, status, v != nil && !v.Closed() && status.Phase != informer.Refused
+	return v, status, v != nil && !v.Closed() && status.Phase != informer.Refused && !(res.seeded.Load() && beginning(status))
+}
+
+// beginning reports whether the upstream is being asked for what came after that
+// which is recorded. It may have gone back, and then that is not to be served; while
+// nobody is there to ask, it is what there is.
+func beginning(status informer.Status) bool {
+	return status.Phase == informer.Starting || status.Phase == informer.Listing && len(status.Relists) == 0
 }
 
 // waitSynced waits for the first list, for as long as it is worth while to
 // keep a request waiting.
 func (res *resource) waitSynced(ctx context.Context) {
+	fed := res.timeline.Synced()
+	if res.seeded.Load() {
+		fed = res.fed
+	}
 	select {
-	case <-res.timeline.Synced():
+	case <-fed:
 		return
 	default:
 	}
@@ -98,6 +130,18 @@ func (res *resource) waitSynced(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-res.timeline.Synced():
+	case <-res.done:
+		return
+	case <-timer.C:
+		return
+	case <-ctx.Done():
+		return
+	}
+	if !res.seeded.Load() {
+		return
+	}
+	select {
+	case <-res.fed:
 	case <-res.done:
 	case <-timer.C:
 	case <-ctx.Done():

@@ -165,6 +165,10 @@ func (u *Upstream) NewRequest(ctx context.Context, method, path, rawQuery string
 	return r.WithContext(ctx)
 }
 
+// Agent returns a transport for requests of the gateway's own, under its name. Its
+// errors tell no credentials.
+func (u *Upstream) Agent() http.RoundTripper { return agent{u} }
+
 // Probe returns nil if the upstream answered within the last ten seconds or
 // answers now. An answer that refuses the gateway's credentials or reports a
 // server error does not count.

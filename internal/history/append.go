@@ -31,22 +31,45 @@ type change struct {
 	st      *Stream
 	b       *pebble.Batch
 	last    map[kube.Key]stored // rv 0: no longer live
+	lives   map[kube.Key]life
 	columns map[string]uint64
 	span    Span
+	begins  bool
 	gap     *Gap
 	form    *Form
 
 	key, value []byte
 }
 
-// change begins a change. The caller holds writing.
-func (st *Stream) change() *change {
-	return &change{st: st, b: st.s.db.NewBatch(), last: map[kube.Key]stored{}, columns: map[string]uint64{}, span: st.Span()}
+// change begins a change, which is to be closed. There is one at a time.
+func (st *Stream) change() (*change, error) {
+	if err := st.s.use(); err != nil {
+		return nil, err
+	}
+	err := st.s.failure()
+	if err == nil {
+		err = st.s.room()
+	}
+	if err != nil {
+		st.s.done()
+		return nil, err
+	}
+	st.writing.Lock()
+	return &change{
+		st: st, b: st.s.db.NewBatch(), span: st.Span(),
+		last: map[kube.Key]stored{}, lives: map[kube.Key]life{}, columns: map[string]uint64{},
+	}, nil
+}
+
+func (c *change) close() {
+	c.b.Close()
+	c.st.writing.Unlock()
+	c.st.s.done()
 }
 
 // commit makes the change, on disk first (T9).
 func (c *change) commit() error {
-	if err := c.b.Commit(pebble.Sync); err != nil {
+	if err := c.st.s.commit(c.b); err != nil {
 		return err
 	}
 	st := c.st
@@ -64,7 +87,13 @@ func (c *change) commit() error {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.span = c.span
+	for text, id := range c.columns {
+		st.texts[id] = text
+	}
+	st.span.To = c.span.To // From may have moved
+	if c.begins {
+		st.span.From = c.span.From
+	}
 	if c.gap != nil {
 		st.gaps = append(slices.Clone(st.gaps), *c.gap)
 	}
@@ -83,16 +112,18 @@ var (
 // Begin records the first list of a stream: what everything after it builds
 // on.
 func (st *Stream) Begin(form Form, objects iter.Seq[*kube.Object], rv uint64, at time.Time) error {
-	st.writing.Lock()
-	defer st.writing.Unlock()
-	c := st.change()
-	defer func() { c.b.Close() }()
+	c, err := st.change()
+	if err != nil {
+		return err
+	}
+	defer c.close()
 	if c.span.To.RV != 0 {
 		return errBegun
 	}
-	// What a Begin left behind that did not come to its end.
-	if err := c.b.DeleteRange(appendKey(nil, tableVersions, st.id), after(appendKey(nil, tableVersions, st.id)), nil); err != nil {
-		return err
+	for _, table := range []byte{tableVersions, tableNames} { // of a Begin that did not come to its end
+		if err := c.b.DeleteRange(appendKey(nil, table, st.id), after(appendKey(nil, table, st.id)), nil); err != nil {
+			return err
+		}
 	}
 	for o := range objects {
 		if err := c.version(&Event{Type: kube.Added, Object: o, At: at}); err != nil {
@@ -102,7 +133,7 @@ func (st *Stream) Begin(form Form, objects iter.Seq[*kube.Object], rv uint64, at
 			continue
 		}
 		// A part, of which nothing shows before there is a head.
-		if err := c.b.Commit(pebble.Sync); err != nil {
+		if err := st.s.commit(c.b); err != nil {
 			return err
 		}
 		if err := c.b.Close(); err != nil {
@@ -113,6 +144,7 @@ func (st *Stream) Begin(form Form, objects iter.Seq[*kube.Object], rv uint64, at
 	if err := c.setForm(form); err != nil {
 		return err
 	}
+	c.begins = true
 	c.span.From = Moment{rv, at.Truncate(time.Millisecond)}
 	if err := c.b.Set(appendKey(nil, tableRetained, st.id), appendMoment(nil, c.span.From), nil); err != nil {
 		return err
@@ -141,10 +173,11 @@ func (st *Stream) AppendGap(events []Event, rv uint64, at time.Time) error {
 }
 
 func (st *Stream) append(events []Event, rv uint64, at time.Time, gap bool) error {
-	st.writing.Lock()
-	defer st.writing.Unlock()
-	c := st.change()
-	defer c.b.Close()
+	c, err := st.change()
+	if err != nil {
+		return err
+	}
+	defer c.close()
 	head := c.span.To
 	if head.RV == 0 {
 		return errNotBegun
@@ -178,10 +211,11 @@ func (st *Stream) append(events []Event, rv uint64, at time.Time, gap bool) erro
 
 // SetForm records what answers look like from now on where there is no object.
 func (st *Stream) SetForm(form Form) error {
-	st.writing.Lock()
-	defer st.writing.Unlock()
-	c := st.change()
-	defer c.b.Close()
+	c, err := st.change()
+	if err != nil {
+		return err
+	}
+	defer c.close()
 	if err := c.setForm(form); err != nil {
 		return err
 	}
@@ -212,6 +246,11 @@ func (c *change) version(e *Event) error {
 	}
 	if prev != "" && before.rv < o.RV && before.chain < longestChain {
 		v.delta, v.base, now.chain = true, before.rv, before.chain+1
+	}
+	if begins := before.rv == 0; begins || e.Type == kube.Deleted {
+		if err := c.life(e, begins); err != nil {
+			return err
+		}
 	}
 	if c.value = appendVersion(c.value[:0], v, o.RV); v.delta {
 		c.value = appendDelta(c.value, prev, text)
@@ -259,21 +298,46 @@ func (c *change) before(e *Event) (before stored, text string, err error) {
 }
 
 // newest reads the version of a live object that is newest at rv.
-func (st *Stream) newest(key kube.Key, rv uint64) (stored, string, error) {
-	r, err := st.reader()
-	if err != nil {
-		return stored{}, "", err
+func (st *Stream) newest(key kube.Key, rv uint64) (before stored, text string, err error) {
+	var r reader
+	if err := r.open(st); err != nil {
+		return before, "", err
 	}
-	defer r.close()
+	defer func() { err = errors.Join(err, r.close()) }()
 	if ok, err := r.seek(key, rv); !ok {
-		return stored{}, "", err
+		return before, "", err
 	}
 	v, at, err := r.resolve()
 	if err != nil || v.typ == kube.Deleted {
-		return stored{}, "", err
+		return before, "", err
 	}
-	text := string(r.text)
+	text = string(r.text)
 	return stored{at, maphash.String(seed, text), uint8(len(r.chain))}, text, nil
+}
+
+// life enters that an object begins or ends to live.
+func (c *change) life(e *Event, begins bool) error {
+	key, rv := e.Object.Key, e.Object.RV
+	was, ok := c.lives[key]
+	if !ok {
+		c.key = appendNameKey(c.key[:0], c.st.id, key)
+		value, err := c.st.s.get(c.key)
+		if ok = value != nil; ok && err == nil {
+			was, err = parseLife(value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if begins {
+		was = life{born: rv, earlier: ok}
+	}
+	if e.Type == kube.Deleted {
+		was.died = rv
+	}
+	c.lives[key] = was
+	c.key = appendNameKey(c.key[:0], c.st.id, key)
+	return c.b.Set(c.key, appendLife(nil, was), nil)
 }
 
 // log enters an event into the log.

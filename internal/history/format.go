@@ -22,11 +22,14 @@ const formatVersion = 1
 // ms since 1970.
 //
 //	F                              the format and the cluster, JSON
+//	O                              it is open, or was when the program ended
 //	S stream                       the resource and the epoch, JSON
 //	B stream                       the form of lists and bookmarks, JSON
 //	R stream                       rv, time: the oldest state that is retained
 //	H stream                       rv, time: the head, up to which all is recorded
 //	V stream object 0 rv           a version of an object
+//	N stream object                when there last was one: born, died, and 1 if
+//	                               there were others before (uvarint, uvarint, byte)
 //	L stream rv object             the version that the rv made: flags, at
 //	T stream time                  rv: the head at that time
 //	G stream from                  to, time, time: nothing between was observed
@@ -49,11 +52,13 @@ const formatVersion = 1
 // than that (retain.go) is not done yet.
 const (
 	tableFormat   = 'F'
+	tableOpen     = 'O'
 	tableStream   = 'S'
 	tableForm     = 'B'
 	tableRetained = 'R'
 	tableHead     = 'H'
 	tableVersions = 'V'
+	tableNames    = 'N'
 	tableLog      = 'L'
 	tableTimes    = 'T'
 	tableGaps     = 'G'

@@ -5,94 +5,294 @@ package history
 
 import (
 	"cmp"
-	"encoding/binary"
-	"errors"
 	"iter"
+	"runtime"
 	"slices"
-
-	"github.com/cockroachdb/pebble/v2"
+	"sync"
+	"time"
+	"unsafe"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-// replayed is how many events are read at a time: of so many, those of one
-// object are read together, since they are neighbours on disk.
-const replayed = 4096
+const (
+	// fewEvents and manyEvents are how many are read at a time. The versions of an
+	// object are neighbours on disk, those of one moment are not: the more are read
+	// together, the fewer blocks are read more than once.
+	fewEvents, manyEvents = 1024, 64 << 10
+	// replayBytes is about how much they may take, with the objects they are of.
+	replayBytes = 128 << 20
+	// madeAtOnce is how many events are made out of what was read at a time.
+	madeAtOnce = 1024
+)
 
 // Events yields the events above from, up to to, in order. An error is the last
 // it yields.
 func (st *Stream) Events(from, to uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		r, err := st.reader()
-		if err != nil {
-			yield(Event{}, err)
-			return
-		}
-		stopped, err := r.replay(from, to, func(e Event) bool { return yield(e, nil) })
-		if err = errors.Join(err, r.close()); err != nil && !stopped {
-			yield(Event{}, err)
+		p := &replay{st: st, n: fewEvents}
+		for more := true; more; {
+			began := time.Now()
+			next, more2, err := p.read(from, to)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			from, more = next, more2
+			busy := time.Since(began)
+			stopped, err := p.emit(func(e Event) bool { return yield(e, nil) })
+			if stopped {
+				return
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			p.adapt(busy, time.Since(began))
 		}
 	}
 }
 
-// A logEntry is an event as the log has it, and its place in the order.
-type logEntry struct {
-	key kube.Key
-	rv  uint64
-	i   int
+// A replay reads events in the order of their RVs, from versions that are in the
+// order of their objects. Some thousands at a time: first their values, which are
+// small as deltas are, each part of the key space by a goroutine of its own. Then
+// the events are made, in their order, from what the objects were before.
+type replay struct {
+	st     *Stream
+	n      int // how many to read
+	bounds []kube.Key
+	parts  []*part
+	steps  []step
 }
 
-func (r *reader) replay(from, to uint64, f func(Event) bool) (stopped bool, err error) {
-	log, err := r.st.s.db.NewIter(&pebble.IterOptions{
-		LowerBound: appendLogKey(nil, r.st.id, from+1, ""),
-		UpperBound: appendLogKey(nil, r.st.id, to+1, ""),
+// A step is an event on its way: an entry of the log, then a value, then an
+// event.
+type step struct {
+	key   kube.Key
+	rv    uint64
+	part  int
+	value version
+	event Event
+}
+
+// A part is some of the key space.
+type part struct {
+	r     reader
+	steps []*step
+	now   map[kube.Key]held // what objects are before the next event
+	bytes int               // that it holds
+}
+
+// held is an object and its text.
+type held struct {
+	o    *kube.Object
+	text string
+}
+
+// read reads the next events above from, and returns up to where.
+func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
+	if err := p.st.s.use(); err != nil {
+		return 0, false, err
+	}
+	defer p.st.s.done()
+	if err := p.st.retained(from); err != nil {
+		return 0, false, err
+	}
+	p.steps = p.steps[:0]
+	err = p.st.log(from, to, func(key kube.Key, rv uint64, _ version) bool {
+		// Those at one RV go together: the next ones are those above it.
+		if more = len(p.steps) >= p.n && rv != p.steps[len(p.steps)-1].rv; !more {
+			p.steps = append(p.steps, step{key: key, rv: rv})
+		}
+		return !more
 	})
-	if err != nil {
-		return false, err
+	if err != nil || len(p.steps) == 0 {
+		return to, false, err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	entries := make([]logEntry, 0, replayed)
-	events := make([]Event, replayed)
-	for more := log.First(); more; {
-		entries = entries[:0]
-		for ; more && len(entries) < replayed; more = log.Next() {
-			k := log.Key()
-			entries = append(entries, logEntry{kube.Key(k[prefixLen+8:]), binary.BigEndian.Uint64(k[prefixLen:]), len(entries)})
-		}
-		slices.SortFunc(entries, func(a, b logEntry) int {
-			return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.rv, b.rv))
-		})
-		if err := r.fill(events, entries); err != nil {
-			return false, err
-		}
-		for i := range entries {
-			if !f(events[i]) {
-				return true, nil
-			}
-		}
-	}
-	return false, log.Error()
+	p.divide()
+	errs := make([]error, len(p.parts))
+	p.each(func(i int) { errs[i] = p.parts[i].read(p.st) })
+	return p.steps[len(p.steps)-1].rv, more, cmp.Or(errs...)
 }
 
-// fill reads the events of entries, which are sorted by object, to their places.
-func (r *reader) fill(events []Event, entries []logEntry) error {
-	for len(entries) > 0 {
-		key, rest := entries[0].key, entries
-		_, err := r.versions(key, entries[0].rv-1, func(e Event) bool {
-			if e.Object.RV != rest[0].rv {
-				return false
+// divide gives each part its steps.
+func (p *replay) divide() {
+	if p.parts == nil || p.n <= fewEvents {
+		keys := make([]kube.Key, len(p.steps))
+		for i := range p.steps {
+			keys[i] = p.steps[i].key
+		}
+		slices.Sort(keys)
+		n := runtime.GOMAXPROCS(0)
+		p.parts, p.bounds = nil, nil
+		for i := range n {
+			p.parts = append(p.parts, &part{now: map[kube.Key]held{}})
+			if i > 0 {
+				p.bounds = append(p.bounds, keys[len(keys)*i/n])
 			}
-			events[rest[0].i] = e
-			rest = rest[1:]
-			return len(rest) > 0 && rest[0].key == key
-		})
+		}
+	}
+	for _, part := range p.parts {
+		part.steps = part.steps[:0]
+	}
+	for i := range p.steps {
+		s := &p.steps[i]
+		for s.part < len(p.bounds) && s.key >= p.bounds[s.part] {
+			s.part++
+		}
+		p.parts[s.part].steps = append(p.parts[s.part].steps, s)
+	}
+}
+
+// each calls f for each part, at the same time.
+func (p *replay) each(f func(i int)) {
+	var wg sync.WaitGroup
+	for i := range p.parts {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
+// read reads the values of the part's steps, and what their objects were before.
+func (p *part) read(st *Stream) (err error) {
+	if err := p.r.open(st); err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, p.r.close()) }()
+	steps := slices.Clone(p.steps)
+	slices.SortFunc(steps, func(a, b *step) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.rv, b.rv)) })
+	p.bytes = 0
+	for i, s := range steps {
+		if i == 0 || s.key != steps[i-1].key {
+			if err := p.before(s); err != nil {
+				return err
+			}
+			p.r.it.SeekGE(appendVersionKey(nil, st.id, s.key, s.rv))
+		} else {
+			p.r.it.Next()
+		}
+		if !p.r.it.Valid() {
+			return cmp.Or(p.r.it.Error(), corrupt("%s at %d is in the log, but not among the versions", s.key, s.rv))
+		}
+		key, rv, v, err := p.r.current()
 		if err != nil {
 			return err
 		}
-		if len(rest) > 0 && rest[0].key == key {
-			return corrupt("%s at %d is in the log, but not among the versions", key, rest[0].rv)
+		if key != s.key || rv != s.rv {
+			return corrupt("%s at %d is in the log, but not among the versions", s.key, s.rv)
 		}
-		entries = rest
+		v.text = append(make([]byte, 0, len(v.text)), v.text...) // it is the iterator's
+		s.value = v
+		p.bytes += len(v.text)
+	}
+	for _, h := range p.now {
+		p.bytes += len(h.text)
 	}
 	return nil
+}
+
+// before reads what the object of a step was before it.
+func (p *part) before(s *step) error {
+	if _, ok := p.now[s.key]; ok {
+		return nil
+	}
+	o, err := p.r.get(s.key, s.rv-1)
+	if err != nil || o == nil {
+		return err
+	}
+	p.now[s.key] = held{o, string(p.r.text)}
+	return nil
+}
+
+// make makes the events of the steps.
+func (p *part) make(steps []step, self int, columns func(uint64) (string, error)) error {
+	for i := range steps {
+		s := &steps[i]
+		if s.part != self {
+			continue
+		}
+		prev, text := p.now[s.key], ""
+		switch v := &s.value; {
+		case !v.delta:
+			text = unsafe.String(unsafe.SliceData(v.text), len(v.text)) // it is no one else's
+		case prev.o == nil || prev.o.RV != v.base:
+			return corrupt("%s at %d: the version at %d, which it builds on, is missing", s.key, s.rv, v.base)
+		default:
+			next, err := applyDelta(make([]byte, 0, len(prev.text)+len(v.text)), prev.text, v.text)
+			if err != nil {
+				return corrupt("%s at %d: %v", s.key, s.rv, err)
+			}
+			text = unsafe.String(unsafe.SliceData(next), len(next))
+		}
+		o, err := parseText(text, columns)
+		if err != nil {
+			return err
+		}
+		s.event = Event{Type: s.value.typ, Object: o, Prev: prev.o, Inferred: s.value.inferred, At: s.value.at}
+		if s.value.text = nil; s.value.typ == kube.Deleted {
+			delete(p.now, s.key)
+		} else {
+			p.now[s.key] = held{o, text}
+		}
+	}
+	return nil
+}
+
+// emit makes the events of what was read, and calls f for each, until it returns
+// false. The next ones are made while f has those before.
+func (p *replay) emit(f func(Event) bool) (stopped bool, err error) {
+	errs := make([]error, len(p.parts))
+	begin := func(steps []step) (wait func()) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			p.each(func(i int) { errs[i] = p.parts[i].make(steps, i, p.st.columnsOf) })
+		}()
+		return func() { <-done }
+	}
+	rest := p.steps
+	take := func() (steps []step) {
+		steps, rest = rest[:min(len(rest), madeAtOnce)], rest[min(len(rest), madeAtOnce):]
+		return steps
+	}
+	steps := take()
+	wait := begin(steps)
+	for len(steps) > 0 {
+		if wait(); cmp.Or(errs...) != nil {
+			return false, cmp.Or(errs...)
+		}
+		next := take()
+		wait = begin(next)
+		for i := range steps {
+			e := steps[i].event
+			if steps[i] = (step{}); !f(e) {
+				wait()
+				return true, nil
+			}
+		}
+		steps = next
+	}
+	wait()
+	return false, nil
+}
+
+// adapt chooses how many events to read next: the more the better, but not more
+// than there is room for, and few for who takes them slowly.
+func (p *replay) adapt(busy, all time.Duration) {
+	used := 1
+	for _, part := range p.parts {
+		used += part.bytes
+	}
+	fits := int(int64(p.n) * replayBytes / int64(used))
+	if all > 8*busy {
+		p.n /= 4
+	} else {
+		p.n *= 4
+	}
+	p.n = min(max(min(p.n, fits), fewEvents), manyEvents)
+	if used > replayBytes {
+		for _, part := range p.parts {
+			clear(part.now)
+		}
+	}
 }

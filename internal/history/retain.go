@@ -36,6 +36,10 @@ func (s *Store) Trim(ctx context.Context) error {
 
 // trim moves the beginning of the retained span to t, or close before it.
 func (st *Stream) trim(ctx context.Context, t time.Time) error {
+	if err := st.s.use(); err != nil {
+		return err
+	}
+	defer st.s.done()
 	to, err := st.headAt(t)
 	if err != nil {
 		return err
@@ -81,11 +85,11 @@ func (st *Stream) sweep(upTo Moment) (more bool, err error) {
 	}
 	b := st.s.db.NewBatch()
 	defer b.Close()
-	r, err := st.reader()
-	if err != nil {
+	var r reader
+	if err := r.open(st); err != nil {
 		return false, err
 	}
-	defer r.close()
+	defer func() { err = errors.Join(err, r.close()) }()
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
 		if err := r.keepOne(b, key, upTo.RV); err != nil {
@@ -110,7 +114,7 @@ func (st *Stream) sweep(upTo Moment) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return more, b.Commit(pebble.Sync)
+	return more, st.s.commit(b)
 }
 
 // keepOne removes the versions of an object up to rv but the newest, which
@@ -128,6 +132,9 @@ func (r *reader) keepOne(b *pebble.Batch, key kube.Key, rv uint64) error {
 	switch {
 	case v.typ == kube.Deleted:
 		end = at + 1
+		if err := r.forget(b, key, rv); err != nil {
+			return err
+		}
 	case v.delta:
 		v.delta = false
 		value := append(appendVersion(nil, v, at), r.text...)
@@ -136,4 +143,18 @@ func (r *reader) keepOne(b *pebble.Batch, key kube.Key, rv uint64) error {
 		}
 	}
 	return b.DeleteRange(appendVersionKey(nil, r.st.id, key, 0), appendVersionKey(nil, r.st.id, key, end), nil)
+}
+
+// forget removes a name of which there was no object any more at rv, nor later.
+func (r *reader) forget(b *pebble.Batch, key kube.Key, rv uint64) error {
+	name := appendNameKey(nil, r.st.id, key)
+	value, err := r.st.s.get(name)
+	if err != nil || value == nil {
+		return err
+	}
+	l, err := parseLife(value)
+	if err != nil || l.died == 0 || l.died > rv {
+		return err
+	}
+	return b.Delete(name, nil)
 }

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/sstable"
-	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -44,8 +42,12 @@ type Options struct {
 type Store struct {
 	opts Options
 	dir  string
-	db   *pebble.DB
 	now  func() time.Time
+
+	open  sync.RWMutex // held, to read, by who uses the database; before all other locks
+	db    *pebble.DB   // nil when closed
+	guard *guard
+	why   error // why it is only read, though it is to be written
 
 	mu      sync.Mutex                  // guards what follows
 	streams map[kube.Resource][]*Stream // by epoch, the oldest first
@@ -66,11 +68,6 @@ type streamRecord struct {
 	Epoch    int    `json:"epoch"`
 }
 
-const (
-	blockSize = 32 << 10
-	cacheSize = 64 << 20
-)
-
 // Open opens the store in a directory, which it makes if need be. It fails with
 // [ErrOtherCluster], [ErrNewerFormat], or what the file system says: also when
 // another process has it open.
@@ -81,44 +78,40 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	level := pebble.LevelOptions{
-		BlockSize:      blockSize,
-		IndexBlockSize: blockSize,
-		Compression:    func() *sstable.CompressionProfile { return block.ZstdCompression },
-	}
-	o := &pebble.Options{
-		FS: opts.FS, CacheSize: cacheSize, FormatMajorVersion: pebble.FormatNewest,
-		MemTableSize: 16 << 20, Logger: quiet{opts.Logger},
-		ReadOnly: opts.ReadOnly, ErrorIfNotExists: opts.ReadOnly || opts.Cluster == "",
-	}
-	for i := range o.Levels {
-		o.Levels[i] = level
-	}
-	db, err := pebble.Open(dir, o)
-	if err != nil {
-		return nil, fmt.Errorf("history in %s: %w", dir, err)
-	}
-	s := &Store{opts: opts, dir: dir, db: db, now: time.Now, streams: map[kube.Resource][]*Stream{}}
-	if err = s.identify(); err == nil {
-		err = s.load()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("history in %s: %w", dir, err), db.Close())
+	s := &Store{opts: opts, dir: dir, now: time.Now, streams: map[kube.Resource][]*Stream{}}
+	if err := s.connect(opts.ReadOnly); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
-// Close writes what is pending and closes the store.
-func (s *Store) Close() error { return s.db.Close() }
+// connect opens the database and reads what it holds.
+func (s *Store) connect(readOnly bool) error {
+	err := s.openDB(readOnly)
+	if err != nil {
+		return fmt.Errorf("history in %s: %w", s.dir, damage(err))
+	}
+	if err = s.identify(readOnly); err == nil {
+		err = s.load()
+	}
+	if err == nil && !readOnly {
+		err = s.enter()
+	}
+	if err != nil {
+		err = errors.Join(fmt.Errorf("history in %s: %w", s.dir, damage(err)), s.db.Close())
+		s.db = nil
+	}
+	return err
+}
 
 // identify checks whose store it is, or says so in a new one.
-func (s *Store) identify() error {
+func (s *Store) identify(readOnly bool) error {
 	var id identity
 	found, err := s.getJSON([]byte{tableFormat}, &id)
 	switch cluster := s.opts.Cluster; {
 	case err != nil:
 		return err
-	case !found && (cluster == "" || s.opts.ReadOnly):
+	case !found && (cluster == "" || readOnly):
 		return corrupt("it does not say what it is")
 	case !found:
 		return s.setJSON([]byte{tableFormat}, identity{formatVersion, cluster})
@@ -147,7 +140,12 @@ func (s *Store) setJSON(key []byte, record any) error {
 	if err != nil {
 		return err
 	}
-	return s.db.Set(key, value, pebble.Sync)
+	b := s.db.NewBatch()
+	defer b.Close()
+	if err := b.Set(key, value, nil); err != nil {
+		return err
+	}
+	return s.commit(b)
 }
 
 // get returns the value of a key, nil if there is none.
@@ -179,6 +177,8 @@ func (s *Store) each(prefix []byte, f func(key, value []byte) error) error {
 
 // load reads which streams there are.
 func (s *Store) load() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	err := s.each([]byte{tableStream}, func(key, value []byte) error {
 		var r streamRecord
 		if err := json.Unmarshal(value, &r); err != nil || len(key) != prefixLen {
@@ -186,8 +186,10 @@ func (s *Store) load() error {
 		}
 		id := streamID(binary.BigEndian.Uint32(key[1:]))
 		resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
-		s.streams[resource] = append(s.streams[resource], newStream(s, id, resource, r.Epoch))
 		s.last = max(s.last, id)
+		if !slices.ContainsFunc(s.streams[resource], func(st *Stream) bool { return st.id == id }) {
+			s.streams[resource] = append(s.streams[resource], newStream(s, id, resource, r.Epoch))
+		}
 		return nil
 	})
 	for _, all := range s.streams {
@@ -224,6 +226,10 @@ func (s *Store) Streams(resource kube.Resource) []*Stream {
 // Stream returns the newest stream of a resource, for its writer; it makes one
 // if there is none.
 func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
+	if err := s.use(); err != nil {
+		return nil, err
+	}
+	defer s.done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if all := s.streams[resource]; len(all) > 0 {
@@ -236,6 +242,10 @@ func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
 // what is recorded, as after a restore of the upstream's etcd. Who reads the
 // old one goes on doing so.
 func (s *Store) NewEpoch(resource kube.Resource) (*Stream, error) {
+	if err := s.use(); err != nil {
+		return nil, err
+	}
+	defer s.done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.newEpoch(resource)
@@ -254,22 +264,3 @@ func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
 	s.streams[resource] = append(slices.Clone(all), st)
 	return st, nil
 }
-
-// Usage is how much a store takes.
-type Usage struct {
-	Bytes    int64 // on disk
-	MaxBytes int64 // its bounds, 0 if there is none
-	MaxAge   time.Duration
-}
-
-// Usage returns how much the store takes.
-func (s *Store) Usage() Usage {
-	return Usage{Bytes: int64(s.db.Metrics().DiskSpaceUsage()), MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
-}
-
-// quiet has Pebble log what matters.
-type quiet struct{ log *slog.Logger }
-
-func (q quiet) Infof(format string, args ...any)  { q.log.Debug(fmt.Sprintf(format, args...)) }
-func (q quiet) Errorf(format string, args ...any) { q.log.Error(fmt.Sprintf(format, args...)) }
-func (q quiet) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }

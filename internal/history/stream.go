@@ -67,6 +67,8 @@ type Stream struct {
 	span Span       // zero before Begin
 	form Form
 	gaps []Gap
+	// texts are the columns, by number.
+	texts map[uint64]string
 }
 
 // stored is what the last version of a live object is on disk.
@@ -77,12 +79,16 @@ type stored struct {
 }
 
 func newStream(s *Store, id streamID, resource kube.Resource, epoch int) *Stream {
-	return &Stream{s: s, id: id, resource: resource, epoch: epoch, last: map[kube.Key]stored{}, columns: map[string]uint64{}}
+	return &Stream{
+		s: s, id: id, resource: resource, epoch: epoch,
+		last: map[kube.Key]stored{}, columns: map[string]uint64{}, texts: map[uint64]string{},
+	}
 }
 
-// load reads all of a stream but its versions.
+// load reads all of a stream but its versions, in place of what is known.
 func (st *Stream) load() error {
-	for table, moment := range map[byte]*Moment{tableRetained: &st.span.From, tableHead: &st.span.To} {
+	var span Span
+	for table, moment := range map[byte]*Moment{tableRetained: &span.From, tableHead: &span.To} {
 		value, err := st.s.get(appendKey(nil, table, st.id))
 		if err != nil {
 			return err
@@ -93,31 +99,43 @@ func (st *Stream) load() error {
 			}
 		}
 	}
-	var form formRecord
-	found, err := st.s.getJSON(appendKey(nil, tableForm, st.id), &form)
+	var record formRecord
+	var form Form
+	found, err := st.s.getJSON(appendKey(nil, tableForm, st.id), &record)
 	if err != nil {
 		return err
 	}
 	if found {
-		item, err := kube.ScanForm(form.Item)
+		item, err := kube.ScanForm(record.Item)
 		if err != nil {
 			return corrupt("the form of %s: %v", st.resource, err)
 		}
-		item.Row, item.Columns = form.Row, form.Columns
-		st.form = Form{form.ListKind, item}
+		item.Row, item.Columns = record.Row, record.Columns
+		form = Form{record.ListKind, item}
 	}
+	var gaps []Gap
 	err = st.s.each(appendKey(nil, tableGaps, st.id), func(key, value []byte) error {
 		g, err := parseGap(binary.BigEndian.Uint64(key[prefixLen:]), value)
-		st.gaps = append(st.gaps, g)
+		if g.To > span.From.RV {
+			gaps = append(gaps, g)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return st.s.each(appendKey(nil, tableColumns, st.id), func(key, value []byte) error {
-		st.columns[string(value)] = binary.BigEndian.Uint64(key[prefixLen:])
+	st.last, st.columns = map[kube.Key]stored{}, map[string]uint64{}
+	texts := map[uint64]string{}
+	err = st.s.each(appendKey(nil, tableColumns, st.id), func(key, value []byte) error {
+		id := binary.BigEndian.Uint64(key[prefixLen:])
+		texts[id] = string(value)
+		st.columns[texts[id]] = id
 		return nil
 	})
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.span, st.form, st.gaps, st.texts = span, form, gaps, texts
+	return err
 }
 
 // Resource returns whose history it is.

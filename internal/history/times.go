@@ -42,6 +42,10 @@ func (st *Stream) At(t time.Time) (Moment, error) {
 	if !t.Before(span.To.At) {
 		return span.To, nil
 	}
+	if err := st.s.use(); err != nil {
+		return Moment{}, err
+	}
+	defer st.s.done()
 	at, err := st.headAt(t)
 	if err != nil {
 		return Moment{}, err
@@ -71,7 +75,7 @@ func (st *Stream) headAt(t time.Time) (at Moment, err error) {
 	if it.SeekLT(numberKey(tableTimes, st.id, uint64(t.UnixMilli())+1)) {
 		at, err = parseTimes(it.Key(), it.Value())
 	}
-	return at, errors.Join(err, it.Error(), it.Close())
+	return at, damage(errors.Join(err, it.Error(), it.Close()))
 }
 
 // log calls f for the log's entries above from, up to to, until it returns
@@ -94,7 +98,7 @@ func (st *Stream) log(from, to uint64, f func(key kube.Key, rv uint64, v version
 			break
 		}
 	}
-	return errors.Join(err, it.Error(), it.Close())
+	return damage(errors.Join(err, it.Error(), it.Close()))
 }
 
 // A Count is how many events there were.
@@ -107,6 +111,10 @@ func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error)
 	if bin <= 0 || !from.Before(to) {
 		return nil, errors.New("history: no span to count in")
 	}
+	if err := st.s.use(); err != nil {
+		return nil, err
+	}
+	defer st.s.done()
 	counts := make([]Count, (to.Sub(from)+bin-1)/bin)
 	start, err := st.headAt(from.Add(-time.Millisecond))
 	if err != nil {

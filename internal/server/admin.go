@@ -16,14 +16,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/recorder"
 )
 
 // newAdmin serves health, metrics and profiles. pprof's cmdline is left out,
 // since a token may be among the arguments.
-func newAdmin(gw *gateway.Gateway, registry *prometheus.Registry, addr net.Addr) http.Handler {
+func newAdmin(gw *gateway.Gateway, rec *recorder.Recorder, registry *prometheus.Registry, addr net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(gw, w, r) })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(gw, rec, w, r) })
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", http.NotFound)
@@ -38,8 +39,9 @@ func newAdmin(gw *gateway.Gateway, registry *prometheus.Registry, addr net.Addr)
 
 // readyz answers in the API server's manner: "ok", or one line per check when
 // asked for ?verbose or when one failed. A resource in trouble does not make
-// the gateway unready, since its requests are passed through.
-func readyz(gw *gateway.Gateway, w http.ResponseWriter, r *http.Request) {
+// the gateway unready, since its requests are passed through; that nothing can be
+// recorded does not either, but is always said.
+func readyz(gw *gateway.Gateway, rec *recorder.Recorder, w http.ResponseWriter, r *http.Request) {
 	var lines strings.Builder
 	lines.WriteString("[+]ping ok\n")
 	err := gw.Ready(r.Context())
@@ -51,11 +53,20 @@ func readyz(gw *gateway.Gateway, w http.ResponseWriter, r *http.Request) {
 	for _, res := range gw.Resources() {
 		describe(&lines, res)
 	}
+	note := ""
+	if status, ok := rec.Status(); ok && !status.Recording {
+		note = fmt.Sprintf("[-]history nothing is recorded: %s\n", status.Problem)
+		lines.WriteString(note)
+	} else if ok {
+		fmt.Fprintf(&lines, "[+]history recording: dir=%s resources=%d bytes=%d\n", status.Dir, status.Resources, status.Bytes)
+	}
 	switch {
 	case err != nil:
 		plain(w, http.StatusServiceUnavailable, lines.String()+"readyz check failed\n")
 	case r.URL.Query().Has("verbose"):
 		plain(w, http.StatusOK, lines.String()+"readyz check passed\n")
+	case note != "":
+		plain(w, http.StatusOK, "ok\n"+note)
 	default:
 		plain(w, http.StatusOK, "ok")
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/recorder"
 )
 
 const (
@@ -64,7 +65,10 @@ type Options struct {
 	// ShutdownGrace is how long open requests get to end. Zero means 10 s.
 	ShutdownGrace time.Duration
 
-	// Upstream and Gateway are passed on. Gateway's Upstream, Logger and
+	// Record says what is recorded, and where.
+	Record RecordOptions
+
+	// Upstream and Gateway are passed on. Gateway's Upstream, History, Logger and
 	// Registerer are filled in here.
 	Upstream gateway.UpstreamOptions
 	Gateway  gateway.Options
@@ -76,6 +80,23 @@ type Options struct {
 	// empty when there is no admin listener.
 	OnListening func(mainURL, adminURL string)
 }
+
+// RecordOptions say what is recorded. The zero value is nothing.
+type RecordOptions struct {
+	// Dir is the directory that gets one for each cluster; empty means that
+	// nothing is recorded.
+	Dir string
+	// Missing is why there is no directory, if there should be one.
+	Missing error
+	// Select, MaxAge and MaxBytes are as in [recorder.Options].
+	Select   recorder.Selection
+	MaxAge   time.Duration
+	MaxBytes int64
+}
+
+// openTimeout is how long the start waits for the API server to say whose history
+// to open; after that, it is opened while serving.
+const openTimeout = 3 * time.Second
 
 // Run serves until ctx ends, then drains and returns nil. An error means that
 // it could not start, or that a listener broke.
@@ -93,6 +114,7 @@ type server struct {
 	log   *slog.Logger
 	up    *gateway.Upstream
 	gw    *gateway.Gateway
+	rec   *recorder.Recorder // nil if nothing is recorded
 	main  *endpoint
 	admin *endpoint // nil without one
 }
@@ -105,7 +127,7 @@ type endpoint struct {
 	tls      bool
 }
 
-func newServer(ctx context.Context, opts Options) (*server, error) {
+func newServer(ctx context.Context, opts Options) (_ *server, err error) {
 	if opts.RESTConfig == nil {
 		return nil, errors.New("server: no REST config")
 	}
@@ -116,18 +138,25 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 		opts.ShutdownGrace = defaultGrace
 	}
 	s := &server{opts: opts, log: opts.Logger}
+	defer func() {
+		if err != nil {
+			s.rec.Close()
+		}
+	}()
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	var err error
 	if s.up, err = gateway.NewUpstream(opts.RESTConfig, opts.Upstream); err != nil {
 		return nil, err
 	}
+	if s.rec, err = newRecorder(ctx, opts.Record, s.up, s.log, registry); err != nil {
+		return nil, err
+	}
 	gwOpts := opts.Gateway
-	gwOpts.Upstream, gwOpts.Logger, gwOpts.Registerer = s.up, s.log, registry
+	gwOpts.Upstream, gwOpts.History, gwOpts.Logger, gwOpts.Registerer = s.up, s.rec, s.log, registry
 	if s.gw, err = gateway.New(gwOpts); err != nil {
 		return nil, err
 	}
@@ -151,7 +180,7 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 			s.main.listener.Close()
 			return nil, err
 		}
-		s.admin = &endpoint{name: "admin", listener: listener, http: s.newHTTPServer(newAdmin(s.gw, registry, listener.Addr()))}
+		s.admin = &endpoint{name: "admin", listener: listener, http: s.newHTTPServer(newAdmin(s.gw, s.rec, registry, listener.Addr()))}
 	}
 	return s, nil
 }
@@ -178,7 +207,13 @@ func (s *server) run(ctx context.Context) error {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	failed := make(chan error, 3)
-	var edge, leaf sync.WaitGroup
+	var edge, leaf, recording sync.WaitGroup
+	// What the gateway has seen is recorded after its end.
+	last, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRecording()
+	if s.rec != nil {
+		recording.Go(func() { s.rec.Run(last) })
+	}
 	leaf.Go(func() {
 		if err := s.gw.Run(inner); err != nil {
 			failed <- err
@@ -201,6 +236,8 @@ func (s *server) run(ctx context.Context) error {
 	s.drain(inner)
 	stop()
 	leaf.Wait()
+	stopRecording()
+	recording.Wait()
 	if s.admin != nil {
 		s.admin.http.Close()
 	}

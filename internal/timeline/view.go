@@ -151,6 +151,16 @@ func (v *View) GapAround(rv uint64) (g Gap, in bool) {
 	return v.gaps[i], true
 }
 
+// GapAfter returns the first gap that ends above rv. Its difference is the events
+// above From, up to To.
+func (v *View) GapAfter(rv uint64) (g Gap, ok bool) {
+	i := slices.IndexFunc(v.gaps, func(g Gap) bool { return rv < g.To })
+	if i < 0 {
+		return Gap{}, false
+	}
+	return v.gaps[i], true
+}
+
 // gapsInWindow returns how many gaps the log holds the difference of.
 func (v *View) gapsInWindow() (n int) {
 	for _, g := range v.gaps {

@@ -1,0 +1,393 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// A model is what one stream is to hold: every event, and every state.
+type model struct {
+	rnd    *rand.Rand
+	rv     uint64
+	clock  uint64 // ms
+	now    map[kube.Key]*kube.Object
+	states []state // the known ones, in order
+	events []Event // as they are to be read
+	gaps   []Gap
+}
+
+type state struct {
+	Moment
+	objects map[kube.Key]*kube.Object
+}
+
+func newModel(rnd *rand.Rand, rv, clock uint64) *model {
+	m := &model{rnd: rnd, rv: rv, clock: clock, now: map[kube.Key]*kube.Object{}}
+	for range rnd.IntN(10) {
+		o := object(m.key(), rv-1-rnd.Uint64N(rv-1), 9)
+		m.now[o.Key] = o
+	}
+	m.known()
+	return m
+}
+
+func (m *model) key() kube.Key {
+	return kube.MakeKey([]string{"a", "a-b", "b"}[m.rnd.IntN(3)], fmt.Sprint("p", m.rnd.IntN(12)))
+}
+
+// known says that the state of now was observed now.
+func (m *model) known() {
+	if n := len(m.states); n > 0 && m.states[n-1].RV == m.rv {
+		m.states[n-1].objects = maps.Clone(m.now)
+		return
+	}
+	m.states = append(m.states, state{Moment{m.rv, ms(m.clock)}, maps.Clone(m.now)})
+}
+
+// happens makes an event at m.rv of the object, or of any if the key is "".
+func (m *model) happens(key kube.Key, deleted bool) Event {
+	if key == "" {
+		key = m.key()
+		deleted = m.now[key] != nil && m.rnd.IntN(4) == 0
+	}
+	e := Event{Type: kube.Modified, Prev: m.now[key], At: ms(m.clock), Object: object(key, m.rv, 1+m.rnd.IntN(300))}
+	switch {
+	case e.Prev == nil:
+		e.Type = kube.Added
+	case deleted:
+		e.Type = kube.Deleted
+	}
+	if m.now[key] = e.Object; e.Type == kube.Deleted {
+		delete(m.now, key)
+	}
+	return e
+}
+
+// record notes an event, and returns it as its writer has it: who may not hold
+// what was before, or hold it printed anew.
+func (m *model) record(e Event) Event {
+	m.events = append(m.events, e)
+	m.known()
+	switch m.rnd.IntN(4) {
+	case 0:
+		e.Prev = nil
+	case 1:
+		if e.Prev != nil {
+			again := *e.Prev
+			again.Row, again.Columns = `"cells":["otherwise"]`, `[{"name":"Other"}]`
+			e.Prev = &again
+		}
+	}
+	return e
+}
+
+// batch returns events that follow on the head, which it moves.
+func (m *model) batch() (events []Event) {
+	for range m.rnd.IntN(30) {
+		m.rv += 1 + m.rnd.Uint64N(3)
+		m.clock += m.rnd.Uint64N(50)
+		if m.rnd.IntN(10) > 0 {
+			events = append(events, m.record(m.happens("", false)))
+			continue
+		}
+		// Several at one RV, as when a lease expires, in the order of their names.
+		keys := slices.Sorted(maps.Keys(m.now))
+		for _, key := range keys[:min(len(keys), 3)] {
+			events = append(events, m.record(m.happens(key, true)))
+		}
+	}
+	m.rv += m.rnd.Uint64N(2)
+	m.clock += m.rnd.Uint64N(500)
+	m.known()
+	return events
+}
+
+// miss lets happen what nobody sees, and returns the difference.
+func (m *model) miss() (events []Event) {
+	before := maps.Clone(m.now)
+	g := Gap{From: m.rv, Since: ms(m.clock)}
+	for range 1 + m.rnd.IntN(20) {
+		m.rv++
+		m.happens("", false)
+	}
+	m.rv++
+	m.clock += 1000
+	g.To, g.Until = m.rv, ms(m.clock)
+	m.gaps = append(m.gaps, g)
+	free := g.From
+	for key, was := range before {
+		is := m.now[key]
+		if is == nil {
+			for taken := true; taken; {
+				free++
+				taken = false
+				for _, o := range m.now {
+					taken = taken || o.RV == free
+				}
+			}
+			events = append(events, Event{Type: kube.Deleted, Object: was.At(free), Prev: was})
+		} else if is.RV != was.RV {
+			events = append(events, Event{Type: kube.Modified, Object: is, Prev: was})
+		}
+	}
+	for key, is := range m.now {
+		if before[key] == nil {
+			events = append(events, Event{Type: kube.Added, Object: is})
+		}
+	}
+	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.Object.RV, b.Object.RV) })
+	for i := range events {
+		events[i].Inferred, events[i].At = true, g.Until
+		m.events = append(m.events, events[i])
+	}
+	m.known()
+	return events
+}
+
+// at returns the state at rv; false if it is none that was observed.
+func (m *model) at(rv uint64) (state, bool) {
+	for _, g := range m.gaps {
+		if g.From < rv && rv < g.To {
+			return state{}, false
+		}
+	}
+	i, _ := slices.BinarySearchFunc(m.states, rv+1, func(s state, rv uint64) int { return cmp.Compare(s.RV, rv) })
+	if i == 0 || rv > m.rv {
+		return state{}, false
+	}
+	return m.states[i-1], true
+}
+
+func texts(objects map[kube.Key]*kube.Object) map[kube.Key]string {
+	out := map[kube.Key]string{}
+	for k, o := range objects {
+		out[k] = o.JSON + o.Row + o.Columns
+	}
+	return out
+}
+
+// brief is an event as text.
+func brief(e Event) string {
+	prev := "none"
+	if e.Prev != nil {
+		prev = e.Prev.JSON + e.Prev.Row
+	}
+	return fmt.Sprint(e.Type, e.Inferred, e.At.UnixMilli(), e.Object.JSON, e.Object.Row, e.Object.Columns, " before: ", prev)
+}
+
+// TestModel records a random cluster, with gaps, over restarts, retention and
+// epochs, and compares what is read of its past with what was.
+func TestModel(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			t.Parallel()
+			testModel(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+func testModel(t *testing.T, rnd *rand.Rand) {
+	dir := t.TempDir()
+	s := must(Open(dir, Options{Cluster: "c"}))
+	defer func() { s.Close() }()
+	var models []*model // by epoch
+	begin := func(rv, clock uint64) *Stream {
+		m := newModel(rnd, rv, clock)
+		models = append(models, m)
+		st := must(s.Stream(pods))
+		if len(models) > 1 {
+			st = must(s.NewEpoch(pods))
+		}
+		if err := st.Begin(podForm, maps.Values(m.now), m.rv, ms(m.clock)); err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	st := begin(100, 1_000_000)
+	for range 80 {
+		m := models[len(models)-1]
+		var err error
+		switch n := rnd.IntN(20); {
+		case n == 0:
+			if err = s.Close(); err == nil {
+				s = must(Open(dir, Options{Cluster: "c"}))
+				st = must(s.Stream(pods))
+			}
+		case n == 1:
+			err = st.AppendGap(m.miss(), m.rv, ms(m.clock))
+		case n == 2:
+			s.now = func() time.Time { return ms(m.clock) }
+			s.opts.MaxAge = time.Duration(rnd.IntN(20_000)) * time.Millisecond
+			err = s.Trim(t.Context())
+			s.now = time.Now
+		case n == 3 && len(models) < 4:
+			st = begin(20+rnd.Uint64N(200), m.clock+rnd.Uint64N(1000))
+		default:
+			events := m.batch()
+			if i := len(events) / 2; len(events) > 0 && rnd.IntN(2) == 0 {
+				// In two parts, which may be amid several at one RV.
+				err = st.Append(events[:i+1], events[i].Object.RV, events[i].At)
+				events = events[i+1:]
+			}
+			if err == nil {
+				err = st.Append(events, m.rv, ms(m.clock))
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams := s.Streams(pods)
+		for _, st := range streams {
+			check(t, models[st.Epoch()], st)
+		}
+		if last := streams[len(streams)-1]; last.Epoch() != len(models)-1 {
+			t.Fatalf("the newest epoch is %d, not %d", last.Epoch(), len(models)-1)
+		}
+	}
+}
+
+// check compares some of what a stream holds with the model.
+func check(t *testing.T, m *model, st *Stream) {
+	t.Helper()
+	span := st.Span()
+	if head := m.states[len(m.states)-1]; span.To.RV != m.rv || span.To.RV != head.RV {
+		t.Fatalf("the head is %v, not %v", span.To, head.Moment)
+	}
+	gaps := slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.To <= span.From.RV })
+	if diff := gocmp.Diff(gaps, st.Gaps(), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("gaps (-model +history)\n%s", diff)
+	}
+	rv := span.From.RV - 3 + m.rnd.Uint64N(m.rv-span.From.RV+7)
+	want, known := m.at(rv)
+	if err := st.Check(rv); known != (err == nil) && rv >= span.From.RV {
+		t.Fatalf("%d: %v; known: %v", rv, err, known)
+	} else if rv < span.From.RV && !errors.Is(err, ErrBefore) {
+		t.Fatalf("%d, before %d: %v", rv, span.From.RV, err)
+	}
+	if !known || rv < span.From.RV {
+		return
+	}
+	checkState(t, m, st, want, rv)
+	to := rv + m.rnd.Uint64N(m.rv-rv+1)
+	checkEvents(t, m, st, rv, to)
+	checkTimes(t, m, st)
+}
+
+func checkState(t *testing.T, m *model, st *Stream, want state, rv uint64) {
+	t.Helper()
+	namespace, from := []string{"", "", "a", "a-b"}[m.rnd.IntN(4)], kube.Key("")
+	if m.rnd.IntN(3) == 0 {
+		from = m.key()
+	}
+	expected := maps.Clone(want.objects)
+	maps.DeleteFunc(expected, func(key kube.Key, _ *kube.Object) bool {
+		return key < from || namespace != "" && key.Namespace() != namespace
+	})
+	got, last := map[kube.Key]*kube.Object{}, kube.Key("")
+	for o, err := range st.All(rv, namespace, from) {
+		if err != nil || o.Key <= last {
+			t.Fatalf("%v behind %s: %v", o, last, err)
+		}
+		last = o.Key
+		got[o.Key] = o
+	}
+	if diff := gocmp.Diff(texts(expected), texts(got)); diff != "" {
+		t.Fatalf("at %d (-model +history)\n%s", rv, diff)
+	}
+	key := m.key()
+	o, err := st.Get(key, rv)
+	if w := want.objects[key]; err != nil || (w == nil) != (o == nil) || w != nil && w.JSON != o.JSON {
+		t.Fatalf("%s at %d is %v, %v, not %v", key, rv, o, err, w)
+	}
+}
+
+func checkEvents(t *testing.T, m *model, st *Stream, rv, to uint64) {
+	t.Helper()
+	key := m.key()
+	var want, have, wantOf, haveOf []string
+	for _, e := range m.events {
+		if rv < e.Object.RV && e.Object.RV <= to {
+			want = append(want, brief(e))
+		}
+		if rv < e.Object.RV && e.Object.Key == key {
+			wantOf = append(wantOf, brief(e))
+		}
+	}
+	for e, err := range st.Events(rv, to) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		have = append(have, brief(e))
+	}
+	for e, err := range st.Versions(key, rv) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		haveOf = append(haveOf, brief(e))
+	}
+	if diff := gocmp.Diff(want, have); diff != "" {
+		t.Fatalf("events of (%d, %d] (-model +history)\n%s", rv, to, diff)
+	}
+	if diff := gocmp.Diff(wantOf, haveOf); diff != "" {
+		t.Fatalf("events of %s above %d (-model +history)\n%s", key, rv, diff)
+	}
+}
+
+func checkTimes(t *testing.T, m *model, st *Stream) {
+	t.Helper()
+	span := st.Span()
+	at := span.From.At.Add(time.Duration(m.rnd.Int64N(span.To.At.Sub(span.From.At).Milliseconds()+1)) * time.Millisecond)
+	got, err := st.At(at)
+	if slices.ContainsFunc(m.gaps, func(g Gap) bool { return g.Since.Before(at) && at.Before(g.Until) }) {
+		if !errors.Is(err, ErrGap) {
+			t.Fatalf("%v, in a gap: %v, %v", at, got, err)
+		}
+		return
+	}
+	want := span.From
+	for _, s := range m.states {
+		if s.RV >= want.RV && !s.At.After(at) {
+			want = s.Moment
+		}
+	}
+	if got.RV != want.RV || err != nil {
+		t.Fatalf("the state at %v is that of %v, %v, not %v; span %v", at, got, err, want, span)
+	}
+	total, expected := Count{}, Count{}
+	counts, err := st.Counts(at, span.To.At.Add(time.Millisecond), 100*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range counts {
+		total.Added, total.Modified, total.Deleted = total.Added+c.Added, total.Modified+c.Modified, total.Deleted+c.Deleted
+	}
+	for _, e := range m.events {
+		if e.Object.RV > span.From.RV && !e.At.Before(at) {
+			switch e.Type {
+			case kube.Added:
+				expected.Added++
+			case kube.Modified:
+				expected.Modified++
+			case kube.Deleted:
+				expected.Deleted++
+			}
+		}
+	}
+	if total != expected {
+		t.Fatalf("from %v on: %v, not %v", at, total, expected)
+	}
+}

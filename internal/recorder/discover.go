@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+const requestTimeout = 15 * time.Second
+
+// found is what discovery tells.
+type found struct {
+	// kinds are those of what can be listed and watched, each resource in the
+	// version that its group prefers.
+	kinds map[kube.Resource]string
+	// unknown are the groups that nothing is known of, as those of an aggregated
+	// API server that is out of service.
+	unknown []string
+}
+
+// discover asks the API server what there is.
+func (r *Recorder) discover(ctx context.Context) (*found, error) {
+	base := *r.opts.URL("/", "")
+	base.Path = strings.TrimSuffix(base.Path, "/")
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(&rest.Config{Host: base.String()},
+		&http.Client{Transport: bound{ctx, r.opts.Transport}, Timeout: requestTimeout})
+	if err != nil {
+		return nil, err
+	}
+	lists, err := client.ServerPreferredResources()
+	out := &found{kinds: map[kube.Resource]string{}}
+	if partial, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
+		for gv := range partial.Groups {
+			out.unknown = append(out.unknown, gv.Group)
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	for _, list := range lists {
+		group, version, ok := strings.Cut(list.GroupVersion, "/")
+		if !ok {
+			group, version = "", list.GroupVersion
+		}
+		for _, res := range list.APIResources {
+			if slices.Contains(res.Verbs, "list") && slices.Contains(res.Verbs, "watch") && !strings.Contains(res.Name, "/") {
+				out.kinds[kube.Resource{Group: group, Version: version, Name: res.Name}] = res.Kind
+			}
+		}
+	}
+	return out, nil
+}
+
+// bound ends requests with a context: the discovery client has none.
+type bound struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+func (b bound) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(b.ctx, cancel)
+	resp, err := b.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	resp.Body = body{resp.Body, func() { stop(); cancel() }}
+	return resp, nil
+}
+
+// body is a body that tells when it is closed.
+type body struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (b body) Close() error {
+	defer b.closed()
+	return b.ReadCloser.Close()
+}
+
+// cluster asks the API server which cluster it is of: the UID of the namespace
+// kube-system.
+func (r *Recorder) cluster(ctx context.Context) (uid string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.opts.URL("/api/v1/namespaces/kube-system", "").String(), nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+	resp, err := r.opts.Transport.RoundTrip(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusOK {
+		var s metav1.Status
+		if json.Unmarshal(text, &s) != nil || s.Message == "" {
+			s.Message = resp.Status
+		}
+		return "", fmt.Errorf("the API server does not tell which cluster it is of: namespace kube-system: %s", s.Message)
+	}
+	var namespace metav1.PartialObjectMetadata
+	if err := json.Unmarshal(text, &namespace); err != nil {
+		return "", fmt.Errorf("namespace kube-system: %w", err)
+	}
+	uid = string(namespace.UID)
+	if uid == "" || strings.ContainsAny(uid, `/\.`) {
+		return "", fmt.Errorf("namespace kube-system: %q is no UID", uid)
+	}
+	return uid, nil
+}

@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"sync"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// A place is one resource, and who watches it upstream: the gateway, while it
+// holds a lease, or the recorder. It is there for as long as the recorder is.
+type place struct {
+	mu      sync.Mutex // guards what follows
+	changed chan struct{}
+	leased  bool
+	// timeline is the lease's, once there is one.
+	timeline *timeline.Timeline
+	// track is the recording, nil while there is none.
+	track *track
+	// watching is set while the track's own watch is not to be interfered with.
+	watching bool
+	// anew is set when what is recorded is not to be gone on from without a list:
+	// the same versions may look otherwise by now.
+	anew bool
+}
+
+func newPlace() *place { return &place{changed: make(chan struct{})} }
+
+// notify tells those who wait that something has changed. The caller holds mu.
+func (p *place) notify() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// update changes the place.
+func (p *place) update(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	p.notify()
+}
+
+// wait waits until ok says so, which is called with mu held.
+func (p *place) wait(ctx context.Context, ok func() bool) error {
+	for {
+		p.mu.Lock()
+		done, changed := ok(), p.changed
+		p.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// A Lease is the right to watch a resource upstream: nobody else does, meanwhile,
+// on this recorder's behalf. A nil Lease is one of a resource that is not
+// recorded.
+type Lease struct {
+	p    *place
+	seed *Seed
+}
+
+// A Seed is what is recorded of a resource.
+type Seed struct {
+	// List is the state at the recorded head, its RV.
+	List *kube.List
+	// AfterDelete is as in [informer.Resume].
+	AfterDelete bool
+
+	form *kube.Object
+}
+
+// Take takes the resource for one who watches it, of whom there is one at a
+// time: it waits until the one before has ended its lease, and until the
+// recorder's own watch has ended. It fails when ctx ends. A nil Recorder has nil
+// leases.
+func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
+	if r == nil {
+		return nil, nil
+	}
+	if err := r.ready(ctx); err != nil {
+		return nil, err
+	}
+	p := r.place(id)
+	err := p.wait(ctx, func() bool {
+		if p.leased {
+			return false
+		}
+		p.leased = true
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.update(func() {})
+	l := &Lease{p: p}
+	var t *track
+	if err := p.wait(ctx, func() bool { t = p.track; return !p.watching }); err != nil {
+		l.End(false)
+		return nil, err
+	}
+	if t != nil {
+		l.seed = t.seed()
+	}
+	return l, nil
+}
+
+// Seed returns what is recorded, nil if there is nothing to go on from.
+func (l *Lease) Seed() *Seed {
+	if l == nil {
+		return nil
+	}
+	return l.seed
+}
+
+// Load loads the state into an empty timeline.
+func (s *Seed) Load(t *timeline.Timeline) {
+	if s.form.RV != 0 { // a bookmark
+		t.Bookmark(kube.Frame{Type: kube.Bookmark, Object: s.form})
+	}
+	t.Reset(s.List)
+}
+
+// Resume is what a reflector of the timeline resumes from.
+func (s *Seed) Resume() informer.Resume {
+	list := *s.List
+	list.Items = nil
+	return informer.Resume{List: &list, AfterDelete: s.AfterDelete}
+}
+
+// Follow has the timeline be recorded, from its first view until it is closed.
+func (l *Lease) Follow(t *timeline.Timeline) {
+	if l != nil {
+		l.seed = nil // a copy of all there is
+		l.p.update(func() { l.p.timeline = t })
+	}
+}
+
+// End ends the lease; the timeline has been closed. anew tells that what is
+// recorded is not to be gone on from without a list: the resource has gone, or
+// has become another.
+func (l *Lease) End(anew bool) {
+	if l != nil {
+		l.p.update(func() {
+			l.p.leased, l.p.timeline = false, nil
+			l.p.anew = l.p.anew || anew
+		})
+	}
+}
+
+// seed returns what a reader may go on from.
+func (t *track) seed() *Seed {
+	t.p.mu.Lock()
+	anew := t.p.anew
+	t.p.mu.Unlock()
+	stream := t.w.current()
+	if anew || stream.Head().RV == 0 {
+		return nil
+	}
+	list, err := stateOf(stream)
+	if err == nil {
+		s := &Seed{List: list, form: stream.Form().Item}
+		if s.AfterDelete, err = endsInDeletion(stream); err == nil {
+			return s
+		}
+	}
+	t.s.fail(err)
+	return nil
+}
+
+// endsInDeletion reports whether an object was deleted at the head: others may
+// have been, too, at the same RV.
+func endsInDeletion(st *history.Stream) (bool, error) {
+	head := st.Head().RV
+	for e, err := range st.Events(max(head-1, st.Span().From.RV), head) {
+		if err != nil || e.Type == kube.Deleted {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}

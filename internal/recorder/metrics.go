@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// metrics are the recorder's; what can be asked for is, when they are scraped.
+type metrics struct {
+	r        *Recorder
+	failures prometheus.Counter
+	events   *prometheus.CounterVec
+	gaps     *prometheus.CounterVec
+}
+
+// counts are the counters of one resource.
+type counts struct{ events, gaps prometheus.Counter }
+
+const namePrefix = "watchkeeper_history_"
+
+func newMetrics(r *Recorder) *metrics {
+	vec := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: namePrefix + name, Help: help}, []string{"resource"})
+	}
+	return &metrics{
+		r: r,
+		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: namePrefix + "failures_total",
+			Help: "How often recording has failed, or could not begin."}),
+		events: vec("events_total", "Events recorded since the start."),
+		gaps:   vec("gaps_total", "Gaps recorded since the start: spans of which only the outcome is known."),
+	}
+}
+
+func (m *metrics) of(id kube.Resource) counts {
+	return counts{m.events.WithLabelValues(id.String()), m.gaps.WithLabelValues(id.String())}
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(namePrefix+name, help, labels, nil)
+}
+
+var (
+	descUp    = desc("up", "1 while things are recorded, 0 while nothing can be.")
+	descBytes = desc("disk_bytes", "What the history takes on disk.")
+	descMost  = desc("max_bytes", "What it may take: see --history-max-bytes.")
+	descLag   = desc("lag_seconds", "How long the oldest event that is not on disk yet has waited.", "resource")
+	descHead  = desc("head_rv", "Newest resourceVersion up to which all is recorded.", "resource")
+)
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	m.failures.Describe(ch)
+	m.events.Describe(ch)
+	m.gaps.Describe(ch)
+	for _, d := range []*prometheus.Desc{descUp, descBytes, descMost, descLag, descHead} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	m.failures.Collect(ch)
+	m.events.Collect(ch)
+	m.gaps.Collect(ch)
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	status, _ := m.r.Status()
+	up := 0.0
+	if status.Recording {
+		up = 1
+	}
+	gauge(descUp, up)
+	gauge(descBytes, float64(status.Bytes))
+	gauge(descMost, float64(status.MaxBytes))
+	m.r.mu.Lock()
+	s := m.r.session
+	m.r.mu.Unlock()
+	if s == nil {
+		return
+	}
+	for _, t := range s.all() {
+		gauge(descLag, t.w.lag().Seconds(), t.id.String())
+		gauge(descHead, float64(t.w.current().Head().RV), t.id.String())
+	}
+}

@@ -1,0 +1,346 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+var (
+	// ErrNotRecorded is what is said of a resource that is not being recorded.
+	ErrNotRecorded = errors.New("the resource is not being recorded")
+	// ErrInUse marks a directory that another process records to.
+	ErrInUse = errors.New("another process records to this directory")
+
+	errStarting = errors.New("not yet begun")
+)
+
+// Options are what a recorder needs. Dir, Transport and URL are required.
+type Options struct {
+	// Dir has a directory for each cluster.
+	Dir string
+	// Select says what is recorded; the zero value is nothing.
+	Select Selection
+	// MaxAge and MaxBytes bound the history of the cluster; 0 is no bound.
+	MaxAge   time.Duration
+	MaxBytes int64
+	// Transport reaches the API server, as the gateway itself, and URL returns
+	// where a path and a query are there.
+	Transport http.RoundTripper
+	URL       func(path, query string) *url.URL
+	// Logger gets a line per notable thing; nil discards them.
+	Logger *slog.Logger
+	// Registerer takes the metrics; nil leaves them unregistered.
+	Registerer prometheus.Registerer
+	// FS is where Dir is; nil means the file system.
+	FS vfs.FS
+}
+
+// A Recorder records one cluster. Its methods may be called by any goroutine,
+// and those of a nil Recorder say that nothing is recorded.
+type Recorder struct {
+	opts    Options
+	log     *slog.Logger
+	metrics *metrics
+	started chan struct{} // closed when what was recorded before is again, or is not for now
+
+	delay        delays
+	retry        time.Duration // between attempts to record again
+	retryRefused time.Duration // of a resource
+	rediscover   time.Duration
+	trimEvery    time.Duration
+
+	mu      sync.Mutex // guards what follows
+	store   *history.Store
+	dir     string   // the store's
+	session *session // nil while nothing is recorded
+	problem error    // why; nil while there is a session
+	places  map[kube.Resource]*place
+}
+
+// New returns a recorder. It does nothing before [Recorder.Open] or
+// [Recorder.Run].
+func New(opts Options) (*Recorder, error) {
+	if opts.FS == nil {
+		opts.FS = vfs.Default
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Recorder{
+		opts: opts, log: opts.Logger, started: make(chan struct{}),
+		delay: delays{events: time.Second, head: 10 * time.Second},
+		retry: 15 * time.Second, retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute,
+		problem: errStarting,
+		places:  map[kube.Resource]*place{},
+	}
+	r.metrics = newMetrics(r)
+	if opts.Registerer != nil {
+		if err := opts.Registerer.Register(r.metrics); err != nil {
+			return nil, fmt.Errorf("history metrics: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// Open opens the cluster's history, if the API server tells which cluster it is
+// of before ctx ends. Call it before Run, so that what is served begins with what
+// is recorded. The error says that the directory is not to be used, and what to
+// do; everything else that goes wrong is tried again by Run.
+func (r *Recorder) Open(ctx context.Context) error {
+	err := r.open(ctx)
+	if errors.Is(err, ErrInUse) || errors.Is(err, history.ErrOtherCluster) || errors.Is(err, history.ErrNewerFormat) {
+		return err
+	}
+	if err != nil {
+		r.off(err)
+	}
+	return nil
+}
+
+// open opens the history if it is not open.
+func (r *Recorder) open(ctx context.Context) error {
+	if r.Store() != nil {
+		return nil
+	}
+	uid, err := r.cluster(ctx)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(r.opts.Dir, uid)
+	// What is in there is as confidential as the cluster.
+	if err := r.opts.FS.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	store, err := history.Open(dir, history.Options{
+		Cluster: uid, FS: r.opts.FS, Logger: r.log, MaxAge: r.opts.MaxAge, MaxBytes: r.opts.MaxBytes,
+	})
+	switch {
+	case isLocked(err):
+		return fmt.Errorf("%w: %s: stop it, or use another --data-dir, or --data-dir= to record nothing", ErrInUse, dir)
+	case errors.Is(err, history.ErrOtherCluster), errors.Is(err, history.ErrNewerFormat):
+		return fmt.Errorf("%w: use another --data-dir, or move this one away", err)
+	case err != nil:
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.store, r.dir = store, dir
+	return nil
+}
+
+// isLocked reports whether an error is that of a lock that somebody else has.
+func isLocked(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && strings.Contains(err.Error(), "lock") ||
+		err != nil && strings.Contains(err.Error(), "lock held by current process")
+}
+
+// Run records until ctx ends, and returns when all that was observed is on disk.
+// Whatever goes wrong is logged, and tried again.
+func (r *Recorder) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := r.open(ctx)
+		store := r.Store()
+		if err == nil {
+			err = store.Recover()
+		}
+		if err == nil {
+			err = r.record(ctx, store)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		r.off(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(r.retry):
+		}
+	}
+	r.Close()
+}
+
+// Close closes the history of a recorder that does not run. Run does so itself.
+func (r *Recorder) Close() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	store := r.store
+	r.store, r.problem = nil, errStarting
+	r.mu.Unlock()
+	if store == nil {
+		return
+	}
+	if err := store.Close(); err != nil {
+		r.log.Warn("closing the history", "err", err)
+	}
+}
+
+// off notes that nothing is recorded.
+func (r *Recorder) off(err error) {
+	r.mu.Lock()
+	before := r.problem
+	r.problem = err
+	r.begun()
+	r.mu.Unlock()
+	level := slog.LevelWarn
+	if before != nil && before.Error() == err.Error() {
+		level = slog.LevelDebug // said before
+	} else {
+		r.metrics.failures.Inc()
+	}
+	r.log.Log(context.Background(), level, "nothing is recorded for now; serving goes on, and recording is tried again",
+		"dir", r.opts.Dir, "retry_in", r.retry, "cause", err)
+}
+
+// setSession notes that things are recorded; nil, that the session has ended.
+func (r *Recorder) setSession(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.session = s; s == nil {
+		return
+	}
+	r.problem = nil
+	r.begun()
+}
+
+// begun has nobody wait for the first session any more. The caller holds mu.
+func (r *Recorder) begun() {
+	select {
+	case <-r.started:
+	default:
+		close(r.started)
+	}
+}
+
+// Store returns the history, nil while it is not open. It stays open, to be read,
+// while nothing can be written.
+func (r *Recorder) Store() *history.Store {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.store
+}
+
+// Sync returns when what was known of the resource at the call is in the history:
+// what its timeline had, if it has one. It fails with [ErrNotRecorded], why it
+// could not be written, or when ctx ends.
+func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
+	if r == nil {
+		return ErrNotRecorded
+	}
+	p := r.place(id)
+	p.mu.Lock()
+	t, tl := p.track, p.timeline
+	p.mu.Unlock()
+	if t == nil {
+		return ErrNotRecorded
+	}
+	rv := t.w.position()
+	if tl != nil {
+		if v := tl.View(); v != nil {
+			rv = v.RV
+		}
+	}
+	return t.w.reached(ctx, t.s.ctx, rv)
+}
+
+// Recorded returns what is being recorded.
+func (r *Recorder) Recorded() []kube.Resource {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	s := r.session
+	r.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	var out []kube.Resource
+	for _, t := range s.all() {
+		out = append(out, t.id)
+	}
+	return out
+}
+
+// Status is how a recorder does.
+type Status struct {
+	// Recording is whether things are recorded, and Problem why not.
+	Recording bool
+	Problem   string
+	// Dir is the directory of the cluster, or that of all if it is not known.
+	Dir string
+	// Resources is how many resources are recorded.
+	Resources int
+	history.Usage
+}
+
+// Status returns how the recorder does; ok is false of a nil one.
+func (r *Recorder) Status() (s Status, ok bool) {
+	if r == nil {
+		return Status{}, false
+	}
+	r.mu.Lock()
+	store, session, problem, dir := r.store, r.session, r.problem, r.dir
+	r.mu.Unlock()
+	if s.Dir = r.opts.Dir; store != nil {
+		s.Dir, s.Usage = dir, store.Usage()
+	}
+	if problem != nil {
+		s.Problem = problem.Error()
+	}
+	if s.Recording = session != nil; s.Recording {
+		s.Resources = len(session.all())
+	}
+	return s, true
+}
+
+func (r *Recorder) directory() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dir
+}
+
+// place returns that of a resource.
+func (r *Recorder) place(id kube.Resource) *place {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.places[id]
+	if p == nil {
+		p = newPlace()
+		r.places[id] = p
+	}
+	return p
+}
+
+// ready waits until what was recorded before is again, if that is to come soon.
+func (r *Recorder) ready(ctx context.Context) error {
+	if r.Store() == nil {
+		return nil
+	}
+	select {
+	case <-r.started:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// A session is a time in which things are recorded: until it is to end, or a
+// write fails.
+type session struct {
+	r     *Recorder
+	store *history.Store
+	ctx   context.Context
+	end   context.CancelCauseFunc
+	wg    sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	tracks map[kube.Resource]*track
+	kinds  map[kube.Resource]string // as discovery tells them
+}
+
+// record is a session. It returns nil when ctx ends, and else what made it
+// impossible to go on.
+func (r *Recorder) record(ctx context.Context, store *history.Store) error {
+	s := &session{r: r, store: store, tracks: map[kube.Resource]*track{}, kinds: map[kube.Resource]string{}}
+	s.ctx, s.end = context.WithCancelCause(ctx)
+	defer s.end(nil)
+	// What is recorded already goes on at once: discovery may take its time.
+	s.start(r.opts.Select.Choose(store.Resources()))
+	r.setSession(s)
+	defer r.setSession(nil)
+	s.wg.Go(func() { s.discover(ctx) })
+	s.wg.Go(func() { s.trim() })
+	<-s.ctx.Done()
+	s.wg.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(s.ctx)
+}
+
+// fail ends the session for an error; nil is none.
+func (s *session) fail(err error) {
+	if err != nil && s.ctx.Err() == nil {
+		s.end(err)
+	}
+}
+
+// start begins to record those of the resources that are not recorded yet.
+func (s *session) start(resources []kube.Resource) {
+	for _, id := range resources {
+		s.mu.Lock()
+		known := s.tracks[id] != nil
+		s.mu.Unlock()
+		if known || s.ctx.Err() != nil {
+			continue
+		}
+		stream, err := s.store.Stream(id)
+		if err != nil {
+			s.fail(err)
+			return
+		}
+		t := &track{s: s, id: id, p: s.r.place(id), w: newWriter(s, stream), log: s.r.log.With("resource", id.String(), "recording", true)}
+		ctx, stop := context.WithCancel(s.ctx)
+		t.stop = stop
+		s.mu.Lock()
+		s.tracks[id] = t
+		s.mu.Unlock()
+		t.p.update(func() { t.p.track, t.p.watching = t, true })
+		s.wg.Go(func() {
+			t.run(ctx)
+			t.p.update(func() { t.p.track, t.p.watching = nil, false })
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.tracks, id)
+		})
+	}
+}
+
+// all returns the tracks.
+func (s *session) all() []*track {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*track, 0, len(s.tracks))
+	for _, t := range s.tracks {
+		out = append(out, t)
+	}
+	return out
+}
+
+// kind returns a resource's kind, "" if discovery has not told it.
+func (s *session) kind(id kube.Resource) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kinds[id]
+}
+
+// discover finds what is to be recorded, now and then.
+func (s *session) discover(ctx context.Context) {
+	for first := true; ; first = false {
+		found, err := s.r.discover(s.ctx)
+		switch {
+		case s.ctx.Err() != nil:
+			return
+		case err != nil:
+			s.r.log.Warn("what there is to record is not known for now: discovery failed", "cause", err)
+		default:
+			s.adjust(found, first)
+		}
+		wait := s.r.rediscover
+		if err != nil {
+			wait = min(wait, s.r.retry)
+		}
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// adjust records what discovery has found, and ends what has gone.
+func (s *session) adjust(found *found, first bool) {
+	var names []kube.Resource
+	s.mu.Lock()
+	for id, kind := range found.kinds {
+		names = append(names, id)
+		s.kinds[id] = kind
+	}
+	s.mu.Unlock()
+	wanted := s.r.opts.Select.Choose(names)
+	for _, t := range s.all() {
+		if !slices.Contains(wanted, t.id) && !slices.Contains(found.unknown, t.id.Group) {
+			t.log.Info("not recorded any more: it has gone, or is served in another version")
+			t.stop()
+		}
+	}
+	s.start(wanted)
+	if first {
+		s.r.log.Info("recording", "dir", s.r.directory(), "resources", len(wanted))
+		for _, text := range s.r.opts.Select.Unmatched(names) {
+			s.r.log.Warn("a pattern of --record matches nothing that the API server has", "pattern", text)
+		}
+	}
+}
+
+// trim keeps the history within its bounds.
+func (s *session) trim() {
+	for {
+		if err := s.store.Trim(s.ctx); err != nil && s.ctx.Err() == nil && !errors.Is(err, history.ErrClosed) {
+			s.fail(err)
+			return
+		}
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(s.r.trimEvery):
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// A track is the recording of one resource.
+type track struct {
+	s    *session
+	id   kube.Resource
+	p    *place
+	w    *writer
+	log  *slog.Logger
+	stop context.CancelFunc
+}
+
+// run records until ctx ends: what the gateway watches, or else what the
+// recorder itself does.
+func (t *track) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { t.s.fail(t.w.run(ctx)) })
+	defer wg.Wait()
+	var done *timeline.Timeline // has been followed to its end
+	for ctx.Err() == nil {
+		var leased bool
+		var tl *timeline.Timeline
+		err := t.p.wait(ctx, func() bool {
+			leased, tl = t.p.leased, t.p.timeline
+			t.p.watching = !leased
+			return !leased || tl != nil && tl != done
+		})
+		switch {
+		case err != nil:
+		case leased:
+			t.s.fail(t.follow(ctx, tl))
+			done = tl
+		default:
+			retry := t.watch(ctx)
+			t.s.fail(t.w.flush())
+			t.p.update(func() { t.p.watching = false })
+			t.pause(ctx, retry)
+		}
+	}
+	t.s.fail(t.w.flush())
+}
+
+// pause waits for a while, or until the gateway watches.
+func (t *track) pause(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	_ = t.p.wait(ctx, func() bool { return t.p.leased }) // that ctx has ended is as good
+}
+
+// watch records what an own watch brings, until ctx ends, or the gateway wants to
+// watch. It returns how long to wait before it is called again.
+func (t *track) watch(ctx context.Context) (retry time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		if t.p.wait(ctx, func() bool { return t.p.leased }) == nil {
+			cancel()
+		}
+	})
+	sink := &direct{w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known}
+	resume, kind, err := t.resume()
+	if err != nil {
+		t.s.fail(err)
+		return 0
+	}
+	r := informer.NewReflector(informer.ReflectorOptions{
+		Transport: t.s.r.opts.Transport, URL: t.s.r.opts.URL(t.id.Path(), ""),
+		Kind: kind, Columns: true, Sink: sink, Logger: t.log, Resume: resume,
+	})
+	refused, ok := errors.AsType[*informer.RefusedError](r.Run(ctx))
+	if !ok {
+		return 0
+	}
+	t.log.Warn("not recorded for now: the upstream refuses it", "code", refused.Code, "cause", refused.Message)
+	if refused.Code == http.StatusNotFound {
+		// What comes back under the name may be another.
+		t.p.update(func() { t.p.anew = true })
+	}
+	return t.s.r.retryRefused
+}
+
+// resume returns what an own watch resumes from, nil if that is a list.
+func (t *track) resume() (*informer.Resume, string, error) {
+	t.p.mu.Lock()
+	anew := t.p.anew
+	t.p.mu.Unlock()
+	stream := t.w.current()
+	if stream.Head().RV == 0 {
+		return nil, t.s.kind(t.id), nil
+	}
+	list := listOf(stream.Form(), 0)
+	if anew {
+		return nil, list.ItemKind, nil
+	}
+	after, err := endsInDeletion(stream)
+	return &informer.Resume{List: list, AfterDelete: after}, list.ItemKind, err
+}
+
+// known notes that what is recorded is what there is.
+func (t *track) known() { t.p.update(func() { t.p.anew = false }) }

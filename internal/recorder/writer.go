@@ -1,0 +1,352 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+const (
+	// mostPending is how many bytes of events, about, are held to be written at
+	// once.
+	mostPending = 512 << 10
+	// eventOverhead is about what an event takes besides its JSON.
+	eventOverhead = 1 << 10
+)
+
+// A writer brings one resource's events to its stream, some at a time: a write
+// that is to survive a crash costs a sync, whatever there is in it. It may be
+// used by several goroutines, but what is told to it comes from one at a time.
+type writer struct {
+	store    *history.Store
+	resource kube.Resource
+	delay    delays
+	count    counts
+
+	mu      sync.Mutex // guards what follows; held while writing
+	stream  *history.Stream
+	head    history.Moment // up to where all is in the stream or pending
+	pending []history.Event
+	size    int
+	oldest  time.Time     // when the first pending event was observed
+	form    *kube.Object  // a bookmark that is newer than the stream's form; nil if there is none
+	told    *kube.Object  // the last one
+	moved   chan struct{} // closed when the head has moved
+	wake    chan struct{} // of one: there is something to write
+}
+
+// delays are how long a write waits for more: one with events, and one that only
+// moves the head.
+type delays struct{ events, head time.Duration }
+
+func newWriter(s *session, stream *history.Stream) *writer {
+	return &writer{
+		store: s.store, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
+		stream: stream, head: stream.Head(), moved: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+}
+
+// run writes what is pending, when it has waited for long enough, until ctx ends
+// or a write fails.
+func (w *writer) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wake:
+		}
+		for {
+			wait := w.wait()
+			if wait <= 0 {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(wait):
+			case <-w.wake:
+			}
+		}
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns how long the next write may wait.
+func (w *writer) wait() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) > 0 {
+		return w.delay.events - time.Since(w.oldest)
+	}
+	return w.delay.head - time.Since(w.stream.Head().At)
+}
+
+// add takes events, in order, and the head behind them. It writes if there are
+// many.
+func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(events) == 0 && rv == w.head.RV {
+		return nil
+	}
+	if len(w.pending) == 0 && len(events) > 0 {
+		w.oldest = events[0].At
+	}
+	w.pending = append(w.pending, events...)
+	for i := range events {
+		w.size += len(events[i].Object.JSON) + eventOverhead
+	}
+	w.move(rv, at)
+	if w.size >= mostPending {
+		return w.write()
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (w *writer) move(rv uint64, at time.Time) {
+	w.head = history.Moment{RV: max(w.head.RV, rv), At: at}
+	close(w.moved)
+	w.moved = make(chan struct{})
+}
+
+// flush writes what is pending.
+func (w *writer) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write()
+}
+
+func (w *writer) write() error {
+	stored := w.stream.Head().RV
+	if len(w.pending) == 0 && w.head.RV == stored {
+		return nil
+	}
+	if err := w.stream.Append(w.pending, w.head.RV, w.head.At); err != nil {
+		return err
+	}
+	w.count.events.Add(float64(len(w.pending)))
+	w.pending, w.size, w.oldest = nil, 0, time.Time{}
+	return w.setForm(w.stream.Form().ListKind)
+}
+
+// setForm records the newest bookmark's form, if it looks otherwise than the one
+// that is recorded.
+func (w *writer) setForm(listKind string) error {
+	if w.form == nil {
+		return nil
+	}
+	form := w.stream.Form()
+	now := w.form
+	w.form = nil
+	if form.ListKind == listKind && alike(form.Item, now) {
+		return nil
+	}
+	return w.stream.SetForm(history.Form{ListKind: listKind, Item: now})
+}
+
+// alike reports whether two bookmarks, or what takes their place, differ in
+// nothing but their RV.
+func alike(a, b *kube.Object) bool {
+	if a.Columns != b.Columns || a.Row != b.Row || (a.RV == 0) != (b.RV == 0) {
+		return false
+	}
+	if a.RV != 0 {
+		a = a.At(b.RV)
+	}
+	return a.JSON == b.JSON
+}
+
+// bookmark takes a bookmark.
+func (w *writer) bookmark(rv uint64, o *kube.Object) error {
+	w.formed(o)
+	return w.add(nil, rv, time.Now())
+}
+
+// gap records the events as what is known of a gap from the head to rv.
+func (w *writer) gap(events []history.Event, rv uint64, at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writeGap(events, rv, at)
+}
+
+func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error {
+	if err := w.write(); err != nil {
+		return err
+	}
+	from := w.stream.Head().RV
+	if err := w.stream.AppendGap(events, rv, at); err != nil {
+		return err
+	}
+	w.count.events.Add(float64(len(events)))
+	if rv > from {
+		w.count.gaps.Inc()
+	}
+	w.move(rv, at)
+	return nil
+}
+
+// begin records a list that does not continue what is recorded, or before which
+// nothing is.
+func (w *writer) begin(list *kube.List, at time.Time) (err error) {
+	if w.stream.Head().RV != 0 {
+		if w.stream, err = w.store.NewEpoch(w.resource); err != nil {
+			return err
+		}
+	}
+	if err := w.stream.Begin(formOf(list), slices.Values(list.Items), list.RV, at); err != nil {
+		return err
+	}
+	w.head = history.Moment{}
+	w.move(list.RV, at)
+	return nil
+}
+
+// take brings the stream from what is recorded to a list. continued is false if
+// that is not possible and a new epoch has begun. What is recorded is in memory
+// meanwhile.
+func (w *writer) take(list *kube.List, at time.Time) (continued bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.head.RV == 0 {
+		return false, w.begin(list, at)
+	}
+	if err := w.write(); err != nil {
+		return false, err
+	}
+	held, err := stateOf(w.stream)
+	if err != nil {
+		return false, err
+	}
+	t := timeline.New(timeline.Options{WindowBytes: 1 << 62})
+	t.Reset(held)
+	if list.RV < held.RV || !t.Replace(list) {
+		return false, w.begin(list, at)
+	}
+	cursor, err := t.Watch(held.RV, timeline.Interest{})
+	if err != nil {
+		return false, err
+	}
+	var events []history.Event
+	for more := true; more; {
+		b, err := cursor.Next()
+		if err != nil {
+			return false, err
+		}
+		events, more = appendEvents(events, b.Events, at), b.More
+	}
+	w.form = list.EmptyItem()
+	if held := w.stream.Form().Item; held.Columns == list.Columns && held.APIVersion == list.APIVersion && held.Kind == list.ItemKind {
+		w.form = nil // it has what an upstream's bookmark has
+	}
+	if err := w.writeGap(events, list.RV, at); err != nil {
+		return false, err
+	}
+	return true, w.setForm(list.Kind)
+}
+
+// reached waits until all up to rv has been told to the writer, and writes it. It
+// fails when ctx or the session ends.
+func (w *writer) reached(ctx, session context.Context, rv uint64) error {
+	for {
+		w.mu.Lock()
+		if w.head.RV >= rv {
+			defer w.mu.Unlock()
+			return w.write()
+		}
+		moved := w.moved
+		w.mu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-session.Done():
+			return ErrNotRecorded
+		}
+	}
+}
+
+// lag returns how long the oldest event that is not written has waited.
+func (w *writer) lag() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.oldest.IsZero() {
+		return 0
+	}
+	return time.Since(w.oldest)
+}
+
+// appendEvents appends a timeline's events.
+func appendEvents(to []history.Event, events []*timeline.Event, at time.Time) []history.Event {
+	for _, e := range events {
+		to = append(to, history.Event{Type: e.Type, Object: e.Object, Prev: e.Prev, Inferred: e.Inferred, At: at})
+	}
+	return to
+}
+
+// formOf returns what a list tells of its collection.
+func formOf(list *kube.List) history.Form {
+	return history.Form{ListKind: list.Kind, Item: list.EmptyItem()}
+}
+
+// listOf is the reverse: a list without items.
+func listOf(form history.Form, rv uint64) *kube.List {
+	return &kube.List{
+		Kind: form.ListKind, APIVersion: form.Item.APIVersion, ItemKind: form.Item.Kind, Typed: form.Item.Typed(),
+		Columns: form.Item.Columns, RV: rv,
+	}
+}
+
+// stateOf returns what a stream has at its head.
+func stateOf(st *history.Stream) (*kube.List, error) {
+	list := listOf(st.Form(), st.Head().RV)
+	for o, err := range st.All(list.RV, "", "") {
+		if err != nil {
+			return nil, err
+		}
+		list.Items = append(list.Items, o)
+	}
+	return list, nil
+}
+
+// newest returns the last recorded version of an object, nil if there is none.
+func (w *writer) newest(key kube.Key) (*kube.Object, error) {
+	stream := w.current()
+	return stream.Get(key, stream.Head().RV)
+}
+
+// position returns up to where the writer has been told.
+func (w *writer) position() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.head.RV
+}
+
+// current returns the stream that is written.
+func (w *writer) current() *history.Stream {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stream
+}
+
+// formed takes a form of bookmarks.
+func (w *writer) formed(form *kube.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.told != form {
+		w.told, w.form = form, form
+	}
+}
