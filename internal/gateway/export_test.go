@@ -4,4 +4,4 @@
 package gateway
 
 // ReadHistory has the history API read another history.
-func (g *Gateway) ReadHistory(source History) { g.extensions.history.source = source }
+func (g *Gateway) ReadHistory(source archive) { g.extensions.history.source = source }

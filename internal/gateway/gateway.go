@@ -147,9 +147,9 @@ func New(opts Options) (*Gateway, error) {
 	}
 	c := newCache(opts.Upstream, opts.IdleTimeout, opts.Logger)
 	c.history, c.still = opts.History, opts.Recording != nil
-	var recorded History = opts.History
+	var recorded archive = opts.History
 	if c.still {
-		recorded = stillHistory{opts.Recording}
+		recorded = stillArchive{opts.Recording}
 	}
 	if c.still || opts.History != nil {
 		c.past = newPast(c, recorded)
@@ -187,6 +187,9 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 		{g.apiPrefix, sourcePassthrough, nil},
 		{uiPrefix, sourceStatic, ui},
 		{extensionPrefix, sourceExtension, g.extensions},
+	}
+	if !g.stripsPrefix() && g.apiPrefix != "/" {
+		g.mounts = append(g.mounts, mount{atPrefix, sourcePassthrough, nil})
 	}
 	if www != "" {
 		files, err := newStatic(www, wwwPrefix)
@@ -242,8 +245,7 @@ func (g *Gateway) route(rec *recorder, r *http.Request) {
 		rec.source = sourceStatic
 		http.Redirect(rec, r, uiPrefix, http.StatusFound)
 	case m == nil:
-		writeStatus(rec, r, newStatus(http.StatusNotFound, metav1.StatusReasonNotFound,
-			fmt.Sprintf("the API is served below %s: see --api-prefix", g.apiPrefix)))
+		writeStatus(rec, r, g.notServed())
 	case m.handler == nil:
 		g.serveAPI(rec, r)
 	case r.URL.Path+"/" == m.prefix:
@@ -253,6 +255,10 @@ func (g *Gateway) route(rec *recorder, r *http.Request) {
 		rec.source = m.source
 		m.handler.ServeHTTP(rec, r)
 	}
+}
+
+func (g *Gateway) notServed() *metav1.Status {
+	return notFound(fmt.Sprintf("the API is served below %s: see --api-prefix", g.apiPrefix))
 }
 
 // mountFor returns the mount of a path, nil if there is none. A directory

@@ -28,7 +28,7 @@ import (
 // by whom, from what is recorded. docs/extensions.md and openapi.json describe
 // it.
 type historyAPI struct {
-	source History
+	source archive
 	up     *Upstream
 	begin  beginFunc
 	filter *filter

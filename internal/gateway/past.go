@@ -32,8 +32,8 @@ const (
 	smallRead = 1000
 )
 
-// A History is what is recorded of the cluster.
-type History interface {
+// An archive is what is recorded of the cluster: a recorder's.
+type archive interface {
 	// Store returns the store that has it; nil while nothing is recorded.
 	Store() *history.Store
 	// Sync returns nil when what the gateway had seen of the resource at the call
@@ -43,30 +43,27 @@ type History interface {
 	Status() (recording.Status, bool)
 }
 
-// A stillHistory is one to which nothing is added.
-type stillHistory struct{ store *history.Store }
+// A stillArchive is one to which nothing is added.
+type stillArchive struct{ store *history.Store }
 
-func (h stillHistory) Store() *history.Store                     { return h.store }
-func (h stillHistory) Sync(context.Context, kube.Resource) error { return nil }
+func (h stillArchive) Store() *history.Store                     { return h.store }
+func (h stillArchive) Sync(context.Context, kube.Resource) error { return nil }
 
-func (h stillHistory) Status() (recording.Status, bool) {
+func (h stillArchive) Status() (recording.Status, bool) {
 	return recording.Status{Problem: "this is a recording", Resources: len(h.store.Resources()), Usage: h.store.Usage()}, true
 }
 
 // past reads what is recorded. A nil one has nothing.
 type past struct {
 	cache   *cache
-	history History
+	history archive
 	reads   chan struct{} // has a value for each list that is held
 
 	mu    sync.Mutex // guards known
 	known map[kube.Resource]*resource
 }
 
-func newPast(c *cache, h History) *past {
-	if h == nil {
-		return nil
-	}
+func newPast(c *cache, h archive) *past {
 	return &past{cache: c, history: h, reads: make(chan struct{}, mostReads), known: map[kube.Resource]*resource{}}
 }
 
@@ -217,9 +214,9 @@ func (p *past) notRecorded(id kube.Resource) *metav1.Status {
 		slices.Sort(others)
 		return notFound(fmt.Sprintf("%s are not recorded as %s, but as %s", id.GroupResource(), id.APIVersion(), strings.Join(others, ", ")))
 	}
-	pattern := id.Name
-	if id.Group != "" {
-		pattern = id.Group + "/" + id.Name
+	flag := "--record=core," + id.GroupResource()
+	if id.GroupResource() == "secrets" {
+		flag = "--record-secrets"
 	}
-	return notFound(fmt.Sprintf("%s are not recorded: start watchkeeper with --record=core,%s to have their past from then on", id.GroupResource(), pattern))
+	return notFound(fmt.Sprintf("%s are not recorded: start watchkeeper with %s to have their past from then on", id.GroupResource(), flag))
 }

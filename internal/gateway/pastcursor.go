@@ -237,10 +237,11 @@ func (c *pastCursor) await() error {
 		select {
 		case <-s.done:
 			s.cancel()
-			c.syncing = nil
-			if c.rv == s.from { // nothing more is recorded
-				return goneError(tooOld(c.rv, c.live.View().Start))
+			c.syncing, c.wake = nil, s.done
+			if v := c.live.View(); c.rv == s.from && c.stream.Head().RV <= c.rv && c.rv < v.Start {
+				return goneError(tooOld(c.rv, v.Start)) // nothing more is recorded
 			}
+			return nil
 		default:
 			c.wake = s.done
 			return nil
