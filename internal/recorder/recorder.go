@@ -126,7 +126,7 @@ func (r *Recorder) open(ctx context.Context) error {
 	}
 	dir := filepath.Join(r.opts.Dir, uid)
 	// What is in there is as confidential as the cluster.
-	if err := r.opts.FS.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(r.opts.FS, dir); err != nil {
 		return err
 	}
 	store, err := history.Open(dir, history.Options{
@@ -143,6 +143,30 @@ func (r *Recorder) open(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.store, r.dir = store, dir
+	return nil
+}
+
+// makeDir makes a directory, and those above it, that are there after a crash.
+func makeDir(fs vfs.FS, dir string) error {
+	var made []string
+	for d := dir; ; d = fs.PathDir(d) {
+		if _, err := fs.Stat(d); err == nil || d == fs.PathDir(d) {
+			break
+		}
+		made = append(made, d)
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range made {
+		parent, err := fs.OpenDir(fs.PathDir(d))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(parent.Sync(), parent.Close()); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
