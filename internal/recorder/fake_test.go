@@ -353,4 +353,3 @@ func want(t *testing.T, what, got, want string) {
 		t.Errorf("%s: %s, want %s", what, got, want)
 	}
 }
-

@@ -62,7 +62,7 @@ type Recorder struct {
 	started chan struct{} // closed when what was recorded before is again, or is not for now
 
 	delay        delays
-	retry        time.Duration // between attempts to record again
+	retry        time.Duration // between attempts to record again, at first
 	retryRefused time.Duration // of a resource
 	rediscover   time.Duration
 	trimEvery    time.Duration
@@ -179,6 +179,7 @@ func isLocked(err error) bool {
 // Run records until ctx ends, and returns when all that was observed is on disk.
 // Whatever goes wrong is logged, and tried again.
 func (r *Recorder) Run(ctx context.Context) {
+	wait := r.retry
 	for ctx.Err() == nil {
 		err := r.open(ctx)
 		store := r.Store()
@@ -186,6 +187,7 @@ func (r *Recorder) Run(ctx context.Context) {
 			err = store.Recover()
 		}
 		if err == nil {
+			wait = r.retry
 			err = r.record(ctx, store)
 		}
 		if ctx.Err() != nil {
@@ -194,8 +196,9 @@ func (r *Recorder) Run(ctx context.Context) {
 		r.off(err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(r.retry):
+		case <-time.After(wait):
 		}
+		wait = min(2*wait, 16*r.retry)
 	}
 	r.Close()
 }
@@ -231,7 +234,7 @@ func (r *Recorder) off(err error) {
 		r.metrics.failures.Inc()
 	}
 	r.log.Log(context.Background(), level, "nothing is recorded for now; serving goes on, and recording is tried again",
-		"dir", r.opts.Dir, "retry_in", r.retry, "cause", err)
+		"dir", r.opts.Dir, "cause", err)
 }
 
 // setSession notes that things are recorded; nil, that the session has ended.
