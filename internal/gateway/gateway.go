@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/internal/kube"
 	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -83,6 +84,8 @@ type reader interface {
 	// serve answers r if it can do so exactly; else it has written nothing
 	// and returns false.
 	serve(w *recorder, r *http.Request) (served bool)
+	// serveAt answers r as of a moment of the past.
+	serveAt(w *recorder, r *http.Request, when kube.When)
 	// run works until ctx ends and returns when all it started has ended.
 	run(ctx context.Context) error
 	// drain ends open streams within ctx.
@@ -138,7 +141,9 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	c := newCache(opts.Upstream, opts.IdleTimeout, opts.Logger)
-	c.history = opts.History
+	if c.history = opts.History; c.history != nil {
+		c.past = newPast(c, c.history)
+	}
 	c.window = timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge}
 	if opts.Registerer != nil {
 		if err := opts.Registerer.Register(c.metrics); err != nil {
@@ -274,6 +279,10 @@ func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) {
 
 // answer serves a request for the API, below the prefix.
 func (g *Gateway) answer(rec *recorder, r *http.Request) {
+	if isAt(r.URL.Path) {
+		g.answerAt(rec, r)
+		return
+	}
 	if refusal := g.filter.checkAPI(r); refusal != nil {
 		writeStatus(rec, r, refusal)
 		return
@@ -282,9 +291,13 @@ func (g *Gateway) answer(rec *recorder, r *http.Request) {
 	cut, release, _ := g.requests.bind(r.Context(), false)
 	served := g.reader.serve(rec, r.WithContext(cut))
 	release()
-	if served {
-		return
+	if !served {
+		g.passThrough(rec, r)
 	}
+}
+
+// passThrough hands a request to the API server.
+func (g *Gateway) passThrough(rec *recorder, r *http.Request) {
 	rec.source = sourcePassthrough
 	ctx, cancel, ok := g.requests.bind(r.Context(), isLongRunning(r))
 	defer cancel()
@@ -369,7 +382,11 @@ func isLongRunning(r *http.Request) bool {
 
 // isWatch reports whether a request is a watch.
 func isWatch(r *http.Request) bool {
-	t, ok := parsePath(r.URL.Path)
+	path := r.URL.Path
+	if isAt(path) {
+		_, path, _ = strings.Cut(strings.TrimPrefix(path, atPrefix), "/")
+	}
+	t, ok := parsePath(path)
 	return ok && (t.watchPath || truthy(r, "watch"))
 }
 
