@@ -22,7 +22,7 @@ const module = "github.com/watchkeeper/watchkeeper/"
 // A package that is not here may not be.
 var imports = map[string][]string{
 	"cmd/watchkeeper":      {"internal/cli"},
-	"internal/cli":         {"internal/gateway", "internal/recorder", "internal/server"},
+	"internal/cli":         {"internal/api", "internal/change", "internal/gateway", "internal/history", "internal/kube", "internal/recorder", "internal/recording", "internal/server"},
 	"internal/server":      {"internal/gateway", "internal/recorder"},
 	"internal/api":         {"internal/change"},
 	"internal/gateway":     {"informer", "internal/api", "internal/change", "internal/history", "internal/kube", "internal/recorder", "internal/recording", "internal/timeline", "internal/wire"},

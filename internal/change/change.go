@@ -126,3 +126,12 @@ func decode(o *kube.Object) (map[string]any, error) {
 	}
 	return tree, nil
 }
+
+// Quiet returns an object without its noise.
+func Quiet(object []byte) (map[string]any, error) {
+	tree, err := decode(&kube.Object{JSON: string(object)})
+	if err == nil {
+		quiet(tree)
+	}
+	return tree, err
+}

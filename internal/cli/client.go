@@ -15,53 +15,134 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-// serverVariable names the gateway where --server does not.
-const serverVariable = "WATCHKEEPER_SERVER"
+const (
+	defaultServer = "http://127.0.0.1:8001"
+	// serverVariable names the gateway where --server does not.
+	serverVariable = "WATCHKEEPER_SERVER"
+	historyAPI     = "/watchkeeper/v1/history"
+)
 
-// A client talks to a running gateway.
-type client struct{ server string }
-
-func (c *client) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&c.server, "server", cmp.Or(os.Getenv(serverVariable), fmt.Sprintf("http://127.0.0.1:%d", defaultPort)),
-		"URL of the running gateway; also $"+serverVariable)
+// A client is a command that talks to a running gateway.
+type client struct {
+	streams
+	server    string
+	namespace string
+	http      http.Client
 }
 
-// get returns the body of a successful answer, which the caller closes. Other
-// answers are errors in their own words.
-func (c *client) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
-	base, err := url.Parse(c.server)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("--server %q is no URL of a gateway: use one such as http://127.0.0.1:%d", c.server, defaultPort)
+func (c *client) addFlags(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVarP(&c.server, "server", "s", cmp.Or(os.Getenv(serverVariable), defaultServer), "URL of the running gateway; "+serverVariable+" is its default")
+}
+
+func (c *client) addNamespace(f *pflag.FlagSet) {
+	f.StringVarP(&c.namespace, "namespace", "n", "", "namespace; that of the current context if it is left out")
+}
+
+// prepare checks the flags.
+func (c *client) prepare() error {
+	u, err := url.Parse(c.server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("--server %q is no URL: use one such as %s", c.server, defaultServer)
 	}
-	base.Path, base.RawQuery = strings.TrimSuffix(base.Path, "/")+path, query.Encode()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.String(), nil)
+	c.server = strings.TrimSuffix(c.server, "/")
+	if c.namespace == "" {
+		c.namespace = contextNamespace()
+	}
+	return nil
+}
+
+// contextNamespace is what kubectl would use.
+func contextNamespace() string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).Namespace()
+	if err != nil {
+		return metav1.NamespaceDefault // the gateway has no need of a kubeconfig
+	}
+	return cmp.Or(namespace, metav1.NamespaceDefault)
+}
+
+// A statusError is an error that the gateway answered.
+type statusError struct{ metav1.Status }
+
+func (e *statusError) Error() string { return e.Message }
+
+// get asks the gateway for an answer in JSON.
+func (c *client) get(ctx context.Context, path string, query url.Values, into any) error {
+	body, err := c.open(ctx, path, query)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(into); err != nil {
+		return fmt.Errorf("the answer of %s cannot be read: %w: is it watchkeeper?", c.server, err)
+	}
+	return nil
+}
+
+// open asks the gateway, and returns the body of its answer, which the caller
+// closes. An answer that is none is an error.
+func (c *client) open(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+	u := c.server + path
+	if len(query) > 0 {
+		u += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("User-Agent", userAgent())
-	resp, err := http.DefaultClient.Do(r)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("no gateway at %s: start one with 'watchkeeper serve', or name it with --server", c.server)
-	}
+	req.Header.Set("User-Agent", userAgent())
+	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, c.unreachable(err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	status := &statusError{}
+	if json.NewDecoder(resp.Body).Decode(&status.Status) != nil || status.Message == "" {
+		return nil, fmt.Errorf("%s answered %s: is it watchkeeper?", c.server, resp.Status)
+	}
+	if status.Message == "the server could not find the requested resource" || status.Message == "404 page not found" {
+		return nil, fmt.Errorf("what serves at %s has no history: is it watchkeeper?", c.server)
+	}
+	return nil, status
+}
+
+// unreachable says what to do when nothing answers.
+func (c *client) unreachable(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("nothing serves at %s: start it with 'watchkeeper serve', or name where it is with --server", c.server)
+	}
+	return fmt.Errorf("%s: %w: check --server", c.server, err)
+}
+
+// when reads a flag that names a moment. An age is turned into the time that it
+// is of, so that all requests are about the same.
+func when(flag, text string) (string, error) {
+	w, err := kube.ParseWhen(text, time.Now())
 	if err != nil {
-		return nil, err
+		return "", fmt.Errorf("%s: %w", flag, err)
 	}
-	var status metav1.Status
-	if json.Unmarshal(text, &status) == nil && status.Message != "" {
-		return nil, errors.New(status.Message)
+	if text == "now" {
+		return text, nil
 	}
-	return nil, fmt.Errorf("%s answers with %s: is it a gateway of this version?", c.server, resp.Status)
+	if w.RV == 0 && w.At.After(time.Now()) {
+		return "", fmt.Errorf("%s: %s is in the future", flag, text)
+	}
+	return w.String(), nil
 }

@@ -16,12 +16,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
 
 // exportPath is where a gateway makes recordings.
-const exportPath = "/watchkeeper/v1/history/export"
+const exportPath = historyAPI + "/export"
 
 func newRecord(s streams) *cobra.Command {
 	cmd := &cobra.Command{
@@ -36,18 +35,16 @@ func newRecord(s streams) *cobra.Command {
 
 // exportOptions are the flags of record export.
 type exportOptions struct {
-	streams
-	client     client
+	client
 	output     string
 	since      string
 	until      string
-	namespace  string
 	selector   string
 	pseudonyms bool
 }
 
 func newExport(s streams) *cobra.Command {
-	o := &exportOptions{streams: s}
+	o := &exportOptions{client: client{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "export [RESOURCE ...] --output FILE",
 		Short: "Write what happened in some time into one file",
@@ -71,7 +68,7 @@ that the gateway may read.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "file to write, - for standard output")
-	f.StringVar(&o.since, "since", "1h", "where it begins: an age (2h, 3d), an RFC 3339 time or rv:N")
+	f.StringVar(&o.since, "since", "1h", "where it begins: an age (2h, 3d) or an RFC 3339 time")
 	f.StringVar(&o.until, "until", "now", "where it ends, likewise")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; all of them without it")
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for all of it")
@@ -84,13 +81,19 @@ func (o *exportOptions) run(ctx context.Context, resources []string) error {
 	if o.output == "" {
 		return errors.New("no file to write to: name one with --output, such as -o incident.wkr")
 	}
-	for flag, text := range map[string]string{"since": o.since, "until": o.until} {
-		if _, err := kube.ParseWhen(text, time.Now()); err != nil {
-			return fmt.Errorf("--%s: %w", flag, err)
+	q := url.Values{"resource": resources}
+	for parameter, flag := range map[string][2]string{"from": {"--since", o.since}, "to": {"--until", o.until}} {
+		text, err := when(flag[0], flag[1])
+		if err != nil {
+			return err
 		}
+		q.Set(parameter, text)
 	}
-	q := url.Values{"from": {o.since}, "to": {o.until}, "resource": resources}
-	for name, value := range map[string]string{"namespace": o.namespace, "labelSelector": o.selector} {
+	namespace := o.namespace
+	if err := o.prepare(); err != nil {
+		return err
+	}
+	for name, value := range map[string]string{"namespace": namespace, "labelSelector": o.selector} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -98,7 +101,7 @@ func (o *exportOptions) run(ctx context.Context, resources []string) error {
 	if o.pseudonyms {
 		q.Set("pseudonyms", "true")
 	}
-	body, err := o.client.get(ctx, exportPath, q)
+	body, err := o.open(ctx, exportPath, q)
 	if err != nil {
 		return err
 	}
