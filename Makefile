@@ -41,6 +41,11 @@ run: build ## A local control plane with some life in it, and the gateway on 127
 cluster: bin/localcluster ## The local control plane alone.
 	@exec bin/localcluster up --dir "$(DIR)" --nodes "$(NODES)"
 
+.PHONY: demo
+demo: bin/watchkeeper ## A recorded story (a rollout, a crash loop, a lost node) on 127.0.0.1:8001, without a cluster.
+	@echo "the page: http://127.0.0.1:$(PORT)/ui/ - Ctrl-C ends it"
+	@exec bin/watchkeeper open demo/incident.wkr --port "$(PORT)"
+
 .PHONY: test
 test: build ## All tests but the soaks.
 	@scripts/deps test

@@ -192,6 +192,19 @@ func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	return g, g.start("0", "127.0.0.1:0")
 }
 
+// Command runs watchkeeper, once a gateway has been started, and returns what it
+// prints.
+func (c *Cluster) Command(ctx context.Context, args ...string) ([]byte, error) {
+	return exec.CommandContext(ctx, filepath.Join(c.work, "watchkeeper"), args...).CombinedOutput()
+}
+
+// Open serves a recording, once a gateway has been started.
+func (c *Cluster) Open(file string, args ...string) (*Gateway, error) {
+	g := &Gateway{cluster: c}
+	cmd := exec.Command(filepath.Join(c.work, "watchkeeper"), append([]string{"open", file, "--port", "0"}, args...)...)
+	return g, g.await(cmd)
+}
+
 func (g *Gateway) start(port, admin string) error {
 	args := []string{"serve", "--kubeconfig", g.cluster.Kubeconfig(), "--admin-listen", admin}
 	if !slices.Contains(g.args, "--unix-socket") {
@@ -200,7 +213,11 @@ func (g *Gateway) start(port, admin string) error {
 	if !slices.Contains(g.args, "--data-dir") {
 		args = append(args, "--data-dir=") // and not the home of whoever runs the test
 	}
-	cmd := exec.Command(filepath.Join(g.cluster.work, "watchkeeper"), append(args, g.args...)...)
+	return g.await(exec.Command(filepath.Join(g.cluster.work, "watchkeeper"), append(args, g.args...)...))
+}
+
+// await starts a command that serves, and waits until it does.
+func (g *Gateway) await(cmd *exec.Cmd) error {
 	p, err := start(cmd, "Starting to serve on ", 20*time.Second)
 	if err != nil {
 		return fmt.Errorf("watchkeeper: %w", err)

@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+// TestRecording: a part of the history goes into a file, and what kubectl prints
+// of that, with no cluster behind it, is what it printed of the cluster.
+func TestRecording(t *testing.T) {
+	ns := namespace(t)
+	g := recordingGateway(t)
+	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=web:1", "--replicas=2")
+	settled(t, ns, 2)
+	time.Sleep(1100 * time.Millisecond) // a time is exact to the second on the command line
+	then := time.Now().UTC().Format(time.RFC3339)
+	time.Sleep(1100 * time.Millisecond)
+	kubectl(t, "-n", ns, "scale", "deployment", "web", "--replicas=4")
+	settled(t, ns, 4)
+
+	file := filepath.Join(t.TempDir(), "a.wkr")
+	out, err := cluster.Command(t.Context(), "record", "export", "--server", g.URL, "-n", ns, "--since", "5m", "-o", file)
+	if err != nil || !strings.Contains(string(out), "changes, 0 gaps") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	opened := open(t, file)
+	questions := [][]string{
+		{"get", "pods,deployments,replicasets", "-n", ns, "-o", "json"},
+		{"get", "pods", "-n", ns, "-o", "name", "--sort-by=.metadata.uid"},
+		{"get", "deployment", "web", "-n", ns, "-o", "yaml"},
+		{"get", "deployments", "-A", "-l", "app=web", "-o", "custom-columns=:.metadata.name,:.spec.replicas"},
+		{"get", "events", "-n", ns, "-o", "custom-columns=:.metadata.name", "--field-selector", "involvedObject.name=web"},
+		{"api-resources"},
+	}
+	ask := func(base string, args []string) string {
+		t.Helper()
+		out, ok := run(t, append(cluster.Kubectl(t.Context()).Args, "-s", base), args...)
+		if !ok {
+			t.Errorf("%v: %s", args, out)
+		}
+		return out
+	}
+	for _, args := range questions {
+		if diff := cmp.Diff(ask(g.URL+"/at/now", args), ask(opened.URL, args)); diff != "" {
+			t.Errorf("%v at the end: - the cluster, + the recording\n%s", args, diff)
+		}
+		if diff := cmp.Diff(ask(g.URL+"/at/"+then, args), ask(opened.URL+"/at/"+then, args)); diff != "" {
+			t.Errorf("%v then: - the cluster, + the recording\n%s", args, diff)
+		}
+	}
+	if n := strings.Count(ask(opened.URL+"/at/"+then, questions[1]), "pod/"); n != 2 {
+		t.Errorf("%d Pods then", n)
+	}
+	if text := ask(opened.URL, []string{"describe", "deployment", "web", "-n", ns}); !strings.Contains(text, "ScalingReplicaSet") {
+		t.Errorf("described as\n%s", text)
+	}
+	for _, args := range [][]string{
+		{"-n", ns, "delete", "deployment", "web"},
+		{"-n", ns, "exec", "deploy/web", "--", "true"},
+		{"-n", ns, "get", "secrets"},
+	} {
+		if out, ok := run(t, append(cluster.Kubectl(t.Context()).Args, "-s", opened.URL), args...); ok || !strings.Contains(out, "this is a recording") {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+}
+
+// TestRecordingPseudonyms: no name of an object is in the file, nor in what is
+// served of it.
+func TestRecordingPseudonyms(t *testing.T) {
+	ns := namespace(t)
+	g := recordingGateway(t)
+	kubectl(t, "-n", ns, "create", "deployment", "cinnamon", "--image=web:1", "--replicas=2")
+	eventually(t, "2 Pods that are ready", func() bool {
+		return kubectl(t, "-n", ns, "get", "deployment", "cinnamon", "-o", "jsonpath={.status.readyReplicas}") == "2"
+	})
+	resp, err := http.Get(g.URL + "/watchkeeper/v1/history/export?pseudonyms=true&from=5m&resource=pods&resource=events&resource=replicasets.apps&resource=deployments.apps&namespace=" + ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	file := filepath.Join(t.TempDir(), "p.wkr")
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s, %v: %s", resp.Status, err, body)
+	}
+	if err := os.WriteFile(file, body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened := open(t, file)
+	for _, path := range []string{"/api/v1/pods", "/api/v1/events", "/apis/apps/v1/replicasets", "/apis/apps/v1/deployments"} {
+		resp, err := http.Get(opened.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close() //nolint:errcheck // it was read
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct{ Items []json.RawMessage }
+		if err := json.Unmarshal(text, &list); err != nil || len(list.Items) == 0 {
+			t.Errorf("%s: %v: %.200s", path, err, text)
+		}
+		// Labels keep their values where these are no names of objects; "app:
+		// cinnamon" is the Deployment's.
+		if bytes.Contains(text, []byte("cinnamon")) || bytes.Contains(text, []byte(ns)) {
+			t.Errorf("%s: a name can be read:\n%s", path, text)
+		}
+	}
+}
+
+// TestRecordingRefused: what is no recording, or no whole one, is not opened.
+func TestRecordingRefused(t *testing.T) {
+	g := recordingGateway(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.wkr")
+	if out, err := cluster.Command(t.Context(), "record", "export", "nodes", "--server", g.URL, "-o", file); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"a part of it":   {[]string{"open", write(t, dir, "half.wkr", whole[:len(whole)/2])}, "the recording is damaged"},
+		"no recording":   {[]string{"open", write(t, dir, "text.wkr", []byte("hello"))}, "not a recording"},
+		"no file":        {[]string{"open", filepath.Join(dir, "none.wkr")}, "no such file"},
+		"no output":      {[]string{"record", "export", "--server", g.URL}, "name one with --output"},
+		"not recorded":   {[]string{"record", "export", "secrets", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "secrets are not recorded"},
+		"nothing of it":  {[]string{"record", "export", "pods", "-n", "nowhere", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "nothing of it was recorded"},
+		"no gateway":     {[]string{"record", "export", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "s.wkr")}, "watchkeeper serve"},
+		"not a time":     {[]string{"record", "export", "--server", g.URL, "--since", "soon", "-o", filepath.Join(dir, "s.wkr")}, "--since"},
+		"from is after":  {[]string{"record", "export", "--server", g.URL, "--since", "1m", "--until", "2m", "-o", filepath.Join(dir, "s.wkr")}, "from is after to"},
+		"no place there": {[]string{"record", "export", "--server", g.URL, "-o", filepath.Join(dir, "none", "s.wkr")}, "--output"},
+	}
+	for name, test := range tests {
+		out, err := cluster.Command(t.Context(), test.args...)
+		if err == nil || !strings.Contains(string(out), test.want) {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "s.wkr")); !os.IsNotExist(err) {
+		t.Errorf("an export that failed left a file: %v", err)
+	}
+}
+
+func write(t *testing.T, dir, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func open(t *testing.T, file string) *clustertest.Gateway {
+	t.Helper()
+	g, err := cluster.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if exit := g.Terminate(); exit != 0 {
+			t.Errorf("watchkeeper open ended with %d on SIGTERM:\n%s", exit, g.Log())
+		}
+	})
+	return g
+}
