@@ -170,7 +170,7 @@ func TestTrimByBytes(t *testing.T) {
 		// What compactions have replaced goes a little later, in the background.
 		largest = max(largest, must(s.tables()))
 	}
-	if trims < 3 || largest > most/16*mostTables {
+	if trims < 3 || largest > most {
 		t.Errorf("%d times something was removed; up to %d bytes of %d", trims, largest, most)
 	}
 	t.Logf("%d trims, %d bytes at the most, %v at last, %d events", trims, largest, s.Usage().Bytes, len(m.events))
