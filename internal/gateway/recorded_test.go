@@ -88,9 +88,7 @@ func TestGoesOnFromRecord(t *testing.T) {
 	podsOf(t, g, url)
 	head := f.write("ns", "b", 10)
 	until(t, "the event in the timeline", func() bool { return podsOf(t, g, url).timeline.View().RV >= head })
-	if err := rec.Sync(t.Context(), pods); err != nil {
-		t.Fatal(err)
-	}
+	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
 	missed := f.write("ns", "c", 10)
 
@@ -126,9 +124,7 @@ func TestRecordIsChecked(t *testing.T) {
 	f.write("ns", "a", 10)
 	g, rec, url, stop := f.record(fs, time.Minute)
 	podsOf(t, g, url)
-	if err := rec.Sync(t.Context(), pods); err != nil {
-		t.Fatal(err)
-	}
+	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
 
 	g, _, url, stop = f.record(fs, time.Minute)
@@ -176,10 +172,7 @@ func TestIdleGoesToTheRecorder(t *testing.T) {
 		until(t, "an idle resource", func() bool { return len(g.reader.(*cache).all()) == 0 })
 		rv := f.write("ns", "a", 10)
 		until(t, "a record of it", func() bool {
-			if err := rec.Sync(t.Context(), pods); err != nil {
-				t.Fatal(err)
-			}
-			return rec.Store().Streams(pods)[0].Head().RV >= rv
+			return rec.Sync(t.Context(), pods) == nil && rec.Store().Streams(pods)[0].Head().RV >= rv
 		})
 	}
 	if st := rec.Store().Streams(pods)[0]; len(st.Gaps()) != 0 || st.Epoch() != 0 {
