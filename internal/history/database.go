@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -191,23 +190,6 @@ func (s *Store) Close() error {
 	err = errors.Join(err, s.db.Close())
 	s.db = nil
 	return err
-}
-
-// Usage is how much a store takes.
-type Usage struct {
-	Bytes    int64 // on disk
-	MaxBytes int64 // its bounds, 0 if there is none
-	MaxAge   time.Duration
-}
-
-// Usage returns how much the store takes.
-func (s *Store) Usage() Usage {
-	u := Usage{MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
-	if s.use() == nil {
-		u.Bytes = int64(s.db.Metrics().DiskSpaceUsage())
-		s.done()
-	}
-	return u
 }
 
 // damage marks what Pebble calls corruption.

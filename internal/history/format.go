@@ -65,6 +65,11 @@ const (
 	tableColumns  = 'C'
 )
 
+// streamTables are the tables that are of a stream.
+var streamTables = []byte{
+	tableStream, tableForm, tableRetained, tableHead, tableVersions, tableNames, tableLog, tableTimes, tableGaps, tableColumns,
+}
+
 // A streamID is the number of a stream.
 type streamID uint32
 

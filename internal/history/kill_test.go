@@ -29,7 +29,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, writeForEver(dir))
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if benched != "" {
+		_ = os.RemoveAll(benched)
+	}
+	os.Exit(code)
 }
 
 // killedModel makes the same events each time, up to rv.

@@ -64,6 +64,7 @@ type Stream struct {
 	columns map[string]uint64 // by their text
 
 	mu   sync.Mutex // guards what follows
+	held bool       // it has a writer
 	span Span       // zero before Begin
 	form Form
 	gaps []Gap
