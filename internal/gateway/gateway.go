@@ -102,6 +102,7 @@ type Gateway struct {
 	metrics     *requestMetrics
 	passthrough http.Handler
 	reader      reader
+	extensions  *extensions
 	mounts      []mount
 	apiPrefix   string
 	requests    requestTracker
@@ -150,6 +151,10 @@ func New(opts Options) (*Gateway, error) {
 		}
 	}
 	g.reader = c
+	g.extensions = &extensions{
+		multiwatch: &multiwatch{answer: g.serveInner, log: g.log},
+		history:    &historyAPI{source: opts.History, up: opts.Upstream, begin: c.begin, filter: g.filter},
+	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err
 	}
@@ -171,7 +176,7 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 	g.mounts = []mount{
 		{g.apiPrefix, sourcePassthrough, nil},
 		{uiPrefix, sourceStatic, ui},
-		{extensionPrefix, sourceExtension, &multiwatch{answer: g.serveInner, log: g.log}},
+		{extensionPrefix, sourceExtension, g.extensions},
 	}
 	if !g.stripsPrefix() && g.apiPrefix != "/" {
 		g.mounts = append(g.mounts, mount{atPrefix, sourcePassthrough, nil})
