@@ -290,7 +290,7 @@ func watchNames(t *testing.T, ctx context.Context, url string) <-chan string {
 // not there is a Status that says what there is.
 func TestPastWindow(t *testing.T) {
 	ns := namespace(t)
-	g := recordingGateway(t, "--window-bytes", "16Ki")
+	g := recordingGateway(t, "--window-bytes", "1Mi")
 	client, server := direct(t)
 	path := "/api/v1/namespaces/" + ns + "/configmaps"
 	code, list := get(t, http.DefaultClient, g.URL+path+"?resourceVersion=0")
@@ -298,7 +298,7 @@ func TestPastWindow(t *testing.T) {
 		t.Fatal(list)
 	}
 	start := rvIn(t, list)
-	filling := strings.Repeat("x", 3000)
+	filling := strings.Repeat("x", 60_000)
 	for i := range 30 {
 		kubectl(t, "-n", ns, "create", "configmap", fmt.Sprint("c", i), "--from-literal=x="+filling)
 	}
@@ -359,8 +359,8 @@ func TestPastWindow(t *testing.T) {
 	if out, ok := run(t, pastKubectl(t, g, "now"), "get", "secrets", "-n", ns); ok || !strings.Contains(out, "--record-secrets") {
 		t.Errorf("secrets: %s", out)
 	}
-	if out, ok := run(t, pastKubectl(t, g, "xyz"), "get", "pods", "-n", ns); ok || !strings.Contains(out, "use now, an age such as 10m") {
-		t.Errorf("at xyz: %s", out)
+	if code, body := get(t, http.DefaultClient, g.URL+"/at/xyz/api"); code != 400 || !strings.Contains(body, "use now, an age such as 10m") {
+		t.Errorf("at xyz: %d %s", code, body)
 	}
 }
 

@@ -228,13 +228,24 @@ func decode(t *testing.T, text string) (value any) {
 }
 
 func TestBy(t *testing.T) {
-	before := object(t, `{kind: Pod, metadata: {managedFields: [{manager: a, operation: Update, apiVersion: v1, time: "1"}, {manager: a, operation: Update, apiVersion: v2, time: "1"}, {manager: b, operation: Apply, time: "1"}, {manager: gone, operation: Update}]}}`, 1)
-	after := object(t, `{kind: Pod, metadata: {managedFields: [{manager: a, operation: Update, apiVersion: v1, time: "1"}, {manager: a, operation: Update, apiVersion: v2, time: "1"}, {manager: b, operation: Apply, time: "2"}, {manager: b, operation: Update, subresource: status, time: "2"}]}}`, 2)
+	before := object(t, `{kind: Pod, metadata: {managedFields: [
+  {manager: same, operation: Update, apiVersion: v1, time: "1"}, {manager: same, operation: Update, apiVersion: v2, time: "1"},
+  {manager: later, operation: Apply, time: "1"}, {manager: gone, operation: Update},
+  {manager: loser, operation: Update, time: "1", fieldsV1: {"f:spec": {"f:replicas": {}, "f:x": {}}}},
+  {manager: winner, operation: Update, time: "1", fieldsV1: {"f:spec": {"f:x": {}}}}]}}`, 1)
+	after := object(t, `{kind: Pod, metadata: {managedFields: [
+  {manager: same, operation: Update, apiVersion: v1, time: "1"}, {manager: same, operation: Update, apiVersion: v2, time: "1"},
+  {manager: later, operation: Apply, time: "2"}, {manager: new, operation: Update, subresource: status, time: "2"},
+  {manager: loser, operation: Update, time: "1", fieldsV1: {"f:spec": {"f:x": {}}}},
+  {manager: winner, operation: Update, time: "1", fieldsV1: {"f:spec": {"f:x": {}, "f:replicas": {}}}}]}}`, 2)
 	c, err := change.Between(before, after, change.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []change.Manager{{Manager: "b", Operation: "Apply", Time: "2"}, {Manager: "b", Operation: "Update", Subresource: "status", Time: "2"}}
+	want := []change.Manager{
+		{Manager: "later", Operation: "Apply", Time: "2"}, {Manager: "new", Operation: "Update", Subresource: "status", Time: "2"},
+		{Manager: "winner", Operation: "Update", Time: "1"},
+	}
 	if diff := cmp.Diff(want, c.By); diff != "" {
 		t.Error(diff)
 	}

@@ -32,16 +32,24 @@ Whatever only reads works: get, describe, watch. The exit code is kubectl's.`,
   watchkeeper at 2026-01-31T15:04:05Z -- describe node worker-3
   watchkeeper at 1h -- get pods --watch`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 || cmd.ArgsLenAtDash() > 1 {
+			if len(kubectlArgs(args)) == 0 {
 				return usageError(cmd, errors.New("at needs a moment and, behind --, what to ask kubectl, such as: watchkeeper at 10m -- get pods"))
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return c.at(cmd.Context(), args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.at(cmd.Context(), args[0], kubectlArgs(args)) },
 	}
 	c.addFlags(cmd.Flags())
 	cmd.Flags().SetInterspersed(false) // what is behind the moment is kubectl's
 	return cmd
+}
+
+// kubectlArgs returns what is behind the moment.
+func kubectlArgs(args []string) []string {
+	if args = args[min(1, len(args)):]; len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	return args
 }
 
 func (c *client) at(ctx context.Context, text string, args []string) error {
