@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
+)
+
+const web = "/versions/apis/apps/v1/namespaces/default/deployments/web"
+
+var (
+	noon   = time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
+	before = json.RawMessage(`{"kind":"Deployment","metadata":{"name":"web","resourceVersion":"90","managedFields":[]},"spec":{"replicas":3}}`)
+	after  = json.RawMessage(`{"kind":"Deployment","metadata":{"name":"web","resourceVersion":"95","managedFields":[1]},"spec":{"replicas":5}}`)
+)
+
+func versions(t *testing.T) string {
+	return text(t, api.Versions{Resource: "deployments.apps", Namespace: "default", Name: "web", Continue: "0.93", Items: []api.Change{
+		{Type: api.Deleted, ResourceVersion: "99", Time: noon, Summary: []string{"deleted"}, Before: after},
+		{Type: api.Folded, ResourceVersion: "98", Time: noon, Summary: []string{}, Folded: &api.Fold{Count: 2, Oldest: api.Moment{Time: noon}, Noise: map[string]int{"heartbeat": 2, "generation": 1}}},
+		{Type: api.Modified, ResourceVersion: "95", Time: noon, Summary: []string{"replicas 3 → 5", "label a=b added"}, Inferred: true, Before: before, Object: after,
+			By: []change.Manager{{Manager: "kubectl"}, {Manager: "kubectl"}, {Manager: "hpa"}}},
+	}})
+}
+
+const older = `{"resource":"deployments.apps","name":"web","items":[{"type":"INITIAL","resourceVersion":"90","time":"2026-01-02T12:00:00Z","summary":["was there"]}]}`
+
+func TestHistory(t *testing.T) {
+	f := newFakeGateway(t, map[string]string{web: versions(t), "older": older})
+	first := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).Local().Format("2006-01-02 15:04:05")
+	want := `2026-01-02 12:00:00  99        deleted
+2026-01-02 12:00:00  98        2 versions with noise only (generation, heartbeat) since 2026-01-02 12:00:00
+2026-01-02 12:00:00  95        replicas 3 → 5; label a=b added (not observed: found in a list)  by kubectl, hpa
+` + first + `  90        was there
+`
+	for _, args := range [][]string{{"deploy/web"}, {"deployments", "web"}, {"Deployment/web"}, {"deployments.apps/web"}, {"deployments.v1.apps/web"}, {"deploy/web", "-n", "default"}} {
+		out, errs, code := run(append([]string{"history"}, args...)...)
+		if diff := cmp.Diff(want, out); diff != "" || errs != "" || code != 0 {
+			t.Errorf("%q: %d %s %s", args, code, errs, diff)
+		}
+	}
+	if got := f.questions(); len(got) != 12 || got[0] != web || got[1] != web+"?continue=0.93" {
+		t.Errorf("asked %q", got)
+	}
+	out, _, _ := run("history", "deploy/web", "-p", "--color", "always")
+	for _, part := range []string{
+		"\x1b[31m-  replicas: 3\x1b[0m\n", "\x1b[32m+  replicas: 5\x1b[0m\n", "\x1b[36m@@ -1,5 +0,0 @@\x1b[0m",
+		"\x1b[1m--- a/deployments.apps/web\x1b[0m", "\x1b[33m99      \x1b[0m",
+	} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is not in\n%s", part, out)
+		}
+	}
+	if strings.Contains(out, "managedFields") || strings.Contains(out, "resourceVersion") {
+		t.Errorf("noise in\n%s", out)
+	}
+	f.questions()
+	out, _, code := run("history", "deploy/web", "-o", "json", "--limit", "2")
+	var v api.Versions
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || len(v.Items) != 2 || v.Items[1].Folded.Count != 2 || v.Continue == "" {
+		t.Errorf("%v %d %s", err, code, out)
+	}
+	if out, _, code = run("history", "deploy/web", "-o", "yaml", "--since", "rv:12", "--until", "now", "--show-noise"); code != 0 || !strings.Contains(out, "resource: deployments.apps\n") {
+		t.Errorf("%d %s", code, out)
+	}
+	if got := f.questions(); !slices.Contains(got, web+"?noise=show&since=rv%3A12&until=now") {
+		t.Errorf("asked %q", got)
+	}
+}
+
+func TestHistoryMistakes(t *testing.T) {
+	newFakeGateway(t, nil)
+	for line, want := range map[string]string{
+		"history":                    "name it as RESOURCE/NAME, such as deployment/web (see 'watchkeeper history --help')",
+		"history deploy":             "name it as deploy/NAME; 'watchkeeper diff deploy' compares all of them",
+		"history a b c":              "history is of one thing",
+		"history a/b c":              "use either RESOURCE/NAME or RESOURCE NAME",
+		"history a/":                 "\"a/\" is not RESOURCE/NAME",
+		"history widget/a":           "there is no resource \"widget\": 'kubectl api-resources' lists what there is",
+		"history pod/a":              "nothing is recorded of it",
+		"history pod/a --since soon": "--since: \"soon\" is no moment",
+		"history pod/a --since 2099-01-01T00:00:00Z": "is in the future",
+		"history pod/a -o wide":                      "--output \"wide\" is not known: use text, json or yaml",
+		"history pod/a --color red":                  "--color \"red\" is not known",
+		"history pod/a -s 127.0.0.1":                 "--server \"127.0.0.1\" is no URL: use one such as http://127.0.0.1:8001",
+		"history pod/a -s http://127.0.0.1:1":        "nothing serves at http://127.0.0.1:1: start it with 'watchkeeper serve', or name where it is with --server",
+		"at":                                         "watchkeeper at 10m -- get pods",
+		"at 10m":                                     "watchkeeper at 10m -- get pods",
+		"at soon -- get pods":                        "WHEN: \"soon\" is no moment",
+	} {
+		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || !strings.HasPrefix(errs, "watchkeeper: ") || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
+	if _, errs, code := run("diff", "widget"); code != 2 || !strings.Contains(errs, "there is no resource") {
+		t.Errorf("diff: %d %s", code, errs)
+	}
+	if _, errs, code := run("diff", "--nonsense"); code != 2 || !strings.Contains(errs, "unknown flag") {
+		t.Errorf("diff: %d %s", code, errs)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	at := api.Moment{ResourceVersion: "100", Time: noon}
+	pods := api.Differences{Resource: "pods", From: at, To: at, Items: []api.Difference{}, Unchanged: 3}
+	deployments := api.Differences{Resource: "deployments.apps", From: at, To: at, Items: []api.Difference{
+		{Type: api.Modified, Namespace: "default", Name: "web", Summary: []string{"replicas 3 → 5"}, By: []change.Manager{{Manager: "hpa"}}, Before: before, Object: after},
+		{Type: api.Deleted, Namespace: "default", Name: "x", Selection: api.Left, Summary: []string{"label a removed"}},
+	}}
+	nodes := api.Differences{Resource: "nodes", From: at, To: at, Items: []api.Difference{{Type: api.Added, Name: "n", Summary: []string{"created"}}}}
+	f := newFakeGateway(t, map[string]string{
+		"":                                     `{"recording":{"state":"on"},"store":{},"resources":[{"resource":"deployments.apps"},{"resource":"events"},{"resource":"nodes"},{"resource":"pods"},{"resource":"gone.example.com"}]}`,
+		"/diff/api/v1/namespaces/default/pods": text(t, pods),
+		"/diff/api/v1/namespaces/shop/pods":    text(t, pods),
+		"/diff/api/v1/pods":                    text(t, pods),
+		"/diff/api/v1/nodes":                   text(t, nodes),
+		"/diff/apis/apps/v1/deployments":       text(t, deployments),
+		"/diff/apis/apps/v1/namespaces/default/deployments":     text(t, deployments),
+		"/diff/apis/apps/v1/namespaces/default/deployments/web": text(t, deployments),
+	})
+	const two = "~ deployments.apps default/web  replicas 3 → 5  by hpa\n- deployments.apps default/x  left the selection: label a removed\n"
+	for _, tc := range []struct {
+		line, want string
+		code       int
+	}{
+		{"diff pods", "", 0},
+		{"diff po -n shop", "", 0},
+		{"diff -n shop pods", "", 0},
+		{"diff", two, 1},
+		{"diff -A --from 2h --to 1h", two + "+ nodes n  created\n", 1},
+		{"diff deploy/web", two, 1},
+		{"diff nodes -l a=b --field-selector metadata.name=n", "+ nodes n  created\n", 1},
+	} {
+		out, errs, code := run(strings.Fields(tc.line)...)
+		if diff := cmp.Diff(tc.want, out); diff != "" || errs != "" || code != tc.code {
+			t.Errorf("%s: %d %s %s", tc.line, code, errs, diff)
+		}
+	}
+	if got := f.questions(); !strings.HasPrefix(got[len(got)-1], "/diff/api/v1/nodes?fieldSelector=metadata.name%3Dn&from=2") || !strings.HasSuffix(got[len(got)-1], "&labelSelector=a%3Db&to=now") {
+		t.Errorf("asked %q", got)
+	}
+	if out, _, code := run("diff", "deploy", "-p"); code != 1 || !strings.Contains(out, "    -  replicas: 3\n    +  replicas: 5\n") {
+		t.Errorf("%d %s", code, out)
+	}
+	var d api.Differences
+	if out, _, code := run("diff", "nodes", "-o", "json"); code != 1 || json.Unmarshal([]byte(out), &d) != nil || len(d.Items) != 1 {
+		t.Errorf("%d %s", code, out)
+	}
+	if _, errs, code := run("diff", "pods/a", "-A"); code != 2 || !strings.Contains(errs, "leave out -A") {
+		t.Errorf("%d %s", code, errs)
+	}
+	if out, errs, code := run("diff", "-n", "else"); code != 2 || out != "" || !strings.Contains(errs, "pods: nothing is recorded of it\n") || !strings.Contains(errs, "not all that is recorded could be compared") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+}
+
+// TestAt runs a kubectl that prints what it is called with.
+func TestAt(t *testing.T) {
+	f := newFakeGateway(t, map[string]string{
+		"": `{"recording":{"state":"on"},"store":{},"resources":[{"resource":"pods","epochs":[{"span":{"from":{"resourceVersion":"100","time":"2026-01-01T00:00:00Z"},"to":{"resourceVersion":"200"}}}]}]}`,
+	})
+	bin := t.TempDir()
+	script := "#!/bin/sh\nfor a; do echo \"$a\"; done\ncat\necho oops >&2\nexit 7\n"
+	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	for _, moment := range []string{"rv:150", "2026-01-02T12:00:00Z", "now"} {
+		for _, args := range [][]string{{"at", moment, "--", "get", "pods", "-A"}, {"at", moment, "get", "pods", "-A"}} {
+			out, errs, code := run(args...)
+			lines := strings.Split(out, "\n")
+			if code != 7 || errs != "oops\n" || lines[0] != "--server="+f.URL+"/at/"+moment || !slices.Equal(lines[len(lines)-4:], []string{"get", "pods", "-A", ""}) {
+				t.Errorf("%q: %d %q %q", args, code, errs, lines)
+			}
+			if cache := strings.TrimPrefix(lines[2], "--cache-dir="); cache == lines[2] {
+				t.Errorf("%q", lines)
+			} else if _, err := os.Stat(cache); err == nil {
+				t.Errorf("%s is left", cache)
+			}
+		}
+	}
+	if out, _, _ := run("at", "5m", "get"); !strings.Contains(out, "/at/2") {
+		t.Errorf("an age is to be one time for all requests: %s", out)
+	}
+	for moment, want := range map[string]string{"rv:99": "rv:99 is before the recorded history, which begins at 20", "2025-12-31T00:00:00Z": "is before the recorded history"} {
+		if out, errs, code := run("at", moment, "--", "get", "pods"); code != 1 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %s", moment, code, errs)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, errs, code := run("at", "now", "get"); code != 1 || !strings.Contains(errs, "kubectl is not in PATH: install it") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
