@@ -394,7 +394,10 @@ func (r *pastRun) compacted(ctx context.Context) error {
 	if err := r.round.gateway.Restart(); err != nil {
 		return err
 	}
-	after, err := r.round.mark(ctx, "after")
+	if _, err := r.reached(marks); err != nil {
+		return err
+	}
+	after, err := r.round.mark(ctx, "after") // it has listed before
 	if err != nil {
 		return err
 	}
