@@ -23,6 +23,8 @@ import (
 type object struct {
 	body []byte
 	rvAt int
+	// churn is what else is written over with a new resourceVersion.
+	churn churn
 }
 
 func newObject(body []byte, rv string) (object, error) {
@@ -30,13 +32,15 @@ func newObject(body []byte, rv string) (object, error) {
 	if at < 0 || bytes.Contains(body[at+1:], []byte(rv)) {
 		return object{}, fmt.Errorf("resourceVersion %s is to be once in %q", rv, body)
 	}
-	return object{body, at}, nil
+	return object{body: body, rvAt: at}, nil
 }
 
 func (o object) appendTo(dst []byte, rv int64) []byte {
-	at := len(dst) + o.rvAt
+	begin := len(dst)
 	dst = append(dst, o.body...)
+	at := begin + o.rvAt
 	strconv.AppendInt(dst[at:at], rv, 10)
+	o.churn.write(dst[begin:], rv)
 	return dst
 }
 

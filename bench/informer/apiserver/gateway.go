@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,6 +23,14 @@ func resources() *metav1.APIResourceList {
 			Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, ShortNames: []string{"po"},
 			Verbs: metav1.Verbs{"get", "list", "watch"},
 		}},
+	}
+}
+
+// kubeSystem is the namespace whose UID tells clusters apart.
+func kubeSystem() *corev1.Namespace {
+	return &corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "6b3a1a5e-0f6e-4c53-9c58-1f4b8b8d2c11", ResourceVersion: "1"},
 	}
 }
 

@@ -9,15 +9,18 @@
 // it a copy, in which the resourceVersion is written over, and the system
 // calls.
 //
-// Nothing changes by itself. Two more requests make changes:
+// Nothing changes by itself. Further requests make changes:
 //
 //	POST /bench/events?n=100000   as many Pods are modified, at once
 //	                 &rate=1000   or this many in a second; it answers behind the last
 //	POST /bench/expire            every watch ends with 410 and nothing is changed
+//	GET  /bench/lists             how many lists there were, but for those with limit=1
 //
-// The answer to both is a Mark, by which a client tells that it is through.
+// The answer to the first two is a Mark, by which a client tells that it is
+// through.
 // Selectors, single namespaces and single Pods are not served. For a gateway,
-// discovery of the one resource is there, and access is granted to all.
+// discovery of the one resource is there and the namespace that tells which
+// cluster it is, and access is granted to all.
 package apiserver
 
 import (
@@ -49,6 +52,10 @@ type Options struct {
 	Pods      int           // how many there are
 	Bookmarks time.Duration // between bookmarks of a watch; 0 means a minute
 	Tables    bool          // are served as well, with includeObject=Object
+	// Churn has a modified Pod differ in more than its resourceVersion, in JSON
+	// and Tables: in times of its status and of managedFields, and now and then
+	// in how often a container was started.
+	Churn bool
 }
 
 // Server is an http.Handler.
@@ -65,6 +72,7 @@ type Server struct {
 	expiries  int           // watches opened before the last one end
 	marker    int           // the Pod that the next watch sees changed, as the Mark of an expiry; or -1
 	random    *rand.Rand
+	lists     int // asked for, with another limit than 1
 }
 
 // An encoding is all Pods in one of the formats.
@@ -104,6 +112,9 @@ func New(o Options) (*Server, error) {
 			if err != nil {
 				return nil, err
 			}
+			if o.Churn && !e.protobuf {
+				encoded.churn = findChurn(encoded.body)
+			}
 			e.objects = append(e.objects, encoded)
 			e.size += e.itemSize(encoded)
 		}
@@ -140,6 +151,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, s.expire())
 	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/pods":
 		s.servePods(w, r)
+	case r.Method == http.MethodGet && r.URL.Path == "/bench/lists":
+		s.mu.Lock()
+		lists := s.lists
+		s.mu.Unlock()
+		writeJSON(w, http.StatusOK, lists)
+	case r.Method == http.MethodGet && r.URL.Path == "/api":
+		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}})
+	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/namespaces/kube-system":
+		writeJSON(w, http.StatusOK, kubeSystem())
 	case r.Method == http.MethodGet && r.URL.Path == "/api/v1":
 		writeJSON(w, http.StatusOK, resources())
 	case r.Method == http.MethodPost && r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
@@ -163,6 +183,11 @@ func (s *Server) servePods(w http.ResponseWriter, r *http.Request) {
 	if watch := query.Get("watch"); watch == "1" || watch == "true" {
 		s.serveWatch(w, r, e)
 	} else {
+		if query.Get("limit") != "1" {
+			s.mu.Lock()
+			s.lists++
+			s.mu.Unlock()
+		}
 		s.serveList(w, r, e)
 	}
 }

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// dispatch measures how much later an event comes to a watch of the gateway's
+// than to one of the cannon's, with recording and without; one after the other,
+// so that the machine is the same.
+func dispatch(r *rig) error {
+	for _, record := range []bool{false, true} {
+		for _, rate := range []float64{r.sizes.slow, 10 * r.sizes.slow} {
+			if err := r.lag(rate, record); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// on says whether there is recording, in the name of a benchmark.
+func on(record bool) string {
+	if record {
+		return "recording=on"
+	}
+	return "recording=off"
+}
+
+func (r *rig) lag(rate float64, record bool) error {
+	g, err := r.load(r.sizes.pods, record)
+	if err != nil {
+		return err
+	}
+	defer g.stop()
+	n := int(rate * r.sizes.lagging.Seconds())
+	r.say("%d events, %.0f/s, %s", n, rate, on(record))
+	// Each has an array of its own: the times of an event are compared later.
+	direct, later := make(map[uint64]time.Time, n), make(map[uint64]time.Time, n)
+	of, err := g.watch(g.url, pods+fromNow, 1, func(_ int, rv uint64, at time.Time) { direct[rv] = at })
+	if err != nil {
+		return err
+	}
+	defer of.Close()
+	set, err := g.watch(g.gateway.URL, pods+fromNow, 1, func(_ int, rv uint64, at time.Time) { later[rv] = at })
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	before, err := process.CPU(g.gateway.PID())
+	if err != nil {
+		return err
+	}
+	last, err := g.fire(n, rate)
+	if err != nil {
+		return err
+	}
+	if _, err := set.WaitEach(int64(n), patience); err != nil {
+		return err
+	}
+	if _, err := of.WaitEach(int64(n), patience); err != nil {
+		return err
+	}
+	if record {
+		if err := g.until("watchkeeper_history_head_rv", float64(last)); err != nil {
+			return err
+		}
+	}
+	after, err := process.CPU(g.gateway.PID())
+	if err != nil {
+		return err
+	}
+	of.Close()
+	set.Close()
+	lags := make([]float64, 0, n)
+	for rv, at := range later {
+		lags = append(lags, float64(at.Sub(direct[rv]))/float64(time.Millisecond))
+	}
+	r.tally.Add(fmt.Sprintf("Latency/%s/rate=%.0f", on(record), rate), n,
+		tally.Value{Of: tally.Percentile(lags, 50), Unit: "p50-ms"},
+		tally.Value{Of: tally.Percentile(lags, 99), Unit: "p99-ms"},
+		tally.Value{Of: float64(after-before) / float64(n), Unit: "cpu-ns/event"})
+	return nil
+}

@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command history measures what it costs to record, and how fast the past is
+// read: with a synthetic API server whose Pods change as kubelets change them,
+// a gateway in front of it that records to a disk, and clients.
+//
+//	go run ./bench/history [-run regexp] [-rounds 3] [-quick]
+//
+// It prints Go benchmark lines as it goes and a table of the medians at the
+// end. What it measures is in docs/benchmarks.md. A scenario that fails is
+// reported and the others go on; the exit status is then 1. It takes about 8
+// minutes and 3 GB of the folder for temporary files.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+)
+
+var (
+	which  = flag.String("run", "", "a regular expression for the scenarios to run")
+	rounds = flag.Int("rounds", 3, "how often everything is measured")
+	quick  = flag.Bool("quick", false, "smaller numbers, for a first look: a minute or two")
+	cannon = flag.Int("cannon", 0, "be the synthetic API server, with as many Pods, until the input ends")
+)
+
+// sizes are the numbers of the scenarios.
+type sizes struct {
+	pods    int     // whose past is read
+	events  int     // recorded
+	rate    float64 // of them in a second
+	slow    float64 // events in a second whose latency is measured
+	lagging time.Duration
+	many    int // Pods of the restart
+	resumed int // events behind which a watch goes on after it
+}
+
+func chooseSizes(quick bool) sizes {
+	if quick {
+		return sizes{pods: 2000, events: 50_000, rate: 20_000, slow: 1000, lagging: 2 * time.Second, many: 5000, resumed: 1000}
+	}
+	return sizes{pods: 20_000, events: 1_000_000, rate: 40_000, slow: 1000, lagging: 10 * time.Second, many: 100_000, resumed: 10_000}
+}
+
+// A scenario measures one thing, in one round.
+type scenario struct {
+	name string
+	run  func(*rig) error
+}
+
+var scenarios = []scenario{
+	{"past", past},
+	{"dispatch", dispatch},
+	{"restart", restart},
+}
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if *cannon > 0 {
+		err = apiserver.Serve(apiserver.Options{Pods: *cannon, Tables: true, Churn: true}, os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s sizes, out, progress io.Writer) error {
+	wanted, err := regexp.Compile(*which)
+	if err != nil {
+		return err
+	}
+	r := &rig{ctx: ctx, sizes: s, tally: tally.New(out), progress: progress, start: time.Now()}
+	defer r.close()
+	fmt.Fprintf(out, "goos: %s\ngoarch: %s\ncpus: %d\nrounds: %d\nquick: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *rounds, *quick)
+	var failed []error
+	for round := range *rounds {
+		for _, c := range scenarios {
+			if !wanted.MatchString(c.name) || ctx.Err() != nil {
+				continue
+			}
+			r.scenario = fmt.Sprintf("round %d, %s", round+1, c.name)
+			start := time.Now()
+			if err := c.run(r); err != nil {
+				err = fmt.Errorf("%s: %w", r.scenario, err)
+				fmt.Fprintln(out, "FAIL", err)
+				failed = append(failed, err)
+			}
+			r.say("took %v", time.Since(start).Round(time.Second))
+		}
+	}
+	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)
+	if missed := table(out, r.tally, rows(s)); missed > 0 {
+		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
+	}
+	return errors.Join(append(failed, ctx.Err())...)
+}

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// The cannon's process is this program, which here is the test.
+func TestMain(m *testing.M) {
+	if slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-cannon") }) {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// All scenarios, with a few objects.
+func TestRun(t *testing.T) {
+	was := *rounds
+	*rounds = 1
+	defer func() { *rounds = was }()
+	s := sizes{pods: 200, events: 3000, rate: 3000, slow: 100, lagging: 500 * time.Millisecond, many: 300, resumed: 200}
+	var out, progress bytes.Buffer
+	if err := run(t.Context(), s, &out, &progress); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, progress.Bytes(), out.Bytes())
+	}
+	for want, times := range map[string]int{
+		`(?m)^BenchmarkIngest 3000( [0-9.]+ [^ \n]+){3} 0 gaps `:                                  1,
+		`(?m)^BenchmarkListPast/form=(json|table) 1 [0-9]+ ns/op [0-9]+ B$`:                       10,
+		`(?m)^BenchmarkListPast/form=store 1 [0-9]+ ns/op$`:                                       3,
+		`(?m)^BenchmarkVersions/of=http 1 [0-9]+ ns/op [0-9]+ B$`:                                 20,
+		`(?m)^BenchmarkReplay/of=(http|store) 3000 [0-9.]+ events/s$`:                             2,
+		`(?m)^BenchmarkDisk 3000( [0-9.]+ [^ \n]+){3}$`:                                           1,
+		`(?m)^BenchmarkLatency/recording=(on|off)/rate=(100|1000) [0-9]+( [-0-9.e]+ [^ \n]+){3}$`: 4,
+		`(?m)^BenchmarkRestart 300( [0-9.]+ [^ \n]+){3} 0 lists `:                                 1,
+		`(?m)^\| gaps in it \| 0 \| 0 \| yes \|$`:                                                 1,
+		`(?m)^\| lists upstream \| 0 \| 0 \| yes \|$`:                                             1,
+	} {
+		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {
+			t.Errorf("%q is there %d times, want %d, in\n%s", want, n, times, out.Bytes())
+		}
+	}
+}
+
+// The table says which targets were missed.
+func TestTable(t *testing.T) {
+	of := tally.New(io.Discard)
+	of.Add("A", 1, tally.Value{Of: 1e9, Unit: "ns"}, tally.Value{Of: 5, Unit: "lists"}, tally.Value{Of: 40_000, Unit: "events/s"})
+	of.Add("B", 1, tally.Value{Of: 5e8, Unit: "ns"})
+	var out strings.Builder
+	missed := table(&out, of, []row{
+		{title: "a", key: "A ns", unit: "s", scale: second, most: 3},
+		{title: "b", key: "A ns", than: "B ns", scale: 1, most: 1.25},
+		{title: "c", key: "A lists", scale: 1, none: true},
+		{title: "d", key: "A events/s", scale: 1, least: 30_000},
+		{title: "e", key: "A events/s", scale: 1},
+		{title: "f", key: "nothing", scale: 1, most: 1},
+	})
+	want := `| | measured | target | met |
+|---|---|---|---|
+| a | 1 s | ≤ 3 s | yes |
+| b | 2 | ≤ 1.25 | **no** |
+| c | 5 | 0 | **no** |
+| d | 40000 | ≥ 30000 | yes |
+| e | 40000 | – | – |
+`
+	if got := out.String(); missed != 2 || got != want {
+		t.Errorf("%d missed, in\n%s", missed, got)
+	}
+}

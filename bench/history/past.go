@@ -1,0 +1,259 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// past measures recording at a high rate, and then the reading of what was
+// recorded: through the gateway, and of the store itself.
+func past(r *rig) error {
+	g, err := r.load(r.sizes.pods, true)
+	if err != nil {
+		return err
+	}
+	defer g.stop()
+	first, err := g.head()
+	if err != nil {
+		return err
+	}
+	last, err := g.ingest()
+	if err != nil {
+		return fmt.Errorf("ingest: %w", err)
+	}
+	for _, step := range []struct {
+		name string
+		do   func(first, last uint64) error
+	}{{"list", g.listPast}, {"versions", g.versions}, {"replay", g.replay}} {
+		if err := step.do(first, last); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	g.gateway.Terminate()
+	if err := g.stored(first, last); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+// head is the RV up to which all is recorded.
+func (g *gun) head() (uint64, error) {
+	var b strings.Builder
+	if err := g.fetch(g.gateway.URL+pods+"?resourceVersion=0&limit=1&fieldSelector=metadata.name=none", &b); err != nil {
+		return 0, err
+	}
+	var list struct {
+		Metadata struct {
+			ResourceVersion uint64 `json:",string"`
+		}
+	}
+	return list.Metadata.ResourceVersion, json.Unmarshal([]byte(b.String()), &list)
+}
+
+// ingest has all events recorded, as fast as they come, and returns the RV of
+// the last.
+func (g *gun) ingest() (last uint64, err error) {
+	n := g.sizes.events
+	g.say("%d events, %.0f/s", n, g.sizes.rate)
+	before, err := process.CPU(g.gateway.PID())
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	if last, err = g.fire(n, g.sizes.rate); err != nil {
+		return 0, err
+	}
+	fired := time.Since(start)
+	if err := g.until("watchkeeper_history_head_rv", float64(last)); err != nil {
+		return 0, err
+	}
+	took := time.Since(start)
+	after, err := process.CPU(g.gateway.PID())
+	if err != nil {
+		return 0, err
+	}
+	gaps, err := process.Metrics(http.DefaultClient, g.gateway.Admin, "watchkeeper_history_gaps_total")
+	if err != nil {
+		return 0, err
+	}
+	rss, err := process.RSS(g.gateway.PID())
+	if err != nil {
+		return 0, err
+	}
+	g.tally.Add("Ingest", n,
+		tally.Value{Of: float64(n) / took.Seconds(), Unit: "events/s"},
+		tally.Value{Of: float64(n) / fired.Seconds(), Unit: "fired/s"},
+		tally.Value{Of: float64(after-before) / float64(n), Unit: "cpu-ns/event"},
+		tally.Value{Of: gaps[0], Unit: "gaps"},
+		tally.Value{Of: rss, Unit: "rss-B"})
+	return last, nil
+}
+
+// listPast lists at moments among the events.
+func (g *gun) listPast(first, last uint64) error {
+	for _, form := range []struct{ name, accept string }{
+		{"json", "application/json"},
+		{"table", "application/json;as=Table;g=meta.k8s.io;v=v1"},
+	} {
+		for i := range 5 {
+			rv := first + (last-first)*uint64(i+1)/6
+			g.say("list at %d, %s", rv, form.name)
+			n, wall, err := g.timed(fmt.Sprintf("%s/at/rv:%d%s", g.gateway.URL, rv, pods), form.accept)
+			if err != nil {
+				return err
+			}
+			if least := int64(g.sizes.pods * 80); n < least {
+				return fmt.Errorf("a list of %d bytes", n)
+			}
+			g.tally.Add("ListPast/form="+form.name, 1, tally.Value{Of: float64(wall), Unit: "ns/op"}, tally.Value{Of: float64(n), Unit: "B"})
+		}
+	}
+	return nil
+}
+
+// versions asks for what happened to single Pods.
+func (g *gun) versions(_, _ uint64) error {
+	for i := range 20 {
+		p := podOf(i * g.sizes.pods / 20)
+		n, wall, err := g.timed(fmt.Sprintf("%s/watchkeeper/v1/history/versions/api/v1/namespaces/%s/pods/%s?limit=1000", g.gateway.URL, p.Namespace(), p.Name()), "application/json")
+		if err != nil {
+			return err
+		}
+		g.tally.Add("Versions/of=http", 1, tally.Value{Of: float64(wall), Unit: "ns/op"}, tally.Value{Of: float64(n), Unit: "B"})
+	}
+	return nil
+}
+
+// replay watches from the beginning on.
+func (g *gun) replay(first, last uint64) error {
+	g.say("a watch from %d on", first)
+	start := time.Now()
+	set, err := g.watch(g.gateway.URL, fmt.Sprintf("%s?watch=1&resourceVersion=%d", pods, first), 1, nil)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if _, err := set.WaitEach(int64(last-first), patience); err != nil {
+		return err
+	}
+	took := time.Since(start)
+	g.tally.Add("Replay/of=http", int(last-first), tally.Value{Of: float64(last-first) / took.Seconds(), Unit: "events/s"})
+	return nil
+}
+
+// stored measures the store without a gateway, which has ended, and what it
+// takes on disk once it is compacted.
+func (g *gun) stored(first, last uint64) error {
+	dir, cluster, err := g.store()
+	if err != nil {
+		return err
+	}
+	before, err := size(dir)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	s, err := history.Open(dir, history.Options{Cluster: cluster})
+	if err != nil {
+		return err
+	}
+	opened := time.Since(start)
+	err = g.readStore(s, first, last)
+	g.say("compacting")
+	if err == nil {
+		err = s.Compact(g.ctx)
+	}
+	if closeErr := s.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	after, err := size(dir)
+	if err != nil {
+		return err
+	}
+	n := float64(g.sizes.events)
+	g.tally.Add("Disk", g.sizes.events,
+		tally.Value{Of: after / n, Unit: "B/event"},
+		tally.Value{Of: before / n, Unit: "uncompacted-B/event"},
+		tally.Value{Of: float64(opened), Unit: "open-ns"})
+	return nil
+}
+
+func (g *gun) readStore(s *history.Store, first, last uint64) error {
+	streams := s.Streams(kube.Resource{Version: "v1", Name: "pods"})
+	if len(streams) != 1 {
+		return fmt.Errorf("%d streams", len(streams))
+	}
+	st := streams[0]
+	for i := range 3 {
+		start, n := time.Now(), 0
+		for _, err := range st.All(first+(last-first)*uint64(i+1)/4, "", "") {
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		if n != g.sizes.pods {
+			return fmt.Errorf("%d Pods of %d", n, g.sizes.pods)
+		}
+		g.tally.Add("ListPast/form=store", 1, tally.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
+	}
+	for i := range 20 {
+		start := time.Now()
+		for _, err := range st.Versions(podOf(i*g.sizes.pods/20), 0) {
+			if err != nil {
+				return err
+			}
+		}
+		g.tally.Add("Versions/of=store", 1, tally.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
+	}
+	start, n := time.Now(), 0
+	for _, err := range st.Events(first, last) {
+		if err != nil {
+			return err
+		}
+		n++
+	}
+	if n != int(last-first) {
+		return fmt.Errorf("%d events of %d", n, last-first)
+	}
+	g.tally.Add("Replay/of=store", n, tally.Value{Of: float64(n) / time.Since(start).Seconds(), Unit: "events/s"})
+	return g.ctx.Err()
+}
+
+// podOf is the key of a Pod of the cannon's.
+func podOf(i int) kube.Key {
+	p := apiserver.Pod(i)
+	return kube.MakeKey(p.Namespace, p.Name)
+}
+
+// size is what the files of a directory take.
+func size(dir string) (sum float64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			sum += float64(info.Size())
+		}
+		return err
+	})
+	return sum, err
+}

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// restart measures how long a gateway that was killed takes until it serves many
+// objects again: from the start of its process. Nothing is listed upstream.
+func restart(r *rig) error {
+	s := r.sizes
+	r.say("%d Pods", s.many)
+	g, err := r.load(s.many, true)
+	if err != nil {
+		return err
+	}
+	defer g.stop()
+	first, err := g.head()
+	if err != nil {
+		return err
+	}
+	last, err := g.fire(s.resumed, 10*s.slow)
+	if err != nil {
+		return err
+	}
+	if err := g.until("watchkeeper_history_head_rv", float64(last)); err != nil {
+		return err
+	}
+	before, err := g.lists()
+	if err != nil {
+		return err
+	}
+	g.gateway.Kill()
+	start := time.Now()
+	if err := g.gateway.Restart(); err != nil {
+		return err
+	}
+	listening := time.Since(start)
+	// The cannon serves no single namespace: what answers this is the gateway.
+	namespace := podOf(0).Namespace()
+	for {
+		n, _, err := g.timed(fmt.Sprintf("%s/api/v1/namespaces/%s/pods?resourceVersion=0", g.gateway.URL, namespace), "application/json")
+		if err == nil && n > 4000 {
+			break
+		}
+		if time.Since(start) > patience || g.ctx.Err() != nil {
+			return fmt.Errorf("nothing is served %v after the start: %d bytes, %w", patience, n, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	serving := time.Since(start)
+	set, err := g.watch(g.gateway.URL, fmt.Sprintf("%s?watch=1&resourceVersion=%d", pods, first), 1, nil)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if _, err := set.WaitEach(int64(last-first), patience); err != nil {
+		return fmt.Errorf("a watch from before the restart on: %w", err)
+	}
+	resumed := time.Since(start)
+	after, err := g.lists()
+	if err != nil {
+		return err
+	}
+	rss, err := process.RSS(g.gateway.PID())
+	if err != nil {
+		return err
+	}
+	r.tally.Add("Restart", s.many,
+		tally.Value{Of: float64(listening), Unit: "listening-ns"},
+		tally.Value{Of: float64(serving), Unit: "serving-ns"},
+		tally.Value{Of: float64(resumed), Unit: "resumed-ns"},
+		tally.Value{Of: float64(after - before), Unit: "lists"},
+		tally.Value{Of: rss, Unit: "rss-B"})
+	return nil
+}
