@@ -47,26 +47,12 @@ demo: bin/watchkeeper ## A recorded story (a rollout, a crash loop, a lost node)
 	@exec bin/watchkeeper open demo/incident.wkr --port "$(PORT)"
 
 .PHONY: test
-test: build ## All tests but the soaks.
+test: build ## All tests but the soaks; a part alone: scripts/test PART.
 	@scripts/deps test
 	@scripts/gofmt
 	@echo "go vet"
 	@go vet ./...
-	@echo "tests of the parts, with the race detector"
-	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|conformance|robustness)$$')
-	@echo "heap per object of the informer: no more than a tenth above informer/testdata/heap.json"
-	@go test -count=1 -run TestHeap -v ./informer | grep -vE '^=== '
-	@echo "tests of localcluster"
-	@cd localcluster && go test -count=1 ./uptest
-	@echo "conformance: the API server's rules, at the API server and at the gateway (about 2 minutes)"
-	@go test -count=1 -timeout 20m -v ./internal/conformance | grep -vE '^(=== |    --- PASS| +run.go:[0-9]+: took)'
-	@echo "acceptance tests: kubectl and curl, custom resources, kills (about 6 minutes)"
-	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
-	@echo "watch guarantees under faults (a minute of them)"
-	@go test -count=1 -timeout 20m -v ./internal/robustness | grep -vE '^===|    --- PASS'
-	@echo "real clients: client-go, controller-runtime, Node (about 2 minutes; they compile first)"
-	@cd clients/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	@cd clients && go vet ./... && go test -count=1 -timeout 20m -v ./... | grep -vE '^=== '
+	@scripts/test
 
 .PHONY: lint
 lint: deps ## gofmt, vet, staticcheck, govulncheck.

@@ -99,7 +99,7 @@ spec:
 `
 
 func createWidgets() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	for _, args := range [][]string{
 		{"apply", "-f", "-"},
@@ -148,7 +148,7 @@ func restartUpstream(t *testing.T) {
 // eventually waits until problem returns none.
 func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		p := problem()
 		if p == "" {

@@ -69,7 +69,7 @@ func withOurs(t *testing.T, config *rest.Config) (*rest.Config, cache.Options) {
 // elected. Others that are to be elected in the namespace wait.
 func startManager(t *testing.T, at side, ns string, options managerOptions) *running {
 	t.Helper()
-	yes, patience := true, time.Minute // longer than the API server is away
+	yes, patience := true, 5*time.Minute // longer than the API server is away
 	config, caches := options(t, at.config())
 	caches.DefaultNamespaces = map[string]cache.Config{ns: {}}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -220,7 +220,7 @@ func demand(ctx context.Context, t *testing.T, user client.Client, ns string) {
 				return user.Update(ctx, held)
 			}
 		}
-		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			err := change()
 			if err == nil || ctx.Err() != nil {
 				break

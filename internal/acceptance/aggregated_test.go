@@ -59,7 +59,7 @@ func TestAggregated(t *testing.T) {
 		t.Helper()
 		// A change has the API server look at once.
 		kubectl(t, "annotate", "--overwrite", "apiservice/v1.life.example.org", "available="+want)
-		kubectl(t, "wait", "apiservice/v1.life.example.org", "--for=condition=Available="+want, "--timeout=50s")
+		kubectl(t, "wait", "apiservice/v1.life.example.org", "--for=condition=Available="+want, "--timeout=150s")
 	}
 	same := func(when string, watch ...string) {
 		t.Helper()

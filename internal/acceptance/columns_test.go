@@ -80,7 +80,7 @@ func TestColumns(t *testing.T) {
 			} {
 				accept := "application/json;as=Table;g=meta.k8s.io;v=" + version
 				var want, got string
-				for end := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+				for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 					want, got = ask(client, up+path+tail, accept), ask(http.DefaultClient, gw.URL+path+tail, accept)
 					if want == got && strings.Contains(got, cell) {
 						break

@@ -123,7 +123,7 @@ func live(t *testing.T, ns, version, name, spec string) {
 	}
 	path += "/lives/" + name + "?fieldManager=test&force=true"
 	manifest := fmt.Sprintf("{apiVersion: life.example.com/%s, kind: Life, metadata: {name: %s}, spec: %s}", version, name, spec)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, up+path, strings.NewReader(manifest))
 		if err != nil {
 			t.Fatal(err)

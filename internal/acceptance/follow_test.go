@@ -162,7 +162,7 @@ func agree(t *testing.T, when string, all []pair) {
 	for _, p := range all {
 		var wantCode, gotCode int
 		var want, got map[string]string
-		deadline := time.Now().Add(time.Minute)
+		deadline := time.Now().Add(3 * time.Minute)
 		for {
 			wantCode, want = p.direct.holds()
 			gotCode, got = p.gateway.holds()

@@ -165,7 +165,7 @@ func TestInformers(t *testing.T) {
 		want[ns+"/"+cm.Name] = cm.ResourceVersion
 	}
 	for _, h := range holders {
-		late, done := context.WithTimeout(ctx, time.Minute)
+		late, done := context.WithTimeout(ctx, 3*time.Minute)
 		if err := h.wait(late, last); err != nil {
 			t.Errorf("%s: %v", h.name, err)
 		}

@@ -19,10 +19,10 @@ var outages = []struct {
 	begun  string // what it prints when it has
 	breaks bool
 }{
-	{"wait configmap/awaited --for=jsonpath={.data.done}=yes --timeout=100s -v=6", "watch=true", false},
-	{"wait configmap/going --for=delete --timeout=100s -v=6", "watch=true", false},
-	{"delete configmap going --timeout=100s", "deleted", false},
-	{"rollout status deployment/stuck --timeout=100s", "Waiting", false},
+	{"wait configmap/awaited --for=jsonpath={.data.done}=yes --timeout=280s -v=6", "watch=true", false},
+	{"wait configmap/going --for=delete --timeout=280s -v=6", "watch=true", false},
+	{"delete configmap going --timeout=280s", "deleted", false},
+	{"rollout status deployment/stuck --timeout=280s", "Waiting", false},
 	{"logs -f solo --tail=1", "\n", true},
 	{"exec solo -- sh -c echo${IFS}started;sleep${IFS}100", "started", true},
 	{"port-forward pod/solo :80", "Forwarding", true},

@@ -54,7 +54,7 @@ func (s side) start(ctx context.Context, kubectl []string, ns, dir string, args 
 // codes.
 func both(t *testing.T, kubectl []string, ns [2]string, dir string, env []string, args ...string) (out [2]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, at := range sides {
@@ -166,7 +166,7 @@ apply --server-side --force-conflicts -f server.yaml
 create --dry-run=server -f pair.yaml
 create -f first.yaml
 replace -f second.yaml
-rollout status deployment/web --timeout=50s
+rollout status deployment/web --timeout=150s
 patch configmap settings --type=merge -p {"data":{"patched":"merge"}}
 patch configmap settings --type=json -p [{"op":"remove","path":"/data/patched"}]
 patch configmap settings --type=json -p [{"op":"test","path":"/data/patched","value":"x"}]
@@ -179,12 +179,12 @@ label configmap settings shade=light --overwrite
 annotate deployment web note=x
 set image deployment/web c=three
 set env deployment/web A=B
-rollout status deployment/web --timeout=50s
+rollout status deployment/web --timeout=150s
 rollout undo deployment/web
 rollout pause deployment/web
 rollout resume deployment/web
 rollout restart deployment/web
-rollout status deployment/web --timeout=50s
+rollout status deployment/web --timeout=150s
 scale deployment/web --replicas=3
 scale deployment/web --current-replicas=1 --replicas=2
 expose deployment web --name=exposed --port=82
@@ -193,7 +193,7 @@ create configmap made --from-literal=a=b
 create secret generic hidden --from-literal=p=w
 create role reader --verb=get --resource=pods
 run solo --image=nginx --labels=a=b
-wait pod/solo --for=condition=Ready --timeout=50s
+wait pod/solo --for=condition=Ready --timeout=150s
 wait pod/solo --for=jsonpath={.status.phase}=Running
 wait pod/solo --for=condition=Nothing --timeout=1s
 exec solo -- echo hi
@@ -202,8 +202,8 @@ get pods --as=nobody
 get pod solo -o name --as=nobody --as-group=system:masters
 auth can-i get pods --as=nobody
 auth whoami --as=nobody
-delete pod solo --timeout=50s
-wait pod/solo --for=delete --timeout=50s
+delete pod solo --timeout=150s
+wait pod/solo --for=delete --timeout=150s
 delete pod solo
 apply --prune -l prune=please -f pair.yaml
 apply --prune -l prune=please -f left.yaml
@@ -211,8 +211,8 @@ delete configmap made --dry-run=server
 delete secret -l nothing=here
 get configmap,service,role -o yaml --show-managed-fields
 get deployment web -o jsonpath={.spec}
-delete -f second.yaml --timeout=50s
-wait deployment/web --for=delete --timeout=50s
+delete -f second.yaml --timeout=150s
+wait deployment/web --for=delete --timeout=150s
 delete configmaps --all
 `
 
@@ -282,7 +282,7 @@ version
 top pods -A
 auth can-i --list --as=nobody
 rollout history deployment/web --revision=1
-wait deployment/web --for=condition=Available --timeout=50s
+wait deployment/web --for=condition=Available --timeout=150s
 logs deployment/nothing
 logs web-0
 `

@@ -239,7 +239,7 @@ func (s *changer) changes() {
 	s.put("configmaps", "a", "red", `"data": {"back": "again"}`)
 	s.do(http.MethodDelete, "configmaps", "a", "")
 	s.put("pods", "p", "red", container)
-	kubectl(s.t, "-n", s.ns, "wait", "--for=condition=Ready", "pod/p", "pod/begin", "--timeout=50s")
+	kubectl(s.t, "-n", s.ns, "wait", "--for=condition=Ready", "pod/p", "pod/begin", "--timeout=150s")
 	s.do(http.MethodDelete, "pods", "p", `{"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}`)
 	s.do(http.MethodDelete, "configmaps", "b", "")
 	mark("end")

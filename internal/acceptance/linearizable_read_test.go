@@ -17,7 +17,7 @@ import (
 
 // read does one consistent read at the gateway and judges it.
 func (w *worker) read(ctx context.Context, q query) {
-	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	floor := q.store.floor()
 	var got *reading
@@ -130,7 +130,12 @@ func (w *worker) list(ctx context.Context, q query, more string) (*reading, erro
 func (w *worker) streamingList(ctx context.Context, q query) (*reading, error) {
 	url := q.url("watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=60")
 	got := &reading{how: "streaming list " + url, items: map[string]uint64{}}
-	err := w.frames(ctx, url, func(f frame) (done bool, err error) {
+	body, err := w.open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	err = frames(body, url, func(f frame) (done bool, err error) {
 		switch {
 		case f.Type == "ADDED":
 			got.items[f.key()] = f.rv()
@@ -153,10 +158,6 @@ func (w *worker) streamingList(ctx context.Context, q query) (*reading, error) {
 func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 	url := q.url("watch=1&timeoutSeconds=60")
 	state := &reading{how: "watch " + url, items: map[string]uint64{}, rv: floor.rv}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	late := time.AfterFunc(15*time.Second, cancel)
-	defer late.Stop()
 	if floor.wrong(q, state) == "" {
 		return nil // nothing to wait for
 	}
@@ -164,7 +165,16 @@ func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 	for k := range floor.acked {
 		byID[k.id()] = k
 	}
-	err := w.frames(ctx, url, func(f frame) (done bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, err := w.open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	late := time.AfterFunc(15*time.Second, cancel)
+	defer late.Stop()
+	err = frames(body, url, func(f frame) (done bool, err error) {
 		if k := byID[f.key()]; k != nil {
 			q.store.mu.Lock()
 			for _, o := range k.ops[:floor.acked[k]+1] {
@@ -195,12 +205,7 @@ func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 }
 
 // frames hands the frames of a watch on until it is done.
-func (w *worker) frames(ctx context.Context, url string, each func(frame) (done bool, err error)) error {
-	body, err := w.open(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
+func frames(body io.Reader, url string, each func(frame) (done bool, err error)) error {
 	lines := bufio.NewReader(body)
 	for {
 		line, err := lines.ReadString('\n')

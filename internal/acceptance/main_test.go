@@ -85,7 +85,7 @@ func kubectls(t *testing.T) map[string][]string {
 // run runs a command and returns its output and whether it succeeded.
 func run(t *testing.T, command []string, args ...string) (string, bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], append(append([]string{}, command[1:]...), args...)...)
 	out, err := cmd.CombinedOutput()
@@ -135,7 +135,7 @@ func namespace(t *testing.T, suffix ...string) string {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("there never was %s\n%s", what, gw.Log())

@@ -26,7 +26,7 @@ func TestMultiwatch(t *testing.T) {
 		in + "/events?watch=1",
 		in + "/nothings?watch=1",
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, gw.URL+"/watchkeeper/v1/multiwatch?"+watches.Encode(), nil)
 	if err != nil {

@@ -268,7 +268,7 @@ spec:
 func waitForAll(t *testing.T, all []*recording, rv uint64) {
 	t.Helper()
 	for _, r := range all {
-		deadline := time.Now().Add(100 * time.Second) // without an event, bookmarks come once a minute
+		deadline := time.Now().Add(3 * time.Minute) // without an event, bookmarks come once a minute
 		for r.place() < rv {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s stays at %d, %d is wanted; %d streams ended, %v\n%s", r.name, r.place(), rv, r.ends, r.err, gw.Log())

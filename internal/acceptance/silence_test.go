@@ -107,7 +107,7 @@ func TestSilentWatch(t *testing.T) {
 			client := kubernetes.NewForConfigOrDie(cluster.Config).CoreV1().ConfigMaps(ns)
 			follow := func() {
 				t.Helper()
-				late, done := context.WithTimeout(ctx, time.Minute)
+				late, done := context.WithTimeout(ctx, 3*time.Minute)
 				defer done()
 				if err := i.WaitRV(late, churn(t, client)); err != nil {
 					t.Fatal(err)

@@ -65,7 +65,7 @@ func curlWatch(t *testing.T, url string) <-chan frame {
 // skip does not hold for before it.
 func next(t *testing.T, frames <-chan frame, typ, name string, skip func(frame) bool) frame {
 	t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case f, ok := <-frames:

@@ -75,7 +75,7 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Dir: filepath.Join(dir, "cluster"), bin: bin, work: dir}
-	c.up, err = start(exec.Command(bin, append([]string{"up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)}, flags...)...), "ready ", 3*time.Minute)
+	c.up, err = start(exec.Command(bin, append([]string{"up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)}, flags...)...), "ready ", 5*time.Minute)
 	if err == nil {
 		c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	}
@@ -120,14 +120,16 @@ func (c *Cluster) Signal(component, signal string) error {
 
 // StartComponent starts a component again and waits until it is ready. One that
 // ends meanwhile, as an API server does when a busy machine keeps it from its
-// first writes for too long, is started anew, as a kubelet would.
-func (c *Cluster) StartComponent(component string) (err error) {
-	for range 3 {
-		if err = c.run("start", component, "--dir", c.Dir); err == nil {
-			return nil
+// first writes for too long, or that does not become ready, is started anew, as
+// a kubelet would.
+func (c *Cluster) StartComponent(component string) error {
+	for deadline := time.Now().Add(5 * time.Minute); ; {
+		err := c.run("start", component, "--dir", c.Dir)
+		if err == nil || time.Now().After(deadline) {
+			return err
 		}
+		_ = c.Signal(component, "KILL") // it may not run
 	}
-	return err
 }
 
 func (c *Cluster) run(args ...string) error {
@@ -218,7 +220,7 @@ func (g *Gateway) start(port, admin string) error {
 
 // await starts a command that serves, and waits until it does.
 func (g *Gateway) await(cmd *exec.Cmd) error {
-	p, err := start(cmd, "Starting to serve on ", 20*time.Second)
+	p, err := start(cmd, "Starting to serve on ", 2*time.Minute)
 	if err != nil {
 		return fmt.Errorf("watchkeeper: %w", err)
 	}

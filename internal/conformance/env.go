@@ -153,7 +153,7 @@ func (e *Env) watch(ctx context.Context, path string, options ...option) (*compa
 // first list of a resource starts the watch.
 func (e *Env) at(ctx context.Context, path string, least uint64) (string, error) {
 	path += "?resourceVersion=0&fieldSelector=" + url.QueryEscape("metadata.name=nothing-of-that-name")
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		want, wantRV, err := version(ctx, e.Want, path)
 		if err != nil {
@@ -277,9 +277,9 @@ func (e *Env) scratchPath(ctx context.Context, resource string) (path string, er
 	return path, err
 }
 
-// eventually waits until a condition holds, for half a minute.
+// eventually waits until a condition holds, for two minutes.
 func eventually(ctx context.Context, what string, ok func() (bool, error)) error {
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		if done, err := ok(); done || err != nil {
 			return err

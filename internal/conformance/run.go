@@ -20,7 +20,7 @@ const (
 	// atOnce is how many rules run at the same time: most of them wait.
 	atOnce = 12
 	// patience bounds one rule. The longest waits a minute for a bookmark.
-	patience = 3 * time.Minute
+	patience = 5 * time.Minute
 )
 
 // A result is what became of a rule.

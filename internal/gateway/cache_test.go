@@ -172,7 +172,7 @@ func TestIdleResourceIsStopped(t *testing.T) {
 	stop()
 	for range lines {
 	}
-	for deadline := time.Now().Add(10 * time.Second); !stopped && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !stopped && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		b.cache.stopIdle(0)
 	}
 	if !stopped {

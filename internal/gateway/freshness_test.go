@@ -202,7 +202,12 @@ func TestProofsAreShared(t *testing.T) {
 		defer full.mu.Unlock()
 		return full.next != nil
 	})
-	time.Sleep(100 * time.Millisecond) // the other readers
+	until(t, "all readers", func() bool {
+		g.requests.mu.Lock()
+		defer g.requests.mu.Unlock()
+		return g.requests.active == readers
+	})
+	time.Sleep(100 * time.Millisecond) // until they wait
 	f.count("latest")
 	close(f.gate)
 	opened.Wait()

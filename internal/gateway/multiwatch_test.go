@@ -77,7 +77,7 @@ func TestMultiwatch(t *testing.T) {
 			rec.stream.serve(rec)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, multiwatchURL(server.URL,
 		"/api/v1/pods?watch=1&resourceVersion=0&labelSelector=color%3Dred",

@@ -60,7 +60,7 @@ func TestProjectedWatch(t *testing.T) {
 				if diff := cmp.Diff(w, line); diff != "" {
 					t.Fatalf("(-want +got)\n%s", diff)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("nothing, want %s", w)
 			}
 		}
@@ -75,7 +75,7 @@ func TestProjectedWatch(t *testing.T) {
 		if brief(t, line) != "BOOKMARK @10 end" {
 			t.Fatal(line)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no bookmark")
 	}
 	b.apply(kube.Modified, pod("d", "a", 11, "app", "web", "x", "other"))

@@ -50,7 +50,7 @@ const execPath = "/api/v1/namespaces/default/pods/p/exec?command=sh&stdin=true"
 func upgrade(t *testing.T, r *rig, protocol, early string, headers ...string) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
 	conn := r.dial()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-Stream-Protocol-Version: v5\r\n%s\r\n%s",
 		execPath, r.addr(), protocol, strings.Join(append(headers, ""), "\r\n"), early)
 	in := bufio.NewReader(conn)
@@ -164,7 +164,8 @@ func TestDrain(t *testing.T) {
 }
 
 func TestDrainCutsAtTheEnd(t *testing.T) {
-	r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), rigOptions{})
+	arrived := make(chan struct{})
+	r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { close(arrived); <-r.Context().Done() }), rigOptions{})
 	answer := make(chan int)
 	go func() {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.server.URL+"/api", nil)
@@ -177,9 +178,9 @@ func TestDrainCutsAtTheEnd(t *testing.T) {
 		res.Body.Close()
 		answer <- res.StatusCode
 	}()
+	<-arrived
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	time.Sleep(50 * time.Millisecond) // until the request is there
 	r.gateway.Drain(ctx)
 	if got := <-answer; got != http.StatusServiceUnavailable {
 		t.Errorf("got %d", got)

@@ -70,7 +70,7 @@ func expect(t *testing.T, lines <-chan string, want ...string) {
 			if got := brief(t, line); got != w {
 				t.Fatalf("got %q, want %q", got, w)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("nothing, want %q", w)
 		}
 	}
@@ -83,7 +83,7 @@ func expectEnd(t *testing.T, lines <-chan string) {
 		if ok {
 			t.Fatalf("got %q, want the end", line)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the stream does not end")
 	}
 }
@@ -185,7 +185,7 @@ func TestDrain(t *testing.T) {
 	plain, _ := b.watch("resourceVersion=10")
 	expect(t, asked, "ADDED a@11")
 	expect(t, plain, "ADDED a@11")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	b.cache.drain(ctx)
 	expect(t, asked, "BOOKMARK @11")

@@ -26,7 +26,7 @@ const patience = 2 * time.Minute
 
 // settle is how long a round may take, once the trouble has ended, until all
 // clients have come to its end.
-const settle = 90 * time.Second
+const settle = 3 * time.Minute
 
 // overGap is for how long a client is waited for which may have nothing to
 // come: what it has not got, a gap hid, or the difference is on its way.

@@ -38,7 +38,7 @@ func gathering(t *testing.T) (*gatherListener, *gatherConn, *net.TCPConn) {
 		client.Close()
 		l.flushing.Wait()
 	})
-	_ = client.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = client.SetDeadline(time.Now().Add(time.Minute))
 	return l, c, client.(*net.TCPConn)
 }
 

@@ -28,7 +28,7 @@ import (
 
 var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 func binary(t *testing.T) string {
 	t.Helper()
@@ -171,7 +171,7 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 func (c *cluster) deploy(name string, replicas int) {
 	c.t.Helper()
 	c.kubectl("create", "deployment", name, "--image=registry.example.test/"+name+":1", "--replicas="+strconv.Itoa(replicas))
-	c.kubectl("rollout", "status", "deployment/"+name, "--timeout=60s")
+	c.kubectl("rollout", "status", "deployment/"+name, "--timeout=150s")
 }
 
 func TestCluster(t *testing.T) {
@@ -212,7 +212,7 @@ func (c *cluster) testNodes(t *testing.T) {
 func (c *cluster) testPods(t *testing.T) {
 	c.deploy("web", 3)
 	c.kubectl("set", "image", "deployment/web", "*=registry.example.test/web:2")
-	c.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+	c.kubectl("rollout", "status", "deployment/web", "--timeout=150s")
 	eventually(t, "three pods of the new version run", func() error {
 		out := c.kubectl("get", "pods", "-l", "app=web", "-o", `jsonpath={range .items[*]}{.spec.containers[0].image}={.status.phase} {end}`)
 		if strings.Fields(out) == nil || strings.TrimSpace(out) != strings.TrimSpace(strings.Repeat("registry.example.test/web:2=Running ", 3)) {
@@ -239,14 +239,15 @@ func (c *cluster) testStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(pipe)
-	var first time.Time
-	for n := 0; n < 3 && lines.Scan(); n++ {
-		if n == 0 {
-			first = time.Now()
-		}
+	var last time.Time
+	apart := false
+	for n := 0; n < 30 && !apart && lines.Scan(); n++ {
+		now := time.Now()
+		apart = n > 0 && now.Sub(last) >= 500*time.Millisecond
+		last = now
 	}
-	if took := time.Since(first); lines.Err() != nil || took < 500*time.Millisecond {
-		t.Errorf("logs -f gave three lines within %s (%v), want them to arrive over time", took, lines.Err())
+	if !apart {
+		t.Errorf("logs -f gave all lines at once (%v), want them to arrive over time", lines.Err())
 	}
 	_ = follow.Process.Kill()
 	_ = follow.Wait()
@@ -286,7 +287,7 @@ func (c *cluster) testCrashLoop(t *testing.T) {
 		return nil
 	})
 	c.kubectl("label", "pods", "-l", "app=web", "localcluster.watchkeeper.dev/crash-")
-	c.kubectl("wait", "pods", "-l", "app=web", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pods", "-l", "app=web", "--for=condition=Ready", "--timeout=150s")
 }
 
 func (c *cluster) testLoad(t *testing.T) {
