@@ -22,7 +22,7 @@ export class StatusError extends Error {
   readonly status?: Status;
 
   constructor(code: number, text: string, status?: Status, retryAfter = 0) {
-    super(status?.message || `${code} ${text}`);
+    super(status?.message || text.trim() || `the answer was ${code}`);
     this.name = 'StatusError';
     this.code = status?.code || code;
     this.reason = status?.reason ?? '';

@@ -130,9 +130,9 @@ export class ApiServer {
     if (url.pathname === '/watchkeeper/v1/multiwatch') {
       if (!this.multiwatch) return fail(404, 'NotFound');
       response.writeHead(200, { 'Content-Type': 'application/json' }).flushHeaders();
-      let left = 0;
-      url.searchParams.getAll('watch').forEach((text, i) => {
-        left++;
+      const watches = url.searchParams.getAll('watch');
+      let left = watches.length;
+      watches.forEach((text, i) => {
         this.watch(new URL(text, this.url), response, i, () => --left === 0 && response.end());
       });
     } else if (url.searchParams.has('watch')) {
@@ -164,16 +164,19 @@ export class ApiServer {
 
   private watch(url: URL, response: ServerResponse, number?: number, ended = () => {}): void {
     const prefix = number === undefined ? '' : '"watch":' + number + ',';
+    const write = (bytes: string | Uint8Array) => {
+      if (!response.writableEnded) response.write(bytes);
+    };
     const stream: Stream = {
       path: url.pathname,
       query: url.searchParams,
-      send: (type, object) => response.write('{' + prefix + JSON.stringify({ type, object }).slice(1) + '\n'),
-      raw: (bytes) => response.write(bytes),
+      send: (type, object) => write('{' + prefix + JSON.stringify({ type, object }).slice(1) + '\n'),
+      raw: write,
       end: () => {
         this.open.delete(stream);
         if (number === undefined) response.end();
         else {
-          response.write('{' + prefix + '"type":"END"}\n');
+          write('{' + prefix + '"type":"END"}\n');
           ended();
         }
       },
