@@ -29,6 +29,10 @@ export default defineConfig(({ mode }) => ({
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     modulePreload: { polyfill: false },
-    rollupOptions: mode === 'bench' ? { input: 'bench/index.html' } : {},
+    rollupOptions: {
+      ...(mode === 'bench' ? { input: 'bench/index.html' } : {}),
+      // Reading a signal's value subscribes to it: a read is not to be left out because nothing is done with it.
+      treeshake: { propertyReadSideEffects: 'always' as const },
+    },
   },
 }));

@@ -3,6 +3,8 @@
 
 /** What part of the board is seen, and how large. Moves are eased unless motion is to be reduced. */
 
+import { LARGEST } from './layout';
+
 export class Camera {
   /** Pixels (of CSS) per unit, and the point of the board in the view's upper left corner. */
   scale = 1;
@@ -19,13 +21,15 @@ export class Camera {
   /** Shows all of a board of that size, in the middle. Blocks are a whole number of device pixels wide. */
   fit(board: { width: number; height: number }, pitch: number, ratio: number, now: number, ease: boolean): void {
     const margin = 16;
-    let scale = Math.min((this.width - 2 * margin) / board.width, (this.height - 2 * margin) / board.height, 5.2);
+    // The controls float over the lower edge.
+    const foot = 64;
+    let scale = Math.min((this.width - 2 * margin) / board.width, (this.height - margin - foot) / board.height, LARGEST);
     const pixels = scale * pitch * ratio;
     if (pixels >= 3) scale = Math.floor(pixels) / pitch / ratio;
     this.fitScale = scale;
     const x = board.width / 2 - this.width / 2 / scale;
     // Boards that do not fill the view hang from its top third.
-    const y = Math.min(-margin / scale, (board.height / 2 - this.height / 2 / scale) * 0.75);
+    const y = Math.min(-margin / scale, (board.height / 2 - (this.height - foot) / 2 / scale) * 0.8);
     this.go({ scale, x: Math.round(x * scale) / scale, y: Math.round(y * scale) / scale }, now, ease);
   }
 

@@ -12,7 +12,7 @@ import { bands, FAR } from './bands';
 import type { Camera } from './camera';
 import { BLOCK, PITCH, type Tile } from './layout';
 import { mix, stateColours } from './palette';
-import { FADED, glow, GLOW, type Renderer, type Scene } from './renderer';
+import { glow, GLOW, type Renderer, type Scene } from './renderer';
 import { LEVELS, pixel, Sprites } from './sprites';
 
 /** The square of pixels that was written. */
@@ -123,7 +123,7 @@ export class CanvasRenderer implements Renderer {
   #some(scene: Scene, camera: Camera, scale: number, now: number): void {
     const one = this.#dirty.size > 3000;
     for (let i = 0; i < this.#empty.length; i += 3) {
-      const at = this.#write(scene, camera, scale, this.#empty[i], this.#empty[i + 1], this.#empty[i + 2], State.none, false, 0);
+      const at = this.#write(scene, camera, scale, this.#empty[i], this.#empty[i + 1], this.#empty[i + 2], State.none, 0, 0);
       if (at && !one) this.#context.putImageData(this.#image, 0, 0, at.x, at.y, at.size, at.size);
     }
     for (const row of this.#dirty) {
@@ -143,18 +143,20 @@ export class CanvasRenderer implements Renderer {
     let level = 0;
     if (!scene.still && look === State.gone) level = Math.min(LEVELS, Math.floor((age / (2 * GLOW)) * LEVELS));
     else if (!scene.still && scene.change[row]) level = Math.ceil(glow(age) * LEVELS);
-    return this.#write(scene, camera, scale, layout.x[row], layout.y[row], half, look, (scene.flags[row] & FADED) !== 0, level);
+    return this.#write(scene, camera, scale, layout.x[row], layout.y[row], half, look, scene.flags[row], level);
   }
 
   /** Copies a sprite to where a block is. */
-  #write(scene: Scene, camera: Camera, scale: number, cx: number, cy: number, half: number, look: number, faded: boolean, level: number): Written | null {
+  #write(scene: Scene, camera: Camera, scale: number, cx: number, cy: number, half: number, look: number, flags: number, level: number): Written | null {
     const block = Math.max(1, Math.round(2 * half * scale));
-    const size = Math.max(block, Math.floor(2 * half * scale * (PITCH / BLOCK)));
-    const x = Math.round((cx - half - camera.x) * scale);
-    const y = Math.round((cy - half - camera.y) * scale);
+    // As much around the block as is half of the way to the next, on all sides.
+    const around = Math.floor((half * scale * (PITCH - BLOCK)) / BLOCK);
+    const size = block + 2 * around;
+    const x = Math.round((cx - half - camera.x) * scale) - around;
+    const y = Math.round((cy - half - camera.y) * scale) - around;
     const { width, height } = this.canvas;
     if (x >= width || y >= height || x + size <= 0 || y + size <= 0) return null;
-    const sprite = this.#spritesFor(scene, size, block).get(look, faded, level);
+    const sprite = this.#spritesFor(scene, size, block).get(look, flags, level);
     const left = Math.max(0, -x);
     const right = Math.min(size, width - x);
     const pixels = this.#pixels;

@@ -14,6 +14,7 @@ uniform vec2 view;                  // pixels
 uniform float now;
 uniform float still;
 uniform vec3 colours[9];
+uniform vec3 tile;
 out vec2 p;
 flat out float size;
 flat out uint state;
@@ -32,7 +33,7 @@ void main() {
   else if (look.z != 0u && still < 0.5 && age >= 0.0 && age < 0.9) light = pow(1.0 - age / 0.9, 2.0);
   float grow = light > 0.0 ? 1.7 : 1.15;
   p = c * grow;
-  colour = colours[state];
+  colour = state == 1u ? mix(colours[1], tile, 0.13 * float(look.y >> 1)) : colours[state];
   if (state == 8u) faded = max(faded, 0.35 + 0.6 * clamp(age / 1.8, 0.0, 1.0));
   float half_side = place.z * shrink;
   size = 2.0 * half_side * camera.z;
@@ -49,7 +50,6 @@ flat in vec3 colour;
 flat in float faded;
 flat in float light;
 uniform vec3 glow;
-uniform vec3 tile;
 out vec4 pixel;
 float box(vec2 q, float side, float radius) {
   vec2 d = abs(q) - side + radius;
@@ -70,12 +70,14 @@ float outside(vec2 q, float line) {
 }
 void main() {
   float line = max(0.3, 3.0 / size);
-  float cover = clamp(0.5 - outside(p, line) * size / 2.0, 0.0, 1.0);
+  float d = outside(p, line);
+  float cover = clamp(0.5 - d * size / 2.0, 0.0, 1.0);
   vec3 c = mix(colour, glow, light * 0.75);
   float alpha = cover * (faded >= 1.0 ? 0.2 : 1.0 - faded) * (state == 6u ? 0.8 : 1.0);
-  float halo = faded > 0.0 ? 0.0 : light * 0.6 * exp(-4.0 * max(0.0, box(p, 1.0, 0.34)));
+  float near = max(0.0, 1.0 - max(0.0, d) / 0.65);
+  float halo = faded > 0.0 ? 0.0 : light * 0.6 * near * near;
   c = mix(mix(colour, glow, 0.3), c, cover);
-  alpha = max(alpha, halo * step(max(abs(p.x), abs(p.y)), 1.7));
+  alpha = max(alpha, halo);
   pixel = vec4(c * alpha, alpha);
 }`;
 

@@ -16,8 +16,8 @@ import { compareNames, groupLabel, podOrder, type Arrangement } from './order';
 export const PITCH = 10;
 /** The side of a block. */
 export const BLOCK = 8;
-const PAD = 6;
-const GAP = 8;
+/** Pixels per unit at the most, when all is shown. */
+export const LARGEST = 5.2;
 /** The name of the tile for Pods that no Node has. */
 export const UNSCHEDULED = '';
 
@@ -28,7 +28,7 @@ export interface Tile {
   y: number;
   w: number;
   h: number;
-  /** Slots in a row, each `pitch` wide: a tile that is too full halves its blocks. */
+  /** Slots in a row, each `pitch` wide: a tile that is too full has smaller blocks. */
   columns: number;
   pitch: number;
   /** The row of the Pod in each slot, -1 for none. */
@@ -53,8 +53,10 @@ export class Layout {
   readonly byName = new Map<string, Tile>();
   width = 100;
   height = 100;
-  /** The height of a tile's head. */
+  /** The height of a tile's head, what is left free inside of its edges, and between tiles. */
   head = 12;
+  pad = 4;
+  gap = 6;
   /** Where each row is: the middle of its block, and half of its side. */
   x = new Float32Array(0);
   y = new Float32Array(0);
@@ -85,7 +87,7 @@ export class Layout {
       if (name === UNSCHEDULED) loose.push(row);
       else (perTile.get(name) ?? perTile.set(name, []).get(name)!).push(row);
     }
-    this.#cells = cellsFor([...perTile.values()].map((rows) => rows.length));
+    const room = roomFor([...perTile.values()].map((rows) => rows.length));
     const groups = new Map<string, string[]>();
     for (const name of [...perTile.keys()].sort(compareNames)) {
       const group = groupLabel(cluster.nodes.get(name), arrangement.group);
@@ -93,8 +95,7 @@ export class Layout {
     }
     const named = arrangement.group !== '';
     const sizes = [...groups].sort(([a], [b]) => compareNames(a, b));
-    const best = this.#chooseColumns(sizes.map(([, names]) => names.length), named, viewWidth, viewHeight);
-    this.#columns = best;
+    this.#proportion(room, sizes.map(([, names]) => names.length), named, viewWidth, viewHeight);
     this.#flow(sizes, named);
     this.#addUnscheduled(loose.length);
 
@@ -137,6 +138,35 @@ export class Layout {
     return this.#slot[row];
   }
 
+  /** What is at a point of the board: a tile, and the row of a Pod or -1. */
+  pick(x: number, y: number): { tile: Tile; row: number } | null {
+    for (const tile of this.tiles) {
+      if (x < tile.x || y < tile.y || x >= tile.x + tile.w || y >= tile.y + tile.h) continue;
+      const column = Math.floor((x - tile.x - this.pad) / tile.pitch);
+      const line = Math.floor((y - tile.y - this.head) / tile.pitch);
+      const slot = line * tile.columns + column;
+      const inside = column >= 0 && column < tile.columns && line >= 0 && slot < tile.slots.length;
+      return { tile, row: inside ? tile.slots[slot] : -1 };
+    }
+    return null;
+  }
+
+  /** The row that is next from a block in a direction, -1 if there is none. */
+  next(row: number, dx: number, dy: number): number {
+    let best = -1;
+    let least = Infinity;
+    for (let other = 0; other < this.x.length; other++) {
+      if (this.half[other] === 0 || other === row) continue;
+      const x = this.x[other] - this.x[row];
+      const y = this.y[other] - this.y[row];
+      const along = x * dx + y * dy;
+      if (along < 0.5) continue;
+      const cost = along + 4 * Math.abs(x * dy + y * dx);
+      if (cost < least) [best, least] = [other, cost];
+    }
+    return best;
+  }
+
   /** A tile for a Node that is new: where one has gone, or after the last of its group. */
   addTile(cluster: Cluster, name: string): Tile {
     const known = this.byName.get(name);
@@ -157,15 +187,15 @@ export class Layout {
     let end = this.#ends.get(group);
     if (!end || end.x + this.#w > end.right) {
       const loose = this.byName.get(UNSCHEDULED);
-      const bottom = Math.max(0, ...this.tiles.filter((t) => t !== loose).map((t) => t.y + t.h + GAP));
+      const bottom = Math.max(0, ...this.tiles.filter((t) => t !== loose).map((t) => t.y + t.h + this.gap));
       const named = this.#arrangement.group !== '';
       if (named) this.headings.push({ text: group, x: 0, y: bottom, w: this.width });
-      end = { x: 0, y: bottom + (named ? this.head + 4 : 0), right: Math.max(this.#w, this.#columns * (this.#w + GAP) - GAP) };
+      end = { x: 0, y: bottom + (named ? this.head + 4 : 0), right: Math.max(this.#w, this.#columns * (this.#w + this.gap) - this.gap) };
       this.#ends.set(group, end);
-      if (loose) this.#shift(loose, end.y + this.#h + GAP - loose.y);
+      if (loose) this.#shift(loose, end.y + this.#h + this.gap - loose.y);
     }
     const tile = this.#tile(name, group, end.x, end.y);
-    end.x += this.#w + GAP;
+    end.x += this.#w + this.gap;
     this.#measure();
     this.version++;
     return tile;
@@ -183,35 +213,35 @@ export class Layout {
     this.headings = [];
     this.byName.clear();
     this.#ends.clear();
-    const flow = new Flow(this.#columns, this.#w + GAP, this.#h + GAP, named ? this.head + 4 : 0);
+    const flow = new Flow(this.#columns, this.#w + this.gap, this.#h + this.gap, named ? this.head + 4 : 0);
     for (const [text, names] of groups) {
       const at = flow.group(names.length);
-      if (named) this.headings.push({ text, x: at.x, y: at.y - flow.heading, w: Math.min(names.length, this.#columns - at.column) * (this.#w + GAP) - GAP });
+      if (named) this.headings.push({ text, x: at.x, y: at.y - flow.heading, w: Math.min(names.length, this.#columns - at.column) * (this.#w + this.gap) - this.gap });
       names.forEach((name, i) => {
         const place = flow.tile(at, i);
         this.#tile(name, text, place.x, place.y);
       });
       const next = flow.tile(at, names.length);
       const last = flow.tile(at, names.length - 1);
-      this.#ends.set(text, { x: last.x + this.#w + GAP, y: last.y, right: next.y === last.y ? flow.right : last.x });
+      this.#ends.set(text, { x: last.x + this.#w + this.gap, y: last.y, right: next.y === last.y ? flow.right : last.x });
     }
     this.#measure();
   }
 
   /** The tile of Pods without a Node: as wide as the board, below all others. */
   #addUnscheduled(pods: number): void {
-    const y = this.tiles.length ? this.height + GAP : 0;
+    const y = this.tiles.length ? this.height + this.gap : 0;
     const width = Math.max(this.width, this.#w * 2);
-    const columns = Math.max(1, Math.floor((width - 2 * PAD) / PITCH));
+    const columns = Math.max(1, Math.floor((width - 2 * this.pad) / PITCH));
     let pitch = PITCH;
     let rows = Math.max(1, Math.ceil(pods / columns));
     while (rows * pitch > Math.max(3 * PITCH, this.height / 3)) {
       pitch /= 2;
-      rows = Math.ceil(pods / Math.floor((width - 2 * PAD) / pitch));
+      rows = Math.ceil(pods / Math.floor((width - 2 * this.pad) / pitch));
     }
-    const across = Math.floor((width - 2 * PAD) / pitch);
+    const across = Math.floor((width - 2 * this.pad) / pitch);
     const tile: Tile = {
-      name: UNSCHEDULED, x: 0, y, w: width, h: this.head + rows * pitch + PAD, columns: across, pitch,
+      name: UNSCHEDULED, x: 0, y, w: width, h: this.head + rows * pitch + this.pad, columns: across, pitch,
       slots: new Int32Array(across * rows).fill(-1), used: 0, gone: false, group: '',
     };
     this.tiles.push(tile);
@@ -243,7 +273,7 @@ export class Layout {
   #locate(tile: Tile, row: number): void {
     const slot = this.#slot[row];
     const scale = tile.pitch / PITCH;
-    this.x[row] = tile.x + PAD + ((slot % tile.columns) * PITCH + BLOCK / 2) * scale;
+    this.x[row] = tile.x + this.pad + ((slot % tile.columns) * PITCH + BLOCK / 2) * scale;
     this.y[row] = tile.y + this.head + (Math.floor(slot / tile.columns) * PITCH + BLOCK / 2) * scale;
     this.half[row] = (BLOCK / 2) * scale;
   }
@@ -256,10 +286,15 @@ export class Layout {
       tile.slots.set(before);
       tile.h += tile.pitch;
     } else {
-      const inner = tile.h - this.head - PAD + (PITCH - BLOCK);
-      tile.pitch /= 2;
-      tile.columns *= 2;
-      tile.slots = new Int32Array(tile.columns * Math.floor(inner / tile.pitch)).fill(-1);
+      const wide = tile.w - 2 * this.pad + (PITCH - BLOCK);
+      const high = tile.h - this.head - this.pad + (PITCH - BLOCK);
+      let slots = 0;
+      while (slots <= before.length) {
+        tile.columns++;
+        tile.pitch = wide / tile.columns;
+        slots = tile.columns * Math.floor(high / tile.pitch + 1e-6);
+      }
+      tile.slots = new Int32Array(slots).fill(-1);
       tile.slots.set(before);
       for (const row of before) if (row >= 0) this.#locate(tile, row);
     }
@@ -278,28 +313,39 @@ export class Layout {
     this.height = Math.max(1, ...this.tiles.map((t) => t.y + t.h));
   }
 
-  /** How many tiles side by side make the blocks largest in that view; sets the size of tiles on the way. */
-  #chooseColumns(groups: number[], named: boolean, width: number, height: number): number {
-    const { columns: across, rows } = this.#cells;
-    this.#w = across * PITCH - (PITCH - BLOCK) + 2 * PAD;
-    const total = groups.reduce((a, b) => a + b, 0);
-    let best = 1;
-    let bestScale = 0;
-    // The head is as high on the screen whatever the scale, so they depend on each other.
-    for (const head of [10, 0]) {
-      if (head) this.head = head;
-      else this.head = Math.min(20, Math.max(7, 30 / bestScale));
-      this.#h = this.head + rows * PITCH - (PITCH - BLOCK) + PAD;
-      bestScale = 0;
-      for (let columns = 1; columns <= Math.min(total, 400); columns++) {
-        const flow = new Flow(columns, this.#w + GAP, this.#h + GAP, named ? this.head + 4 : 0);
-        for (const size of groups) flow.group(size);
-        const scale = Math.min(width / (columns * (this.#w + GAP)), height / (flow.bottom + this.head + 2 * PITCH));
-        if (scale > bestScale) [best, bestScale] = [columns, scale];
+  /**
+   * Chooses how many blocks are side by side in a tile, and how many tiles on
+   * the board, so that blocks are largest in that view. What is around them is
+   * so many pixels high and wide whatever the scale, so these depend on each
+   * other: three rounds come close enough.
+   */
+  #proportion(room: number, groups: number[], named: boolean, width: number, height: number): void {
+    const total = Math.max(1, groups.reduce((a, b) => a + b, 0));
+    let scale = Math.sqrt((width * height) / (total * room)) / (PITCH * 1.3);
+    for (let round = 0; round < 3; round++) {
+      const pixels = scale * PITCH * Math.sqrt(room * 1.7);
+      this.head = Math.min(24, (pixels < 76 ? 6 : pixels < 170 ? 16 : 28) / scale);
+      this.pad = Math.min(5, Math.max(1.5, 9 / scale));
+      this.gap = Math.min(6, Math.max(1.5, 10 / scale));
+      let best = 0;
+      for (let across = Math.ceil(Math.sqrt(room)); across <= Math.ceil(Math.sqrt(room * 4)); across++) {
+        const rows = Math.max(2, Math.ceil(room / across));
+        const w = across * PITCH - (PITCH - BLOCK) + 2 * this.pad;
+        const h = this.head + rows * PITCH - (PITCH - BLOCK) + this.pad;
+        for (let columns = 1; columns <= Math.min(total, 400); columns++) {
+          const flow = new Flow(columns, w + this.gap, h + this.gap, named ? this.head + 4 : 0);
+          for (const size of groups) flow.group(size);
+          const fits = Math.min(width / (columns * (w + this.gap)), height / (flow.bottom + this.head + 2 * PITCH));
+          if (fits <= best) continue;
+          best = fits;
+          this.#columns = columns;
+          this.#cells = { columns: across, rows };
+          this.#w = w;
+          this.#h = h;
+        }
       }
-      bestScale = Math.min(bestScale, 6);
+      scale = Math.min(best, LARGEST);
     }
-    return best;
   }
 
   #grow(length: number): void {
@@ -317,13 +363,11 @@ export class Layout {
   }
 }
 
-/** Columns and rows of slots that hold nearly every tile's Pods, with some room: wider than high. */
-export function cellsFor(counts: number[]): { columns: number; rows: number } {
+/** For how many Pods tiles have room: of few Nodes for the fullest and some more, of many for nearly all. */
+export function roomFor(counts: number[]): number {
   const sorted = [...counts].sort((a, b) => a - b);
-  const most = sorted[Math.floor((sorted.length - 1) * 0.98)] ?? 0;
-  const room = Math.max(6, Math.ceil(most * 1.12));
-  const columns = Math.ceil(Math.sqrt(room * 1.7));
-  return { columns, rows: Math.max(2, Math.ceil(room / columns)) };
+  const most = sorted[Math.ceil((sorted.length - 1) * 0.98)] ?? 0;
+  return Math.max(6, counts.length > 50 ? most : Math.ceil(most * 1.1));
 }
 
 /** Lays groups of equal tiles in lines: a group that fits into the rest of a line goes on there, others begin a line. */

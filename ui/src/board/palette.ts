@@ -92,6 +92,13 @@ export const stateName = (state: number): StateName => NAMES[state] ?? 'unknown'
 export const stateColours = (theme: Theme): Colour[] =>
   Array.from({ length: 9 }, (_, i) => (i === State.none ? theme.tile : i === State.gone ? theme.muted : theme.state[stateName(i)]));
 
+/** How many shades there are of the calm colour: neighbours of different owners are told apart by them. */
+export const SHADES = 3;
+
+/** The colour of a block of that shade; only what is calm has shades. */
+export const shaded = (colour: Colour, state: number, flags: number, theme: Theme): Colour =>
+  state === State.ready ? mix(colour, theme.tile, 0.13 * (flags >> 1)) : colour;
+
 /** Gives the colours to the style sheet. */
 export function applyTheme(theme: Theme): void {
   const { style, dataset } = document.documentElement;

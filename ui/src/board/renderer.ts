@@ -18,7 +18,7 @@ export interface Scene {
   length: number;
   /** The state of each row as shown. */
   look: Uint8Array;
-  /** Bits of FLAG. */
+  /** FADED, and the shade. */
   flags: Uint8Array;
   /** What last changed of it (`Change`) and when, in the page's milliseconds. */
   change: Uint8Array;
@@ -32,7 +32,7 @@ export interface Scene {
 
 type Colour3 = readonly [number, number, number];
 
-/** It does not match the filter, and steps back. */
+/** Flags: it does not match the filter, and steps back. Above it is the number of the shade. */
 export const FADED = 1;
 
 export interface Renderer {

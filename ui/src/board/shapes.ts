@@ -45,10 +45,12 @@ const DISTANCE: Record<number, (x: number, y: number, line: number) => number> =
 /** How wide a line is, in units, where a block is `size` pixels: a pixel and a half at the least. */
 export const lineWidth = (size: number): number => Math.max(0.3, 3 / size);
 
-/** How much of the pixel at (x, y) the shape covers, from 0 to 1, where a block is `size` pixels. */
-export function coverage(state: number, x: number, y: number, size: number): number {
+/** How far a point is outside of the shape, where a block is `size` pixels. */
+export function distance(state: number, x: number, y: number, size: number): number {
   // Below five pixels no shape can be seen: what has gaps would be dots.
   const shape = size < 5 && state !== State.none ? (state === State.pending || state === State.gone ? State.succeeded : State.ready) : state;
-  const d = (DISTANCE[shape] ?? DISTANCE[State.unknown])(x, y, lineWidth(size));
-  return Math.min(1, Math.max(0, 0.5 - (d * size) / 2));
+  return (DISTANCE[shape] ?? DISTANCE[State.unknown])(x, y, lineWidth(size));
 }
+
+/** How much of a pixel is covered whose middle is that far outside, from 0 to 1. */
+export const coverage = (outside: number, size: number): number => Math.min(1, Math.max(0, 0.5 - (outside * size) / 2));

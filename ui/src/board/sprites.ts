@@ -4,8 +4,9 @@
 /** Blocks of one size in pixels, each painted once on the colour of a tile, to be copied from then on. */
 
 import { State } from '../data/state';
-import { mix, stateColours, type Colour, type Theme } from './palette';
-import { coverage } from './shapes';
+import { mix, shaded, stateColours, type Colour, type Theme } from './palette';
+import { FADED } from './renderer';
+import { coverage, distance } from './shapes';
 
 /** Steps of the light of a change, and of a ghost that shrinks. */
 export const LEVELS = 6;
@@ -23,34 +24,39 @@ export class Sprites {
   }
 
   /** The pixels of a block, row by row. `level` is of its light, 0 for none; of a ghost, how far it has shrunk. */
-  get(state: number, faded: boolean, level: number): Uint32Array {
-    const key = state * 32 + (faded ? 16 : 0) + level;
+  get(state: number, flags: number, level: number): Uint32Array {
+    const key = state * 128 + flags * 8 + level;
     let sprite = this.#made.get(key);
-    if (!sprite) this.#made.set(key, (sprite = this.#make(state, faded, level)));
+    if (!sprite) this.#made.set(key, (sprite = this.#make(state, flags, level)));
     return sprite;
   }
 
-  #make(state: number, faded: boolean, level: number): Uint32Array {
+  #make(state: number, flags: number, level: number): Uint32Array {
     const { size, block, theme } = this;
     const out = new Uint32Array(size * size);
     const tile = theme.tile;
     const light = level / LEVELS;
-    let colour = this.#colours[state];
+    const faded = (flags & FADED) !== 0;
+    let colour = shaded(this.#colours[state], state, flags, theme);
     if (state === State.terminating) colour = mix(tile, colour, 0.8);
     if (state !== State.gone) colour = mix(colour, theme.glow, light * 0.75);
     else colour = mix(colour, tile, 0.35 + 0.65 * light);
     if (faded) colour = mix(tile, colour, 0.2);
     const shrink = state === State.gone ? 1 - light * 0.5 : 1;
-    const middle = block / 2;
+    const middle = size / 2;
+    const half = block / 2;
+    // How far the light reaches: to where the next block's begins.
+    const reach = (size - block) / block || 0.2;
     for (let py = 0; py < size; py++) {
       for (let px = 0; px < size; px++) {
-        const x = (px + 0.5 - middle) / middle / shrink;
-        const y = (py + 0.5 - middle) / middle / shrink;
-        const cover = coverage(state, x, y, block * shrink);
+        const x = (px + 0.5 - middle) / half / shrink;
+        const y = (py + 0.5 - middle) / half / shrink;
+        const outside = distance(state, x, y, block * shrink);
+        const cover = coverage(outside, block * shrink);
         let c = cover > 0 ? mix(tile, colour, cover) : tile;
         if (state !== State.gone && light > 0 && !faded && cover < 1) {
-          const d = Math.max(0, Math.max(Math.abs(x), Math.abs(y)) - 0.8);
-          c = mix(c, mix(this.#colours[state], theme.glow, 0.3), Math.max(0, 0.55 - d) * light * (1 - cover));
+          const near = Math.max(0, 1 - Math.max(0, outside) / reach);
+          c = mix(c, mix(this.#colours[state], theme.glow, 0.35), near * near * light * 0.7 * (1 - cover));
         }
         out[py * size + px] = pixel(c);
       }

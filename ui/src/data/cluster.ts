@@ -66,6 +66,8 @@ export class Cluster {
   synced = false;
   /** Counts up with every batch. */
   version = 0;
+  readonly #shown = new Int32Array(9);
+  #shownAt = -1;
   #ghosts: { row: number; until: number }[] = [];
 
   /** How many Pods there are. */
@@ -73,6 +75,11 @@ export class Cluster {
     let n = 0;
     for (let s = State.ready; s < State.gone; s++) n += this.counts[s];
     return n;
+  }
+
+  /** How many ghosts there are. */
+  get ghosts(): number {
+    return this.#ghosts.length;
   }
 
   nodeName(row: number): string {
@@ -91,6 +98,23 @@ export class Cluster {
     if (state === State.none || state === State.gone || state === State.succeeded) return state;
     const node = this.nodes.get(this.nodeName(row));
     return node?.row?.ready === 'Unknown' ? State.unknown : state;
+  }
+
+  /** How many Pods are shown in each state; counted once per version. */
+  shownCounts(): Int32Array {
+    if (this.#shownAt === this.version) return this.#shown;
+    this.#shownAt = this.version;
+    this.#shown.set(this.counts);
+    const lost = new Set<number>();
+    for (const [name, node] of this.nodes) if (node.row?.ready === 'Unknown' && node.pods) lost.add(this.strings.indexOf(name));
+    if (lost.size === 0) return this.#shown;
+    for (let row = 0; row < this.length; row++) {
+      const state = this.state[row];
+      if (state === State.none || state === State.gone || state === State.succeeded || !lost.has(this.node[row])) continue;
+      this.#shown[state]--;
+      this.#shown[State.unknown]++;
+    }
+    return this.#shown;
   }
 
   apply(batch: Batch, now: number): Applied {

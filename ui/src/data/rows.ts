@@ -42,6 +42,9 @@ export class Rows {
   #gone: number[] = [];
   #nodes = new Map<string, NodeRow>();
   #nodesGone = new Set<string>();
+  #known = new Set<string>();
+  #stated: Set<string> | null = null;
+  #statedNodes: Set<string> | null = null;
   #reset = true;
   #synced = false;
   #syncedSent = false;
@@ -67,6 +70,8 @@ export class Rows {
     this.#gone = [];
     this.#nodes.clear();
     this.#nodesGone.clear();
+    this.#known.clear();
+    this.#stated = this.#statedNodes = null;
     this.#reset = true;
     this.#synced = this.#syncedSent = false;
   }
@@ -76,19 +81,36 @@ export class Rows {
     this.#synced = true;
   }
 
+  /** From now on all there is is told once more; what is not, `settle` deletes. So the page keeps every place. */
+  restate(): void {
+    this.#stated = new Set();
+    this.#statedNodes = new Set();
+  }
+
+  settle(now: number): void {
+    if (!this.#stated || !this.#statedNodes) return;
+    for (const key of [...this.#index.keys()]) if (!this.#stated.has(key)) this.deletePod(key, now);
+    for (const name of [...this.#known]) if (!this.#statedNodes.has(name)) this.deleteNode(name);
+    this.#stated = this.#statedNodes = null;
+  }
+
   setNode(node: NodeRow): void {
     this.#nodes.set(node.name, node);
+    this.#known.add(node.name);
+    this.#statedNodes?.add(node.name);
     this.#nodesGone.delete(node.name);
   }
 
   deleteNode(name: string): void {
     this.#nodes.delete(name);
+    this.#known.delete(name);
     this.#nodesGone.add(name);
   }
 
   /** Adds or changes a Pod. One that was created anew under its name is another Pod. */
   setPod(pod: PodRow, now: number): void {
     const key = `${pod.namespace}/${pod.name}`;
+    this.#stated?.add(key);
     let row = this.#index.get(key);
     if (row !== undefined && this.#data[row * STRIDE + FIELD.created] !== pod.created) {
       this.deletePod(key, now);
