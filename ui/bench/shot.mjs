@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// node bench/shot.mjs URL FILE [light]: a picture of a page that is served somewhere.
+
+import { chromium } from 'playwright-core';
+
+const [url, file, scheme = 'dark'] = process.argv.slice(2);
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+const page = await browser.newPage({ viewport: { width: 1600, height: 1000 }, colorScheme: scheme });
+page.on('console', (m) => m.type() === 'error' && console.log(m.text()));
+page.on('pageerror', (e) => console.log(String(e)));
+await page.goto(url);
+await page.waitForTimeout(4000);
+await page.screenshot({ path: file });
+await browser.close();
