@@ -17,7 +17,7 @@ export const PITCH = 10;
 /** The side of a block. */
 export const BLOCK = 8;
 /** Pixels per unit at the most, when all is shown. */
-export const LARGEST = 5.2;
+export const LARGEST = 11;
 /** The name of the tile for Pods that no Node has. */
 export const UNSCHEDULED = '';
 
@@ -391,7 +391,7 @@ export class Layout {
 export function roomFor(counts: number[], part: number): number {
   const sorted = [...counts].sort((a, b) => a - b);
   const most = sorted[Math.ceil((sorted.length - 1) * part)] ?? 0;
-  return Math.max(6, counts.length > 50 ? most : Math.ceil(most * 1.1));
+  return Math.max(8, counts.length > 50 ? most : Math.ceil(most * 1.1));
 }
 
 /** Lays groups of equal tiles in lines: a group that fits into the rest of a line goes on there, others begin a line. */
