@@ -98,6 +98,7 @@ function change(): void {
     return;
   }
   if (pod.state === State.pending && !pod.node && random() < 0.7) pod.node = nodeName(Math.floor(random() * nodes));
+  else if (!pod.node) return;
   setState(pod, pod.state === State.pending ? State.unready : pod.state === State.ready && random() < failing * 2 ? State.failing : pod.state === State.ready && random() < 0.1 ? State.terminating : State.ready);
   rows.setPod(pod, performance.now());
 }

@@ -3,8 +3,22 @@
 
 /** The API beside the page: where it is, and asking it for whole objects. */
 
-/** The address of the API: what the page is below, wherever it is mounted. */
-export const root = new URL('..', new URL('.', location.href));
+const page = new URL('.', location.href);
+let config = { api: '../', extension: '../watchkeeper/v1/' };
+
+/** Learns from config.json beside the page where the API is; without one it is above the page. */
+export async function configure(): Promise<void> {
+  try {
+    const response = await fetch(new URL('config.json', page));
+    if (response.ok) config = { ...config, ...((await response.json()) as typeof config) };
+  } catch {
+    // The page can say itself that there is no connection.
+  }
+}
+
+/** The address of the API, and of what Kubernetes does not have. */
+export const root = (): URL => new URL(config.api, page);
+export const extension = (): URL => new URL(config.extension, page);
 
 /** What the API answered when it was not what was asked for, in its own words. */
 export class ApiError extends Error {
@@ -14,7 +28,7 @@ export class ApiError extends Error {
 }
 
 /** The address of an API path, at a moment of the past if there is one. */
-export const apiURL = (path: string, at = ''): string => new URL(at ? `at/${at}/${path.replace(/^\//, '')}` : path.replace(/^\//, ''), root).href;
+export const apiURL = (path: string, at = ''): string => new URL(at ? `at/${at}/${path.replace(/^\//, '')}` : path.replace(/^\//, ''), root()).href;
 
 /** Asks for an object. */
 export async function getJSON<T>(path: string, at = '', signal?: AbortSignal): Promise<T> {

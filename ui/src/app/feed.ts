@@ -5,7 +5,7 @@
 
 import { effect } from '@preact/signals';
 import type { Batch, Message, Request } from '../data/protocol';
-import { root } from './api';
+import { extension, root } from './api';
 import { mode, status } from './state';
 
 export class Feed {
@@ -21,7 +21,10 @@ export class Feed {
         this.wake();
       }
     };
-    effect(() => this.#send({ kind: 'open', root: root.href, at: mode.value?.at ?? '', speed: mode.value?.speed ?? 0 }));
+    const wake = (): void => this.#send({ kind: 'wake' });
+    window.addEventListener('online', wake);
+    document.addEventListener('visibilitychange', () => document.hidden || wake());
+    effect(() => this.#send({ kind: 'open', root: root().href, extension: extension().href, at: mode.value?.at ?? '', speed: mode.value?.speed ?? 0 }));
   }
 
   /** The batches that came since; the worker sends the next ones from now on. */

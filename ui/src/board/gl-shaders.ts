@@ -14,7 +14,7 @@ uniform vec2 view;                  // pixels
 uniform float now;
 uniform float still;
 uniform vec3 colours[9];
-uniform vec3 tile;
+uniform vec3 shade;
 out vec2 p;
 flat out float size;
 flat out uint state;
@@ -33,7 +33,7 @@ void main() {
   else if (look.z != 0u && still < 0.5 && age >= 0.0 && age < 0.9) light = pow(1.0 - age / 0.9, 2.0);
   float grow = light > 0.0 ? 1.7 : 1.15;
   p = c * grow;
-  colour = state == 1u ? mix(colours[1], tile, 0.13 * float(look.y >> 1)) : colours[state];
+  colour = state == 1u ? mix(colours[1], shade, 0.13 * float(look.y >> 1)) : colours[state];
   if (state == 8u) faded = max(faded, 0.35 + 0.6 * clamp(age / 1.8, 0.0, 1.0));
   float half_side = place.z * shrink;
   size = 2.0 * half_side * camera.z;
@@ -61,7 +61,7 @@ float outside(vec2 q, float line) {
   if (s == 1u) return box(q, 1.0, 0.34);
   if (s == 2u) { float e = box(q, 1.0, 0.34); return min(max(e, -e - line), max(e, (q.x - q.y) * 0.70711)); }
   if (s == 3u) return abs(length(q) - 0.92 + line / 2.0) - line / 2.0;
-  if (s == 4u) return max((abs(q.x) * 1.8 - q.y - 1.0) / 2.06, q.y - 0.86) - 0.06;
+  if (s == 4u) return max((abs(q.x) * 2.0 - q.y - 0.86) / 2.236, q.y - 0.8) - 0.08;
   if (s == 5u) return length(q) - 0.8;
   if (s == 6u) return max(min(abs(q.x - q.y), abs(q.x + q.y)) * 0.70711 - line * 0.62, box(q, 0.86, 0.1));
   if (s == 7u) return max(box(q, 1.0, 0.34), (abs(fract((q.x + q.y + 4.0) / 0.8) - 0.5) - 0.27) * 0.56);

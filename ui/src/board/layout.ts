@@ -17,7 +17,7 @@ export const PITCH = 10;
 /** The side of a block. */
 export const BLOCK = 8;
 /** Pixels per unit at the most, when all is shown. */
-export const LARGEST = 5.2;
+export const LARGEST = 11;
 /** The name of the tile for Pods that no Node has. */
 export const UNSCHEDULED = '';
 
@@ -61,6 +61,8 @@ export class Layout {
   x = new Float32Array(0);
   y = new Float32Array(0);
   half = new Float32Array(0);
+  /** Device pixels per CSS pixel. */
+  ratio = 1;
   /** Counts up whenever tiles have moved, come or gone. */
   version = 0;
 
@@ -87,7 +89,6 @@ export class Layout {
       if (name === UNSCHEDULED) loose.push(row);
       else (perTile.get(name) ?? perTile.set(name, []).get(name)!).push(row);
     }
-    const room = roomFor([...perTile.values()].map((rows) => rows.length));
     const groups = new Map<string, string[]>();
     for (const name of [...perTile.keys()].sort(compareNames)) {
       const group = groupLabel(cluster.nodes.get(name), arrangement.group);
@@ -95,7 +96,13 @@ export class Layout {
     }
     const named = arrangement.group !== '';
     const sizes = [...groups].sort(([a], [b]) => compareNames(a, b));
-    this.#proportion(room, sizes.map(([, names]) => names.length), named, viewWidth, viewHeight);
+    const full = [...perTile.values()].map((rows) => rows.length);
+    const lengths = sizes.map(([, names]) => names.length);
+    // Blocks are whole pixels: room for a few Pods less, and the blocks of all can be a pixel larger.
+    const rooms = [...new Set(full.length > 50 ? [0.98, 0.93, 0.87, 0.8].map((part) => roomFor(full, part)) : [roomFor(full, 1)])];
+    const pixels = rooms.map((room) => Math.floor(this.#proportion(room, lengths, named, viewWidth, viewHeight) * PITCH * this.ratio));
+    const scale = this.#proportion(rooms[pixels.indexOf(Math.max(...pixels))], lengths, named, viewWidth, viewHeight);
+    this.#stretch(scale, lengths, named, viewWidth, viewHeight);
     this.#flow(sizes, named);
     this.#addUnscheduled(loose.length);
 
@@ -319,7 +326,7 @@ export class Layout {
    * so many pixels high and wide whatever the scale, so these depend on each
    * other: three rounds come close enough.
    */
-  #proportion(room: number, groups: number[], named: boolean, width: number, height: number): void {
+  #proportion(room: number, groups: number[], named: boolean, width: number, height: number): number {
     const total = Math.max(1, groups.reduce((a, b) => a + b, 0));
     let scale = Math.sqrt((width * height) / (total * room)) / (PITCH * 1.3);
     for (let round = 0; round < 3; round++) {
@@ -346,6 +353,23 @@ export class Layout {
       }
       scale = Math.min(best, LARGEST);
     }
+    return scale;
+  }
+
+  /** Blocks are whole pixels, so the board is seen a little smaller than would fit: the rest goes between and around them. */
+  #stretch(scale: number, groups: number[], named: boolean, width: number, height: number): void {
+    const pixels = Math.floor(scale * PITCH * this.ratio) / this.ratio;
+    if (pixels * this.ratio < 3) return;
+    const flow = new Flow(this.#columns, this.#w + this.gap, this.#h + this.gap, named ? this.head + 4 : 0);
+    for (const size of groups) flow.group(size);
+    const lines = Math.max(1, Math.round(flow.bottom / (this.#h + this.gap)));
+    const wide = ((width * PITCH) / pixels - flow.right) / this.#columns;
+    const high = ((height * PITCH) / pixels - flow.bottom - this.head - 2 * PITCH) / lines;
+    const more = Math.max(0, Math.min(wide, high, PITCH));
+    this.gap += more * 0.4;
+    this.pad += more * 0.3;
+    this.#w += more * 0.6;
+    this.#h += more * 0.3;
   }
 
   #grow(length: number): void {
@@ -363,11 +387,11 @@ export class Layout {
   }
 }
 
-/** For how many Pods tiles have room: of few Nodes for the fullest and some more, of many for nearly all. */
-export function roomFor(counts: number[]): number {
+/** For how many Pods tiles have room, so that it is enough for a part of the tiles; with some to spare where there are few. */
+export function roomFor(counts: number[], part: number): number {
   const sorted = [...counts].sort((a, b) => a - b);
-  const most = sorted[Math.ceil((sorted.length - 1) * 0.98)] ?? 0;
-  return Math.max(6, counts.length > 50 ? most : Math.ceil(most * 1.1));
+  const most = sorted[Math.ceil((sorted.length - 1) * part)] ?? 0;
+  return Math.max(8, counts.length > 50 ? most : Math.ceil(most * 1.1));
 }
 
 /** Lays groups of equal tiles in lines: a group that fits into the rest of a line goes on there, others begin a line. */

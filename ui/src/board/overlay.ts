@@ -154,7 +154,7 @@ function meter(context: CanvasRenderingContext2D, theme: Theme, x: number, y: nu
   rounded(context, x, y, w, h, h / 2);
   context.fill();
   if (share <= 0) return;
-  context.fillStyle = css(share > 0.95 ? theme.state.failing : share > 0.8 ? theme.state.unready : mix(theme.muted, theme.text, 0.25));
+  context.fillStyle = css(share > 0.95 ? theme.state.failing : share > 0.8 ? theme.state.unready : h >= 3 ? mix(theme.muted, theme.text, 0.25) : mix(theme.edge, theme.muted, 0.6));
   rounded(context, x, y, Math.max(h, Math.min(1, share) * w), h, h / 2);
   context.fill();
 }

@@ -25,6 +25,8 @@ export interface Theme {
   muted: Colour;
   /** What is selected, focused or pointed at. */
   accent: Colour;
+  /** What the shades of the calm colour go towards. */
+  shade: Colour;
   /** The light of a change. */
   glow: Colour;
   state: Record<StateName, Colour>;
@@ -41,6 +43,7 @@ export const DARK: Theme = {
   text: hex('#dbe4ec'),
   muted: hex('#8797a7'),
   accent: hex('#7cc4f5'),
+  shade: hex('#111820'),
   glow: hex('#effff9'),
   state: {
     ready: hex('#10a37f'),
@@ -62,6 +65,7 @@ export const LIGHT: Theme = {
   text: hex('#17222c'),
   muted: hex('#566573'),
   accent: hex('#0b67a3'),
+  shade: hex('#0d4f5e'),
   glow: hex('#5fe3bf'),
   state: {
     ready: hex('#0a8f6e'),
@@ -97,7 +101,7 @@ export const SHADES = 3;
 
 /** The colour of a block of that shade; only what is calm has shades. */
 export const shaded = (colour: Colour, state: number, flags: number, theme: Theme): Colour =>
-  state === State.ready ? mix(colour, theme.tile, 0.13 * (flags >> 1)) : colour;
+  state === State.ready ? mix(colour, theme.shade, 0.13 * (flags >> 1)) : colour;
 
 /** Gives the colours to the style sheet. */
 export function applyTheme(theme: Theme): void {

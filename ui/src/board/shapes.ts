@@ -27,7 +27,7 @@ const DISTANCE: Record<number, (x: number, y: number, line: number) => number> =
     return Math.min(Math.max(edge, -edge - line), Math.max(edge, (x - y) * Math.SQRT1_2));
   },
   [State.pending]: (x, y, line) => Math.abs(Math.hypot(x, y) - 0.92 + line / 2) - line / 2,
-  [State.failing]: (x, y) => Math.max((Math.abs(x) * 1.8 - y - 1.0) / 2.06, y - 0.86) - 0.06,
+  [State.failing]: (x, y) => Math.max((Math.abs(x) * 2 - y - 0.86) / 2.236, y - 0.8) - 0.08,
   [State.succeeded]: (x, y) => Math.hypot(x, y) - 0.8,
   [State.terminating]: (x, y, line) =>
     Math.max(Math.min(Math.abs(x - y), Math.abs(x + y)) * Math.SQRT1_2 - line * 0.62, box(x, y, 0.86, 0.1)),

@@ -180,6 +180,7 @@ export class BoardView {
     const { clientWidth: width, clientHeight: height } = this.#parent;
     if (!width || !height) return;
     this.#ratio = Math.min(3, devicePixelRatio || 1);
+    this.engine.layout.ratio = this.#ratio;
     this.engine.renderer?.resize(width, height, this.#ratio);
     this.#overlay.width = Math.round(width * this.#ratio);
     this.#overlay.height = Math.round(height * this.#ratio);

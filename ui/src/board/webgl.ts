@@ -127,7 +127,7 @@ export class WebGLRenderer implements Renderer {
     gl.uniform1f(this.#blocks.at('now'), (now - this.#epoch) / 1000);
     gl.uniform1f(this.#blocks.at('still'), scene.still ? 1 : 0);
     gl.uniform3fv(this.#blocks.at('colours'), stateColours(theme).flatMap((c) => c.map((v) => v / 255)));
-    gl.uniform3fv(this.#blocks.at('tile'), theme.tile.map((v) => v / 255));
+    gl.uniform3fv(this.#blocks.at('shade'), theme.shade.map((v) => v / 255));
     gl.uniform3fv(this.#blocks.at('glow'), theme.glow.map((v) => v / 255));
     gl.bindBuffer(gl.ARRAY_BUFFER, this.#placeBuffer);
     attribute(gl, 0, 3, gl.FLOAT, false, PLACE, 0);

@@ -12,7 +12,7 @@ import { describe, seconds, type Condition, type Pod } from './state';
 export const NODE_FIELDS = [
   'metadata.labels', 'metadata.creationTimestamp', 'spec.unschedulable', 'status.allocatable', 'status.nodeInfo.kubeletVersion',
   'status.conditions[*].type', 'status.conditions[*].status', 'status.conditions[*].lastTransitionTime',
-].join(',');
+];
 
 export interface Node {
   metadata: { name: string; labels?: Record<string, string>; creationTimestamp?: string };

@@ -49,8 +49,10 @@ export interface Status {
 
 /** From the page to the worker. */
 export type Request =
-  /** Reads from the API at `root`; `at` is a moment as /at takes it, live if it is empty. */
-  | { kind: 'open'; root: string; at: string; speed: number }
+  /** Reads from the API at `root`; what Kubernetes does not have is at `extension`; `at` is a moment as /at takes it, live if it is empty. */
+  | { kind: 'open'; root: string; extension: string; at: string; speed: number }
+  /** The page is seen again, or the network is back. */
+  | { kind: 'wake' }
   /** The last batch has been applied. */
   | { kind: 'applied' };
 

@@ -54,6 +54,11 @@ export class Rows {
     return this.#index.size;
   }
 
+  /** Whether the first state is complete. */
+  get synced(): boolean {
+    return this.#synced;
+  }
+
   /** Whether there is something to send. */
   get pending(): boolean {
     return this.#reset || this.#dirty.size + this.#gone.length + this.#nodes.size + this.#nodesGone.size > 0 || this.#synced !== this.#syncedSent;

@@ -27,7 +27,7 @@ export const POD_FIELDS = [
     'name', 'ready', 'started', 'restartCount', 'state.running.startedAt', 'state.waiting.reason',
     'state.terminated.reason', 'state.terminated.exitCode', 'state.terminated.signal', 'state.terminated.finishedAt',
   ].map((path) => `status.${list}[*].${path}`)),
-].join(',');
+];
 
 export interface ContainerStatus {
   name?: string;

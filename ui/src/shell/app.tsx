@@ -27,7 +27,7 @@ const App = ({ board }: { board: BoardView }) => (
   <>
     <TopBar />
     <main class="stage">
-      {view.value === 'board' ? <Board board={board} /> : <Table />}
+      {view.value === 'board' ? <Board board={board} /> : <Table board={board} />}
       <Controls board={board} />
     </main>
     {selection.value ? <Panel /> : needs.value && <Needs board={board} />}

@@ -5,7 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { help } from '../app/state';
 import { STATES } from '../data/state';
 import { Shape } from './shape';
-import { WORDS } from './topbar';
+import { WORDS } from './words';
 
 const KEYS: [string, string][] = [
   ['/', 'filter'], ['← ↑ → ↓', 'walk from Pod to Pod'], ['Enter', 'show it'], ['Esc', 'back: panel, filter, the past'],

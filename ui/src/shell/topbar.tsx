@@ -7,6 +7,7 @@ import { beat, cluster, filter, help, mode, needs, received, selection, status, 
 import { age, count } from '../data/quantity';
 import { State, STATES } from '../data/state';
 import { Shape } from './shape';
+import { WORDS } from './words';
 
 export function TopBar() {
   void beat.value;
@@ -55,7 +56,7 @@ export const matchCount = { value: (): number => 0 };
 function Legend() {
   void beat.value;
   return (
-    <nav class="legend" aria-label="Pods by state">
+    <nav class={`legend ${cluster.pods >= 10_000 ? 'many' : ''}`} aria-label="Pods by state">
       <span class="total">{count(cluster.nodes.size, 'node')} · {count(cluster.pods, 'pod')}</span>
       {STATES.map((name) => {
         const n = cluster.shownCounts()[State[name]];
@@ -70,17 +71,6 @@ function Legend() {
     </nav>
   );
 }
-
-/** What the states mean. */
-export const WORDS: Record<(typeof STATES)[number], string> = {
-  failing: 'failing: a container cannot start or keeps ending',
-  unknown: 'on a Node that nobody hears from',
-  unready: 'running and not ready',
-  pending: 'waiting for a Node or to start',
-  terminating: 'being deleted',
-  ready: 'running and ready',
-  succeeded: 'done',
-};
 
 function Connection() {
   const { phase, text, since } = status.value;
