@@ -65,6 +65,8 @@ test: build ## All tests but the soaks.
 	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
 	@echo "watch guarantees under faults (a minute of them)"
 	@go test -count=1 -timeout 20m -v ./internal/robustness | grep -vE '^===|    --- PASS'
+	@echo "the page in Chromium, with a real cluster (about 3 minutes; pictures in ui/.test/shots)"
+	@cd ui && npm test --silent
 	@echo "real clients: client-go, controller-runtime, Node (about 2 minutes; they compile first)"
 	@scripts/packages clients/node
 	@cd clients && go vet ./... && go test -count=1 -timeout 20m -v ./... | grep -vE '^=== '

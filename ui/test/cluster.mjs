@@ -5,7 +5,7 @@
 // kubectl. test/run.mjs starts them once for all test files.
 
 import { execFile, spawn } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync, cpSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -77,7 +77,8 @@ export async function startAll() {
     const clusterDir = join(work, 'cluster');
     const www = join(work, 'www');
     cpSync(join(root, 'ui/test/www'), www, { recursive: true });
-    copyFileSync(join(root, 'ui/informer/dist/index.js'), join(www, 'informer.mjs'));
+    const { build } = await import('esbuild'); // here, as the tests import this file, too
+    await build({ entryPoints: [join(root, 'ui/informer/src/index.ts')], outfile: join(www, 'informer.mjs'), bundle: true, format: 'esm', target: 'es2022' });
     running.push(await start(localcluster, ['up', '--dir', clusterDir, '--nodes', '3'], /^ready /));
     const first = await startGateway(['--www', www], clusterDir);
     running.push(first);
