@@ -17,14 +17,18 @@ help: ## This list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: deps
-deps: ## What the rest needs: Go, curl, a C compiler (for the race detector).
+deps: ## What the rest needs: Go, Node, curl, a C compiler (for the race detector).
 	@scripts/deps
 
 .PHONY: build
 build: bin/watchkeeper bin/localcluster ## Both programs into bin/.
 
+.PHONY: ui
+ui: deps
+	@scripts/ui
+
 .PHONY: bin/watchkeeper
-bin/watchkeeper: deps
+bin/watchkeeper: deps ui
 	@scripts/progress "building bin/watchkeeper" \
 	  go build -v -trimpath -ldflags '-s -w' -o bin/watchkeeper ./cmd/watchkeeper
 
@@ -80,4 +84,4 @@ soak: build ## Long fuzzing and long faults (about three hours).
 
 .PHONY: clean
 clean: ## Removes what was built, and the local control plane's data.
-	rm -rf bin .run "$(DIR)"
+	rm -rf bin .run ui/dist/* ui/informer/dist ui/informer/build "$(DIR)"

@@ -2,6 +2,9 @@ module github.com/watchkeeper/watchkeeper
 
 go 1.26.0
 
+// Packages for Node may have Go files in them.
+ignore node_modules
+
 require (
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/cockroachdb/pebble/v2 v2.1.7

@@ -25,7 +25,9 @@ var imports = map[string][]string{
 	"internal/cli":         {"internal/api", "internal/change", "internal/gateway", "internal/history", "internal/kube", "internal/recorder", "internal/recording", "internal/server"},
 	"internal/server":      {"internal/gateway", "internal/recorder"},
 	"internal/api":         {"internal/change"},
-	"internal/gateway":     {"informer", "internal/api", "internal/change", "internal/history", "internal/kube", "internal/recorder", "internal/recording", "internal/timeline", "internal/wire"},
+	"internal/gateway":     {"informer", "internal/api", "internal/change", "internal/history", "internal/kube", "internal/recorder", "internal/recording", "internal/timeline", "internal/webpage", "internal/wire", "ui"},
+	"internal/webpage":     {},
+	"ui":                   {},
 	"internal/recorder":    {"informer", "internal/history", "internal/kube", "internal/timeline"},
 	"internal/timeline":    {"internal/kube"},
 	"internal/wire":        {"internal/kube"},
@@ -62,7 +64,7 @@ var imports = map[string][]string{
 }
 
 // standardOnly lists the packages that need nothing but the standard library.
-var standardOnly = []string{"informer", "internal/kube", "bench/informer/measure"}
+var standardOnly = []string{"informer", "internal/kube", "internal/webpage", "ui", "bench/informer/measure"}
 
 type pkg struct {
 	ImportPath, Dir  string

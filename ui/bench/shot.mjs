@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// node bench/shot.mjs URL FILE [light] [CODE]: a picture of a page that is
+// served somewhere, after an expression has been evaluated in it.
+
+import { chromium } from 'playwright-core';
+
+const [url, file, scheme = 'dark', code = ''] = process.argv.slice(2);
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+const page = await browser.newPage({ viewport: { width: 1600, height: 1000 }, colorScheme: scheme });
+page.on('console', (m) => m.type() === 'error' && console.log(m.text()));
+page.on('pageerror', (e) => console.log(String(e)));
+await page.goto(url);
+await page.waitForTimeout(3000);
+if (code) console.log(await page.evaluate(code));
+await page.waitForTimeout(1500);
+await page.screenshot({ path: file });
+await browser.close();

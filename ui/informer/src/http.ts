@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** A Kubernetes Status: why something was refused. */
+export interface Status {
+  kind: 'Status';
+  message?: string;
+  reason?: string;
+  code?: number;
+  details?: { retryAfterSeconds?: number; causes?: { reason?: string; message?: string; field?: string }[] };
+}
+
+/** An answer of the API server that is an error, or an ERROR event of a watch. */
+export class StatusError extends Error {
+  /** The HTTP status code. */
+  readonly code: number;
+  /** The reason in one word, such as `Forbidden` or `Expired`. */
+  readonly reason: string;
+  /** Milliseconds after which to ask again, as far as the server said; else 0. */
+  readonly retryAfter: number;
+  /** The whole Status, if there was one. */
+  readonly status?: Status;
+
+  constructor(code: number, text: string, status?: Status, retryAfter = 0) {
+    super(status?.message || text.trim() || `the answer was ${code}`);
+    this.name = 'StatusError';
+    this.code = status?.code || code;
+    this.reason = status?.reason ?? '';
+    this.status = status;
+    this.retryAfter = Math.min(retryAfter || (status?.details?.retryAfterSeconds ?? 0) * 1000, 60_000);
+  }
+
+  /** What the server will answer again until somebody changes something. */
+  get refusal(): boolean {
+    return this.code >= 400 && this.code < 500 && ![408, 410, 425, 429].includes(this.code);
+  }
+}
+
+/** How an API server is reached. */
+export interface Source {
+  fetch: typeof fetch;
+  headers: () => HeadersInit | Promise<HeadersInit>;
+}
+
+/** GETs a URL. Answers other than 200 are thrown as StatusErrors. */
+export async function get(source: Source, url: string, signal: AbortSignal): Promise<Response> {
+  const headers = new Headers(await source.headers());
+  headers.set('Accept', 'application/json');
+  const response = await source.fetch(url, { headers, signal, cache: 'no-store' });
+  if (response.ok) return response;
+  const text = await response.text();
+  let status: Status | undefined;
+  try {
+    status = JSON.parse(text);
+  } catch {
+    // Proxies answer in HTML.
+  }
+  if (status?.kind !== 'Status') status = undefined;
+  throw new StatusError(response.status, text.slice(0, 200), status, retryAfter(response.headers.get('Retry-After')));
+}
+
+/** Reads a Retry-After header, in milliseconds. */
+function retryAfter(value: string | null): number {
+  if (!value) return 0;
+  const seconds = Number(value);
+  return Math.max(0, (Number.isNaN(seconds) ? Date.parse(value) - Date.now() : seconds * 1000) || 0);
+}
+
+/**
+ * Yields the lines of a body, those of a chunk at a time. It throws where the
+ * text is not UTF-8 or ends within a line. A line is as long as longest at the
+ * most, in UTF-16 units.
+ */
+export async function* lines(body: ReadableStream<Uint8Array>, signal: AbortSignal, longest = 64 << 20): AsyncGenerator<string[]> {
+  const reader = body.getReader();
+  // Not every fetch ends the body of a request that is aborted.
+  const cancel = () => void reader.cancel().catch(() => {});
+  signal.addEventListener('abort', cancel);
+  if (signal.aborted) cancel();
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let rest: string[] = []; // of a line that has not ended
+  let length = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      const text = decoder.decode(value, { stream: !done });
+      const end = text.lastIndexOf('\n');
+      if (end >= 0) {
+        rest.push(text.slice(0, end));
+        yield rest.join('').split('\n').filter((line) => line !== '');
+        rest = [];
+        length = 0;
+      }
+      rest.push(text.slice(end + 1));
+      length += text.length - end - 1;
+      if (length > longest) throw new Error('a line that is too long');
+      if (done) break;
+    }
+    if (rest.join('') !== '') throw new Error('the stream ended within a line');
+  } finally {
+    signal.removeEventListener('abort', cancel);
+    cancel();
+  }
+}

@@ -1,0 +1,279 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import { Backlog, coalesce } from './backlog.js';
+import type { EventOf, InformerEvent, State } from './events.js';
+import { keyOf, Reflector, type Collection, type Shared, type Sink, type Wire } from './reflector.js';
+import { older } from './rv.js';
+
+export interface InformerOptions<O = unknown, T = O> {
+  /** Only the objects of this namespace. */
+  namespace?: string;
+  labelSelector?: string;
+  fieldSelector?: string;
+  /**
+   * Only these fields of the objects, such as `spec.nodeName` and
+   * `spec.containers[*].image`, besides what tells which object it is.
+   * Watchkeeper does this; API servers send whole objects all the same.
+   */
+  fields?: string[];
+  /** Keep metadata.managedFields, which is left out by default. */
+  managedFields?: boolean;
+  /** How many objects are asked for at a time. The default is 500. */
+  pageSize?: number;
+  /** Makes of an object what is kept and told of it. It must not throw. */
+  transform?: (object: O) => T;
+  /** Stops the informer when it aborts. */
+  signal?: AbortSignal;
+}
+
+export interface BatchOptions {
+  /**
+   * Says when a batch is due: it is called when there is something to tell, and
+   * calls flush later. `requestAnimationFrame` makes it one batch per frame.
+   * The default is a batch for what came together.
+   */
+  schedule?: (flush: () => void) => void;
+  /** Tell no more than one event of each object in a batch, or two if it was replaced. */
+  coalesce?: boolean;
+  /** How many events may wait before those of an object are made one. The default is 10,000. */
+  backlog?: number;
+}
+
+interface Entry<T> {
+  uid: string;
+  rv: string;
+  object: T;
+}
+
+type Type = InformerEvent<unknown>['type'];
+
+/** Keeps a copy of a collection and tells what changes in it. See the README for what it promises. */
+export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
+  /** What there is, by namespace/name, or name where there are no namespaces. */
+  readonly store: ReadonlyMap<string, T>;
+
+  private readonly entries = new Map<string, Entry<T>>();
+  private readonly handlers = new Map<Type, Set<(event: any) => void>>();
+  private readonly subscribers = new Set<{ push(event: InformerEvent<T>): void; flush(): void }>();
+  private readonly stopping = new AbortController();
+  private current: State = { phase: 'connecting', since: Date.now() };
+  private rv = ''; // of the last list
+
+  /** @internal */
+  constructor(
+    shared: Shared,
+    collection: Collection,
+    private readonly options: InformerOptions<any, T>,
+  ) {
+    this.store = new Store(this.entries);
+    options.signal?.addEventListener('abort', () => this.stop());
+    if (options.signal?.aborted) this.stop();
+    // Later, so that whoever made it can subscribe first.
+    queueMicrotask(() => {
+      void new Reflector(shared, collection, this.sink()).run(this.stopping.signal);
+    });
+  }
+
+  /** What it is doing. */
+  get state(): State {
+    return this.current;
+  }
+
+  /** Calls a function for each event of a type from now on. It returns what ends that. */
+  on<K extends Type>(type: K, handler: (event: EventOf<T, K>) => void): () => void {
+    let all = this.handlers.get(type);
+    if (!all) this.handlers.set(type, (all = new Set()));
+    all.add(handler);
+    return () => all.delete(handler);
+  }
+
+  /**
+   * Calls a function with events in batches: first what there is, then what
+   * changes. It returns what ends that.
+   */
+  onBatch(handler: (events: InformerEvent<T>[]) => void, options: BatchOptions = {}): () => void {
+    const backlog = new Backlog<T>(options.backlog ?? 10_000);
+    let due = false;
+    const deliver = () => {
+      due = false;
+      if (backlog.empty || !this.subscribers.has(subscriber)) return;
+      const events = backlog.take();
+      call(handler, options.coalesce ? coalesce(events) : events);
+    };
+    const flush = () => {
+      if (due || backlog.empty) return;
+      due = true;
+      if (options.schedule) options.schedule(deliver);
+      else deliver();
+    };
+    const subscriber = { push: (event: InformerEvent<T>) => backlog.push(event), flush };
+    this.subscribe(subscriber);
+    queueMicrotask(flush);
+    return () => this.subscribers.delete(subscriber);
+  }
+
+  /** Yields all events: first what there is, then what changes, until the informer stops. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<InformerEvent<T>, void> {
+    const backlog = new Backlog<T>(1000);
+    let wake = () => {};
+    const subscriber = { push: (event: InformerEvent<T>) => backlog.push(event), flush: () => wake() };
+    this.subscribe(subscriber);
+    try {
+      for (;;) {
+        yield* backlog.take();
+        if (!backlog.empty) continue;
+        if (this.current.phase === 'stopped') return;
+        await new Promise<void>((resolve) => (wake = resolve));
+      }
+    } finally {
+      this.subscribers.delete(subscriber);
+    }
+  }
+
+  /** Resolves when the first list is complete; rejects when it is refused, or the informer is stopped. */
+  ready(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const over = () => {
+        if (this.rv) resolve();
+        else if (this.current.phase === 'denied') reject(this.current.error);
+        else if (this.current.phase === 'stopped') reject(new Error('the informer is stopped'));
+        else return false;
+        offs.forEach((off) => off());
+        return true;
+      };
+      const offs: (() => void)[] = [];
+      if (!over()) offs.push(this.on('sync', over), this.on('state', over));
+    });
+  }
+
+  /** Ends it. The store stays as it is. */
+  stop(): void {
+    if (this.stopping.signal.aborted) return;
+    this.stopping.abort();
+    this.enter({ phase: 'stopped', since: Date.now() });
+    this.flush();
+  }
+
+  private subscribe(subscriber: { push(event: InformerEvent<T>): void; flush(): void }): void {
+    for (const [key, { object }] of this.entries) subscriber.push({ type: 'add', key, object, initial: true });
+    if (this.rv) subscriber.push({ type: 'sync', resourceVersion: this.rv });
+    subscriber.push({ type: 'state', state: this.current });
+    this.subscribers.add(subscriber);
+  }
+
+  private emit(event: InformerEvent<T>): void {
+    for (const { push } of this.subscribers) push(event);
+    for (const handler of this.handlers.get(event.type) ?? []) call(handler, event);
+  }
+
+  private flush(): void {
+    for (const { flush } of this.subscribers) flush();
+  }
+
+  private enter(state: State): void {
+    this.current = state;
+    this.emit({ type: 'state', state });
+  }
+
+  private sink(): Sink {
+    return {
+      put: (object, how) => this.put(object, how.initial, how.anew),
+      remove: (object) => this.remove(keyOf(object), object),
+      synced: (keys, resourceVersion) => {
+        for (const key of [...this.entries.keys()]) if (!keys.has(key)) this.remove(key);
+        this.rv = resourceVersion;
+        this.emit({ type: 'sync', resourceVersion });
+      },
+      flush: () => this.flush(),
+      phase: (phase, since, error) => {
+        const is = this.current;
+        if (is.phase === 'stopped' || (is.phase === phase && is.error?.message === error?.message)) return;
+        this.enter({ phase, since: since ?? (is.phase === phase ? is.since : Date.now()), error });
+        this.flush();
+      },
+      failed: (error) => {
+        this.emit({ type: 'error', error });
+        this.flush();
+      },
+    };
+  }
+
+  private put(wire: Wire, initial?: boolean, anew?: boolean): void {
+    const key = keyOf(wire);
+    const { uid, resourceVersion: rv } = wire.metadata;
+    let known = this.entries.get(key);
+    // A list may have been taken before the last event.
+    if (known && !anew && (known.rv === rv || older(rv, known.rv))) return;
+    if (known && known.uid !== uid) {
+      this.remove(key); // its end was missed
+      known = undefined;
+    }
+    const object = this.made(wire);
+    this.entries.set(key, { uid, rv, object });
+    if (known) this.emit({ type: 'update', key, object, old: known.object });
+    else this.emit({ type: 'add', key, object, ...(initial && { initial }) });
+  }
+
+  /** Forgets an object; last is its last version, unless that is to be inferred. */
+  private remove(key: string, last?: Wire): void {
+    const known = this.entries.get(key);
+    if (!known || (last && older(last.metadata.resourceVersion, known.rv))) return;
+    this.entries.delete(key);
+    if (last?.metadata.uid === known.uid) this.emit({ type: 'delete', key, object: this.made(last) });
+    else this.emit({ type: 'delete', key, object: known.object, inferred: true });
+  }
+
+  private made(wire: Wire): T {
+    if (!this.options.managedFields) delete wire.metadata.managedFields;
+    return this.options.transform ? this.options.transform(wire) : (wire as T);
+  }
+}
+
+/** Calls a subscriber. What it throws is its own affair, but not hidden. */
+function call<A>(handler: (argument: A) => void, argument: A): void {
+  try {
+    handler(argument);
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}
+
+/** A read-only Map of the objects of entries. */
+class Store<T> implements ReadonlyMap<string, T> {
+  constructor(private readonly all: ReadonlyMap<string, Entry<T>>) {}
+
+  get size(): number {
+    return this.all.size;
+  }
+
+  get(key: string): T | undefined {
+    return this.all.get(key)?.object;
+  }
+
+  has(key: string): boolean {
+    return this.all.has(key);
+  }
+
+  keys(): MapIterator<string> {
+    return this.all.keys();
+  }
+
+  *values(): MapIterator<T> {
+    for (const { object } of this.all.values()) yield object;
+  }
+
+  *entries(): MapIterator<[string, T]> {
+    for (const [key, { object }] of this.all) yield [key, object];
+  }
+
+  [Symbol.iterator](): MapIterator<[string, T]> {
+    return this.entries();
+  }
+
+  forEach(callback: (value: T, key: string, map: ReadonlyMap<string, T>) => void): void {
+    for (const [key, object] of this) callback(object, key, this);
+  }
+}

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Informers whose watches share a response.
+
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, test } from 'node:test';
+import { connect, type Connection } from '../src/index.js';
+import { become, eventually, Observer } from './observer.js';
+import { ApiServer, type Thing } from './server.js';
+
+const path = (plural: string) => '/apis/test/v1/' + plural;
+let server: ApiServer;
+let connection: Connection;
+let observers: Record<string, Observer<Thing>>;
+
+beforeEach(async () => {
+  server = await new ApiServer().start();
+  server.multiwatch = true;
+  observers = {};
+});
+
+afterEach(async () => {
+  connection.close();
+  await server.stop();
+  for (const observer of Object.values(observers)) observer.finish();
+});
+
+async function observe(plurals: string[]): Promise<void> {
+  for (const plural of plurals) observers[plural] = new Observer(connection.informer<Thing>('test/v1/' + plural));
+  for (const plural of plurals) await become(plural, () => observers[plural]!.informer.state.phase, 'live');
+}
+
+const together = () => server.requests.filter((url) => url.pathname.endsWith('/multiwatch'));
+/** The phases that an informer has told since its first sync. */
+const phases = (plural: string) => observers[plural]!.told.slice(observers[plural]!.told.indexOf('sync') + 1).filter((line) => !line.includes(' '));
+
+test('watches share one response', async () => {
+  connection = connect(server.url);
+  await observe(['pods', 'nodes', 'widgets']);
+  for (const plural of ['pods', 'nodes', 'widgets']) server.put(path(plural), 'a-' + plural);
+  for (const plural of ['pods', 'nodes', 'widgets']) {
+    await become('changes', () => observers[plural]!.changes.map((line) => line.replace(/\d+/, '')), ['add ns/a-' + plural + ' ']);
+  }
+  const watched = server.requests.filter((url) => url.searchParams.has('watch') && url.pathname.startsWith('/apis'));
+  assert.deepEqual(watched, []);
+  assert.equal(together().at(-1)!.searchParams.getAll('watch').length, 3);
+});
+
+test('one that comes later does not disturb the others', async () => {
+  connection = connect(server.url);
+  await observe(['pods']);
+  server.put(path('pods'), 'a');
+  await become('changes', () => observers.pods!.changes, ['add ns/a 101']);
+  await observe(['nodes']);
+  server.put(path('pods'), 'b');
+  server.put(path('nodes'), 'c');
+  await become('changes', () => observers.pods!.changes, ['add ns/a 101', 'add ns/b 102']);
+  await become('changes', () => observers.nodes!.changes, ['add ns/c 103']);
+  assert.deepEqual(phases('pods'), ['live']);
+  assert.deepEqual(observers.pods!.errors, []);
+  await eventually('the first response is given up', () => server.open.size !== 2);
+});
+
+test('one that leaves is not sent any more', async () => {
+  connection = connect(server.url);
+  await observe(['pods', 'nodes']);
+  observers.nodes!.informer.stop();
+  await become('one watch', () => [...server.open].map((stream) => stream.path), [path('pods')]);
+  assert.deepEqual(phases('pods'), ['live']);
+});
+
+test('a refusal of one leaves the others alone', async () => {
+  connection = connect(server.url);
+  await observe(['pods', 'nodes']);
+  const [stream] = server.watching(path('nodes'));
+  stream!.send('ERROR', { kind: 'Status', code: 403, reason: 'Forbidden', message: 'not you' });
+  stream!.end();
+  await become('the phase', () => observers.nodes!.informer.state.phase, 'denied');
+  server.put(path('pods'), 'a');
+  await become('changes', () => observers.pods!.changes, ['add ns/a 101']);
+  assert.deepEqual(phases('pods'), ['live']);
+  connection.wake();
+  await become('the phase', () => observers.nodes!.informer.state.phase, 'live');
+});
+
+test('ordinary ends are not told', async () => {
+  connection = connect(server.url);
+  await observe(['pods', 'nodes']);
+  server.put(path('pods'), 'a');
+  server.put(path('nodes'), 'b');
+  await become('changes', () => observers.nodes!.changes.length + observers.pods!.changes.length, 2);
+  for (const stream of [...server.open]) stream.end();
+  await become('two watches', () => server.open.size, 2);
+  server.put(path('pods'), 'c');
+  await become('changes', () => observers.pods!.changes, ['add ns/a 101', 'add ns/c 103']);
+  assert.deepEqual([phases('pods'), phases('nodes')], [['live'], ['live']]);
+});
+
+test('a connection that is cut is cut for all', async () => {
+  connection = connect(server.url);
+  await observe(['pods', 'nodes']);
+  [...server.open][0]!.cut();
+  await become('phases', () => phases('pods'), ['live', 'stale', 'live']);
+  await become('phases', () => phases('nodes'), ['live', 'stale', 'live']);
+  server.put(path('pods'), 'a');
+  await become('changes', () => observers.pods!.changes, ['add ns/a 101']);
+});
+
+test('a connection that says nothing is asked again before it is given up', async () => {
+  connection = connect(server.url, { silence: 150 });
+  await observe(['pods', 'nodes']);
+  for (const stream of [...server.open]) server.open.delete(stream); // half-open
+  server.put(path('pods'), 'a');
+  server.put(path('nodes'), 'b');
+  await become('changes', () => observers.pods!.changes, ['add ns/a 101']);
+  await become('changes', () => observers.nodes!.changes, ['add ns/b 102']);
+  assert.deepEqual([phases('pods'), phases('nodes')], [['live'], ['live']]);
+});
+
+test('where there is no such thing, each is by itself', async () => {
+  server.multiwatch = false;
+  connection = connect(server.url);
+  await observe(['pods', 'nodes']);
+  assert.equal(together().length, 1);
+  assert.deepEqual([...server.open].map((stream) => stream.path).sort(), [path('nodes'), path('pods')]);
+  assert.deepEqual(observers.pods!.errors, []);
+});

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** What needs attention: Pods in trouble put together by owner and reason, the most pressing first. */
+
+import { stateName } from '../board/palette';
+import type { Cluster } from '../data/cluster';
+import { State, type StateName } from '../data/state';
+
+/** Waiting and not being ready are trouble only after this many seconds. */
+const PATIENCE = 60;
+
+export interface Need {
+  key: string;
+  state: StateName;
+  reason: string;
+  /** The workload, or the Pod of nobody. */
+  title: string;
+  namespace: string;
+  rows: number[];
+  /** Since when, in seconds since 1970: the first of them. */
+  since: number;
+}
+
+export interface NodeNeed {
+  name: string;
+  words: string;
+  since: number;
+}
+
+/** Reasons in the order in which to look at them; what is not named is between. */
+const RANK: Record<string, number> = {
+  OOMKilled: 0, CrashLoopBackOff: 1, Error: 2, 'Init:CrashLoopBackOff': 2, 'Init:Error': 2, ImagePullBackOff: 4, ErrImagePull: 4, Evicted: 6,
+};
+const STATE_RANK: Record<string, number> = { failing: 0, unknown: 10, pending: 20, unready: 30, terminating: 40 };
+const rank = (need: Need): number => STATE_RANK[need.state] + (need.state === 'failing' ? (RANK[need.reason] ?? 3) : 0);
+
+/** Groups the Pods of a cluster that are in trouble at `now`, in seconds since 1970. */
+export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[] {
+  const found = new Map<string, Need>();
+  for (let row = 0; row < cluster.length; row++) {
+    const state = look[row];
+    if (state === State.none || state === State.ready || state === State.succeeded || state === State.gone) continue;
+    if (state !== State.failing && state !== State.unknown && now - cluster.since[row] < PATIENCE) continue;
+    if (state === State.unknown && cluster.state[row] !== State.unknown) continue;
+    const owner = cluster.owner[row];
+    const title = cluster.strings[owner];
+    const key = `${cluster.text[row]} ${cluster.namespace[row]} ${title ? owner : `row ${row}`}`;
+    const need = found.get(key);
+    if (need) {
+      need.rows.push(row);
+      need.since = Math.min(need.since, cluster.since[row]);
+      continue;
+    }
+    found.set(key, {
+      key, state: stateName(state), reason: reasonOf(cluster, row), title: title ? title.slice(title.indexOf('/') + 1) : cluster.names[row],
+      namespace: cluster.strings[cluster.namespace[row]], rows: [row], since: cluster.since[row],
+    });
+  }
+  return [...found.values()].sort((a, b) => rank(a) - rank(b) || b.rows.length - a.rows.length || (a.key < b.key ? -1 : 1));
+}
+
+function reasonOf(cluster: Cluster, row: number): string {
+  const text = cluster.strings[cluster.text[row]];
+  if (text === 'Running') return 'not ready';
+  return text === 'Pending' && !cluster.nodeName(row) ? 'no Node for it' : text;
+}
+
+/** Nodes that are not well. */
+export function nodeNeeds(cluster: Cluster): NodeNeed[] {
+  const out: NodeNeed[] = [];
+  for (const { name, row } of cluster.nodes.values()) {
+    if (!row) continue;
+    if (row.ready !== 'True') out.push({ name, words: row.ready === 'Unknown' ? 'nobody hears from it' : 'NotReady', since: row.since });
+    else if (row.pressure.length) out.push({ name, words: row.pressure.join(', '), since: row.since });
+  }
+  return out.sort((a, b) => a.since - b.since);
+}

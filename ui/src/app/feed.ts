@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The page's end of the worker: takes batches, and has them applied once per frame. */
+
+import { effect } from '@preact/signals';
+import type { Batch, Message, Request } from '../data/protocol';
+import { extension, root } from './api';
+import { mode, status } from './state';
+
+export class Feed {
+  #waiting: Batch[] = [];
+  /** Called when there is a batch to apply. */
+  wake: () => void = () => {};
+
+  constructor(readonly worker: Worker) {
+    worker.onmessage = ({ data }: MessageEvent<Message>) => {
+      if (data.kind === 'status') status.value = data.status;
+      else {
+        this.#waiting.push(data);
+        this.wake();
+      }
+    };
+    const wake = (): void => this.#send({ kind: 'wake' });
+    window.addEventListener('online', wake);
+    document.addEventListener('visibilitychange', () => document.hidden || wake());
+    effect(() => this.#send({ kind: 'open', root: root().href, extension: extension().href, at: mode.value?.at ?? '', speed: mode.value?.speed ?? 0 }));
+  }
+
+  /** The batches that came since; the worker sends the next ones from now on. */
+  take(): Batch[] {
+    const batches = this.#waiting;
+    this.#waiting = [];
+    for (let i = 0; i < batches.length; i++) this.#send({ kind: 'applied' });
+    return batches;
+  }
+
+  #send(request: Request): void {
+    this.worker.postMessage(request);
+  }
+}

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * What is typed to filter: words with spaces between them, all of which must
+ * hold. `web` is a part of a name, `app=web` and `app!=web` are labels, and
+ * `ns:`, `node:`, `owner:`, `state:` (or `phase:`), `reason:` and `restarts:`
+ * are what they say. A minus in front turns a word round.
+ */
+
+import { stateName } from '../board/palette';
+import type { Cluster } from '../data/cluster';
+
+export interface Term {
+  kind: 'name' | 'ns' | 'node' | 'owner' | 'state' | 'reason' | 'restarts' | 'label';
+  /** In lower case, but for labels. */
+  value: string;
+  /** The key of a label; empty for other kinds. */
+  key: string;
+  not: boolean;
+}
+
+const KINDS: Record<string, Term['kind']> = {
+  ns: 'ns', namespace: 'ns', node: 'node', owner: 'owner', state: 'state', phase: 'state', reason: 'reason', status: 'reason', restarts: 'restarts', name: 'name',
+};
+
+export function parseFilter(text: string): Term[] {
+  return text.split(/\s+/).filter(Boolean).map((word) => {
+    const minus = word.startsWith('-') && word.length > 1;
+    const bare = minus ? word.slice(1) : word;
+    const colon = /^([a-z]+):(.*)$/i.exec(bare);
+    const kind = colon && KINDS[colon[1].toLowerCase()];
+    if (kind) return { kind, value: colon[2].toLowerCase(), key: '', not: minus };
+    const label = /^([^=!]+)(!?=)=?(.*)$/.exec(bare);
+    if (label) return { kind: 'label', key: label[1], value: label[3], not: minus !== (label[2] === '!=') };
+    return { kind: 'name', value: bare.toLowerCase(), key: '', not: minus };
+  });
+}
+
+/** A word of the filter as it is written. */
+export const termText = (t: Term): string =>
+  t.kind === 'label' ? `${t.key}${t.not ? '!=' : '='}${t.value}` : `${t.not ? '-' : ''}${t.kind === 'name' ? '' : `${t.kind}:`}${t.value}`;
+
+/** Whether a row matches. What depends on a string alone is decided once per string. */
+export function compileFilter(text: string, cluster: Cluster): ((row: number) => boolean) | null {
+  // A word with nothing after its colon is one that is still being typed.
+  const tests = parseFilter(text).filter((t) => t.value !== '' || t.kind === 'label').map((term) => {
+    const test = compileTerm(term, cluster);
+    return term.not ? (row: number) => !test(row) : test;
+  });
+  if (tests.length === 0) return null;
+  if (tests.length === 1) return tests[0];
+  return (row) => tests.every((test) => test(row));
+}
+
+function compileTerm({ kind, key, value }: Term, cluster: Cluster): (row: number) => boolean {
+  switch (kind) {
+    case 'name':
+      return (row) => cluster.names[row].includes(value);
+    case 'ns':
+      return byString(cluster, () => cluster.namespace, (s) => s.includes(value));
+    case 'node':
+      return value === 'none' ? (row) => cluster.nodeName(row) === '' : byString(cluster, () => cluster.node, (s) => s.includes(value));
+    case 'owner':
+      return byString(cluster, () => cluster.owner, (s) => s.toLowerCase().includes(value));
+    case 'reason':
+      return byString(cluster, () => cluster.text, (s) => s.toLowerCase().includes(value));
+    case 'state':
+      return (row) => stateName(cluster.shown(row)).startsWith(value) || (cluster.strings[cluster.text[row]] ?? '').toLowerCase() === value;
+    case 'restarts':
+      return (row) => cluster.readiness(row).restarts >= (parseInt(value.replace(/^[>=]+/, ''), 10) || 1);
+    case 'label': {
+      const exact = `${key}=${value}`;
+      return byString(cluster, () => cluster.labels, (s) => s.split(',').some((label) => label === exact || (value === '' && label.startsWith(exact))));
+    }
+  }
+}
+
+function byString(cluster: Cluster, column: () => Int32Array, test: (text: string) => boolean): (row: number) => boolean {
+  const known: (boolean | undefined)[] = [];
+  return (row) => {
+    const id = column()[row];
+    return (known[id] ??= test(cluster.strings[id] ?? ''));
+  };
+}

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** What the page shows, as signals; most of it is in its address, too. */
+
+import { computed, effect, signal } from '@preact/signals';
+import type { PodOrder } from '../board/order';
+import { DARK, LIGHT } from '../board/palette';
+import { Cluster } from '../data/cluster';
+import type { Status } from '../data/protocol';
+
+export const cluster = new Cluster();
+
+/** Counts up when the cluster has changed: for what is drawn from it a few times a second. */
+export const beat = signal(0);
+export const status = signal<Status>({ phase: 'connecting', text: '', since: Date.now() });
+/** When the last change was received, in milliseconds since 1970. */
+export const received = signal(0);
+
+export type Selection = { kind: 'pod'; namespace: string; name: string } | { kind: 'node'; name: string } | null;
+
+/** A moment of the past as the API takes it (`rv:812`, a time), or the present. */
+export interface Mode {
+  at: string;
+  /** The moment in milliseconds since 1970, for the strip and the words. */
+  time: number;
+  /** 0 while it stands still, or how many times faster than the clock it goes on. */
+  speed: number;
+}
+
+const query = new URLSearchParams(location.search);
+
+export const filter = signal(query.get('q') ?? '');
+export const group = signal(query.get('group') ?? '');
+export const order = signal<PodOrder>((query.get('sort') as PodOrder) || 'namespace');
+export const view = signal<'board' | 'table'>(query.get('view') === 'table' ? 'table' : 'board');
+export const selection = signal<Selection>(parseSelection(query.get('sel')));
+export const tab = signal(query.get('tab') ?? 'overview');
+export const needs = signal(query.get('needs') !== 'hidden');
+export const help = signal(false);
+export const mode = signal<Mode | null>(query.get('at') ? { at: query.get('at')!, time: Date.parse(query.get('at')!) || 0, speed: 0 } : null);
+
+const darkScheme = matchMedia('(prefers-color-scheme: dark)');
+const stillness = matchMedia('(prefers-reduced-motion: reduce)');
+const chosenTheme = signal<'dark' | 'light' | ''>(readTheme());
+const systemDark = signal(darkScheme.matches || !matchMedia('(prefers-color-scheme: light)').matches);
+export const theme = computed(() => ((chosenTheme.value || (systemDark.value ? 'dark' : 'light')) === 'dark' ? DARK : LIGHT));
+/** The reader has asked for no motion. */
+export const still = signal(stillness.matches);
+darkScheme.addEventListener('change', () => (systemDark.value = darkScheme.matches));
+stillness.addEventListener('change', () => (still.value = stillness.matches));
+
+/** Changes between dark and light, and remembers it. */
+export function switchTheme(): void {
+  chosenTheme.value = theme.value === DARK ? 'light' : 'dark';
+  try {
+    localStorage.setItem('watchkeeper-theme', chosenTheme.value);
+  } catch {
+    // A page that may store nothing forgets it.
+  }
+}
+
+function readTheme(): 'dark' | 'light' | '' {
+  try {
+    const kept = localStorage.getItem('watchkeeper-theme');
+    return kept === 'dark' || kept === 'light' ? kept : '';
+  } catch {
+    return '';
+  }
+}
+
+function parseSelection(text: string | null): Selection {
+  const [kind, a, b] = (text ?? '').split('/');
+  if (kind === 'node' && a) return { kind, name: a };
+  return kind === 'pod' && a && b ? { kind, namespace: a, name: b } : null;
+}
+
+/** Keeps the address in step, without a new entry in the browser's history for each letter. */
+export function keepAddress(): void {
+  effect(() => {
+    const params = new URLSearchParams(location.search);
+    const put = (key: string, value: string): void => (value ? params.set(key, value) : params.delete(key));
+    const sel = selection.value;
+    put('q', filter.value);
+    put('group', group.value);
+    put('sort', order.value === 'namespace' ? '' : order.value);
+    put('view', view.value === 'table' ? 'table' : '');
+    put('sel', sel ? (sel.kind === 'node' ? `node/${sel.name}` : `pod/${sel.namespace}/${sel.name}`) : '');
+    put('tab', sel && tab.value !== 'overview' ? tab.value : '');
+    put('needs', needs.value ? '' : 'hidden');
+    put('at', mode.value?.at ?? '');
+    const text = params.toString().replaceAll('%2F', '/').replaceAll('%3A', ':');
+    history.replaceState(null, '', `${location.pathname}${text ? `?${text}` : ''}`);
+  });
+}
+
+/** The row of a Pod, -1 if there is none. */
+export function rowOf(namespace: string, name: string): number {
+  for (let row = 0; row < cluster.length; row++) {
+    if (cluster.names[row] === name && cluster.state[row] !== 0 && cluster.strings[cluster.namespace[row]] === namespace) return row;
+  }
+  return -1;
+}
+
+/** Selects the Pod of a row. */
+export function selectRow(row: number): void {
+  selection.value = { kind: 'pod', namespace: cluster.strings[cluster.namespace[row]], name: cluster.names[row] };
+}

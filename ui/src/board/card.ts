@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** A block seen from near: the Pod's name and its containers in a card with the colour and the shape of its state. */
+
+import type { Cluster } from '../data/cluster';
+import { age } from '../data/quantity';
+import { State } from '../data/state';
+import { clip, MONO, rounded, SANS } from './overlay';
+import { css, mix, stateName, type Theme } from './palette';
+import { PATHS } from './paths';
+
+const shapes = new Map<string, Path2D>();
+
+/** Draws the shape of a state in a square. */
+export function drawShape(context: CanvasRenderingContext2D, state: number, x: number, y: number, size: number, colour: string): void {
+  const name = stateName(state);
+  let path = shapes.get(name);
+  if (!path) shapes.set(name, (path = new Path2D(PATHS[name])));
+  context.save();
+  context.translate(x, y);
+  context.scale(size / 16, size / 16);
+  context.fillStyle = colour;
+  context.fill(path, 'evenodd');
+  context.restore();
+}
+
+export function drawCard(
+  context: CanvasRenderingContext2D, cluster: Cluster, row: number, x: number, y: number, size: number, theme: Theme, faded: boolean,
+): void {
+  const state = cluster.shown(row);
+  if (state === State.gone) return;
+  const colour = theme.state[stateName(state)];
+  const pad = Math.max(5, size * 0.09);
+  context.fillStyle = css(theme.tile);
+  context.fillRect(x - 1, y - 1, size + 2, size + 2);
+  context.globalAlpha = faded ? 0.22 : 1;
+  rounded(context, x + 0.75, y + 0.75, size - 1.5, size - 1.5, size * 0.12);
+  context.fillStyle = css(mix(theme.tile, colour, 0.16));
+  context.fill();
+  context.strokeStyle = css(mix(theme.tile, colour, 0.75));
+  context.lineWidth = 1.5;
+  context.stroke();
+
+  const icon = Math.min(18, size * 0.26);
+  drawShape(context, state, x + pad, y + pad, icon, css(colour));
+  const { containers, restarts } = cluster.readiness(row);
+  if (size >= 84) {
+    context.font = `11px ${SANS}`;
+    context.fillStyle = css(mix(colour, theme.text, 0.35));
+    context.fillText(clip(context, cluster.strings[cluster.text[row]], size - 3 * pad - icon), x + pad + icon + 6, y + pad + icon / 2 + 0.5);
+    context.font = `500 11px ${MONO}`;
+    context.fillStyle = css(theme.text);
+    lines(context, cluster.names[row], size - 2 * pad, size >= 104 ? 3 : 2).forEach((line, i) => context.fillText(line, x + pad, y + pad + icon + 12 + i * 14));
+  }
+  if (size >= 130) {
+    context.font = `11px ${SANS}`;
+    context.fillStyle = css(theme.muted);
+    const words = [cluster.strings[cluster.namespace[row]], restarts ? `${restarts}↻` : '', age(Date.now() / 1000 - cluster.created[row])];
+    context.fillText(clip(context, words.filter(Boolean).join(' · '), size - 2 * pad), x + pad, y + size - pad - size * 0.1 - 14);
+  }
+  // The containers, side by side along the bottom.
+  const cells = Math.min(7, Math.max(1, containers));
+  const gap = 3;
+  const high = Math.max(6, size * 0.1);
+  const wide = (size - 2 * pad - (cells - 1) * gap) / cells;
+  for (let i = 0; i < cells; i++) {
+    const cell = (cluster.cells[row] >> (4 * i)) & 15;
+    context.fillStyle = css(cell ? theme.state[stateName(cell)] : theme.state.pending, cell ? 1 : 0.4);
+    rounded(context, x + pad + i * (wide + gap), y + size - pad - high, wide, high, 2.5);
+    context.fill();
+  }
+  if (size < 84 && restarts > 0) {
+    context.font = `11px ${SANS}`;
+    context.fillStyle = css(theme.muted);
+    context.textAlign = 'right';
+    context.fillText(`${restarts}↻`, x + size - pad, y + pad + icon / 2);
+    context.textAlign = 'left';
+  }
+  context.globalAlpha = 1;
+}
+
+/** A name broken into lines, at its dashes where that goes. */
+function lines(context: CanvasRenderingContext2D, name: string, width: number, most: number): string[] {
+  const out: string[] = [];
+  let line = '';
+  for (const part of name.split(/(?<=-)/)) {
+    if (line && context.measureText(line + part).width > width) {
+      out.push(line);
+      line = part;
+    } else line += part;
+  }
+  out.push(line);
+  if (out.length > most) out.splice(most - 1, out.length, out.slice(most - 1).join(''));
+  return out.map((text) => clip(context, text, width));
+}

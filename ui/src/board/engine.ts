@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * Between the data and what is painted: applies batches to the cluster, gives
+ * what is new a place, keeps the look of each row, and tells the renderer
+ * which rows changed.
+ */
+
+import { compileFilter } from '../app/filter';
+import type { Cluster } from '../data/cluster';
+import type { Batch } from '../data/protocol';
+import { State } from '../data/state';
+import { Layout } from './layout';
+import type { Arrangement } from './order';
+import { DARK, SHADES, type Colour, type Theme } from './palette';
+import { FADED, type Renderer, type Scene } from './renderer';
+
+export class Engine implements Scene {
+  readonly layout = new Layout();
+  look = new Uint8Array(0);
+  flags = new Uint8Array(0);
+  theme: Theme = DARK;
+  still = false;
+  renderer: Renderer | null = null;
+  /** The size of the view in pixels, for which the tiles are arranged. */
+  viewWidth = 1200;
+  viewHeight = 800;
+  arrangement: Arrangement = { group: '', order: 'namespace' };
+  /** Whether a row matches the filter; null without one. */
+  matches: ((row: number) => boolean) | null = null;
+  #filter = '';
+  #arranged = 0;
+  #leaving: number[] = [];
+  /** Called when all has been placed anew. */
+  onArranged: () => void = () => {};
+
+  constructor(readonly cluster: Cluster) {}
+
+  get length(): number {
+    return this.cluster.length;
+  }
+  get change(): Uint8Array {
+    return this.cluster.change;
+  }
+  get changed(): Float64Array {
+    return this.cluster.changed;
+  }
+
+  tile(index: number): { edge: Colour | null; faded: boolean } {
+    const node = this.cluster.nodes.get(this.layout.tiles[index].name);
+    const lost = node?.row && node.row.ready !== 'True';
+    return { edge: lost ? this.theme.state.failing : null, faded: false };
+  }
+
+  /** Applies a batch; it is shown in the next frame. */
+  apply(batch: Batch, now: number): void {
+    const { cluster, layout } = this;
+    const before = cluster.synced;
+    const applied = cluster.apply(batch, now);
+    this.#grow();
+    if (batch.reset) {
+      this.#arranged = 0;
+      this.matches = compileFilter(this.#filter, cluster);
+    }
+    if (!before || applied.all) {
+      // Until the first state is complete, places are for now only.
+      if (cluster.synced || cluster.length > this.#arranged * 1.5 + 200) this.arrange();
+      return;
+    }
+    const version = layout.version;
+    for (const name of applied.nodes) {
+      if (name && !layout.byName.get(name)) layout.addTile(cluster, name);
+      else if (layout.byName.get(name)?.gone) layout.addTile(cluster, name);
+    }
+    for (const name of applied.nodesGone) layout.goneTile(name);
+    for (const row of applied.placed) {
+      this.renderer?.vacate(this, row);
+      layout.place(cluster, row);
+      this.#see(row);
+    }
+    for (const row of applied.changed) this.#see(row);
+    for (const row of applied.gone) this.look[row] = State.gone;
+    if (layout.version !== version || applied.nodes.length) this.renderer?.reset(this);
+    this.renderer?.update(this, applied.placed);
+    this.renderer?.update(this, applied.changed);
+    this.renderer?.update(this, applied.gone);
+  }
+
+  /** Lets ghosts go whose time has come. Returns whether there were any. */
+  expire(now: number): boolean {
+    for (const row of this.#leaving) if (this.look[row] === State.none) this.layout.remove(row);
+    this.#leaving = this.cluster.expire(now);
+    for (const row of this.#leaving) {
+      this.renderer?.vacate(this, row);
+      this.look[row] = State.none;
+      this.change[row] = 0;
+    }
+    this.renderer?.update(this, this.#leaving);
+    return this.#leaving.length > 0;
+  }
+
+  /** Puts all in the order that was asked for. */
+  arrange(): void {
+    this.layout.arrange(this.cluster, this.arrangement, this.viewWidth, this.viewHeight);
+    this.#arranged = this.cluster.length;
+    this.#grow();
+    for (let row = 0; row < this.cluster.length; row++) this.#see(row);
+    this.renderer?.reset(this);
+    this.onArranged();
+  }
+
+  setFilter(text: string): void {
+    this.#filter = text;
+    this.matches = compileFilter(text, this.cluster);
+    for (let row = 0; row < this.cluster.length; row++) this.#see(row);
+    this.renderer?.reset(this);
+  }
+
+  /** How many Pods match the filter. */
+  matching(): number {
+    let n = 0;
+    for (let row = 0; row < this.cluster.length; row++) {
+      if (this.look[row] !== State.none && this.look[row] !== State.gone && !(this.flags[row] & FADED)) n++;
+    }
+    return n;
+  }
+
+  /** Paints all anew: the colours have changed, or the canvas. */
+  repaint(): void {
+    this.renderer?.reset(this);
+  }
+
+  #see(row: number): void {
+    this.look[row] = this.cluster.shown(row);
+    const shade = (Math.imul(this.cluster.owner[row], 0x9e3779b1) >>> 16) % SHADES;
+    this.flags[row] = (this.matches && !this.matches(row) ? FADED : 0) | (shade << 1);
+  }
+
+  #grow(): void {
+    if (this.cluster.state.length <= this.look.length) return;
+    const look = new Uint8Array(this.cluster.state.length);
+    look.set(this.look);
+    this.look = look;
+    const flags = new Uint8Array(this.cluster.state.length);
+    flags.set(this.flags);
+    this.flags = flags;
+  }
+}

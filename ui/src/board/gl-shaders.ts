@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The shaders of the WebGL2 backend. The distances are those of shapes.ts. */
+
+/** A block: four corners around its middle, with room around it for the light of a change. */
+export const BLOCK_VERTEX = `#version 300 es
+precision highp float;
+layout(location=0) in vec3 place;   // middle, half a side
+layout(location=1) in uvec4 look;   // state, flags, change
+layout(location=2) in float at;     // when it changed, in seconds
+uniform vec3 camera;                // upper left corner, pixels per unit
+uniform vec2 view;                  // pixels
+uniform float now;
+uniform float still;
+uniform vec3 colours[9];
+uniform vec3 shade;
+out vec2 p;
+flat out float size;
+flat out uint state;
+flat out vec3 colour;
+flat out float faded;
+flat out float light;
+void main() {
+  int corner = gl_VertexID & 3;
+  vec2 c = vec2((corner & 1) == 0 ? -1.0 : 1.0, (corner & 2) == 0 ? -1.0 : 1.0);
+  state = look.x;
+  faded = float(look.y & 1u);
+  float age = now - at;
+  light = 0.0;
+  float shrink = 1.0;
+  if (state == 8u) shrink = still > 0.5 ? 1.0 : 1.0 - 0.5 * clamp(age / 1.8, 0.0, 1.0);
+  else if (look.z != 0u && still < 0.5 && age >= 0.0 && age < 0.9) light = pow(1.0 - age / 0.9, 2.0);
+  float grow = light > 0.0 ? 1.7 : 1.15;
+  p = c * grow;
+  colour = state == 1u ? mix(colours[1], shade, 0.13 * float(look.y >> 1)) : colours[state];
+  if (state == 8u) faded = max(faded, 0.35 + 0.6 * clamp(age / 1.8, 0.0, 1.0));
+  float half_side = place.z * shrink;
+  size = 2.0 * half_side * camera.z;
+  vec2 pixel = (place.xy + c * grow * half_side - camera.xy) * camera.z;
+  gl_Position = place.z == 0.0 || state == 0u ? vec4(2.0, 2.0, 2.0, 1.0) : vec4(pixel / view * 2.0 - 1.0, 0.0, 1.0) * vec4(1.0, -1.0, 1.0, 1.0);
+}`;
+
+export const BLOCK_FRAGMENT = `#version 300 es
+precision highp float;
+in vec2 p;
+flat in float size;
+flat in uint state;
+flat in vec3 colour;
+flat in float faded;
+flat in float light;
+uniform vec3 glow;
+out vec4 pixel;
+float box(vec2 q, float side, float radius) {
+  vec2 d = abs(q) - side + radius;
+  return min(max(d.x, d.y), 0.0) + length(max(d, 0.0)) - radius;
+}
+float outside(vec2 q, float line) {
+  uint s = state;
+  if (size < 5.0) s = s == 3u || s == 8u ? 5u : 1u;
+  if (s == 1u) return box(q, 1.0, 0.34);
+  if (s == 2u) { float e = box(q, 1.0, 0.34); return min(max(e, -e - line), max(e, (q.x - q.y) * 0.70711)); }
+  if (s == 3u) return abs(length(q) - 0.92 + line / 2.0) - line / 2.0;
+  if (s == 4u) return max((abs(q.x) * 2.0 - q.y - 0.86) / 2.236, q.y - 0.8) - 0.08;
+  if (s == 5u) return length(q) - 0.8;
+  if (s == 6u) return max(min(abs(q.x - q.y), abs(q.x + q.y)) * 0.70711 - line * 0.62, box(q, 0.86, 0.1));
+  if (s == 7u) return max(box(q, 1.0, 0.34), (abs(fract((q.x + q.y + 4.0) / 0.8) - 0.5) - 0.27) * 0.56);
+  float e = box(q, 0.9, 0.34);
+  return max(e, -e - line * 0.6);
+}
+void main() {
+  float line = max(0.3, 3.0 / size);
+  float d = outside(p, line);
+  float cover = clamp(0.5 - d * size / 2.0, 0.0, 1.0);
+  vec3 c = mix(colour, glow, light * 0.75);
+  float alpha = cover * (faded >= 1.0 ? 0.2 : 1.0 - faded) * (state == 6u ? 0.8 : 1.0);
+  float near = max(0.0, 1.0 - max(0.0, d) / 0.65);
+  float halo = faded > 0.0 ? 0.0 : light * 0.6 * near * near;
+  c = mix(mix(colour, glow, 0.3), c, cover);
+  alpha = max(alpha, halo);
+  pixel = vec4(c * alpha, alpha);
+}`;
+
+/** The ground of a tile, or a band of one seen from afar. */
+export const RECT_VERTEX = `#version 300 es
+precision highp float;
+layout(location=0) in vec4 rect;    // x, y, width, height
+layout(location=1) in vec4 fill;
+layout(location=2) in vec4 edge;    // the alpha is of the corners: 1 for round ones
+uniform vec3 camera;
+uniform vec2 view;
+out vec2 p;
+flat out vec2 halves;
+flat out vec4 inner;
+flat out vec4 outer;
+void main() {
+  int corner = gl_VertexID & 3;
+  vec2 c = vec2(float(corner & 1), float((corner & 2) >> 1));
+  vec2 a = floor((rect.xy - camera.xy) * camera.z + 0.5);
+  vec2 b = floor((rect.xy + rect.zw - camera.xy) * camera.z + 0.5);
+  halves = (b - a) / 2.0;
+  p = (c * 2.0 - 1.0) * halves;
+  inner = fill;
+  outer = edge;
+  gl_Position = vec4(mix(a, b, c) / view * 2.0 - 1.0, 0.0, 1.0) * vec4(1.0, -1.0, 1.0, 1.0);
+}`;
+
+export const RECT_FRAGMENT = `#version 300 es
+precision highp float;
+in vec2 p;
+flat in vec2 halves;
+flat in vec4 inner;
+flat in vec4 outer;
+uniform float round_corner;         // pixels
+uniform float line;
+out vec4 pixel;
+void main() {
+  float radius = outer.a * min(round_corner, min(halves.x, halves.y) / 2.0);
+  vec2 d = abs(p) - halves + radius;
+  float e = min(max(d.x, d.y), 0.0) + length(max(d, 0.0)) - radius;
+  float cover = clamp(0.5 - e, 0.0, 1.0);
+  float rim = clamp(e + line + 0.5, 0.0, 1.0) * outer.a;
+  pixel = vec4(mix(inner.rgb, outer.rgb, rim) * cover * inner.a, cover * inner.a);
+}`;

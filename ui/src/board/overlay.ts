@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * What is written on the board: names of Nodes, what they have to carry,
+ * headings, rings around what is pointed at, and from near, cards that show a
+ * Pod's name and containers. It is drawn for what is in view only.
+ */
+
+import type { Cluster } from '../data/cluster';
+import { age } from '../data/quantity';
+import { State } from '../data/state';
+import type { Camera } from './camera';
+import { drawCard } from './card';
+import { BLOCK, UNSCHEDULED, type Layout, type Tile } from './layout';
+import { css, mix, type Theme } from './palette';
+
+export const SANS = 'system-ui, -apple-system, "Segoe UI", Inter, Roboto, sans-serif';
+export const MONO = 'ui-monospace, "SF Mono", "JetBrains Mono", Menlo, Consolas, monospace';
+/** Blocks of this many pixels and more are cards. */
+export const NEAR = 44;
+
+export interface Marks {
+  /** Rows, -1 for none: pointed at, reached with the keys, shown in the panel. */
+  hover: number;
+  focus: number;
+  selected: number;
+  /** The Node that is pointed at or shown in the panel. */
+  hoverTile: string | null;
+  selectedTile: string | null;
+  /** Those of the same owner as what is pointed at. */
+  siblings: number[];
+  /** Which rows match the filter; null if all do. */
+  matches: ((row: number) => boolean) | null;
+  /** How many of a tile's Pods match; null without a filter. */
+  matching: Map<string, number> | null;
+}
+
+export function drawOverlay(
+  context: CanvasRenderingContext2D, ratio: number, layout: Layout, cluster: Cluster, camera: Camera, theme: Theme, marks: Marks,
+): void {
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, camera.width, camera.height);
+  context.textBaseline = 'middle';
+  for (const heading of layout.headings) {
+    const y = camera.toScreenY(heading.y + layout.head / 2 + 2);
+    const x = camera.toScreenX(heading.x);
+    if (y < -20 || y > camera.height + 20 || layout.head * camera.scale < 7) continue;
+    context.font = `600 ${layout.head * camera.scale < 14 ? 11 : 13}px ${SANS}`;
+    context.fillStyle = css(theme.muted);
+    context.fillText(clip(context, heading.text, heading.w * camera.scale), x + 2, y);
+  }
+  const near = BLOCK * camera.scale >= NEAR;
+  for (const tile of layout.tiles) {
+    const x = camera.toScreenX(tile.x);
+    const y = camera.toScreenY(tile.y);
+    const w = tile.w * camera.scale;
+    if (x > camera.width || y > camera.height || x + w < 0 || y + tile.h * camera.scale < 0) continue;
+    drawHead(context, layout, cluster, camera, theme, tile, x, y, w, marks);
+    if (near && tile.pitch * camera.scale >= NEAR) {
+      for (const row of tile.slots) {
+        if (row < 0 || cluster.state[row] === State.none) continue;
+        const size = 2 * layout.half[row] * camera.scale;
+        const left = camera.toScreenX(layout.x[row] - layout.half[row]);
+        const top = camera.toScreenY(layout.y[row] - layout.half[row]);
+        if (left > camera.width || top > camera.height || left + size < 0 || top + size < 0) continue;
+        drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row));
+      }
+    }
+    if (tile.name === marks.selectedTile || tile.name === marks.hoverTile) {
+      context.strokeStyle = css(tile.name === marks.selectedTile ? theme.accent : mix(theme.edge, theme.text, 0.45));
+      context.lineWidth = tile.name === marks.selectedTile ? 2 : 1;
+      rounded(context, x, y, w, tile.h * camera.scale, Math.min(8, 4 * camera.scale));
+      context.stroke();
+    }
+  }
+  for (const row of marks.siblings) ring(context, layout, camera, row, css(theme.text, 0.5), 1);
+  ring(context, layout, camera, marks.hover, css(theme.text), 1.5);
+  ring(context, layout, camera, marks.selected, css(theme.accent), 2);
+  if (marks.focus !== marks.selected) ring(context, layout, camera, marks.focus, css(theme.accent), 2);
+}
+
+/** The head of a tile: as much as there is room for. */
+function drawHead(
+  context: CanvasRenderingContext2D, layout: Layout, cluster: Cluster, camera: Camera, theme: Theme, tile: Tile,
+  x: number, y: number, w: number, marks: Marks,
+): void {
+  const head = layout.head * camera.scale;
+  const node = cluster.nodes.get(tile.name);
+  const matching = marks.matching?.get(tile.name) ?? 0;
+  const faded = marks.matching !== null && matching === 0;
+  const pad = Math.max(2, Math.min(12, layout.pad * camera.scale));
+  context.globalAlpha = faded ? 0.35 : 1;
+  if (tile.name === UNSCHEDULED) {
+    if (head >= 8) {
+      context.font = `500 ${head < 14 ? 11 : 13}px ${SANS}`;
+      context.fillStyle = css(theme.muted);
+      context.fillText(tile.used ? `Unscheduled · ${tile.used}` : 'Unscheduled · nothing waits for a Node', x + pad, y + Math.min(head, 40) / 2 + 1);
+    }
+    context.globalAlpha = 1;
+    return;
+  }
+  const middle = y + Math.min(head, 34) / 2 + (head > 14 ? 2 : 1);
+  const lost = node?.row !== null && node?.row?.ready !== 'True';
+  const bar = node?.row ? Math.min(64, Math.max(12, w * 0.16)) : 0;
+  const wide = w > 230 && head >= 18;
+  const bars = wide ? 2 * (bar + 40) : bar + 8;
+  if (head >= 9 && w >= 64) {
+    context.font = `600 ${head < 17 ? 11 : 13}px ${MONO}`;
+    context.fillStyle = css(tile.gone ? theme.muted : theme.text);
+    const name = clip(context, tile.name, w - 2 * pad - bars - 4);
+    context.fillText(name, x + pad, middle);
+    const after = x + pad + context.measureText(name).width + 8;
+    const words = nodeWords(tile, cluster, node?.row?.since ?? 0, marks.matching ? matching : -1);
+    context.font = `11px ${SANS}`;
+    context.fillStyle = css(lost && !tile.gone ? theme.state.failing : theme.muted);
+    const room = x + w - pad - bars - after;
+    if (head >= 12 && room > 34) context.fillText(clip(context, words, room), after, middle + 0.5);
+  }
+  if (node?.row && w >= 26 && head >= 4) {
+    const shares = [node.row.cpu ? node.cpu / node.row.cpu : 0, node.row.memory ? node.memory / node.row.memory : 0];
+    if (wide) {
+      shares.forEach((share, i) => {
+        const at = x + w - pad - (2 - i) * (bar + 40) + 40 - 6 * (1 - i);
+        context.font = `11px ${SANS}`;
+        context.fillStyle = css(theme.muted);
+        context.textAlign = 'right';
+        context.fillText(i === 0 ? 'cpu' : 'mem', at - 6, middle + 0.5);
+        context.textAlign = 'left';
+        meter(context, theme, at, middle - 2, bar, 4, share);
+      });
+    } else {
+      const thick = head >= 10 ? 3 : 1.5;
+      const across = head >= 9 && w >= 64 ? bar : w - 2 * pad;
+      shares.forEach((share, i) => meter(context, theme, x + w - pad - across, middle - thick - 0.5 + i * (thick + 1), across, thick, share));
+    }
+  }
+  context.globalAlpha = 1;
+}
+
+function nodeWords(tile: Tile, cluster: Cluster, since: number, matching: number): string {
+  const row = cluster.nodes.get(tile.name)?.row;
+  if (tile.gone || !row) return 'gone';
+  const words: string[] = [];
+  if (row.ready !== 'True') words.push(`NotReady ${since ? age(Date.now() / 1000 - since) : ''}`.trim());
+  words.push(...row.pressure);
+  if (row.unschedulable) words.push('cordoned');
+  words.push(matching >= 0 ? `${matching} of ${cluster.nodes.get(tile.name)!.pods}` : `${cluster.nodes.get(tile.name)!.pods}`);
+  return words.join(' · ');
+}
+
+function meter(context: CanvasRenderingContext2D, theme: Theme, x: number, y: number, w: number, h: number, share: number): void {
+  context.fillStyle = css(theme.edge);
+  rounded(context, x, y, w, h, h / 2);
+  context.fill();
+  if (share <= 0) return;
+  context.fillStyle = css(share > 0.95 ? theme.state.failing : share > 0.8 ? theme.state.unready : h >= 3 ? mix(theme.muted, theme.text, 0.25) : mix(theme.edge, theme.muted, 0.6));
+  rounded(context, x, y, Math.max(h, Math.min(1, share) * w), h, h / 2);
+  context.fill();
+}
+
+function ring(context: CanvasRenderingContext2D, layout: Layout, camera: Camera, row: number, colour: string, width: number): void {
+  if (row < 0 || !(layout.half[row] > 0)) return;
+  const half = layout.half[row] * camera.scale;
+  const out = Math.max(2, Math.min(3, half * 0.3));
+  const x = camera.toScreenX(layout.x[row]);
+  const y = camera.toScreenY(layout.y[row]);
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  rounded(context, x - half - out, y - half - out, 2 * (half + out), 2 * (half + out), Math.min(10, half * 0.4 + out));
+  context.stroke();
+}
+
+export function rounded(context: CanvasRenderingContext2D, x: number, y: number, w: number, h: number, radius: number): void {
+  context.beginPath();
+  context.roundRect(x, y, w, h, Math.max(0, Math.min(radius, w / 2, h / 2)));
+}
+
+/** A text cut to a width, the middle left out: what differs in names is at their ends. */
+export function clip(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (width <= 0) return '';
+  const full = context.measureText(text).width;
+  if (full <= width) return text;
+  const fit = Math.floor((text.length * width) / full) - 1;
+  if (fit < 2) return '';
+  const front = Math.ceil(fit * 0.55);
+  return `${text.slice(0, front)}…${text.slice(text.length - (fit - front))}`;
+}

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * The shapes of the states, as distances: how far a point is outside of the
+ * shape, in the unit in which a block reaches from -1 to 1. The Canvas2D
+ * backend and the legend rasterise them here; gl-shaders.ts has the same in GLSL.
+ */
+
+import { State } from '../data/state';
+
+const box = (x: number, y: number, half: number, radius: number): number => {
+  const dx = Math.abs(x) - half + radius;
+  const dy = Math.abs(y) - half + radius;
+  return Math.min(Math.max(dx, dy), 0) + Math.hypot(Math.max(dx, 0), Math.max(dy, 0)) - radius;
+};
+
+/** The corner radius of a block. */
+const R = 0.34;
+
+const DISTANCE: Record<number, (x: number, y: number, line: number) => number> = {
+  [State.none]: () => 9,
+  [State.ready]: (x, y) => box(x, y, 1, R),
+  // An outline, its lower left half filled.
+  [State.unready]: (x, y, line) => {
+    const edge = box(x, y, 1, R);
+    return Math.min(Math.max(edge, -edge - line), Math.max(edge, (x - y) * Math.SQRT1_2));
+  },
+  [State.pending]: (x, y, line) => Math.abs(Math.hypot(x, y) - 0.92 + line / 2) - line / 2,
+  [State.failing]: (x, y) => Math.max((Math.abs(x) * 2 - y - 0.86) / 2.236, y - 0.8) - 0.08,
+  [State.succeeded]: (x, y) => Math.hypot(x, y) - 0.8,
+  [State.terminating]: (x, y, line) =>
+    Math.max(Math.min(Math.abs(x - y), Math.abs(x + y)) * Math.SQRT1_2 - line * 0.62, box(x, y, 0.86, 0.1)),
+  // Stripes.
+  [State.unknown]: (x, y) => {
+    const phase = (x + y + 4) / 0.8;
+    return Math.max(box(x, y, 1, R), (Math.abs(phase - Math.floor(phase) - 0.5) - 0.27) * 0.56);
+  },
+  [State.gone]: (x, y, line) => {
+    const edge = box(x, y, 0.9, R);
+    return Math.max(edge, -edge - line * 0.6);
+  },
+};
+
+/** How wide a line is, in units, where a block is `size` pixels: a pixel and a half at the least. */
+export const lineWidth = (size: number): number => Math.max(0.3, 3 / size);
+
+/** How far a point is outside of the shape, where a block is `size` pixels. */
+export function distance(state: number, x: number, y: number, size: number): number {
+  // Below five pixels no shape can be seen: what has gaps would be dots.
+  const shape = size < 5 && state !== State.none ? (state === State.pending || state === State.gone ? State.succeeded : State.ready) : state;
+  return (DISTANCE[shape] ?? DISTANCE[State.unknown])(x, y, lineWidth(size));
+}
+
+/** How much of a pixel is covered whose middle is that far outside, from 0 to 1. */
+export const coverage = (outside: number, size: number): number => Math.min(1, Math.max(0, 0.5 - (outside * size) / 2));

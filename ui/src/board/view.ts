@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * The board on the page: two canvases, one for blocks and one for what is
+ * written over them, and the loop that paints when there is something to
+ * paint and rests when there is not.
+ */
+
+import type { Batch } from '../data/protocol';
+import { Camera } from './camera';
+import { CanvasRenderer } from './canvas';
+import type { Engine } from './engine';
+import { PITCH } from './layout';
+import { drawOverlay, type Marks } from './overlay';
+import { FADED, type Renderer } from './renderer';
+import { WebGLRenderer } from './webgl';
+
+/** What is written is drawn anew this often when only data has changed, in milliseconds. */
+const OVERLAY_PACE = 250;
+/** A renderer that takes longer than this for a frame, in milliseconds, time after time, is replaced. */
+const SLOW = 60;
+const SLOW_FRAMES = 10;
+
+/** What the loop takes batches from. */
+export interface Source {
+  take(): Batch[];
+  wake: () => void;
+}
+
+/** Figures about painting, for the bench. */
+export interface Figures {
+  frames: number;
+  /** Milliseconds in which the page was busy in frames. */
+  busy: number;
+  batches: number;
+  renderer: string;
+}
+
+export class BoardView {
+  readonly camera = new Camera();
+  readonly marks: Marks = {
+    hover: -1, focus: -1, selected: -1, hoverTile: null, selectedTile: null, siblings: [], matches: null, matching: null,
+  };
+  readonly figures: Figures = { frames: 0, busy: 0, batches: 0, renderer: '' };
+  /** Called after a batch has been applied. */
+  onData: () => void = () => {};
+  #canvas: HTMLCanvasElement | null = null;
+  #overlay: HTMLCanvasElement | null = null;
+  #parent: HTMLElement | null = null;
+  #ratio = 1;
+  #asked = false;
+  #moved = true;
+  #marked = true;
+  #dataAt = 0;
+  #overlayAt = 0;
+  #lastFrame = 0;
+  #slow = 0;
+  #fitted = true;
+  #observer: ResizeObserver | null = null;
+  #ghostTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly engine: Engine, readonly source: Source) {
+    source.wake = () => this.wake();
+    engine.onArranged = () => {
+      this.fit(false);
+    };
+  }
+
+  /** Shows the board in an element. */
+  attach(parent: HTMLElement, still: boolean): void {
+    this.#parent = parent;
+    this.#overlay = document.createElement('canvas');
+    this.#overlay.className = 'over';
+    this.#useRenderer(still);
+    parent.append(this.#overlay);
+    this.#observer = new ResizeObserver(() => this.#resize());
+    this.#observer.observe(parent);
+    this.#resize();
+  }
+
+  detach(): void {
+    this.#observer?.disconnect();
+    this.engine.renderer?.dispose();
+    this.engine.renderer = null;
+    this.#canvas?.remove();
+    this.#overlay?.remove();
+    this.#parent = this.#canvas = this.#overlay = null;
+  }
+
+  /** Shows all of the board. */
+  fit(ease: boolean): void {
+    this.#fitted = true;
+    this.camera.fit(this.engine.layout, PITCH, this.#ratio, performance.now(), ease && !this.engine.still);
+    this.touch();
+  }
+
+  /** The camera has moved by the reader's hand. */
+  steered(): void {
+    this.#fitted = false;
+    this.touch();
+  }
+
+  /** The camera has moved. */
+  touch(): void {
+    this.#moved = true;
+    this.wake();
+  }
+
+  /** A mark has changed. */
+  marked(): void {
+    this.#marked = true;
+    this.wake();
+  }
+
+  /** Asks for a frame. */
+  wake(): void {
+    if (this.#asked) return;
+    this.#asked = true;
+    requestAnimationFrame((now) => this.#frame(now));
+  }
+
+  #frame(now: number): void {
+    this.#asked = false;
+    const began = performance.now();
+    const { engine } = this;
+    for (const batch of this.source.take()) {
+      engine.apply(batch, began);
+      this.figures.batches++;
+      this.#dataAt = now;
+      this.onData();
+    }
+    const ghosts = engine.expire(began);
+    const easing = this.camera.step(now);
+    const moved = this.#moved || easing;
+    let again = easing || ghosts;
+    this.#moved = false;
+    if (engine.renderer && this.#overlay) {
+      if (engine.renderer.frame(engine, this.camera, moved, began)) again = true;
+      const written = this.#dataAt > this.#overlayAt && now - this.#overlayAt >= OVERLAY_PACE;
+      if (moved || this.#marked || written) this.#write(now);
+      else if (this.#dataAt > this.#overlayAt) again = true;
+    }
+    this.figures.frames++;
+    this.figures.busy += performance.now() - began;
+    if (again && now - this.#lastFrame < 1000) this.#judge(now - this.#lastFrame);
+    this.#lastFrame = now;
+    if (again) this.wake();
+    else this.#sleep();
+  }
+
+  /** Nothing moves; ghosts are to be let go in time all the same. */
+  #sleep(): void {
+    clearTimeout(this.#ghostTimer);
+    if (this.engine.cluster.ghosts) this.#ghostTimer = setTimeout(() => this.wake(), 400);
+  }
+
+  #write(now: number): void {
+    const { engine, marks } = this;
+    marks.matches = engine.matches;
+    marks.matching = engine.matches ? this.#matching() : null;
+    drawOverlay(this.#overlay!.getContext('2d')!, this.#ratio, engine.layout, engine.cluster, this.camera, engine.theme, marks);
+    this.#marked = false;
+    this.#overlayAt = now;
+  }
+
+  #matching(): Map<string, number> {
+    const { engine } = this;
+    const counts = new Map<string, number>();
+    for (let row = 0; row < engine.length; row++) {
+      if (engine.flags[row] & FADED || engine.look[row] === 0) continue;
+      const tile = engine.layout.tileOf(row);
+      if (tile) counts.set(tile.name, (counts.get(tile.name) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  #resize(): void {
+    if (!this.#parent || !this.#overlay) return;
+    const { clientWidth: width, clientHeight: height } = this.#parent;
+    if (!width || !height) return;
+    this.#ratio = Math.min(3, devicePixelRatio || 1);
+    this.engine.layout.ratio = this.#ratio;
+    this.engine.renderer?.resize(width, height, this.#ratio);
+    this.#overlay.width = Math.round(width * this.#ratio);
+    this.#overlay.height = Math.round(height * this.#ratio);
+    const changed = Math.abs(this.camera.width - width) + Math.abs(this.camera.height - height) > 0;
+    this.camera.width = width;
+    this.camera.height = height;
+    const reshaped = Math.abs((width - 32) / this.engine.viewWidth - 1) > 0.02 || Math.abs((height - 80) / this.engine.viewHeight - 1) > 0.02;
+    this.engine.viewWidth = width - 32;
+    this.engine.viewHeight = height - 80;
+    if (this.#fitted && reshaped) this.engine.arrange();
+    else if (this.#fitted && changed) this.fit(false);
+    this.touch();
+  }
+
+  #useRenderer(forceCanvas: boolean): void {
+    this.engine.renderer?.dispose();
+    this.#canvas?.remove();
+    this.#canvas = document.createElement('canvas');
+    this.#parent!.prepend(this.#canvas);
+    this.engine.renderer = choose(this.#canvas, forceCanvas, () => {
+      this.#canvas!.remove();
+      this.#canvas = document.createElement('canvas');
+      this.#parent!.prepend(this.#canvas);
+      return this.#canvas;
+    });
+    this.figures.renderer = this.engine.renderer.kind;
+    this.engine.repaint();
+  }
+
+  /** Changes to the other renderer if this one is too slow. */
+  #judge(took: number): void {
+    if (this.engine.renderer?.kind !== 'webgl') return;
+    this.#slow = took > SLOW ? this.#slow + 1 : Math.max(0, this.#slow - 1);
+    if (this.#slow < SLOW_FRAMES) return;
+    this.#useRenderer(true);
+    this.#resize();
+  }
+}
+
+/** The GPU if there is a real one. A canvas that has been asked for one kind of context gives no other. */
+function choose(canvas: HTMLCanvasElement, forceCanvas: boolean, another: () => HTMLCanvasElement): Renderer {
+  if (!forceCanvas) {
+    try {
+      const renderer = new WebGLRenderer(canvas);
+      if (!/swiftshader|llvmpipe|software|basic render/i.test(renderer.name)) return renderer;
+      renderer.dispose();
+      canvas = another();
+    } catch {
+      canvas = another();
+    }
+  }
+  return new CanvasRenderer(canvas);
+}

@@ -1,0 +1,269 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * The renderer for a GPU: indexed quads, four corners per block. What changed
+ * is written to the buffers in spans. There is no instancing: where it is slow
+ * it is slow by a hundred times.
+ */
+
+import { bands, FAR } from './bands';
+import type { Camera } from './camera';
+import { BLOCK_FRAGMENT, BLOCK_VERTEX, RECT_FRAGMENT, RECT_VERTEX } from './gl-shaders';
+import { PITCH } from './layout';
+import { mix, stateColours, type Colour } from './palette';
+import { GLOW, type Renderer, type Scene } from './renderer';
+
+/** Bytes per corner: the place, the look, the time of change. */
+const PLACE = 12;
+const LOOK = 8;
+/** Rows per span that is written at once. */
+const SPAN = 256;
+const RECT = 24;
+
+export class WebGLRenderer implements Renderer {
+  readonly kind = 'webgl';
+  readonly #gl: WebGL2RenderingContext;
+  readonly #blocks: Program;
+  readonly #rects: Program;
+  readonly #placeBuffer: WebGLBuffer;
+  readonly #lookBuffer: WebGLBuffer;
+  readonly #rectBuffer: WebGLBuffer;
+  readonly #index: WebGLBuffer;
+  #places = new Float32Array(0);
+  #look = new DataView(new ArrayBuffer(0));
+  #rows = 0;
+  #rectCount = 0;
+  #ratio = 1;
+  #dirty = new Set<number>();
+  #replace = true;
+  #repaint = true;
+  #litUntil = 0;
+  #wasFar = false;
+  #bandsAt = 0;
+  readonly #epoch = performance.now();
+
+  /** Throws where there is no WebGL2. */
+  constructor(readonly canvas: HTMLCanvasElement) {
+    const gl = canvas.getContext('webgl2', { alpha: false, antialias: false, failIfMajorPerformanceCaveat: true, powerPreference: 'low-power' });
+    if (!gl) throw new Error('no WebGL2');
+    this.#gl = gl;
+    this.#blocks = new Program(gl, BLOCK_VERTEX, BLOCK_FRAGMENT);
+    this.#rects = new Program(gl, RECT_VERTEX, RECT_FRAGMENT);
+    [this.#placeBuffer, this.#lookBuffer, this.#rectBuffer, this.#index] = [0, 1, 2, 3].map(() => gl.createBuffer()!);
+    gl.enable(gl.BLEND);
+    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+  }
+
+  /** What the GPU is called. */
+  get name(): string {
+    const info = this.#gl.getExtension('WEBGL_debug_renderer_info');
+    return String(this.#gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : this.#gl.RENDERER));
+  }
+
+  resize(width: number, height: number, ratio: number): void {
+    this.#ratio = ratio;
+    this.canvas.width = Math.max(1, Math.round(width * ratio));
+    this.canvas.height = Math.max(1, Math.round(height * ratio));
+    this.#gl.viewport(0, 0, this.canvas.width, this.canvas.height);
+    this.#repaint = true;
+  }
+
+  reset(): void {
+    this.#replace = true;
+  }
+
+  update(_scene: Scene, rows: Iterable<number>): void {
+    for (const row of rows) this.#dirty.add(row);
+    this.#repaint = true;
+  }
+
+  vacate(_scene: Scene, row: number): void {
+    this.#dirty.add(row);
+  }
+
+  frame(scene: Scene, camera: Camera, moved: boolean, now: number): boolean {
+    const gl = this.#gl;
+    const scale = camera.scale * this.#ratio;
+    const far = PITCH * scale < FAR;
+    if (this.#replace || scene.length > this.#rows) this.#writeAll(scene);
+    else if (this.#dirty.size) this.#writeDirty(scene);
+    if (this.#replace || far !== this.#wasFar || (far && this.#repaint && now - this.#bandsAt > 250)) this.#writeRects(scene, far, now);
+    const lit = now < this.#litUntil;
+    if (!this.#replace && !this.#repaint && !moved && !lit) return false;
+    const waiting = far && this.#repaint && now - this.#bandsAt > 0;
+    this.#replace = this.#repaint = false;
+    this.#wasFar = far;
+
+    const { theme } = scene;
+    gl.clearColor(theme.board[0] / 255, theme.board[1] / 255, theme.board[2] / 255, 1);
+    gl.clear(gl.COLOR_BUFFER_BIT);
+    this.#drawRects(camera, scale);
+    if (!far) this.#drawBlocks(scene, camera, scale, now);
+    return lit || waiting;
+  }
+
+  dispose(): void {
+    this.#gl.getExtension('WEBGL_lose_context')?.loseContext();
+  }
+
+  #drawRects(camera: Camera, scale: number): void {
+    const gl = this.#gl;
+    this.#rects.use(camera, scale, this.canvas);
+    gl.uniform1f(this.#rects.at('round_corner'), Math.min(8 * this.#ratio, 4 * scale));
+    gl.uniform1f(this.#rects.at('line'), Math.max(1, Math.round(this.#ratio)));
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#rectBuffer);
+    attribute(gl, 0, 4, gl.FLOAT, false, RECT, 0);
+    attribute(gl, 1, 4, gl.UNSIGNED_BYTE, true, RECT, 16);
+    attribute(gl, 2, 4, gl.UNSIGNED_BYTE, true, RECT, 20);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.#index);
+    gl.drawElements(gl.TRIANGLES, 6 * this.#rectCount, gl.UNSIGNED_INT, 0);
+  }
+
+  #drawBlocks(scene: Scene, camera: Camera, scale: number, now: number): void {
+    const gl = this.#gl;
+    const { theme } = scene;
+    this.#blocks.use(camera, scale, this.canvas);
+    gl.uniform1f(this.#blocks.at('now'), (now - this.#epoch) / 1000);
+    gl.uniform1f(this.#blocks.at('still'), scene.still ? 1 : 0);
+    gl.uniform3fv(this.#blocks.at('colours'), stateColours(theme).flatMap((c) => c.map((v) => v / 255)));
+    gl.uniform3fv(this.#blocks.at('shade'), theme.shade.map((v) => v / 255));
+    gl.uniform3fv(this.#blocks.at('glow'), theme.glow.map((v) => v / 255));
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#placeBuffer);
+    attribute(gl, 0, 3, gl.FLOAT, false, PLACE, 0);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#lookBuffer);
+    gl.enableVertexAttribArray(1);
+    gl.vertexAttribIPointer(1, 4, gl.UNSIGNED_BYTE, LOOK, 0);
+    attribute(gl, 2, 1, gl.FLOAT, false, LOOK, 4);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.#index);
+    gl.drawElements(gl.TRIANGLES, 6 * scene.length, gl.UNSIGNED_INT, 0);
+  }
+
+  #writeAll(scene: Scene): void {
+    const gl = this.#gl;
+    const rows = Math.max(1024, 2 ** Math.ceil(Math.log2(Math.max(1, scene.length))));
+    if (rows > this.#rows) {
+      this.#rows = rows;
+      this.#places = new Float32Array(rows * 12);
+      this.#look = new DataView(new ArrayBuffer(rows * 4 * LOOK));
+      this.#writeIndex(rows);
+    }
+    for (let row = 0; row < scene.length; row++) this.#put(scene, row);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#placeBuffer);
+    gl.bufferData(gl.ARRAY_BUFFER, this.#places, gl.DYNAMIC_DRAW);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#lookBuffer);
+    gl.bufferData(gl.ARRAY_BUFFER, this.#look, gl.DYNAMIC_DRAW);
+    this.#dirty.clear();
+    this.#replace = true;
+  }
+
+  /** Writes what changed, in spans of neighbours. */
+  #writeDirty(scene: Scene): void {
+    const gl = this.#gl;
+    const spans = new Set<number>();
+    for (const row of this.#dirty) {
+      this.#put(scene, row);
+      spans.add(Math.floor(row / SPAN));
+    }
+    this.#dirty.clear();
+    for (const span of spans) {
+      gl.bindBuffer(gl.ARRAY_BUFFER, this.#placeBuffer);
+      gl.bufferSubData(gl.ARRAY_BUFFER, span * SPAN * 4 * PLACE, this.#places, span * SPAN * 12, SPAN * 12);
+      gl.bindBuffer(gl.ARRAY_BUFFER, this.#lookBuffer);
+      gl.bufferSubData(gl.ARRAY_BUFFER, span * SPAN * 4 * LOOK, new Uint8Array(this.#look.buffer, span * SPAN * 4 * LOOK, SPAN * 4 * LOOK));
+    }
+  }
+
+  #put(scene: Scene, row: number): void {
+    const { layout } = scene;
+    const at = (scene.changed[row] - this.#epoch) / 1000;
+    if (scene.change[row]) this.#litUntil = Math.max(this.#litUntil, scene.changed[row] + 2 * GLOW);
+    for (let corner = 0; corner < 4; corner++) {
+      const place = (row * 4 + corner) * 3;
+      this.#places[place] = layout.x[row];
+      this.#places[place + 1] = layout.y[row];
+      this.#places[place + 2] = layout.half[row];
+      const look = (row * 4 + corner) * LOOK;
+      this.#look.setUint32(look, scene.look[row] | (scene.flags[row] << 8) | (scene.change[row] << 16), true);
+      this.#look.setFloat32(look + 4, at, true);
+    }
+  }
+
+  #writeRects(scene: Scene, far: boolean, now: number): void {
+    const { theme, layout } = scene;
+    const floats: number[][] = [];
+    const colours: [Colour, Colour, number][] = [];
+    layout.tiles.forEach((tile, i) => {
+      const look = scene.tile(i);
+      floats.push([tile.x, tile.y, tile.w, tile.h]);
+      colours.push([tile.gone ? mix(theme.board, theme.tile, 0.4) : theme.tile, look.edge && !look.faded ? look.edge : theme.edge, 255]);
+      if (!far) return;
+      for (const band of bands(tile, scene.look)) {
+        floats.push([tile.x + 1, tile.y + band.from * tile.h, tile.w - 2, (band.to - band.from) * tile.h]);
+        const c = mix(theme.tile, stateColours(theme)[band.state], 0.85);
+        colours.push([c, c, 0]);
+      }
+    });
+    const data = new DataView(new ArrayBuffer(floats.length * 4 * RECT));
+    floats.forEach((rect, i) => {
+      for (let corner = 0; corner < 4; corner++) {
+        const at = (i * 4 + corner) * RECT;
+        rect.forEach((value, n) => data.setFloat32(at + 4 * n, value, true));
+        const [fill, edge, round] = colours[i];
+        [...fill, 255, ...edge, round].forEach((value, n) => data.setUint8(at + 16 + n, value));
+      }
+    });
+    if (floats.length > this.#rows) {
+      this.#rows = 2 ** Math.ceil(Math.log2(floats.length));
+      this.#writeAll(scene);
+    }
+    this.#gl.bindBuffer(this.#gl.ARRAY_BUFFER, this.#rectBuffer);
+    this.#gl.bufferData(this.#gl.ARRAY_BUFFER, data, this.#gl.DYNAMIC_DRAW);
+    this.#rectCount = floats.length;
+    this.#bandsAt = now;
+    this.#repaint = true;
+  }
+
+  #writeIndex(rows: number): void {
+    const gl = this.#gl;
+    const index = new Uint32Array(rows * 6);
+    for (let i = 0; i < rows; i++) index.set([4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 2, 4 * i + 1, 4 * i + 3], 6 * i);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.#index);
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, index, gl.STATIC_DRAW);
+  }
+}
+
+class Program {
+  readonly #program: WebGLProgram;
+  readonly #uniforms = new Map<string, WebGLUniformLocation | null>();
+
+  constructor(readonly gl: WebGL2RenderingContext, vertex: string, fragment: string) {
+    this.#program = gl.createProgram()!;
+    for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]] as const) {
+      const shader = gl.createShader(kind)!;
+      gl.shaderSource(shader, source);
+      gl.compileShader(shader);
+      if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS)) throw new Error(gl.getShaderInfoLog(shader) ?? 'shader');
+      gl.attachShader(this.#program, shader);
+    }
+    gl.linkProgram(this.#program);
+    if (!gl.getProgramParameter(this.#program, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(this.#program) ?? 'program');
+  }
+
+  at(name: string): WebGLUniformLocation | null {
+    let location = this.#uniforms.get(name);
+    if (location === undefined) this.#uniforms.set(name, (location = this.gl.getUniformLocation(this.#program, name)));
+    return location;
+  }
+
+  use(camera: Camera, scale: number, canvas: HTMLCanvasElement): void {
+    this.gl.useProgram(this.#program);
+    this.gl.uniform3f(this.at('camera'), camera.x, camera.y, scale);
+    this.gl.uniform2f(this.at('view'), canvas.width, canvas.height);
+  }
+}
+
+function attribute(gl: WebGL2RenderingContext, at: number, size: number, type: number, normalized: boolean, stride: number, offset: number): void {
+  gl.enableVertexAttribArray(at);
+  gl.vertexAttribPointer(at, size, type, normalized, stride, offset);
+}

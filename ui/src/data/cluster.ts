@@ -1,0 +1,265 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * The page's half of the data: the Pods as columns, one row each, and the
+ * Nodes. Batches are applied here; what they changed is handed on to whoever
+ * places and paints. A Pod that was deleted keeps its row as a ghost until
+ * `expire` is called some time after.
+ */
+
+import { FIELD, STRIDE, type Batch, type NodeRow } from './protocol';
+import { State } from './state';
+
+/** For how long the ghost of a deleted Pod stays, in milliseconds. */
+export const GHOST = 2000;
+
+/** What became of a row: the light it is shown in. */
+export const Change = { none: 0, added: 1, modified: 2, gone: 3 } as const;
+
+/** A Node, with what its Pods request. A Node that only Pods speak of has no `row`. */
+export interface ClusterNode {
+  name: string;
+  row: NodeRow | null;
+  pods: number;
+  cpu: number;
+  memory: number;
+}
+
+/** What a batch changed. */
+export interface Applied {
+  /** Everything: place it all anew. */
+  all: boolean;
+  /** Rows that came, or moved to another Node; rows of which something else changed. */
+  placed: number[];
+  changed: number[];
+  gone: number[];
+  /** Names of Nodes that came or changed, and of those that went. */
+  nodes: string[];
+  nodesGone: string[];
+}
+
+export class Cluster {
+  /** One more than the highest row. */
+  length = 0;
+  strings: string[] = [''];
+  names: string[] = [];
+  state = new Uint8Array(0);
+  node = new Int32Array(0);
+  namespace = new Int32Array(0);
+  owner = new Int32Array(0);
+  text = new Int32Array(0);
+  containers = new Int32Array(0);
+  created = new Int32Array(0);
+  since = new Int32Array(0);
+  cpu = new Int32Array(0);
+  memory = new Int32Array(0);
+  labels = new Int32Array(0);
+  cells = new Int32Array(0);
+  /** What last changed of the row and when, in the page's milliseconds. */
+  change = new Uint8Array(0);
+  changed = new Float64Array(0);
+
+  readonly nodes = new Map<string, ClusterNode>();
+  /** How many Pods are in each state. */
+  readonly counts = new Int32Array(9);
+  synced = false;
+  /** Counts up with every batch. */
+  version = 0;
+  readonly #shown = new Int32Array(9);
+  #shownAt = -1;
+  #ghosts: { row: number; until: number }[] = [];
+
+  /** How many Pods there are. */
+  get pods(): number {
+    let n = 0;
+    for (let s = State.ready; s < State.gone; s++) n += this.counts[s];
+    return n;
+  }
+
+  /** How many ghosts there are. */
+  get ghosts(): number {
+    return this.#ghosts.length;
+  }
+
+  nodeName(row: number): string {
+    return this.strings[this.node[row]] ?? '';
+  }
+
+  /** Containers, ready containers and restarts of a row. */
+  readiness(row: number): { containers: number; ready: number; restarts: number } {
+    const packed = this.containers[row];
+    return { containers: packed & 255, ready: (packed >> 8) & 255, restarts: packed >>> 16 };
+  }
+
+  /** The state as shown: of a Pod on a Node that nobody hears from, nothing is known. */
+  shown(row: number): number {
+    const state = this.state[row];
+    if (state === State.none || state === State.gone || state === State.succeeded) return state;
+    const node = this.nodes.get(this.nodeName(row));
+    return node?.row?.ready === 'Unknown' ? State.unknown : state;
+  }
+
+  /** How many Pods are shown in each state; counted once per version. */
+  shownCounts(): Int32Array {
+    if (this.#shownAt === this.version) return this.#shown;
+    this.#shownAt = this.version;
+    this.#shown.set(this.counts);
+    const lost = new Set<number>();
+    for (const [name, node] of this.nodes) if (node.row?.ready === 'Unknown' && node.pods) lost.add(this.strings.indexOf(name));
+    if (lost.size === 0) return this.#shown;
+    for (let row = 0; row < this.length; row++) {
+      const state = this.state[row];
+      if (state === State.none || state === State.gone || state === State.succeeded || !lost.has(this.node[row])) continue;
+      this.#shown[state]--;
+      this.#shown[State.unknown]++;
+    }
+    return this.#shown;
+  }
+
+  apply(batch: Batch, now: number): Applied {
+    const applied: Applied = { all: batch.reset, placed: [], changed: [], gone: [], nodes: [], nodesGone: [] };
+    if (batch.reset) this.#clear();
+    for (const text of batch.strings) this.strings.push(text);
+    for (const row of batch.nodes) {
+      const node = this.#node(row.name);
+      if (node.row && (node.row.ready === 'Unknown') !== (row.ready === 'Unknown')) this.#rowsOf(row.name, applied.changed, now);
+      node.row = row;
+      applied.nodes.push(row.name);
+    }
+    for (const name of batch.nodesGone) {
+      const node = this.nodes.get(name);
+      if (!node) continue;
+      node.row = null;
+      if (node.pods === 0) this.nodes.delete(name);
+      applied.nodesGone.push(name);
+    }
+    const { rows, names } = batch.names;
+    for (let i = 0; i < rows.length; i++) {
+      this.#grow(rows[i] + 1);
+      this.names[rows[i]] = names[i];
+      this.state[rows[i]] = State.none;
+    }
+    const quiet = !this.synced;
+    for (let at = 0; at < batch.rows.length; at += STRIDE) this.#set(batch.rows, at, quiet ? 0 : now, applied);
+    for (const row of batch.gone) this.#delete(row, now, applied);
+    if (batch.synced) this.synced = true;
+    this.version++;
+    return applied;
+  }
+
+  /** Ends the ghosts whose time has come; gives back their rows. */
+  expire(now: number): number[] {
+    const over: number[] = [];
+    while (this.#ghosts.length && this.#ghosts[0].until <= now) {
+      const { row } = this.#ghosts.shift()!;
+      if (this.state[row] !== State.gone) continue;
+      this.state[row] = State.none;
+      over.push(row);
+    }
+    return over;
+  }
+
+  #set(from: Int32Array, at: number, now: number, applied: Applied): void {
+    const row = from[at + FIELD.row];
+    const before = this.state[row];
+    const fresh = before === State.none || before === State.gone;
+    const moved = !fresh && this.node[row] !== from[at + FIELD.node];
+    if (!fresh) this.#count(row, -1);
+    this.state[row] = from[at + FIELD.state];
+    this.node[row] = from[at + FIELD.node];
+    this.namespace[row] = from[at + FIELD.namespace];
+    this.owner[row] = from[at + FIELD.owner];
+    this.text[row] = from[at + FIELD.text];
+    this.containers[row] = from[at + FIELD.containers];
+    this.created[row] = from[at + FIELD.created];
+    this.since[row] = from[at + FIELD.since];
+    this.cpu[row] = from[at + FIELD.cpu];
+    this.memory[row] = from[at + FIELD.memory];
+    this.labels[row] = from[at + FIELD.labels];
+    this.cells[row] = from[at + FIELD.cells];
+    this.#count(row, 1);
+    if (now > 0) {
+      this.change[row] = fresh ? Change.added : Change.modified;
+      this.changed[row] = now;
+    } else this.change[row] = Change.none;
+    (fresh || moved ? applied.placed : applied.changed).push(row);
+  }
+
+  #delete(row: number, now: number, applied: Applied): void {
+    if (this.state[row] === State.none || this.state[row] === State.gone) return;
+    this.#count(row, -1);
+    this.state[row] = State.gone;
+    this.change[row] = Change.gone;
+    this.changed[row] = now;
+    this.#ghosts.push({ row, until: now + GHOST });
+    applied.gone.push(row);
+  }
+
+  /** Counts a row in, or out: by state, and what its Node has to carry. */
+  #count(row: number, sign: 1 | -1): void {
+    this.counts[this.state[row]] += sign;
+    const name = this.nodeName(row);
+    if (!name) return;
+    const node = this.#node(name);
+    node.pods += sign;
+    if (this.state[row] !== State.succeeded) {
+      node.cpu += sign * this.cpu[row];
+      node.memory += sign * this.memory[row];
+    }
+    if (node.pods === 0 && !node.row) this.nodes.delete(name);
+  }
+
+  #node(name: string): ClusterNode {
+    let node = this.nodes.get(name);
+    if (!node) this.nodes.set(name, (node = { name, row: null, pods: 0, cpu: 0, memory: 0 }));
+    return node;
+  }
+
+  #rowsOf(name: string, into: number[], now: number): void {
+    const id = this.strings.indexOf(name);
+    for (let row = 0; row < this.length; row++) {
+      if (this.node[row] !== id || this.state[row] === State.none || this.state[row] === State.gone) continue;
+      this.change[row] = Change.modified;
+      this.changed[row] = now;
+      into.push(row);
+    }
+  }
+
+  #clear(): void {
+    this.length = 0;
+    this.strings = [];
+    this.names = [];
+    this.state.fill(0);
+    this.change.fill(0);
+    this.counts.fill(0);
+    this.nodes.clear();
+    this.#ghosts = [];
+    this.synced = false;
+  }
+
+  #grow(length: number): void {
+    this.length = Math.max(this.length, length);
+    if (length <= this.state.length) return;
+    const to = Math.max(1024, 2 ** Math.ceil(Math.log2(length)));
+    const more = <T extends Uint8Array | Int32Array | Float64Array>(old: T): T => {
+      const grown = new (old.constructor as new (n: number) => T)(to);
+      grown.set(old as never);
+      return grown;
+    };
+    this.state = more(this.state);
+    this.node = more(this.node);
+    this.namespace = more(this.namespace);
+    this.owner = more(this.owner);
+    this.text = more(this.text);
+    this.containers = more(this.containers);
+    this.created = more(this.created);
+    this.since = more(this.since);
+    this.cpu = more(this.cpu);
+    this.memory = more(this.memory);
+    this.labels = more(this.labels);
+    this.cells = more(this.cells);
+    this.change = more(this.change);
+    this.changed = more(this.changed);
+  }
+}

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Objects as the API has them, turned into rows. */
+
+import type { NodeRow } from './protocol';
+import { quantity } from './quantity';
+import type { PodRow } from './rows';
+import { describe, seconds, type Condition, type Pod } from './state';
+
+/** The parts of a Node that the board asks for. */
+export const NODE_FIELDS = [
+  'metadata.labels', 'metadata.creationTimestamp', 'spec.unschedulable', 'status.allocatable', 'status.nodeInfo.kubeletVersion',
+  'status.conditions[*].type', 'status.conditions[*].status', 'status.conditions[*].lastTransitionTime',
+];
+
+export interface Node {
+  metadata: { name: string; labels?: Record<string, string>; creationTimestamp?: string };
+  spec?: { unschedulable?: boolean };
+  status?: { allocatable?: Record<string, string>; nodeInfo?: { kubeletVersion?: string }; conditions?: Condition[] };
+}
+
+export function podRow(pod: Pod): PodRow {
+  const { metadata, spec = {} } = pod;
+  let cpu = 0;
+  let memory = 0;
+  for (const c of spec.containers ?? []) {
+    const requests = c.resources?.requests;
+    if (!requests) continue;
+    cpu += quantity(requests.cpu) * 1000;
+    memory += quantity(requests.memory) / 1024;
+  }
+  return {
+    ...describe(pod),
+    name: metadata.name,
+    namespace: metadata.namespace ?? '',
+    node: spec.nodeName ?? '',
+    owner: ownerOf(metadata),
+    labels: labelText(metadata.labels),
+    created: seconds(metadata.creationTimestamp),
+    cpu: Math.round(cpu),
+    memory: Math.round(memory),
+  };
+}
+
+/** `Kind/name` of the owner; of a ReplicaSet that a Deployment made, the Deployment. */
+function ownerOf(metadata: Pod['metadata']): string {
+  const owner = metadata.ownerReferences?.find((o) => o.controller) ?? metadata.ownerReferences?.[0];
+  if (!owner) return '';
+  const hash = metadata.labels?.['pod-template-hash'];
+  if (owner.kind === 'ReplicaSet' && hash && owner.name.endsWith(`-${hash}`)) {
+    return `Deployment/${owner.name.slice(0, -hash.length - 1)}`;
+  }
+  return `${owner.kind}/${owner.name}`;
+}
+
+/** Labels that differ from Pod to Pod and say nothing else: without them Pods of one owner share one string. */
+const NOISE = new Set(['statefulset.kubernetes.io/pod-name', 'apps.kubernetes.io/pod-index', 'batch.kubernetes.io/job-completion-index']);
+
+const labelText = (labels: Record<string, string> | undefined): string =>
+  labels ? Object.keys(labels).filter((key) => !NOISE.has(key)).sort().map((key) => `${key}=${labels[key]}`).join(',') : '';
+
+export function nodeRow(node: Node): NodeRow {
+  const { metadata, spec = {}, status = {} } = node;
+  const ready = status.conditions?.find((c) => c.type === 'Ready');
+  const allocatable = status.allocatable ?? {};
+  return {
+    name: metadata.name,
+    labels: metadata.labels ?? {},
+    ready: (ready?.status as NodeRow['ready']) ?? 'Unknown',
+    since: seconds(ready?.lastTransitionTime),
+    created: seconds(metadata.creationTimestamp),
+    pressure: (status.conditions ?? []).filter((c) => c.type !== 'Ready' && c.status === 'True').map((c) => c.type),
+    unschedulable: spec.unschedulable ?? false,
+    pods: quantity(allocatable.pods),
+    cpu: Math.round(quantity(allocatable.cpu) * 1000),
+    memory: Math.round(quantity(allocatable.memory) / 1024),
+    version: status.nodeInfo?.kubeletVersion ?? '',
+  };
+}

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * A moment of the past: two lists as the API serves them below /at. What is
+ * the same as before keeps its place on the board; what differs changes. With
+ * a speed, watches replay what followed from there on.
+ */
+
+import { NODE_FIELDS, nodeRow, podRow, type Node } from './objects';
+import type { Status } from './protocol';
+import type { Rows } from './rows';
+import { POD_FIELDS, type Pod } from './state';
+
+interface List<T> {
+  metadata: { resourceVersion: string };
+  items: T[] | null;
+}
+
+export class Past {
+  readonly #stop = new AbortController();
+
+  constructor(
+    readonly root: string, readonly at: string, readonly speed: number, readonly rows: Rows,
+    readonly changed: () => void, readonly status: (status: Status) => void,
+  ) {
+    void this.#run();
+  }
+
+  wake(): void {}
+
+  close(): void {
+    this.#stop.abort();
+  }
+
+  async #run(): Promise<void> {
+    try {
+      const [nodes, pods] = await Promise.all([this.#list<Node>('nodes', NODE_FIELDS), this.#list<Pod>('pods', POD_FIELDS)]);
+      const { rows } = this;
+      rows.restate();
+      for (const node of nodes.items ?? []) rows.setNode(nodeRow(node));
+      for (const pod of pods.items ?? []) rows.setPod(podRow(pod), performance.now());
+      rows.settle(performance.now());
+      rows.sync();
+      this.changed();
+      this.status({ phase: 'past', text: '', since: Date.now() });
+      if (this.speed > 0) {
+        await Promise.all([
+          this.#watch('nodes', NODE_FIELDS, nodes.metadata.resourceVersion, (type, node: Node) => (type === 'DELETED' ? rows.deleteNode(node.metadata.name) : rows.setNode(nodeRow(node)))),
+          this.#watch('pods', POD_FIELDS, pods.metadata.resourceVersion, (type, pod: Pod) =>
+            type === 'DELETED' ? rows.deletePod(`${pod.metadata.namespace ?? ''}/${pod.metadata.name}`, performance.now()) : rows.setPod(podRow(pod), performance.now())),
+        ]);
+      }
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      this.status({ phase: 'failed', text: error instanceof Error ? error.message : String(error), since: Date.now() });
+    }
+  }
+
+  async #fetch(resource: string, query: Record<string, string>): Promise<Response> {
+    const url = new URL(`at/${this.at}/api/v1/${resource}?${new URLSearchParams(query)}`, this.root);
+    const response = await fetch(url, { headers: { accept: 'application/json' }, signal: this.#stop.signal });
+    if (response.ok) return response;
+    const text = await response.text();
+    let message = text.slice(0, 300);
+    try {
+      message = (JSON.parse(text) as { message?: string }).message ?? message;
+    } catch {
+      // It is no Status: its text is all there is to say.
+    }
+    throw new Error(message || response.statusText);
+  }
+
+  async #list<T>(resource: string, fields: string[]): Promise<List<T>> {
+    return (await (await this.#fetch(resource, { fields: fields.join(',') })).json()) as List<T>;
+  }
+
+  async #watch<T>(resource: string, fields: string[], resourceVersion: string, take: (type: string, object: T) => void): Promise<void> {
+    const response = await this.#fetch(resource, { watch: '1', resourceVersion, speed: String(this.speed), fields: fields.join(',') });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = '';
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split('\n');
+      rest = lines.pop()!;
+      for (const line of lines) {
+        if (!line) continue;
+        const { type, object } = JSON.parse(line) as { type: string; object: T };
+        if (type === 'ERROR') throw new Error((object as { message?: string }).message ?? 'the replay ended');
+        if (type !== 'BOOKMARK') take(type, object);
+      }
+      this.changed();
+    }
+  }
+}

@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * The worker's half of the data: gives each Pod a row, remembers which rows
+ * changed, and packs them into a batch when the page is ready for one. However
+ * often a Pod changes in between, its row is sent once.
+ */
+
+import { FIELD, STRIDE, packContainers, type Batch, type NodeRow } from './protocol';
+import type { Described } from './state';
+
+/** What is known of a Pod, ready to be packed. */
+export interface PodRow extends Described {
+  name: string;
+  namespace: string;
+  /** Empty while it is not scheduled. */
+  node: string;
+  /** `Deployment/web`; empty for a Pod of nobody. */
+  owner: string;
+  /** `a=b,c=d`, sorted. */
+  labels: string;
+  created: number;
+  /** Requested: thousandths of a core, KiB. */
+  cpu: number;
+  memory: number;
+}
+
+/** For how long a row is not given to another Pod: the page still shows its ghost. In milliseconds. */
+const REST = 5000;
+
+export class Rows {
+  readonly #index = new Map<string, number>();
+  readonly #free: { row: number; from: number }[] = [];
+  #length = 0;
+  #data = new Int32Array(STRIDE * 1024);
+
+  readonly #strings = new Map<string, number>();
+  #newStrings: string[] = [];
+  #dirty = new Set<number>();
+  #names = new Map<number, string>();
+  #gone: number[] = [];
+  #nodes = new Map<string, NodeRow>();
+  #nodesGone = new Set<string>();
+  #known = new Set<string>();
+  #stated: Set<string> | null = null;
+  #statedNodes: Set<string> | null = null;
+  #reset = true;
+  #synced = false;
+  #syncedSent = false;
+
+  /** How many Pods there are. */
+  get size(): number {
+    return this.#index.size;
+  }
+
+  /** Whether the first state is complete. */
+  get synced(): boolean {
+    return this.#synced;
+  }
+
+  /** Whether there is something to send. */
+  get pending(): boolean {
+    return this.#reset || this.#dirty.size + this.#gone.length + this.#nodes.size + this.#nodesGone.size > 0 || this.#synced !== this.#syncedSent;
+  }
+
+  /** Forgets everything; the page will, too. */
+  reset(): void {
+    this.#index.clear();
+    this.#free.length = this.#length = 0;
+    this.#strings.clear();
+    this.#newStrings = [];
+    this.#dirty.clear();
+    this.#names.clear();
+    this.#gone = [];
+    this.#nodes.clear();
+    this.#nodesGone.clear();
+    this.#known.clear();
+    this.#stated = this.#statedNodes = null;
+    this.#reset = true;
+    this.#synced = this.#syncedSent = false;
+  }
+
+  /** The first state is complete. */
+  sync(): void {
+    this.#synced = true;
+  }
+
+  /** From now on all there is is told once more; what is not, `settle` deletes. So the page keeps every place. */
+  restate(): void {
+    this.#stated = new Set();
+    this.#statedNodes = new Set();
+  }
+
+  settle(now: number): void {
+    if (!this.#stated || !this.#statedNodes) return;
+    for (const key of [...this.#index.keys()]) if (!this.#stated.has(key)) this.deletePod(key, now);
+    for (const name of [...this.#known]) if (!this.#statedNodes.has(name)) this.deleteNode(name);
+    this.#stated = this.#statedNodes = null;
+  }
+
+  setNode(node: NodeRow): void {
+    this.#nodes.set(node.name, node);
+    this.#known.add(node.name);
+    this.#statedNodes?.add(node.name);
+    this.#nodesGone.delete(node.name);
+  }
+
+  deleteNode(name: string): void {
+    this.#nodes.delete(name);
+    this.#known.delete(name);
+    this.#nodesGone.add(name);
+  }
+
+  /** Adds or changes a Pod. One that was created anew under its name is another Pod. */
+  setPod(pod: PodRow, now: number): void {
+    const key = `${pod.namespace}/${pod.name}`;
+    this.#stated?.add(key);
+    let row = this.#index.get(key);
+    if (row !== undefined && this.#data[row * STRIDE + FIELD.created] !== pod.created) {
+      this.deletePod(key, now);
+      row = undefined;
+    }
+    if (row === undefined) {
+      row = this.#take(now);
+      this.#index.set(key, row);
+      this.#names.set(row, pod.name);
+    }
+    const at = row * STRIDE;
+    const values = [
+      row, pod.state, this.intern(pod.node), this.intern(pod.namespace), this.intern(pod.owner), this.intern(pod.text),
+      packContainers(pod.containers, pod.ready, pod.restarts), pod.created, pod.since, pod.cpu, pod.memory,
+      this.intern(pod.labels), pod.cells,
+    ];
+    let changed = this.#names.has(row);
+    for (let i = 0; i < STRIDE; i++) {
+      if (this.#data[at + i] !== values[i]) {
+        this.#data[at + i] = values[i];
+        changed = true;
+      }
+    }
+    if (changed) this.#dirty.add(row);
+  }
+
+  deletePod(key: string, now: number): void {
+    const row = this.#index.get(key);
+    if (row === undefined) return;
+    this.#index.delete(key);
+    this.#dirty.delete(row);
+    if (!this.#names.delete(row)) this.#gone.push(row);
+    this.#free.push({ row, from: now + REST });
+  }
+
+  /** The number of a string. */
+  intern(text: string): number {
+    let id = this.#strings.get(text);
+    if (id === undefined) {
+      id = this.#strings.size;
+      this.#strings.set(text, id);
+      this.#newStrings.push(text);
+    }
+    return id;
+  }
+
+  /** What changed since the last batch. */
+  take(received: number): Batch {
+    const rows = new Int32Array(this.#dirty.size * STRIDE);
+    let at = 0;
+    for (const row of this.#dirty) {
+      rows.set(this.#data.subarray(row * STRIDE, row * STRIDE + STRIDE), at);
+      at += STRIDE;
+    }
+    const batch: Batch = {
+      kind: 'batch',
+      reset: this.#reset,
+      synced: this.#synced,
+      strings: this.#newStrings,
+      nodes: [...this.#nodes.values()],
+      nodesGone: [...this.#nodesGone],
+      rows,
+      names: { rows: Int32Array.from(this.#names.keys()), names: [...this.#names.values()] },
+      gone: Int32Array.from(this.#gone),
+      received,
+    };
+    this.#reset = false;
+    this.#syncedSent = this.#synced;
+    this.#newStrings = [];
+    this.#nodes.clear();
+    this.#nodesGone.clear();
+    this.#dirty.clear();
+    this.#names.clear();
+    this.#gone = [];
+    return batch;
+  }
+
+  #take(now: number): number {
+    if (this.#free.length && this.#free[0].from <= now) return this.#free.shift()!.row;
+    const row = this.#length++;
+    if (this.#length * STRIDE > this.#data.length) {
+      const grown = new Int32Array(this.#data.length * 2);
+      grown.set(this.#data);
+      this.#data = grown;
+    }
+    return row;
+  }
+}

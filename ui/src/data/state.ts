@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * What a Pod is in, in one word and one byte. The text is the one of kubectl's
+ * STATUS column, derived as kubectl derives it; the state is what the board
+ * paints: a shape and a colour.
+ */
+
+/** The states of a block. `none` is a place with nothing in it, `gone` the ghost of a Pod that was deleted. */
+export const State = {
+  none: 0, ready: 1, unready: 2, pending: 3, failing: 4, succeeded: 5, terminating: 6, unknown: 7, gone: 8,
+} as const;
+export type State = (typeof State)[keyof typeof State];
+
+/** The states that a Pod can be in, most pressing first: the order of the legend and of all rankings. */
+export const STATES = ['failing', 'unknown', 'unready', 'pending', 'terminating', 'ready', 'succeeded'] as const;
+export type StateName = (typeof STATES)[number];
+
+/** The parts of a Pod that the board asks for; each path is one of the projection. */
+export const POD_FIELDS = [
+  'metadata.labels', 'metadata.ownerReferences', 'metadata.creationTimestamp', 'metadata.deletionTimestamp',
+  'spec.nodeName', 'spec.containers[*].resources.requests', 'spec.initContainers[*].name', 'spec.initContainers[*].restartPolicy',
+  'status.phase', 'status.reason',
+  'status.conditions[*].type', 'status.conditions[*].status', 'status.conditions[*].reason', 'status.conditions[*].lastTransitionTime',
+  ...['containerStatuses', 'initContainerStatuses'].flatMap((list) => [
+    'name', 'ready', 'started', 'restartCount', 'state.running.startedAt', 'state.waiting.reason',
+    'state.terminated.reason', 'state.terminated.exitCode', 'state.terminated.signal', 'state.terminated.finishedAt',
+  ].map((path) => `status.${list}[*].${path}`)),
+];
+
+export interface ContainerStatus {
+  name?: string;
+  ready?: boolean;
+  started?: boolean;
+  restartCount?: number;
+  state?: {
+    running?: { startedAt?: string };
+    waiting?: { reason?: string; message?: string };
+    terminated?: { reason?: string; exitCode?: number; signal?: number; finishedAt?: string };
+  };
+}
+
+export interface Condition {
+  type: string;
+  status: string;
+  reason?: string;
+  message?: string;
+  lastTransitionTime?: string;
+}
+
+export interface Pod {
+  metadata: {
+    name: string;
+    namespace?: string;
+    uid?: string;
+    resourceVersion?: string;
+    labels?: Record<string, string>;
+    ownerReferences?: { kind: string; name: string; apiVersion?: string; controller?: boolean; uid?: string }[];
+    creationTimestamp?: string;
+    deletionTimestamp?: string;
+  };
+  spec?: {
+    nodeName?: string;
+    containers?: { name?: string; image?: string; resources?: { requests?: Record<string, string> } }[];
+    initContainers?: { name?: string; restartPolicy?: string }[];
+  };
+  status?: {
+    phase?: string;
+    reason?: string;
+    message?: string;
+    conditions?: Condition[];
+    containerStatuses?: ContainerStatus[];
+    initContainerStatuses?: ContainerStatus[];
+  };
+}
+
+/** What `describe` says of a Pod. */
+export interface Described {
+  state: State;
+  /** As in kubectl's STATUS column. */
+  text: string;
+  /** Containers, and how many of them are ready, as in kubectl's READY column. */
+  containers: number;
+  ready: number;
+  restarts: number;
+  /** When it came into this state, in seconds since 1970; 0 if it does not say. */
+  since: number;
+  /** The states of the containers, four bits each, the first lowest; eight at the most. */
+  cells: number;
+}
+
+const conditionTrue = (conditions: Condition[] | undefined, type: string): boolean =>
+  conditions?.find((c) => c.type === type)?.status === 'True';
+
+const ended = (t: { reason?: string; signal?: number; exitCode?: number }): string =>
+  t.reason || (t.signal ? `Signal:${t.signal}` : `ExitCode:${t.exitCode ?? 0}`);
+
+/** Seconds since 1970 of an RFC 3339 time; 0 for none. */
+export const seconds = (time: string | undefined): number => (time ? Math.floor(Date.parse(time) / 1000) || 0 : 0);
+
+/** Derives the state of a Pod from its status, with the words of kubectl. */
+export function describe(pod: Pod): Described {
+  const { status = {}, spec = {}, metadata } = pod;
+  const inits = spec.initContainers ?? [];
+  const sidecars = new Set(inits.filter((c) => c.restartPolicy === 'Always').map((c) => c.name));
+  let text = status.reason || status.phase || 'Unknown';
+  if (status.conditions?.some((c) => c.type === 'PodScheduled' && c.reason === 'SchedulingGated')) text = 'SchedulingGated';
+
+  let ready = 0;
+  let restarts = 0;
+  let sidecarRestarts = 0;
+  let initializing = false;
+  for (const [i, c] of (status.initContainerStatuses ?? []).entries()) {
+    const sidecar = sidecars.has(c.name);
+    restarts += c.restartCount ?? 0;
+    if (sidecar) sidecarRestarts += c.restartCount ?? 0;
+    const { terminated, waiting } = c.state ?? {};
+    if (terminated && !terminated.exitCode && !terminated.signal) continue;
+    if (sidecar && c.started) {
+      if (c.ready) ready++;
+      continue;
+    }
+    if (terminated) text = `Init:${ended(terminated)}`;
+    else if (waiting?.reason && waiting.reason !== 'PodInitializing') text = `Init:${waiting.reason}`;
+    else text = `Init:${i}/${inits.length}`;
+    initializing = true;
+    break;
+  }
+
+  const statuses = status.containerStatuses ?? [];
+  if (!initializing || conditionTrue(status.conditions, 'Initialized')) {
+    restarts = sidecarRestarts;
+    let running = false;
+    for (let i = statuses.length - 1; i >= 0; i--) {
+      const c = statuses[i];
+      const { waiting, terminated } = c.state ?? {};
+      restarts += c.restartCount ?? 0;
+      if (waiting?.reason) text = waiting.reason;
+      else if (terminated) text = ended(terminated);
+      else if (c.ready && c.state?.running) {
+        running = true;
+        ready++;
+      }
+    }
+    if (text === 'Completed' && running) text = conditionTrue(status.conditions, 'Ready') ? 'Running' : 'NotReady';
+  }
+
+  const over = status.phase === 'Succeeded' || status.phase === 'Failed';
+  if (metadata.deletionTimestamp && status.reason === 'NodeLost') text = 'Unknown';
+  else if (metadata.deletionTimestamp && !over) text = 'Terminating';
+
+  const state = stateOf(text, status.phase, conditionTrue(status.conditions, 'Ready'));
+  return {
+    state, text, ready, restarts,
+    containers: (spec.containers?.length ?? statuses.length) + sidecars.size,
+    since: since(pod, state),
+    cells: cellsOf(statuses),
+  };
+}
+
+const WAITING = /^(Pending|ContainerCreating|PodInitializing|SchedulingGated|Init:\d+\/\d+|Init:PodInitializing|Init:ContainerCreating|Unschedulable)$/;
+
+function stateOf(text: string, phase: string | undefined, isReady: boolean): State {
+  if (text === 'Terminating') return State.terminating;
+  if (text === 'Unknown') return State.unknown;
+  if (phase === 'Succeeded') return State.succeeded;
+  if (WAITING.test(text)) return State.pending;
+  if (text === 'Running') return isReady ? State.ready : State.unready;
+  if (text === 'NotReady' || text === 'Completed') return State.unready;
+  return State.failing;
+}
+
+/** Since when: the newest of what can have brought the state about. */
+function since(pod: Pod, state: State): number {
+  const { metadata, status = {} } = pod;
+  if (state === State.terminating) return seconds(metadata.deletionTimestamp);
+  let at = 0;
+  if (state === State.ready || state === State.unready || state === State.failing) {
+    at = seconds(status.conditions?.find((c) => c.type === 'Ready')?.lastTransitionTime);
+  } else if (state === State.succeeded) {
+    for (const c of status.containerStatuses ?? []) at = Math.max(at, seconds(c.state?.terminated?.finishedAt));
+  }
+  return at || seconds(metadata.creationTimestamp);
+}
+
+function cellsOf(statuses: ContainerStatus[]): number {
+  let cells = 0;
+  for (let i = 0; i < statuses.length && i < 7; i++) cells |= containerState(statuses[i]) << (4 * i);
+  return cells;
+}
+
+/** The state of one container, painted as that of a Pod is. */
+export function containerState(c: ContainerStatus): State {
+  const { running, waiting, terminated } = c.state ?? {};
+  if (running) return c.ready ? State.ready : State.unready;
+  if (terminated) return terminated.exitCode || terminated.signal ? State.failing : State.succeeded;
+  if (waiting?.reason && !WAITING.test(waiting.reason)) return State.failing;
+  return State.pending;
+}

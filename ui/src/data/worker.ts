@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The worker of the page: reads the cluster, live or at a moment, and sends what changed. */
+
+import { Live } from './live';
+import { Outbox } from './outbox';
+import { Past } from './past';
+import type { Request } from './protocol';
+import { Rows } from './rows';
+
+const scope = self as unknown as { postMessage(m: unknown, t: Transferable[]): void; onmessage: (e: MessageEvent<Request>) => void };
+const rows = new Rows();
+const outbox = new Outbox(rows, (message, transfer) => scope.postMessage(message, transfer));
+let source: Live | Past | null = null;
+
+scope.onmessage = ({ data }) => {
+  if (data.kind === 'applied') outbox.applied(rows.synced);
+  else if (data.kind === 'wake') source?.wake();
+  else {
+    source?.close();
+    const changed = (): void => outbox.changed(rows.synced);
+    // What a source that has been closed still has to say is not heard.
+    const told: typeof outbox.status = (status) => mine === source && outbox.status(status);
+    const mine: Live | Past = data.at
+      ? new Past(data.root, data.at, data.speed, rows, changed, told)
+      : new Live(data.root, data.extension, rows, changed, told);
+    source = mine;
+  }
+};

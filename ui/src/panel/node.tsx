@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** What there is to say of a Node at a glance. */
+
+import { beat, cluster, filter, selectRow } from '../app/state';
+import { stateName } from '../board/palette';
+import { age, count, cpuText, memoryText } from '../data/quantity';
+import { seconds, State, type Condition } from '../data/state';
+import { Shape } from '../shell/shape';
+import { Events } from './events';
+import { Conditions, Labels } from './pod';
+
+export interface NodeObject {
+  metadata: { name: string; uid?: string; resourceVersion?: string; labels?: Record<string, string>; creationTimestamp?: string };
+  spec?: { unschedulable?: boolean; taints?: { key: string; value?: string; effect: string }[] };
+  status?: { conditions?: Condition[]; nodeInfo?: Record<string, string>; addresses?: { type: string; address: string }[] };
+}
+
+export function NodeOverview({ node, at, now }: { node: NodeObject; at: string; now: number }) {
+  void beat.value;
+  const { metadata, spec = {}, status = {} } = node;
+  const known = cluster.nodes.get(metadata.name);
+  const ready = status.conditions?.find((c) => c.type === 'Ready');
+  const well = ready?.status === 'True';
+  return (
+    <>
+      <section class="state">
+        <p class={`words ${well ? 'ready' : 'failing'}`}>
+          <Shape state={well ? 'ready' : 'unknown'} size={16} /> <b>{well ? 'Ready' : ready?.status === 'Unknown' ? 'Nobody hears from it' : 'NotReady'}</b> for {age(now - seconds(ready?.lastTransitionTime))}
+          {spec.unschedulable && ', cordoned'}
+        </p>
+        {!well && ready?.message && <p>{ready.message}</p>}
+      </section>
+      {known?.row && (
+        <section>
+          <h3>Requested</h3>
+          <Share words="cpu" used={known.cpu} of={known.row.cpu} text={cpuText} />
+          <Share words="memory" used={known.memory} of={known.row.memory} text={memoryText} />
+          <Share words="pods" used={known.pods} of={known.row.pods} text={String} />
+        </section>
+      )}
+      <dl class="facts">
+        <dt>Created</dt><dd>{age(now - seconds(metadata.creationTimestamp))} ago</dd>
+        {status.nodeInfo?.kubeletVersion && <><dt>Kubelet</dt><dd>{status.nodeInfo.kubeletVersion}</dd></>}
+        {status.nodeInfo?.osImage && <><dt>System</dt><dd>{status.nodeInfo.osImage}</dd></>}
+        {status.addresses?.map((a) => <><dt>{a.type}</dt><dd class="mono">{a.address}</dd></>)}
+        {spec.taints?.map((t) => <><dt>Taint</dt><dd class="mono">{t.key}{t.value && `=${t.value}`}:{t.effect}</dd></>)}
+      </dl>
+      <Pods node={metadata.name} />
+      <Conditions conditions={status.conditions} good={(c) => c.status === (c.type === 'Ready' ? 'True' : 'False')} now={now} />
+      <Labels labels={metadata.labels} />
+      <Events namespace="" uid={metadata.uid ?? metadata.name} at={at} now={now} version={metadata.resourceVersion} />
+    </>
+  );
+}
+
+function Share({ words, used, of, text }: { words: string; used: number; of: number; text: (n: number) => string }) {
+  const part = of ? used / of : 0;
+  return (
+    <div class="share">
+      <span>{words}</span>
+      <meter min={0} max={1} high={0.8} value={Math.min(1, part)} aria-label={`${words} requested`} />
+      <span class="muted">{text(used)} of {text(of)} · {Math.round(part * 100)} %</span>
+    </div>
+  );
+}
+
+/** The Pods of a Node, those in trouble first. */
+function Pods({ node }: { node: string }) {
+  const rows: number[] = [];
+  for (let row = 0; row < cluster.length; row++) {
+    if (cluster.state[row] !== State.none && cluster.state[row] !== State.gone && cluster.nodeName(row) === node) rows.push(row);
+  }
+  const rank = [9, 6, 2, 3, 0, 5, 4, 1];
+  rows.sort((a, b) => rank[cluster.shown(a)] - rank[cluster.shown(b)] || (cluster.names[a] < cluster.names[b] ? -1 : 1));
+  return (
+    <section>
+      <h3>{count(rows.length, 'pod')} <button class="link" onClick={() => (filter.value = `node:${node}`)}>only these</button></h3>
+      <ul class="pods">
+        {rows.slice(0, 120).map((row) => (
+          <li key={row}><button onClick={() => selectRow(row)}><Shape state={stateName(cluster.shown(row))} /> <span class="mono">{cluster.names[row]}</span></button></li>
+        ))}
+      </ul>
+    </section>
+  );
+}

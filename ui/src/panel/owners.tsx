@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import { filter } from '../app/state';
+import type { Pod } from '../data/state';
+import { pathOf, useObject } from './resource';
+
+/** Who owns a Pod, and who owns that: a Deployment, its ReplicaSet. */
+export function Owners({ metadata, at }: { metadata: Pod['metadata']; at: string }) {
+  const own = metadata.ownerReferences?.find((o) => o.controller) ?? metadata.ownerReferences?.[0];
+  const namespace = metadata.namespace ?? '';
+  // Only these are owned in turn.
+  const between = own && (own.kind === 'ReplicaSet' || own.kind === 'Job');
+  const { value } = useObject<Pod>(between ? pathOf(own.kind, own.apiVersion ?? 'apps/v1', namespace, own.name) : '', at, '');
+  const top = value?.metadata.ownerReferences?.[0];
+  const chain = [top, own].filter((o) => o !== undefined);
+  return (
+    <nav class="crumbs muted" aria-label="Owners">
+      <button class="link" onClick={() => (filter.value = `ns:${namespace}`)}>{namespace}</button>
+      {chain.map((o) => (
+        <span key={o.name}> / <button class="link" title={o.kind} onClick={() => (filter.value = o.kind === 'ReplicaSet' || o.kind === 'Job' ? `ns:${namespace} name:${o.name}` : `ns:${namespace} owner:${o.kind.toLowerCase()}/${o.name}`)}>{o.kind} {o.name}</button></span>
+      ))}
+    </nav>
+  );
+}

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The panel at the side: all about the Pod or the Node that is selected. */
+
+import { useEffect, useRef } from 'preact/hooks';
+import { beat, cluster, mode, rowOf, selection, tab, type Selection } from '../app/state';
+import { stateName } from '../board/palette';
+import type { Pod } from '../data/state';
+import { Shape } from '../shell/shape';
+import { Copy } from './copy';
+import { Logs } from './logs';
+import { NodeOverview, type NodeObject } from './node';
+import { Owners } from './owners';
+import { PodOverview } from './pod';
+import { useObject } from './resource';
+import { Versions } from './versions';
+import { YAML } from './yaml-tab';
+
+export function Panel() {
+  const sel = selection.value;
+  return sel && <Selected key={`${sel.kind}/${sel.name}`} sel={sel} />;
+}
+
+function Selected({ sel }: { sel: NonNullable<Selection> }) {
+  void beat.value;
+  const element = useRef<HTMLElement>(null);
+  const at = mode.value?.at ?? '';
+  const isPod = sel.kind === 'pod';
+  const path = isPod ? `/api/v1/namespaces/${sel.namespace}/pods/${sel.name}` : `/api/v1/nodes/${sel.name}`;
+  const row = isPod ? rowOf(sel.namespace, sel.name) : -1;
+  const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : cluster.nodes.get(sel.name)?.row;
+  const { value, error } = useObject<Pod & NodeObject>(path, at, version);
+  const now = (mode.value?.time || Date.now()) / 1000;
+  const tabs = isPod ? ['overview', 'yaml', 'logs', 'versions'] : ['overview', 'yaml', 'versions'];
+  const shown = tabs.includes(tab.value) ? tab.value : 'overview';
+  useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);
+  return (
+    <aside class="side panel" ref={element} aria-label={`${isPod ? 'Pod' : 'Node'} ${sel.name}`}>
+      <header>
+        {row >= 0 && <Shape state={stateName(cluster.shown(row))} size={16} />}
+        <h2 class="mono">{sel.name}</h2>
+        <Copy text={() => sel.name} label="Copy the name" />
+        <button class="quiet" aria-label="Close" title="Close (Esc)" onClick={() => (selection.value = null)}>
+          <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true"><path d="M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z" /></svg>
+        </button>
+      </header>
+      {value && isPod && <Owners metadata={value.metadata} at={at} />}
+      <div class="tabs" role="tablist" onKeyDown={(e) => step(e, tabs, shown)}>
+        {tabs.map((name) => (
+          <button key={name} role="tab" id={`tab-${name}`} aria-selected={name === shown} aria-controls="tab-panel" tabIndex={name === shown ? 0 : -1} onClick={() => (tab.value = name)}>
+            {name === 'yaml' ? 'YAML' : name[0].toUpperCase() + name.slice(1)}
+          </button>
+        ))}
+      </div>
+      <div class="content" id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`}>
+        {error && <p class="failure">{isPod && row < 0 && /not found/.test(error) ? (value ? 'It has been deleted. This is the last that was seen of it.' : 'It is not there any more.') : error}</p>}
+        {!value && !error && shown !== 'versions' && <p class="muted">asking for it</p>}
+        {shown === 'versions' && <Versions path={path} version={version} />}
+        {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} /> : <NodeOverview node={value} at={at} now={now} />)}
+        {value && shown === 'yaml' && <YAML object={value} />}
+        {value && shown === 'logs' && (at ? <p class="muted">Logs are not recorded: there are none of the past.</p> : <Logs pod={value} />)}
+      </div>
+    </aside>
+  );
+}
+
+/** Arrows go from tab to tab, as is usual where there are tabs. */
+function step(event: KeyboardEvent, tabs: string[], shown: string): void {
+  const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+  if (!by) return;
+  event.preventDefault();
+  event.stopPropagation();
+  tab.value = tabs[(tabs.indexOf(shown) + by + tabs.length) % tabs.length];
+  document.getElementById(`tab-${tab.value}`)?.focus();
+}

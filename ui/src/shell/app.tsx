@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Puts the page together and starts it. */
+
+import { effect } from '@preact/signals';
+import { render } from 'preact';
+import { Feed } from '../app/feed';
+import { beat, cluster, filter, group, keepAddress, needs, order, received, selection, still, theme, view } from '../app/state';
+import { Engine } from '../board/engine';
+import { applyTheme } from '../board/palette';
+import { BoardView } from '../board/view';
+import { Panel } from '../panel/panel';
+import { Board } from './board';
+import { Controls } from './controls';
+import { Help } from './help';
+import { listenKeys } from './keys';
+import { LiveRegion } from './live';
+import { Needs } from './needs';
+import { Table } from './table';
+import { matchCount, TopBar } from './topbar';
+
+/** How often, in milliseconds, what is drawn from the data outside of the board is drawn anew. */
+const BEAT = 250;
+
+const App = ({ board }: { board: BoardView }) => (
+  <>
+    <TopBar />
+    <main class="stage">
+      {view.value === 'board' ? <Board board={board} /> : <Table board={board} />}
+      <Controls board={board} />
+    </main>
+    {selection.value ? <Panel /> : needs.value && <Needs board={board} />}
+    <Help />
+    <LiveRegion />
+  </>
+);
+
+/** Starts the page on what a worker tells. */
+export function start(worker: Worker): void {
+  const engine = new Engine(cluster);
+  const board = new BoardView(engine, new Feed(worker));
+  let due = false;
+  board.onData = () => {
+    received.value = Date.now();
+    if (due) return;
+    due = true;
+    setTimeout(() => {
+      due = false;
+      beat.value++;
+    }, cluster.synced ? BEAT : 60);
+  };
+  effect(() => {
+    applyTheme(theme.value);
+    engine.theme = theme.value;
+    engine.still = still.value;
+    engine.repaint();
+    board.touch();
+  });
+  effect(() => {
+    engine.setFilter(filter.value);
+    board.marked();
+  });
+  let first = true;
+  effect(() => {
+    engine.arrangement = { group: group.value, order: order.value };
+    if (!first) engine.arrange();
+    first = false;
+  });
+  matchCount.value = () => engine.matching();
+  keepAddress();
+  listenKeys(board);
+  render(<App board={board} />, document.body);
+  // For tests and the bench: what is on the board, and figures about painting it.
+  (window as unknown as { watchkeeper: unknown }).watchkeeper = { board, cluster, engine };
+}

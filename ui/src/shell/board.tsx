@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The board's place on the page, with what is pointed at and what there is to say while there is nothing to see. */
+
+import { signal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { beat, cluster, rowOf, selection, selectRow } from '../app/state';
+import { listen, type Hit } from '../board/input';
+import { State } from '../data/state';
+import type { BoardView } from '../board/view';
+import { Notice } from './notice';
+import { Tooltip, type Pointed } from './tooltip';
+
+const pointed = signal<Pointed | null>(null);
+const forced = new URLSearchParams(location.search).get('renderer') === 'canvas';
+
+export function Board({ board }: { board: BoardView }) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const parent = element.current!;
+    board.attach(parent, forced);
+    const stop = listen(parent, board, board.engine.layout, {
+      hover: (hit, x, y) => hover(board, hit, x, y),
+      choose: (hit) => choose(board, hit),
+    });
+    return () => {
+      stop();
+      board.detach();
+    };
+  }, [board]);
+  // The ring of what is selected follows it to where it is now.
+  void beat.value;
+  const sel = selection.value;
+  const row = sel?.kind === 'pod' ? rowOf(sel.namespace, sel.name) : -1;
+  const tile = sel?.kind === 'node' ? sel.name : null;
+  if (board.marks.selected !== row || board.marks.selectedTile !== tile) {
+    board.marks.selected = row;
+    board.marks.selectedTile = tile;
+    board.marked();
+  }
+  return (
+    <div class="board" ref={element} tabIndex={0} role="application" aria-label="Board of Pods in Nodes. Arrow keys walk from Pod to Pod, Enter shows one; T shows the same as a table.">
+      <Notice />
+      {pointed.value && <Tooltip pointed={pointed.value} />}
+    </div>
+  );
+}
+
+function hover(board: BoardView, hit: Hit | null, x: number, y: number): void {
+  const { marks, engine } = board;
+  const row = hit && hit.row >= 0 && cluster.state[hit.row] !== State.none ? hit.row : -1;
+  const tile = hit && row < 0 && hit.tile.name ? hit.tile.name : null;
+  pointed.value = row >= 0 ? { row, x, y } : tile ? { node: tile, x, y } : null;
+  if (marks.hover === row && marks.hoverTile === tile) return;
+  marks.hover = row;
+  marks.hoverTile = tile;
+  marks.siblings = [];
+  if (row >= 0 && cluster.strings[cluster.owner[row]]) {
+    for (let other = 0; other < engine.length; other++) {
+      if (other !== row && cluster.owner[other] === cluster.owner[row] && cluster.namespace[other] === cluster.namespace[row] && engine.look[other]) marks.siblings.push(other);
+    }
+    if (marks.siblings.length > 3000) marks.siblings = [];
+  }
+  board.marked();
+}
+
+function choose(board: BoardView, hit: Hit | null): void {
+  const { marks } = board;
+  if (hit && hit.row >= 0 && cluster.state[hit.row] !== State.none && cluster.state[hit.row] !== State.gone) {
+    marks.focus = hit.row;
+    selectRow(hit.row);
+  } else if (hit?.tile.name) {
+    selection.value = { kind: 'node', name: hit.tile.name };
+  } else selection.value = null;
+}

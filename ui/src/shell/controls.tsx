@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** What floats in the lower corner: how the board is put together. */
+
+import { beat, cluster, group, order, view } from '../app/state';
+import { groupings, type PodOrder } from '../board/order';
+import type { BoardView } from '../board/view';
+
+export function Controls({ board }: { board: BoardView }) {
+  void beat.value;
+  return (
+    <div class="controls">
+      <div class="segments" role="group" aria-label="View">
+        <button aria-pressed={view.value === 'board'} onClick={() => (view.value = 'board')}>Board</button>
+        <button aria-pressed={view.value === 'table'} onClick={() => (view.value = 'table')}>Table</button>
+      </div>
+      {view.value === 'board' && (
+        <>
+          <label>Nodes by{' '}
+            <select value={group.value} onChange={(e) => (group.value = e.currentTarget.value)}>
+              <option value="">nothing</option>
+              <option value="zone">zone</option>
+              <option value="pool">pool</option>
+              <optgroup label="label">
+                {keys().map((key) => <option key={key} value={key}>{key}</option>)}
+              </optgroup>
+            </select>
+          </label>
+          <label>Pods by{' '}
+            <select value={order.value} onChange={(e) => (order.value = e.currentTarget.value as PodOrder)}>
+              {['namespace', 'owner', 'name', 'age', 'state'].map((name) => <option key={name}>{name}</option>)}
+            </select>
+          </label>
+          <button title="Put all in order again, and show all (0)" onClick={() => { board.engine.arrange(); board.fit(true); }}>Fit</button>
+        </>
+      )}
+    </div>
+  );
+}
+
+let known: string[] = [];
+let knownAt = -1;
+
+/** The labels to group by. Asked for with each beat, and made anew only when Nodes have come or gone. */
+function keys(): string[] {
+  if (knownAt !== cluster.nodes.size) {
+    known = groupings(cluster.nodes.values());
+    if (group.value && !['zone', 'pool', ...known].includes(group.value)) known = [group.value, ...known];
+    knownAt = cluster.nodes.size;
+  }
+  return known;
+}

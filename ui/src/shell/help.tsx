@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import { useEffect, useRef } from 'preact/hooks';
+import { help } from '../app/state';
+import { STATES } from '../data/state';
+import { Shape } from './shape';
+import { WORDS } from './words';
+
+const KEYS: [string, string][] = [
+  ['/', 'filter'], ['← ↑ → ↓', 'walk from Pod to Pod'], ['Enter', 'show it'], ['Esc', 'back: panel, filter, the past'],
+  ['0', 'show all'], ['+ −', 'zoom'], ['T', 'board or table'], ['N', 'needs attention'], ['Space', 'play the past'], ['?', 'this'],
+];
+const FILTERS: [string, string][] = [
+  ['web', 'in the name'], ['app=web, app!=web', 'a label'], ['ns:shop', 'namespace'], ['node:node-3, node:none', 'Node'], ['owner:checkout', 'workload'],
+  ['state:failing', 'state'], ['reason:crash', 'in STATUS'], ['restarts:3', 'that many or more'], ['-ns:kube-system', 'not'],
+];
+
+/** The keys, the shapes and the words of the filter. */
+export function Help() {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (help.value && !element.current?.open) element.current?.showModal();
+    if (!help.value) element.current?.close();
+  });
+  return (
+    <dialog ref={element} class="help" aria-label="Keys and words" onClose={() => (help.value = false)} onClick={(e) => e.target === element.current && (help.value = false)}>
+      <div>
+        <section>
+          <h2>Keys</h2>
+          <dl>{KEYS.map(([key, words]) => <><dt><kbd>{key}</kbd></dt><dd>{words}</dd></>)}</dl>
+        </section>
+        <section>
+          <h2>Shapes</h2>
+          <dl>{STATES.map((state) => <><dt><Shape state={state} size={16} /> {state}</dt><dd>{WORDS[state]}</dd></>)}</dl>
+        </section>
+        <section>
+          <h2>Filter</h2>
+          <dl>{FILTERS.map(([word, words]) => <><dt><code>{word}</code></dt><dd>{words}</dd></>)}</dl>
+        </section>
+      </div>
+    </dialog>
+  );
+}

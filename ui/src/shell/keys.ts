@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The keys of the page. A key that a field or a button has a use for is left to it. */
+
+import { cluster, filter, help, mode, needs, selection, selectRow, view } from '../app/state';
+import type { BoardView } from '../board/view';
+
+const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+export function listenKeys(board: BoardView): void {
+  window.addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || help.value) return;
+    const target = event.target as HTMLElement;
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
+    if (event.key === 'Escape') {
+      back(target, board);
+      return;
+    }
+    if (typing || (event.key === 'Enter' && target.tagName === 'BUTTON')) return;
+    if (press(event, target, board)) event.preventDefault();
+  });
+}
+
+function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boolean {
+  const { camera, marks } = board;
+  const onBoard = target === document.body || target.classList.contains('board');
+  const arrow = ARROWS[event.key];
+  if (arrow && onBoard && view.value === 'board') {
+    walk(board, arrow[0], arrow[1]);
+    return true;
+  }
+  switch (event.key) {
+    case '/':
+      document.getElementById('filter')?.focus();
+      return true;
+    case '?':
+      help.value = true;
+      return true;
+    case '0':
+      board.fit(true);
+      return true;
+    case '+':
+    case '=':
+    case '-':
+      camera.zoom(event.key === '-' ? 1 / 1.3 : 1.3, camera.width / 2, camera.height / 2);
+      board.steered();
+      return true;
+    case 't':
+      view.value = view.value === 'board' ? 'table' : 'board';
+      return true;
+    case 'n':
+      needs.value = !needs.value;
+      return true;
+    case 'Enter':
+      if (onBoard && marks.focus >= 0) selectRow(marks.focus);
+      return onBoard;
+    default:
+      return false;
+  }
+}
+
+/** Esc: the nearest thing that is open is closed, one at a time. */
+function back(target: HTMLElement, board: BoardView): void {
+  if (target.id === 'filter') {
+    if (filter.value) filter.value = '';
+    else target.blur();
+  } else if (selection.value) {
+    selection.value = null;
+    document.querySelector<HTMLElement>('.board')?.focus();
+  } else if (mode.value) mode.value = null;
+  else if (filter.value) filter.value = '';
+  else {
+    board.marks.focus = -1;
+    board.marked();
+  }
+}
+
+/** Goes to the next Pod in a direction, from the one that was reached last or else from the upper left of the view. */
+function walk(board: BoardView, dx: number, dy: number): void {
+  const { marks, engine, camera } = board;
+  const { layout } = engine;
+  if (marks.focus < 0 || !(layout.half[marks.focus] > 0)) {
+    let least = Infinity;
+    for (let row = 0; row < cluster.length; row++) {
+      if (!(layout.half[row] > 0)) continue;
+      const x = camera.toScreenX(layout.x[row]);
+      const y = camera.toScreenY(layout.y[row]);
+      if (x >= 0 && y >= 0 && x + y < least) [marks.focus, least] = [row, x + y];
+    }
+  } else {
+    const next = layout.next(marks.focus, dx, dy);
+    if (next >= 0) marks.focus = next;
+  }
+  if (marks.focus < 0) return;
+  camera.reveal(layout.x[marks.focus], layout.y[marks.focus], 60, performance.now(), !engine.still);
+  if (selection.value) selectRow(marks.focus);
+  board.touch();
+}

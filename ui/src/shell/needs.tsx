@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import { nodeNeeds, needsOf, type Need } from '../app/attention';
+import { beat, cluster, filter, selection, selectRow } from '../app/state';
+import type { BoardView } from '../board/view';
+import { age } from '../data/quantity';
+import { Shape } from './shape';
+
+/** The most that is listed; what is behind it is no less in trouble, and is counted. */
+const MOST = 60;
+
+/** The list of what needs attention. */
+export function Needs({ board }: { board: BoardView }) {
+  void beat.value;
+  const now = Date.now() / 1000;
+  const nodes = nodeNeeds(cluster);
+  const all = needsOf(cluster, board.engine.look, now);
+  const point = (rows: number[]): void => {
+    board.marks.siblings = rows.slice(0, 2000);
+    board.marked();
+  };
+  return (
+    <aside class="side needs" aria-label="Needs attention">
+      <h2>Needs attention</h2>
+      {nodes.length + all.length === 0 && <p class="calm muted">{cluster.synced ? 'Nothing. All is as it should be.' : 'Nothing is known yet.'}</p>}
+      <ul>
+        {nodes.slice(0, MOST).map((node) => (
+          <li key={node.name}>
+            <button onClick={() => (selection.value = { kind: 'node', name: node.name })}>
+              <Shape state="unknown" size={14} />
+              <b class="mono">{node.name}</b>
+              <span class="muted">{node.words}</span>
+              <time class="muted">{age(now - node.since)}</time>
+            </button>
+          </li>
+        ))}
+        {all.slice(0, MOST).map((need) => <Item key={need.key} need={need} now={now} point={point} />)}
+      </ul>
+      {all.length + nodes.length > MOST && <p class="muted">and {all.length + nodes.length - MOST} more</p>}
+    </aside>
+  );
+}
+
+function Item({ need, now, point }: { need: Need; now: number; point: (rows: number[]) => void }) {
+  const { rows } = need;
+  return (
+    <li>
+      <button
+        onMouseEnter={() => point(rows)} onMouseLeave={() => point([])} onFocus={() => point(rows)} onBlur={() => point([])}
+        onClick={() => {
+          if (rows.length > 1) filter.value = `ns:${need.namespace} name:${need.title}`;
+          selectRow(rows[0]);
+        }}
+      >
+        <Shape state={need.state} size={14} />
+        <b class="mono">{need.title}</b>
+        <span class="muted"><span class={`words ${need.state}`}>{need.reason}</span> · {need.namespace}</span>
+        <time class="muted">{rows.length > 1 && <em>{rows.length.toLocaleString('en')}</em>} {age(now - need.since)}</time>
+      </button>
+    </li>
+  );
+}

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The rows of the table: which, in what order, and which of them are in view. */
+
+import { compareNames } from '../board/order';
+import type { Cluster } from '../data/cluster';
+import { State } from '../data/state';
+
+export type Column = 'state' | 'name' | 'namespace' | 'node' | 'ready' | 'restarts' | 'age';
+
+/** States in the order of a sorted column: what is pressing comes first. */
+const RANK = [9, 5, 2, 3, 0, 6, 4, 1, 8];
+
+/** The rows that match, in order. */
+export function tableRows(cluster: Cluster, matches: ((row: number) => boolean) | null, by: Column, down: boolean): number[] {
+  const rows: number[] = [];
+  for (let row = 0; row < cluster.length; row++) {
+    const state = cluster.state[row];
+    if (state !== State.none && state !== State.gone && (!matches || matches(row))) rows.push(row);
+  }
+  const name = (a: number, b: number): number => (cluster.names[a] < cluster.names[b] ? -1 : cluster.names[a] > cluster.names[b] ? 1 : a - b);
+  const strings = (column: Int32Array) => {
+    const ids = [...new Set(rows.map((row) => column[row]))].sort((a, b) => compareNames(cluster.strings[a], cluster.strings[b]));
+    const rank = new Map(ids.map((id, i) => [id, i]));
+    return (a: number, b: number): number => rank.get(column[a])! - rank.get(column[b])!;
+  };
+  const orders: Record<Column, () => (a: number, b: number) => number> = {
+    state: () => (a, b) => RANK[cluster.shown(a)] - RANK[cluster.shown(b)],
+    name: () => name,
+    namespace: () => strings(cluster.namespace),
+    node: () => strings(cluster.node),
+    ready: () => (a, b) => share(cluster, a) - share(cluster, b),
+    restarts: () => (a, b) => cluster.readiness(b).restarts - cluster.readiness(a).restarts,
+    age: () => (a, b) => cluster.created[b] - cluster.created[a],
+  };
+  const order = orders[by]();
+  const sign = down ? -1 : 1;
+  return rows.sort((a, b) => sign * order(a, b) || name(a, b));
+}
+
+function share(cluster: Cluster, row: number): number {
+  const { ready, containers } = cluster.readiness(row);
+  return ready / Math.max(1, containers);
+}
+
+/** The part of a list to make elements for: what is in view, and a little on both sides. */
+export function windowOf(length: number, scrollTop: number, height: number, rowHeight: number, spare = 8): { from: number; to: number } {
+  const from = Math.min(length, Math.max(0, Math.floor(scrollTop / rowHeight) - spare));
+  return { from, to: Math.min(length, Math.max(from, Math.ceil((scrollTop + height) / rowHeight) + spare)) };
+}

@@ -1,0 +1,12 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import { PATHS } from '../board/paths';
+import type { StateName } from '../data/state';
+
+/** The shape of a state in its colour. What it means is said beside it. */
+export const Shape = ({ state, size = 12 }: { state: StateName; size?: number }) => (
+  <svg class={`shape ${state}`} width={size} height={size} viewBox="0 0 16 16" aria-hidden="true">
+    <path d={PATHS[state]} fill-rule="evenodd" />
+  </svg>
+);

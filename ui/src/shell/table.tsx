@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The Pods as a table: the same as the board, and in step with it. Only what is in view is made. */
+
+import { signal } from '@preact/signals';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { beat, cluster, filter, selection, selectRow } from '../app/state';
+import type { BoardView } from '../board/view';
+import { stateName } from '../board/palette';
+import { age } from '../data/quantity';
+import { Notice } from './notice';
+import { tableRows, windowOf, type Column } from './rows';
+import { Shape } from './shape';
+
+const HEIGHT = 28;
+const COLUMNS: [Column, string][] = [
+  ['state', 'Status'], ['name', 'Name'], ['namespace', 'Namespace'], ['node', 'Node'], ['ready', 'Ready'], ['restarts', 'Restarts'], ['age', 'Age'],
+];
+const sort = signal<{ by: Column; down: boolean }>({ by: 'state', down: false });
+
+/** Many rows are put in order again not more often than this, in milliseconds. */
+const PACE = 2000;
+let kept: { rows: number[]; key: string; version: number; at: number } = { rows: [], key: '', version: -1, at: 0 };
+
+function currentRows(board: BoardView): number[] {
+  const key = `${sort.value.by} ${sort.value.down} ${filter.value}`;
+  const fresh = kept.version === cluster.version || (cluster.length > 20_000 && performance.now() - kept.at < PACE);
+  if (kept.key !== key || !fresh) {
+    kept = { rows: tableRows(cluster, board.engine.matches, sort.value.by, sort.value.down), key, version: cluster.version, at: performance.now() };
+  }
+  return kept.rows;
+}
+
+export function Table({ board }: { board: BoardView }) {
+  void beat.value;
+  const element = useRef<HTMLDivElement>(null);
+  const [view, look] = useState({ top: 0, height: 800 });
+  const rows = currentRows(board);
+  const { from, to } = windowOf(rows.length, view.top, view.height, HEIGHT);
+  const now = Date.now() / 1000;
+  const sel = selection.value;
+  const isSelected = (row: number): boolean => sel?.kind === 'pod' && sel.name === cluster.names[row] && sel.namespace === cluster.strings[cluster.namespace[row]];
+  useEffect(() => {
+    const at = element.current!;
+    const measure = (): void => look({ top: at.scrollTop, height: at.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(at);
+    at.addEventListener('scroll', measure, { passive: true });
+    return () => {
+      observer.disconnect();
+      at.removeEventListener('scroll', measure);
+    };
+  }, []);
+  const go = (event: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    const at = rows.findIndex(isSelected);
+    const next = Math.min(rows.length - 1, Math.max(0, at < 0 ? 0 : at + by));
+    if (rows[next] === undefined) return;
+    selectRow(rows[next]);
+    board.marks.focus = rows[next];
+    const y = next * HEIGHT;
+    const box = element.current!;
+    if (y < box.scrollTop) box.scrollTop = y;
+    else if (y + 2 * HEIGHT > box.scrollTop + box.clientHeight) box.scrollTop = y + 2 * HEIGHT - box.clientHeight;
+  };
+  return (
+    <div class="table" ref={element} tabIndex={0} role="grid" aria-label="Pods" aria-rowcount={rows.length + 1} aria-colcount={COLUMNS.length} onKeyDown={go}>
+      <div class="head" role="row" aria-rowindex={1}>
+        {COLUMNS.map(([by, title]) => {
+          const on = sort.value.by === by;
+          return (
+            <span key={by} role="columnheader" class={by} aria-sort={on ? (sort.value.down ? 'descending' : 'ascending') : 'none'}>
+              <button onClick={() => (sort.value = { by, down: on && !sort.value.down })}>{title}{on && (sort.value.down ? ' ↓' : ' ↑')}</button>
+            </span>
+          );
+        })}
+      </div>
+      <div class="body" style={{ height: `${rows.length * HEIGHT}px` }} role="rowgroup">
+        {rows.slice(from, to).map((row, i) => (
+          <Row key={row} row={row} index={from + i} now={now} selected={isSelected(row)} />
+        ))}
+      </div>
+      <Notice />
+    </div>
+  );
+}
+
+function Row({ row, index, now, selected }: { row: number; index: number; now: number; selected: boolean }) {
+  const state = stateName(cluster.shown(row));
+  const { containers, ready, restarts } = cluster.readiness(row);
+  return (
+    <div class="line" role="row" aria-rowindex={index + 2} aria-selected={selected} style={{ transform: `translateY(${index * HEIGHT}px)` }} onClick={() => selectRow(row)}>
+      <span role="gridcell" class="state"><Shape state={state} /> <span class={`words ${state}`}>{cluster.strings[cluster.text[row]]}</span></span>
+      <span role="gridcell" class="name mono">{cluster.names[row]}</span>
+      <span role="gridcell" class="namespace muted">{cluster.strings[cluster.namespace[row]]}</span>
+      <span role="gridcell" class="node muted mono">{cluster.nodeName(row) || '–'}</span>
+      <span role="gridcell" class="ready">{ready}/{containers}</span>
+      <span role="gridcell" class={`restarts ${restarts ? '' : 'muted'}`}>{restarts}</span>
+      <span role="gridcell" class="age muted">{age(now - cluster.created[row])}</span>
+    </div>
+  );
+}

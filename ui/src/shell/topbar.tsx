@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The upper edge: the name, the filter, how many of what, and how things stand. */
+
+import { beat, cluster, filter, help, mode, needs, received, selection, status, switchTheme, theme } from '../app/state';
+import { age, count } from '../data/quantity';
+import { State, STATES } from '../data/state';
+import { Shape } from './shape';
+import { WORDS } from './words';
+
+export function TopBar() {
+  void beat.value;
+  return (
+    <header class="top">
+      <a class="brand" href={location.pathname} title="Watchkeeper">
+        <svg width="20" height="20" viewBox="0 0 16 16" aria-hidden="true">
+          <rect class="ready" x="1" y="1" width="6" height="6" rx="1.6" /><rect class="ready" x="9" y="1" width="6" height="6" rx="1.6" />
+          <rect class="ready" x="1" y="9" width="6" height="6" rx="1.6" /><path class="failing" d="M12 8.6 15.2 15H8.8z" />
+        </svg>
+        Watchkeeper
+      </a>
+      <Search />
+      <Legend />
+      <Connection />
+      <button class="icon" aria-pressed={needs.value} title="Needs attention (N)" aria-label="Needs attention" onClick={() => { needs.value = !needs.value || selection.value !== null; selection.value = null; }}>
+        <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d="M2 3h12v1.4H2zM2 7.3h12v1.4H2zM2 11.6h8V13H2z" /></svg>
+      </button>
+      <button class="icon" title={theme.value.name === 'dark' ? 'Light' : 'Dark'} aria-label={`Change to ${theme.value.name === 'dark' ? 'light' : 'dark'} colours`} onClick={switchTheme}>
+        <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path fill-rule="evenodd" d="M8 1.5a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13zm0 1.4v10.2A5.1 5.1 0 0 0 8 2.9z" /></svg>
+      </button>
+      <button class="icon" title="Keys (?)" aria-label="Keys and words" onClick={() => (help.value = true)}>?</button>
+    </header>
+  );
+}
+
+function Search() {
+  void beat.value;
+  let matching = -1;
+  const text = filter.value;
+  if (text.trim()) matching = matchCount.value();
+  return (
+    <div class={`search ${text ? 'on' : ''}`}>
+      <input
+        id="filter" type="search" value={text} spellcheck={false} autocomplete="off" aria-label="Filter"
+        placeholder="/ filter: web, app=web, ns:, node:, state:" onInput={(e) => (filter.value = e.currentTarget.value)}
+      />
+      {matching >= 0 && <span class="muted">{matching.toLocaleString('en')} of {cluster.pods.toLocaleString('en')}</span>}
+    </div>
+  );
+}
+
+/** How many Pods match; set by the page, which has the engine. */
+export const matchCount = { value: (): number => 0 };
+
+function Legend() {
+  void beat.value;
+  return (
+    <nav class={`legend ${cluster.pods >= 10_000 ? 'many' : ''}`} aria-label="Pods by state">
+      <span class="total">{count(cluster.nodes.size, 'node')} · {count(cluster.pods, 'pod')}</span>
+      {STATES.map((name) => {
+        const n = cluster.shownCounts()[State[name]];
+        const word = `state:${name}`;
+        const on = filter.value.split(/\s+/).includes(word);
+        return (
+          <button key={name} class={n ? '' : 'none'} aria-pressed={on} title={`${count(n, 'pod')} ${WORDS[name]}`} onClick={() => (filter.value = on ? filter.value.replace(word, '').trim() : word)}>
+            <Shape state={name} /> {n.toLocaleString('en')} <span class="word">{name}</span>
+          </button>
+        );
+      })}
+    </nav>
+  );
+}
+
+function Connection() {
+  const { phase, text, since } = status.value;
+  const words = mode.value ? 'the past'
+    : phase === 'live' ? 'live'
+    : phase === 'stale' ? `stale for ${age((Date.now() - Math.max(since, 0)) / 1000)}`
+    : phase;
+  void received.value;
+  return (
+    <div class={`connection ${mode.value ? 'past' : phase.replace(' ', '-')}`} title={text} role="status">
+      <i aria-hidden="true" /> {words}
+    </div>
+  );
+}
