@@ -26,19 +26,24 @@ export function drawShape(context: CanvasRenderingContext2D, state: number, x: n
 }
 
 export function drawCard(
-  context: CanvasRenderingContext2D, cluster: Cluster, row: number, x: number, y: number, size: number, theme: Theme, faded: boolean,
+  context: CanvasRenderingContext2D, cluster: Cluster, row: number, x: number, y: number, size: number, theme: Theme, faded: boolean, light: number,
 ): void {
   const state = cluster.shown(row);
   if (state === State.gone) return;
   const colour = theme.state[stateName(state)];
   const pad = Math.max(5, size * 0.09);
+  // What the renderer has painted here is covered, with its light.
+  const around = size * 0.124;
   context.fillStyle = css(theme.tile);
-  context.fillRect(x - 1, y - 1, size + 2, size + 2);
+  context.fillRect(x - around, y - around, size + 2 * around, size + 2 * around);
   context.globalAlpha = faded ? 0.22 : 1;
   rounded(context, x + 0.75, y + 0.75, size - 1.5, size - 1.5, size * 0.12);
-  context.fillStyle = css(mix(theme.tile, colour, 0.16));
+  context.fillStyle = css(mix(theme.tile, colour, 0.16 + 0.3 * light));
+  context.shadowColor = css(colour);
+  context.shadowBlur = light * 24;
   context.fill();
-  context.strokeStyle = css(mix(theme.tile, colour, 0.75));
+  context.shadowBlur = 0;
+  context.strokeStyle = css(mix(mix(theme.tile, colour, 0.75), theme.glow, light * 0.8));
   context.lineWidth = 1.5;
   context.stroke();
 
@@ -48,7 +53,8 @@ export function drawCard(
   if (size >= 84) {
     context.font = `11px ${SANS}`;
     context.fillStyle = css(mix(colour, theme.text, 0.35));
-    context.fillText(clip(context, cluster.strings[cluster.text[row]], size - 3 * pad - icon), x + pad + icon + 6, y + pad + icon / 2 + 0.5);
+    const text = cluster.strings[cluster.text[row]];
+    if (context.measureText(text).width <= size - 2 * pad - icon - 6) context.fillText(text, x + pad + icon + 6, y + pad + icon / 2 + 0.5);
     context.font = `500 11px ${MONO}`;
     context.fillStyle = css(theme.text);
     lines(context, cluster.names[row], size - 2 * pad, size >= 104 ? 3 : 2).forEach((line, i) => context.fillText(line, x + pad, y + pad + icon + 12 + i * 14));

@@ -14,6 +14,7 @@ import type { Camera } from './camera';
 import { drawCard } from './card';
 import { BLOCK, UNSCHEDULED, type Layout, type Tile } from './layout';
 import { css, mix, type Theme } from './palette';
+import { glow } from './renderer';
 
 export const SANS = 'system-ui, -apple-system, "Segoe UI", Inter, Roboto, sans-serif';
 export const MONO = 'ui-monospace, "SF Mono", "JetBrains Mono", Menlo, Consolas, monospace';
@@ -34,10 +35,12 @@ export interface Marks {
   matches: ((row: number) => boolean) | null;
   /** How many of a tile's Pods match; null without a filter. */
   matching: Map<string, number> | null;
+  /** No motion. */
+  still: boolean;
 }
 
 export function drawOverlay(
-  context: CanvasRenderingContext2D, ratio: number, layout: Layout, cluster: Cluster, camera: Camera, theme: Theme, marks: Marks,
+  context: CanvasRenderingContext2D, ratio: number, layout: Layout, cluster: Cluster, camera: Camera, theme: Theme, marks: Marks, now: number,
 ): void {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, camera.width, camera.height);
@@ -64,7 +67,7 @@ export function drawOverlay(
         const left = camera.toScreenX(layout.x[row] - layout.half[row]);
         const top = camera.toScreenY(layout.y[row] - layout.half[row]);
         if (left > camera.width || top > camera.height || left + size < 0 || top + size < 0) continue;
-        drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row));
+        drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row), cluster.change[row] && !marks.still ? glow(now - cluster.changed[row]) : 0);
       }
     }
     if (tile.name === marks.selectedTile || tile.name === marks.hoverTile) {

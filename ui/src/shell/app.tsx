@@ -6,7 +6,7 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { Feed } from '../app/feed';
-import { beat, cluster, filter, group, keepAddress, needs, order, received, selection, still, theme, view } from '../app/state';
+import { beat, cluster, filter, group, keepAddress, mode, needs, order, received, selection, still, theme, view } from '../app/state';
 import { Engine } from '../board/engine';
 import { applyTheme } from '../board/palette';
 import { BoardView } from '../board/view';
@@ -17,27 +17,31 @@ import { Help } from './help';
 import { listenKeys } from './keys';
 import { LiveRegion } from './live';
 import { Needs } from './needs';
+import { history, type History } from '../time/history';
+import { Moment, Strip } from '../time/strip';
 import { Table } from './table';
 import { matchCount, TopBar } from './topbar';
 
 /** How often, in milliseconds, what is drawn from the data outside of the board is drawn anew. */
 const BEAT = 250;
 
-const App = ({ board }: { board: BoardView }) => (
+const App = ({ board, source }: { board: BoardView; source: History }) => (
   <>
     <TopBar />
-    <main class="stage">
+    <main class={`stage ${mode.value ? 'past' : ''}`}>
       {view.value === 'board' ? <Board board={board} /> : <Table board={board} />}
       <Controls board={board} />
+      <Moment />
     </main>
     {selection.value ? <Panel /> : needs.value && <Needs board={board} />}
+    <Strip history={source} />
     <Help />
     <LiveRegion />
   </>
 );
 
 /** Starts the page on what a worker tells. */
-export function start(worker: Worker): void {
+export function start(worker: Worker, source: History = history): void {
   const engine = new Engine(cluster);
   const board = new BoardView(engine, new Feed(worker));
   let due = false;
@@ -70,7 +74,7 @@ export function start(worker: Worker): void {
   matchCount.value = () => engine.matching();
   keepAddress();
   listenKeys(board);
-  render(<App board={board} />, document.body);
+  render(<App board={board} source={source} />, document.body);
   // For tests and the bench: what is on the board, and figures about painting it.
   (window as unknown as { watchkeeper: unknown }).watchkeeper = { board, cluster, engine };
 }
