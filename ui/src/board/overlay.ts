@@ -59,7 +59,6 @@ export function drawOverlay(
     const y = camera.toScreenY(tile.y);
     const w = tile.w * camera.scale;
     if (x > camera.width || y > camera.height || x + w < 0 || y + tile.h * camera.scale < 0) continue;
-    drawHead(context, layout, cluster, camera, theme, tile, x, y, w, marks);
     if (near && tile.pitch * camera.scale >= NEAR) {
       for (const row of tile.slots) {
         if (row < 0 || cluster.state[row] === State.none) continue;
@@ -70,6 +69,7 @@ export function drawOverlay(
         drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row), cluster.change[row] && !marks.still ? glow(now - cluster.changed[row]) : 0);
       }
     }
+    drawHead(context, layout, cluster, camera, theme, tile, x, y, w, marks);
     if (tile.name === marks.selectedTile || tile.name === marks.hoverTile) {
       context.strokeStyle = css(tile.name === marks.selectedTile ? theme.accent : mix(theme.edge, theme.text, 0.45));
       context.lineWidth = tile.name === marks.selectedTile ? 2 : 1;
@@ -114,11 +114,12 @@ function drawHead(
     const name = clip(context, tile.name, w - 2 * pad - bars - 4);
     context.fillText(name, x + pad, middle);
     const after = x + pad + context.measureText(name).width + 8;
-    const words = nodeWords(tile, cluster, node?.row?.since ?? 0, marks.matching ? matching : -1);
     context.font = `11px ${SANS}`;
     context.fillStyle = css(lost && !tile.gone ? theme.state.failing : theme.muted);
     const room = x + w - pad - bars - after;
-    if (head >= 12 && room > 34) context.fillText(clip(context, words, room), after, middle + 0.5);
+    // The most that there is room for, and nothing cut off.
+    const words = nodeWords(tile, cluster, marks.matching ? matching : -1).find((text) => context.measureText(text).width <= room);
+    if (head >= 9 && words) context.fillText(words, after, middle + 0.5);
   }
   if (node?.row && w >= 26 && head >= 4) {
     const shares = [node.row.cpu ? node.cpu / node.row.cpu : 0, node.row.memory ? node.memory / node.row.memory : 0];
@@ -141,15 +142,20 @@ function drawHead(
   context.globalAlpha = 1;
 }
 
-function nodeWords(tile: Tile, cluster: Cluster, since: number, matching: number): string {
-  const row = cluster.nodes.get(tile.name)?.row;
-  if (tile.gone || !row) return 'gone';
-  const words: string[] = [];
-  if (row.ready !== 'True') words.push(`NotReady ${since ? age(Date.now() / 1000 - since) : ''}`.trim());
-  words.push(...row.pressure);
-  if (row.unschedulable) words.push('cordoned');
-  words.push(matching >= 0 ? `${matching} of ${cluster.nodes.get(tile.name)!.pods}` : `${cluster.nodes.get(tile.name)!.pods}`);
-  return words.join(' · ');
+/** What there is to say of a Node, from the longest to the shortest. */
+function nodeWords(tile: Tile, cluster: Cluster, matching: number): string[] {
+  const node = cluster.nodes.get(tile.name);
+  const row = node?.row;
+  if (tile.gone || !row) return ['gone'];
+  const count = matching >= 0 ? `${matching} of ${node.pods}` : String(node.pods);
+  const state: string[] = [];
+  if (row.ready !== 'True') state.push('NotReady');
+  if (row.unschedulable) state.push('cordoned');
+  const since = row.ready !== 'True' && row.since ? ` ${age(Date.now() / 1000 - row.since)}` : '';
+  return [
+    [...state.map((word) => (word === 'NotReady' ? word + since : word)), ...row.pressure, count],
+    [...state, ...row.pressure], [...state, count], state, [count],
+  ].map((words) => words.join(' · ')).filter(Boolean);
 }
 
 function meter(context: CanvasRenderingContext2D, theme: Theme, x: number, y: number, w: number, h: number, share: number): void {

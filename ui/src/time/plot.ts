@@ -70,7 +70,7 @@ export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
     cursor: { show: false },
     scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(4, max * 1.08)] } },
     axes: [
-      { stroke: () => css(state.theme.muted), font: `11px ${SANS}`, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2 },
+      { stroke: () => css(state.theme.muted), font: `11px ${SANS}`, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 90, values: (_u, ticks, _i, _space, step) => ticks.map((t) => tickText(t * 1000, step)) },
       { show: false },
     ],
     series: [
@@ -84,6 +84,16 @@ export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
       draw: [(u) => drawMarks(u, state, ratio())],
     },
   }, [[], [], [], []], parent);
+}
+
+/** A time on the axis: hours and minutes, seconds where ticks are closer, the day where they are farther apart. */
+export function tickText(ms: number, step: number): string {
+  const at = new Date(ms);
+  const two = (n: number): string => String(n).padStart(2, '0');
+  const day = `${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (step >= 86_400) return day;
+  return step < 60 ? `${time}:${two(at.getSeconds())}` : step >= 3600 * 6 || time === '00:00' ? `${day} ${time}` : time;
 }
 
 function drawUnknown(u: uPlot, { theme, counts, range }: PlotState, ratio: number): void {
