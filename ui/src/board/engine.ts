@@ -30,8 +30,12 @@ export class Engine implements Scene {
   /** Whether a row matches the filter; null without one. */
   matches: ((row: number) => boolean) | null = null;
   #filter = '';
+  /** How many Pods and Nodes there were when all was placed. */
   #arranged = 0;
+  #arrangedNodes = 0;
   #leaving: number[] = [];
+  /** Whether the reader has moved the board. */
+  steered: () => boolean = () => false;
   /** Called when all has been placed anew. */
   onArranged: () => void = () => {};
 
@@ -66,6 +70,12 @@ export class Engine implements Scene {
     if (!before || applied.all) {
       // Until the first state is complete, places are for now only.
       if (cluster.synced || cluster.length > this.#arranged * 1.5 + 200) this.arrange();
+      return;
+    }
+    // A cluster that has outgrown its board is placed anew, unless the reader has found a place to look at.
+    const outgrown = cluster.pods > 2 * this.#arranged + 20 || cluster.nodes.size > 1.5 * this.#arrangedNodes + 3;
+    if (this.#arrangedNodes === 0 ? cluster.nodes.size > 0 : outgrown && !this.steered()) {
+      this.arrange();
       return;
     }
     const version = layout.version;
@@ -104,6 +114,7 @@ export class Engine implements Scene {
   arrange(): void {
     this.layout.arrange(this.cluster, this.arrangement, this.viewWidth, this.viewHeight);
     this.#arranged = this.cluster.length;
+    this.#arrangedNodes = this.cluster.nodes.size;
     this.#grow();
     for (let row = 0; row < this.cluster.length; row++) this.#see(row);
     this.renderer?.reset(this);

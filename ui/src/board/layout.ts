@@ -104,19 +104,21 @@ export class Layout {
     const scale = this.#proportion(rooms[pixels.indexOf(Math.max(...pixels))], lengths, named, viewWidth, viewHeight);
     this.#stretch(scale, lengths, named, viewWidth, viewHeight);
     this.#flow(sizes, named);
-    this.#addUnscheduled(loose.length);
+    if (loose.length || perTile.size) this.#addUnscheduled(loose.length);
 
     const order = podOrder(cluster, arrangement.order);
     this.#tileOf = new Array(cluster.length).fill(null);
     for (const [name, rows] of perTile) this.#fill(this.byName.get(name)!, rows.sort(order));
-    this.#fill(this.byName.get(UNSCHEDULED)!, loose.sort(order));
+    if (loose.length) this.#fill(this.byName.get(UNSCHEDULED)!, loose.sort(order));
     this.version++;
   }
 
   /** Gives a row that is new, or has moved, a place. The rest stays. */
   place(cluster: Cluster, row: number): void {
     this.#grow(cluster.length);
-    const tile = this.byName.get(cluster.nodeName(row)) ?? this.addTile(cluster, cluster.nodeName(row));
+    const name = cluster.nodeName(row);
+    if (name === UNSCHEDULED && !this.byName.has(name)) this.#addUnscheduled(1);
+    const tile = this.byName.get(name) ?? this.addTile(cluster, name);
     if (this.#tileOf[row] === tile) return;
     this.remove(row);
     let slot = tile.slots.indexOf(-1);

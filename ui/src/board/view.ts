@@ -62,6 +62,7 @@ export class BoardView {
 
   constructor(readonly engine: Engine, readonly source: Source) {
     source.wake = () => this.wake();
+    engine.steered = () => !this.#fitted;
     engine.onArranged = () => {
       this.fit(false);
     };
