@@ -135,6 +135,7 @@ test('a deleted Pod leaves a ghost, which keeps its place until it goes', () => 
 test('an overfull tile makes its blocks smaller and holds them all', () => {
   const f = filled(1, 4);
   const engine = engineOf(f);
+  engine.steered = () => true;
   const tile = engine.layout.byName.get('node-0')!;
   const { pitch } = tile;
   f.set(...Array.from({ length: 200 }, (_, i) => podOf(`more-${i}`)));
@@ -142,6 +143,31 @@ test('an overfull tile makes its blocks smaller and holds them all', () => {
   assert.ok(tile.pitch < pitch);
   assert.equal(tile.used, 204);
   assert.equal(new Set(places(f, engine.layout).values()).size, 204);
+});
+
+test('a cluster that has outgrown its board is placed anew, unless the reader looks at a part of it', () => {
+  const f = filled(1, 4);
+  const engine = engineOf(f);
+  const { pitch } = engine.layout.byName.get('node-0')!;
+  f.set(...Array.from({ length: 200 }, (_, i) => podOf(`more-${i}`)));
+  step(f, engine);
+  assert.equal(engine.layout.byName.get('node-0')!.pitch, pitch);
+  assert.ok(engine.layout.byName.get('node-0')!.slots.length >= 204);
+});
+
+test('in a full tile a ghost makes way', () => {
+  const f = filled(1, 8);
+  const engine = engineOf(f);
+  const tile = engine.layout.byName.get('node-0')!;
+  f.set(...Array.from({ length: tile.slots.length - 8 }, (_, i) => podOf(`fill-${i}`)));
+  step(f, engine);
+  const { pitch } = tile;
+  f.rows.deletePod('shop/web-0-3', f.now);
+  step(f, engine);
+  f.set(podOf('next'));
+  step(f, engine);
+  assert.equal(tile.pitch, pitch);
+  assert.equal(engine.layout.tileOf(f.row('next')), tile);
 });
 
 test('groups have headings, and their Nodes together', () => {

@@ -4,6 +4,7 @@
 /** A block seen from near: the Pod's name and its containers in a card with the colour and the shape of its state. */
 
 import type { Cluster } from '../data/cluster';
+import { clock } from '../data/clock';
 import { age } from '../data/quantity';
 import { State } from '../data/state';
 import { clip, MONO, rounded, SANS } from './overlay';
@@ -58,11 +59,20 @@ export function drawCard(
     context.font = `500 11px ${MONO}`;
     context.fillStyle = css(theme.text);
     lines(context, cluster.names[row], size - 2 * pad, size >= 104 ? 3 : 2).forEach((line, i) => context.fillText(line, x + pad, y + pad + icon + 12 + i * 14));
+  } else if (size >= 58) {
+    // What tells it from others: how its name begins and how it ends.
+    const name = cluster.names[row];
+    const last = name.slice(name.lastIndexOf('-') + 1);
+    context.font = `500 11px ${MONO}`;
+    context.fillStyle = css(theme.text);
+    context.fillText(cut(context, name, size - 2 * pad), x + pad, y + pad + icon + 10);
+    context.fillStyle = css(theme.muted);
+    if (size >= 66) context.fillText(cut(context, last, size - 2 * pad), x + pad, y + pad + icon + 23);
   }
   if (size >= 130) {
     context.font = `11px ${SANS}`;
     context.fillStyle = css(theme.muted);
-    const words = [cluster.strings[cluster.namespace[row]], restarts ? `${restarts}↻` : '', age(Date.now() / 1000 - cluster.created[row])];
+    const words = [cluster.strings[cluster.namespace[row]], restarts ? `${restarts}↻` : '', age(clock.now() - cluster.created[row])];
     context.fillText(clip(context, words.filter(Boolean).join(' · '), size - 2 * pad), x + pad, y + size - pad - size * 0.1 - 14);
   }
   // The containers, side by side along the bottom.
@@ -84,6 +94,11 @@ export function drawCard(
     context.textAlign = 'left';
   }
   context.globalAlpha = 1;
+}
+
+/** As much of the beginning of a text as there is room for. */
+function cut(context: CanvasRenderingContext2D, text: string, width: number): string {
+  return text.slice(0, Math.max(1, Math.floor(width / context.measureText('0').width)));
 }
 
 /** A name broken into lines, at its dashes where that goes. */

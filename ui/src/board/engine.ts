@@ -11,7 +11,7 @@ import { compileFilter } from '../app/filter';
 import type { Cluster } from '../data/cluster';
 import type { Batch } from '../data/protocol';
 import { State } from '../data/state';
-import { Layout } from './layout';
+import { Layout, type Tile } from './layout';
 import type { Arrangement } from './order';
 import { DARK, SHADES, type Colour, type Theme } from './palette';
 import { FADED, type Renderer, type Scene } from './renderer';
@@ -51,8 +51,8 @@ export class Engine implements Scene {
     return this.cluster.changed;
   }
 
-  tile(index: number): { edge: Colour | null; faded: boolean } {
-    const node = this.cluster.nodes.get(this.layout.tiles[index].name);
+  tile(tile: Tile): { edge: Colour | null; faded: boolean } {
+    const node = this.cluster.nodes.get(tile.name);
     const lost = node?.row && node.row.ready !== 'True';
     return { edge: lost ? this.theme.state.failing : null, faded: false };
   }
@@ -92,6 +92,8 @@ export class Engine implements Scene {
     for (const row of applied.changed) this.#see(row);
     for (const row of applied.gone) this.look[row] = State.gone;
     if (layout.version !== version || applied.nodes.length) this.renderer?.reset(this);
+    for (const tile of layout.resized) this.renderer?.updateTile(this, tile);
+    layout.resized.clear();
     this.renderer?.update(this, applied.placed);
     this.renderer?.update(this, applied.changed);
     this.renderer?.update(this, applied.gone);

@@ -8,6 +8,7 @@
  */
 
 import type { Cluster } from '../data/cluster';
+import { clock } from '../data/clock';
 import { age } from '../data/quantity';
 import { State } from '../data/state';
 import type { Camera } from './camera';
@@ -121,7 +122,7 @@ function drawHead(
     const words = nodeWords(tile, cluster, marks.matching ? matching : -1).find((text) => context.measureText(text).width <= room);
     if (head >= 9 && words) context.fillText(words, after, middle + 0.5);
   }
-  if (node?.row && w >= 26 && head >= 4) {
+  if (node?.row && w >= 30 && head >= 4) {
     const shares = [node.row.cpu ? node.cpu / node.row.cpu : 0, node.row.memory ? node.memory / node.row.memory : 0];
     if (wide) {
       shares.forEach((share, i) => {
@@ -151,7 +152,7 @@ function nodeWords(tile: Tile, cluster: Cluster, matching: number): string[] {
   const state: string[] = [];
   if (row.ready !== 'True') state.push('NotReady');
   if (row.unschedulable) state.push('cordoned');
-  const since = row.ready !== 'True' && row.since ? ` ${age(Date.now() / 1000 - row.since)}` : '';
+  const since = row.ready !== 'True' && row.since ? ` ${age(clock.now() - row.since)}` : '';
   return [
     [...state.map((word) => (word === 'NotReady' ? word + since : word)), ...row.pressure, count],
     [...state, ...row.pressure], [...state, count], state, [count],
@@ -160,11 +161,19 @@ function nodeWords(tile: Tile, cluster: Cluster, matching: number): string[] {
 
 function meter(context: CanvasRenderingContext2D, theme: Theme, x: number, y: number, w: number, h: number, share: number): void {
   context.fillStyle = css(theme.edge);
-  rounded(context, x, y, w, h, h / 2);
-  context.fill();
+  bar(context, x, y, w, h);
   if (share <= 0) return;
   context.fillStyle = css(share > 0.95 ? theme.state.failing : share > 0.8 ? theme.state.unready : h >= 3 ? mix(theme.muted, theme.text, 0.25) : mix(theme.edge, theme.muted, 0.6));
-  rounded(context, x, y, Math.max(h, Math.min(1, share) * w), h, h / 2);
+  bar(context, x, y, Math.max(h, Math.min(1, share) * w), h);
+}
+
+/** A bar with round ends; of thin ones nobody sees them. */
+function bar(context: CanvasRenderingContext2D, x: number, y: number, w: number, h: number): void {
+  if (h < 3) {
+    context.fillRect(x, y, w, h);
+    return;
+  }
+  rounded(context, x, y, w, h, h / 2);
   context.fill();
 }
 

@@ -34,6 +34,8 @@ export interface Figures {
   /** Milliseconds in which the page was busy in frames. */
   busy: number;
   batches: number;
+  /** When the first state was painted completely, in the page's milliseconds; 0 before. */
+  painted: number;
   renderer: string;
 }
 
@@ -42,7 +44,7 @@ export class BoardView {
   readonly marks: Marks = {
     hover: -1, focus: -1, selected: -1, hoverTile: null, selectedTile: null, siblings: [], matches: null, matching: null, still: false,
   };
-  readonly figures: Figures = { frames: 0, busy: 0, batches: 0, renderer: '' };
+  readonly figures: Figures = { frames: 0, busy: 0, batches: 0, painted: 0, renderer: '' };
   /** Called after a batch has been applied. */
   onData: () => void = () => {};
   #canvas: HTMLCanvasElement | null = null;
@@ -139,8 +141,9 @@ export class BoardView {
     if (engine.renderer && this.#overlay) {
       const lit = engine.renderer.frame(engine, this.camera, moved, began);
       if (lit) again = true;
+      if (!this.figures.painted && engine.cluster.synced) this.figures.painted = performance.now();
       // Cards are lit by what is written over the blocks.
-      const pace = lit && BLOCK * this.camera.scale >= NEAR ? 30 : OVERLAY_PACE;
+      const pace = lit && BLOCK * this.camera.scale >= NEAR ? 30 : OVERLAY_PACE * (engine.layout.tiles.length > 1000 ? 4 : 1);
       const written = (lit || this.#dataAt > this.#overlayAt) && now - this.#overlayAt >= pace;
       if (moved || this.#marked || written) this.#write(now);
       else if (this.#dataAt > this.#overlayAt) again = true;

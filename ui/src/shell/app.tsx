@@ -7,6 +7,9 @@ import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { Feed } from '../app/feed';
 import { beat, cluster, filter, group, keepAddress, mode, needs, order, received, selection, still, theme, view } from '../app/state';
+import { clock } from '../data/clock';
+import { State } from '../data/state';
+import { playhead } from '../time/playback';
 import { Engine } from '../board/engine';
 import { applyTheme } from '../board/palette';
 import { BoardView } from '../board/view';
@@ -52,7 +55,7 @@ export function start(worker: Worker, source: History = history): void {
     setTimeout(() => {
       due = false;
       beat.value++;
-    }, cluster.synced ? BEAT : 60);
+    }, cluster.length > 20_000 ? 2 * BEAT : cluster.synced ? BEAT : 60);
   };
   effect(() => {
     applyTheme(theme.value);
@@ -72,6 +75,15 @@ export function start(worker: Worker, source: History = history): void {
     first = false;
   });
   matchCount.value = () => engine.matching();
+  clock.now = () => (playhead.peek() || Date.now()) / 1000;
+  // Ages go on when nothing changes, too.
+  setInterval(() => document.hidden || beat.value++, 1000);
+  effect(() => {
+    void beat.value;
+    const failing = cluster.counts[State.failing];
+    const title = `${failing ? `${failing} failing · ` : ''}Watchkeeper`;
+    if (document.title !== title) document.title = title;
+  });
   keepAddress();
   listenKeys(board);
   render(<App board={board} source={source} />, document.body);

@@ -22,7 +22,7 @@ const LONGEST = 14 * 24 * 3600_000;
 const PACE = 5000;
 
 export function Strip({ history }: { history: History }) {
-  const [about, setAbout] = useState<{ on: boolean; words: string }>({ on: false, words: '' });
+  const [about, setAbout] = useState<{ on: boolean; words: string } | null>(null);
   useEffect(() => {
     const stop = new AbortController();
     history.state(stop.signal).then(
@@ -31,7 +31,9 @@ export function Strip({ history }: { history: History }) {
     );
     return () => stop.abort();
   }, [history]);
-  if (!about.on) return about.words ? <footer class="time off"><p class="muted">{about.words}</p></footer> : <footer class="time off" />;
+  // Its place is kept until it is known whether there is anything to show: the board is not to be placed twice.
+  if (!about) return <footer class="time" />;
+  if (!about.on) return <footer class="time off"><p class="muted">{about.words}</p></footer>;
   return (
     <footer class="time">
       <Timeline history={history} />
