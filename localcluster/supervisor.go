@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	readyTimeout = 90 * time.Second
+	readyTimeout = 4 * time.Minute
 	// stopGrace is how long a component may take to end by itself.
 	stopGrace = 10 * time.Second
 )
