@@ -110,7 +110,7 @@ var (
 )
 
 // Begin records the first list of a stream: what everything after it builds
-// on.
+// on. The objects must not come from the same store.
 func (st *Stream) Begin(form Form, objects iter.Seq[*kube.Object], rv uint64, at time.Time) error {
 	c, err := st.change()
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // Usage is how much a store takes.
@@ -164,7 +162,7 @@ func (l *logSize) read() error {
 	if l.log >= shortLog {
 		return nil
 	}
-	return l.st.log(l.span.From.RV, l.span.To.RV, func(_ kube.Key, _ uint64, v version) bool {
+	return l.st.log(l.span.From.RV, l.span.To.RV, func(_ []byte, _ uint64, v version) bool {
 		l.times = append(l.times, v.at)
 		return true
 	})

@@ -21,6 +21,7 @@ type reader struct {
 	it    *pebble.Iterator // over the versions
 	key   []byte
 	chain []version // deltas, the newest first
+	links []byte    // their bytes
 	text  []byte
 	spare []byte
 }
@@ -65,13 +66,15 @@ func (r *reader) resolve() (v version, rv uint64, err error) {
 	if err != nil {
 		return v, rv, err
 	}
-	r.chain = r.chain[:0]
+	r.chain, r.links = r.chain[:0], r.links[:0]
 	for at, link := rv, v; ; {
 		if !link.delta {
 			r.text = append(r.text[:0], link.text...)
 			break
 		}
-		link.text = bytes.Clone(link.text) // it is the iterator's
+		n := len(r.links)
+		r.links = append(r.links, link.text...) // it is the iterator's
+		link.text = r.links[n:]
 		r.chain = append(r.chain, link)
 		if len(r.chain) > longestChain || !r.it.Prev() {
 			return v, rv, errors.Join(r.it.Error(), corrupt("%s at %d: no whole version before it", key, rv))

@@ -96,10 +96,10 @@ func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 	}
 	defer p.st.s.done()
 	p.steps = p.steps[:0]
-	err = p.st.log(from, to, func(key kube.Key, rv uint64, _ version) bool {
+	err = p.st.log(from, to, func(key []byte, rv uint64, _ version) bool {
 		// Those at one RV go together: the next ones are those above it.
 		if more = len(p.steps) >= p.n && rv != p.steps[len(p.steps)-1].rv; !more {
-			p.steps = append(p.steps, step{key: key, rv: rv})
+			p.steps = append(p.steps, step{key: kube.Key(key), rv: rv})
 		}
 		return !more
 	})

@@ -159,10 +159,10 @@ func (st *Stream) sweep() (more bool, err error) {
 	from := st.Span().From
 	var keys []kube.Key
 	last := uint64(0)
-	err = st.log(0, from.RV, func(key kube.Key, rv uint64, _ version) bool {
+	err = st.log(0, from.RV, func(key []byte, rv uint64, _ version) bool {
 		more = len(keys) >= swept && rv != last // those at one RV go together
 		if !more {
-			keys, last = append(keys, key), rv
+			keys, last = append(keys, kube.Key(key)), rv
 		}
 		return !more
 	})

@@ -55,7 +55,7 @@ func (st *Stream) At(t time.Time) (Moment, error) {
 	}
 	// Events come in batches: some of the next one may have been observed by
 	// then.
-	err = st.log(at.RV, span.To.RV, func(_ kube.Key, rv uint64, v version) bool {
+	err = st.log(at.RV, span.To.RV, func(_ []byte, rv uint64, v version) bool {
 		if v.at.After(t) {
 			return false
 		}
@@ -79,8 +79,8 @@ func (st *Stream) headAt(t time.Time) (at Moment, err error) {
 }
 
 // log calls f for the log's entries above from, up to to, until it returns
-// false. The version has what the log knows of it.
-func (st *Stream) log(from, to uint64, f func(key kube.Key, rv uint64, v version) bool) error {
+// false. The version has what the log knows of it; the key is valid until then.
+func (st *Stream) log(from, to uint64, f func(key []byte, rv uint64, v version) bool) error {
 	it, err := st.s.db.NewIter(&pebble.IterOptions{
 		LowerBound: appendLogKey(nil, st.id, from+1, ""), UpperBound: appendLogKey(nil, st.id, to+1, ""),
 	})
@@ -94,7 +94,7 @@ func (st *Stream) log(from, to uint64, f func(key kube.Key, rv uint64, v version
 			v, _, err = parseFlags(value)
 		}
 		k := it.Key()
-		if err == nil && !f(kube.Key(k[prefixLen+8:]), binary.BigEndian.Uint64(k[prefixLen:]), v) {
+		if err == nil && !f(k[prefixLen+8:], binary.BigEndian.Uint64(k[prefixLen:]), v) {
 			break
 		}
 	}
@@ -121,7 +121,7 @@ func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error)
 		return nil, err
 	}
 	span := st.Span()
-	err = st.log(max(start.RV, span.From.RV), span.To.RV, func(_ kube.Key, _ uint64, v version) bool {
+	err = st.log(max(start.RV, span.From.RV), span.To.RV, func(_ []byte, _ uint64, v version) bool {
 		if v.at.Before(from) || !v.at.Before(to) {
 			return v.at.Before(to)
 		}
