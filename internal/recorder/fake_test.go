@@ -43,6 +43,7 @@ type fakeAPI struct {
 	uid     string // of kube-system; "" is forbidden
 	refuse  int    // the code for everything of Pods; 0 is none
 	others  string // further resources in discovery, names of the core group
+	edition int    // of the definition of gadgets; 0 is none
 	changed chan struct{}
 
 	lists, open, mostOpen int // lists of more than one item; watches of Pods
@@ -127,6 +128,15 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":%q}}`, uid)
+	case "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets":
+		f.mu.Lock()
+		edition := f.edition
+		f.mu.Unlock()
+		if edition == 0 {
+			f.fail(w, http.StatusNotFound, "not found")
+			return
+		}
+		fmt.Fprintf(w, `{"metadata":{"name":"gadgets","uid":"crd","generation":%d}}`, edition)
 	case "/api":
 		io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
 	case "/apis":
