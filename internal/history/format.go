@@ -219,10 +219,11 @@ func parseGap(from uint64, b []byte) (Gap, error) {
 
 // formRecord is the record of a form.
 type formRecord struct {
-	ListKind string `json:"listKind"`
-	Item     string `json:"item"`
-	Row      string `json:"row,omitempty"`
-	Columns  string `json:"columns,omitempty"`
+	ListKind   string `json:"listKind"`
+	Item       string `json:"item"`
+	Row        string `json:"row,omitempty"`
+	Columns    string `json:"columns,omitempty"`
+	Definition string `json:"definition,omitempty"`
 }
 
 // textOf returns the text of a version.

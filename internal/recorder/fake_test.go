@@ -43,12 +43,13 @@ type fakeAPI struct {
 	uid     string // of kube-system; "" is forbidden
 	refuse  int    // the code for everything of Pods; 0 is none
 	others  string // further resources in discovery, names of the core group
+	edition int    // of the definition of gadgets; 0 is none
 	changed chan struct{}
 
 	lists, open, mostOpen int // lists of more than one item; watches of Pods
 }
 
-func newFakeAPI(t *testing.T) *fakeAPI {
+func newFakeAPI(t testing.TB) *fakeAPI {
 	f := &fakeAPI{rv: 100, pods: map[kube.Key]*kube.Object{}, uid: "cluster-1", changed: make(chan struct{})}
 	f.server = httptest.NewServer(f)
 	t.Cleanup(func() {
@@ -127,6 +128,15 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":%q}}`, uid)
+	case "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets":
+		f.mu.Lock()
+		edition := f.edition
+		f.mu.Unlock()
+		if edition == 0 {
+			f.fail(w, http.StatusNotFound, "not found")
+			return
+		}
+		fmt.Fprintf(w, `{"metadata":{"name":"gadgets","uid":"crd","generation":%d}}`, edition)
 	case "/api":
 		io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
 	case "/apis":
@@ -228,13 +238,13 @@ func (f *fakeAPI) counts() (lists, watches int) {
 
 // A rig is a recorder in front of the fake API server, that runs.
 type rig struct {
-	t    *testing.T
+	t    testing.TB
 	r    *Recorder
 	stop func()
 }
 
 // options returns a recorder of Pods, on the file system.
-func (f *fakeAPI) recorder(t *testing.T, fs vfs.FS, patterns ...string) *Recorder {
+func (f *fakeAPI) recorder(t testing.TB, fs vfs.FS, patterns ...string) *Recorder {
 	t.Helper()
 	if patterns == nil {
 		patterns = []string{"pods"}
@@ -267,7 +277,7 @@ func (f *fakeAPI) recorder(t *testing.T, fs vfs.FS, patterns ...string) *Recorde
 }
 
 // run runs the recorder until stop is called, or the test ends.
-func run(t *testing.T, r *Recorder) *rig {
+func run(t testing.TB, r *Recorder) *rig {
 	t.Helper()
 	if err := r.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -281,7 +291,7 @@ func run(t *testing.T, r *Recorder) *rig {
 }
 
 // until waits for a condition.
-func until(t *testing.T, what string, ok func() bool) {
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

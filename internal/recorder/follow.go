@@ -141,6 +141,7 @@ func (f *follower) catchUp() error {
 	f.held = nil
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkForm}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
+	f.t.w.defined("") // the gateway knows, and does not tell
 	continued, err := f.t.w.take(list, time.Now())
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 
 // A reading is a timeline of Pods as the gateway has one.
 type reading struct {
-	t     *testing.T
+	t     testing.TB
 	tl    *timeline.Timeline
 	lease *Lease
 }

@@ -112,7 +112,7 @@ func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 		return nil, err
 	}
 	if t != nil {
-		l.seed = t.seed()
+		l.seed = t.seed(ctx)
 	}
 	return l, nil
 }
@@ -161,12 +161,9 @@ func (l *Lease) End(anew bool) {
 }
 
 // seed returns what a reader may go on from.
-func (t *track) seed() *Seed {
-	t.p.mu.Lock()
-	anew := t.p.anew
-	t.p.mu.Unlock()
+func (t *track) seed(ctx context.Context) *Seed {
 	stream := t.w.current()
-	if anew || stream.Head().RV == 0 {
+	if stream.Head().RV == 0 || !t.continues(ctx, stream) {
 		return nil
 	}
 	list, err := stateOf(stream)

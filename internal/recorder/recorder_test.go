@@ -210,6 +210,44 @@ func TestDiscovery(t *testing.T) {
 	g.recorded(api.write("a", "1"))
 }
 
+// TestDefinition: a custom resource is gone on from while its definition stays;
+// under another one, the same versions of its objects may look otherwise.
+func TestDefinition(t *testing.T) {
+	gadgets := kube.Resource{Version: "v1", Name: "gadgets"}
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	api.others, api.edition = "gadgets", 1
+	rv := api.write("a", "1")
+	for _, step := range []struct {
+		edition, lists, epochs int
+		text                   string
+	}{{1, 1, 1, "1"}, {1, 0, 1, "1"}, {2, 1, 2, "2"}, {2, 0, 2, "2"}, {3, 1, 2, "2"}, {0, 1, 2, "2"}, {0, 1, 2, "2"}} {
+		api.counts()
+		api.change(func() {
+			api.edition, api.pods["ns/a"] = step.edition, pod("a", rv, step.text)
+		})
+		g := run(t, api.recorder(t, fs, "gadgets"))
+		api.change(func() { api.rv++ })
+		until(t, "a record", func() bool {
+			all := g.r.Store().Streams(gadgets)
+			return len(all) == step.epochs && all[len(all)-1].Head().RV >= api.rv
+		})
+		want(t, "state", state(t, g.r.Store().Streams(gadgets)[step.epochs-1]), "a="+step.text)
+		// As the gateway would go on.
+		l, err := g.r.Take(t.Context(), gadgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (l.Seed() == nil) != (step.edition == 0) {
+			t.Errorf("%+v: the seed is %v", step, l.Seed())
+		}
+		l.End(false)
+		g.stop()
+		if lists, _ := api.counts(); lists < step.lists || lists > 0 && step.lists == 0 {
+			t.Errorf("%+v: %d lists", step, lists)
+		}
+	}
+}
+
 // TestRefused: what may not be listed is tried again; what had gone is listed.
 func TestRefused(t *testing.T) {
 	api := newFakeAPI(t)
