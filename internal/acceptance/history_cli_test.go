@@ -88,7 +88,7 @@ func TestHistoryCommands(t *testing.T) {
 	at := -1
 	for _, want := range []string{
 		`label team=a added  by kubectl-label`, `image nginx:1\.25 → 1\.27  by kubectl-set`, `replicas 1 → 3  by kubectl`,
-		`\d  created  by kubectl-create`,
+		`\d +created  by kubectl-create`,
 	} {
 		found := regexp.MustCompile(want).FindStringIndex(out)
 		if found == nil || found[0] < at {

@@ -3,6 +3,8 @@
 
 package change
 
+import "slices"
+
 // A Manager is one who wrote to an object, as its managedFields have it.
 type Manager struct {
 	Manager     string `json:"manager"`
@@ -12,9 +14,7 @@ type Manager struct {
 }
 
 // changedManagers returns the managers whose entry is new, has another time, or
-// has more fields than before: one that has less has lost them to another. Two
-// updates of one manager within a second, of the same fields, leave its entry as
-// it is: the second is nobody's.
+// has more fields than before: one that has less has lost them to another.
 func changedManagers(before, after map[string]any) []Manager {
 	type key struct {
 		Manager
@@ -52,6 +52,46 @@ func gained(before, after any) bool {
 		}
 	}
 	return false
+}
+
+// owners returns who changed fields when no entry tells: one manager's updates of
+// the same fields within a second leave its entry as it is. Who changes a field
+// owns it then, and no entry is newer than that of the last to write.
+func owners(entries []any, changed []leaf) []Manager {
+	newest := ""
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		newest = max(newest, text(entry["time"]))
+	}
+	var out []Manager
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		owns := func(l leaf) bool { return owns(entry["fieldsV1"], l.path) }
+		if newest != "" && text(entry["time"]) == newest && slices.ContainsFunc(changed, owns) {
+			m := managerOf(entry)
+			m.Time = newest
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// owns reports whether a set of fields has a path, up to the first list in it.
+func owns(fields any, path []string) bool {
+	set, ok := fields.(map[string]any)
+	if len(path) == 0 || path[0] == "" || path[0][0] == '[' {
+		return true
+	}
+	if !ok {
+		return false
+	}
+	below, has := set["f:"+path[0]]
+	if has && len(path) > 1 {
+		if m, _ := below.(map[string]any); len(m) == 0 {
+			return true // it is owned as a whole
+		}
+	}
+	return has && owns(below, path[1:])
 }
 
 func managerOf(entry map[string]any) Manager {

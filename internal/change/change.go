@@ -55,6 +55,7 @@ func Between(before, after *kube.Object, opts Options) (*Change, error) {
 		c.Summary = []string{arrival(now)}
 		return c, nil
 	}
+	entries := elements(now, "metadata", "managedFields")
 	c.Noise = differing(quiet(old), quiet(now))
 	plain, err := diff(old, now)
 	if err != nil {
@@ -62,6 +63,9 @@ func Between(before, after *kube.Object, opts Options) (*Change, error) {
 	}
 	if c.OnlyNoise = len(plain) == 0; !c.OnlyNoise {
 		c.Summary = summarize(old, now)
+		if len(c.By) == 0 {
+			c.By = owners(entries, leaves(nil, nil, old, now, nil))
+		}
 		c.Noise = slices.DeleteFunc(c.Noise, func(kind string) bool { return kind == noiseVersion })
 	}
 	if c.Patch = plain; opts.Noise {

@@ -250,3 +250,31 @@ func TestBy(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestOwners: an update within the second of one before it leaves no trace but
+// who owns what changed.
+func TestOwners(t *testing.T) {
+	const fields = `metadata: {managedFields: [
+  {manager: controller, operation: Update, subresource: status, time: "2", fieldsV1: {"f:status": {"f:readyReplicas": {}, "f:conditions": {}}}},
+  {manager: person, operation: Update, time: "2", fieldsV1: {"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {'k:{"name":"a"}': {"f:image": {}}}}}}}},
+  {manager: earlier, operation: Update, time: "1", fieldsV1: {"f:status": {"f:readyReplicas": {}}}}]}`
+	for _, tc := range []struct{ before, after, want string }{
+		{"status: {readyReplicas: 1}", "status: {readyReplicas: 2}", "controller"},
+		{"status: {conditions: [{type: A, status: x}]}", "status: {conditions: [{type: A, status: y}]}", "controller"},
+		{"spec: {replicas: 1}", "spec: {replicas: 2}", "person"},
+		{"spec: {template: {spec: {containers: [{name: a, image: x}]}}}", "spec: {template: {spec: {containers: [{name: a, image: y}]}}}", "person"},
+		{"spec: {paused: true}", "spec: {paused: false}", ""},
+	} {
+		c, err := change.Between(object(t, "{kind: Deployment, "+fields+", "+tc.before+"}", 1), object(t, "{kind: Deployment, "+fields+", "+tc.after+"}", 2), change.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, m := range c.By {
+			got += m.Manager
+		}
+		if got != tc.want {
+			t.Errorf("%s by %q, not %q", tc.after, got, tc.want)
+		}
+	}
+}

@@ -74,7 +74,7 @@ const (
 )
 
 func (o *output) paint(color, text string) string {
-	if !o.colored || text == "" {
+	if !o.colored || color == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
