@@ -17,14 +17,18 @@ help: ## This list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: deps
-deps: ## What the rest needs: Go, curl, a C compiler (for the race detector).
+deps: ## What the rest needs: Go, Node, curl, a C compiler (for the race detector).
 	@scripts/deps
 
 .PHONY: build
 build: bin/watchkeeper bin/localcluster ## Both programs into bin/.
 
+.PHONY: ui
+ui: deps
+	@scripts/ui
+
 .PHONY: bin/watchkeeper
-bin/watchkeeper: deps
+bin/watchkeeper: deps ui
 	@scripts/progress "building bin/watchkeeper" \
 	  go build -v -trimpath -ldflags '-s -w' -o bin/watchkeeper ./cmd/watchkeeper
 
@@ -51,6 +55,8 @@ test: build ## All tests but the soaks.
 	@go test -race -shuffle=on $$(go list ./... | grep -vE '/internal/(acceptance|conformance|robustness)$$')
 	@echo "heap per object of the informer: no more than a tenth above informer/testdata/heap.json"
 	@go test -count=1 -run TestHeap -v ./informer | grep -vE '^=== '
+	@echo "the informer for browsers, and the page's own parts"
+	@cd ui && npm run --silent check && npm test --silent -w informer
 	@echo "tests of localcluster"
 	@cd localcluster && go test -count=1 ./uptest
 	@echo "conformance: the API server's rules, at the API server and at the gateway (about 2 minutes)"
@@ -59,8 +65,10 @@ test: build ## All tests but the soaks.
 	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
 	@echo "watch guarantees under faults (a minute of them)"
 	@go test -count=1 -timeout 20m -v ./internal/robustness | grep -vE '^===|    --- PASS'
+	@echo "the page in Chromium, with a real cluster (about 3 minutes; pictures in ui/.test/shots)"
+	@cd ui && npm test --silent
 	@echo "real clients: client-go, controller-runtime, Node (about 2 minutes; they compile first)"
-	@cd clients/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@scripts/packages clients/node
 	@cd clients && go vet ./... && go test -count=1 -timeout 20m -v ./... | grep -vE '^=== '
 
 .PHONY: lint
@@ -89,4 +97,4 @@ soak: build ## Long fuzzing and long faults (about three hours).
 
 .PHONY: clean
 clean: ## Removes what was built, and the local control plane's data.
-	rm -rf bin .run "$(DIR)"
+	rm -rf bin .run ui/dist/* ui/informer/dist ui/informer/build "$(DIR)"

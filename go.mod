@@ -2,6 +2,9 @@ module github.com/watchkeeper/watchkeeper
 
 go 1.26.0
 
+// Packages for Node may have Go files in them.
+ignore node_modules
+
 require (
 	github.com/google/btree v1.1.3
 	github.com/google/go-cmp v0.7.0

@@ -30,7 +30,7 @@ func TestA1Root(t *testing.T) {
 		}
 	}
 	browser := curl(t, "-D-", "-o/dev/null", "-H", "Accept: text/html,application/xhtml+xml,*/*;q=0.8", gw.URL)
-	if !strings.HasPrefix(browser, "HTTP/1.1 302") || !strings.Contains(browser, "Location: /ui/") {
+	if !strings.HasPrefix(browser, "HTTP/1.1 302") || !strings.Contains(browser, "Location: ui/") {
 		t.Errorf("a browser gets %s", browser)
 	}
 	if page := curl(t, gw.URL+"/ui/"); !strings.Contains(page, "<html") {

@@ -24,7 +24,9 @@ var imports = map[string][]string{
 	"cmd/watchkeeper":      {"internal/cli"},
 	"internal/cli":         {"internal/gateway", "internal/server"},
 	"internal/server":      {"internal/gateway"},
-	"internal/gateway":     {"informer", "internal/kube", "internal/timeline", "internal/wire"},
+	"internal/gateway":     {"informer", "internal/kube", "internal/timeline", "internal/webpage", "internal/wire", "ui"},
+	"internal/webpage":     {},
+	"ui":                   {},
 	"internal/timeline":    {"internal/kube"},
 	"internal/wire":        {"internal/kube"},
 	"informer":             {"internal/kube"},
@@ -57,7 +59,7 @@ var imports = map[string][]string{
 }
 
 // standardOnly lists the packages that need nothing but the standard library.
-var standardOnly = []string{"informer", "internal/kube", "bench/informer/measure"}
+var standardOnly = []string{"informer", "internal/kube", "internal/webpage", "ui", "bench/informer/measure"}
 
 type pkg struct {
 	ImportPath, Dir  string

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -213,7 +214,7 @@ func (g *Gateway) route(rec *recorder, r *http.Request) {
 	switch {
 	case toPage(r) && (m == nil || m.handler == nil):
 		rec.source = sourceStatic
-		http.Redirect(rec, r, uiPrefix, http.StatusFound)
+		redirectBelow(rec, uiPrefix[1:], http.StatusFound)
 	case m == nil:
 		writeStatus(rec, r, newStatus(http.StatusNotFound, metav1.StatusReasonNotFound,
 			fmt.Sprintf("the API is served below %s: see --api-prefix", g.apiPrefix)))
@@ -221,11 +222,18 @@ func (g *Gateway) route(rec *recorder, r *http.Request) {
 		g.serveAPI(rec, r)
 	case r.URL.Path+"/" == m.prefix:
 		rec.source = m.source
-		http.Redirect(rec, r, m.prefix, http.StatusMovedPermanently)
+		redirectBelow(rec, path.Base(m.prefix)+"/", http.StatusMovedPermanently)
 	default:
 		rec.source = m.source
 		m.handler.ServeHTTP(rec, r)
 	}
+}
+
+// redirectBelow leads to a path relative to that of the request, so that it is
+// right below whatever path a proxy serves us.
+func redirectBelow(w http.ResponseWriter, to string, code int) {
+	w.Header().Set("Location", to)
+	w.WriteHeader(code)
 }
 
 // mountFor returns the mount of a path, nil if there is none. A directory

@@ -4,6 +4,7 @@
 package gateway_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ func TestStaticFiles(t *testing.T) {
 		{"/static/list/", 200, `href="a%20b.txt"`},
 		{"/static/list/a%20b.txt", 200, "spaced"},
 		{"/static/in", 200, "inside"},
-		{"/static", 301, "/static/"},
+		{"/static", 301, "static/"},
 		{"/static/page", 301, "page/"},
 		{"/static/nothing", 404, ""},
 		{"/static/out", 404, ""},
@@ -105,10 +106,10 @@ func TestWhereThingsAreServed(t *testing.T) {
 	}{
 		{name: "root", path: "/", accept: "*/*", want: "200 /"},
 		{name: "root, client-go", path: "/", accept: "application/json, */*", want: "200 /"},
-		{name: "root, browser", path: "/", accept: browser, want: "302 /ui/"},
+		{name: "root, browser", path: "/", accept: browser, want: "302 ui/"},
 		{name: "root, JSON preferred", path: "/", accept: "text/html;q=0.5, application/json", want: "200 /"},
 		{name: "browser elsewhere", path: "/api", accept: browser, want: "200 /api"},
-		{name: "page without slash", path: "/ui", want: "301 /ui/"},
+		{name: "page without slash", path: "/ui", want: "301 ui/"},
 
 		{name: "prefix", opts: gateway.Options{APIPrefix: "/custom/"}, path: "/custom/api/v1/a%2Fb?x=1", want: "200 /api/v1/a%2Fb?x=1"},
 		{name: "prefix without slashes", opts: gateway.Options{APIPrefix: "custom"}, path: "/custom/api", want: "200 /api"},
@@ -118,7 +119,7 @@ func TestWhereThingsAreServed(t *testing.T) {
 		{name: "only one prefix goes", opts: gateway.Options{APIPrefix: "/custom/"}, path: "/custom/custom/", want: "200 /custom/"},
 		{name: "outside the prefix", opts: gateway.Options{APIPrefix: "/custom/"}, path: "/api", want: "404"},
 		{name: "like the prefix", opts: gateway.Options{APIPrefix: "/custom/"}, path: "/customs/api", want: "404"},
-		{name: "root outside the prefix, browser", opts: gateway.Options{APIPrefix: "/custom/"}, path: "/", accept: browser, want: "302 /ui/"},
+		{name: "root outside the prefix, browser", opts: gateway.Options{APIPrefix: "/custom/"}, path: "/", accept: browser, want: "302 ui/"},
 		{name: "prefix that is the API's own", opts: gateway.Options{APIPrefix: "/api/"}, path: "/api/v1", want: "200 /api/v1"},
 		{name: "outside the API's own", opts: gateway.Options{APIPrefix: "/api/"}, path: "/version", want: "404"},
 		{name: "filter below the prefix", opts: gateway.Options{APIPrefix: "/custom/", Filter: gateway.FilterOptions{RejectPaths: "^/api/v1/secrets"}}, path: "/custom/api/v1/secrets", want: "403"},
@@ -155,23 +156,29 @@ func TestWhereThingsAreServed(t *testing.T) {
 }
 
 func TestPage(t *testing.T) {
-	r := newRig(t, ok, rigOptions{gateway: gateway.Options{APIPrefix: "/k8s"}})
-	res := r.get("/ui/")
-	body := readAll(t, res)
-	if !strings.Contains(body, `href="/k8s/api/v1/pods"`) || strings.Contains(body, "style=") || strings.Contains(body, "<script") {
-		t.Errorf("page:\n%s", body)
-	}
-	if got := res.Header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none';") {
-		t.Errorf("policy %q", got)
-	}
-	if style := r.get("/ui/style.css"); style.Header.Get("Content-Type") != "text/css; charset=utf-8" {
-		t.Errorf("style sheet: %s %v", style.Status, style.Header)
-	}
-	if res := r.get("/ui/other"); res.StatusCode != http.StatusNotFound {
-		t.Errorf("other: %s", res.Status)
-	}
-	if res := r.do(http.MethodPost, "/ui/", nil); res.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("POST: %s", res.Status)
+	for _, tc := range []struct{ prefix, api string }{
+		{"", "../"},
+		{"/k8s", "../k8s/"},
+		{"/api", "../"}, // kubectl proxy's way to serve only what is below it
+	} {
+		r := newRig(t, ok, rigOptions{gateway: gateway.Options{APIPrefix: tc.prefix}})
+		res := r.get("/ui/")
+		if body := readAll(t, res); !strings.Contains(body, "<html") || strings.Contains(body, "style=") || strings.Contains(body, "<script>") {
+			t.Errorf("page:\n%s", body)
+		}
+		if got := res.Header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none';") {
+			t.Errorf("policy %q", got)
+		}
+		want := fmt.Sprintf(`{"api":%q,"extension":"../watchkeeper/v1/"}`+"\n", tc.api)
+		if got := readAll(t, r.get("/ui/config.json")); got != want {
+			t.Errorf("below %q, the page is told %s, want %s", tc.prefix, got, want)
+		}
+		if res := r.get("/ui/other"); res.StatusCode != http.StatusNotFound {
+			t.Errorf("other: %s", res.Status)
+		}
+		if res := r.do(http.MethodPost, "/ui/", nil); res.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("POST: %s", res.Status)
+		}
 	}
 }
 

@@ -4,54 +4,30 @@
 package gateway
 
 import (
-	"bytes"
-	"embed"
-	"html/template"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/watchkeeper/watchkeeper/internal/webpage"
+	"github.com/watchkeeper/watchkeeper/ui"
 )
 
 const uiPrefix = "/ui/"
 
-//go:embed page
-var pageFiles embed.FS
-
-var indexTemplate = template.Must(template.ParseFS(pageFiles, "page/index.html"))
-
-// pagePolicy allows the page its own style sheet and nothing else.
-const pagePolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// newUI serves the placeholder page, whose links lead below apiPrefix.
+// newUI serves the page, which finds the API below apiPrefix.
 func newUI(apiPrefix string) (http.Handler, error) {
-	var index bytes.Buffer
-	if err := indexTemplate.Execute(&index, struct{ API string }{apiPrefix}); err != nil {
-		return nil, err
-	}
-	style, err := pageFiles.ReadFile("page/style.css")
+	files, err := webpage.New(ui.Files(), webpage.Config{API: ".." + apiPrefix, Extension: ".." + extensionPrefix})
 	if err != nil {
 		return nil, err
 	}
+	files = http.StripPrefix(uiPrefix, files)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			writeStatus(w, r, methodNotAllowed())
 			return
 		}
-		h := w.Header()
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cache-Control", "no-cache")
-		switch strings.TrimPrefix(r.URL.Path, uiPrefix) {
-		case "", "index.html":
-			h.Set("Content-Security-Policy", pagePolicy)
-			h.Set("Content-Type", "text/html; charset=utf-8")
-			w.Write(index.Bytes()) //nolint:errcheck // the client is gone
-		case "style.css":
-			h.Set("Content-Type", "text/css; charset=utf-8")
-			w.Write(style) //nolint:errcheck // the client is gone
-		default:
-			http.NotFound(w, r)
-		}
+		files.ServeHTTP(w, r)
 	}), nil
 }
 

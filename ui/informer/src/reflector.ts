@@ -172,20 +172,12 @@ export class Reflector implements Watch {
   }
 
   private async page(query: Record<string, string>, signal: AbortSignal): Promise<any> {
-    const abort = new AbortController();
-    const stop = () => abort.abort(signal.reason);
-    const timer = setTimeout(() => abort.abort(new Error('no answer to a list')), pageTime);
-    signal.addEventListener('abort', stop);
-    try {
-      const response = await get(this.shared.source, this.shared.base + this.path_(query), abort.signal);
-      const page = await response.json();
-      if (!page?.metadata?.resourceVersion) throw new Error('the answer is not a list that can be watched');
-      this.heard = Date.now();
-      return page;
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', stop);
-    }
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(pageTime)]);
+    const response = await get(this.shared.source, this.shared.base + this.path_(query), limit);
+    const page = await response.json();
+    if (!page?.metadata?.resourceVersion) throw new Error('the answer is not a list that can be watched');
+    this.heard = Date.now();
+    return page;
   }
 
   private path_(query: Record<string, string>): string {

@@ -51,6 +51,7 @@ export class ApiServer {
   private floor = 0; // older RVs are gone
   private uids = 0;
   private history: Change[] = [];
+  private snapshots = new Map<string, Thing[]>(); // what lists in pages are of
   private http = createServer((request, response) => this.serve(request, response));
   private port = 0;
 
@@ -104,6 +105,7 @@ export class ApiServer {
   /** Forgets the history. */
   compact(): void {
     this.history = [];
+    this.snapshots.clear();
     this.floor = this.rv;
   }
 
@@ -149,7 +151,10 @@ export class ApiServer {
     if (wanted > this.rv) return refuse(response, 504, 'Timeout');
     const limit = Number(url.searchParams.get('limit') ?? 0) || Infinity;
     const [rv = this.rv, from = 0] = (url.searchParams.get('continue') ?? '').split(':').filter(Boolean).map(Number);
-    const all = [...this.objects].filter(([key]) => key.startsWith(url.pathname + '/')).map(([, object]) => object);
+    const now = () => [...this.objects].filter(([key]) => key.startsWith(url.pathname + '/')).map(([, object]) => object);
+    const all = from > 0 ? this.snapshots.get(url.pathname + rv) : now(); // all pages are of one state
+    if (!all) return refuse(response, 410, 'Expired');
+    this.snapshots.set(url.pathname + rv, all);
     const more = from + limit < all.length;
     response.setHeader('Content-Type', 'application/json');
     response.end(

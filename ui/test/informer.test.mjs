@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The informer with a real cluster: in Node, in a page and in a Worker, through
+// the gateway and through kubectl proxy.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch, open } from './browser.mjs';
+import { api, gateway, kubectl, namespace, proxy, signal, startComponent, until, www } from './cluster.mjs';
+
+const { watch } = await import(`${www}/watched.mjs`);
+let browser;
+let ns;
+const connections = [];
+const places = {}; // by name: what returns what the informers there have
+
+before(async () => {
+  browser = await launch();
+  ns = await namespace('informer');
+  for (const [name, url] of Object.entries({ gateway, proxy })) {
+    // Chromium says on the console which requests have failed.
+    const page = await open(browser, `${url}/static/informer.html?namespace=${ns}`);
+    await page.waitForFunction(() => window.look);
+    places[`page, ${name}`] = () => page.evaluate(() => window.look());
+    places[`worker, ${name}`] = () => page.evaluate(() => window.lookInWorker());
+    const own = watch(url, ns);
+    places[`Node, ${name}`] = async () => own.look();
+    connections.push(own.connection);
+  }
+});
+
+after(async () => {
+  for (const connection of connections) connection.close();
+  await browser?.close();
+});
+
+const pods = () => `/api/v1/namespaces/${ns}/pods`;
+
+/** What the API server has, as look tells it. */
+async function truth(path) {
+  const { items } = await api(path);
+  return items
+    .map(({ metadata: { namespace: of, name, uid, resourceVersion } }) => `${of ? of + '/' : ''}${name} ${uid} ${resourceVersion}`)
+    .sort();
+}
+
+/** Waits until there are so many Pods, and until each informer has what the API server has. */
+async function settle(count) {
+  await until('what there is', async () => {
+    const want = [await truth(pods()), await truth(`/apis/apps/v1/namespaces/${ns}/deployments`), await truth('/api/v1/nodes')];
+    assert.equal(want[0].length, count);
+    for (const [place, look] of Object.entries(places)) {
+      const { held } = await look();
+      assert.deepEqual([held.pods, held.deployments, held.nodes], want, place);
+    }
+    return true;
+  });
+}
+
+test('it follows a Deployment that grows and shrinks', async () => {
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=5');
+  await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
+  await settle(5);
+  await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=2');
+  await settle(2);
+  for (const [place, look] of Object.entries(places)) {
+    const { told, phases } = await look();
+    const count = (type) => told.filter((line) => line.startsWith(`pods ${type} `)).length;
+    assert.deepEqual([count('add'), count('delete')], [5, 3], place);
+    assert.deepEqual(phases.pods.slice(-2), ['syncing', 'live'], place);
+  }
+});
+
+test('a resource that does not exist is told as such', async () => {
+  for (const [place, look] of Object.entries(places)) {
+    const { told, phases } = await look();
+    assert.equal(phases.nothings.at(-1), 'denied', place);
+    assert.ok(told.includes('nothings error 404'), place);
+  }
+});
+
+test('it goes on when the API server was killed', async () => {
+  await signal('kube-apiserver');
+  await until('that it is noticed', async () => (await places['Node, proxy']()).phases.pods.includes('stale'));
+  await startComponent('kube-apiserver');
+  await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=4');
+  await settle(4);
+  for (const [place, look] of Object.entries(places)) {
+    const { told } = await look();
+    const known = new Set();
+    for (const line of told) {
+      const [kind, type, key] = line.split(' ');
+      if (kind !== 'pods' || !key) continue;
+      if (type === 'add') assert.ok(!known.has(key), `${place}: ${line} twice`);
+      if (type === 'delete') assert.ok(known.delete(key), `${place}: ${line} twice`);
+      if (type !== 'delete') known.add(key);
+    }
+  }
+});
+
+test('watches share a connection through the gateway', async () => {
+  const page = await open(browser, `${gateway}/static/informer.html?namespace=${ns}`);
+  await until('what there is', async () => (await page.evaluate(() => window.look?.().phases.nodes.at(-1))) === 'live');
+  const asked = await page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname));
+  const lists = asked.filter((path) => path.startsWith('/api'));
+  assert.equal(lists.length, new Set(lists).size, `a list and no watch of each: ${lists}`);
+  await page.close();
+});
+
+test('going offline and coming back', async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(`${gateway}/static/informer.html?namespace=${ns}`);
+  const phases = () => page.evaluate(() => window.look?.().phases.pods ?? []);
+  await until('a live page', async () => (await phases()).at(-1) === 'live');
+  await page.route('**/*', (route) => route.abort());
+  await context.setOffline(true);
+  await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=1');
+  await until('one Pod', async () => (await truth(pods())).length === 1);
+  await page.unroute('**/*');
+  await context.setOffline(false);
+  await until('what there is', async () => {
+    assert.deepEqual((await page.evaluate(() => window.look())).held.pods, await truth(pods()));
+    return (await phases()).at(-1) === 'live';
+  });
+  await context.close();
+});

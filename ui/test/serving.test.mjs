@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// How the page is served: below any path, compressed, cached, and with a policy
+// that it keeps to.
+
+import assert from 'node:assert/strict';
+import { createServer, request } from 'node:http';
+import { after, before, test } from 'node:test';
+import { clean, launch, open, shot } from './browser.mjs';
+import { gateway, startGateway, until } from './cluster.mjs';
+
+let browser;
+
+before(async () => {
+  browser = await launch();
+});
+
+after(() => browser?.close());
+
+const nodes = (page) => until('the Nodes on the page', () => page.evaluate(() => /\b3 nodes\b/.test(document.body.innerText)));
+
+/** Opens the page and waits until it shows the Nodes of the cluster. */
+async function shows(url) {
+  const page = await open(browser, url);
+  await nodes(page);
+  return page;
+}
+
+test('the root leads to the page, which keeps to its policy', async () => {
+  const page = await shows(gateway);
+  assert.equal(page.url().replace(/[?#].*/, ''), `${gateway}/ui/`);
+  await shot(page, 'serving');
+  clean(page);
+  await page.close();
+});
+
+test('what is hashed comes compressed, and only once', async () => {
+  const page = await shows(`${gateway}/ui/`);
+  const assets = () =>
+    page.evaluate(() =>
+      performance
+        .getEntriesByType('resource')
+        .filter(({ name }) => name.includes('/assets/'))
+        .map(({ encodedBodySize, decodedBodySize, transferSize }) => ({ encodedBodySize, decodedBodySize, transferSize })),
+    );
+  const first = await assets();
+  assert.ok(first.length > 1 && first.every(({ encodedBodySize, decodedBodySize }) => encodedBodySize < decodedBodySize), JSON.stringify(first));
+  await page.reload();
+  await nodes(page);
+  const again = await assets();
+  assert.deepEqual(again.map(({ transferSize }) => transferSize), first.map(() => 0));
+  clean(page);
+  await page.close();
+});
+
+test('it works below the path of a proxy, and with a prefix of the API', async (t) => {
+  const prefixed = await startGateway(['--api-prefix', '/k8s/']);
+  t.after(() => prefixed.stop());
+  // A proxy that serves the gateway below /clusters/one/.
+  const below = '/clusters/one/';
+  const front = createServer((incoming, outgoing) => {
+    if (!incoming.url.startsWith(below)) return outgoing.writeHead(404).end();
+    const target = new URL(prefixed.url + '/' + incoming.url.slice(below.length));
+    request(target, { method: incoming.method, headers: { ...incoming.headers, host: target.host } }, (answer) => {
+      outgoing.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(outgoing);
+    }).end();
+  });
+  await new Promise((resolve) => front.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    front.closeAllConnections();
+    front.close();
+  });
+  const url = `http://127.0.0.1:${front.address().port}${below}`;
+  for (const way of [url, `${url}ui`, `${prefixed.url}/ui`]) {
+    const page = await shows(way);
+    clean(page);
+    await page.close();
+  }
+});
