@@ -5,6 +5,7 @@
 
 import { trustedWorker } from '../src/app/trusted';
 import { start } from '../src/shell/app';
+import { made } from './history';
 import workerURL from './synthetic?worker&url';
 
-start(trustedWorker(workerURL, location.search));
+start(trustedWorker(workerURL, location.search), made);

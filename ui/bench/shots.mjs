@@ -21,8 +21,9 @@ const SHOTS = {
   'empty-dark': { query: 'synthetic=0x0' },
   'denied-dark': { query: 'synthetic=1x1&denied=1' },
   'hover-dark': { query: 'synthetic=24x40', async act(page) { await page.mouse.move(500, 300); } },
-  'near-dark': { query: 'synthetic=5x42&failing=4', async act(page) { await page.mouse.move(420, 330); for (let i = 0; i < 8; i++) { await page.mouse.wheel(0, -120); await page.waitForTimeout(50); } } },
+  'near-dark': { query: 'synthetic=5x42&failing=4', async act(page) { await page.mouse.move(60, 100); for (let i = 0; i < 6; i++) { await page.mouse.wheel(0, -120); await page.waitForTimeout(50); } } },
   'help-dark': { query: 'synthetic=24x40', async act(page) { await page.keyboard.press('?'); } },
+  'past-dark': { query: 'synthetic=24x40', async act(page) { await page.mouse.move(700, 960); await page.mouse.down(); await page.mouse.move(620, 960); await page.mouse.up(); await page.keyboard.press('m'); } },
   'table-dark': { query: 'synthetic=60x40&view=table' },
   'huge-dark': { query: 'synthetic=5000x30&rate=1000', wait: 6000 },
 };

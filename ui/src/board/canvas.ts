@@ -32,6 +32,8 @@ export class CanvasRenderer implements Renderer {
   /** Rows to paint, and rows in the light of a change. */
   #dirty = new Set<number>();
   #lit = new Set<number>();
+  /** The step of light that each row was painted with. */
+  #levels = new Uint8Array(0);
   /** Places that have become empty: the middle and half a side of each, one after the other. */
   #empty: number[] = [];
   #sprites = new Map<number, Sprites>();
@@ -64,6 +66,10 @@ export class CanvasRenderer implements Renderer {
     }
   }
 
+  updateTile(_scene: Scene, tile: Tile): void {
+    this.#tilesDirty.add(tile);
+  }
+
   vacate(scene: Scene, row: number): void {
     const { layout } = scene;
     if (layout.half[row] > 0) this.#empty.push(layout.x[row], layout.y[row], layout.half[row]);
@@ -72,9 +78,11 @@ export class CanvasRenderer implements Renderer {
   frame(scene: Scene, camera: Camera, moved: boolean, now: number): boolean {
     const scale = camera.scale * this.#ratio;
     const far = PITCH * scale < FAR;
+    if (this.#levels.length < scene.look.length) this.#levels = new Uint8Array(scene.look.length);
     for (const row of this.#lit) {
-      this.#dirty.add(row);
       const age = now - scene.changed[row];
+      // From afar there is no light to be seen; from near, steps of it.
+      if (!far && levelOf(scene, row, age) !== this.#levels[row]) this.#dirty.add(row);
       if (age > (scene.look[row] === State.gone ? 2 * GLOW : GLOW)) this.#lit.delete(row);
     }
     if (this.#whole || moved) {
@@ -85,20 +93,16 @@ export class CanvasRenderer implements Renderer {
         const tile = scene.layout.tileOf(row);
         if (tile) this.#tilesDirty.add(tile);
       }
-      for (const tile of this.#tilesDirty) {
-        this.#bands(scene, camera, scale, tile);
-        const x = Math.floor((tile.x - camera.x) * scale);
-        const y = Math.floor((tile.y - camera.y) * scale);
-        this.#context.putImageData(this.#image, 0, 0, x, y, Math.ceil(tile.w * scale) + 1, Math.ceil(tile.h * scale) + 1);
-      }
-      this.#tilesDirty.clear();
+      for (const tile of this.#tilesDirty) this.#again(scene, camera, scale, tile, far, now);
     } else {
+      for (const tile of this.#tilesDirty) this.#again(scene, camera, scale, tile, far, now);
       this.#some(scene, camera, scale, now);
     }
     this.#whole = false;
     this.#empty = [];
+    this.#tilesDirty.clear();
     this.#dirty.clear();
-    return this.#lit.size > 0;
+    return !far && this.#lit.size > 0;
   }
 
   dispose(): void {
@@ -109,14 +113,24 @@ export class CanvasRenderer implements Renderer {
   #all(scene: Scene, camera: Camera, scale: number, far: boolean, now: number): void {
     const { theme, layout } = scene;
     this.#pixels.fill(pixel(theme.board));
-    layout.tiles.forEach((tile, i) => {
-      const x = (tile.x - camera.x) * scale;
-      const y = (tile.y - camera.y) * scale;
-      if (x > this.canvas.width || y > this.canvas.height || x + tile.w * scale < 0 || y + tile.h * scale < 0) return;
-      this.#tile(scene, i, x, y, tile, scale);
-      if (far) this.#bands(scene, camera, scale, tile);
-      else for (const row of tile.slots) if (row >= 0) this.#block(scene, camera, scale, row, now);
-    });
+    for (const tile of layout.tiles) this.#paintTile(scene, camera, scale, tile, far, now);
+  }
+
+  #paintTile(scene: Scene, camera: Camera, scale: number, tile: Tile, far: boolean, now: number): void {
+    const x = (tile.x - camera.x) * scale;
+    const y = (tile.y - camera.y) * scale;
+    if (x > this.canvas.width || y > this.canvas.height || x + tile.w * scale < 0 || y + tile.h * scale < 0) return;
+    this.#ground(scene, x, y, tile, scale);
+    if (far) this.#bands(scene, camera, scale, tile);
+    else for (const row of tile.slots) if (row >= 0) this.#block(scene, camera, scale, row, now);
+  }
+
+  /** Paints a whole tile anew. */
+  #again(scene: Scene, camera: Camera, scale: number, tile: Tile, far: boolean, now: number): void {
+    this.#paintTile(scene, camera, scale, tile, far, now);
+    const x = Math.floor((tile.x - camera.x) * scale);
+    const y = Math.floor((tile.y - camera.y) * scale);
+    this.#context.putImageData(this.#image, 0, 0, x, y, Math.ceil(tile.w * scale) + 1, Math.ceil(tile.h * scale) + 1);
   }
 
   /** Paints the rows that changed; their rectangles are handed over one by one, or as one where they are many. */
@@ -138,12 +152,9 @@ export class CanvasRenderer implements Renderer {
     const { layout } = scene;
     const half = layout.half[row];
     if (half === 0) return null;
-    const age = now - scene.changed[row];
-    const look = scene.look[row];
-    let level = 0;
-    if (!scene.still && look === State.gone) level = Math.min(LEVELS, Math.floor((age / (2 * GLOW)) * LEVELS));
-    else if (!scene.still && scene.change[row]) level = Math.ceil(glow(age) * LEVELS);
-    return this.#write(scene, camera, scale, layout.x[row], layout.y[row], half, look, scene.flags[row], level);
+    const level = levelOf(scene, row, now - scene.changed[row]);
+    this.#levels[row] = level;
+    return this.#write(scene, camera, scale, layout.x[row], layout.y[row], half, scene.look[row], scene.flags[row], level);
   }
 
   /** Copies a sprite to where a block is. */
@@ -178,9 +189,9 @@ export class CanvasRenderer implements Renderer {
   }
 
   /** Writes the ground of a tile: its fill, its edge, its round corners. */
-  #tile(scene: Scene, index: number, x: number, y: number, tile: Tile, scale: number): void {
+  #ground(scene: Scene, x: number, y: number, tile: Tile, scale: number): void {
     const { theme } = scene;
-    const look = scene.tile(index);
+    const look = scene.tile(tile);
     const fill = tile.gone ? mix(theme.board, theme.tile, 0.4) : theme.tile;
     const edge = look.edge && !look.faded ? look.edge : theme.edge;
     const left = Math.round(x);
@@ -229,6 +240,13 @@ export class CanvasRenderer implements Renderer {
       }
     }
   }
+}
+
+/** The step of the light of a row that changed so many milliseconds ago; of a ghost, how far it has shrunk. */
+function levelOf(scene: Scene, row: number, age: number): number {
+  if (scene.still || !scene.change[row]) return 0;
+  if (scene.look[row] === State.gone) return Math.min(LEVELS, Math.floor((age / (2 * GLOW)) * LEVELS));
+  return Math.ceil(glow(age) * LEVELS);
 }
 
 const insetAt = (radius: number, fromEdge: number): number =>

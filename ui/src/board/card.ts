@@ -4,6 +4,7 @@
 /** A block seen from near: the Pod's name and its containers in a card with the colour and the shape of its state. */
 
 import type { Cluster } from '../data/cluster';
+import { clock } from '../data/clock';
 import { age } from '../data/quantity';
 import { State } from '../data/state';
 import { clip, MONO, rounded, SANS } from './overlay';
@@ -26,19 +27,24 @@ export function drawShape(context: CanvasRenderingContext2D, state: number, x: n
 }
 
 export function drawCard(
-  context: CanvasRenderingContext2D, cluster: Cluster, row: number, x: number, y: number, size: number, theme: Theme, faded: boolean,
+  context: CanvasRenderingContext2D, cluster: Cluster, row: number, x: number, y: number, size: number, theme: Theme, faded: boolean, light: number,
 ): void {
   const state = cluster.shown(row);
   if (state === State.gone) return;
   const colour = theme.state[stateName(state)];
   const pad = Math.max(5, size * 0.09);
+  // What the renderer has painted here is covered, with its light.
+  const around = size * 0.124;
   context.fillStyle = css(theme.tile);
-  context.fillRect(x - 1, y - 1, size + 2, size + 2);
+  context.fillRect(x - around, y - around, size + 2 * around, size + 2 * around);
   context.globalAlpha = faded ? 0.22 : 1;
   rounded(context, x + 0.75, y + 0.75, size - 1.5, size - 1.5, size * 0.12);
-  context.fillStyle = css(mix(theme.tile, colour, 0.16));
+  context.fillStyle = css(mix(theme.tile, colour, 0.16 + 0.3 * light));
+  context.shadowColor = css(colour);
+  context.shadowBlur = light * 24;
   context.fill();
-  context.strokeStyle = css(mix(theme.tile, colour, 0.75));
+  context.shadowBlur = 0;
+  context.strokeStyle = css(mix(mix(theme.tile, colour, 0.75), theme.glow, light * 0.8));
   context.lineWidth = 1.5;
   context.stroke();
 
@@ -48,15 +54,25 @@ export function drawCard(
   if (size >= 84) {
     context.font = `11px ${SANS}`;
     context.fillStyle = css(mix(colour, theme.text, 0.35));
-    context.fillText(clip(context, cluster.strings[cluster.text[row]], size - 3 * pad - icon), x + pad + icon + 6, y + pad + icon / 2 + 0.5);
+    const text = cluster.strings[cluster.text[row]];
+    if (context.measureText(text).width <= size - 2 * pad - icon - 6) context.fillText(text, x + pad + icon + 6, y + pad + icon / 2 + 0.5);
     context.font = `500 11px ${MONO}`;
     context.fillStyle = css(theme.text);
     lines(context, cluster.names[row], size - 2 * pad, size >= 104 ? 3 : 2).forEach((line, i) => context.fillText(line, x + pad, y + pad + icon + 12 + i * 14));
+  } else if (size >= 58) {
+    // What tells it from others: how its name begins and how it ends.
+    const name = cluster.names[row];
+    const last = name.slice(name.lastIndexOf('-') + 1);
+    context.font = `500 11px ${MONO}`;
+    context.fillStyle = css(theme.text);
+    context.fillText(cut(context, name, size - 2 * pad), x + pad, y + pad + icon + 10);
+    context.fillStyle = css(theme.muted);
+    if (size >= 66) context.fillText(cut(context, last, size - 2 * pad), x + pad, y + pad + icon + 23);
   }
   if (size >= 130) {
     context.font = `11px ${SANS}`;
     context.fillStyle = css(theme.muted);
-    const words = [cluster.strings[cluster.namespace[row]], restarts ? `${restarts}↻` : '', age(Date.now() / 1000 - cluster.created[row])];
+    const words = [cluster.strings[cluster.namespace[row]], restarts ? `${restarts}↻` : '', age(clock.now() - cluster.created[row])];
     context.fillText(clip(context, words.filter(Boolean).join(' · '), size - 2 * pad), x + pad, y + size - pad - size * 0.1 - 14);
   }
   // The containers, side by side along the bottom.
@@ -78,6 +94,11 @@ export function drawCard(
     context.textAlign = 'left';
   }
   context.globalAlpha = 1;
+}
+
+/** As much of the beginning of a text as there is room for. */
+function cut(context: CanvasRenderingContext2D, text: string, width: number): string {
+  return text.slice(0, Math.max(1, Math.floor(width / context.measureText('0').width)));
 }
 
 /** A name broken into lines, at its dashes where that goes. */

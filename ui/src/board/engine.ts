@@ -11,7 +11,7 @@ import { compileFilter } from '../app/filter';
 import type { Cluster } from '../data/cluster';
 import type { Batch } from '../data/protocol';
 import { State } from '../data/state';
-import { Layout } from './layout';
+import { Layout, type Tile } from './layout';
 import type { Arrangement } from './order';
 import { DARK, SHADES, type Colour, type Theme } from './palette';
 import { FADED, type Renderer, type Scene } from './renderer';
@@ -30,8 +30,12 @@ export class Engine implements Scene {
   /** Whether a row matches the filter; null without one. */
   matches: ((row: number) => boolean) | null = null;
   #filter = '';
+  /** How many Pods and Nodes there were when all was placed. */
   #arranged = 0;
+  #arrangedNodes = 0;
   #leaving: number[] = [];
+  /** Whether the reader has moved the board. */
+  steered: () => boolean = () => false;
   /** Called when all has been placed anew. */
   onArranged: () => void = () => {};
 
@@ -47,8 +51,8 @@ export class Engine implements Scene {
     return this.cluster.changed;
   }
 
-  tile(index: number): { edge: Colour | null; faded: boolean } {
-    const node = this.cluster.nodes.get(this.layout.tiles[index].name);
+  tile(tile: Tile): { edge: Colour | null; faded: boolean } {
+    const node = this.cluster.nodes.get(tile.name);
     const lost = node?.row && node.row.ready !== 'True';
     return { edge: lost ? this.theme.state.failing : null, faded: false };
   }
@@ -68,6 +72,12 @@ export class Engine implements Scene {
       if (cluster.synced || cluster.length > this.#arranged * 1.5 + 200) this.arrange();
       return;
     }
+    // A cluster that has outgrown its board is placed anew, unless the reader has found a place to look at.
+    const outgrown = cluster.pods > 2 * this.#arranged + 20 || cluster.nodes.size > 1.5 * this.#arrangedNodes + 3;
+    if (this.#arrangedNodes === 0 ? cluster.nodes.size > 0 : outgrown && !this.steered()) {
+      this.arrange();
+      return;
+    }
     const version = layout.version;
     for (const name of applied.nodes) {
       if (name && !layout.byName.get(name)) layout.addTile(cluster, name);
@@ -82,6 +92,8 @@ export class Engine implements Scene {
     for (const row of applied.changed) this.#see(row);
     for (const row of applied.gone) this.look[row] = State.gone;
     if (layout.version !== version || applied.nodes.length) this.renderer?.reset(this);
+    for (const tile of layout.resized) this.renderer?.updateTile(this, tile);
+    layout.resized.clear();
     this.renderer?.update(this, applied.placed);
     this.renderer?.update(this, applied.changed);
     this.renderer?.update(this, applied.gone);
@@ -104,6 +116,7 @@ export class Engine implements Scene {
   arrange(): void {
     this.layout.arrange(this.cluster, this.arrangement, this.viewWidth, this.viewHeight);
     this.#arranged = this.cluster.length;
+    this.#arrangedNodes = this.cluster.nodes.size;
     this.#grow();
     for (let row = 0; row < this.cluster.length; row++) this.#see(row);
     this.renderer?.reset(this);

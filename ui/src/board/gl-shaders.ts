@@ -66,10 +66,10 @@ float outside(vec2 q, float line) {
   if (s == 6u) return max(min(abs(q.x - q.y), abs(q.x + q.y)) * 0.70711 - line * 0.62, box(q, 0.86, 0.1));
   if (s == 7u) return max(box(q, 1.0, 0.34), (abs(fract((q.x + q.y + 4.0) / 0.8) - 0.5) - 0.27) * 0.56);
   float e = box(q, 0.9, 0.34);
-  return max(e, -e - line * 0.6);
+  return max(e, -e - line * 0.4);
 }
 void main() {
-  float line = max(0.3, 3.0 / size);
+  float line = max(size > 40.0 ? 0.2 : 0.3, 3.0 / size);
   float d = outside(p, line);
   float cover = clamp(0.5 - d * size / 2.0, 0.0, 1.0);
   vec3 c = mix(colour, glow, light * 0.75);

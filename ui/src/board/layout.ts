@@ -61,6 +61,8 @@ export class Layout {
   x = new Float32Array(0);
   y = new Float32Array(0);
   half = new Float32Array(0);
+  /** Tiles whose blocks have got another size since somebody looked here last. */
+  readonly resized = new Set<Tile>();
   /** Device pixels per CSS pixel. */
   ratio = 1;
   /** Counts up whenever tiles have moved, come or gone. */
@@ -104,22 +106,28 @@ export class Layout {
     const scale = this.#proportion(rooms[pixels.indexOf(Math.max(...pixels))], lengths, named, viewWidth, viewHeight);
     this.#stretch(scale, lengths, named, viewWidth, viewHeight);
     this.#flow(sizes, named);
-    this.#addUnscheduled(loose.length);
+    if (loose.length || perTile.size) this.#addUnscheduled(loose.length);
 
     const order = podOrder(cluster, arrangement.order);
     this.#tileOf = new Array(cluster.length).fill(null);
     for (const [name, rows] of perTile) this.#fill(this.byName.get(name)!, rows.sort(order));
-    this.#fill(this.byName.get(UNSCHEDULED)!, loose.sort(order));
+    if (loose.length) this.#fill(this.byName.get(UNSCHEDULED)!, loose.sort(order));
+    this.resized.clear();
     this.version++;
   }
 
   /** Gives a row that is new, or has moved, a place. The rest stays. */
   place(cluster: Cluster, row: number): void {
     this.#grow(cluster.length);
-    const tile = this.byName.get(cluster.nodeName(row)) ?? this.addTile(cluster, cluster.nodeName(row));
+    const name = cluster.nodeName(row);
+    if (name === UNSCHEDULED && !this.byName.has(name)) this.#addUnscheduled(1);
+    const tile = this.byName.get(name) ?? this.addTile(cluster, name);
     if (this.#tileOf[row] === tile) return;
     this.remove(row);
     let slot = tile.slots.indexOf(-1);
+    // Rather than to make the tile's blocks smaller, a ghost goes early.
+    if (slot < 0) slot = tile.slots.findIndex((other) => cluster.state[other] === State.gone);
+    if (slot >= 0 && tile.slots[slot] >= 0) this.remove(tile.slots[slot]);
     if (slot < 0) {
       slot = tile.slots.length;
       this.#widen(tile);
@@ -292,6 +300,8 @@ export class Layout {
       tile.slots = new Int32Array(before.length + tile.columns).fill(-1);
       tile.slots.set(before);
       tile.h += tile.pitch;
+      this.#measure();
+      this.version++;
     } else {
       const wide = tile.w - 2 * this.pad + (PITCH - BLOCK);
       const high = tile.h - this.head - this.pad + (PITCH - BLOCK);
@@ -304,9 +314,8 @@ export class Layout {
       tile.slots = new Int32Array(slots).fill(-1);
       tile.slots.set(before);
       for (const row of before) if (row >= 0) this.#locate(tile, row);
+      this.resized.add(tile);
     }
-    this.#measure();
-    this.version++;
   }
 
   #shift(tile: Tile, by: number): void {
@@ -391,7 +400,7 @@ export class Layout {
 export function roomFor(counts: number[], part: number): number {
   const sorted = [...counts].sort((a, b) => a - b);
   const most = sorted[Math.ceil((sorted.length - 1) * part)] ?? 0;
-  return Math.max(8, counts.length > 50 ? most : Math.ceil(most * 1.1));
+  return Math.max(8, counts.length > 50 ? most : Math.ceil(most * 1.1 + 3));
 }
 
 /** Lays groups of equal tiles in lines: a group that fits into the rest of a line goes on there, others begin a line. */

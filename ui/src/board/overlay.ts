@@ -8,12 +8,14 @@
  */
 
 import type { Cluster } from '../data/cluster';
+import { clock } from '../data/clock';
 import { age } from '../data/quantity';
 import { State } from '../data/state';
 import type { Camera } from './camera';
 import { drawCard } from './card';
 import { BLOCK, UNSCHEDULED, type Layout, type Tile } from './layout';
 import { css, mix, type Theme } from './palette';
+import { glow } from './renderer';
 
 export const SANS = 'system-ui, -apple-system, "Segoe UI", Inter, Roboto, sans-serif';
 export const MONO = 'ui-monospace, "SF Mono", "JetBrains Mono", Menlo, Consolas, monospace';
@@ -34,10 +36,12 @@ export interface Marks {
   matches: ((row: number) => boolean) | null;
   /** How many of a tile's Pods match; null without a filter. */
   matching: Map<string, number> | null;
+  /** No motion. */
+  still: boolean;
 }
 
 export function drawOverlay(
-  context: CanvasRenderingContext2D, ratio: number, layout: Layout, cluster: Cluster, camera: Camera, theme: Theme, marks: Marks,
+  context: CanvasRenderingContext2D, ratio: number, layout: Layout, cluster: Cluster, camera: Camera, theme: Theme, marks: Marks, now: number,
 ): void {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, camera.width, camera.height);
@@ -56,7 +60,6 @@ export function drawOverlay(
     const y = camera.toScreenY(tile.y);
     const w = tile.w * camera.scale;
     if (x > camera.width || y > camera.height || x + w < 0 || y + tile.h * camera.scale < 0) continue;
-    drawHead(context, layout, cluster, camera, theme, tile, x, y, w, marks);
     if (near && tile.pitch * camera.scale >= NEAR) {
       for (const row of tile.slots) {
         if (row < 0 || cluster.state[row] === State.none) continue;
@@ -64,9 +67,10 @@ export function drawOverlay(
         const left = camera.toScreenX(layout.x[row] - layout.half[row]);
         const top = camera.toScreenY(layout.y[row] - layout.half[row]);
         if (left > camera.width || top > camera.height || left + size < 0 || top + size < 0) continue;
-        drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row));
+        drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row), cluster.change[row] && !marks.still ? glow(now - cluster.changed[row]) : 0);
       }
     }
+    drawHead(context, layout, cluster, camera, theme, tile, x, y, w, marks);
     if (tile.name === marks.selectedTile || tile.name === marks.hoverTile) {
       context.strokeStyle = css(tile.name === marks.selectedTile ? theme.accent : mix(theme.edge, theme.text, 0.45));
       context.lineWidth = tile.name === marks.selectedTile ? 2 : 1;
@@ -111,13 +115,14 @@ function drawHead(
     const name = clip(context, tile.name, w - 2 * pad - bars - 4);
     context.fillText(name, x + pad, middle);
     const after = x + pad + context.measureText(name).width + 8;
-    const words = nodeWords(tile, cluster, node?.row?.since ?? 0, marks.matching ? matching : -1);
     context.font = `11px ${SANS}`;
     context.fillStyle = css(lost && !tile.gone ? theme.state.failing : theme.muted);
     const room = x + w - pad - bars - after;
-    if (head >= 12 && room > 34) context.fillText(clip(context, words, room), after, middle + 0.5);
+    // The most that there is room for, and nothing cut off.
+    const words = nodeWords(tile, cluster, marks.matching ? matching : -1).find((text) => context.measureText(text).width <= room);
+    if (head >= 9 && words) context.fillText(words, after, middle + 0.5);
   }
-  if (node?.row && w >= 26 && head >= 4) {
+  if (node?.row && w >= 30 && head >= 4) {
     const shares = [node.row.cpu ? node.cpu / node.row.cpu : 0, node.row.memory ? node.memory / node.row.memory : 0];
     if (wide) {
       shares.forEach((share, i) => {
@@ -138,24 +143,37 @@ function drawHead(
   context.globalAlpha = 1;
 }
 
-function nodeWords(tile: Tile, cluster: Cluster, since: number, matching: number): string {
-  const row = cluster.nodes.get(tile.name)?.row;
-  if (tile.gone || !row) return 'gone';
-  const words: string[] = [];
-  if (row.ready !== 'True') words.push(`NotReady ${since ? age(Date.now() / 1000 - since) : ''}`.trim());
-  words.push(...row.pressure);
-  if (row.unschedulable) words.push('cordoned');
-  words.push(matching >= 0 ? `${matching} of ${cluster.nodes.get(tile.name)!.pods}` : `${cluster.nodes.get(tile.name)!.pods}`);
-  return words.join(' · ');
+/** What there is to say of a Node, from the longest to the shortest. */
+function nodeWords(tile: Tile, cluster: Cluster, matching: number): string[] {
+  const node = cluster.nodes.get(tile.name);
+  const row = node?.row;
+  if (tile.gone || !row) return ['gone'];
+  const count = matching >= 0 ? `${matching} of ${node.pods}` : String(node.pods);
+  const state: string[] = [];
+  if (row.ready !== 'True') state.push('NotReady');
+  if (row.unschedulable) state.push('cordoned');
+  const since = row.ready !== 'True' && row.since ? ` ${age(clock.now() - row.since)}` : '';
+  return [
+    [...state.map((word) => (word === 'NotReady' ? word + since : word)), ...row.pressure, count],
+    [...state, ...row.pressure], [...state, count], state, [count],
+  ].map((words) => words.join(' · ')).filter(Boolean);
 }
 
 function meter(context: CanvasRenderingContext2D, theme: Theme, x: number, y: number, w: number, h: number, share: number): void {
   context.fillStyle = css(theme.edge);
-  rounded(context, x, y, w, h, h / 2);
-  context.fill();
+  bar(context, x, y, w, h);
   if (share <= 0) return;
   context.fillStyle = css(share > 0.95 ? theme.state.failing : share > 0.8 ? theme.state.unready : h >= 3 ? mix(theme.muted, theme.text, 0.25) : mix(theme.edge, theme.muted, 0.6));
-  rounded(context, x, y, Math.max(h, Math.min(1, share) * w), h, h / 2);
+  bar(context, x, y, Math.max(h, Math.min(1, share) * w), h);
+}
+
+/** A bar with round ends; of thin ones nobody sees them. */
+function bar(context: CanvasRenderingContext2D, x: number, y: number, w: number, h: number): void {
+  if (h < 3) {
+    context.fillRect(x, y, w, h);
+    return;
+  }
+  rounded(context, x, y, w, h, h / 2);
   context.fill();
 }
 

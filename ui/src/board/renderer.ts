@@ -8,7 +8,7 @@
  */
 
 import type { Camera } from './camera';
-import type { Layout } from './layout';
+import type { Layout, Tile } from './layout';
 import type { Theme } from './palette';
 
 /** What there is to paint. The columns are by row, and shared: they change between frames. */
@@ -27,7 +27,7 @@ export interface Scene {
   /** No motion: changes are marked, and do not move. */
   still: boolean;
   /** What the tile of a Node is tinted by: a colour for its edge, and whether it is faded. */
-  tile(index: number): { edge: Colour3 | null; faded: boolean };
+  tile(tile: Tile): { edge: Colour3 | null; faded: boolean };
 }
 
 type Colour3 = readonly [number, number, number];
@@ -43,6 +43,8 @@ export interface Renderer {
   reset(scene: Scene): void;
   /** These rows have changed. */
   update(scene: Scene, rows: Iterable<number>): void;
+  /** The blocks of a tile have other places. */
+  updateTile(scene: Scene, tile: Tile): void;
   /** A block is about to leave its place, which will be empty. */
   vacate(scene: Scene, row: number): void;
   /** Paints. `moved` is whether the camera has moved since. Returns whether something is in motion. */

@@ -38,12 +38,12 @@ const DISTANCE: Record<number, (x: number, y: number, line: number) => number> =
   },
   [State.gone]: (x, y, line) => {
     const edge = box(x, y, 0.9, R);
-    return Math.max(edge, -edge - line * 0.6);
+    return Math.max(edge, -edge - line * 0.4);
   },
 };
 
 /** How wide a line is, in units, where a block is `size` pixels: a pixel and a half at the least. */
-export const lineWidth = (size: number): number => Math.max(0.3, 3 / size);
+export const lineWidth = (size: number): number => Math.max(size > 40 ? 0.2 : 0.3, 3 / size);
 
 /** How far a point is outside of the shape, where a block is `size` pixels. */
 export function distance(state: number, x: number, y: number, size: number): number {

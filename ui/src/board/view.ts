@@ -11,8 +11,8 @@ import type { Batch } from '../data/protocol';
 import { Camera } from './camera';
 import { CanvasRenderer } from './canvas';
 import type { Engine } from './engine';
-import { PITCH } from './layout';
-import { drawOverlay, type Marks } from './overlay';
+import { BLOCK, PITCH } from './layout';
+import { drawOverlay, NEAR, type Marks } from './overlay';
 import { FADED, type Renderer } from './renderer';
 import { WebGLRenderer } from './webgl';
 
@@ -34,15 +34,17 @@ export interface Figures {
   /** Milliseconds in which the page was busy in frames. */
   busy: number;
   batches: number;
+  /** When the first state was painted completely, in the page's milliseconds; 0 before. */
+  painted: number;
   renderer: string;
 }
 
 export class BoardView {
   readonly camera = new Camera();
   readonly marks: Marks = {
-    hover: -1, focus: -1, selected: -1, hoverTile: null, selectedTile: null, siblings: [], matches: null, matching: null,
+    hover: -1, focus: -1, selected: -1, hoverTile: null, selectedTile: null, siblings: [], matches: null, matching: null, still: false,
   };
-  readonly figures: Figures = { frames: 0, busy: 0, batches: 0, renderer: '' };
+  readonly figures: Figures = { frames: 0, busy: 0, batches: 0, painted: 0, renderer: '' };
   /** Called after a batch has been applied. */
   onData: () => void = () => {};
   #canvas: HTMLCanvasElement | null = null;
@@ -62,6 +64,7 @@ export class BoardView {
 
   constructor(readonly engine: Engine, readonly source: Source) {
     source.wake = () => this.wake();
+    engine.steered = () => !this.#fitted;
     engine.onArranged = () => {
       this.fit(false);
     };
@@ -136,8 +139,12 @@ export class BoardView {
     let again = easing || ghosts;
     this.#moved = false;
     if (engine.renderer && this.#overlay) {
-      if (engine.renderer.frame(engine, this.camera, moved, began)) again = true;
-      const written = this.#dataAt > this.#overlayAt && now - this.#overlayAt >= OVERLAY_PACE;
+      const lit = engine.renderer.frame(engine, this.camera, moved, began);
+      if (lit) again = true;
+      if (!this.figures.painted && engine.cluster.synced) this.figures.painted = performance.now();
+      // Cards are lit by what is written over the blocks.
+      const pace = lit && BLOCK * this.camera.scale >= NEAR ? 30 : OVERLAY_PACE * (engine.layout.tiles.length > 1000 ? 4 : 1);
+      const written = (lit || this.#dataAt > this.#overlayAt) && now - this.#overlayAt >= pace;
       if (moved || this.#marked || written) this.#write(now);
       else if (this.#dataAt > this.#overlayAt) again = true;
     }
@@ -158,8 +165,9 @@ export class BoardView {
   #write(now: number): void {
     const { engine, marks } = this;
     marks.matches = engine.matches;
+    marks.still = engine.still;
     marks.matching = engine.matches ? this.#matching() : null;
-    drawOverlay(this.#overlay!.getContext('2d')!, this.#ratio, engine.layout, engine.cluster, this.camera, engine.theme, marks);
+    drawOverlay(this.#overlay!.getContext('2d')!, this.#ratio, engine.layout, engine.cluster, this.camera, engine.theme, marks, performance.now());
     this.#marked = false;
     this.#overlayAt = now;
   }

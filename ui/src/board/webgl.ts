@@ -10,7 +10,7 @@
 import { bands, FAR } from './bands';
 import type { Camera } from './camera';
 import { BLOCK_FRAGMENT, BLOCK_VERTEX, RECT_FRAGMENT, RECT_VERTEX } from './gl-shaders';
-import { PITCH } from './layout';
+import { PITCH, type Tile } from './layout';
 import { mix, stateColours, type Colour } from './palette';
 import { GLOW, type Renderer, type Scene } from './renderer';
 
@@ -76,6 +76,10 @@ export class WebGLRenderer implements Renderer {
   update(_scene: Scene, rows: Iterable<number>): void {
     for (const row of rows) this.#dirty.add(row);
     this.#repaint = true;
+  }
+
+  updateTile(_scene: Scene, tile: Tile): void {
+    for (const row of tile.slots) if (row >= 0) this.#dirty.add(row);
   }
 
   vacate(_scene: Scene, row: number): void {
@@ -193,8 +197,8 @@ export class WebGLRenderer implements Renderer {
     const { theme, layout } = scene;
     const floats: number[][] = [];
     const colours: [Colour, Colour, number][] = [];
-    layout.tiles.forEach((tile, i) => {
-      const look = scene.tile(i);
+    layout.tiles.forEach((tile) => {
+      const look = scene.tile(tile);
       floats.push([tile.x, tile.y, tile.w, tile.h]);
       colours.push([tile.gone ? mix(theme.board, theme.tile, 0.4) : theme.tile, look.edge && !look.faded ? look.edge : theme.edge, 255]);
       if (!far) return;

@@ -68,6 +68,8 @@ export class Cluster {
   version = 0;
   readonly #shown = new Int32Array(9);
   #shownAt = -1;
+  /** The numbers of the names of Nodes that nobody hears from. */
+  readonly #lost = new Set<number>();
   #ghosts: { row: number; until: number }[] = [];
 
   /** How many Pods there are. */
@@ -96,8 +98,7 @@ export class Cluster {
   shown(row: number): number {
     const state = this.state[row];
     if (state === State.none || state === State.gone || state === State.succeeded) return state;
-    const node = this.nodes.get(this.nodeName(row));
-    return node?.row?.ready === 'Unknown' ? State.unknown : state;
+    return this.#lost.size && this.#lost.has(this.node[row]) ? State.unknown : state;
   }
 
   /** How many Pods are shown in each state; counted once per version. */
@@ -105,8 +106,7 @@ export class Cluster {
     if (this.#shownAt === this.version) return this.#shown;
     this.#shownAt = this.version;
     this.#shown.set(this.counts);
-    const lost = new Set<number>();
-    for (const [name, node] of this.nodes) if (node.row?.ready === 'Unknown' && node.pods) lost.add(this.strings.indexOf(name));
+    const lost = this.#lost;
     if (lost.size === 0) return this.#shown;
     for (let row = 0; row < this.length; row++) {
       const state = this.state[row];
@@ -121,9 +121,12 @@ export class Cluster {
     const applied: Applied = { all: batch.reset, placed: [], changed: [], gone: [], nodes: [], nodesGone: [] };
     if (batch.reset) this.#clear();
     for (const text of batch.strings) this.strings.push(text);
-    for (const row of batch.nodes) {
+    for (const [i, row] of batch.nodes.entries()) {
       const node = this.#node(row.name);
-      if (node.row && (node.row.ready === 'Unknown') !== (row.ready === 'Unknown')) this.#rowsOf(row.name, applied.changed, now);
+      const id = batch.nodeIds[i];
+      if (node.row && this.#lost.has(id) !== (row.ready === 'Unknown')) this.#rowsOf(id, applied.changed, now);
+      if (row.ready === 'Unknown') this.#lost.add(id);
+      else this.#lost.delete(id);
       node.row = row;
       applied.nodes.push(row.name);
     }
@@ -131,6 +134,7 @@ export class Cluster {
       const node = this.nodes.get(name);
       if (!node) continue;
       node.row = null;
+      this.#lost.delete(this.strings.indexOf(name));
       if (node.pods === 0) this.nodes.delete(name);
       applied.nodesGone.push(name);
     }
@@ -216,8 +220,7 @@ export class Cluster {
     return node;
   }
 
-  #rowsOf(name: string, into: number[], now: number): void {
-    const id = this.strings.indexOf(name);
+  #rowsOf(id: number, into: number[], now: number): void {
     for (let row = 0; row < this.length; row++) {
       if (this.node[row] !== id || this.state[row] === State.none || this.state[row] === State.gone) continue;
       this.change[row] = Change.modified;
@@ -234,6 +237,7 @@ export class Cluster {
     this.change.fill(0);
     this.counts.fill(0);
     this.nodes.clear();
+    this.#lost.clear();
     this.#ghosts = [];
     this.synced = false;
   }

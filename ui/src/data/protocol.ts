@@ -70,6 +70,8 @@ export interface Batch {
   /** Strings that are new, numbered on from the last. */
   strings: string[];
   nodes: NodeRow[];
+  /** The numbers of their names. */
+  nodeIds: Int32Array;
   nodesGone: string[];
   /** STRIDE numbers per changed Pod. */
   rows: Int32Array;

@@ -170,12 +170,15 @@ export class Rows {
       rows.set(this.#data.subarray(row * STRIDE, row * STRIDE + STRIDE), at);
       at += STRIDE;
     }
+    const nodes = [...this.#nodes.values()];
+    const nodeIds = Int32Array.from(nodes, (node) => this.intern(node.name));
     const batch: Batch = {
       kind: 'batch',
       reset: this.#reset,
       synced: this.#synced,
       strings: this.#newStrings,
-      nodes: [...this.#nodes.values()],
+      nodes,
+      nodeIds,
       nodesGone: [...this.#nodesGone],
       rows,
       names: { rows: Int32Array.from(this.#names.keys()), names: [...this.#names.values()] },

@@ -6,6 +6,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { beat, cluster, mode, rowOf, selection, tab, type Selection } from '../app/state';
 import { stateName } from '../board/palette';
+import { clock } from '../data/clock';
 import type { Pod } from '../data/state';
 import { Shape } from '../shell/shape';
 import { Copy } from './copy';
@@ -31,7 +32,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   const row = isPod ? rowOf(sel.namespace, sel.name) : -1;
   const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : cluster.nodes.get(sel.name)?.row;
   const { value, error } = useObject<Pod & NodeObject>(path, at, version);
-  const now = (mode.value?.time || Date.now()) / 1000;
+  const now = clock.now();
   const tabs = isPod ? ['overview', 'yaml', 'logs', 'versions'] : ['overview', 'yaml', 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
   useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);

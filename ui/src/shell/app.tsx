@@ -6,7 +6,10 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { Feed } from '../app/feed';
-import { beat, cluster, filter, group, keepAddress, needs, order, received, selection, still, theme, view } from '../app/state';
+import { beat, cluster, filter, group, keepAddress, mode, needs, order, received, selection, still, theme, view } from '../app/state';
+import { clock } from '../data/clock';
+import { State } from '../data/state';
+import { playhead } from '../time/playback';
 import { Engine } from '../board/engine';
 import { applyTheme } from '../board/palette';
 import { BoardView } from '../board/view';
@@ -17,27 +20,31 @@ import { Help } from './help';
 import { listenKeys } from './keys';
 import { LiveRegion } from './live';
 import { Needs } from './needs';
+import { history, type History } from '../time/history';
+import { Moment, Strip } from '../time/strip';
 import { Table } from './table';
 import { matchCount, TopBar } from './topbar';
 
 /** How often, in milliseconds, what is drawn from the data outside of the board is drawn anew. */
 const BEAT = 250;
 
-const App = ({ board }: { board: BoardView }) => (
+const App = ({ board, source }: { board: BoardView; source: History }) => (
   <>
     <TopBar />
-    <main class="stage">
+    <main class={`stage ${mode.value ? 'past' : ''}`}>
       {view.value === 'board' ? <Board board={board} /> : <Table board={board} />}
       <Controls board={board} />
+      <Moment />
     </main>
     {selection.value ? <Panel /> : needs.value && <Needs board={board} />}
+    <Strip history={source} />
     <Help />
     <LiveRegion />
   </>
 );
 
 /** Starts the page on what a worker tells. */
-export function start(worker: Worker): void {
+export function start(worker: Worker, source: History = history): void {
   const engine = new Engine(cluster);
   const board = new BoardView(engine, new Feed(worker));
   let due = false;
@@ -48,7 +55,7 @@ export function start(worker: Worker): void {
     setTimeout(() => {
       due = false;
       beat.value++;
-    }, cluster.synced ? BEAT : 60);
+    }, cluster.length > 20_000 ? 2 * BEAT : cluster.synced ? BEAT : 60);
   };
   effect(() => {
     applyTheme(theme.value);
@@ -68,9 +75,18 @@ export function start(worker: Worker): void {
     first = false;
   });
   matchCount.value = () => engine.matching();
+  clock.now = () => (playhead.peek() || Date.now()) / 1000;
+  // Ages go on when nothing changes, too.
+  setInterval(() => document.hidden || beat.value++, 1000);
+  effect(() => {
+    void beat.value;
+    const failing = cluster.counts[State.failing];
+    const title = `${failing ? `${failing} failing · ` : ''}Watchkeeper`;
+    if (document.title !== title) document.title = title;
+  });
   keepAddress();
   listenKeys(board);
-  render(<App board={board} />, document.body);
+  render(<App board={board} source={source} />, document.body);
   // For tests and the bench: what is on the board, and figures about painting it.
   (window as unknown as { watchkeeper: unknown }).watchkeeper = { board, cluster, engine };
 }

@@ -19,10 +19,11 @@ const FILTERS: [string, string][] = [
 /** The keys, the shapes and the words of the filter. */
 export function Help() {
   const element = useRef<HTMLDialogElement>(null);
+  const open = help.value;
   useEffect(() => {
-    if (help.value && !element.current?.open) element.current?.showModal();
-    if (!help.value) element.current?.close();
-  });
+    if (open && !element.current?.open) element.current?.showModal();
+    if (!open) element.current?.close();
+  }, [open]);
   return (
     <dialog ref={element} class="help" aria-label="Keys and words" onClose={() => (help.value = false)} onClick={(e) => e.target === element.current && (help.value = false)}>
       <div>

@@ -4,6 +4,7 @@
 /** The keys of the page. A key that a field or a button has a use for is left to it. */
 
 import { cluster, filter, help, mode, needs, selection, selectRow, view } from '../app/state';
+import { toggleMark, togglePlay, toLive } from '../time/playback';
 import type { BoardView } from '../board/view';
 
 const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -52,6 +53,13 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
     case 'n':
       needs.value = !needs.value;
       return true;
+    case ' ':
+      if (!mode.value || !onBoard) return false;
+      togglePlay();
+      return true;
+    case 'm':
+      toggleMark();
+      return true;
     case 'Enter':
       if (onBoard && marks.focus >= 0) selectRow(marks.focus);
       return onBoard;
@@ -68,7 +76,7 @@ function back(target: HTMLElement, board: BoardView): void {
   } else if (selection.value) {
     selection.value = null;
     document.querySelector<HTMLElement>('.board')?.focus();
-  } else if (mode.value) mode.value = null;
+  } else if (mode.value) toLive();
   else if (filter.value) filter.value = '';
   else {
     board.marks.focus = -1;

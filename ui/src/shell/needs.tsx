@@ -5,6 +5,7 @@ import { nodeNeeds, needsOf, type Need } from '../app/attention';
 import { beat, cluster, filter, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
 import { age } from '../data/quantity';
+import { clock } from '../data/clock';
 import { Shape } from './shape';
 
 /** The most that is listed; what is behind it is no less in trouble, and is counted. */
@@ -13,7 +14,7 @@ const MOST = 60;
 /** The list of what needs attention. */
 export function Needs({ board }: { board: BoardView }) {
   void beat.value;
-  const now = Date.now() / 1000;
+  const now = clock.now();
   const nodes = nodeNeeds(cluster);
   const all = needsOf(cluster, board.engine.look, now);
   const point = (rows: number[]): void => {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+import { clock } from '../time/words';
 import { beat, cluster, mode, status } from '../app/state';
 
 /** What there is to say while there is nothing to see: each state has its words, none has a spinner. */
@@ -16,7 +17,12 @@ export function Notice() {
       </div>
     );
   }
-  if (cluster.pods + cluster.nodes.size > 0) return null;
+  if (cluster.pods + cluster.nodes.size > 0) {
+    // What is on the board is not what is: it says so, and since when.
+    if (phase === 'failed') return <p class="chip" role="alert">{text}</p>;
+    if (phase !== 'stale') return null;
+    return <p class="chip" role="alert">Stale since {clock(status.value.since)}. {text}</p>;
+  }
   if (cluster.synced) {
     return (
       <div class="notice">

@@ -9,6 +9,7 @@ import { beat, cluster, filter, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
 import { stateName } from '../board/palette';
 import { age } from '../data/quantity';
+import { clock } from '../data/clock';
 import { Notice } from './notice';
 import { tableRows, windowOf, type Column } from './rows';
 import { Shape } from './shape';
@@ -38,7 +39,7 @@ export function Table({ board }: { board: BoardView }) {
   const [view, look] = useState({ top: 0, height: 800 });
   const rows = currentRows(board);
   const { from, to } = windowOf(rows.length, view.top, view.height, HEIGHT);
-  const now = Date.now() / 1000;
+  const now = clock.now();
   const sel = selection.value;
   const isSelected = (row: number): boolean => sel?.kind === 'pod' && sel.name === cluster.names[row] && sel.namespace === cluster.strings[cluster.namespace[row]];
   useEffect(() => {

@@ -5,6 +5,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { beat, cluster } from '../app/state';
 import { stateName } from '../board/palette';
 import { age, count, cpuText, memoryText } from '../data/quantity';
+import { clock } from '../data/clock';
 import { Shape } from './shape';
 
 export type Pointed = { x: number; y: number } & ({ row: number; node?: undefined } | { node: string; row?: undefined });
@@ -31,7 +32,7 @@ export function Tooltip({ pointed }: { pointed: Pointed }) {
 function PodTip({ row }: { row: number }) {
   const state = stateName(cluster.shown(row));
   const { containers, ready, restarts } = cluster.readiness(row);
-  const now = Date.now() / 1000;
+  const now = clock.now();
   const owner = cluster.strings[cluster.owner[row]];
   return (
     <>
@@ -53,7 +54,7 @@ function NodeTip({ name }: { name: string }) {
       <b class="mono">{name}</b>
       {row ? (
         <span class={row.ready === 'True' ? 'muted' : 'words failing'}>
-          {row.ready === 'True' ? 'Ready' : `NotReady for ${age(Date.now() / 1000 - row.since)}`}{row.unschedulable && ' · cordoned'}{row.version && ` · ${row.version}`}
+          {row.ready === 'True' ? 'Ready' : `NotReady for ${age(clock.now() - row.since)}`}{row.unschedulable && ' · cordoned'}{row.version && ` · ${row.version}`}
         </span>
       ) : <span class="muted">gone</span>}
       <span class="muted">{count(node.pods, 'pod')}{row && row.pods > 0 && ` of ${row.pods}`}</span>

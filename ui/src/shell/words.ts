@@ -5,7 +5,7 @@ import type { StateName } from '../data/state';
 
 /** What the states mean. */
 export const WORDS: Record<StateName, string> = {
-  failing: 'failing: a container cannot start or keeps ending',
+  failing: 'a container cannot start, or keeps ending',
   unknown: 'on a Node that nobody hears from',
   unready: 'running and not ready',
   pending: 'waiting for a Node or to start',

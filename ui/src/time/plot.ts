@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The strip's picture: changes per bin, what was not observed hatched, where the recording begins, and the moment that is shown. */
+
+import uPlot from 'uplot';
+import { css, mix, type Theme } from '../board/palette';
+import { SANS } from '../board/overlay';
+import type { Counts } from './history';
+
+/** What is shown besides the bars; in milliseconds since 1970. */
+export interface PlotState {
+  theme: Theme;
+  /** The moment, 0 for now. */
+  moment: number;
+  marks: number[];
+  range: { from: number; to: number } | null;
+  counts: Counts | null;
+}
+
+/** The bars, stacked: what is drawn first is highest, and what is drawn later covers its lower part. */
+export function stacked(counts: Counts): [number[], number[], number[], number[]] {
+  const x: number[] = [];
+  const all: number[] = [];
+  const some: number[] = [];
+  const modified: number[] = [];
+  const start = Date.parse(counts.from) / 1000;
+  for (let bin = 0; bin < counts.bins; bin++) {
+    let a = 0;
+    let m = 0;
+    let d = 0;
+    for (const r of counts.resources) {
+      a += r.added[bin];
+      m += r.modified[bin];
+      d += r.deleted[bin];
+    }
+    x.push(start + (bin + 0.5) * counts.binSeconds);
+    modified.push(m);
+    some.push(m + a);
+    all.push(m + a + d);
+  }
+  return [x, all, some, modified];
+}
+
+/** The parts of a range that no span covers, or that a gap does: nothing is known of them. In milliseconds. */
+export function unknownParts(counts: Counts, resource = 'pods'): { from: number; to: number; gap: boolean }[] {
+  const one = counts.resources.find((r) => r.resource === resource);
+  const from = Date.parse(counts.from);
+  const to = Date.parse(counts.to);
+  if (!one) return [{ from, to, gap: false }];
+  const out: { from: number; to: number; gap: boolean }[] = [];
+  let at = from;
+  for (const span of [...one.spans].sort((a, b) => Date.parse(a.from) - Date.parse(b.from))) {
+    if (Date.parse(span.from) > at) out.push({ from: at, to: Date.parse(span.from), gap: false });
+    at = Math.max(at, Date.parse(span.to));
+  }
+  for (const gap of one.gaps) out.push({ from: Date.parse(gap.from), to: Date.parse(gap.to), gap: true });
+  return out;
+}
+
+export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
+  const bars = uPlot.paths.bars!({ size: [0.84, 14], radius: 0.25 });
+  const ratio = (): number => devicePixelRatio || 1;
+  const series = (colour: () => string): uPlot.Series => ({ paths: bars, fill: colour, stroke: colour, width: 0, points: { show: false } });
+  return new uPlot({
+    width: Math.max(100, parent.clientWidth),
+    height: Math.max(40, parent.clientHeight),
+    padding: [6, 0, 0, 0],
+    legend: { show: false },
+    cursor: { show: false },
+    scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(4, max * 1.08)] } },
+    axes: [
+      { stroke: () => css(state.theme.muted), font: `11px ${SANS}`, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 90, values: (_u, ticks, _i, _space, step) => ticks.map((t) => tickText(t * 1000, step)) },
+      { show: false },
+    ],
+    series: [
+      {},
+      series(() => css(state.theme.state.failing)),
+      series(() => css(state.theme.state.ready)),
+      series(() => css(mix(state.theme.edge, state.theme.muted, 0.55))),
+    ],
+    hooks: {
+      drawClear: [(u) => drawUnknown(u, state, ratio())],
+      draw: [(u) => drawMarks(u, state, ratio())],
+    },
+  }, [[], [], [], []], parent);
+}
+
+/** A time on the axis: hours and minutes, seconds where ticks are closer, the day where they are farther apart. */
+export function tickText(ms: number, step: number): string {
+  const at = new Date(ms);
+  const two = (n: number): string => String(n).padStart(2, '0');
+  const day = `${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (step >= 86_400) return day;
+  return step < 60 ? `${time}:${two(at.getSeconds())}` : step >= 3600 * 6 || time === '00:00' ? `${day} ${time}` : time;
+}
+
+function drawUnknown(u: uPlot, { theme, counts, range }: PlotState, ratio: number): void {
+  if (!counts) return;
+  const { ctx } = u;
+  const { left, top, width, height } = u.bbox;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, top, width, height);
+  ctx.clip();
+  for (const part of unknownParts(counts)) {
+    const from = u.valToPos(part.from / 1000, 'x', true);
+    const to = Math.max(from + 2, u.valToPos(part.to / 1000, 'x', true));
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(from, top, to - from, height);
+    ctx.clip();
+    ctx.strokeStyle = css(part.gap ? mix(theme.edge, theme.state.unready, 0.5) : theme.edge);
+    ctx.lineWidth = 2 * ratio;
+    const step = 7 * ratio;
+    for (let x = Math.floor((from - height) / step) * step; x < to; x += step) {
+      ctx.beginPath();
+      ctx.moveTo(x, top + height);
+      ctx.lineTo(x + height, top);
+      ctx.stroke();
+    }
+    ctx.restore();
+    // Where the recording begins.
+    if (!part.gap && to < left + width - 1) {
+      ctx.fillStyle = css(theme.muted);
+      ctx.fillRect(to - ratio, top, ratio, height);
+    }
+  }
+  if (range) {
+    const from = u.valToPos(range.from / 1000, 'x', true);
+    ctx.fillStyle = css(theme.accent, 0.18);
+    ctx.fillRect(from, top, u.valToPos(range.to / 1000, 'x', true) - from, height);
+  }
+  ctx.restore();
+}
+
+function drawMarks(u: uPlot, { theme, moment, marks }: PlotState, ratio: number): void {
+  const { ctx } = u;
+  const { left, top, width, height } = u.bbox;
+  for (const mark of marks) {
+    const x = u.valToPos(mark / 1000, 'x', true);
+    if (x < left || x > left + width) continue;
+    const r = 5 * ratio;
+    ctx.fillStyle = css(theme.state.pending);
+    ctx.beginPath();
+    ctx.moveTo(x, top);
+    ctx.lineTo(x + r, top + r);
+    ctx.lineTo(x, top + 2 * r);
+    ctx.lineTo(x - r, top + r);
+    ctx.fill();
+  }
+  if (!moment) return;
+  const x = Math.min(left + width - ratio, Math.max(left, u.valToPos(moment / 1000, 'x', true)));
+  ctx.fillStyle = css(theme.accent);
+  ctx.fillRect(x - ratio, top, 2 * ratio, height);
+  ctx.beginPath();
+  ctx.arc(x, top + 3 * ratio, 4 * ratio, 0, 2 * Math.PI);
+  ctx.fill();
+}

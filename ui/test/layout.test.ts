@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Engine } from '../src/board/engine';
+import { Layout, UNSCHEDULED } from '../src/board/layout';
+import type { Arrangement } from '../src/board/order';
+import { GHOST } from '../src/data/cluster';
+import { State } from '../src/data/state';
+import { filled, Fixture, nodeOf, podOf } from './fixture';
+
+const plain: Arrangement = { group: '', order: 'namespace' };
+
+function engineOf(f: Fixture): Engine {
+  const engine = new Engine(f.cluster);
+  engine.viewWidth = 1200;
+  engine.viewHeight = 800;
+  engine.arrange();
+  return engine;
+}
+
+/** Where every Pod is, by its name. */
+function places(f: Fixture, layout: Layout): Map<string, string> {
+  const out = new Map<string, string>();
+  for (let row = 0; row < f.cluster.length; row++) {
+    if (f.cluster.state[row] !== State.none && f.cluster.state[row] !== State.gone) out.set(f.cluster.names[row], `${layout.x[row]} ${layout.y[row]} ${layout.half[row]}`);
+  }
+  return out;
+}
+
+const step = (f: Fixture, engine: Engine): void => {
+  f.now += 100;
+  engine.apply(structuredClone(f.rows.take(f.now)), f.now);
+};
+
+test('no two Pods are in one place, and each is inside of the tile of its Node', () => {
+  const f = filled(7, 23);
+  f.set(...Array.from({ length: 9 }, (_, i) => podOf(`loose-${i}`, { node: '' })));
+  f.apply();
+  const { layout } = engineOf(f);
+  const seen = new Set(places(f, layout).values());
+  assert.equal(seen.size, 7 * 23 + 9);
+  for (let row = 0; row < f.cluster.length; row++) {
+    const tile = layout.tileOf(row)!;
+    assert.equal(tile.name, f.cluster.nodeName(row));
+    assert.ok(layout.x[row] - layout.half[row] >= tile.x && layout.x[row] + layout.half[row] <= tile.x + tile.w);
+    assert.ok(layout.y[row] - layout.half[row] >= tile.y && layout.y[row] + layout.half[row] <= tile.y + tile.h);
+  }
+  for (const a of layout.tiles) {
+    for (const b of layout.tiles) {
+      if (a !== b) assert.ok(a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y, `${a.name} over ${b.name}`);
+    }
+  }
+});
+
+test('nothing jumps when something else comes, changes or goes', () => {
+  const f = filled(5, 12);
+  const engine = engineOf(f);
+  const before = places(f, engine.layout);
+  f.set(podOf('new', { node: 'node-2' }), podOf('web-1-3', { node: 'node-1', state: State.failing, text: 'Error' }));
+  f.rows.deletePod('shop/web-4-4', f.now);
+  f.rows.setNode(nodeOf('node-9'));
+  f.set(podOf('on-9', { node: 'node-9' }));
+  step(f, engine);
+  const after = places(f, engine.layout);
+  assert.ok(after.has('new') && after.has('on-9'));
+  before.delete('web-4-4');
+  for (const [name, place] of before) assert.equal(after.get(name), place, name);
+});
+
+test('nor in 500 random changes', () => {
+  let seed = 7;
+  const random = (n: number): number => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) % n;
+  const f = filled(6, 10);
+  const engine = engineOf(f);
+  const tiles = new Map(engine.layout.tiles.map((t) => [t.name, `${t.x} ${t.y}`]));
+  for (let i = 0; i < 500; i++) {
+    const before = places(f, engine.layout);
+    const pitch = new Map(engine.layout.tiles.map((t) => [t.name, t.pitch]));
+    const names = [...before.keys()];
+    if (random(3) === 0) f.set(podOf(`n-${i}`, { node: `node-${random(6)}` }));
+    else if (random(2) === 0 && names.length > 20) f.rows.deletePod(`shop/${names[random(names.length)]}`, f.now);
+    else {
+      const name = names[random(names.length)];
+      f.set(podOf(name, { node: f.cluster.nodeName(f.row(name)), restarts: i }));
+    }
+    step(f, engine);
+    engine.expire(f.now);
+    const after = places(f, engine.layout);
+    for (const [name, place] of after) {
+      const tile = engine.layout.tileOf(f.row(name))!;
+      // A tile that became too full has smaller blocks; those of others stay.
+      if (before.has(name) && pitch.get(tile.name) === tile.pitch) assert.equal(place, before.get(name), `${name} after change ${i}`);
+    }
+    assert.equal(new Set(after.values()).size, after.size);
+    for (const tile of engine.layout.tiles) assert.equal(tiles.get(tile.name) ?? `${tile.x} ${tile.y}`, `${tile.x} ${tile.y}`);
+  }
+});
+
+test('a Pod that is scheduled goes to its Node, and leaves its place', () => {
+  const f = filled(2, 3);
+  f.set(podOf('late', { node: '', state: State.pending, text: 'Pending' }));
+  f.apply();
+  const engine = engineOf(f);
+  const loose = engine.layout.byName.get(UNSCHEDULED)!;
+  assert.equal(loose.used, 1);
+  f.set(podOf('late', { node: 'node-1' }));
+  step(f, engine);
+  assert.equal(loose.used, 0);
+  assert.equal(engine.layout.tileOf(f.row('late'))!.name, 'node-1');
+});
+
+test('a deleted Pod leaves a ghost, which keeps its place until it goes', () => {
+  const f = filled(1, 4);
+  const engine = engineOf(f);
+  const row = f.row('web-0-1');
+  const place = engine.layout.x[row];
+  f.rows.deletePod('shop/web-0-1', f.now);
+  step(f, engine);
+  assert.equal(engine.look[row], State.gone);
+  assert.equal(engine.layout.x[row], place);
+  f.now += GHOST + 1;
+  engine.expire(f.now);
+  assert.equal(engine.look[row], State.none);
+  engine.expire(f.now + 1);
+  assert.equal(engine.layout.half[row], 0);
+  // The place is free for the next.
+  f.now += 10_000;
+  f.set(podOf('next', { node: 'node-0' }));
+  step(f, engine);
+  assert.equal(engine.layout.x[f.row('next')], place);
+});
+
+test('an overfull tile makes its blocks smaller and holds them all', () => {
+  const f = filled(1, 4);
+  const engine = engineOf(f);
+  engine.steered = () => true;
+  const tile = engine.layout.byName.get('node-0')!;
+  const { pitch } = tile;
+  f.set(...Array.from({ length: 200 }, (_, i) => podOf(`more-${i}`)));
+  step(f, engine);
+  assert.ok(tile.pitch < pitch);
+  assert.equal(tile.used, 204);
+  assert.equal(new Set(places(f, engine.layout).values()).size, 204);
+});
+
+test('a cluster that has outgrown its board is placed anew, unless the reader looks at a part of it', () => {
+  const f = filled(1, 4);
+  const engine = engineOf(f);
+  const { pitch } = engine.layout.byName.get('node-0')!;
+  f.set(...Array.from({ length: 200 }, (_, i) => podOf(`more-${i}`)));
+  step(f, engine);
+  assert.equal(engine.layout.byName.get('node-0')!.pitch, pitch);
+  assert.ok(engine.layout.byName.get('node-0')!.slots.length >= 204);
+});
+
+test('in a full tile a ghost makes way', () => {
+  const f = filled(1, 8);
+  const engine = engineOf(f);
+  const tile = engine.layout.byName.get('node-0')!;
+  f.set(...Array.from({ length: tile.slots.length - 8 }, (_, i) => podOf(`fill-${i}`)));
+  step(f, engine);
+  const { pitch } = tile;
+  f.rows.deletePod('shop/web-0-3', f.now);
+  step(f, engine);
+  f.set(podOf('next'));
+  step(f, engine);
+  assert.equal(tile.pitch, pitch);
+  assert.equal(engine.layout.tileOf(f.row('next')), tile);
+});
+
+test('groups have headings, and their Nodes together', () => {
+  const f = filled(9, 2);
+  const layout = new Layout();
+  layout.arrange(f.cluster, { group: 'zone', order: 'name' }, 1000, 700);
+  assert.deepEqual(layout.headings.map((h) => h.text), ['z0', 'z1', 'z2']);
+  assert.deepEqual(layout.tiles.filter((t) => t.group === 'z1').map((t) => t.name), ['node-1', 'node-4', 'node-7']);
+});
+
+test('a Node that is gone keeps its tile until another takes its place', () => {
+  const f = filled(3, 0);
+  const engine = engineOf(f);
+  const tile = engine.layout.byName.get('node-1')!;
+  f.rows.deleteNode('node-1');
+  step(f, engine);
+  assert.ok(tile.gone);
+  f.rows.setNode(nodeOf('node-8'));
+  step(f, engine);
+  assert.equal(engine.layout.byName.get('node-8'), tile);
+  assert.ok(!tile.gone);
+});
+
+test('picking finds what was placed, in a tile of any pitch, and the way to the neighbours', () => {
+  const f = filled(4, 30);
+  f.set(...Array.from({ length: 90 }, (_, i) => podOf(`more-${i}`, { node: 'node-3' })));
+  f.apply();
+  const layout = new Layout();
+  layout.arrange(f.cluster, plain, 1200, 800);
+  for (let row = 0; row < f.cluster.length; row++) {
+    for (const off of [-0.95, 0, 0.95]) assert.equal(layout.pick(layout.x[row] + off * layout.half[row], layout.y[row] + off * layout.half[row])?.row, row);
+  }
+  assert.equal(layout.pick(-5, -5), null);
+  const tile = layout.tiles[0];
+  assert.equal(layout.pick(tile.x + 1, tile.y + 1)?.row, -1);
+  const right = layout.next(f.row('web-0-0'), 1, 0);
+  assert.equal(layout.next(right, -1, 0), f.row('web-0-0'));
+});

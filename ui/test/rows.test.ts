@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { needsOf, nodeNeeds } from '../src/app/attention';
+import { podRow } from '../src/data/objects';
+import { age, cpuText, memoryText, quantity } from '../src/data/quantity';
+import { State } from '../src/data/state';
+import { tableRows, windowOf } from '../src/shell/rows';
+import { toYAML } from '../src/panel/yaml';
+import { filled, Fixture, nodeOf, podOf } from './fixture';
+
+test('however often a Pod changes between batches, its row is sent once', () => {
+  const f = filled(1, 3);
+  for (let i = 0; i < 10; i++) f.set(podOf('web-0-1', { restarts: i }));
+  const applied = f.apply();
+  assert.deepEqual([applied.placed, applied.changed.length], [[], 1]);
+  assert.equal(f.cluster.readiness(f.row('web-0-1')).restarts, 9);
+  f.set(podOf('web-0-1', { restarts: 9 }));
+  assert.equal(f.rows.pending, false, 'what changes nothing is not sent');
+});
+
+test('a Pod that came and went between batches is not sent, one created anew is another', () => {
+  const f = filled(1, 1);
+  f.set(podOf('brief'));
+  f.rows.deletePod('shop/brief', f.now);
+  const before = f.row('web-0-0');
+  f.set(podOf('web-0-0', { created: 2000 }));
+  const applied = f.apply();
+  assert.equal(f.row('brief'), -1);
+  assert.notEqual(f.row('web-0-0'), before);
+  assert.deepEqual(applied.gone, [before]);
+  assert.equal(f.cluster.pods, 1);
+});
+
+test('counts and what Nodes carry are those of the Pods, whatever happens', () => {
+  const f = filled(3, 10);
+  f.set(podOf('web-0-0', { state: State.failing, text: 'Error' }), podOf('web-1-1', { node: 'node-1', state: State.succeeded, text: 'Completed' }), podOf('web-2-2', { node: 'node-0' }));
+  f.rows.deletePod('shop/web-2-3', f.now);
+  f.apply();
+  const { cluster } = f;
+  assert.deepEqual([cluster.pods, cluster.counts[State.ready], cluster.counts[State.failing], cluster.counts[State.succeeded]], [29, 27, 1, 1]);
+  assert.deepEqual([...cluster.nodes.values()].map((n) => [n.name, n.pods, n.cpu]), [['node-0', 11, 1100], ['node-1', 10, 900], ['node-2', 8, 800]]);
+  f.rows.setNode(nodeOf('node-0', { ready: 'Unknown' }));
+  f.apply();
+  assert.equal(cluster.shownCounts()[State.unknown], 11);
+});
+
+test('told once more, what is the same stays, and what is missing goes', () => {
+  const f = filled(2, 2);
+  const kept = f.row('web-0-1');
+  f.rows.restate();
+  f.rows.setNode(nodeOf('node-0'));
+  f.set(podOf('web-0-1'), podOf('other'));
+  f.rows.settle(f.now);
+  const applied = f.apply();
+  assert.equal(f.row('web-0-1'), kept);
+  assert.equal(applied.all, false);
+  assert.equal(applied.gone.length, 3);
+  assert.deepEqual(applied.nodesGone, ['node-1']);
+});
+
+test('the owner of a Pod of a Deployment is the Deployment', () => {
+  const row = podRow({
+    metadata: {
+      name: 'web-abc-1', namespace: 'shop', labels: { 'pod-template-hash': 'abc', app: 'web' },
+      ownerReferences: [{ kind: 'ReplicaSet', name: 'web-abc', controller: true }], creationTimestamp: '1970-01-01T00:01:40Z',
+    },
+    spec: { nodeName: 'n', containers: [{ resources: { requests: { cpu: '250m', memory: '64Mi' } } }, { resources: { requests: { cpu: '1' } } }] },
+    status: { phase: 'Pending' },
+  });
+  assert.deepEqual([row.owner, row.labels, row.created, row.cpu, row.memory], ['Deployment/web', 'app=web,pod-template-hash=abc', 100, 1250, 65536]);
+});
+
+test('needs attention: by workload and reason, the most pressing first', () => {
+  const f = new Fixture();
+  f.rows.setNode(nodeOf('node-0'));
+  f.rows.setNode(nodeOf('sick', { ready: 'False', since: 5 }));
+  f.set(
+    podOf('a', { state: State.failing, text: 'ImagePullBackOff' }), podOf('b', { state: State.failing, text: 'CrashLoopBackOff', owner: 'Deployment/cart' }),
+    podOf('c', { state: State.failing, text: 'CrashLoopBackOff', owner: 'Deployment/cart', since: 900 }), podOf('d', { state: State.pending, text: 'Pending', node: '', since: 1000 }),
+    podOf('e', { state: State.pending, text: 'Pending', since: 1990, owner: 'Job/new' }), podOf('f'),
+  );
+  f.apply();
+  const needs = needsOf(f.cluster, f.cluster.state, 2000);
+  assert.deepEqual(needs.map((n) => [n.reason, n.title, n.rows.length, n.since]), [
+    ['CrashLoopBackOff', 'cart', 2, 900], ['ImagePullBackOff', 'web', 1, 1000], ['no Node for it', 'web', 1, 1000],
+  ]);
+  assert.deepEqual(nodeNeeds(f.cluster), [{ name: 'sick', words: 'NotReady', since: 5 }]);
+});
+
+test('the table: pressing ones first, any column either way, filtered', () => {
+  const f = new Fixture();
+  f.set(podOf('b', { namespace: 'x', restarts: 4 }), podOf('a', { created: 5 }), podOf('c', { state: State.failing, text: 'Error', node: 'node-10' }), podOf('d', { node: 'node-9' }));
+  f.apply();
+  const names = (by: Parameters<typeof tableRows>[2], down = false, only?: (row: number) => boolean): string =>
+    tableRows(f.cluster, only ?? null, by, down).map((row) => f.cluster.names[row]).join('');
+  assert.equal(names('state'), 'cabd');
+  assert.equal(names('name', true), 'dcba');
+  assert.equal(names('node'), 'abdc');
+  assert.equal(names('restarts'), 'bacd');
+  assert.equal(names('age', true)[0], 'a');
+  assert.equal(names('name', false, (row) => f.cluster.names[row] > 'b'), 'cd');
+});
+
+test('the table makes what is in view, and a little more', () => {
+  assert.deepEqual(windowOf(100_000, 28_000, 560, 28), { from: 992, to: 1028 });
+  assert.deepEqual(windowOf(5, 0, 560, 28), { from: 0, to: 5 });
+  assert.deepEqual(windowOf(3, 9999, 560, 28), { from: 3, to: 3 });
+});
+
+test('quantities and spans', () => {
+  assert.deepEqual(['100m', '2', '1.5Gi', '1e3', '', 'x', '3k'].map(quantity), [0.1, 2, 1.5 * 2 ** 30, 1000, 0, 0, 3000]);
+  assert.deepEqual([cpuText(250), cpuText(1500), cpuText(48000), memoryText(512), memoryText(65536), memoryText(1572864)], ['250m', '1.5', '48', '512Ki', '64Mi', '1.5Gi']);
+  assert.deepEqual([5, 119, 120, 250, 900, 4 * 3600 + 300, 30 * 3600, 86400 * 12].map(age), ['5s', '119s', '2m', '4m10s', '15m', '4h5m', '30h', '12d']);
+});
+
+test('YAML as kubectl writes it', () => {
+  const text = (value: unknown): string => toYAML(value, new Set(['metadata.managedFields'])).map((line) => line.map((p) => p.text).join('')).join('\n');
+  assert.equal(
+    text({ kind: 'Pod', metadata: { name: 'a-b', labels: { 'app.kubernetes.io/name': 'x', v: '1.0', on: 'true' }, managedFields: [1] }, spec: { args: ['-c', 'echo a: b'], ports: [{ port: 80, p: 'TCP' }], none: [], empty: {}, ok: true, script: 'a\nb\n', s: '' } }),
+    ['kind: Pod', 'metadata:', '  name: a-b', '  labels:', '    app.kubernetes.io/name: x', '    v: "1.0"', '    "on": "true"', 'spec:', '  args:', '  - "-c"', '  - "echo a: b"', '  ports:',
+      '  - port: 80', '    p: TCP', '  none: []', '  empty: {}', '  ok: true', '  script: |', '    a', '    b', '  s: ""'].join('\n'),
+  );
+});

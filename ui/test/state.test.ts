@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { describe, State, type ContainerStatus, type Pod } from '../src/data/state';
+
+const ready = [{ type: 'Ready', status: 'True' }, { type: 'Initialized', status: 'True' }];
+const up: ContainerStatus = { name: 'a', ready: true, restartCount: 0, state: { running: {} } };
+const pod = (status: Pod['status'], spec: Pod['spec'] = {}, metadata: Partial<Pod['metadata']> = {}): Pod => ({
+  metadata: { name: 'p', ...metadata }, spec: { containers: [{}], ...spec }, status,
+});
+const waiting = (reason: string): ContainerStatus => ({ name: 'a', restartCount: 2, state: { waiting: { reason } } });
+const ended = (t: NonNullable<ContainerStatus['state']>['terminated']): ContainerStatus => ({ name: 'a', restartCount: 0, state: { terminated: t } });
+
+// What kubectl get pods prints for each, and the state that it is shown in.
+const CASES: [string, Pod, string, State, number?][] = [
+  ['all is well', pod({ phase: 'Running', conditions: ready, containerStatuses: [up] }), 'Running', State.ready],
+  ['not ready', pod({ phase: 'Running', containerStatuses: [{ ...up, ready: false }] }), 'Running', State.unready],
+  ['not scheduled', pod({ phase: 'Pending' }), 'Pending', State.pending],
+  ['held back by gates', pod({ phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }] }), 'SchedulingGated', State.pending],
+  ['starting', pod({ phase: 'Pending', containerStatuses: [waiting('ContainerCreating')] }), 'ContainerCreating', State.pending],
+  ['crashing', pod({ phase: 'Running', conditions: [{ type: 'Initialized', status: 'True' }], containerStatuses: [waiting('CrashLoopBackOff')] }), 'CrashLoopBackOff', State.failing, 2],
+  ['no image', pod({ phase: 'Pending', containerStatuses: [waiting('ImagePullBackOff')] }), 'ImagePullBackOff', State.failing, 2],
+  ['a wrong configuration', pod({ phase: 'Pending', containerStatuses: [waiting('CreateContainerConfigError')] }), 'CreateContainerConfigError', State.failing, 2],
+  ['out of memory', pod({ phase: 'Running', containerStatuses: [ended({ reason: 'OOMKilled', exitCode: 137 })] }), 'OOMKilled', State.failing],
+  ['failed', pod({ phase: 'Failed', containerStatuses: [ended({ reason: 'Error', exitCode: 1 })] }), 'Error', State.failing],
+  ['evicted', pod({ phase: 'Failed', reason: 'Evicted' }), 'Evicted', State.failing],
+  ['killed by a signal', pod({ phase: 'Failed', containerStatuses: [ended({ signal: 9, exitCode: 137 })] }), 'Signal:9', State.failing],
+  ['ended with a code', pod({ phase: 'Failed', containerStatuses: [ended({ exitCode: 3 })] }), 'ExitCode:3', State.failing],
+  ['done', pod({ phase: 'Succeeded', containerStatuses: [ended({ reason: 'Completed', exitCode: 0 })] }), 'Completed', State.succeeded],
+  ['one of two done', pod({ phase: 'Running', conditions: ready, containerStatuses: [ended({ reason: 'Completed', exitCode: 0 }), up] }), 'Running', State.ready],
+  ['one of two done, not ready', pod({ phase: 'Running', containerStatuses: [ended({ reason: 'Completed', exitCode: 0 }), up] }), 'NotReady', State.unready],
+  ['being deleted', pod({ phase: 'Running', conditions: ready, containerStatuses: [up] }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Terminating', State.terminating],
+  ['done, and being deleted', pod({ phase: 'Succeeded' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Succeeded', State.succeeded],
+  ['its node is lost', pod({ phase: 'Running', reason: 'NodeLost' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Unknown', State.unknown],
+  ['initializing', pod({ phase: 'Pending', initContainerStatuses: [{ name: 'i', state: { running: {} } }] }, { initContainers: [{ name: 'i' }, { name: 'j' }] }), 'Init:0/2', State.pending],
+  ['an init container crashes', pod({ phase: 'Pending', initContainerStatuses: [{ name: 'i', restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } } }] }, { initContainers: [{ name: 'i' }] }), 'Init:CrashLoopBackOff', State.failing, 4],
+  ['an init container failed', pod({ phase: 'Pending', initContainerStatuses: [{ name: 'i', state: { terminated: { exitCode: 2 } } }] }, { initContainers: [{ name: 'i' }] }), 'Init:ExitCode:2', State.failing],
+  ['init containers are done', pod({ phase: 'Pending', initContainerStatuses: [ended({ exitCode: 0, reason: 'Completed' })], containerStatuses: [waiting('PodInitializing')] }, { initContainers: [{ name: 'a' }] }), 'PodInitializing', State.pending, 2],
+];
+
+for (const [name, object, text, state, restarts] of CASES) {
+  test(`state: ${name}`, () => {
+    const got = describe(object);
+    assert.equal(got.text, text);
+    assert.equal(got.state, state);
+    if (restarts !== undefined) assert.equal(got.restarts, restarts);
+  });
+}
+
+test('a sidecar counts as a container, and its restarts as the Pod\'s', () => {
+  const got = describe(pod(
+    { phase: 'Running', conditions: ready, initContainerStatuses: [{ name: 's', started: true, ready: true, restartCount: 3, state: { running: {} } }], containerStatuses: [{ ...up, restartCount: 1 }] },
+    { initContainers: [{ name: 's', restartPolicy: 'Always' }] },
+  ));
+  assert.deepEqual([got.text, got.containers, got.ready, got.restarts], ['Running', 2, 2, 4]);
+});
+
+test('since when: of the Ready condition, of the deletion, of the end', () => {
+  const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
+  const created = { creationTimestamp: at(100) };
+  assert.equal(describe(pod({ phase: 'Pending' }, {}, created)).since, 100);
+  assert.equal(describe(pod({ phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at(200) }], containerStatuses: [up] }, {}, created)).since, 200);
+  assert.equal(describe(pod({ phase: 'Running', conditions: ready }, {}, { ...created, deletionTimestamp: at(300) })).since, 300);
+  assert.equal(describe(pod({ phase: 'Succeeded', containerStatuses: [ended({ exitCode: 0, finishedAt: at(400) })] }, {}, created)).since, 400);
+});
+
+test('the cells of its containers', () => {
+  assert.equal(describe(pod({ phase: 'Running', containerStatuses: [up, waiting('CrashLoopBackOff'), ended({ exitCode: 0 })] })).cells, State.ready | (State.failing << 4) | (State.succeeded << 8));
+});

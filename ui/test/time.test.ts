@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Counts, History, ObjectChange } from '../src/time/history';
+import { stacked, tickText, unknownParts } from '../src/time/plot';
+
+const at = (s: number): string => new Date(s * 1000).toISOString();
+const counts: Counts = {
+  from: at(1000), to: at(1060), binSeconds: 10, bins: 6,
+  resources: [
+    { resource: 'pods', added: [0, 1, 0, 0, 2, 0], modified: [0, 5, 0, 0, 0, 0], deleted: [0, 0, 0, 0, 1, 0], spans: [{ from: at(1010), to: at(1060) }], gaps: [{ from: at(1025), to: at(1030) }] },
+    { resource: 'nodes', added: [0, 0, 0, 0, 0, 0], modified: [0, 2, 0, 0, 0, 0], deleted: [0, 0, 0, 0, 0, 0], spans: [], gaps: [] },
+  ],
+};
+
+test('the bars are stacked: what is drawn first is highest', () => {
+  const [x, all, some, modified] = stacked(counts);
+  assert.deepEqual(x, [1005, 1015, 1025, 1035, 1045, 1055]);
+  assert.deepEqual(all, [0, 8, 0, 0, 3, 0]);
+  assert.deepEqual(some, [0, 8, 0, 0, 2, 0]);
+  assert.deepEqual(modified, [0, 7, 0, 0, 0, 0]);
+});
+
+test('nothing is known before the recording, nor in a gap', () => {
+  assert.deepEqual(unknownParts(counts), [{ from: 1000_000, to: 1010_000, gap: false }, { from: 1025_000, to: 1030_000, gap: true }]);
+  assert.deepEqual(unknownParts({ ...counts, resources: [] }), [{ from: 1000_000, to: 1060_000, gap: false }]);
+});
+
+test('ticks say what tells them apart', () => {
+  const noon = new Date(2026, 5, 7, 12, 30, 15).getTime();
+  assert.deepEqual([tickText(noon, 5), tickText(noon, 300), tickText(noon, 21_600), tickText(noon, 86_400)], ['12:30:15', '12:30', '06-07 12:30', '06-07']);
+});
+
+test('a step goes to the change before, or after', async () => {
+  Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matchMedia: () => ({ matches: false, addEventListener() {} }) });
+  const { nextChange } = await import('../src/time/playback');
+  const moments = [1012, 1014, 1018, 1041, 1047];
+  const history = {
+    changes: async (from: number, to: number, limit: number) =>
+      moments.filter((m) => m * 1000 >= from && m * 1000 < to).reverse().slice(0, limit).map((m) => ({ time: at(m) }) as ObjectChange),
+  } as unknown as History;
+  const step = (from: number, way: -1 | 1): Promise<number> => nextChange(history, counts, from * 1000, way, new AbortController().signal);
+  assert.equal(await step(1014, 1), 1018_000);
+  assert.equal(await step(1018, 1), 1041_000);
+  assert.equal(await step(1041, -1), 1018_000);
+  assert.equal(await step(1014, -1), 1012_000);
+  assert.equal(await step(1012, -1), 0);
+  assert.equal(await step(1047, 1), 0);
+});
