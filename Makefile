@@ -56,7 +56,7 @@ test: build ## All tests but the soaks.
 	@echo "heap per object of the informer: no more than a tenth above informer/testdata/heap.json"
 	@go test -count=1 -run TestHeap -v ./informer | grep -vE '^=== '
 	@echo "the informer for browsers, and the page's own parts"
-	@cd ui && npm run --silent check && npm test --silent -w informer
+	@cd ui && npm run --silent check && npm run --silent unit && npm test --silent -w informer
 	@echo "tests of localcluster"
 	@cd localcluster && go test -count=1 ./uptest
 	@echo "conformance: the API server's rules, at the API server and at the gateway (about 2 minutes)"
@@ -88,6 +88,7 @@ bench-informer: deps ## Measures informers, client-go's beside, over one synthet
 .PHONY: soak
 soak: build ## Long fuzzing and long faults (about three hours).
 	scripts/fuzz 3m
+	cd ui && WATCHKEEPER_SIMULATIONS=1000 npm test --silent -w informer
 	WATCHKEEPER_STARTS=10000 WATCHKEEPER_SIMULATIONS=20000 go test -race -count=1 -timeout 60m -run 'TestI7StartStop|TestSimulation' ./informer
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -timeout 30m -run TestModel ./internal/timeline
 	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
