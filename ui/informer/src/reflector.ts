@@ -172,12 +172,21 @@ export class Reflector implements Watch {
   }
 
   private async page(query: Record<string, string>, signal: AbortSignal): Promise<any> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(pageTime)]);
-    const response = await get(this.shared.source, this.shared.base + this.path_(query), limit);
-    const page = await response.json();
-    if (!page?.metadata?.resourceVersion) throw new Error('the answer is not a list that can be watched');
-    this.heard = Date.now();
-    return page;
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(new Error('no answer to a list')), pageTime);
+    const stop = () => limit.abort(signal.reason);
+    signal.addEventListener('abort', stop);
+    if (signal.aborted) stop();
+    try {
+      const response = await get(this.shared.source, this.shared.base + this.path_(query), limit.signal);
+      const page = await response.json();
+      if (!page?.metadata?.resourceVersion) throw new Error('the answer is not a list that can be watched');
+      this.heard = Date.now();
+      return page;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stop);
+    }
   }
 
   private path_(query: Record<string, string>): string {

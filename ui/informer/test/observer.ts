@@ -74,7 +74,7 @@ export class Observer<T extends KubernetesObject> {
 
 /** Waits until problem returns none. */
 export async function eventually(what: string, problem: () => unknown): Promise<void> {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 60_000;
   for (;;) {
     const found = problem();
     if (!found) return;

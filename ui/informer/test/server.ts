@@ -33,6 +33,8 @@ export interface Stream {
   end(): void;
   /** Cuts the connection. */
   cut(): void;
+  /** Ends the response, whatever watches it carries. */
+  close(): void;
 }
 
 type Script<A extends unknown[]> = (...args: A) => void;
@@ -62,6 +64,7 @@ export class ApiServer {
   }
 
   async stop(): Promise<void> {
+    if (!this.http.listening) return;
     this.http.closeAllConnections();
     await new Promise((resolve) => this.http.close(resolve));
     this.http = createServer((request, response) => this.serve(request, response));
@@ -186,6 +189,7 @@ export class ApiServer {
         }
       },
       cut: () => response.destroy(),
+      close: () => response.end(),
     };
     const script = this.watches.shift();
     if (script) {

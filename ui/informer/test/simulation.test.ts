@@ -23,11 +23,15 @@ function random(seed: number): (n: number) => number {
 }
 
 for (let seed = 1; seed <= rounds; seed++) {
-  test(`faults in an order of their own, seed ${seed}`, async () => {
+  test(`faults in an order of their own, seed ${seed}`, async (t) => {
     const pick = random(seed);
     const server = await new ApiServer().start();
     server.multiwatch = seed % 2 === 0;
     const connection = connect(server.url, { silence: 200 });
+    t.after(async () => {
+      connection.close();
+      await server.stop();
+    });
     const observers = plurals.map((plural) => new Observer(connection.informer<Thing>('test/v1/' + plural, { pageSize: 3 })));
 
     const anyStream = (does: (stream: Stream) => void) => {
@@ -90,12 +94,11 @@ for (let seed = 1; seed <= rounds; seed++) {
           assert.deepEqual(is, want.sort());
           return '';
         } catch (error) {
-          return { state, error: String(error) };
+          return { state, error: String(error), errors: observers[i]!.errors.map(String), requests: server.requests.slice(-5) };
         }
       });
     }
     connection.close();
-    await server.stop();
     for (const observer of observers) observer.finish();
   });
 }

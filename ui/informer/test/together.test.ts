@@ -97,15 +97,17 @@ test('ordinary ends are not told', async () => {
   assert.deepEqual([phases('pods'), phases('nodes')], [['live'], ['live']]);
 });
 
-test('a connection that is cut is cut for all', async () => {
-  connection = connect(server.url);
-  await observe(['pods', 'nodes']);
-  [...server.open][0]!.cut();
-  await become('phases', () => phases('pods'), ['live', 'stale', 'live']);
-  await become('phases', () => phases('nodes'), ['live', 'stale', 'live']);
-  server.put(path('pods'), 'a');
-  await become('changes', () => observers.pods!.changes, ['add ns/a 101']);
-});
+for (const how of ['cut', 'close'] as const) {
+  test(`a response that ends before its watches (${how}) ends for all`, async () => {
+    connection = connect(server.url);
+    await observe(['pods', 'nodes']);
+    [...server.open][0]![how]();
+    await become('phases', () => phases('pods'), ['live', 'stale', 'live']);
+    await become('phases', () => phases('nodes'), ['live', 'stale', 'live']);
+    server.put(path('pods'), 'a');
+    await become('changes', () => observers.pods!.changes, ['add ns/a 101']);
+  });
+}
 
 test('a connection that says nothing is asked again before it is given up', async () => {
   connection = connect(server.url, { silence: 150 });

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// node test/units.mjs [NAME…]: the unit tests of the page, bundled with what
+// node test/unit.mjs [NAME…]: the unit tests of the page, bundled with what
 // Vite builds with, and run by Node's own test runner.
 
 import { spawnSync } from 'node:child_process';
