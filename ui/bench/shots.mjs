@@ -25,18 +25,21 @@ const SHOTS = {
   'help-dark': { query: 'synthetic=24x40', async act(page) { await page.keyboard.press('?'); } },
   'past-dark': { query: 'synthetic=24x40', async act(page) { await page.mouse.move(700, 960); await page.mouse.down(); await page.mouse.move(620, 960); await page.mouse.up(); await page.keyboard.press('m'); } },
   'table-dark': { query: 'synthetic=60x40&view=table' },
+  'webgl-dark': { query: 'synthetic=24x40&renderer=webgl' },
+  'webgl-light': { query: 'synthetic=640x32&renderer=webgl', light: true },
   'huge-dark': { query: 'synthetic=5000x30&rate=1000', wait: 6000 },
 };
 
 await mkdir(out, { recursive: true });
 const server = await serve('dist-bench');
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--enable-unsafe-swiftshader'] });
 for (const [name, shot] of Object.entries(SHOTS)) {
   if (only.length && !only.includes(name)) continue;
   const page = await browser.newPage({ viewport: { width: 1600, height: 1000 }, deviceScaleFactor: shot.ratio ?? 1, colorScheme: shot.light ? 'light' : 'dark' });
   page.on('console', (m) => m.type() === 'error' && console.log(name, m.text()));
   page.on('pageerror', (e) => console.log(name, String(e)));
   await page.goto(`${server.url}/bench/index.html?${shot.query}`);
+  await page.waitForFunction(() => window.watchkeeper?.cluster.synced || /Not allowed/.test(document.body.innerText), null, { timeout: 120_000 });
   await page.waitForTimeout(shot.wait ?? 1500);
   await shot.act?.(page);
   await page.waitForTimeout(500);

@@ -107,7 +107,7 @@ function drawHead(
   const middle = y + Math.min(head, 34) / 2 + (head > 14 ? 2 : 1);
   const lost = node?.row !== null && node?.row?.ready !== 'True';
   const bar = node?.row ? Math.min(64, Math.max(12, w * 0.16)) : 0;
-  const wide = w > 230 && head >= 18;
+  const wide = w > 310 && head >= 18;
   const bars = wide ? 2 * (bar + 40) : bar + 8;
   if (head >= 9 && w >= 64) {
     context.font = `600 ${head < 17 ? 11 : 13}px ${MONO}`;

@@ -58,6 +58,7 @@ export class BoardView {
   #overlayAt = 0;
   #lastFrame = 0;
   #slow = 0;
+  #forced: Renderer['kind'] | '' = '';
   #fitted = true;
   #observer: ResizeObserver | null = null;
   #ghostTimer: ReturnType<typeof setTimeout> | undefined;
@@ -70,12 +71,13 @@ export class BoardView {
     };
   }
 
-  /** Shows the board in an element. */
-  attach(parent: HTMLElement, still: boolean): void {
+  /** Shows the board in an element; by one renderer whatever its speed, if it is forced. */
+  attach(parent: HTMLElement, forced: Renderer['kind'] | ''): void {
     this.#parent = parent;
     this.#overlay = document.createElement('canvas');
     this.#overlay.className = 'over';
-    this.#useRenderer(still);
+    this.#forced = forced;
+    this.#useRenderer(forced);
     parent.append(this.#overlay);
     this.#observer = new ResizeObserver(() => this.#resize());
     this.#observer.observe(parent);
@@ -203,12 +205,12 @@ export class BoardView {
     this.touch();
   }
 
-  #useRenderer(forceCanvas: boolean): void {
+  #useRenderer(forced: Renderer['kind'] | ''): void {
     this.engine.renderer?.dispose();
     this.#canvas?.remove();
     this.#canvas = document.createElement('canvas');
     this.#parent!.prepend(this.#canvas);
-    this.engine.renderer = choose(this.#canvas, forceCanvas, () => {
+    this.engine.renderer = choose(this.#canvas, forced, () => {
       this.#canvas!.remove();
       this.#canvas = document.createElement('canvas');
       this.#parent!.prepend(this.#canvas);
@@ -220,20 +222,20 @@ export class BoardView {
 
   /** Changes to the other renderer if this one is too slow. */
   #judge(took: number): void {
-    if (this.engine.renderer?.kind !== 'webgl') return;
+    if (this.engine.renderer?.kind !== 'webgl' || this.#forced) return;
     this.#slow = took > SLOW ? this.#slow + 1 : Math.max(0, this.#slow - 1);
     if (this.#slow < SLOW_FRAMES) return;
-    this.#useRenderer(true);
+    this.#useRenderer('canvas');
     this.#resize();
   }
 }
 
 /** The GPU if there is a real one. A canvas that has been asked for one kind of context gives no other. */
-function choose(canvas: HTMLCanvasElement, forceCanvas: boolean, another: () => HTMLCanvasElement): Renderer {
-  if (!forceCanvas) {
+function choose(canvas: HTMLCanvasElement, forced: Renderer['kind'] | '', another: () => HTMLCanvasElement): Renderer {
+  if (forced !== 'canvas') {
     try {
-      const renderer = new WebGLRenderer(canvas);
-      if (!/swiftshader|llvmpipe|software|basic render/i.test(renderer.name)) return renderer;
+      const renderer = new WebGLRenderer(canvas, forced === 'webgl');
+      if (forced || !/swiftshader|llvmpipe|software|basic render/i.test(renderer.name)) return renderer;
       renderer.dispose();
       canvas = another();
     } catch {

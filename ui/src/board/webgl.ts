@@ -43,9 +43,9 @@ export class WebGLRenderer implements Renderer {
   #bandsAt = 0;
   readonly #epoch = performance.now();
 
-  /** Throws where there is no WebGL2. */
-  constructor(readonly canvas: HTMLCanvasElement) {
-    const gl = canvas.getContext('webgl2', { alpha: false, antialias: false, failIfMajorPerformanceCaveat: true, powerPreference: 'low-power' });
+  /** Throws where there is no WebGL2, or only a slow one that is not asked for. */
+  constructor(readonly canvas: HTMLCanvasElement, slow = false) {
+    const gl = canvas.getContext('webgl2', { alpha: false, antialias: false, failIfMajorPerformanceCaveat: !slow, powerPreference: 'low-power' });
     if (!gl) throw new Error('no WebGL2');
     this.#gl = gl;
     this.#blocks = new Program(gl, BLOCK_VERTEX, BLOCK_FRAGMENT);

@@ -13,7 +13,9 @@ import { Notice } from './notice';
 import { Tooltip, type Pointed } from './tooltip';
 
 const pointed = signal<Pointed | null>(null);
-const forced = new URLSearchParams(location.search).get('renderer') === 'canvas';
+/** "renderer=canvas" or "renderer=webgl" in the address: for tests, and for who knows better. */
+const asked = new URLSearchParams(location.search).get('renderer');
+const forced = asked === 'canvas' || asked === 'webgl' ? asked : '';
 
 export function Board({ board }: { board: BoardView }) {
   const element = useRef<HTMLDivElement>(null);

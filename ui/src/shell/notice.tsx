@@ -31,6 +31,15 @@ export function Notice() {
       </div>
     );
   }
+  if (phase === 'failed' && mode.value) {
+    return (
+      <div class="notice">
+        <h1>Not recorded</h1>
+        <p>{text}</p>
+        <p class="muted">Esc goes back to now.</p>
+      </div>
+    );
+  }
   if (phase === 'stale' || phase === 'failed') {
     return (
       <div class="notice">
