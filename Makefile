@@ -57,7 +57,7 @@ test: build ## All tests but the soaks.
 	@go test -count=1 -timeout 20m -v ./internal/conformance | grep -vE '^(=== |    --- PASS| +run.go:[0-9]+: took)'
 	@echo "acceptance tests: kubectl and curl, custom resources, kills (about 6 minutes)"
 	@go test -count=1 -timeout 20m -v ./internal/acceptance | grep -vE '^=== '
-	@echo "watch guarantees under faults (a minute of them)"
+	@echo "watch guarantees under faults (a minute of them), and the past of a churning cluster (2 minutes)"
 	@go test -count=1 -timeout 20m -v ./internal/robustness | grep -vE '^===|    --- PASS'
 	@echo "real clients: client-go, controller-runtime, Node (about 2 minutes; they compile first)"
 	@cd clients/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -70,8 +70,9 @@ lint: deps ## gofmt, vet, staticcheck, govulncheck.
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench
-bench: build ## Measures the gateway against the API server itself (about 20 minutes); results in bench/results/.
+bench: build ## Measures the gateway against the API server itself, and the history (about half an hour); results in bench/results/.
 	@scripts/bench fanout
+	@scripts/bench history
 
 .PHONY: bench-informer
 bench-informer: deps ## Measures informers, client-go's beside, over one synthetic API server (about an hour).
@@ -85,6 +86,7 @@ soak: build ## Long fuzzing and long faults (about three hours).
 	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
 	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -v -run Simulation ./internal/robustness | grep -vE '^===|    --- PASS'
 	WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS'
+	for i in 1 2 3; do WATCHKEEPER_PAST_SECONDS=180 go test -count=1 -timeout 60m -v -run 'TestPast$$' ./internal/robustness || exit; done
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
 
 .PHONY: clean
