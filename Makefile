@@ -65,8 +65,9 @@ lint: deps ## gofmt, vet, staticcheck, govulncheck.
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench
-bench: build ## Measures the gateway against the API server itself (about 20 minutes); results in bench/results/.
+bench: build ## Measures the gateway against the API server itself, and the history (about half an hour); results in bench/results/.
 	@scripts/bench fanout
+	@scripts/bench history
 
 .PHONY: bench-informer
 bench-informer: deps ## Measures informers, client-go's beside, over one synthetic API server (about an hour).
@@ -81,6 +82,7 @@ soak: build ## Long fuzzing and long faults (about three hours).
 	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
 	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -v -run Simulation ./internal/robustness | grep -vE '^===|    --- PASS'
 	WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS'
+	for i in 1 2 3; do WATCHKEEPER_PAST_SECONDS=180 go test -count=1 -timeout 60m -v -run 'TestPast$$' ./internal/robustness || exit; done
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
 
 .PHONY: clean

@@ -50,6 +50,7 @@ var imports = map[string][]string{
 
 	"bench/fanout":         {"bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
 	"bench/fanout/process": {},
+	"bench/history":        {"bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest", "internal/history", "internal/kube"},
 	"bench/fanout/streams": {},
 	"bench/fanout/tally":   {},
 

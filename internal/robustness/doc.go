@@ -30,5 +30,11 @@
 // in front of a simulated API server, some hundred rounds a minute, each as
 // exactly again by its seed as goroutines allow.
 //
+// TestPast is about what was recorded: a gateway in front of the same writers is
+// killed, has a compaction hidden from it and is told to forget, and lists,
+// Tables, objects and watches at random moments of its history are judged by
+// etcd's (pastjudge_test.go). WATCHKEEPER_PAST_SECONDS and WATCHKEEPER_PAST_SEED
+// are its length and its seed.
+//
 // Bugs found are in docs/track-record.md.
 package robustness
