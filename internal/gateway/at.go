@@ -71,6 +71,10 @@ func (g *Gateway) answerAt(rec *recorder, r *http.Request) {
 		return
 	}
 	rec.request = inner
+	if !g.stripsPrefix() && g.mountFor(inner.URL.Path) == nil {
+		writeStatus(rec, inner, g.notServed())
+		return
+	}
 	if refusal := g.filter.checkAPI(inner); refusal != nil {
 		writeStatus(rec, inner, refusal)
 		return

@@ -61,6 +61,9 @@ func newBench(t *testing.T, list *kube.List) *bench {
 			}
 			attributes := review.Spec.ResourceAttributes
 			review.Status.Allowed = attributes.Resource == "pods" && !b.denied[attributes.Verb]
+			if may, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok { // a verb and a namespace
+				review.Status.Allowed = may == attributes.Verb+" "+attributes.Namespace
+			}
 			w.WriteHeader(http.StatusCreated)
 			_ = json.NewEncoder(w).Encode(review)
 			return

@@ -178,6 +178,9 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 		{uiPrefix, sourceStatic, ui},
 		{extensionPrefix, sourceExtension, g.extensions},
 	}
+	if !g.stripsPrefix() && g.apiPrefix != "/" {
+		g.mounts = append(g.mounts, mount{atPrefix, sourcePassthrough, nil})
+	}
 	if www != "" {
 		files, err := newStatic(www, wwwPrefix)
 		if err != nil {
@@ -232,8 +235,7 @@ func (g *Gateway) route(rec *recorder, r *http.Request) {
 		rec.source = sourceStatic
 		http.Redirect(rec, r, uiPrefix, http.StatusFound)
 	case m == nil:
-		writeStatus(rec, r, newStatus(http.StatusNotFound, metav1.StatusReasonNotFound,
-			fmt.Sprintf("the API is served below %s: see --api-prefix", g.apiPrefix)))
+		writeStatus(rec, r, g.notServed())
 	case m.handler == nil:
 		g.serveAPI(rec, r)
 	case r.URL.Path+"/" == m.prefix:
@@ -243,6 +245,10 @@ func (g *Gateway) route(rec *recorder, r *http.Request) {
 		rec.source = m.source
 		m.handler.ServeHTTP(rec, r)
 	}
+}
+
+func (g *Gateway) notServed() *metav1.Status {
+	return notFound(fmt.Sprintf("the API is served below %s: see --api-prefix", g.apiPrefix))
 }
 
 // mountFor returns the mount of a path, nil if there is none. A directory

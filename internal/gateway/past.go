@@ -185,9 +185,9 @@ func (p *past) notRecorded(id kube.Resource) *metav1.Status {
 		slices.Sort(others)
 		return notFound(fmt.Sprintf("%s are not recorded as %s, but as %s", id.GroupResource(), id.APIVersion(), strings.Join(others, ", ")))
 	}
-	pattern := id.Name
-	if id.Group != "" {
-		pattern = id.Group + "/" + id.Name
+	flag := "--record=core," + id.GroupResource()
+	if id.GroupResource() == "secrets" {
+		flag = "--record-secrets"
 	}
-	return notFound(fmt.Sprintf("%s are not recorded: start watchkeeper with --record=core,%s to have their past from then on", id.GroupResource(), pattern))
+	return notFound(fmt.Sprintf("%s are not recorded: start watchkeeper with %s to have their past from then on", id.GroupResource(), flag))
 }

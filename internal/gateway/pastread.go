@@ -34,7 +34,11 @@ func (p *past) answer(w *recorder, r *http.Request, when kube.When) *metav1.Stat
 		return p.notRecorded(rd.resource)
 	}
 	res := p.resource(streams[len(streams)-1])
-	if !res.access.allows(r.Context(), rd.verb) {
+	if caller := identity(r.Header); caller != nil {
+		if !res.access.allowsCaller(r.Context(), rd, caller) {
+			return forbidden(fmt.Sprintf("who asks may not %s %s now, and so is not told of their past", rd.verb, res.id.GroupResource()))
+		}
+	} else if !res.access.allows(r.Context(), rd.verb) {
 		return forbidden(fmt.Sprintf("the gateway may not %s %s in all namespaces, and so does not tell of their past", rd.verb, res.id.GroupResource()))
 	}
 	m, err := p.locate(r.Context(), rd.resource, when)
@@ -70,8 +74,11 @@ func readAt(r *http.Request) (*read, *metav1.Status) {
 	if _, ok := parsePath(r.URL.Path); !ok {
 		return nil, notThere(r.URL.Path)
 	}
-	if bringsIdentity(r.Header) || bringsToken(r.Header) {
-		return nil, forbidden("the past is told to those whom the gateway speaks for: leave out the credentials of your own")
+	if caller := identity(r.Header); caller != nil { // whom the API server is asked about
+		r = r.Clone(r.Context())
+		for name := range caller {
+			r.Header.Del(name)
+		}
 	}
 	rd, ok := parseAnyRead(r)
 	if !ok {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,6 +20,9 @@ import (
 const (
 	blockSize = 32 << 10
 	cacheSize = 64 << 20
+	// memTableSize is how much is in memory and in the write-ahead log before it
+	// becomes a table on disk; several of them can be waiting for that.
+	memTableSize = 16 << 20
 	// reserve is how much of the disk is left free. It takes what is in memory
 	// tables when the disk is full, and a compaction.
 	reserve = 128 << 20
@@ -33,7 +37,7 @@ func (s *Store) openDB(readOnly bool) error {
 	log := &pebbleLog{log: s.opts.Logger, guard: g}
 	o := &pebble.Options{
 		FS: g, CacheSize: cacheSize, FormatMajorVersion: pebble.FormatNewest,
-		MemTableSize: 16 << 20, Logger: log,
+		MemTableSize: cmp.Or(s.opts.memTable, memTableSize), Logger: log,
 		EventListener: &pebble.EventListener{DataCorruption: func(i pebble.DataCorruptionInfo) {
 			s.opts.Logger.Error("the history is damaged", "file", i.Path, "err", i.Details)
 		}},
@@ -50,7 +54,10 @@ func (s *Store) openDB(readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	g.armed.Store(!readOnly)
+	if err := g.failure(); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	log.opened.Store(true)
 	s.db, s.guard = db, g
 	if open, err := s.get([]byte{tableOpen}); err == nil && open != nil {
 		s.opts.Logger.Warn("the history was not closed, it ends with what was last acknowledged", "dir", s.dir, "log", log.replayed)
@@ -216,12 +223,13 @@ func damage(err error) error {
 type pebbleLog struct {
 	log      *slog.Logger
 	guard    *guard
-	replayed string // what was said of the last log that was read at the start
+	opened   atomic.Bool
+	replayed string // what was said before that of the last log that was read
 }
 
 func (l *pebbleLog) Infof(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if _, said, ok := strings.Cut(text, "stopped reading at "); ok && !l.guard.armed.Load() {
+	if _, said, ok := strings.Cut(text, "stopped reading at "); ok && !l.opened.Load() {
 		l.replayed = said
 	}
 	l.log.Debug(text)
@@ -232,7 +240,5 @@ func (l *pebbleLog) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf
 func (l *pebbleLog) Fatalf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	l.log.Error(err.Error())
-	if !l.guard.fail(err) {
-		panic(err)
-	}
+	l.guard.fail(err)
 }

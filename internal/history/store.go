@@ -35,6 +35,8 @@ type Options struct {
 	MaxBytes int64
 	// ReadOnly opens a store that is there without a change to its directory.
 	ReadOnly bool
+
+	memTable uint64 // bytes of a memory table, for tests; 0 means memTableSize
 }
 
 // A Store is the history of one cluster, in one directory. It may be used by

@@ -35,7 +35,7 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 			continue
 		case err != nil:
 			return err
-		case f.more:
+		case f.more, tl.View().Closed(): // there is no Ready after the end
 			continue
 		}
 		select {

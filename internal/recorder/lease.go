@@ -23,8 +23,9 @@ type place struct {
 	timeline *timeline.Timeline
 	// track is the recording, nil while there is none.
 	track *track
-	// watching is set while the track's own watch is not to be interfered with.
-	watching bool
+	// busy is set while the track watches, or follows a timeline, which it does to
+	// its end.
+	busy bool
 	// anew is set when what is recorded is not to be gone on from without a list:
 	// the same versions may look otherwise by now.
 	anew bool
@@ -106,7 +107,7 @@ func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	p.update(func() {})
 	l := &Lease{p: p}
 	var t *track
-	if err := p.wait(ctx, func() bool { t = p.track; return !p.watching }); err != nil {
+	if err := p.wait(ctx, func() bool { t = p.track; return !p.busy }); err != nil {
 		l.End(false)
 		return nil, err
 	}

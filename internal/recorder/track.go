@@ -38,18 +38,19 @@ func (t *track) run(ctx context.Context) {
 		var tl *timeline.Timeline
 		err := t.p.wait(ctx, func() bool {
 			leased, tl = t.p.leased, t.p.timeline
-			t.p.watching = !leased
-			return !leased || tl != nil && tl != done
+			t.p.busy = !leased || tl != nil && tl != done
+			return t.p.busy
 		})
 		switch {
 		case err != nil:
 		case leased:
 			t.s.fail(t.follow(ctx, tl))
 			done = tl
+			t.p.update(func() { t.p.busy = false })
 		default:
 			retry := t.watch(ctx)
 			t.s.fail(t.w.flush())
-			t.p.update(func() { t.p.watching = false })
+			t.p.update(func() { t.p.busy = false })
 			t.pause(ctx, retry)
 		}
 	}
