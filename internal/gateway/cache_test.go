@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -62,7 +63,7 @@ func newBench(t *testing.T, list *kube.List) *bench {
 			attributes := review.Spec.ResourceAttributes
 			review.Status.Allowed = attributes.Resource == "pods" && !b.denied[attributes.Verb]
 			if may, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok { // a verb and a namespace
-				review.Status.Allowed = may == attributes.Verb+" "+attributes.Namespace
+				review.Status.Allowed = may == attributes.Verb+" "+cmp.Or(attributes.Namespace, "*")
 			}
 			w.WriteHeader(http.StatusCreated)
 			_ = json.NewEncoder(w).Encode(review)

@@ -294,7 +294,7 @@ func TestPastOfCallers(t *testing.T) {
 		{"/api/v1/namespaces/d/pods", "list d", http.StatusOK},
 		{"/api/v1/namespaces/e/pods", "list d", http.StatusForbidden},
 		{"/api/v1/pods", "list d", http.StatusForbidden},
-		{"/api/v1/pods", "list ", http.StatusOK},
+		{"/api/v1/pods", "list *", http.StatusOK},
 		{"/api/v1/namespaces/d/pods/a", "list d", http.StatusForbidden},
 		{"/api/v1/namespaces/d/pods/a", "get d", http.StatusOK},
 	} {
