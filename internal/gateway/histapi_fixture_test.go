@@ -129,7 +129,8 @@ func (p *past) events(st *history.Stream, rv uint64, events ...history.Event) {
 	}
 }
 
-// rig returns a gateway with this past; it may not list Secrets.
+// rig returns a gateway with this past; it may not list Secrets. Callers with
+// credentials may read what is in namespace default.
 func (p *past) rig() *rig {
 	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -138,8 +139,12 @@ func (p *past) rig() *rig {
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
+		allowed := !strings.Contains(string(body), `"secrets"`)
+		if r.Header.Get("Authorization") != "" {
+			allowed = strings.Contains(string(body), `"namespace":"default"`)
+		}
 		w.WriteHeader(http.StatusCreated)
-		fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%v}}`, !strings.Contains(string(body), `"secrets"`))
+		fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%v}}`, allowed)
 	})
 	r := newRig(p.t, upstream, rigOptions{gateway: gateway.Options{Filter: gateway.FilterOptions{RejectPaths: "^/apis/rejected/"}}})
 	r.gateway.ReadHistory(p)

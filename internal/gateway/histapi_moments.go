@@ -21,8 +21,26 @@ import (
 // historySync bounds the wait for what is on its way to the store.
 const historySync = 2 * time.Second
 
-// target reads the path of the API. Its history may be read by who may list it
-// in all namespaces: the gateway itself (T8), and now.
+// mayRead returns why the history of something may not be read, now (T8): by a
+// caller with credentials of their own who may not get or list it, else by the
+// gateway if that may not list the resource in all namespaces.
+func (c *historyCall) mayRead(t target) error {
+	a, ctx := c.accessTo(t.resource), c.r.Context()
+	if caller := identity(c.r.Header); caller != nil {
+		if !a.allowsCaller(ctx, &read{target: t}, caller) {
+			return refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
+				"who asks may not %s %s now, and so is not shown their history", t.verb, t.resource.GroupResource())
+		}
+		return nil
+	}
+	if !a.allows(ctx, verbList) {
+		return refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
+			"the gateway may not list %s in all namespaces, and so does not show their history", t.resource.GroupResource())
+	}
+	return nil
+}
+
+// target reads the path of the API, of which the history may be read.
 func (c *historyCall) target() (target, []*history.Stream, error) {
 	t, ok := parsePath(c.path)
 	if !ok || t.watchPath {
@@ -38,9 +56,8 @@ func (c *historyCall) target() (target, []*history.Stream, error) {
 	if len(streams) == 0 {
 		return t, nil, notRecorded(t.resource.GroupResource())
 	}
-	if !c.accessTo(t.resource).allows(c.r.Context(), verbList) {
-		return t, nil, refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
-			"the gateway may not list %s in all namespaces, and so does not show their history", t.resource.GroupResource())
+	if err := c.mayRead(t); err != nil {
+		return t, nil, err
 	}
 	c.sync(t.resource)
 	return t, streams, nil
@@ -98,15 +115,18 @@ func (c *historyCall) resources() ([]kube.Resource, error) {
 			return nil, notRecorded(name)
 		}
 	}
-	allowed := make([]bool, len(chosen))
+	refused := make([]error, len(chosen))
 	var group errgroup.Group
 	group.SetLimit(8)
 	for i, r := range chosen {
 		group.Go(func() error {
 			inner := c.r.Clone(c.r.Context())
 			inner.URL.Path = r.Path()
-			allowed[i] = c.filter.checkAPI(inner) == nil && c.accessTo(r).allows(c.r.Context(), verbList)
-			if allowed[i] {
+			if refusal := c.filter.checkAPI(inner); refusal != nil {
+				refused[i] = &refusedCall{refusal}
+				return nil
+			}
+			if refused[i] = c.mayRead(target{verb: verbList, resource: r, namespace: c.query.Get("namespace")}); refused[i] == nil {
 				c.sync(r)
 			}
 			return nil
@@ -117,11 +137,10 @@ func (c *historyCall) resources() ([]kube.Resource, error) {
 	}
 	var out []kube.Resource
 	for i, r := range chosen {
-		if allowed[i] {
+		if refused[i] == nil {
 			out = append(out, r)
 		} else if len(names) > 0 {
-			return nil, refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
-				"the gateway may not list %s in all namespaces, and so does not show their history", r.GroupResource())
+			return nil, refused[i]
 		}
 	}
 	return out, nil
