@@ -27,7 +27,8 @@ export async function open(browser, url, { width = 1600, height = 1000, ignore =
   const wrong = [];
   page.on('pageerror', (error) => wrong.push(String(error)));
   page.on('console', (message) => {
-    if (message.type() === 'error' && !ignore.test(message.text())) wrong.push(message.text());
+    const text = `${message.text()} (${message.location().url})`;
+    if (message.type() === 'error' && !ignore.test(text)) wrong.push(text);
   });
   page.wrong = wrong;
   await page.goto(url);
