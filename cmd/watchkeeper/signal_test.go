@@ -40,7 +40,7 @@ func TestSignals(t *testing.T) {
 				}
 			}))
 			t.Cleanup(upstream.Close)
-			cmd := exec.CommandContext(t.Context(), "watchkeeper", "serve", "--server", upstream.URL, "--port=0", "--admin-listen=", "--shutdown-grace=1m")
+			cmd := exec.CommandContext(t.Context(), "watchkeeper", "serve", "--server", upstream.URL, "--port=0", "--admin-listen=", "--data-dir=", "--shutdown-grace=1m")
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

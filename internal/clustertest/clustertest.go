@@ -176,7 +176,7 @@ type Gateway struct {
 }
 
 // Gateway builds watchkeeper and starts it in front of the cluster, with
-// further flags of serve.
+// further flags of serve. It records nothing, unless "--data-dir" is among them.
 func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	bin := filepath.Join(c.work, "watchkeeper")
 	if _, err := os.Stat(bin); err != nil {
@@ -196,6 +196,9 @@ func (g *Gateway) start(port, admin string) error {
 	args := []string{"serve", "--kubeconfig", g.cluster.Kubeconfig(), "--admin-listen", admin}
 	if !slices.Contains(g.args, "--unix-socket") {
 		args = append(args, "--port", port)
+	}
+	if !slices.Contains(g.args, "--data-dir") {
+		args = append(args, "--data-dir=") // and not the home of whoever runs the test
 	}
 	cmd := exec.Command(filepath.Join(g.cluster.work, "watchkeeper"), append(args, g.args...)...)
 	p, err := start(cmd, "Starting to serve on ", 20*time.Second)

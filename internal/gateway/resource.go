@@ -114,13 +114,13 @@ func beginning(status informer.Status) bool {
 // waitSynced waits for the first list, for as long as it is worth while to
 // keep a request waiting.
 func (res *resource) waitSynced(ctx context.Context) {
-	fed := res.timeline.Synced()
-	if res.seeded.Load() {
-		fed = res.fed
-	}
+	var fed <-chan struct{} = res.timeline.Synced()
 	select {
 	case <-fed:
-		return
+		if !res.seeded.Load() {
+			return
+		}
+		fed = res.fed
 	default:
 	}
 	if p := res.reflector.Status().Phase; p == informer.Retrying || p == informer.Refused {
@@ -128,23 +128,20 @@ func (res *resource) waitSynced(ctx context.Context) {
 	}
 	timer := time.NewTimer(syncWait)
 	defer timer.Stop()
-	select {
-	case <-res.timeline.Synced():
-	case <-res.done:
-		return
-	case <-timer.C:
-		return
-	case <-ctx.Done():
-		return
-	}
-	if !res.seeded.Load() {
-		return
-	}
-	select {
-	case <-res.fed:
-	case <-res.done:
-	case <-timer.C:
-	case <-ctx.Done():
+	for {
+		select {
+		case <-fed:
+			if fed == res.fed || !res.seeded.Load() {
+				return
+			}
+			fed = res.fed
+		case <-res.done:
+			return
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

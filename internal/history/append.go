@@ -223,7 +223,7 @@ func (st *Stream) SetForm(form Form) error {
 }
 
 func (c *change) setForm(form Form) error {
-	value, err := json.Marshal(formRecord{form.ListKind, form.Item.JSON, form.Item.Row, form.Item.Columns})
+	value, err := json.Marshal(formRecord{form.ListKind, form.Item.JSON, form.Item.Row, form.Item.Columns, form.Definition})
 	if err != nil {
 		return err
 	}

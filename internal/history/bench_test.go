@@ -4,6 +4,7 @@
 package history
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,153 +21,224 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
+// The targets are for 20,000 Pods and 1,000,000 events:
+//
+//	go test -run '^$' -bench . -benchtime 1x ./internal/history -args -pods 20000 -events 1000000
 var (
-	benchPods   = flag.Int("pods", 2000, "Pods of the benchmark")
-	benchEvents = flag.Int("events", 20_000, "their changes")
+	benchPods   = flag.Int("pods", 2000, "Pods of the benchmarks")
+	benchEvents = flag.Int("events", 50_000, "their changes")
 )
 
+// A pod is a Pod of a benchmark: where in its JSON is what changes.
+type pod struct {
+	o               *kube.Object
+	rv              int
+	times, restarts []int
+}
+
 var (
-	rvText  = regexp.MustCompile(`"resourceVersion":"\d+"`)
-	timeRe  = regexp.MustCompile(`"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)
-	restart = regexp.MustCompile(`"restartCount":\d+`)
+	rvText   = regexp.MustCompile(`"resourceVersion":"(\d+)"`)
+	timeText = regexp.MustCompile(`"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ)"`)
+	restarts = regexp.MustCompile(`"restartCount":(\d+)`)
 )
 
-// changed is a later version of an object: with the times of its status and of
-// the manager of that, and one in ten times a restart.
-func changed(rnd *rand.Rand, o *kube.Object, rv uint64, at time.Time) *kube.Object {
-	now := fmt.Sprintf("%q", at.UTC().Format("2006-01-02T15:04:05Z"))
-	text := rvText.ReplaceAllString(o.JSON, fmt.Sprintf(`"resourceVersion":"%d"`, rv))
-	n := len(timeRe.FindAllString(text, -1))
-	which := map[int]bool{rnd.IntN(n): true, rnd.IntN(n): true, n - 1: true}
-	i := -1
-	text = timeRe.ReplaceAllStringFunc(text, func(s string) string {
-		if i++; which[i] {
-			return now
-		}
-		return s
-	})
-	if rnd.IntN(10) == 0 {
-		text = restart.ReplaceAllString(text, fmt.Sprintf(`"restartCount":%d`, rnd.IntN(100)))
+// newPod makes numbers as long as they will be.
+func newPod(text string) *pod {
+	text = rvText.ReplaceAllString(text, `"resourceVersion":"10000000"`)
+	text = restarts.ReplaceAllString(text, `"restartCount":10`)
+	p := &pod{o: must(kube.ScanObject(text)), rv: rvText.FindStringSubmatchIndex(text)[2]}
+	for _, at := range timeText.FindAllStringSubmatchIndex(text, -1) {
+		p.times = append(p.times, at[2])
 	}
-	p, err := kube.ScanObject(text)
-	if err != nil {
-		panic(err)
+	for _, at := range restarts.FindAllStringSubmatchIndex(text, -1) {
+		p.restarts = append(p.restarts, at[2])
 	}
-	p.Row, p.Columns = fmt.Sprintf(`"cells":[%q,"1/1","Running",%d,"5m","10.1.%d.%d","node-%d","<none>","<none>"]`, o.Key.Name(), rv%7, rv%250, rv%100, rv%500), "[]"
 	return p
 }
 
-// TestSize prints what history takes and how fast it is; -v -pods 20000 -events 1000000 for figures.
-func TestSize(t *testing.T) {
-	server, err := apiserver.New(apiserver.Options{Pods: *benchPods})
-	if err != nil {
-		t.Fatal(err)
+// change makes the next version: with another time for two of its status and for
+// the last of its managers, and one in ten times a restart.
+func (p *pod) change(rnd *rand.Rand, rv uint64, at time.Time) Event {
+	text := []byte(p.o.JSON)
+	copy(text[p.rv:], fmt.Sprint(10_000_000+rv))
+	now := at.UTC().Format("2006-01-02T15:04:05Z")
+	for _, i := range []int{rnd.IntN(len(p.times)), rnd.IntN(len(p.times)), len(p.times) - 1} {
+		copy(text[p.times[i]:], now)
 	}
+	if rnd.IntN(10) == 0 {
+		for _, i := range p.restarts {
+			copy(text[i:], fmt.Sprint(10+rnd.IntN(90)))
+		}
+	}
+	e := Event{Type: kube.Modified, Object: must(kube.ScanObject(string(text))), Prev: p.o, At: at}
+	e.Object.Row = fmt.Sprintf(`"cells":[%q,"1/1","Running",%d,"5m","10.1.%d.%d","node-%d","<none>","<none>"]`, p.o.Key.Name(), rv%7, rv%250, rv%100, rv%500)
+	e.Object.Columns = "[]"
+	p.o = e.Object
+	return e
+}
+
+// A fixture is a store of a long history.
+type fixture struct {
+	dir         string
+	s           *Store
+	st          *Stream
+	begin, head uint64
+	key         kube.Key
+	note        string // what it took
+}
+
+// benched is where the fixture is, "" if there is none.
+var benched string
+
+// recorded makes the fixture, once.
+var recorded = sync.OnceValue(func() *fixture {
+	server := must(apiserver.New(apiserver.Options{Pods: *benchPods}))
 	web := httptest.NewServer(server)
 	defer web.Close()
-	resp, err := web.Client().Get(web.URL + "/api/v1/pods?resourceVersion=0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := kube.ScanList(string(body), "Pod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	s, err := Open(dir, Options{Cluster: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := s.Stream(pods)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(web.Client().Get(web.URL + "/api/v1/pods?resourceVersion=0"))
+	list := must(kube.ScanList(string(must(io.ReadAll(resp.Body))), "Pod"))
+	f := &fixture{dir: must(os.MkdirTemp("", "history-bench-")), key: list.Items[7].Key}
+	benched = f.dir
+	f.s = must(Open(f.dir, Options{Cluster: "c"}))
+	f.st = must(f.s.Stream(pods))
 	rnd := rand.New(rand.NewPCG(1, 1))
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var events []Event
-	rv := list.RV
+	all, objects := make([]*pod, len(list.Items)), make([]*kube.Object, len(list.Items))
 	for i, o := range list.Items {
-		rv++
-		list.Items[i] = changed(rnd, o, rv, at)
+		all[i] = newPod(o.JSON)
+		f.head++
+		objects[i] = all[i].change(rnd, f.head, at).Object
 	}
-	start := time.Now()
-	if err := st.Begin(podForm, slices.Values(list.Items), rv, at); err != nil {
-		t.Fatal(err)
+	f.begin = 10_000_000 + f.head
+	if err := f.st.Begin(podForm, slices.Values(objects), f.begin, at); err != nil {
+		panic(err)
 	}
-	fmt.Println("base", time.Since(start))
-	var spent time.Duration
-	bytes := 0
-	first := rv
+	var wall, cpu time.Duration
+	size := 0
 	for done := 0; done < *benchEvents; {
-		events = events[:0]
-		for range 1000 {
-			rv++
+		var events []Event
+		for range min(1000, *benchEvents-done) {
 			done++
+			f.head++
 			at = at.Add(10 * time.Millisecond)
-			i := rnd.IntN(len(list.Items))
-			o := changed(rnd, list.Items[i], rv, at)
-			bytes += len(o.JSON)
-			events = append(events, Event{Type: kube.Modified, Object: o, Prev: list.Items[i], At: at})
-			list.Items[i] = o
+			e := all[rnd.IntN(len(all))].change(rnd, f.head, at)
+			size += len(e.Object.JSON)
+			events = append(events, e)
 		}
-		start := time.Now()
-		if err := st.Append(events, rv, at); err != nil {
-			t.Fatal(err)
+		began, spent := time.Now(), cpuTime()
+		if err := f.st.Append(events, 10_000_000+f.head, at); err != nil {
+			panic(err)
 		}
-		spent += time.Since(start)
+		wall, cpu = wall+time.Since(began), cpu+cpuTime()-spent
 	}
-	fmt.Printf("append: %.1f µs/event of %d bytes\n", float64(spent.Microseconds())/float64(*benchEvents), bytes / *benchEvents)
-	size := func() float64 { return float64(s.db.Metrics().DiskSpaceUsage()) }
-	fmt.Printf("disk %.1f MB\n", size()/1e6)
-	start = time.Now()
-	if err := s.db.Flush(); err != nil {
-		t.Fatal(err)
+	began, spent := time.Now(), cpuTime()
+	if err := f.s.db.Flush(); err != nil {
+		panic(err)
 	}
-	if err := s.db.Compact(t.Context(), []byte{0}, []byte{255}, true); err != nil {
-		t.Fatal(err)
+	wall, cpu = wall+time.Since(began), cpu+cpuTime()-spent
+	f.head += 10_000_000
+	n := float64(*benchEvents)
+	f.note = fmt.Sprintf("ingest: %d events of %d bytes, %.0f events/s, %.1f µs CPU per event", *benchEvents, size / *benchEvents, n/wall.Seconds(), float64(cpu.Microseconds())/n)
+	before := must(f.s.tables())
+	began = time.Now()
+	if err := f.s.compact(context.Background()); err != nil {
+		panic(err)
 	}
-	var sst int64
-	for _, l := range s.db.Metrics().Levels {
-		sst += l.TablesSize
+	after := must(f.s.tables())
+	f.note += fmt.Sprintf("; %.0f bytes/event on disk, %.0f after a compaction of %v, the first list among them", float64(before)/n, float64(after)/n, time.Since(began).Round(time.Millisecond))
+	return f
+})
+
+// BenchmarkIngest is what it took to record the history that the others read.
+func BenchmarkIngest(b *testing.B) {
+	note := recorded().note
+	for b.Loop() {
 	}
-	fmt.Printf("compacted in %v: tables %.1f MB, %.0f bytes/event\n", time.Since(start), float64(sst)/1e6, float64(sst)/float64(*benchEvents))
-	start = time.Now()
-	n := 0
-	for _, err := range st.All(rv-uint64(*benchEvents)/2, "", "") {
+	b.Log(note)
+}
+
+// measure reports how many per second f has, and what CPU time each takes.
+func measure(b *testing.B, unit string, f func() (n int)) {
+	recorded()
+	b.ReportAllocs()
+	n, spent := 0, cpuTime()
+	b.ResetTimer()
+	for b.Loop() {
+		n += f()
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), unit+"/s")
+	b.ReportMetric(float64((cpuTime()-spent).Microseconds())/float64(n), "cpu-µs/"+unit)
+}
+
+// BenchmarkList lists all Pods as they were in the middle of the history.
+func BenchmarkList(b *testing.B) {
+	measure(b, "object", func() (n int) {
+		f := recorded()
+		for _, err := range f.st.All((f.begin+f.head)/2, "", "") {
+			if n++; err != nil {
+				b.Fatal(err)
+			}
+		}
+		return n
+	})
+}
+
+// BenchmarkReplay reads all events.
+func BenchmarkReplay(b *testing.B) {
+	measure(b, "event", func() (n int) {
+		f := recorded()
+		for _, err := range f.st.Events(f.begin, f.head) {
+			if n++; err != nil {
+				b.Fatal(err)
+			}
+		}
+		return n
+	})
+}
+
+// BenchmarkVersions reads all versions of one Pod.
+func BenchmarkVersions(b *testing.B) {
+	measure(b, "version", func() (n int) {
+		f := recorded()
+		for _, err := range f.st.Versions(f.key, 0) {
+			if n++; err != nil {
+				b.Fatal(err)
+			}
+		}
+		return n
+	})
+}
+
+// BenchmarkReopen opens the store and reads what is now, as after a restart.
+func BenchmarkReopen(b *testing.B) {
+	measure(b, "object", func() (n int) {
+		f := recorded()
+		if err := f.s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		f.s = must(Open(f.dir, Options{Cluster: "c"}))
+		f.st = must(f.s.Stream(pods))
+		for _, err := range f.st.All(f.head, "", "") {
+			if n++; err != nil {
+				b.Fatal(err)
+			}
+		}
+		return n
+	})
+}
+
+// BenchmarkCounts counts all events in a hundred bins.
+func BenchmarkCounts(b *testing.B) {
+	measure(b, "event", func() (n int) {
+		span := recorded().st.Span()
+		end := span.To.At.Add(time.Millisecond)
+		counts, err := recorded().st.Counts(span.From.At, end, end.Sub(span.From.At)/100)
 		if err != nil {
-			t.Fatal(err)
+			b.Fatal(err)
 		}
-		n++
-	}
-	fmt.Println("list", n, time.Since(start))
-	start = time.Now()
-	n = 0
-	for _, err := range st.Events(first, rv) {
-		if err != nil {
-			t.Fatal(err)
+		for _, c := range counts {
+			n += c.Modified
 		}
-		n++
-	}
-	fmt.Printf("replay %d in %v: %.0f/s\n", n, time.Since(start), float64(n)/time.Since(start).Seconds())
-	start = time.Now()
-	n = 0
-	for _, err := range st.Versions(list.Items[7].Key, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-	}
-	fmt.Println("versions", n, time.Since(start))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	start = time.Now()
-	s, _ = open(t, dir)
-	fmt.Println("open", time.Since(start))
-	s.Close()
-	_ = os.RemoveAll
+		return n
+	})
 }

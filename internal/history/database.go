@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -19,6 +19,9 @@ import (
 const (
 	blockSize = 32 << 10
 	cacheSize = 64 << 20
+	// memTableSize is how much is in memory and in the write-ahead log before it
+	// becomes a table on disk; several of them can be waiting for that.
+	memTableSize = 16 << 20
 	// reserve is how much of the disk is left free. It takes what is in memory
 	// tables when the disk is full, and a compaction.
 	reserve = 128 << 20
@@ -33,7 +36,7 @@ func (s *Store) openDB(readOnly bool) error {
 	log := &pebbleLog{log: s.opts.Logger, guard: g}
 	o := &pebble.Options{
 		FS: g, CacheSize: cacheSize, FormatMajorVersion: pebble.FormatNewest,
-		MemTableSize: 16 << 20, Logger: log,
+		MemTableSize: cmp.Or(s.opts.memTable, memTableSize), Logger: log,
 		EventListener: &pebble.EventListener{DataCorruption: func(i pebble.DataCorruptionInfo) {
 			s.opts.Logger.Error("the history is damaged", "file", i.Path, "err", i.Details)
 		}},
@@ -50,7 +53,10 @@ func (s *Store) openDB(readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	g.armed.Store(!readOnly)
+	if err := g.failure(); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	log.opened.Store(true)
 	s.db, s.guard = db, g
 	if open, err := s.get([]byte{tableOpen}); err == nil && open != nil {
 		s.opts.Logger.Warn("the history was not closed, it ends with what was last acknowledged", "dir", s.dir, "log", log.replayed)
@@ -186,23 +192,6 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Usage is how much a store takes.
-type Usage struct {
-	Bytes    int64 // on disk
-	MaxBytes int64 // its bounds, 0 if there is none
-	MaxAge   time.Duration
-}
-
-// Usage returns how much the store takes.
-func (s *Store) Usage() Usage {
-	u := Usage{MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
-	if s.use() == nil {
-		u.Bytes = int64(s.db.Metrics().DiskSpaceUsage())
-		s.done()
-	}
-	return u
-}
-
 // damage marks what Pebble calls corruption.
 func damage(err error) error {
 	if errors.Is(err, pebble.ErrCorruption) {
@@ -216,12 +205,13 @@ func damage(err error) error {
 type pebbleLog struct {
 	log      *slog.Logger
 	guard    *guard
-	replayed string // what was said of the last log that was read at the start
+	opened   atomic.Bool
+	replayed string // what was said before that of the last log that was read
 }
 
 func (l *pebbleLog) Infof(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if _, said, ok := strings.Cut(text, "stopped reading at "); ok && !l.guard.armed.Load() {
+	if _, said, ok := strings.Cut(text, "stopped reading at "); ok && !l.opened.Load() {
 		l.replayed = said
 	}
 	l.log.Debug(text)
@@ -232,7 +222,5 @@ func (l *pebbleLog) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf
 func (l *pebbleLog) Fatalf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	l.log.Error(err.Error())
-	if !l.guard.fail(err) {
-		panic(err)
-	}
+	l.guard.fail(err)
 }

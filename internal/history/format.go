@@ -65,6 +65,11 @@ const (
 	tableColumns  = 'C'
 )
 
+// streamTables are the tables that are of a stream.
+var streamTables = []byte{
+	tableStream, tableForm, tableRetained, tableHead, tableVersions, tableNames, tableLog, tableTimes, tableGaps, tableColumns,
+}
+
 // A streamID is the number of a stream.
 type streamID uint32
 
@@ -214,10 +219,11 @@ func parseGap(from uint64, b []byte) (Gap, error) {
 
 // formRecord is the record of a form.
 type formRecord struct {
-	ListKind string `json:"listKind"`
-	Item     string `json:"item"`
-	Row      string `json:"row,omitempty"`
-	Columns  string `json:"columns,omitempty"`
+	ListKind   string `json:"listKind"`
+	Item       string `json:"item"`
+	Row        string `json:"row,omitempty"`
+	Columns    string `json:"columns,omitempty"`
+	Definition string `json:"definition,omitempty"`
 }
 
 // textOf returns the text of a version.

@@ -24,13 +24,12 @@ import (
 // Who commits asks for the failure afterwards: where there is none, the commit
 // was on disk before the first one.
 //
-// Errors of reading are Pebble's, as are all before the guard is armed.
+// Errors of reading are Pebble's.
 type guard struct {
 	vfs.FS
-	armed atomic.Bool
-	err   atomic.Pointer[error]
-	mem   *vfs.MemFS
-	log   *slog.Logger
+	err atomic.Pointer[error]
+	mem *vfs.MemFS
+	log *slog.Logger
 }
 
 func newGuard(fs vfs.FS, dir string, log *slog.Logger) (*guard, error) {
@@ -48,15 +47,11 @@ func (g *guard) failure() error {
 
 func (g *guard) down() bool { return g.err.Load() != nil }
 
-// fail notes a failure. False means that it is Pebble's to handle.
-func (g *guard) fail(err error) bool {
-	if !g.armed.Load() {
-		return false
-	}
+// fail notes a failure.
+func (g *guard) fail(err error) {
 	if g.err.CompareAndSwap(nil, &err) {
 		g.log.Error("the history cannot be written any more", "err", err)
 	}
-	return true
 }
 
 // try does what changes the disk, as long as there is one.
@@ -64,8 +59,8 @@ func (g *guard) try(do func() error) error {
 	if g.down() {
 		return nil
 	}
-	if err := do(); err != nil && !g.fail(err) {
-		return err
+	if err := do(); err != nil {
+		g.fail(err)
 	}
 	return nil
 }
@@ -77,9 +72,7 @@ func (g *guard) create(name string, category vfs.DiskWriteCategory, create func(
 		if err == nil {
 			return &guardFile{File: f, g: g, name: name, category: category}, nil
 		}
-		if !g.fail(err) {
-			return nil, err
-		}
+		g.fail(err)
 	}
 	return g.mem.Create(name, category)
 }
@@ -176,9 +169,7 @@ func (f *guardFile) Write(p []byte) (int, error) {
 			f.size += int64(n)
 			return n, nil
 		}
-		if !f.g.fail(err) {
-			return n, err
-		}
+		f.g.fail(err)
 	}
 	if f.mem == nil {
 		if err := f.move(); err != nil {
@@ -211,8 +202,8 @@ func (f *guardFile) Close() error {
 			return err
 		}
 	}
-	if err := f.File.Close(); err != nil && !f.g.fail(err) {
-		return err
+	if err := f.File.Close(); err != nil {
+		f.g.fail(err)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 // A model is what one stream is to hold: every event, and every state.
 type model struct {
 	rnd    *rand.Rand
+	noise  int // most bytes of an object that are its own
 	rv     uint64
 	clock  uint64 // ms
 	now    map[kube.Key]*kube.Object
@@ -36,7 +37,7 @@ type state struct {
 }
 
 func newModel(rnd *rand.Rand, rv, clock uint64) *model {
-	m := &model{rnd: rnd, rv: rv, clock: clock, now: map[kube.Key]*kube.Object{}}
+	m := &model{rnd: rnd, noise: 300, rv: rv, clock: clock, now: map[kube.Key]*kube.Object{}}
 	for range rnd.IntN(10) {
 		o := object(m.key(), rv-1-rnd.Uint64N(rv-1), 9)
 		m.now[o.Key] = o
@@ -64,7 +65,7 @@ func (m *model) happens(key kube.Key, deleted bool) Event {
 		key = m.key()
 		deleted = m.now[key] != nil && m.rnd.IntN(4) == 0
 	}
-	e := Event{Type: kube.Modified, Prev: m.now[key], At: ms(m.clock), Object: object(key, m.rv, 1+m.rnd.IntN(300))}
+	e := Event{Type: kube.Modified, Prev: m.now[key], At: ms(m.clock), Object: object(key, m.rv, 1+m.rnd.IntN(m.noise))}
 	switch {
 	case e.Prev == nil:
 		e.Type = kube.Added

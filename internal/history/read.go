@@ -135,13 +135,15 @@ func (st *Stream) read(rv uint64, r *reader, f func() error) (err error) {
 		return err
 	}
 	defer st.s.done()
-	if err := st.retained(rv); err != nil {
-		return err
-	}
 	if err := r.open(st); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
+	// Asked now, it is of what the reader sees: the retained span moves before
+	// anything is removed.
+	if err := st.retained(rv); err != nil {
+		return err
+	}
 	return f()
 }
 

@@ -95,9 +95,6 @@ func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 		return 0, false, err
 	}
 	defer p.st.s.done()
-	if err := p.st.retained(from); err != nil {
-		return 0, false, err
-	}
 	p.steps = p.steps[:0]
 	err = p.st.log(from, to, func(key kube.Key, rv uint64, _ version) bool {
 		// Those at one RV go together: the next ones are those above it.
@@ -107,11 +104,15 @@ func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 		return !more
 	})
 	if err != nil || len(p.steps) == 0 {
-		return to, false, err
+		return 0, false, cmp.Or(err, p.st.retained(from))
 	}
 	p.divide()
 	errs := make([]error, len(p.parts))
 	p.each(func(i int) { errs[i] = p.parts[i].read(p.st) })
+	// Asked when all is read, for each part has a reader of its own.
+	if err := p.st.retained(from); err != nil {
+		return 0, false, err
+	}
 	return p.steps[len(p.steps)-1].rv, more, cmp.Or(errs...)
 }
 

@@ -4,6 +4,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,73 +15,158 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-// Trim removes what is older than Options.MaxAge. What each object was at the
-// oldest moment that is retained stays, so that every state from there on is
-// complete.
+// Trim removes what is older than Options.MaxAge, and what is too much for
+// Options.MaxBytes, the oldest first. What each object was at the oldest moment
+// that is retained stays, so that every state from there on is complete. It
+// returns when it is done, or with the context's error; what is left is done by
+// the next call.
+//
+// By age it works in steps of a thirty-second part of it: so much more than that
+// is kept.
 func (s *Store) Trim(ctx context.Context) error {
-	if s.opts.MaxAge <= 0 || s.opts.ReadOnly {
+	if s.opts.ReadOnly {
 		return nil
 	}
-	s.mu.Lock()
-	var streams []*Stream
-	for _, all := range s.streams {
-		streams = append(streams, all...)
+	s.trimming.Lock()
+	defer s.trimming.Unlock()
+	if age := s.opts.MaxAge; age > 0 {
+		if err := s.trim(ctx, s.now().Add(-age), age/32); err != nil {
+			return err
+		}
 	}
-	s.mu.Unlock()
-	var errs []error
-	for _, st := range streams {
-		errs = append(errs, st.trim(ctx, s.now().Add(-s.opts.MaxAge)))
-	}
-	return errors.Join(errs...)
+	return s.trimBytes(ctx)
 }
 
-// trim moves the beginning of the retained span to t, or close before it.
-func (st *Stream) trim(ctx context.Context, t time.Time) error {
+// trim moves the beginning of the retained span to t in streams where that is a
+// step at least, and removes what is older.
+func (s *Store) trim(ctx context.Context, t time.Time, step time.Duration) error {
+	for _, st := range s.all() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if dropped, err := st.drop(t); dropped || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := st.retain(t, step); err != nil {
+			return err
+		}
+		for more := true; more; {
+			var err error
+			if more, err = st.sweep(); err != nil {
+				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// all returns all streams.
+func (s *Store) all() (all []*Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, streams := range s.streams {
+		all = append(all, streams...)
+	}
+	slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+func (st *Stream) hold(held bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.held = held
+}
+
+// retain moves the beginning of the retained span to the last head before t. From
+// here on the removal of what is older can be interrupted.
+func (st *Stream) retain(t time.Time, step time.Duration) error {
 	if err := st.s.use(); err != nil {
 		return err
 	}
 	defer st.s.done()
+	span := st.Span()
+	if span.From.RV == 0 || t.Sub(span.From.At) < step {
+		return nil
+	}
 	to, err := st.headAt(t)
-	if err != nil {
+	if err != nil || to.RV <= span.From.RV {
 		return err
 	}
-	from := st.Span().From
-	if to.RV > from.RV {
-		// First the moment is recorded: from here on the removal can be
-		// interrupted.
-		if err := st.s.db.Set(appendKey(nil, tableRetained, st.id), appendMoment(nil, to), pebble.Sync); err != nil {
-			return err
-		}
-		st.mu.Lock()
-		st.span.From, from = to, to
-		st.gaps = slices.DeleteFunc(slices.Clone(st.gaps), func(g Gap) bool { return g.To <= to.RV })
-		st.mu.Unlock()
+	b := st.s.db.NewBatch()
+	defer b.Close()
+	if err := b.Set(appendKey(nil, tableRetained, st.id), appendMoment(nil, to), nil); err != nil {
+		return err
 	}
-	for ctx.Err() == nil {
-		more, err := st.sweep(from)
-		if !more || err != nil {
-			return err
+	if err := st.s.commit(b); err != nil {
+		return err
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.span.From = to
+	st.gaps = slices.DeleteFunc(slices.Clone(st.gaps), func(g Gap) bool { return g.To <= to.RV })
+	return nil
+}
+
+// drop removes a stream that has no writer and ends before t, wholly.
+func (st *Stream) drop(t time.Time) (dropped bool, err error) {
+	if err := st.s.use(); err != nil {
+		return false, err
+	}
+	defer st.s.done()
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.held || !st.span.To.At.Before(t) {
+		return false, nil
+	}
+	b := st.s.db.NewBatch()
+	defer b.Close()
+	for _, table := range streamTables {
+		prefix := appendKey(nil, table, st.id)
+		if err := b.DeleteRange(prefix, after(prefix), nil); err != nil {
+			return false, err
 		}
 	}
-	return ctx.Err()
+	if err := st.s.commit(b); err != nil {
+		return false, err
+	}
+	st.s.garbage.Store(true)
+	st.span, st.gaps = Span{}, nil
+	left := slices.DeleteFunc(slices.Clone(st.s.streams[st.resource]), func(other *Stream) bool { return other == st })
+	if st.s.streams[st.resource] = left; len(left) == 0 {
+		delete(st.s.streams, st.resource)
+	}
+	return true, nil
 }
 
 // swept is how many entries of the log are removed at a time.
 const swept = 4096
 
-// sweep removes some of the log's entries up to a moment, and of their objects
-// all versions older than what they were then.
-func (st *Stream) sweep(upTo Moment) (more bool, err error) {
+// sweep removes some of the log's entries up to the beginning of the retained
+// span, and of their objects all versions older than what they were then.
+func (st *Stream) sweep() (more bool, err error) {
+	if err := st.s.use(); err != nil {
+		return false, err
+	}
+	defer st.s.done()
+	from := st.Span().From
 	var keys []kube.Key
 	last := uint64(0)
-	err = st.log(0, upTo.RV, func(key kube.Key, rv uint64, _ version) bool {
+	err = st.log(0, from.RV, func(key kube.Key, rv uint64, _ version) bool {
 		more = len(keys) >= swept && rv != last // those at one RV go together
 		if !more {
 			keys, last = append(keys, key), rv
 		}
 		return !more
 	})
-	if err != nil {
+	if err != nil || last == 0 {
 		return false, err
 	}
 	b := st.s.db.NewBatch()
@@ -92,57 +178,71 @@ func (st *Stream) sweep(upTo Moment) (more bool, err error) {
 	defer func() { err = errors.Join(err, r.close()) }()
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		if err := r.keepOne(b, key, upTo.RV); err != nil {
+		if err := r.keepNewest(b, key, from.RV); err != nil {
 			return false, err
 		}
 	}
-	if last != 0 {
-		err = b.DeleteRange(appendLogKey(nil, st.id, 0, ""), appendLogKey(nil, st.id, last+1, ""), nil)
-	}
+	err = b.DeleteRange(appendLogKey(nil, st.id, 0, ""), appendLogKey(nil, st.id, last+1, ""), nil)
 	if err == nil {
-		err = b.DeleteRange(numberKey(tableTimes, st.id, 0), numberKey(tableTimes, st.id, uint64(upTo.At.UnixMilli())), nil)
-	}
-	st.mu.Lock()
-	gap := upTo.RV
-	if len(st.gaps) > 0 {
-		gap = min(gap, st.gaps[0].From)
-	}
-	st.mu.Unlock()
-	if err == nil {
-		err = b.DeleteRange(numberKey(tableGaps, st.id, 0), numberKey(tableGaps, st.id, gap), nil)
+		err = b.DeleteRange(numberKey(tableTimes, st.id, 0), numberKey(tableTimes, st.id, uint64(from.At.UnixMilli())), nil)
 	}
 	if err != nil {
 		return false, err
 	}
+	// Of gaps, those that end here or before.
+	err = st.s.each(appendKey(nil, tableGaps, st.id), func(key, value []byte) error {
+		g, err := parseGap(0, value)
+		if err == nil && g.To <= from.RV {
+			err = b.Delete(key, nil)
+		}
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	st.s.garbage.Store(true)
 	return more, st.s.commit(b)
 }
 
-// keepOne removes the versions of an object up to rv but the newest, which
+// keepNewest removes the versions of an object up to rv but the newest, which
 // becomes a whole one; also that if it is a deletion.
-func (r *reader) keepOne(b *pebble.Batch, key kube.Key, rv uint64) error {
+func (r *reader) keepNewest(b *pebble.Batch, key kube.Key, rv uint64) error {
 	ok, err := r.seek(key, rv)
 	if !ok {
 		return err
 	}
-	v, at, err := r.resolve()
+	v, newest, err := r.resolve()
 	if err != nil {
 		return err
 	}
-	end := at
+	keep := newest
 	switch {
 	case v.typ == kube.Deleted:
-		end = at + 1
+		keep++
 		if err := r.forget(b, key, rv); err != nil {
 			return err
 		}
 	case v.delta:
 		v.delta = false
-		value := append(appendVersion(nil, v, at), r.text...)
-		if err := b.Set(appendVersionKey(nil, r.st.id, key, at), value, nil); err != nil {
+		value := append(appendVersion(nil, v, newest), r.text...)
+		if err := b.Set(appendVersionKey(nil, r.st.id, key, newest), value, nil); err != nil {
 			return err
 		}
 	}
-	return b.DeleteRange(appendVersionKey(nil, r.st.id, key, 0), appendVersionKey(nil, r.st.id, key, end), nil)
+	// One by one: a range for each object would slow down who reads.
+	for r.it.SeekGE(appendVersionKey(nil, r.st.id, key, 0)); r.it.Valid(); r.it.Next() {
+		got, at, err := parseVersionKey(r.it.Key())
+		if err != nil {
+			return err
+		}
+		if got != key || at >= keep {
+			return nil
+		}
+		if err := b.Delete(r.it.Key(), nil); err != nil {
+			return err
+		}
+	}
+	return r.it.Error()
 }
 
 // forget removes a name of which there was no object any more at rv, nor later.

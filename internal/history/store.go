@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -35,6 +36,8 @@ type Options struct {
 	MaxBytes int64
 	// ReadOnly opens a store that is there without a change to its directory.
 	ReadOnly bool
+
+	memTable uint64 // bytes of a memory table, for tests; 0 means memTableSize
 }
 
 // A Store is the history of one cluster, in one directory. It may be used by
@@ -48,6 +51,10 @@ type Store struct {
 	db    *pebble.DB   // nil when closed
 	guard *guard
 	why   error // why it is only read, though it is to be written
+
+	trimming sync.Mutex  // held by Trim; guards floor
+	floor    int64       // what tables take when there is little to remove
+	garbage  atomic.Bool // something was removed, but perhaps not from disk yet
 
 	mu      sync.Mutex                  // guards what follows
 	streams map[kube.Resource][]*Stream // by epoch, the oldest first
@@ -79,6 +86,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{opts: opts, dir: dir, now: time.Now, streams: map[kube.Resource][]*Stream{}}
+	s.garbage.Store(true) // who knows
 	if err := s.connect(opts.ReadOnly); err != nil {
 		return nil, err
 	}
@@ -233,6 +241,7 @@ func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if all := s.streams[resource]; len(all) > 0 {
+		all[len(all)-1].hold(true)
 		return all[len(all)-1], nil
 	}
 	return s.newEpoch(resource)
@@ -261,6 +270,10 @@ func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
 		return nil, err
 	}
 	s.last = st.id
+	for _, old := range all {
+		old.hold(false)
+	}
+	st.hold(true)
 	s.streams[resource] = append(slices.Clone(all), st)
 	return st, nil
 }

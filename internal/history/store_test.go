@@ -5,6 +5,7 @@ package history
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -46,9 +47,15 @@ func open(t testing.TB, dir string) (*Store, *Stream) {
 	return s, st
 }
 
-func object(key kube.Key, rv uint64, filler int) *kube.Object {
-	text := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"u-%s","resourceVersion":"%d"},"spec":{"x":"%0*d"},"status":{"at":"%d"}}`,
-		key.Name(), key.Namespace(), key, rv, filler, 7, rv*7)
+// object is a Pod, with so many bytes that no other one has.
+func object(key kube.Key, rv uint64, own int) *kube.Object {
+	noise := make([]byte, own)
+	rnd := rand.New(rand.NewPCG(rv, 0))
+	for i := range noise {
+		noise[i] = 'a' + byte(rnd.IntN(26))
+	}
+	text := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"u-%s","resourceVersion":"%d"},"spec":{"x":%q},"status":{"at":"%d"}}`,
+		key.Name(), key.Namespace(), key, rv, noise, rv*7)
 	o, err := kube.ScanObject(text)
 	if err != nil {
 		panic(err)

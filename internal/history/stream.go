@@ -48,6 +48,9 @@ type Gap struct {
 type Form struct {
 	ListKind string       // the kind of its lists
 	Item     *kube.Object // a bookmark, or what takes its place
+	// Definition tells which definition of a custom resource the objects are under,
+	// in the writer's words; "" if that is not known.
+	Definition string
 }
 
 // A Stream is the history of one resource in one epoch. It has one writer,
@@ -64,6 +67,7 @@ type Stream struct {
 	columns map[string]uint64 // by their text
 
 	mu   sync.Mutex // guards what follows
+	held bool       // it has a writer
 	span Span       // zero before Begin
 	form Form
 	gaps []Gap
@@ -111,7 +115,7 @@ func (st *Stream) load() error {
 			return corrupt("the form of %s: %v", st.resource, err)
 		}
 		item.Row, item.Columns = record.Row, record.Columns
-		form = Form{record.ListKind, item}
+		form = Form{record.ListKind, item, record.Definition}
 	}
 	var gaps []Gap
 	err = st.s.each(appendKey(nil, tableGaps, st.id), func(key, value []byte) error {

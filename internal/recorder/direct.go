@@ -19,6 +19,7 @@ type direct struct {
 	w      *writer
 	recent *recent
 	failed func(error)
+	define func() string // which definition of a custom resource there is
 
 	err    error
 	items  []*kube.Object // of the list that is being taken
@@ -33,7 +34,10 @@ func (d *direct) Head() uint64 {
 }
 
 // Begin implements informer.Sink.
-func (d *direct) Begin(bool) { d.items = nil }
+func (d *direct) Begin(bool) {
+	d.items = nil
+	d.w.defined(d.define())
+}
 
 // Item implements informer.Sink.
 func (d *direct) Item(o *kube.Object) { d.items = append(d.items, o) }

@@ -98,36 +98,56 @@ func (b body) Close() error {
 // cluster asks the API server which cluster it is of: the UID of the namespace
 // kube-system.
 func (r *Recorder) cluster(ctx context.Context) (uid string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.opts.URL("/api/v1/namespaces/kube-system", "").String(), nil)
+	namespace, err := r.metadata(ctx, "/api/v1/namespaces/kube-system")
 	if err != nil {
-		return "", err
-	}
-	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
-	resp, err := r.opts.Transport.RoundTrip(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		return "", err
-	}
-	if resp.StatusCode != http.StatusOK {
-		var s metav1.Status
-		if json.Unmarshal(text, &s) != nil || s.Message == "" {
-			s.Message = resp.Status
-		}
-		return "", fmt.Errorf("the API server does not tell which cluster it is of: namespace kube-system: %s", s.Message)
-	}
-	var namespace metav1.PartialObjectMetadata
-	if err := json.Unmarshal(text, &namespace); err != nil {
-		return "", fmt.Errorf("namespace kube-system: %w", err)
+		return "", fmt.Errorf("the API server does not tell which cluster it is of: namespace kube-system: %w", err)
 	}
 	uid = string(namespace.UID)
 	if uid == "" || strings.ContainsAny(uid, `/\.`) {
 		return "", fmt.Errorf("namespace kube-system: %q is no UID", uid)
 	}
 	return uid, nil
+}
+
+// definition tells which definition a custom resource is under, by its UID and
+// generation. "" means that this is not known, or that there is none: it is one of
+// the API server's own, or of an aggregated one.
+func (r *Recorder) definition(ctx context.Context, id kube.Resource) string {
+	if id.BuiltIn() {
+		return ""
+	}
+	crd, err := r.metadata(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+id.GroupResource())
+	if err != nil || crd.DeletionTimestamp != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s/%d", crd.UID, crd.Generation)
+}
+
+// metadata asks for an object's metadata.
+func (r *Recorder) metadata(ctx context.Context, path string) (*metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.opts.URL(path, "").String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+	resp, err := r.opts.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		var s metav1.Status
+		if json.Unmarshal(text, &s) != nil || s.Message == "" {
+			s.Message = resp.Status
+		}
+		return nil, errors.New(s.Message)
+	}
+	o := &metav1.PartialObjectMetadata{}
+	return o, json.Unmarshal(text, o)
 }

@@ -35,7 +35,7 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 			continue
 		case err != nil:
 			return err
-		case f.more:
+		case f.more, tl.View().Closed(): // there is no Ready after the end
 			continue
 		}
 		select {
@@ -141,6 +141,7 @@ func (f *follower) catchUp() error {
 	f.held = nil
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkForm}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
+	f.t.w.defined("") // the gateway knows, and does not tell
 	continued, err := f.t.w.take(list, time.Now())
 	if err != nil {
 		return err

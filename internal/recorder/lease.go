@@ -23,8 +23,9 @@ type place struct {
 	timeline *timeline.Timeline
 	// track is the recording, nil while there is none.
 	track *track
-	// watching is set while the track's own watch is not to be interfered with.
-	watching bool
+	// busy is set while the track watches, or follows a timeline, which it does to
+	// its end.
+	busy bool
 	// anew is set when what is recorded is not to be gone on from without a list:
 	// the same versions may look otherwise by now.
 	anew bool
@@ -106,12 +107,12 @@ func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	p.update(func() {})
 	l := &Lease{p: p}
 	var t *track
-	if err := p.wait(ctx, func() bool { t = p.track; return !p.watching }); err != nil {
+	if err := p.wait(ctx, func() bool { t = p.track; return !p.busy }); err != nil {
 		l.End(false)
 		return nil, err
 	}
 	if t != nil {
-		l.seed = t.seed()
+		l.seed = t.seed(ctx)
 	}
 	return l, nil
 }
@@ -160,12 +161,9 @@ func (l *Lease) End(anew bool) {
 }
 
 // seed returns what a reader may go on from.
-func (t *track) seed() *Seed {
-	t.p.mu.Lock()
-	anew := t.p.anew
-	t.p.mu.Unlock()
+func (t *track) seed(ctx context.Context) *Seed {
 	stream := t.w.current()
-	if anew || stream.Head().RV == 0 {
+	if stream.Head().RV == 0 || !t.continues(ctx, stream) {
 		return nil
 	}
 	list, err := stateOf(stream)

@@ -62,7 +62,7 @@ type Recorder struct {
 	started chan struct{} // closed when what was recorded before is again, or is not for now
 
 	delay        delays
-	retry        time.Duration // between attempts to record again
+	retry        time.Duration // between attempts to record again, at first
 	retryRefused time.Duration // of a resource
 	rediscover   time.Duration
 	trimEvery    time.Duration
@@ -126,7 +126,7 @@ func (r *Recorder) open(ctx context.Context) error {
 	}
 	dir := filepath.Join(r.opts.Dir, uid)
 	// What is in there is as confidential as the cluster.
-	if err := r.opts.FS.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(r.opts.FS, dir); err != nil {
 		return err
 	}
 	store, err := history.Open(dir, history.Options{
@@ -146,6 +146,30 @@ func (r *Recorder) open(ctx context.Context) error {
 	return nil
 }
 
+// makeDir makes a directory, and those above it, that are there after a crash.
+func makeDir(fs vfs.FS, dir string) error {
+	var made []string
+	for d := dir; ; d = fs.PathDir(d) {
+		if _, err := fs.Stat(d); err == nil || d == fs.PathDir(d) {
+			break
+		}
+		made = append(made, d)
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range made {
+		parent, err := fs.OpenDir(fs.PathDir(d))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(parent.Sync(), parent.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // isLocked reports whether an error is that of a lock that somebody else has.
 func isLocked(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && strings.Contains(err.Error(), "lock") ||
@@ -155,6 +179,7 @@ func isLocked(err error) bool {
 // Run records until ctx ends, and returns when all that was observed is on disk.
 // Whatever goes wrong is logged, and tried again.
 func (r *Recorder) Run(ctx context.Context) {
+	wait := r.retry
 	for ctx.Err() == nil {
 		err := r.open(ctx)
 		store := r.Store()
@@ -162,6 +187,7 @@ func (r *Recorder) Run(ctx context.Context) {
 			err = store.Recover()
 		}
 		if err == nil {
+			wait = r.retry
 			err = r.record(ctx, store)
 		}
 		if ctx.Err() != nil {
@@ -170,8 +196,9 @@ func (r *Recorder) Run(ctx context.Context) {
 		r.off(err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(r.retry):
+		case <-time.After(wait):
 		}
+		wait = min(2*wait, 16*r.retry)
 	}
 	r.Close()
 }
@@ -207,7 +234,7 @@ func (r *Recorder) off(err error) {
 		r.metrics.failures.Inc()
 	}
 	r.log.Log(context.Background(), level, "nothing is recorded for now; serving goes on, and recording is tried again",
-		"dir", r.opts.Dir, "retry_in", r.retry, "cause", err)
+		"dir", r.opts.Dir, "cause", err)
 }
 
 // setSession notes that things are recorded; nil, that the session has ended.

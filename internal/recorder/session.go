@@ -75,10 +75,10 @@ func (s *session) start(resources []kube.Resource) {
 		s.mu.Lock()
 		s.tracks[id] = t
 		s.mu.Unlock()
-		t.p.update(func() { t.p.track, t.p.watching = t, true })
+		t.p.update(func() { t.p.track, t.p.busy = t, true })
 		s.wg.Go(func() {
 			t.run(ctx)
-			t.p.update(func() { t.p.track, t.p.watching = nil, false })
+			t.p.update(func() { t.p.track, t.p.busy = nil, false })
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			delete(s.tracks, id)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -38,18 +39,19 @@ func (t *track) run(ctx context.Context) {
 		var tl *timeline.Timeline
 		err := t.p.wait(ctx, func() bool {
 			leased, tl = t.p.leased, t.p.timeline
-			t.p.watching = !leased
-			return !leased || tl != nil && tl != done
+			t.p.busy = !leased || tl != nil && tl != done
+			return t.p.busy
 		})
 		switch {
 		case err != nil:
 		case leased:
 			t.s.fail(t.follow(ctx, tl))
 			done = tl
+			t.p.update(func() { t.p.busy = false })
 		default:
 			retry := t.watch(ctx)
 			t.s.fail(t.w.flush())
-			t.p.update(func() { t.p.watching = false })
+			t.p.update(func() { t.p.busy = false })
 			t.pause(ctx, retry)
 		}
 	}
@@ -76,8 +78,8 @@ func (t *track) watch(ctx context.Context) (retry time.Duration) {
 			cancel()
 		}
 	})
-	sink := &direct{w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known}
-	resume, kind, err := t.resume()
+	sink := &direct{w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known, define: func() string { return t.s.r.definition(ctx, t.id) }}
+	resume, kind, err := t.resume(ctx)
 	if err != nil {
 		t.s.fail(err)
 		return 0
@@ -99,20 +101,32 @@ func (t *track) watch(ctx context.Context) (retry time.Duration) {
 }
 
 // resume returns what an own watch resumes from, nil if that is a list.
-func (t *track) resume() (*informer.Resume, string, error) {
-	t.p.mu.Lock()
-	anew := t.p.anew
-	t.p.mu.Unlock()
+func (t *track) resume(ctx context.Context) (*informer.Resume, string, error) {
 	stream := t.w.current()
 	if stream.Head().RV == 0 {
 		return nil, t.s.kind(t.id), nil
 	}
 	list := listOf(stream.Form(), 0)
-	if anew {
+	if !t.continues(ctx, stream) {
 		return nil, list.ItemKind, nil
 	}
 	after, err := endsInDeletion(stream)
 	return &informer.Resume{List: list, AfterDelete: after}, list.ItemKind, err
+}
+
+// continues reports whether what is recorded can be gone on from without a list:
+// that nothing is known to the contrary, and a custom resource is still under the
+// definition that its objects were listed under. Under another one, the same
+// versions may look otherwise.
+func (t *track) continues(ctx context.Context, stream *history.Stream) bool {
+	t.p.mu.Lock()
+	anew := t.p.anew
+	t.p.mu.Unlock()
+	if anew || t.id.BuiltIn() {
+		return !anew
+	}
+	listed := stream.Form().Definition
+	return listed != "" && listed == t.s.r.definition(ctx, t.id)
 }
 
 // known notes that what is recorded is what there is.

@@ -36,11 +36,14 @@ type writer struct {
 	head    history.Moment // up to where all is in the stream or pending
 	pending []history.Event
 	size    int
-	oldest  time.Time     // when the first pending event was observed
-	form    *kube.Object  // a bookmark that is newer than the stream's form; nil if there is none
-	told    *kube.Object  // the last one
-	moved   chan struct{} // closed when the head has moved
-	wake    chan struct{} // of one: there is something to write
+	oldest  time.Time    // when the first pending event was observed
+	form    *kube.Object // a bookmark that is newer than the stream's form; nil if there is none
+	told    *kube.Object // the last one
+	// definition is which definition the recorded objects are under, see
+	// Recorder.definition.
+	definition string
+	moved      chan struct{} // closed when the head has moved
+	wake       chan struct{} // of one: there is something to write
 }
 
 // delays are how long a write waits for more: one with events, and one that only
@@ -50,7 +53,7 @@ type delays struct{ events, head time.Duration }
 func newWriter(s *session, stream *history.Stream) *writer {
 	return &writer{
 		store: s.store, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
-		stream: stream, head: stream.Head(), moved: make(chan struct{}), wake: make(chan struct{}, 1),
+		stream: stream, head: stream.Head(), definition: stream.Form().Definition, moved: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -143,19 +146,19 @@ func (w *writer) write() error {
 	return w.setForm(w.stream.Form().ListKind)
 }
 
-// setForm records the newest bookmark's form, if it looks otherwise than the one
-// that is recorded.
+// setForm records the newest bookmark's form, and the definition, if they are
+// otherwise than what is recorded.
 func (w *writer) setForm(listKind string) error {
-	if w.form == nil {
-		return nil
-	}
-	form := w.stream.Form()
-	now := w.form
+	old := w.stream.Form()
+	now := history.Form{ListKind: listKind, Item: w.form, Definition: w.definition}
 	w.form = nil
-	if form.ListKind == listKind && alike(form.Item, now) {
+	if now.Item == nil || alike(old.Item, now.Item) {
+		now.Item = old.Item
+	}
+	if now == old {
 		return nil
 	}
-	return w.stream.SetForm(history.Form{ListKind: listKind, Item: now})
+	return w.stream.SetForm(now)
 }
 
 // alike reports whether two bookmarks, or what takes their place, differ in
@@ -207,7 +210,8 @@ func (w *writer) begin(list *kube.List, at time.Time) (err error) {
 			return err
 		}
 	}
-	if err := w.stream.Begin(formOf(list), slices.Values(list.Items), list.RV, at); err != nil {
+	form := history.Form{ListKind: list.Kind, Item: list.EmptyItem(), Definition: w.definition}
+	if err := w.stream.Begin(form, slices.Values(list.Items), list.RV, at); err != nil {
 		return err
 	}
 	w.head = history.Moment{}
@@ -297,12 +301,7 @@ func appendEvents(to []history.Event, events []*timeline.Event, at time.Time) []
 	return to
 }
 
-// formOf returns what a list tells of its collection.
-func formOf(list *kube.List) history.Form {
-	return history.Form{ListKind: list.Kind, Item: list.EmptyItem()}
-}
-
-// listOf is the reverse: a list without items.
+// listOf returns a list without items, of a collection's form.
 func listOf(form history.Form, rv uint64) *kube.List {
 	return &kube.List{
 		Kind: form.ListKind, APIVersion: form.Item.APIVersion, ItemKind: form.Item.Kind, Typed: form.Item.Typed(),
@@ -349,4 +348,11 @@ func (w *writer) formed(form *kube.Object) {
 	if w.told != form {
 		w.told, w.form = form, form
 	}
+}
+
+// defined takes which definition what is listed from now on is under.
+func (w *writer) defined(definition string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.definition = definition
 }

@@ -13,24 +13,27 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 )
 
-// newRecorder returns the recorder with its history open, if the API server says
-// in time whose to open; nil if nothing is to be recorded. It fails where the
-// directory is not to be used.
-func newRecorder(ctx context.Context, opts RecordOptions, up *gateway.Upstream, log *slog.Logger, registry prometheus.Registerer) (*recorder.Recorder, error) {
+// newRecorder returns the recorder, nil if nothing is to be recorded.
+func newRecorder(opts RecordOptions, up *gateway.Upstream, log *slog.Logger, registry prometheus.Registerer) (*recorder.Recorder, error) {
 	if opts.Missing != nil {
 		log.Warn("nothing is recorded", "cause", opts.Missing)
 	}
 	if opts.Dir == "" {
 		return nil, nil
 	}
-	rec, err := recorder.New(recorder.Options{
+	return recorder.New(recorder.Options{
 		Dir: opts.Dir, Select: opts.Select, MaxAge: opts.MaxAge, MaxBytes: opts.MaxBytes,
 		Transport: up.Agent(), URL: up.URL, Logger: log, Registerer: registry,
 	})
-	if err != nil {
-		return nil, err
+}
+
+// openHistory opens what was recorded, if the API server says in time whose to
+// open. It fails where the directory is not to be used.
+func openHistory(ctx context.Context, rec *recorder.Recorder) error {
+	if rec == nil {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	return rec, rec.Open(ctx)
+	return rec.Open(ctx)
 }

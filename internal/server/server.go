@@ -127,7 +127,7 @@ type endpoint struct {
 	tls      bool
 }
 
-func newServer(ctx context.Context, opts Options) (_ *server, err error) {
+func newServer(ctx context.Context, opts Options) (*server, error) {
 	if opts.RESTConfig == nil {
 		return nil, errors.New("server: no REST config")
 	}
@@ -138,21 +138,16 @@ func newServer(ctx context.Context, opts Options) (_ *server, err error) {
 		opts.ShutdownGrace = defaultGrace
 	}
 	s := &server{opts: opts, log: opts.Logger}
-	defer func() {
-		if err != nil {
-			s.rec.Close()
-		}
-	}()
-
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	var err error
 	if s.up, err = gateway.NewUpstream(opts.RESTConfig, opts.Upstream); err != nil {
 		return nil, err
 	}
-	if s.rec, err = newRecorder(ctx, opts.Record, s.up, s.log, registry); err != nil {
+	if s.rec, err = newRecorder(opts.Record, s.up, s.log, registry); err != nil {
 		return nil, err
 	}
 	gwOpts := opts.Gateway
@@ -181,6 +176,12 @@ func newServer(ctx context.Context, opts Options) (_ *server, err error) {
 			return nil, err
 		}
 		s.admin = &endpoint{name: "admin", listener: listener, http: s.newHTTPServer(newAdmin(s.gw, s.rec, registry, listener.Addr()))}
+	}
+	if err := openHistory(ctx, s.rec); err != nil {
+		for _, e := range s.endpoints() {
+			e.listener.Close()
+		}
+		return nil, err
 	}
 	return s, nil
 }

@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+var recordedPods = kube.Resource{Version: "v1", Name: "pods"}
+
+// gauge returns a metric of a gateway, by its name with its labels.
+func gauge(t *testing.T, g *clustertest.Gateway, name string) (float64, bool) {
+	t.Helper()
+	_, body := get(t, http.DefaultClient, g.Admin+"/metrics")
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(body)
+	if m == nil {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v, true
+}
+
+// headOf waits until what happened up to rv is recorded of Pods.
+func headOf(t *testing.T, g *clustertest.Gateway, rv uint64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("a record up to %d", rv), func() bool {
+		head, _ := gauge(t, g, `watchkeeper_history_head_rv{resource="pods.v1"}`)
+		return head >= float64(rv)
+	})
+}
+
+// recordedStream returns the Pods that a gateway, which has ended, has recorded.
+func recordedStream(t *testing.T, dir string) *history.Stream {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	store, err := history.Open(all[0], history.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	streams := store.Streams(recordedPods)
+	if len(streams) != 1 {
+		t.Fatalf("%d epochs", len(streams))
+	}
+	return streams[0]
+}
+
+// TestRecorded kills a gateway that records again and again, while clients read
+// and while nobody does. What is on disk in the end is what a watch of the API
+// server brought, event for event, and Pods were listed once, at the first start.
+func TestRecorded(t *testing.T) {
+	dir := t.TempDir()
+	mine, err := cluster.Gateway("--data-dir", dir, "--record", "core", "--idle-timeout", "2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Kill()
+	headOf(t, mine, 1)
+	stop := load(t, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	watches := upstreamWatches(t, "pods") // of controllers, and the recorder's
+	client, up := direct(t)
+	_, from := listState(t, "/api/v1/pods")
+	want := record(ctx, &wg, &recording{name: "direct", client: client, url: up + "/api/v1/pods?x=", resume: true}, from)
+
+	read := func() (stop func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		got := record(ctx, &wg, &recording{name: "gateway", client: http.DefaultClient, url: mine.URL + "/api/v1/pods?x=", resume: true}, want.place())
+		return func() {
+			t.Helper()
+			cancel()
+			wg.Wait()
+			if got.err != nil || len(got.frames) == 0 {
+				t.Errorf("%d events, %v", len(got.frames), got.err)
+			}
+		}
+	}
+	for i := range kills(t) {
+		end := func() {}
+		if i%2 == 0 {
+			end = read()
+		}
+		time.Sleep(2 * time.Second)
+		mine.Kill()
+		time.Sleep(time.Second)
+		if err := mine.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if n := upstreamWatches(t, "pods"); n > watches+1 { // and that which is compared with
+			t.Errorf("the API server has %d watches of Pods, %d before", n, watches)
+		}
+		end()
+		for _, line := range strings.Split(mine.Log(), "\n") {
+			if strings.Contains(line, "synced") && strings.Contains(line, "pods.v1") {
+				t.Errorf("a list after restart %d: %s", i, line)
+			}
+		}
+	}
+	end := read() // and back to the recorder, when it has been idle
+	time.Sleep(2 * time.Second)
+	end()
+	eventually(t, "an idle resource", func() bool { return strings.Contains(mine.Log(), "not watched any more") })
+	to := mark(t)
+	waitForAll(t, []*recording{want}, to)
+	stop()
+	headOf(t, mine, to)
+	cancel()
+	if code := mine.Terminate(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+
+	st := recordedStream(t, dir)
+	if gaps := st.Gaps(); len(gaps) > 0 {
+		t.Errorf("gaps: %v", gaps)
+	}
+	var wants, gots []string
+	for _, f := range want.frames {
+		if from < f.rv() && f.rv() <= to {
+			wants = append(wants, fmt.Sprintf("%s %s %d", f.Type, f.key(), f.rv()))
+		}
+	}
+	for e, err := range st.Events(from, to) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		gots = append(gots, fmt.Sprintf("%s %s %d", e.Type, e.Object.Key, e.Object.RV))
+	}
+	if d := difference(wants, gots); d != "" || len(wants) == 0 {
+		t.Error(d)
+	}
+	t.Logf("%d events are recorded as they happened, through %d kills", len(wants), kills(t))
+}
+
+// TestRecordedOutage kills the API server under a gateway that records: what is
+// recorded in the end is what there is, and what was not seen is a gap.
+func TestRecordedOutage(t *testing.T) {
+	dir := t.TempDir()
+	mine, err := cluster.Gateway("--data-dir", dir, "--record", "pods")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Kill()
+	headOf(t, mine, 1)
+	stop := load(t, 100)
+	for range 2 {
+		time.Sleep(2 * time.Second)
+		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
+			t.Fatal(err)
+		}
+		// It cannot tell which cluster it is in front of, and serves anyway.
+		mine.Kill()
+		if err := mine.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		if _, body := get(t, http.DefaultClient, mine.Admin+"/readyz?verbose"); !strings.Contains(body, "[-]history nothing is recorded: ") {
+			t.Errorf("readyz: %s", body)
+		}
+		if err := cluster.StartComponent("kube-apiserver"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a recorder that records again", func() bool {
+			up, _ := gauge(t, mine, "watchkeeper_history_up")
+			return up == 1
+		})
+	}
+	time.Sleep(2 * time.Second)
+	stop()
+	time.Sleep(time.Second)
+	state, rv := listState(t, "/api/v1/pods")
+	headOf(t, mine, mark(t))
+	if code := mine.Terminate(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+	st := recordedStream(t, dir)
+	got := map[string]uint64{}
+	for o, err := range st.All(rv, "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[string(o.Key)] = o.RV
+	}
+	if !maps.Equal(got, state) || len(state) == 0 {
+		t.Errorf("%d Pods are recorded, and there are %d", len(got), len(state))
+	}
+	t.Logf("%d Pods, gaps %v", len(got), st.Gaps())
+}
+
+// TestRecordedByOne: of two gateways, one records to a directory.
+func TestRecordedByOne(t *testing.T) {
+	dir := t.TempDir()
+	mine, err := cluster.Gateway("--data-dir", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Terminate()
+	second, err := cluster.Gateway("--data-dir", dir)
+	if err == nil {
+		second.Terminate()
+		t.Fatal("there are two")
+	}
+	if !strings.Contains(err.Error(), "another process records to this directory") || !strings.Contains(err.Error(), "another --data-dir") {
+		t.Error(err)
+	}
+}

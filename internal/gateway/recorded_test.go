@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
+)
+
+// cluster answers what a recorder asks besides.
+func (f *fakeAPI) cluster(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/api/v1/namespaces/kube-system":
+		io.WriteString(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u"}}`)
+	case "/api":
+		io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
+	case "/apis":
+		io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+	default:
+		f.ServeHTTP(w, r)
+	}
+}
+
+// record starts a gateway in front of the API server that records Pods. stop ends
+// both, as the end of the process does.
+func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *recording.Recorder, url string, stop func()) {
+	t := f.t
+	t.Helper()
+	upstream := httptest.NewServer(http.HandlerFunc(f.cluster))
+	up, err := NewUpstream(&rest.Config{Host: upstream.URL}, UpstreamOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	selected, err := recording.Select([]string{"pods"}, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err = recording.New(recording.Options{Dir: "data", FS: fs, Select: selected, Transport: up.Agent(), URL: up.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rec.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g, err = New(Options{Upstream: up, History: rec, IdleTimeout: idle}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	last, stopRecording := context.WithCancel(context.Background())
+	ended, recorded := make(chan error, 1), make(chan bool)
+	go func() { ended <- g.Run(ctx) }()
+	go func() { rec.Run(last); close(recorded) }()
+	server := httptest.NewServer(g)
+	return g, rec, server.URL, func() {
+		server.CloseClientConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error("Run:", err)
+		}
+		stopRecording()
+		<-recorded
+		server.Close()
+		up.Close()
+		upstream.CloseClientConnections()
+		upstream.Close()
+	}
+}
+
+// TestGoesOnFromRecord: after a restart, reads are served from what is recorded
+// and what came after it, without a list.
+func TestGoesOnFromRecord(t *testing.T) {
+	f, fs := newFakeAPI(t), vfs.NewMem()
+	f.write("ns", "a", 10)
+	g, rec, url, stop := f.record(fs, time.Minute)
+	podsOf(t, g, url)
+	head := f.write("ns", "b", 10)
+	until(t, "the event in the timeline", func() bool { return podsOf(t, g, url).timeline.View().RV >= head })
+	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
+	stop()
+	missed := f.write("ns", "c", 10)
+
+	g, _, url, stop = f.record(fs, time.Minute)
+	defer stop()
+	until(t, "what was missed in the timeline", func() bool { return podsOf(t, g, url).timeline.View().RV >= missed })
+	f.count("list")
+	resp, err := http.Get(url + "/api/v1/pods?resourceVersion=" + kube.FormatRV(missed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	for _, name := range []string{`"name":"a"`, `"name":"b"`, `"name":"c"`} {
+		if !strings.Contains(string(body), name) {
+			t.Errorf("%s is not in %s", name, body)
+		}
+	}
+	res := podsOf(t, g, url)
+	if s := res.reflector.Status(); len(s.Relists) != 0 || f.count("list") != 0 {
+		t.Errorf("it was listed: %v", s.Relists)
+	}
+	// The recorder may have been a moment faster than the reader.
+	if v := res.timeline.View(); v.Start != head && v.Start != missed {
+		t.Errorf("the timeline begins at %d, what was recorded ended at %d", v.Start, head)
+	}
+}
+
+// TestRecordIsChecked: what is recorded is not served before the upstream has said
+// that it has not gone back.
+func TestRecordIsChecked(t *testing.T) {
+	f, fs := newFakeAPI(t), vfs.NewMem()
+	f.write("ns", "a", 10)
+	g, rec, url, stop := f.record(fs, time.Minute)
+	podsOf(t, g, url)
+	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
+	stop()
+
+	g, _, url, stop = f.record(fs, time.Minute)
+	defer stop()
+	f.mu.Lock()
+	f.gate, f.arrivals = make(chan struct{}), make(chan struct{}, 10)
+	gate, arrivals := f.gate, f.arrivals
+	f.mu.Unlock()
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	<-arrivals // the recorder's own question
+	answered := make(chan int)
+	go func() {
+		resp, err := http.Get(url + "/api/v1/pods?resourceVersion=0")
+		if err != nil {
+			t.Error(err)
+			answered <- 0
+			return
+		}
+		resp.Body.Close()
+		answered <- resp.StatusCode
+	}()
+	<-arrivals // the gateway's
+	res := g.reader.(*cache).all()[0]
+	if v, _, ok := res.view(); ok || v == nil {
+		t.Errorf("it is served, from %v", v)
+	}
+	open() // to the recorder's, too, which nobody waits for any more
+	if code := <-answered; code != http.StatusOK {
+		t.Errorf("code %d", code)
+	}
+	if _, _, ok := res.view(); !ok {
+		t.Error("it is not served")
+	}
+}
+
+// TestIdleGoesToTheRecorder: what nobody reads any more is watched by the
+// recorder, and then again by the gateway.
+func TestIdleGoesToTheRecorder(t *testing.T) {
+	f, fs := newFakeAPI(t), vfs.NewMem()
+	g, rec, url, stop := f.record(fs, 10*time.Millisecond)
+	defer stop()
+	for range 3 {
+		podsOf(t, g, url)
+		until(t, "an idle resource", func() bool { return len(g.reader.(*cache).all()) == 0 })
+		rv := f.write("ns", "a", 10)
+		until(t, "a record of it", func() bool {
+			return rec.Sync(t.Context(), pods) == nil && rec.Store().Streams(pods)[0].Head().RV >= rv
+		})
+	}
+	if st := rec.Store().Streams(pods)[0]; len(st.Gaps()) != 0 || st.Epoch() != 0 {
+		t.Errorf("gaps %v", st.Gaps())
+	}
+	if n := f.count("list"); n != 0 { // the first one was a stream
+		t.Errorf("%d lists", n)
+	}
+}

@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// Usage is how much a store takes.
+type Usage struct {
+	Bytes    int64 // on disk
+	MaxBytes int64 // its bounds, 0 if there is none
+	MaxAge   time.Duration
+}
+
+// Usage returns how much the store takes.
+func (s *Store) Usage() Usage {
+	u := Usage{MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
+	if s.use() == nil {
+		u.Bytes = int64(s.db.Metrics().DiskSpaceUsage())
+		s.done()
+	}
+	return u
+}
+
+// Of MaxBytes, tables may take so many parts of 16: the rest is for the
+// write-ahead log, with logs that are kept to be written again, and for tables
+// that are being rewritten. When they take more, they are brought down by a
+// quarter: what is removed is all over the tables, since these are in the order
+// of the objects, so that all have to be rewritten, and that is to be worth it.
+const (
+	mostTables = 12
+	fewTables  = 9
+)
+
+// trimBytes removes what is too much for MaxBytes.
+func (s *Store) trimBytes(ctx context.Context) error {
+	most, few := s.opts.MaxBytes/16*mostTables, s.opts.MaxBytes/16*fewTables
+	if most <= 0 {
+		return nil
+	}
+	for cut := false; ; cut = true {
+		before, err := s.tables()
+		if err != nil || before <= max(most, s.floor) {
+			return err
+		}
+		// What was removed, but not from disk, goes first: only what is still too
+		// much then is cut off.
+		if s.garbage.Swap(false) {
+			if err := s.compact(ctx); err != nil {
+				s.garbage.Store(true)
+				return err
+			}
+			size, err := s.tables()
+			if err != nil {
+				return err
+			}
+			if cut && size > most && before-size < before/64 {
+				// Not the past takes it, but the present.
+				s.floor = size + size/16
+				s.opts.Logger.Warn("the history takes more than it may, without much of a past", "bytes", size, "max", s.opts.MaxBytes)
+				return nil
+			}
+			continue
+		}
+		t, err := s.older(float64(before-few) / float64(before))
+		if err != nil {
+			return err
+		}
+		if err := s.trim(ctx, t, 0); err != nil {
+			return err
+		}
+		s.garbage.Store(true)
+	}
+}
+
+// tables returns what the tables take. What is in memory only has no size yet.
+func (s *Store) tables() (size int64, err error) {
+	if err := s.use(); err != nil {
+		return 0, err
+	}
+	defer s.done()
+	for _, level := range s.db.Metrics().Levels {
+		size += level.TablesSize
+	}
+	return size, nil
+}
+
+// older returns a time before which is about that part of what is recorded, but
+// not of more than half of what can be removed.
+func (s *Store) older(part float64) (low time.Time, err error) {
+	if err := s.use(); err != nil {
+		return low, err
+	}
+	defer s.done()
+	var high time.Time
+	var logs []*logSize
+	all, removable := 0.0, 0.0
+	for _, st := range s.all() {
+		l := &logSize{st: st, span: st.Span()}
+		for _, table := range []byte{tableVersions, tableLog} {
+			prefix := appendKey(nil, table, st.id)
+			n, err := s.db.EstimateDiskUsage(prefix, after(prefix))
+			if err != nil {
+				return low, err
+			}
+			if l.total += float64(n); table == tableLog {
+				l.log = float64(n)
+			}
+		}
+		if all += l.total; l.log == 0 {
+			continue
+		}
+		if err := l.read(); err != nil {
+			return low, err
+		}
+		removable += l.total
+		if low.IsZero() || l.span.From.At.Before(low) {
+			low = l.span.From.At
+		}
+		if l.span.To.At.After(high) {
+			high = l.span.To.At
+		}
+		logs = append(logs, l)
+	}
+	for remove := min(part*all, removable/2); high.Sub(low) > time.Millisecond; {
+		middle, sum := low.Add(high.Sub(low)/2), 0.0
+		for _, l := range logs {
+			n, err := l.before(middle)
+			if err != nil {
+				return low, err
+			}
+			sum += n
+		}
+		if sum < remove {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high, nil
+}
+
+// A logSize is what a stream takes: its log, and in all.
+type logSize struct {
+	st         *Stream
+	span       Span
+	log, total float64
+	times      []time.Time // of the events, if they are few
+}
+
+// shortLog is below what sizes on disk, which are of blocks, tell too little.
+const shortLog = 64 * blockSize
+
+func (l *logSize) read() error {
+	if l.log >= shortLog {
+		return nil
+	}
+	return l.st.log(l.span.From.RV, l.span.To.RV, func(_ kube.Key, _ uint64, v version) bool {
+		l.times = append(l.times, v.at)
+		return true
+	})
+}
+
+// before returns about what of a stream is older than a time: the part that it
+// is of its log, which is in the order of time.
+func (l *logSize) before(t time.Time) (float64, error) {
+	if len(l.times) > 0 {
+		i, _ := slices.BinarySearchFunc(l.times, t, time.Time.Compare)
+		return l.total * float64(i) / float64(len(l.times)), nil
+	}
+	at, err := l.st.headAt(t)
+	if err != nil || at.RV <= l.span.From.RV {
+		return 0, err
+	}
+	n, err := l.st.s.db.EstimateDiskUsage(appendLogKey(nil, l.st.id, 0, ""), appendLogKey(nil, l.st.id, at.RV+1, ""))
+	return l.total * float64(n) / l.log, err
+}
+
+// compactBytes is about how much is rewritten at a time: for so long, that takes
+// its room on disk twice.
+const compactBytes = 64 << 20
+
+// compact rewrites the tables without what was removed.
+func (s *Store) compact(ctx context.Context) error {
+	bounds, err := s.tableBounds()
+	if err != nil {
+		return err
+	}
+	for i := range len(bounds) - 1 {
+		if err := s.use(); err != nil {
+			return err
+		}
+		err := s.db.Compact(ctx, bounds[i], bounds[i+1], false)
+		s.done()
+		if err == nil {
+			err = s.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tableBounds returns keys, from before the first one to behind the last, between
+// which the tables at the bottom take about compactBytes.
+func (s *Store) tableBounds() (bounds [][]byte, err error) {
+	if err := s.use(); err != nil {
+		return nil, err
+	}
+	defer s.done()
+	levels, err := s.db.SSTables()
+	if err != nil {
+		return nil, err
+	}
+	bounds = [][]byte{{0}}
+	levels = slices.DeleteFunc(levels, func(l []pebble.SSTableInfo) bool { return len(l) == 0 })
+	if len(levels) > 0 {
+		size := uint64(0)
+		for _, table := range levels[len(levels)-1] {
+			if size += table.Size; size >= compactBytes && !bytes.Equal(table.Largest.UserKey, bounds[len(bounds)-1]) {
+				bounds, size = append(bounds, bytes.Clone(table.Largest.UserKey)), 0
+			}
+		}
+	}
+	return append(bounds, []byte{255}), nil
+}

@@ -1,0 +1,412 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// A faultFS calls before for every operation that changes the disk. If that
+// returns an error, the operation fails with it; half of a write is done then.
+// Behind each that changes a directory it calls entered, if that is set.
+type faultFS struct {
+	vfs.FS
+	before  func() error
+	entered func()
+}
+
+func (f *faultFS) do(op func() error) error {
+	if err := f.before(); err != nil {
+		return err
+	}
+	return op()
+}
+
+func (f *faultFS) file(open func() (vfs.File, error)) (file vfs.File, err error) {
+	err = f.do(func() error {
+		file, err = open()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if f.entered != nil {
+		f.entered()
+	}
+	return &faultFile{file, f}, nil
+}
+
+func (f *faultFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.file(func() (vfs.File, error) { return f.FS.Create(name, c) })
+}
+
+func (f *faultFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.file(func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, c) })
+}
+
+func (f *faultFS) OpenDir(name string) (vfs.File, error) {
+	file, err := f.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &faultFile{file, f}, nil
+}
+
+func (f *faultFS) Remove(name string) error {
+	return f.do(func() error { return f.FS.Remove(name) })
+}
+
+func (f *faultFS) Rename(oldname, newname string) error {
+	return f.do(func() error { return f.FS.Rename(oldname, newname) })
+}
+
+func (f *faultFS) MkdirAll(dir string, perm os.FileMode) error {
+	return f.do(func() error { return f.FS.MkdirAll(dir, perm) })
+}
+
+func (f *faultFS) Unwrap() vfs.FS { return f.FS }
+
+type faultFile struct {
+	vfs.File
+	fs *faultFS
+}
+
+func (f *faultFile) Write(p []byte) (int, error) {
+	if err := f.fs.before(); err != nil {
+		n, _ := f.File.Write(p[:len(p)/2])
+		return n, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *faultFile) Sync() error     { return f.fs.do(f.File.Sync) }
+func (f *faultFile) SyncData() error { return f.fs.do(f.File.SyncData) }
+
+func (f *faultFile) SyncTo(length int64) (full bool, err error) {
+	err = f.fs.do(func() error {
+		full, err = f.File.SyncTo(length)
+		return err
+	})
+	return full, err
+}
+
+// upTo returns the model as it was when the head was at rv; false if it never
+// was.
+func (m *model) upTo(rv uint64) (*model, bool) {
+	i := slices.IndexFunc(m.states, func(s state) bool { return s.RV == rv })
+	if i < 0 {
+		return nil, false
+	}
+	past := *m
+	past.rv, past.states = rv, m.states[:i+1]
+	past.events = slices.DeleteFunc(slices.Clone(m.events), func(e Event) bool { return e.Object.RV > rv })
+	past.gaps = slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.To > rv })
+	return &past, true
+}
+
+// checkAll compares all that a stream holds with the model.
+func checkAll(t *testing.T, m *model, st *Stream) {
+	t.Helper()
+	span := st.Span()
+	m, ok := m.upTo(span.To.RV)
+	if !ok {
+		t.Fatalf("the head is amid a batch: %v", span.To)
+	}
+	gaps := slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.To <= span.From.RV })
+	if diff := gocmp.Diff(gaps, st.Gaps(), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("gaps (-model +history)\n%s", diff)
+	}
+	for i, s := range m.states {
+		if s.RV < span.From.RV || i%5 > 0 && s.RV != span.From.RV && s.RV != span.To.RV {
+			continue // a fifth will do, and both ends
+		}
+		got := map[kube.Key]*kube.Object{}
+		for o, err := range st.All(s.RV, "", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[o.Key] = o
+		}
+		if diff := gocmp.Diff(texts(s.objects), texts(got)); diff != "" {
+			t.Fatalf("at %d (-model +history)\n%s", s.RV, diff)
+		}
+	}
+	var want, have []string
+	for _, e := range m.events {
+		if e.Object.RV > span.From.RV {
+			want = append(want, brief(e))
+		}
+	}
+	for e, err := range st.Events(span.From.RV, span.To.RV) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		have = append(have, brief(e))
+	}
+	if diff := gocmp.Diff(want, have); diff != "" {
+		t.Fatalf("events (-model +history)\n%s", diff)
+	}
+}
+
+// A session writes to a store what a model makes, and knows what was
+// acknowledged.
+type session struct {
+	t     *testing.T
+	m     *model
+	s     *Store
+	st    *Stream
+	opts  Options
+	acked atomic.Uint64 // the head
+}
+
+func newSession(t *testing.T, fs vfs.FS, seed uint64) *session {
+	return &session{
+		t: t, m: newModel(rand.New(rand.NewPCG(seed, 1)), 100, 1_000_000),
+		opts: Options{Cluster: "c", FS: fs, memTable: 32 << 10, MaxAge: 4 * time.Second},
+	}
+}
+
+func (s *session) open() (err error) {
+	if s.s, err = Open("history", s.opts); err != nil {
+		return err
+	}
+	s.s.now = func() time.Time { return ms(s.m.clock) }
+	if s.st, err = s.s.Stream(pods); err == nil && s.st.Head().RV == 0 {
+		first := s.m.states[0]
+		err = s.st.Begin(podForm, maps.Values(first.objects), first.RV, first.At)
+	}
+	if err != nil {
+		return errors.Join(err, s.s.Close())
+	}
+	s.acked.Store(s.st.Head().RV)
+	return nil
+}
+
+// step does the nth thing.
+func (s *session) step(n int) (err error) {
+	switch m := s.m; n % 8 {
+	case 3:
+		err = s.st.AppendGap(m.miss(), m.rv, ms(m.clock))
+	case 6:
+		if err = s.s.Trim(s.t.Context()); err == nil {
+			err = s.s.db.Flush()
+		}
+		if err == nil {
+			err = s.s.Err()
+		}
+		return err
+	case 7:
+		if err = s.s.Close(); err == nil {
+			err = s.open()
+		}
+		return err
+	default:
+		var events []Event
+		for len(events) == 0 {
+			events = m.batch()
+		}
+		err = s.st.Append(events, m.rv, ms(m.clock))
+	}
+	if err == nil {
+		s.acked.Store(s.m.rv)
+	}
+	return err
+}
+
+const sessionSteps = 24
+
+// TestCrash ends the program before each operation on the disk: what was
+// acknowledged is there, and nothing half.
+func TestCrash(t *testing.T) {
+	t.Run("what was not synced is lost", func(t *testing.T) {
+		testCrash(t, func(*faultFS, *vfs.MemFS) {}, vfs.CrashCloneCfg{})
+	})
+	t.Run("some of it is not", func(t *testing.T) {
+		// What is in directories is kept in the order it came, as by a journal:
+		// Pebble counts on it.
+		ordered := func(fs *faultFS, mem *vfs.MemFS) {
+			fs.entered = func() {
+				dir, err := mem.OpenDir("history")
+				if err != nil {
+					return // there is none yet
+				}
+				if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		testCrash(t, ordered, vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(1, 2))})
+	})
+}
+
+func testCrash(t *testing.T, prepare func(*faultFS, *vfs.MemFS), cfg vfs.CrashCloneCfg) {
+	t.Parallel()
+	type crash struct {
+		fs    *vfs.MemFS
+		acked uint64
+	}
+	var mu sync.Mutex
+	var crashes []crash
+	mem := vfs.NewCrashableMem()
+	fs := &faultFS{FS: mem}
+	prepare(fs, mem)
+	s := newSession(t, fs, 1)
+	fs.before = func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		acked := s.acked.Load()
+		crashes = append(crashes, crash{mem.CrashClone(cfg), acked})
+		return nil
+	}
+	if err := s.open(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range sessionSteps {
+		if err := s.step(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	known := 0
+	for i, c := range crashes {
+		opts := s.opts
+		opts.FS = c.fs
+		again, err := Open("history", opts)
+		if err != nil {
+			t.Fatalf("crash %d: %v", i, err)
+		}
+		st := must(again.Stream(pods))
+		if head := st.Head().RV; head < c.acked {
+			t.Fatalf("crash %d: %d was acknowledged, the head is %d", i, c.acked, head)
+		} else if head > 0 {
+			known++
+			checkAll(t, s.m, st)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if known < len(crashes)/2 {
+		t.Errorf("%d of %d crashes left something", known, len(crashes))
+	}
+}
+
+// TestFaults lets each operation on the disk fail: it and all later ones, as on
+// a full disk, or it alone. The store says so, can be read, and recovers with all
+// that was acknowledged.
+func TestFaults(t *testing.T) {
+	for name, lasting := range map[string]bool{"full": true, "once": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			recoveries := 0
+			defer func() {
+				if recoveries < 10 {
+					t.Errorf("%d recoveries only", recoveries)
+				}
+			}()
+			for n, failed := int64(1), true; failed; n += 1 + n/12 {
+				failed = testFault(t, n, lasting, &recoveries)
+			}
+		})
+	}
+}
+
+func testFault(t *testing.T, nth int64, lasting bool, recoveries *int) (failed bool) {
+	fs := &faultFS{FS: vfs.NewMem()}
+	var ops, faults atomic.Int64
+	var healed atomic.Bool
+	fs.before = func() error {
+		if n := ops.Add(1); n < nth || n > nth && !lasting || healed.Load() {
+			return nil
+		}
+		faults.Add(1)
+		return syscall.ENOSPC
+	}
+	s := newSession(t, fs, 1)
+	for s.open() != nil { // that is as if the program had not been started
+		healed.Store(true)
+	}
+	for n := range sessionSteps {
+		err := s.step(n)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, io.ErrShortWrite) {
+			t.Fatalf("fault %d: %v", nth, err)
+		}
+		if n%8 == 7 { // it was being closed, or opened
+			for healed.Store(true); s.open() != nil; {
+			}
+			continue
+		}
+		if !errors.Is(s.s.Err(), ErrFailed) {
+			t.Fatalf("fault %d: after %v all is said to be well", nth, err)
+		}
+		if err := s.st.Append(nil, s.m.rv, ms(s.m.clock)); !errors.Is(err, ErrFailed) {
+			t.Fatalf("fault %d: an append after %v: %v", nth, err, err)
+		}
+		checkAll(t, s.m, s.st) // what is in memory still
+		if lasting && s.s.Recover() == nil {
+			t.Fatalf("fault %d: recovered on a full disk", nth)
+		}
+		checkAll(t, s.m, s.st) // what is on disk
+		healed.Store(true)
+		if err := s.s.Recover(); err != nil {
+			t.Fatalf("fault %d: %v", nth, err)
+		}
+		*recoveries++
+		head := s.st.Head().RV
+		if head < s.acked.Load() {
+			t.Fatalf("fault %d: %d was acknowledged, the head is %d", nth, s.acked.Load(), head)
+		}
+		// What was not acknowledged is there, or is written again.
+		past, ok := s.m.upTo(head)
+		if !ok {
+			t.Fatalf("fault %d: the head is amid a batch: %d", nth, head)
+		}
+		events := s.m.events[len(past.events):]
+		if len(s.m.gaps) > len(past.gaps) {
+			err = s.st.AppendGap(events, s.m.rv, ms(s.m.clock))
+		} else {
+			err = s.st.Append(events, s.m.rv, ms(s.m.clock))
+		}
+		if err != nil {
+			t.Fatalf("fault %d: %v", nth, err)
+		}
+		s.acked.Store(s.m.rv)
+	}
+	checkAll(t, s.m, s.st)
+	for range 2 {
+		if err := s.s.Close(); err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+		healed.Store(true)
+		if err := s.open(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkAll(t, s.m, s.st)
+	if err := s.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return faults.Load() > 0
+}

@@ -1,0 +1,260 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// count returns how many keys of a table there are.
+func (st *Stream) count(t *testing.T, table byte) (n int) {
+	t.Helper()
+	err := st.s.each(appendKey(nil, table, st.id), func(_, _ []byte) error {
+		n++
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestTrimByAge: what is older goes, but for what the objects were.
+func TestTrimByAge(t *testing.T) {
+	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: 32 * time.Second}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	still, gone, busy := object("n/still", 50, 5), object("n/gone", 51, 5), object("n/busy", 52, 5)
+	if err := st.Begin(podForm, slices.Values([]*kube.Object{still, gone, busy}), 100, ms(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Append([]Event{{Type: kube.Deleted, Object: gone.At(101), Prev: gone, At: ms(500)}}, 101, ms(500)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(100) {
+		next := object("n/busy", 200+i, 5)
+		if err := st.Append([]Event{{Type: kube.Modified, Object: next, Prev: busy, At: ms(1000 * (i + 1))}}, 200+i, ms(1000*(i+1))); err != nil {
+			t.Fatal(err)
+		}
+		busy = next
+	}
+	for _, test := range []struct {
+		now                                uint64
+		from                               uint64
+		versions, names, log, times, event int
+	}{
+		{32_000, 100, 104, 3, 101, 102, 101}, // not a step yet
+		{33_000, 200, 101, 2, 99, 100, 99},
+		{33_900, 200, 101, 2, 99, 100, 99}, // nor here
+		{100_000, 267, 34, 2, 32, 33, 32},
+		{1_000_000, 299, 2, 2, 0, 1, 0},
+	} {
+		s.now = func() time.Time { return ms(test.now) }
+		if err := s.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if from := st.Span().From.RV; from != test.from {
+			t.Errorf("at %d: from %d, not %d", test.now, from, test.from)
+		}
+		if v, n, l, h := st.count(t, tableVersions), st.count(t, tableNames), st.count(t, tableLog), st.count(t, tableTimes); v != test.versions || n != test.names || l != test.log || h != test.times {
+			t.Errorf("at %d: %d versions, %d names, %d in the log, %d times: %v", test.now, v, n, l, h, test)
+		}
+		n := 0
+		for e, err := range st.Events(test.from, 299) {
+			if err != nil || e.Type == kube.Modified && (e.Prev == nil || e.Prev.RV >= e.Object.RV) {
+				t.Fatalf("%v, %v", e, err)
+			}
+			n++
+		}
+		if n != test.event {
+			t.Errorf("at %d: %d events", test.now, n)
+		}
+		if o, err := st.Get("n/still", test.from); err != nil || o == nil || o.JSON != still.JSON {
+			t.Errorf("at %d: %v, %v", test.now, o, err)
+		}
+		if err := st.Check(test.from - 1); !errors.Is(err, ErrBefore) {
+			t.Errorf("at %d: %v", test.now, err)
+		}
+	}
+}
+
+// TestTrimIsOvertaking: who reads what is being removed is told so, and never
+// gets less than there was.
+func TestTrimIsOvertaking(t *testing.T) {
+	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: time.Millisecond}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	var objects []*kube.Object
+	for i := range uint64(3 * pageSize) {
+		objects = append(objects, object(kube.Key("n/"+kube.FormatRV(1000+i)), 1000+i, 5))
+	}
+	if err := st.Begin(podForm, slices.Values(objects), 2000, ms(1)); err != nil {
+		t.Fatal(err)
+	}
+	var events []Event
+	for i, o := range objects {
+		events = append(events, Event{Type: kube.Deleted, Object: o.At(3000 + uint64(i)), Prev: o, At: ms(5)})
+	}
+	n, trimmed := 0, false
+	for o, err := range st.All(2000, "", "") {
+		if !trimmed {
+			trimmed = true
+			if err := st.Append(events, 4000, ms(5)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Trim(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if st.Span().From.RV != 4000 || st.count(t, tableVersions) != 0 {
+				t.Fatalf("nothing was removed: %v", st.Span())
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, ErrBefore) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if n++; o.Key != objects[n-1].Key {
+			t.Fatalf("%s is missing", objects[n-1].Key)
+		}
+	}
+	t.Errorf("%d of %d objects, and no error", n, len(objects))
+}
+
+// TestTrimByBytes: what is on disk stays within bounds while it is written, and
+// what is read of it is right.
+func TestTrimByBytes(t *testing.T) {
+	const most = 1 << 20
+	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxBytes: most, memTable: 64 << 10}))
+	defer s.Close()
+	other := must(s.Stream(kube.Resource{Version: "v1", Name: "nodes"}))
+	if err := other.Begin(podForm, slices.Values([]*kube.Object{object("n", 1, 5)}), 90, ms(1)); err != nil {
+		t.Fatal(err)
+	}
+	st := must(s.Stream(pods))
+	m := newModel(rand.New(rand.NewPCG(3, 3)), 100, 1_000_000)
+	m.noise = 3000
+	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(m.clock)); err != nil {
+		t.Fatal(err)
+	}
+	clear(m.now)
+	m.states = m.states[:0]
+	m.known()
+	s.now = func() time.Time { return ms(m.clock) }
+	trims, largest := 0, int64(0)
+	for range 120 {
+		from := st.Span().From
+		if err := st.Append(m.batch(), m.rv, ms(m.clock)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if now := st.Span(); now.From != from {
+			trims++
+			if kept := now.To.At.Sub(now.From.At); kept < now.To.At.Sub(from.At)/3 {
+				t.Fatalf("from %v to %v: only %v are left", from, now.From, kept)
+			}
+		}
+		// What compactions have replaced goes a little later, in the background.
+		largest = max(largest, must(s.tables()))
+	}
+	if trims < 3 || largest > most {
+		t.Errorf("%d times something was removed; up to %d bytes of %d", trims, largest, most)
+	}
+	t.Logf("%d trims, %d bytes at the most, %v at last, %d events", trims, largest, s.Usage().Bytes, len(m.events))
+	checkAll(t, m, st)
+	if o, err := other.Get("n", 90); o == nil || err != nil {
+		t.Errorf("the other resource: %v, %v", o, err)
+	}
+}
+
+// TestTrimEpochs: a stream that nothing is added to goes when it ends before
+// what is retained.
+func TestTrimEpochs(t *testing.T) {
+	dir := t.TempDir()
+	s, old := small(t, dir)
+	defer func() { s.Close() }()
+	st := must(s.NewEpoch(pods))
+	if err := st.Begin(podForm, slices.Values([]*kube.Object{object("n/z", 7, 5)}), 8, ms(20_000)); err != nil {
+		t.Fatal(err)
+	}
+	s.opts.MaxAge = 5 * time.Second
+	for i, left := range []int{2, 1} {
+		s.now = func() time.Time { return ms(uint64(15_000 + i)) }
+		if err := s.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(s.Streams(pods)); n != left {
+			t.Errorf("%d streams, not %d", n, left)
+		}
+	}
+	if err := old.Check(120); !errors.Is(err, ErrBefore) {
+		t.Errorf("the old one: %v", err)
+	}
+	for _, table := range streamTables {
+		if n := old.count(t, table); n > 0 {
+			t.Errorf("%d keys in table %c", n, table)
+		}
+	}
+	// The last one stays as long as there is a writer.
+	s.now = func() time.Time { return ms(1_000_000) }
+	for _, left := range []int{1, 0} {
+		if err := s.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(s.Streams(pods)); n != left {
+			t.Errorf("%d streams, not %d", n, left)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = must(Open(dir, Options{Cluster: "c", MaxAge: time.Second}))
+	}
+}
+
+func TestTrimIsInterrupted(t *testing.T) {
+	s, st := small(t, t.TempDir())
+	defer s.Close()
+	s.opts.MaxAge = time.Second
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Trim(ctx); !errors.Is(err, context.Canceled) || st.Span().From.RV != 100 {
+		t.Errorf("%v, from %v", err, st.Span().From)
+	}
+}
+
+func TestDiskFull(t *testing.T) {
+	mem := vfs.NewMem()
+	s := must(Open("history", Options{Cluster: "c", FS: mem}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1)); err != nil {
+		t.Fatal(err)
+	}
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: reserve - 1, TotalBytes: 1 << 40})
+	if err := st.Append(nil, 110, ms(2)); !errors.Is(err, ErrDiskFull) || st.Head().RV != 100 {
+		t.Errorf("an append to a full disk: %v, %v", err, st.Head())
+	}
+	if err, again := s.Err(), s.Recover(); !errors.Is(err, ErrDiskFull) || !errors.Is(again, ErrDiskFull) {
+		t.Errorf("it is said to be well: %v, %v", err, again)
+	}
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: reserve, TotalBytes: 1 << 40})
+	if err := s.Recover(); err != nil {
+		t.Error(err)
+	}
+	if err := st.Append(nil, 110, ms(2)); err != nil || st.Head().RV != 110 {
+		t.Errorf("an append with room: %v, %v", err, st.Head())
+	}
+}

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+var objects = flag.Int("objects", 10_000, "how many objects BenchmarkRestart has")
+
+// BenchmarkRestart is a start from what is recorded, up to a timeline from which
+// reads can be served. Objects are of 4.5 KB.
+//
+//	go test -run '^$' -bench Restart -benchtime 1x ./internal/recorder -args -objects 100000
+func BenchmarkRestart(b *testing.B) {
+	api := newFakeAPI(b)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range *objects {
+		api.rv++
+		var text strings.Builder
+		for text.Len() < 4300 {
+			fmt.Fprintf(&text, `"f:field-%d":{".":{},"f:state":%d},`, text.Len(), rnd.IntN(1000))
+		}
+		o := pod(fmt.Sprintf("pod-%06d", i), api.rv, text.String())
+		api.pods[o.Key] = o
+	}
+	dir := b.TempDir()
+	start := func() *rig {
+		r := api.recorder(b, nil)
+		r.log = slog.New(slog.DiscardHandler)
+		r.opts.Dir = dir
+		return run(b, r)
+	}
+	g := start()
+	for all := []*history.Stream(nil); len(all) == 0 || all[0].Head().RV < api.rv; time.Sleep(10 * time.Millisecond) {
+		all = g.r.Store().Streams(pods) // it may take its time
+	}
+	g.stop()
+	api.counts()
+	for b.Loop() {
+		g := start()
+		lease, err := g.r.Take(b.Context(), pods)
+		if err != nil {
+			b.Fatal(err)
+		}
+		tl := timeline.New(timeline.Options{})
+		lease.Seed().Load(tl)
+		if n := tl.View().Len(); n != *objects {
+			b.Fatalf("%d objects", n)
+		}
+		b.StopTimer()
+		tl.Close()
+		lease.End(false)
+		g.stop()
+		b.StartTimer()
+	}
+	if lists, _ := api.counts(); lists > 0 {
+		b.Errorf("%d lists", lists)
+	}
+}

@@ -1,0 +1,303 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// A reading is a timeline of Pods as the gateway has one.
+type reading struct {
+	t     testing.TB
+	tl    *timeline.Timeline
+	lease *Lease
+}
+
+// read takes Pods from the recorder; what is recorded goes into the timeline.
+func (g *rig) read(opts timeline.Options) *reading {
+	g.t.Helper()
+	lease, err := g.r.Take(g.t.Context(), pods)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	r := &reading{t: g.t, tl: timeline.New(opts), lease: lease}
+	if seed := lease.Seed(); seed != nil {
+		seed.Load(r.tl)
+	}
+	lease.Follow(r.tl)
+	return r
+}
+
+func (r *reading) end() {
+	r.tl.Close()
+	r.lease.End(false)
+}
+
+func (r *reading) apply(typ kube.EventType, o *kube.Object) {
+	r.t.Helper()
+	if err := r.tl.Apply(kube.Frame{Type: typ, Object: o}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.tl.Flush()
+}
+
+func list(rv uint64, objects ...*kube.Object) *kube.List {
+	return &kube.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: objects}
+}
+
+// TestHandOver: one watches at a time, from where the other one ended, without a
+// list.
+func TestHandOver(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(100)
+	g.recorded(api.write("a", "1")) // 102
+	for i := range 3 {
+		r := g.read(timeline.Options{})
+		if v := r.tl.View(); v == nil || v.Get("ns/a") == nil || v.RV < 102 {
+			t.Fatalf("it begins with %+v", v)
+		}
+		until(t, "the end of the recorder's own watch", func() bool {
+			api.mu.Lock()
+			defer api.mu.Unlock()
+			return api.open == 0
+		})
+		rv := api.write("a", fmt.Sprint("read ", i))
+		r.apply(kube.Modified, pod("a", rv, fmt.Sprint("read ", i)))
+		if err := g.r.Sync(t.Context(), pods); err != nil {
+			t.Fatal(err)
+		}
+		if head := g.recorded(0).Head().RV; head != rv {
+			t.Fatalf("the record is at %d, the timeline at %d", head, rv)
+		}
+		rv = api.write("b", fmt.Sprint("last ", i))
+		r.apply(kube.Added, pod("b", rv, fmt.Sprint("last ", i))) // not waited for
+		r.end()
+		g.recorded(api.write("a", fmt.Sprint("unread ", i)))
+	}
+	st := g.recorded(0)
+	want(t, "state", state(t, st), "a=unread 2 b=last 2")
+	want(t, "events", events(t, st), "ADDED a@102, MODIFIED a@104<102, ADDED b@106, MODIFIED a@108<104, "+
+		"MODIFIED a@110<108, MODIFIED b@112<106, MODIFIED a@114<110, MODIFIED a@116<114, MODIFIED b@118<112, MODIFIED a@120<116")
+	if lists, watches := api.counts(); lists != 1 || watches != 1 {
+		t.Errorf("%d lists, %d watches at a time", lists, watches)
+	}
+}
+
+// TestSeed: after a deletion, others may follow at its RV.
+func TestSeed(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	api.write("a", "1")
+	for _, step := range []struct {
+		do    func() uint64
+		after bool
+	}{
+		{func() uint64 { return api.write("b", "1") }, false},
+		{func() uint64 { return api.remove("a") }, true},
+		{func() uint64 { return api.write("b", "2") }, false},
+	} {
+		g.recorded(step.do())
+		lease, err := g.r.Take(t.Context(), pods)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resume := lease.Seed().Resume(); resume.AfterDelete != step.after || resume.List.Kind != "PodList" || !resume.List.Typed || resume.List.ItemKind != "Pod" {
+			t.Errorf("%+v", resume)
+		}
+		lease.End(false)
+	}
+	lease, err := g.r.Take(t.Context(), pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.End(true)
+	if lease, err = g.r.Take(t.Context(), pods); err != nil {
+		t.Fatal(err)
+	} else if lease.Seed() != nil {
+		t.Error("what may have become another is gone on from")
+	}
+	lease.End(false)
+}
+
+// TestFollowGap: a timeline's gaps are the record's.
+func TestFollowGap(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(100)
+	api.write("a", "1")             // 102
+	g.recorded(api.write("b", "1")) // 104
+	r := g.read(timeline.Options{})
+	r.apply(kube.Modified, pod("a", 105, "2"))
+	big := strings.Repeat("x", 700<<10) // more than a cursor yields at a time, within the gap
+	r.tl.Replace(list(120, pod("a", 110, big), pod("c", 112, big), pod("d", 113, big)))
+	r.apply(kube.Modified, pod("c", 121, "2"))
+	r.tl.Replace(list(130, pod("a", 110, big), pod("c", 121, "2"), pod("d", 113, big))) // nothing is known to have happened
+	if err := g.r.Sync(t.Context(), pods); err != nil {
+		t.Fatal(err)
+	}
+	st := g.recorded(130)
+	want(t, "events", events(t, st), "ADDED a@102, ADDED b@104, MODIFIED a@105<102, DELETED b@106<104?, MODIFIED a@110<105?, ADDED c@112?, ADDED d@113?, "+
+		"MODIFIED c@121<112, gap 105-120, gap 121-130")
+	r.end()
+}
+
+// TestSlowDisk: a disk that does not keep up with a timeline costs a gap, and no
+// memory: the window moves on.
+func TestSlowDisk(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(api.write("a", "1")) // 102
+	r := g.read(timeline.Options{WindowBytes: 20 << 10})
+	if err := g.r.Sync(t.Context(), pods); err != nil {
+		t.Fatal(err)
+	}
+	p := g.r.place(pods)
+	p.track.w.mu.Lock() // as a write that takes its time does
+	for rv := uint64(103); rv <= 200; rv++ {
+		r.apply(kube.Added, pod(fmt.Sprint("b", rv), 2*rv-1, "new"))
+		r.apply(kube.Modified, pod("a", 2*rv, fmt.Sprint(rv)))
+	}
+	if n := r.tl.Stats().LogEvents; n > 20 {
+		t.Errorf("the window has %d events", n)
+	}
+	p.track.w.mu.Unlock()
+	if err := g.r.Sync(t.Context(), pods); err != nil {
+		t.Fatal(err)
+	}
+	st := g.recorded(400)
+	if gaps := st.Gaps(); len(gaps) != 1 || gaps[0].To != 400 {
+		t.Errorf("gaps %v", gaps)
+	}
+	if got := strings.Fields(state(t, st)); len(got) != 99 || got[0] != "a=200" {
+		t.Errorf("%d objects, the first is %s", len(got), got[0])
+	}
+	r.end()
+}
+
+// TestFollowReset: a timeline that begins anew at a lower RV is a new epoch.
+func TestFollowReset(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(api.write("a", "1")) // 102
+	r := g.read(timeline.Options{})
+	r.tl.Replace(list(50, pod("a", 40, "0")))
+	until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
+	r.apply(kube.Modified, pod("a", 51, "1"))
+	st := g.recorded(51)
+	want(t, "state", state(t, st), "a=1")
+	want(t, "events", events(t, st), "MODIFIED a@51<40")
+	r.end()
+}
+
+// TestReadFirst: what the gateway watches already when recording begins.
+func TestReadFirst(t *testing.T) {
+	api := newFakeAPI(t)
+	api.uid = ""
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	r := g.read(timeline.Options{})
+	r.tl.Replace(list(150, pod("a", 140, "1")))
+	api.change(func() { api.uid = "cluster-1" })
+	r.apply(kube.Modified, pod("a", 151, "2"))
+	want(t, "state", state(t, g.recorded(151)), "a=2")
+	if lists, watches := api.counts(); lists != 0 || watches != 0 {
+		t.Errorf("%d lists, %d watches besides the gateway's", lists, watches)
+	}
+	r.end()
+}
+
+// TestDiskFails: a write that fails turns recording off, and nothing else; when
+// the disk works again, recording goes on.
+func TestDiskFails(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		t.Run(fmt.Sprint("read ", read), func(t *testing.T) {
+			var broken atomic.Bool
+			fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if broken.Load() && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpCreate) {
+					return syscall.ENOSPC
+				}
+				return nil
+			}))
+			api := newFakeAPI(t)
+			g := run(t, api.recorder(t, fs))
+			g.recorded(api.write("a", "1")) // 102
+			var r *reading
+			if read {
+				r = g.read(timeline.Options{WindowBytes: 10 << 10})
+			}
+			happen := func(name, text string) (rv uint64) {
+				rv = api.write(name, text)
+				if read {
+					r.apply(kube.Modified, pod(name, rv, text))
+				}
+				return rv
+			}
+			broken.Store(true)
+			happen("a", "2")
+			until(t, "the end of recording", func() bool {
+				status, _ := g.r.Status()
+				return !status.Recording && strings.Contains(status.Problem, "no space left")
+			})
+			if err := g.r.Sync(t.Context(), pods); !errors.Is(err, ErrNotRecorded) {
+				t.Errorf("Sync: %v", err)
+			}
+			want(t, "what can be read meanwhile", state(t, g.r.Store().Streams(pods)[0]), "a=1")
+			for i := range 30 { // more than the window has room for
+				happen("b", fmt.Sprint(i))
+			}
+			if !read {
+				api.forget()
+			}
+			broken.Store(false)
+			st := g.recorded(happen("a", "3"))
+			want(t, "state", state(t, st), "a=3 b=29")
+			if gaps := st.Gaps(); len(gaps) != 1 {
+				t.Errorf("gaps: %v", gaps)
+			}
+			if status, _ := g.r.Status(); !status.Recording || status.Problem != "" {
+				t.Errorf("%+v", status)
+			}
+			if read {
+				r.end()
+			}
+		})
+	}
+}
+
+// TestTakeWaits: nobody gets a resource that another one watches.
+func TestTakeWaits(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(api.write("a", "1"))
+	first := g.read(timeline.Options{})
+	second := make(chan *Lease)
+	go func() {
+		l, _ := g.r.Take(t.Context(), pods)
+		second <- l
+	}()
+	select {
+	case <-second:
+		t.Error("there are two leases")
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.apply(kube.Modified, pod("a", 103, "2"))
+	first.end()
+	l := <-second
+	if l.Seed() == nil || l.Seed().List.RV != 103 || len(l.Seed().List.Items) != 1 {
+		t.Errorf("%+v", l.Seed())
+	}
+	l.End(false)
+}

@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// TestUnread: what nobody reads is recorded by one watch and one list.
+func TestUnread(t *testing.T) {
+	api := newFakeAPI(t)
+	api.write("a", "1") // 102
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(102)
+	api.write("a", "2") // 104
+	api.write("b", "1") // 106
+	api.write("c", "1") // 108
+	g.recorded(108)
+	api.write("a", "3")                     // 110
+	api.remove("b", "c")                    // 112
+	st := g.recorded(api.write("b", "new")) // 114
+	want(t, "events", events(t, st), "MODIFIED a@104<102, ADDED b@106, ADDED c@108, MODIFIED a@110<104, DELETED b@112<106, DELETED c@112<108, ADDED b@114")
+	want(t, "state", state(t, st), "a=3 b=new")
+	if lists, watches := api.counts(); lists != 1 || watches != 1 {
+		t.Errorf("%d lists, %d watches", lists, watches)
+	}
+	if status, _ := g.r.Status(); !status.Recording || status.Resources != 1 {
+		t.Errorf("%+v", status)
+	}
+}
+
+// TestSync: what was there at the call is on disk when it returns.
+func TestSync(t *testing.T) {
+	api := newFakeAPI(t)
+	r := api.recorder(t, vfs.NewMem())
+	r.delay.events, r.delay.head = 1<<40, 1<<40
+	g := run(t, r)
+	rv := api.write("a", "1")
+	g.recorded(0)
+	until(t, "the event", func() bool {
+		if err := r.Sync(t.Context(), pods); err != nil && !errors.Is(err, ErrNotRecorded) {
+			t.Fatal(err)
+		}
+		return g.recorded(0).Head().RV >= rv
+	})
+	if err := r.Sync(t.Context(), kube.Resource{Version: "v1", Name: "services"}); !errors.Is(err, ErrNotRecorded) {
+		t.Error(err)
+	}
+}
+
+// TestRestart: what happened while nothing ran is recorded as it happened, and
+// nothing is listed.
+func TestRestart(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	api.write("a", "1")
+	g := run(t, api.recorder(t, fs))
+	g.recorded(api.write("b", "1")) // 104
+	g.stop()
+	api.counts()
+	api.write("a", "2") // 106
+	api.remove("b")     // 108
+	g = run(t, api.recorder(t, fs))
+	st := g.recorded(api.write("b", "2")) // 110
+	want(t, "state", state(t, st), "a=2 b=2")
+	want(t, "the end", lastOf(events(t, st), 3), "MODIFIED a@106<102, DELETED b@108<104, ADDED b@110")
+	if lists, watches := api.counts(); lists != 0 || watches != 1 {
+		t.Errorf("%d lists, %d watches", lists, watches)
+	}
+}
+
+func lastOf(events string, n int) string {
+	all := strings.Split(events, ", ")
+	return strings.Join(all[max(0, len(all)-n):], ", ")
+}
+
+// TestCrash: a copy of the disk as it is after each event, which is what a crash
+// leaves, goes on to the same state.
+func TestCrash(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewCrashableMem()
+	api.write("a", "1")
+	g := run(t, api.recorder(t, fs))
+	g.recorded(102)
+	for i, text := range []string{"2", "3", "4", "5"} {
+		g.recorded(api.write("a", text))
+		copied := fs.CrashClone(vfs.CrashCloneCfg{})
+		again := run(t, api.recorder(t, copied))
+		st := again.recorded(uint64(104 + 2*i))
+		want(t, "state", state(t, st), "a="+text)
+		again.stop()
+	}
+	if lists, _ := api.counts(); lists != 1 {
+		t.Errorf("%d lists", lists)
+	}
+}
+
+// TestExpired: where the upstream's history has gone, the difference is recorded
+// as a gap.
+func TestExpired(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	api.write("a", "1")
+	api.write("b", "1")
+	g := run(t, api.recorder(t, fs))
+	g.recorded(104)
+	g.stop()
+	api.write("a", "2") // 106
+	api.write("a", "3") // 108
+	api.remove("b")     // 110
+	api.forget()
+	g = run(t, api.recorder(t, fs))
+	st := g.recorded(110)
+	want(t, "events", events(t, st), "DELETED b@105<104?, MODIFIED a@108<102?, gap 104-110")
+
+	// And while it is watched.
+	api.outage(func() {
+		api.write("c", "1")
+		api.remove("c") // 114
+		api.forget()
+	})
+	g.recorded(114)
+	want(t, "gaps", lastOf(events(t, g.recorded(api.write("a", "4"))), 2), "gap 104-110, gap 110-114")
+	if st.Epoch() != 0 {
+		t.Errorf("epoch %d", st.Epoch())
+	}
+}
+
+// TestBack: an upstream that has gone back begins a new epoch, and the old one
+// stays.
+func TestBack(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	api.write("a", "1")
+	g := run(t, api.recorder(t, fs))
+	old := g.recorded(api.write("a", "2"))
+	g.stop()
+	api.change(func() {
+		api.rv, api.lost, api.frames = 90, 90, nil
+		api.pods = map[kube.Key]*kube.Object{"ns/a": pod("a", 50, "0")}
+	})
+	g = run(t, api.recorder(t, fs))
+	until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
+	st := g.recorded(api.write("a", "other"))
+	want(t, "state", state(t, st), "a=other")
+	if g.r.Store().Streams(pods)[0].Head() != old.Head() || st.Epoch() != 1 {
+		t.Errorf("the old one is at %v, the new one is epoch %d", g.r.Store().Streams(pods)[0].Head(), st.Epoch())
+	}
+}
+
+// TestLateStart: while the API server does not say which cluster it is of,
+// nothing is recorded, and it is asked again.
+func TestLateStart(t *testing.T) {
+	api := newFakeAPI(t)
+	api.uid = ""
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	status, _ := g.r.Status()
+	if status.Recording || !strings.Contains(status.Problem, "kube-system") || g.r.Store() != nil {
+		t.Errorf("%+v", status)
+	}
+	if l, err := g.r.Take(t.Context(), pods); err != nil || l.Seed() != nil {
+		t.Errorf("%v %v", l, err)
+	} else {
+		l.End(false)
+	}
+	api.change(func() { api.uid = "cluster-1" })
+	g.recorded(api.write("a", "1"))
+}
+
+// TestDirectories: each cluster has one, which one process uses.
+func TestDirectories(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	g := run(t, api.recorder(t, fs))
+	g.recorded(100)
+	err := api.recorder(t, fs).Open(t.Context())
+	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "another --data-dir") || !strings.Contains(err.Error(), "data/cluster-1") {
+		t.Errorf("in use: %v", err)
+	}
+	api.change(func() { api.uid = "cluster-2" })
+	other := run(t, api.recorder(t, fs))
+	other.recorded(100)
+	other.stop()
+	g.stop()
+
+	// Somebody has renamed a directory.
+	api.change(func() { api.uid = "cluster-3" })
+	if err := fs.Rename("data/cluster-1", "data/cluster-3"); err != nil {
+		t.Fatal(err)
+	}
+	err = api.recorder(t, fs).Open(t.Context())
+	if !errors.Is(err, history.ErrOtherCluster) || !strings.Contains(err.Error(), "another --data-dir") {
+		t.Errorf("another cluster: %v", err)
+	}
+}
+
+// TestDiscovery: what comes is recorded, and what goes is not any more.
+func TestDiscovery(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem(), "pods", "gadgets"))
+	g.recorded(100)
+	api.change(func() { api.others = "gadgets" })
+	until(t, "a second resource", func() bool { return len(g.r.Recorded()) == 2 })
+	api.change(func() { api.others = "" })
+	until(t, "the first one alone", func() bool { return len(g.r.Recorded()) == 1 })
+	g.recorded(api.write("a", "1"))
+}
+
+// TestDefinition: a custom resource is gone on from while its definition stays;
+// under another one, the same versions of its objects may look otherwise.
+func TestDefinition(t *testing.T) {
+	gadgets := kube.Resource{Version: "v1", Name: "gadgets"}
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	api.others, api.edition = "gadgets", 1
+	rv := api.write("a", "1")
+	for _, step := range []struct {
+		edition, lists, epochs int
+		text                   string
+	}{{1, 1, 1, "1"}, {1, 0, 1, "1"}, {2, 1, 2, "2"}, {2, 0, 2, "2"}, {3, 1, 2, "2"}, {0, 1, 2, "2"}, {0, 1, 2, "2"}} {
+		api.counts()
+		api.change(func() {
+			api.edition, api.pods["ns/a"] = step.edition, pod("a", rv, step.text)
+		})
+		g := run(t, api.recorder(t, fs, "gadgets"))
+		api.change(func() { api.rv++ })
+		until(t, "a record", func() bool {
+			all := g.r.Store().Streams(gadgets)
+			return len(all) == step.epochs && all[len(all)-1].Head().RV >= api.rv
+		})
+		want(t, "state", state(t, g.r.Store().Streams(gadgets)[step.epochs-1]), "a="+step.text)
+		// As the gateway would go on.
+		l, err := g.r.Take(t.Context(), gadgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (l.Seed() == nil) != (step.edition == 0) {
+			t.Errorf("%+v: the seed is %v", step, l.Seed())
+		}
+		l.End(false)
+		g.stop()
+		if lists, _ := api.counts(); lists < step.lists || lists > 0 && step.lists == 0 {
+			t.Errorf("%+v: %d lists", step, lists)
+		}
+	}
+}
+
+// TestRefused: what may not be listed is tried again; what had gone is listed.
+func TestRefused(t *testing.T) {
+	api := newFakeAPI(t)
+	api.refuse = 403
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	until(t, "a track", func() bool { return len(g.r.Recorded()) == 1 })
+	api.change(func() { api.refuse = 0 })
+	g.recorded(api.write("a", "1"))
+	api.counts()
+	api.change(func() { api.refuse = 404 })
+	api.server.CloseClientConnections()
+	until(t, "that it has gone", func() bool {
+		p := g.r.place(pods)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.anew
+	})
+	api.change(func() { api.refuse = 0 })
+	st := g.recorded(api.write("a", "2"))
+	want(t, "state", state(t, st), "a=2")
+	if lists, _ := api.counts(); lists != 1 {
+		t.Errorf("%d lists", lists)
+	}
+}
+
+// TestNil: a recorder that is not there.
+func TestNil(t *testing.T) {
+	var r *Recorder
+	l, err := r.Take(t.Context(), pods)
+	l.Follow(nil)
+	l.End(true)
+	if err != nil || l.Seed() != nil || r.Store() != nil || r.Recorded() != nil || !errors.Is(r.Sync(context.Background(), pods), ErrNotRecorded) {
+		t.Error(err)
+	}
+	if _, ok := r.Status(); ok {
+		t.Error("it has a status")
+	}
+	r.Close()
+}
