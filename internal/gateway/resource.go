@@ -112,36 +112,46 @@ func beginning(status informer.Status) bool {
 }
 
 // waitSynced waits for the first list, for as long as it is worth while to
-// keep a request waiting.
+// keep a request waiting. Of what is recorded, it waits until that is gone on from.
 func (res *resource) waitSynced(ctx context.Context) {
-	var fed <-chan struct{} = res.timeline.Synced()
-	select {
-	case <-fed:
-		if !res.seeded.Load() {
-			return
-		}
-		fed = res.fed
-	default:
+	if isClosed(res.timeline.Synced()) && (!res.seeded.Load() || isClosed(res.fed) && !beginning(res.reflector.Status())) {
+		return
 	}
 	if p := res.reflector.Status().Phase; p == informer.Retrying || p == informer.Refused {
 		return
 	}
-	timer := time.NewTimer(syncWait)
-	defer timer.Stop()
-	for {
-		select {
-		case <-fed:
-			if fed == res.fed || !res.seeded.Load() {
-				return
-			}
-			fed = res.fed
-		case <-res.done:
-			return
-		case <-timer.C:
-			return
-		case <-ctx.Done():
-			return
-		}
+	ctx, cancel := context.WithTimeout(ctx, syncWait)
+	defer cancel()
+	if !await(ctx, res.done, res.timeline.Synced()) || !res.seeded.Load() || !await(ctx, res.done, res.fed) {
+		return
+	}
+	// The watch that goes on from the record may be told at once that its RV has
+	// expired. What it was recorded for is served again when there is a list.
+	for beginning(res.reflector.Status()) && await(ctx, res.done, time.After(beginningPoll)) {
+	}
+}
+
+// beginningPoll is how often it is looked whether what is recorded is gone on
+// from, where a list is needed for that.
+const beginningPoll = 20 * time.Millisecond
+
+// await reports whether c has something before ctx and done have.
+func await[T any](ctx context.Context, done <-chan struct{}, c <-chan T) bool {
+	select {
+	case <-c:
+		return true
+	case <-done:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

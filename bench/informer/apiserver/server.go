@@ -158,6 +158,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, lists)
 	case r.Method == http.MethodGet && r.URL.Path == "/api":
 		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}})
+	case r.Method == http.MethodGet && r.URL.Path == "/apis":
+		writeJSON(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}})
 	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/namespaces/kube-system":
 		writeJSON(w, http.StatusOK, kubeSystem())
 	case r.Method == http.MethodGet && r.URL.Path == "/api/v1":
