@@ -26,7 +26,7 @@ build: bin/watchkeeper bin/localcluster ## Both programs into bin/.
 .PHONY: bin/watchkeeper
 bin/watchkeeper: deps
 	@scripts/progress "building bin/watchkeeper" \
-	  go build -v -trimpath -ldflags '-s -w' -o bin/watchkeeper ./cmd/watchkeeper
+	  go build -v -trimpath -tags pebblegozstd -ldflags '-s -w' -o bin/watchkeeper ./cmd/watchkeeper
 
 .PHONY: bin/localcluster
 bin/localcluster: deps
