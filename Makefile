@@ -30,7 +30,7 @@ ui: deps
 .PHONY: bin/watchkeeper
 bin/watchkeeper: deps ui
 	@scripts/progress "building bin/watchkeeper" \
-	  go build -v -trimpath -ldflags '-s -w' -o bin/watchkeeper ./cmd/watchkeeper
+	  go build -v -trimpath -tags pebblegozstd -ldflags '-s -w' -o bin/watchkeeper ./cmd/watchkeeper
 
 .PHONY: bin/localcluster
 bin/localcluster: deps

@@ -6,8 +6,6 @@ package history
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"testing"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -26,26 +24,6 @@ func must[T any](v T, err error) T {
 
 // ms is the time that many ms after the beginning.
 func ms(n uint64) time.Time { return time.UnixMilli(int64(n)) }
-
-// open opens a store, and its stream of Pods, which it begins with nothing at
-// RV 100 if it is new.
-func open(t testing.TB, dir string) (*Store, *Stream) {
-	t.Helper()
-	s, err := Open(dir, Options{Cluster: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := s.Stream(pods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if st.Head().RV == 0 {
-		if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(100_000)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s, st
-}
 
 // object is a Pod, with so many bytes that no other one has.
 func object(key kube.Key, rv uint64, own int) *kube.Object {
