@@ -193,15 +193,11 @@ func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 
 // folded says what was folded.
 func folded(f *api.Fold) string {
-	var kinds []string
-	for _, kind := range sortedKeys(f.Noise) {
-		kinds = append(kinds, kind)
-	}
 	versions := "versions"
 	if f.Count == 1 {
 		versions = "version"
 	}
-	return fmt.Sprintf("%d %s with noise only (%s) since %s", f.Count, versions, strings.Join(kinds, ", "), stamp(f.Oldest.Time))
+	return fmt.Sprintf("%d %s with noise only (%s) since %s", f.Count, versions, strings.Join(sortedKeys(f.Noise), ", "), stamp(f.Oldest.Time))
 }
 
 // by says who made a change.
