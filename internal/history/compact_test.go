@@ -13,7 +13,11 @@ import (
 
 // What was compacted is what it was, in the lowest level; a closed store says so.
 func TestCompact(t *testing.T) {
-	s, st := open(t, t.TempDir())
+	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
+	st := must(s.Stream(pods))
+	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(100_000)); err != nil {
+		t.Fatal(err)
+	}
 	var prev *kube.Object
 	for rv := uint64(101); rv <= 300; rv++ {
 		e := Event{Type: kube.Modified, Object: object("ns/a", rv, 500), Prev: prev, At: ms(rv * 1000)}
