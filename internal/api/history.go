@@ -38,7 +38,7 @@ type History struct {
 
 // Recording says whether changes are being recorded.
 type Recording struct {
-	State  string `json:"state"`            // on, off or failed
+	State  string `json:"state"`            // on, off, failed or ended
 	Reason string `json:"reason,omitempty"` // why not
 }
 
@@ -47,6 +47,7 @@ const (
 	RecordingOn     = "on"
 	RecordingOff    = "off"
 	RecordingFailed = "failed"
+	RecordingEnded  = "ended" // what is served is a recording
 )
 
 // Store is what the history takes, and may take; 0 is no bound.

@@ -46,6 +46,9 @@ func (c *historyCall) index() (any, error) {
 }
 
 func (c *historyCall) recording() api.Recording {
+	if _, still := c.source.(stillArchive); still {
+		return api.Recording{State: api.RecordingEnded}
+	}
 	switch status, ok := c.source.Status(); {
 	case !ok:
 		return api.Recording{State: api.RecordingOff, Reason: "watchkeeper serve has no --data-dir"}

@@ -43,6 +43,7 @@ func TestOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	openapi3filter.RegisterBodyDecoder("application/zstd", openapi3filter.FileBodyDecoder)
 	d := &described{rig: r, doc: doc, router: router, hit: map[string]bool{}}
 	const pods, deployments = "/api/v1/namespaces/default/pods", "/apis/apps/v1/namespaces/default/deployments"
 	for _, path := range []string{
@@ -68,6 +69,8 @@ func TestOpenAPI(t *testing.T) {
 		"/history/diff/apis/apps/v1/deployments/web?from=rv:100",
 		"/history/diff" + deployments + "/web?from=rv:100",
 		"/history/diff/api/v1/secrets?from=rv:100",
+		"/history/export?from=2h&to=now&resource=pods&namespace=default&labelSelector=a&pseudonyms=true",
+		"/history/export?from=2h",
 	} {
 		d.ask(t, "/watchkeeper/v1"+path)
 	}

@@ -50,7 +50,7 @@ func (h stillArchive) Store() *history.Store                     { return h.stor
 func (h stillArchive) Sync(context.Context, kube.Resource) error { return nil }
 
 func (h stillArchive) Status() (recording.Status, bool) {
-	return recording.Status{Problem: "this is a recording", Resources: len(h.store.Resources()), Usage: h.store.Usage()}, true
+	return recording.Status{Resources: len(h.store.Resources()), Usage: h.store.Usage()}, true
 }
 
 // past reads what is recorded. A nil one has nothing.

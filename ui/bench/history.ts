@@ -7,7 +7,7 @@ import type { Counts, History, ObjectChange } from '../src/time/history';
 
 export const made: History = {
   async state() {
-    return { on: true, reason: '', first: Date.now() - 3000_000 };
+    return { on: true, reason: '', first: Date.now() - 3000_000, end: 0 };
   },
   async counts(from, to) {
     const bins = 180;

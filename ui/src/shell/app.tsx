@@ -9,6 +9,7 @@ import { Feed } from '../app/feed';
 import { beat, cluster, filter, group, keepAddress, mode, needs, order, received, selection, still, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
+import { now } from '../app/now';
 import { playhead } from '../time/playback';
 import { Engine } from '../board/engine';
 import { applyTheme } from '../board/palette';
@@ -75,7 +76,7 @@ export function start(worker: Worker, source: History = history): void {
     first = false;
   });
   matchCount.value = () => engine.matching();
-  clock.now = () => (playhead.peek() || Date.now()) / 1000;
+  clock.now = () => (playhead.peek() || now()) / 1000;
   // Ages go on when nothing changes, too.
   setInterval(() => document.hidden || beat.value++, 1000);
   effect(() => {

@@ -3,6 +3,7 @@
 
 /** The upper edge: the name, the filter, how many of what, and how things stand. */
 
+import { ended } from '../app/now';
 import { beat, cluster, filter, help, mode, needs, received, selection, status, switchTheme, theme } from '../app/state';
 import { age, count } from '../data/quantity';
 import { State, STATES } from '../data/state';
@@ -75,7 +76,7 @@ function Legend() {
 function Connection() {
   const { phase, text, since } = status.value;
   const words = mode.value ? 'the past'
-    : phase === 'live' ? 'live'
+    : phase === 'live' ? (ended.value ? 'a recording' : 'live')
     : phase === 'stale' ? `stale for ${age((Date.now() - Math.max(since, 0)) / 1000)}`
     : phase;
   void received.value;

@@ -55,8 +55,8 @@ export interface History {
   counts(from: number, to: number, signal: AbortSignal): Promise<Counts>;
   changes(from: number, to: number, limit: number, signal: AbortSignal): Promise<ObjectChange[]>;
   versions(path: string, more: string, signal: AbortSignal): Promise<Versions>;
-  /** Whether anything is recorded; if not, why. */
-  state(signal: AbortSignal): Promise<{ on: boolean; reason: string; first: number }>;
+  /** Whether anything is recorded; if not, why. `first` is since when, `end` until when, of a recording that stands still; 0 otherwise. */
+  state(signal: AbortSignal): Promise<{ on: boolean; reason: string; first: number; end: number }>;
 }
 
 const time = (ms: number): string => new Date(ms).toISOString();
@@ -76,9 +76,11 @@ export const history: History = {
   async state(signal) {
     const index = await ask<{
       recording: { state: string; reason?: string };
-      resources: { resource: string; epochs: { span: { from: { time?: string } } }[] }[];
+      resources: { resource: string; epochs: { span: { from: { time?: string }; to: { time?: string } } }[] }[];
     }>('', {}, signal);
     const first = index.resources.filter((r) => r.resource === 'pods').flatMap((r) => r.epochs.map((e) => Date.parse(e.span.from.time ?? ''))).filter(Number.isFinite);
-    return { on: index.recording.state === 'on' || first.length > 0, reason: index.recording.reason ?? '', first: Math.min(...first, Date.now()) };
+    const last = index.resources.flatMap((r) => r.epochs.map((e) => Date.parse(e.span.to.time ?? ''))).filter(Number.isFinite);
+    const end = index.recording.state === 'ended' ? Math.max(0, ...last) : 0;
+    return { on: index.recording.state === 'on' || first.length > 0, reason: index.recording.reason ?? '', first: Math.min(...first, Date.now()), end };
   },
 };

@@ -4,6 +4,7 @@
 /** Where in time the page is, and how it gets from there to elsewhere. */
 
 import { computed, signal } from '@preact/signals';
+import { now } from '../app/now';
 import { mode } from '../app/state';
 import type { Counts, History } from './history';
 
@@ -30,7 +31,7 @@ export const playhead = computed(() => {
 
 /** Shows a moment. What lies ahead is now. */
 export function goTo(time: number): void {
-  if (time >= Date.now() - 500) {
+  if (time >= now() - 500) {
     toLive();
     return;
   }
@@ -66,7 +67,7 @@ export function setSpeed(to: number): void {
 /** Called now and then while it plays: what has caught up with now is live. */
 export function advance(): void {
   if (!mode.value?.speed) return;
-  if (playhead.value >= Date.now() - 500) toLive();
+  if (playhead.value >= now() - 500) toLive();
   else tick.value++;
 }
 

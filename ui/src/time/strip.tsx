@@ -7,6 +7,7 @@ import 'uplot/dist/uPlot.min.css';
 import { effect, signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
+import { ended, now } from '../app/now';
 import { mode, theme } from '../app/state';
 import { age } from '../data/quantity';
 import type { Counts, History } from './history';
@@ -26,7 +27,12 @@ export function Strip({ history }: { history: History }) {
   useEffect(() => {
     const stop = new AbortController();
     history.state(stop.signal).then(
-      ({ on, reason }) => setAbout({ on, words: on ? '' : `Nothing is recorded: ${reason || 'recording is off'}.` }),
+      ({ on, reason, first, end }) => {
+        // All of a recording is in sight, with a little room before it.
+        if (end) span.value = Math.max(SHORTEST, (end - first) * 1.05);
+        ended.value = end;
+        setAbout({ on, words: on ? '' : `Nothing is recorded: ${reason || 'recording is off'}.` });
+      },
       () => stop.signal.aborted || setAbout({ on: false, words: 'Nothing is recorded here, so there is no going back.' }),
     );
     return () => stop.abort();
@@ -57,7 +63,7 @@ function Timeline({ history }: { history: History }) {
       if (asking || document.hidden) return;
       asking = true;
       try {
-        const to = Date.now();
+        const to = now();
         state.counts = latest.current = await history.counts(to - span.peek(), to, stop.signal);
         draw(plot, state);
       } catch {
@@ -94,7 +100,7 @@ function Timeline({ history }: { history: History }) {
   const keys = (event: KeyboardEvent): void => {
     const way = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
     if (way && latest.current) {
-      const from = playhead.value || Date.now();
+      const from = playhead.value || now();
       nextChange(history, latest.current, from, way, new AbortController().signal).then((at) => (at ? goTo(at) : way > 0 && toLive()), () => {});
     } else if (event.key === 'm') toggleMark();
     else return;
@@ -105,8 +111,8 @@ function Timeline({ history }: { history: History }) {
   return (
     <div
       class="plot" ref={element} tabIndex={0} role="slider" aria-label="Moment" aria-orientation="horizontal"
-      aria-valuemin={0} aria-valuemax={span.value / 1000} aria-valuenow={Math.max(0, Math.round((span.value - (Date.now() - (shown || Date.now()))) / 1000))}
-      aria-valuetext={shown ? clock(shown) : 'now'} onKeyDown={keys}
+      aria-valuemin={0} aria-valuemax={span.value / 1000} aria-valuenow={Math.max(0, Math.round((span.value - (now() - (shown || now()))) / 1000))}
+      aria-valuetext={shown ? clock(shown) : ended.value ? 'the end' : 'now'} onKeyDown={keys}
     />
   );
 }
@@ -183,7 +189,7 @@ function Transport() {
       <select aria-label="Speed" value={speed.value} onChange={(e) => setSpeed(Number(e.currentTarget.value))}>
         {SPEEDS.map((s) => <option key={s} value={s}>{s}×</option>)}
       </select>
-      <button class={`now ${at ? '' : 'on'}`} onClick={toLive} title="Back to now (Esc)">{at ? 'to now' : 'now'}</button>
+      <button class={`now ${at ? '' : 'on'}`} onClick={toLive} title={ended.value ? 'To the end (Esc)' : 'Back to now (Esc)'}>{at ? 'to ' : ''}{ended.value ? 'the end' : 'now'}</button>
     </div>
   );
 }
@@ -196,7 +202,7 @@ export function Moment() {
   return (
     <div class="moment" role="status">
       <b>{shown ? clock(shown) : at.at}</b>
-      <span>{shown ? `${age((Date.now() - shown) / 1000)} ago` : ''}{at.speed ? ` · playing at ${at.speed}×` : ''}</span>
+      <span>{shown ? `${age((now() - shown) / 1000)} ${ended.value ? 'before the end' : 'ago'}` : ''}{at.speed ? ` · playing at ${at.speed}×` : ''}</span>
     </div>
   );
 }
