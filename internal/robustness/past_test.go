@@ -478,6 +478,7 @@ func (r *pastRun) read(ctx context.Context, watched []resource) error {
 	if err := r.readTables(ctx, p, before); err != nil {
 		return err
 	}
+	r.watchNothing(ctx, p, before)
 	after, err := p.index(ctx)
 	if err != nil {
 		return err
@@ -509,6 +510,29 @@ func (r *pastRun) readLists(ctx context.Context, p *pastReader, before map[strin
 		}
 	}
 	return nil
+}
+
+// watchNothing watches from moments that are not known on.
+func (r *pastRun) watchNothing(ctx context.Context, p *pastReader, before map[string]known) {
+	for _, res := range resources {
+		k := before[res.name]
+		unknown := []uint64{k.From - 1}
+		for _, g := range k.Gaps {
+			if g.To > g.From+1 {
+				unknown = append(unknown, g.From+1)
+			}
+		}
+		for _, rv := range unknown {
+			c := p.client("rv:"+strconv.FormatUint(rv, 10), "past-watch", res, r.selector(res))
+			c.timeout = time.Second
+			c.watch(ctx, resumed, rv)
+			x := c.exchanges[0]
+			if x.Error != 0 {
+				x.Code = x.Error
+			}
+			r.reads = append(r.reads, &pastRead{exchange: x, Asked: rv, At: true, Before: k})
+		}
+	}
 }
 
 // readTables reads again the Tables that the API server gave.
