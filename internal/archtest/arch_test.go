@@ -22,9 +22,10 @@ const module = "github.com/watchkeeper/watchkeeper/"
 // A package that is not here may not be.
 var imports = map[string][]string{
 	"cmd/watchkeeper":      {"internal/cli"},
-	"internal/cli":         {"internal/gateway", "internal/recorder", "internal/server"},
+	"internal/cli":         {"internal/api", "internal/change", "internal/gateway", "internal/kube", "internal/recorder", "internal/server"},
 	"internal/server":      {"internal/gateway", "internal/recorder"},
-	"internal/gateway":     {"informer", "internal/kube", "internal/recorder", "internal/timeline", "internal/wire"},
+	"internal/api":         {"internal/change"},
+	"internal/gateway":     {"informer", "internal/api", "internal/change", "internal/history", "internal/kube", "internal/recorder", "internal/timeline", "internal/wire"},
 	"internal/recorder":    {"informer", "internal/history", "internal/kube", "internal/timeline"},
 	"internal/timeline":    {"internal/kube"},
 	"internal/wire":        {"internal/kube"},
@@ -34,6 +35,7 @@ var imports = map[string][]string{
 	"informer/kubeconfig":  {"informer"},
 	"informer/clientgo":    {"informer", "informer/kubeconfig", "informer/typed"},
 	"informer/zstd":        {},
+	"internal/change":      {"internal/kube"},
 	"internal/kube":        {},
 	"internal/clustertest": {},
 	"internal/acceptance":  {},

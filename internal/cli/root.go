@@ -56,7 +56,7 @@ server and serves the Kubernetes API from there to any number of clients.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
-	root.AddCommand(newServe(s), newVersion(s))
+	root.AddCommand(newServe(s), newHistory(s), newDiff(s), newAt(s), newVersion(s))
 	return root
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -57,7 +58,7 @@ func (a *access) allows(ctx context.Context, verb readVerb) bool {
 			return false, nil
 		}
 		defer end()
-		allowed, known := a.ask(ctx, verb)
+		allowed, known := a.ask(ctx, authorizationv1.ResourceAttributes{Verb: string(verb)}, nil)
 		if !known {
 			if allowed = verb != verbGet; decided {
 				allowed = d.allowed
@@ -86,16 +87,33 @@ func (a *access) last(verb readVerb) (decision, bool) {
 	return d, ok
 }
 
-// ask puts the question to the API server, as a SelfSubjectAccessReview. known
-// is false when it gives no decision.
-func (a *access) ask(ctx context.Context, verb readVerb) (allowed, known bool) {
+// allowsCaller reports whether a caller with credentials of their own may do what
+// they ask for. Nothing of that is remembered.
+func (a *access) allowsCaller(ctx context.Context, rd *read, caller http.Header) bool {
+	allowed, known := a.ask(ctx, authorizationv1.ResourceAttributes{Verb: string(rd.verb), Namespace: rd.namespace, Name: rd.name}, caller)
+	return allowed && known
+}
+
+// identity returns the headers that say who the caller is, nil if they do not say.
+func identity(h http.Header) (own http.Header) {
+	for name, values := range h {
+		if isIdentity(name) {
+			if own == nil {
+				own = http.Header{}
+			}
+			own[name] = values
+		}
+	}
+	return own
+}
+
+// ask puts the question to the API server, as a SelfSubjectAccessReview: in the
+// name of the caller, if there is one. known is false when it gives no decision.
+func (a *access) ask(ctx context.Context, what authorizationv1.ResourceAttributes, caller http.Header) (allowed, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
-	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: string(verb), Group: a.id.Group, Version: a.id.Version, Resource: a.id.Name,
-		},
-	}}
+	what.Group, what.Version, what.Resource = a.id.Group, a.id.Version, a.id.Name
+	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
 	body, err := json.Marshal(review)
 	if err != nil {
@@ -104,7 +122,12 @@ func (a *access) ask(ctx context.Context, verb readVerb) (allowed, known bool) {
 	req := a.up.NewRequest(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "")
 	req.Header.Set("Content-Type", "application/json")
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	resp, err := a.up.Transport.RoundTrip(req)
+	transport := a.up.Transport
+	if bringsToken(caller) { // as in the passthrough
+		transport = a.up.callers
+	}
+	maps.Copy(req.Header, caller)
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return false, false
 	}

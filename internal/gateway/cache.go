@@ -47,6 +47,7 @@ type cache struct {
 	encodings *wire.Cache // of all resources' objects
 	metrics   *cacheMetrics
 	history   *recording.Recorder // nil if nothing is recorded
+	past      *past               // nil for none
 
 	ctx      context.Context // of all reflectors
 	stop     context.CancelFunc
@@ -83,6 +84,10 @@ func (c *cache) serve(w *recorder, r *http.Request) bool {
 			rd = nil
 		}
 		c.serveFields(w, r, rd)
+		return true
+	}
+	if ok && rd.verb == verbWatch && asksSpeed(r) {
+		c.serveReplay(w, r, rd)
 		return true
 	}
 	return ok && c.answer(w, r, rd)

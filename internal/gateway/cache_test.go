@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -61,6 +62,9 @@ func newBench(t *testing.T, list *kube.List) *bench {
 			}
 			attributes := review.Spec.ResourceAttributes
 			review.Status.Allowed = attributes.Resource == "pods" && !b.denied[attributes.Verb]
+			if may, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok { // a verb and a namespace
+				review.Status.Allowed = may == attributes.Verb+" "+cmp.Or(attributes.Namespace, "*")
+			}
 			w.WriteHeader(http.StatusCreated)
 			_ = json.NewEncoder(w).Encode(review)
 			return
@@ -101,7 +105,9 @@ func newBench(t *testing.T, list *kube.List) *bench {
 // serve is what a Gateway does.
 func (b *bench) serve(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w, metrics: b.metrics, requests: &b.requests, request: r}
-	if !b.cache.serve(rec, r) {
+	if isAt(r.URL.Path) {
+		b.at(rec, r)
+	} else if !b.cache.serve(rec, r) {
 		b.missed <- r.URL.RawQuery
 		http.Error(w, "passed through", http.StatusTeapot)
 	}
@@ -114,18 +120,33 @@ func podList(rv uint64, items ...*kube.Object) *kube.List {
 	return &kube.List{Kind: "PodList", ItemKind: "Pod", APIVersion: "v1", Typed: true, RV: rv, Items: items}
 }
 
-func (b *bench) get(path string) (int, string) {
+// get sends a GET; headers are pairs.
+func (b *bench) get(path string, headers ...string) (int, string) {
 	b.t.Helper()
-	resp, err := http.Get(b.server.URL + path)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	resp := b.open(b.t.Context(), path, headers...)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return resp.StatusCode, string(body)
+}
+
+// open sends a GET and returns the response, whose body is yet to be read.
+func (b *bench) open(ctx context.Context, path string, headers ...string) *http.Response {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.server.URL+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return resp
 }
 
 func (b *bench) apply(typ kube.EventType, o *kube.Object) {

@@ -277,7 +277,7 @@ func TestWatchOver(t *testing.T) {
 			}
 			b.apply(kube.Added, pod("d", "a", 11))
 			s := &watchStream{
-				cache: b.cache, res: b.res, cursor: cursor, pulse: pulse{deadline: time.Now().Add(time.Hour)}, over: over, wire: b.res.encoder.Stream(wire.Form{}, false),
+				cache: b.cache, res: b.res, source: cursor, pulse: pulse{deadline: time.Now().Add(time.Hour)}, over: over, wire: b.res.encoder.Stream(wire.Form{}, false),
 				bookmarkForm: v.BookmarkForm, sink: sink,
 			}
 			s.pulse.begin(nil)

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/internal/kube"
 	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -83,6 +84,8 @@ type reader interface {
 	// serve answers r if it can do so exactly; else it has written nothing
 	// and returns false.
 	serve(w *recorder, r *http.Request) (served bool)
+	// serveAt answers r as of a moment of the past.
+	serveAt(w *recorder, r *http.Request, when kube.When)
 	// run works until ctx ends and returns when all it started has ended.
 	run(ctx context.Context) error
 	// drain ends open streams within ctx.
@@ -99,6 +102,7 @@ type Gateway struct {
 	metrics     *requestMetrics
 	passthrough http.Handler
 	reader      reader
+	extensions  *extensions
 	mounts      []mount
 	apiPrefix   string
 	requests    requestTracker
@@ -137,7 +141,9 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	c := newCache(opts.Upstream, opts.IdleTimeout, opts.Logger)
-	c.history = opts.History
+	if c.history = opts.History; c.history != nil {
+		c.past = newPast(c, c.history)
+	}
 	c.window = timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge}
 	if opts.Registerer != nil {
 		if err := opts.Registerer.Register(c.metrics); err != nil {
@@ -145,6 +151,10 @@ func New(opts Options) (*Gateway, error) {
 		}
 	}
 	g.reader = c
+	g.extensions = &extensions{
+		multiwatch: &multiwatch{answer: g.serveInner, log: g.log},
+		history:    &historyAPI{source: opts.History, up: opts.Upstream, begin: c.begin, filter: g.filter},
+	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err
 	}
@@ -166,7 +176,10 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 	g.mounts = []mount{
 		{g.apiPrefix, sourcePassthrough, nil},
 		{uiPrefix, sourceStatic, ui},
-		{extensionPrefix, sourceExtension, &multiwatch{answer: g.serveInner, log: g.log}},
+		{extensionPrefix, sourceExtension, g.extensions},
+	}
+	if !g.stripsPrefix() && g.apiPrefix != "/" {
+		g.mounts = append(g.mounts, mount{atPrefix, sourcePassthrough, nil})
 	}
 	if www != "" {
 		files, err := newStatic(www, wwwPrefix)
@@ -222,8 +235,7 @@ func (g *Gateway) route(rec *recorder, r *http.Request) {
 		rec.source = sourceStatic
 		http.Redirect(rec, r, uiPrefix, http.StatusFound)
 	case m == nil:
-		writeStatus(rec, r, newStatus(http.StatusNotFound, metav1.StatusReasonNotFound,
-			fmt.Sprintf("the API is served below %s: see --api-prefix", g.apiPrefix)))
+		writeStatus(rec, r, g.notServed())
 	case m.handler == nil:
 		g.serveAPI(rec, r)
 	case r.URL.Path+"/" == m.prefix:
@@ -233,6 +245,10 @@ func (g *Gateway) route(rec *recorder, r *http.Request) {
 		rec.source = m.source
 		m.handler.ServeHTTP(rec, r)
 	}
+}
+
+func (g *Gateway) notServed() *metav1.Status {
+	return notFound(fmt.Sprintf("the API is served below %s: see --api-prefix", g.apiPrefix))
 }
 
 // mountFor returns the mount of a path, nil if there is none. A directory
@@ -269,6 +285,10 @@ func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) {
 
 // answer serves a request for the API, below the prefix.
 func (g *Gateway) answer(rec *recorder, r *http.Request) {
+	if isAt(r.URL.Path) {
+		g.answerAt(rec, r)
+		return
+	}
 	if refusal := g.filter.checkAPI(r); refusal != nil {
 		writeStatus(rec, r, refusal)
 		return
@@ -277,9 +297,13 @@ func (g *Gateway) answer(rec *recorder, r *http.Request) {
 	cut, release, _ := g.requests.bind(r.Context(), false)
 	served := g.reader.serve(rec, r.WithContext(cut))
 	release()
-	if served {
-		return
+	if !served {
+		g.passThrough(rec, r)
 	}
+}
+
+// passThrough hands a request to the API server.
+func (g *Gateway) passThrough(rec *recorder, r *http.Request) {
 	rec.source = sourcePassthrough
 	ctx, cancel, ok := g.requests.bind(r.Context(), isLongRunning(r))
 	defer cancel()
@@ -364,7 +388,11 @@ func isLongRunning(r *http.Request) bool {
 
 // isWatch reports whether a request is a watch.
 func isWatch(r *http.Request) bool {
-	t, ok := parsePath(r.URL.Path)
+	path := r.URL.Path
+	if isAt(path) {
+		_, path, _ = strings.Cut(strings.TrimPrefix(path, atPrefix), "/")
+	}
+	t, ok := parsePath(path)
 	return ok && (t.watchPath || truthy(r, "watch"))
 }
 

@@ -4,8 +4,10 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +58,7 @@ func (res *resource) write(w http.ResponseWriter, r *http.Request, rd *read, enc
 func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
 	limit := rd.opts.Limit
 	start := kube.Key("")
-	snapshot := &v.Snapshot
+	rv, objects := v.RV, state(&v.Snapshot)
 	switch exact := rd.opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact; {
 	case rd.narrowed && (limit > 0 || rd.opts.Continue != ""):
 		// The API server's tokens are relative to the scope it narrows to, and
@@ -79,35 +81,62 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 		if err != nil {
 			return false
 		}
-		v, snapshot = fresh, &fresh.Snapshot
+		v, rv, objects = fresh, fresh.RV, &fresh.Snapshot
 	case rd.opts.Continue != "":
 		token, err := decodeContinue(rd.opts.Continue, rd.namespace)
 		if err != nil {
 			return rd.refuse(badRequest("fields: continue: " + err.Error()))
 		}
-		if snapshot, err = res.timeline.At(token.rv); err != nil {
+		rv, start = token.rv, token.start
+		var release func()
+		if objects, release, err = c.at(r.Context(), res, rv, limit); err != nil {
 			return rd.refuseFor(err) // the API server may still have it, or says why not
 		}
-		start = token.start
+		defer release()
 	case rd.rv == 0:
 		if limit > 0 && uncachedUpstream(res.id) && rd.fields == nil {
 			return false
 		}
 		limit = 0 // as the API server's watch cache has it
 	case exact || limit > 0 && rd.opts.ResourceVersionMatch == "":
+		rv = rd.rv
+		var release func()
 		var err error
-		if snapshot, err = res.timeline.At(rd.rv); err != nil {
+		if objects, release, err = c.at(r.Context(), res, rv, limit); err != nil {
 			return rd.refuseFor(err)
 		}
+		defer release()
 	case v.RV < rd.rv:
 		return false
 	}
-	p := newPage(snapshot, rd, start, limit)
+	p := newPage(rv, objects, rd, start, limit)
+	if past, ok := objects.(*pastState); ok {
+		if past.err != nil {
+			return false
+		}
+		align(p.items, v.BookmarkForm.Columns)
+	}
 	head := wire.ListHead{
 		Kind: v.ListKind, APIVersion: res.id.APIVersion(), Typed: v.BookmarkForm.Typed(),
-		RV: snapshot.RV, Continue: p.next, Remaining: p.remaining, Columns: v.BookmarkForm.Columns,
+		RV: rv, Continue: p.next, Remaining: p.remaining, Columns: v.BookmarkForm.Columns,
 	}
 	return res.write(w, r, rd, func() (*wire.Body, error) { return res.encoder.List(rd.form, head, p.items) })
+}
+
+// at returns the state of a resource at exactly an RV, from the timeline or from
+// what is recorded, until release.
+func (c *cache) at(ctx context.Context, res *resource, rv uint64, limit int64) (s state, release func(), err error) {
+	snapshot, err := res.timeline.At(rv)
+	if err == nil {
+		return snapshot, func() {}, nil
+	}
+	if errors.Is(err, timeline.ErrCompacted) {
+		if st, _ := c.past.holding(ctx, res.id, rv); st != nil {
+			release, err := c.past.hold(ctx, limit)
+			return &pastState{stream: st, rv: rv, ctx: ctx}, release, err
+		}
+	}
+	return nil, nil, err
 }
 
 // uncachedUpstream reports whether the API server keeps no watch cache for the
@@ -123,10 +152,21 @@ type listPage struct {
 	remaining int64
 }
 
-// newPage selects from a snapshot the page that begins at start. limit 0 is
-// no limit; otherwise it counts matching objects, and there is a next page
+// A state is the objects at one RV: a timeline.Snapshot, or a pastState.
+type state interface {
+	// Get returns the object with the key, nil if there is none.
+	Get(kube.Key) *kube.Object
+	// All yields the objects of a namespace, "" for all, in list order, beginning
+	// with the first whose key is at least from. Select is All without some that
+	// do not have the attribute.
+	All(namespace string, from kube.Key) iter.Seq[*kube.Object]
+	Select(namespace string, from kube.Key, a *timeline.Attribute) iter.Seq[*kube.Object]
+}
+
+// newPage selects from the state at an RV the page that begins at start. limit
+// 0 is no limit; otherwise it counts matching objects, and there is a next page
 // when any object is left, matching or not, as in the API server.
-func newPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPage {
+func newPage(rv uint64, s state, rd *read, start kube.Key, limit int64) listPage {
 	var p listPage
 	if rd.key != "" && start == "" {
 		if o := s.Get(rd.key); o != nil && rd.match.matches(o) {
@@ -148,9 +188,10 @@ func newPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPa
 	last := p.items[limit-1].Key
 	for range s.All(rd.namespace, last+"\x00") { // the key behind it
 		if p.next == "" {
-			p.next = encodeContinue(s.RV, last, rd.namespace)
+			p.next = encodeContinue(rv, last, rd.namespace)
 		}
-		if rd.selective() {
+		// To count what is left would be to read it.
+		if _, past := s.(*pastState); past || rd.selective() {
 			break
 		}
 		p.remaining++

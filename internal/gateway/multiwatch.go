@@ -17,13 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// extensionPrefix is where what Kubernetes does not have is served.
-	extensionPrefix = "/watchkeeper/v1/"
-	multiwatchPath  = extensionPrefix + "multiwatch"
-	// mostWatches is how many watches one multiwatch may be.
-	mostWatches = 100
-)
+// mostWatches is how many watches one multiwatch may be.
+const mostWatches = 100
 
 // A multiwatch serves several watches as one response, for browsers, which open
 // six connections at the most:
@@ -45,11 +40,6 @@ type multiwatch struct {
 }
 
 func (m *multiwatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != multiwatchPath {
-		writeStatus(w, r, newStatus(http.StatusNotFound, metav1.StatusReasonNotFound,
-			"there is nothing at "+r.URL.Path+": the extension is "+multiwatchPath))
-		return
-	}
 	if r.Method != http.MethodGet || isUpgrade(r) {
 		w.Header().Set("Allow", "GET")
 		writeStatus(w, r, methodNotAllowed())

@@ -239,18 +239,12 @@ func TestMultiwatchRequests(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	for method, path := range map[string]string{http.MethodPost: multiwatchURL(""), http.MethodGet: "/watchkeeper/v1/else"} {
-		r, err := http.NewRequest(method, server.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if want := map[string]int{http.MethodPost: 405, http.MethodGet: 404}[method]; resp.StatusCode != want {
-			t.Errorf("%s %s: %s", method, path, resp.Status)
-		}
+	resp, err := http.Post(server.URL+multiwatchURL(""), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("a POST: %s", resp.Status)
 	}
 }

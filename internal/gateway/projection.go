@@ -107,10 +107,6 @@ func (rd *read) refuseFor(err error) bool {
 	return false
 }
 
-func expiredFor(message string) *metav1.Status {
-	return newStatus(http.StatusGone, metav1.StatusReasonExpired, message)
-}
-
 // reach waits until the timeline has the RV of a projection.
 func (rd *read) reach(ctx context.Context, res *resource, v *timeline.View) (*timeline.View, bool) {
 	exact := rd.verb == verbList || rd.opts.SendInitialEvents != nil && *rd.opts.SendInitialEvents
@@ -121,11 +117,7 @@ func (rd *read) reach(ctx context.Context, res *resource, v *timeline.View) (*ti
 	defer cancel()
 	reached, err := res.timeline.WaitRV(ctx, rd.rv)
 	if err != nil {
-		s := newStatus(http.StatusGatewayTimeout, metav1.StatusReasonTimeout,
-			fmt.Sprintf("Too large resource version: %d, current: %d", rd.rv, v.RV))
-		s.Details = &metav1.StatusDetails{RetryAfterSeconds: 1, Causes: []metav1.StatusCause{
-			{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}}
-		return v, rd.refuse(s)
+		return v, rd.refuse(tooLarge(rd.rv, v.RV))
 	}
 	return reached, true
 }
@@ -137,8 +129,4 @@ func (c *cache) whyNot(ctx context.Context, rd *read) *metav1.Status {
 	}
 	return unavailable(fmt.Sprintf("fields: projections are made of what is watched here, and %s cannot be served from that now: try again, or leave fields out",
 		rd.resource.GroupResource()), true)
-}
-
-func badRequest(message string) *metav1.Status {
-	return newStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest, message)
 }

@@ -21,7 +21,8 @@ type pulse struct {
 	isCut    atomic.Bool
 	since    atomic.Int64 // when the write began that goes on, in Unix nanoseconds; 0 for none
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex    // guards what follows
+	every time.Duration // the period of bookmarks; 0 for the API server's
 	timer *time.Timer
 	out   streamOut
 	over  bool
@@ -82,12 +83,22 @@ func (p *pulse) cut() {
 // timeUp reports whether the watch is to end.
 func (p *pulse) timeUp() bool { return p.isCut.Load() || !time.Now().Before(p.deadline) }
 
+// setEvery changes the period of bookmarks from the next one on.
+func (p *pulse) setEvery(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.every = d
+}
+
 // next returns when the next beat is due: with the next bookmark, or at the
 // end; and behind it every minute.
 func (p *pulse) next() time.Duration {
 	left := time.Until(p.deadline)
-	if left <= 0 {
+	switch {
+	case left <= 0:
 		return bookmarkEvery
+	case p.every > 0:
+		return min(p.every, left)
 	}
 	return min(nextBookmark(p.deadline), left)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // fakeReader serves pods and nothing else.
@@ -29,6 +31,10 @@ func (f *fakeReader) serve(w *recorder, r *http.Request) bool {
 	}
 	io.WriteString(w, "cached")
 	return true
+}
+
+func (f *fakeReader) serveAt(w *recorder, r *http.Request, when kube.When) {
+	io.WriteString(w, "at "+when.String()+" "+r.URL.Path)
 }
 
 func (f *fakeReader) run(ctx context.Context) error {

@@ -54,6 +54,8 @@ type read struct {
 	form      wire.Form
 	// fields are those of a projection; nil shows all.
 	fields *kube.Paths
+	// speed is that of a replay; 0 is none.
+	speed float64
 	// refusal is why a projection is not served.
 	refusal *metav1.Status
 	// plainStatus is set when a Status, too, is to be answered in plain JSON.
@@ -64,9 +66,16 @@ type read struct {
 	over <-chan struct{}
 }
 
-// parseRead reads a request. It returns false for what is not a read, and for
-// whatever is not wholly understood: the API server answers that.
+// parseRead reads a request. It returns false for what is not a read, for a GET
+// with RV unset, and for whatever is not wholly understood: the API server answers
+// that.
 func parseRead(r *http.Request) (*read, bool) {
+	rd, ok := parseAnyRead(r)
+	return rd, ok && (rd.verb != verbGet || rd.opts.ResourceVersion != "")
+}
+
+// parseAnyRead is parseRead without an exception for GET.
+func parseAnyRead(r *http.Request) (*read, bool) {
 	if r.Method != http.MethodGet || bringsIdentity(r.Header) {
 		return nil, false
 	}
@@ -101,7 +110,7 @@ func parseRead(r *http.Request) (*read, bool) {
 	if rd.verb == verbGet {
 		// GET knows the RV only; it reads malformed ones its own way.
 		rd.opts.ResourceVersion = query.Get("resourceVersion")
-		return rd, rd.opts.ResourceVersion != "" && rd.version()
+		return rd, rd.version()
 	}
 	if err := internalscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &rd.opts); err != nil {
 		return nil, false

@@ -20,6 +20,7 @@ const (
 	sourceStatic      = "static"
 	sourceFilter      = "filter"
 	sourceExtension   = "extension"
+	sourceHistory     = "history"
 )
 
 // codeAborted counts requests that ended before a status was sent, mostly

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -81,4 +82,31 @@ func wantsPretty(r *http.Request) bool {
 	return strings.HasPrefix(agent, "curl") ||
 		strings.HasPrefix(agent, "Wget") ||
 		strings.HasPrefix(agent, "Mozilla/5.0")
+}
+
+// A goneError is why a watch, or an exact list, cannot go on: 410 at the API.
+type goneError string
+
+func (e goneError) Error() string { return string(e) }
+
+// tooLarge is what a client is told who wants an RV that is yet to come, as the
+// API server tells it.
+func tooLarge(rv, current uint64) *metav1.Status {
+	s := newStatus(http.StatusGatewayTimeout, metav1.StatusReasonTimeout,
+		fmt.Sprintf("Too large resource version: %d, current: %d", rv, current))
+	s.Details = &metav1.StatusDetails{RetryAfterSeconds: 1, Causes: []metav1.StatusCause{
+		{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}}
+	return s
+}
+
+func expiredFor(message string) *metav1.Status {
+	return newStatus(http.StatusGone, metav1.StatusReasonExpired, message)
+}
+
+func notFound(message string) *metav1.Status {
+	return newStatus(http.StatusNotFound, metav1.StatusReasonNotFound, message)
+}
+
+func badRequest(message string) *metav1.Status {
+	return newStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest, message)
 }

@@ -16,6 +16,20 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
+// A source is where a watch has its events from, and its place there: a
+// timeline.Cursor, or a pastCursor. It is for one goroutine.
+type source interface {
+	// Next returns what there is behind the place, and moves it; it does not wait
+	// for more. The batch of what did not just happen has no time.
+	Next() (timeline.Batch, error)
+	// Ready returns a channel that can be received from when Next, which had no
+	// more, may have something. It is another one after each Next.
+	Ready() <-chan struct{}
+	// RV returns the place: everything ≤ it has been yielded (T5).
+	RV() uint64
+	Close()
+}
+
 // A frameSink takes the frames of one watch to its client.
 type frameSink interface {
 	// frame takes one frame, in parts. It may keep it until flush.
@@ -41,7 +55,7 @@ const shareMost = 32
 type watchStream struct {
 	cache  *cache
 	res    *resource
-	cursor *timeline.Cursor
+	source source
 	form   wire.Form
 	in     timeline.Interest
 	wire   *wire.Stream
@@ -52,7 +66,9 @@ type watchStream struct {
 	over   <-chan struct{} // closed when it is to end early; nil for never
 
 	initial []*kube.Object // the state to begin with; nil after it was written
-	end     uint64         // the RV of the bookmark behind it; 0 for none
+	// more returns the next piece of it, empty at the end; nil for all at once.
+	more func() ([]*kube.Object, error)
+	end  uint64 // the RV of the bookmark behind it; 0 for none
 
 	lost string // why the RV cannot be continued from: the watch is one ERROR; "" when it can
 
@@ -77,30 +93,28 @@ func (s *watchStream) run() {
 	s.follow()
 }
 
-// follow writes what the cursor yields until the watch ends: the client goes
+// follow writes what the source yields until the watch ends: the client goes
 // away, time is up, the gateway drains, the timeline ends, or the definition of
 // the resource is over.
 func (s *watchStream) follow() {
-	cursor, draining, over := s.cursor, s.cache.draining, s.over
+	source, draining, over := s.source, s.cache.draining, s.over
 	var drained <-chan time.Time
 	last, due := false, false // what comes now is the last; a bookmark is due
 	for {
-		b, err := cursor.Next()
-		if errors.Is(err, timeline.ErrCompacted) {
-			s.expired(tooOld(cursor.RV(), s.res.timeline.View().Start))
-			return
-		}
+		b, err := source.Next()
 		if err != nil {
+			s.broken(err)
 			return
 		}
+		live := !b.At.IsZero()
 		for _, e := range b.Events {
-			s.event(e, len(b.Events))
+			s.event(e, live && len(b.Events) <= shareMost)
 		}
 		if due && !b.More {
 			due = false
-			s.bookmark(cursor.RV())
+			s.bookmark(source.RV())
 		}
-		if !s.flush(b.At, len(b.Events) > 0) {
+		if !s.flush(b.At, live && len(b.Events) > 0) {
 			return
 		}
 		if b.More && !s.isOver() {
@@ -109,10 +123,10 @@ func (s *watchStream) follow() {
 		if last {
 			return
 		}
-		// The place of a cursor that has nothing to yield moves by Next alone:
+		// The place of a source that has nothing to yield moves by Next alone:
 		// a bookmark comes after it.
 		select {
-		case <-cursor.Ready():
+		case <-source.Ready():
 		case <-s.pulse.beat:
 			if s.pulse.timeUp() {
 				return
@@ -154,8 +168,9 @@ func (s *watchStream) unwritable(err error) bool {
 	return true
 }
 
-// event writes what an event, one of so many at a time, is to this watcher.
-func (s *watchStream) event(e *timeline.Event, of int) {
+// event writes what an event is to this watcher; shared is set where others want
+// it, too, at the same time.
+func (s *watchStream) event(e *timeline.Event, shared bool) {
 	if s.ended {
 		return
 	}
@@ -163,7 +178,7 @@ func (s *watchStream) event(e *timeline.Event, of int) {
 	if !ok || typ == kube.Modified && s.res.encoder.Unchanged(s.form, e.Prev, object) {
 		return
 	}
-	if s.sharer != nil && of <= shareMost {
+	if s.sharer != nil && shared {
 		switch frame, err := s.wire.Shared(typ, object); {
 		case s.unwritable(err):
 			return
@@ -179,24 +194,70 @@ func (s *watchStream) event(e *timeline.Event, of int) {
 // snapshot writes the initial events, in list order, and the bookmark that
 // ends them.
 func (s *watchStream) snapshot() {
-	for i, o := range s.initial {
-		s.initial[i] = nil // a slow client is not to keep what it has got
-		if s.write(s.wire.Event(kube.Added, o)); s.ended {
-			break
+	for s.piece() {
+		for i, o := range s.initial {
+			s.initial[i] = nil // a slow client is not to keep what it has got
+			if s.write(s.wire.Event(kube.Added, o)); s.ended {
+				break
+			}
 		}
+		s.initial = nil
 	}
-	s.initial = nil
+	s.more = nil
 	if s.end > 0 && s.bookmarks {
 		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.bookmarkForm, s.end, true)))
 	}
 }
 
+// piece reports whether there are initial events to write.
+func (s *watchStream) piece() bool {
+	if len(s.initial) > 0 || s.more == nil || s.ended || s.isOver() {
+		return len(s.initial) > 0 && !s.ended
+	}
+	var err error
+	if s.initial, err = s.more(); err != nil {
+		s.cache.log.Error("the history cannot be read", "resource", s.res.id.String(), "err", err)
+		s.ended = true
+	}
+	return len(s.initial) > 0 && !s.ended
+}
+
 // bookmark writes a bookmark, if the client asked for them (T5: everything up
-// to rv has been written). Like the API server's, it is above the start.
+// to rv has been written). Like the API server's, it is above the start; those of
+// a replay, which tell how far it is, may be at it.
 func (s *watchStream) bookmark(rv uint64) {
-	if s.bookmarks && rv > s.start {
+	var at time.Time
+	if past, ok := s.source.(*pastCursor); ok {
+		if at = past.replayed(); at.IsZero() {
+			s.pulse.setEvery(0)
+		}
+	}
+	switch {
+	case !s.bookmarks:
+	case !at.IsZero():
+		moment := map[string]string{momentAnnotation: at.UTC().Format(time.RFC3339Nano)}
+		s.write(s.wire.Event(kube.Bookmark, kube.AnnotatedBookmark(s.bookmarkForm, rv, moment)))
+	case rv > s.start:
 		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.bookmarkForm, rv, false)))
 	}
+}
+
+// broken ends the stream for an error of its source: without a word when that
+// has ended.
+func (s *watchStream) broken(err error) {
+	if why := s.whyBroken(err); why != "" {
+		s.expired(why)
+	}
+}
+
+func (s *watchStream) whyBroken(err error) string {
+	if gone, ok := errors.AsType[goneError](err); ok {
+		return gone.Error()
+	}
+	if errors.Is(err, timeline.ErrCompacted) {
+		return tooOld(s.source.RV(), s.res.timeline.View().Start)
+	}
+	return ""
 }
 
 // expired ends the stream with an ERROR.

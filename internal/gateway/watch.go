@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -29,8 +30,7 @@ const (
 // noProofOfEvents is why projections of Events need an RV.
 const noProofOfEvents = "fields: of Events, it cannot be known here what is most recent: give a resourceVersion, such as 0"
 
-// serveWatch answers a WATCH (spec §2, §4). What is streamed over HTTP is left
-// to the recorder.
+// serveWatch answers a WATCH (spec §2, §4).
 func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource, v *timeline.View) bool {
 	if c.isDraining() {
 		return false
@@ -62,34 +62,57 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 		// The API server cannot continue it either: the client may have stopped
 		// amid the difference (ADR 2).
 		start, lost = v.RV, tooOld(start, gap.To)
-	} else if !v.CanStart(start) {
-		if rd.fields != nil {
-			return rd.refuse(expiredFor(tooOld(start, v.Start)))
-		}
-		shorten(r)
-		return false
-	}
-	in := rd.interest()
-	cursor, err := res.timeline.WatchFrom(v, start, in)
-	if err != nil {
-		return false
 	}
 	s := &watchStream{
-		cache: c, res: res, cursor: cursor, pulse: pulse{deadline: time.Now().Add(watchTimeout(rd))},
-		form: rd.form, in: in, over: rd.over, wire: res.encoder.Stream(rd.form, rd.websocket),
-		bookmarks: rd.opts.AllowWatchBookmarks, bookmarkForm: v.BookmarkForm, start: start, lost: lost,
+		cache: c, res: res, wire: res.encoder.Stream(rd.form, rd.websocket),
+		bookmarkForm: v.BookmarkForm, start: start, lost: lost,
+	}
+	if rd.speed > 0 || !v.CanStart(start) {
+		cursor, err := c.past.resume(r.Context(), rd, res, v)
+		switch gone, inGap := errors.AsType[goneError](err); {
+		case inGap && rd.fields == nil:
+			start, s.lost = v.RV, gone.Error()
+		case cursor != nil:
+			s.source = cursor
+		case rd.speed > 0:
+			return rd.refuse(c.past.notReplayed(res.id, err))
+		case rd.fields != nil:
+			return rd.refuse(expiredFor(tooOld(start, v.Start)))
+		default:
+			shorten(r)
+			return false
+		}
+	}
+	if s.source == nil {
+		cursor, err := res.timeline.WatchFrom(v, start, rd.interest())
+		if err != nil {
+			return false
+		}
+		s.source = c.past.follow(res, v, cursor, rd.interest())
 	}
 	if initial || legacy {
-		s.initial = newPage(&v.Snapshot, rd, "", 0).items
+		s.initial = newPage(v.RV, &v.Snapshot, rd, "", 0).items
 	}
 	if initial {
 		s.end = v.RV
 	}
-	c.opened(res)
+	c.stream(w, r, rd, s)
+	return true
+}
+
+// stream has the answer be a watch. What is streamed over HTTP is left to the
+// recorder, when all that was needed to get here is free again.
+func (c *cache) stream(w *recorder, r *http.Request, rd *read, s *watchStream) {
+	s.form, s.in, s.over = rd.form, rd.interest(), rd.over
+	s.bookmarks, s.pulse.deadline = rd.opts.AllowWatchBookmarks, time.Now().Add(watchTimeout(rd))
+	if rd.speed > 0 && s.bookmarks {
+		s.pulse.every = replayBookmarkEvery
+	}
+	c.opened(s.res)
 	setHeaders(w.Header(), rd)
 	if !rd.websocket {
-		w.stream = s // when all that was needed to get here is free again
-		return true
+		w.stream = s
+		return
 	}
 	defer s.close()
 	ctx, cancel := context.WithDeadline(r.Context(), s.pulse.deadline)
@@ -100,7 +123,6 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 		defer s.pulse.stop()
 		s.run()
 	})
-	return true
 }
 
 // tooOld is what a client is told whose RV cannot be continued from; oldest is
@@ -118,7 +140,7 @@ func (c *cache) opened(res *resource) {
 }
 
 func (s *watchStream) close() {
-	s.cursor.Close()
+	s.source.Close()
 	s.res.watches.Add(-1)
 	s.cache.release(s.res)
 }

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,14 +20,17 @@ import (
 
 func (b *bench) watch(query string) (<-chan string, func()) {
 	b.t.Helper()
+	return b.watchAt("/api/v1/pods?watch=1&" + query)
+}
+
+// watchAt opens a watch and returns its lines, which end with it.
+func (b *bench) watchAt(path string, headers ...string) (<-chan string, func()) {
+	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
-	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, b.server.URL+"/api/v1/pods?watch=1&"+query, nil)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	resp := b.open(ctx, path, headers...)
 	if resp.StatusCode != 200 {
-		b.t.Fatalf("watch %s: %s", query, resp.Status)
+		body, _ := io.ReadAll(resp.Body)
+		b.t.Fatalf("watch %s: %s %s", path, resp.Status, body)
 	}
 	lines := make(chan string, 1000)
 	go func() {

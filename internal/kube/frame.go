@@ -6,6 +6,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -126,7 +127,16 @@ func (o *Object) InitialEventsEnd() bool {
 // cannot leave out. An end bookmark carries the annotation that ends the
 // initial events. It is printed as the form is.
 func BookmarkObject(form *Object, rv uint64, end bool) *Object {
-	p := scanner{s: bookmarkJSON(form, rv, end)}
+	var annotations map[string]string
+	if end {
+		annotations = map[string]string{initialEventsEnd: "true"}
+	}
+	return AnnotatedBookmark(form, rv, annotations)
+}
+
+// AnnotatedBookmark is [BookmarkObject] with annotations besides those of the kind.
+func AnnotatedBookmark(form *Object, rv uint64, annotations map[string]string) *Object {
+	p := scanner{s: bookmarkJSON(form, rv, annotations)}
 	o, err := p.kubeObject()
 	if err != nil {
 		panic(err) // made of parts that were scanned before
@@ -135,23 +145,21 @@ func BookmarkObject(form *Object, rv uint64, end bool) *Object {
 	return o
 }
 
-func bookmarkJSON(form *Object, rv uint64, end bool) string {
+func bookmarkJSON(form *Object, rv uint64, more map[string]string) string {
 	before, _, after := form.Metadata()
 	version := `"resourceVersion":"` + FormatRV(rv) + `"`
 	annotations := form.annotations()
 	delete(annotations, initialEventsEnd)
-	if end {
-		annotations[initialEventsEnd] = "true"
-	}
+	maps.Copy(annotations, more)
 	if len(annotations) == 0 {
 		return before + "{" + version + "}" + after
 	}
 	text, _ := json.Marshal(annotations) // strings always marshal, in the order of the keys
-	more := `"annotations":` + string(text)
+	member := `"annotations":` + string(text)
 	if form.Typed() {
-		return before + "{" + version + "," + more + "}" + after
+		return before + "{" + version + "," + member + "}" + after
 	}
-	return before + "{" + more + "," + version + "}" + after // keys in alphabetical order
+	return before + "{" + member + "," + version + "}" + after // keys in alphabetical order
 }
 
 // annotations returns metadata.annotations; never nil.

@@ -112,6 +112,10 @@ type View struct {
 	changed     chan struct{} // closed when there is a newer view
 }
 
+// Epoch counts the histories that the timeline has had: views of two that do not
+// continue each other (Reset) have different ones.
+func (v *View) Epoch() uint64 { return v.epoch }
+
 // Closed reports whether the timeline has ended; there is no newer view then.
 func (v *View) Closed() bool { return v.closed }
 

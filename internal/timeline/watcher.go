@@ -85,7 +85,7 @@ func (c *Cursor) nextSelected() (Batch, error) {
 	if c.seq < w.scan {
 		return b, c.look(v, &b)
 	}
-	for size := 0; len(w.taken) > 0 && size < batchBytes; w.taken = w.taken[1:] {
+	for size := 0; len(w.taken) > 0; w.taken = w.taken[1:] {
 		seq := w.taken[0]
 		if seq < c.seq {
 			continue // told of twice; or published, but not yet told of, when the cursor began
@@ -93,11 +93,13 @@ func (c *Cursor) nextSelected() (Batch, error) {
 		if err := c.check(v, seq); err != nil {
 			return Batch{}, err
 		}
+		e := v.log[seq-v.first]
+		if size >= batchBytes && e.RV > v.log[c.seq-1-v.first].RV {
+			c.rv, b.More = max(c.rv, e.RV-1), true
+			return b, nil
+		}
 		c.seq = seq + 1
-		size += c.yield(v.log[seq-v.first], &b)
-	}
-	if b.More = len(w.taken) > 0; b.More {
-		return b, nil
+		size += c.yield(e, &b)
 	}
 	if err := c.check(v, v.first); err != nil {
 		return Batch{}, err
@@ -117,11 +119,17 @@ func (c *Cursor) look(v *View, b *Batch) error {
 	if err := c.check(v, c.seq); err != nil {
 		return err
 	}
-	for size := 0; c.seq < c.watcher.scan && size < batchBytes; c.seq++ {
-		if e := v.log[c.seq-v.first]; c.watcher.in.concerns(e) {
+	last := c.rv
+	for size := 0; c.seq < c.watcher.scan; c.seq++ {
+		e := v.log[c.seq-v.first]
+		if size >= batchBytes && e.RV > last {
+			break
+		}
+		if last = e.RV; c.watcher.in.concerns(e) {
 			size += c.yield(e, b)
 		}
 	}
+	c.rv = max(c.rv, last)
 	b.More = true // the rest, or what there was to tell meanwhile
 	return nil
 }

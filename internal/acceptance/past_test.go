@@ -1,0 +1,375 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+// recordingGateway starts a gateway that records, with further flags of serve.
+func recordingGateway(t *testing.T, flags ...string) *clustertest.Gateway {
+	t.Helper()
+	g, err := cluster.Gateway(append([]string{"--data-dir", filepath.Join(t.TempDir(), "history"), "--record", "core,configmaps,crayons.example.com"}, flags...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if exit := g.Terminate(); exit != 0 {
+			t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, g.Log())
+		}
+		if t.Failed() {
+			t.Log(g.Log())
+		}
+	})
+	var out string
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		var ok bool
+		if out, ok = run(t, pastKubectl(t, g, "now"), "get", "pods,deployments,replicasets,configmaps,nodes,namespaces", "-A"); ok {
+			return g
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there is no recording: %s", out)
+		}
+	}
+}
+
+// A glance is what there was at a moment: what kubectl printed, and the API server
+// answered.
+type glance struct {
+	at      time.Time
+	answers map[string]string // by kubectl's arguments
+}
+
+// TestPast: what kubectl prints of a moment is what it printed then.
+func TestPast(t *testing.T) {
+	ns := namespace(t)
+	g := recordingGateway(t)
+	questions := [][]string{
+		{"get", "deployments,replicasets", "-n", ns, "-o", "json"},
+		{"get", "configmaps", "-n", ns, "-o", "yaml"},
+		{"get", "pods", "-n", ns, "-o", "wide"},
+		{"get", "pods,deployments,replicasets", "-n", ns, "-o", "wide", "--show-labels"},
+		{"get", "pods", "-n", ns, "-o", "name", "-l", "app=web"},
+		{"get", "configmaps", "-n", ns, "-o", "name", "--field-selector", "metadata.name=later", "--ignore-not-found"},
+		{"get", "configmaps", "-n", ns, "-o", "name", "--chunk-size=1"},
+		{"get", "configmap", "first", "-n", ns, "-o", "json"},
+		{"get", "nodes", "-o", "name"},
+		{"get", "namespace", ns, "-o", "json"},
+	}
+	var moments []glance
+	look := func() {
+		t.Helper()
+		// Until nothing changes while it is looked at.
+		for {
+			before := rvOfAll(t, ns)
+			s := glance{at: time.Now(), answers: map[string]string{}}
+			for _, args := range questions {
+				s.answers[strings.Join(args, " ")] = kubectl(t, args...)
+			}
+			if rvOfAll(t, ns) == before {
+				moments = append(moments, s)
+				return
+			}
+		}
+	}
+	kubectl(t, "-n", ns, "create", "configmap", "first", "--from-literal=a=1")
+	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=nginx", "--replicas=2")
+	settled(t, ns, 2)
+	time.Sleep(time.Second) // what was written is observed
+	look()
+	kubectl(t, "-n", ns, "patch", "configmap", "first", "-p", `{"data":{"a":"2"}}`)
+	kubectl(t, "-n", ns, "create", "configmap", "later")
+	kubectl(t, "-n", ns, "scale", "deployment", "web", "--replicas=3")
+	settled(t, ns, 3)
+	time.Sleep(time.Second)
+	look()
+	kubectl(t, "-n", ns, "delete", "configmap", "first")
+	kubectl(t, "-n", ns, "delete", "deployment", "web", "--wait")
+	eventually(t, "no Pods", func() bool { return kubectl(t, "-n", ns, "get", "pods", "-o", "name") == "" })
+	time.Sleep(time.Second)
+
+	ages := regexp.MustCompile(`\b[0-9]+[smh]([0-9]+s)?\b`)
+	for _, m := range moments {
+		for _, args := range questions {
+			want := m.answers[strings.Join(args, " ")]
+			got, ok := run(t, pastKubectl(t, g, m.at.UTC().Format(time.RFC3339Nano)), args...)
+			if args[0] == "get" && slices.Contains(args, "wide") {
+				// The ages are those of then, to the second or so.
+				got, want = ages.ReplaceAllStringFunc(got, roundAge), ages.ReplaceAllStringFunc(want, roundAge)
+			}
+			if diff := cmp.Diff(want, got); !ok || diff != "" {
+				t.Errorf("kubectl %v at %v (-then +now)\n%s", args, m.at, diff)
+			}
+		}
+	}
+	for _, args := range [][]string{{"describe", "pods", "-n", ns}, {"describe", "configmap", "first", "-n", ns}, {"api-resources"}, {"explain", "pods.spec"}, {"version"}} {
+		if out, ok := run(t, pastKubectl(t, g, moments[0].at.UTC().Format(time.RFC3339Nano)), args...); !ok {
+			t.Errorf("kubectl %v: %s", args, out)
+		}
+	}
+	for _, args := range [][]string{
+		{"delete", "namespace", ns}, {"create", "configmap", "x", "-n", ns}, {"scale", "deployment", "web", "-n", ns, "--replicas=1"},
+		{"label", "configmap", "first", "-n", ns, "a=b"},
+	} {
+		if out, ok := run(t, pastKubectl(t, g, moments[0].at.UTC().Format(time.RFC3339Nano)), args...); ok || !strings.Contains(out, "the past can only be read") {
+			t.Errorf("kubectl %v: %s", args, out)
+		}
+	}
+	t.Run("forms", func(t *testing.T) { pastForms(t, g, ns, moments[0]) })
+	t.Run("watch", func(t *testing.T) { pastWatch(t, g, ns, moments[0]) })
+}
+
+// pastKubectl is a kubectl that sees the cluster at a moment.
+func pastKubectl(t *testing.T, g *clustertest.Gateway, when string) []string {
+	t.Helper()
+	return append(cluster.Kubectl(t.Context()).Args, "-s", g.URL+"/at/"+url.PathEscape(when))
+}
+
+// rvOfAll is a text that changes with whatever is looked at.
+func rvOfAll(t *testing.T, ns string) string {
+	t.Helper()
+	const versions = `jsonpath={range .items[*]}{.metadata.uid}@{.metadata.resourceVersion} {end}`
+	return kubectl(t, "-n", ns, "get", "pods,deployments,replicasets,configmaps", "-o", versions) + kubectl(t, "get", "namespace", ns, "-o", "jsonpath={.metadata.resourceVersion}")
+}
+
+// settled waits until the Deployment has come to rest.
+func settled(t *testing.T, ns string, replicas int) {
+	t.Helper()
+	eventually(t, fmt.Sprint(replicas, " Pods that are ready"), func() bool {
+		var d appsv1.Deployment
+		if err := json.Unmarshal([]byte(kubectl(t, "-n", ns, "get", "deployment", "web", "-o", "json")), &d); err != nil {
+			t.Fatal(err)
+		}
+		return d.Status.ObservedGeneration == d.Generation && int(d.Status.ReadyReplicas) == replicas && int(d.Status.Replicas) == replicas
+	})
+}
+
+// roundAge makes an age one of a coarse unit.
+func roundAge(age string) string {
+	d, err := time.ParseDuration(age)
+	if err != nil {
+		return age
+	}
+	return fmt.Sprintf("~%v", d.Round(10*time.Second))
+}
+
+// pastForms asks for the past in every encoding.
+func pastForms(t *testing.T, g *clustertest.Gateway, ns string, m glance) {
+	path := g.URL + "/at/" + m.at.UTC().Format(time.RFC3339Nano) + "/api/v1/namespaces/" + ns + "/pods"
+	for _, accept := range []string{
+		"application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
+		"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "application/json;as=Table;v=v1;g=meta.k8s.io",
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+	} {
+		a, err := ask(t.Context(), http.DefaultClient, path, accept)
+		media, _, _ := strings.Cut(accept, ";")
+		if err != nil || a.code != 200 || a.contentType != media || strings.Count(a.body, "web-") < 2 {
+			t.Errorf("%s: %+v, %v", accept, a, err)
+		}
+		a, err = ask(t.Context(), http.DefaultClient, path+"?limit=1", accept)
+		if err != nil || a.code != 200 {
+			t.Errorf("%s, a page: %+v, %v", accept, a, err)
+		}
+	}
+	if a, err := ask(t.Context(), http.DefaultClient, path+"?fields=spec.nodeName", ""); err != nil || a.code != 200 || strings.Contains(a.body, "containers") || !strings.Contains(a.body, "nodeName") {
+		t.Errorf("fields: %+v, %v", a, err)
+	}
+}
+
+// pastWatch follows the ConfigMaps from a moment, through what became of them, into
+// the present.
+func pastWatch(t *testing.T, g *clustertest.Gateway, ns string, m glance) {
+	at := m.at.UTC().Format(time.RFC3339Nano)
+	for _, speed := range []string{"", "&speed=1000"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		events := watchNames(t, ctx, g.URL+"/at/"+at+"/api/v1/namespaces/"+ns+"/configmaps?watch=1"+speed)
+		name := "live" + strings.TrimPrefix(speed, "&speed=")
+		want := []string{"ADDED first", "MODIFIED first", "ADDED later", "DELETED first"}
+		if speed != "" {
+			want = append(want, "ADDED live")
+		}
+		for _, w := range want {
+			if got := <-events; got != w {
+				t.Fatalf("%s, want %s", got, w)
+			}
+		}
+		kubectl(t, "-n", ns, "create", "configmap", name)
+		if got := <-events; got != "ADDED "+name {
+			t.Fatalf("%s, want it to be live", got)
+		}
+	}
+	// And as kubectl does it.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	watch := append(pastKubectl(t, g, at), "get", "configmaps", "-n", ns, "-w", "-o", "name")
+	cmd := exec.CommandContext(ctx, watch[0], watch[1:]...)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"configmap/first", "configmap/kube-root-ca.crt", "configmap/first", "configmap/later", "configmap/first", "configmap/live"}
+	lines := bufio.NewScanner(out)
+	for _, w := range want {
+		if !lines.Scan() || lines.Text() != w {
+			t.Fatalf("kubectl get -w: %q, want %q", lines.Text(), w)
+		}
+	}
+	cancel()
+	_ = cmd.Wait() // it was killed
+}
+
+// watchNames returns the types and names of a watch's events, without those of the
+// ConfigMap that every namespace has.
+func watchNames(t *testing.T, ctx context.Context, url string) <-chan string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != 200 {
+		t.Fatalf("%s: %s", url, resp.Status)
+	}
+	names := make(chan string)
+	go func() {
+		defer close(names)
+		defer resp.Body.Close()
+		lines := bufio.NewReader(resp.Body)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var e struct {
+				Type   string
+				Object metav1.PartialObjectMetadata
+			}
+			if err := json.Unmarshal(line, &e); err != nil {
+				return
+			}
+			if name := e.Object.Name; name != "kube-root-ca.crt" {
+				select {
+				case names <- e.Type + " " + name:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	return names
+}
+
+// TestPastWindow: on the ordinary paths, what the window no longer holds is read
+// from what is recorded, and is to the byte what the API server answers. What is
+// not there is a Status that says what there is.
+func TestPastWindow(t *testing.T) {
+	ns := namespace(t)
+	g := recordingGateway(t, "--window-bytes", "1Mi")
+	client, server := direct(t)
+	path := "/api/v1/namespaces/" + ns + "/configmaps"
+	code, list := get(t, http.DefaultClient, g.URL+path+"?resourceVersion=0")
+	if code != 200 {
+		t.Fatal(list)
+	}
+	start := rvIn(t, list)
+	filling := strings.Repeat("x", 60_000)
+	for i := range 30 {
+		kubectl(t, "-n", ns, "create", "configmap", fmt.Sprint("c", i), "--from-literal=x="+filling)
+	}
+	kubectl(t, "-n", ns, "label", "configmap", "c1", "c3", "c5", "odd=yes")
+	kubectl(t, "-n", ns, "delete", "configmap", "c1", "c2")
+	kubectl(t, "-n", ns, "label", "configmap", "c3", "odd-")
+	end := rvIn(t, kubectl(t, "-n", ns, "get", "--raw", path+"?limit=1"))
+	eventually(t, "the last event", func() bool {
+		_, now := get(t, http.DefaultClient, g.URL+path+"?resourceVersion=0")
+		return !strings.Contains(now, `"c1"`) && strings.Count(now, "odd") == strings.Count(kubectl(t, "get", "--raw", path), "odd")
+	})
+	for _, query := range []string{"", "&labelSelector=odd", "&fieldSelector=metadata.name%3Dc2"} {
+		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf;stream=watch", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"} {
+			watch := path + "?watch=1&timeoutSeconds=2&resourceVersion=" + start + query
+			want, err := ask(t.Context(), client, server+watch, accept)
+			if err != nil || want.code != 200 || len(want.body) == 0 {
+				t.Fatal(want, err)
+			}
+			got, err := ask(t.Context(), http.DefaultClient, g.URL+watch, accept)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(answer{})); diff != "" {
+				t.Errorf("%s as %s (-API server +gateway)\n%s", watch, accept, diff)
+			}
+		}
+		for _, page := range []string{"&limit=3", ""} {
+			exact := path + "?resourceVersionMatch=Exact&resourceVersion=" + start + page + query
+			want, err := ask(t.Context(), client, server+exact, "application/json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := ask(t.Context(), http.DefaultClient, g.URL+exact, "application/json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(answer{})); diff != "" {
+				t.Errorf("%s (-API server +gateway)\n%s", exact, diff)
+			}
+		}
+	}
+	// It was the gateway that answered, and not the API server.
+	metrics := curl(t, g.Admin+"/metrics")
+	for line := range strings.Lines(metrics) {
+		if strings.HasPrefix(line, `watchkeeper_requests_total{`) && strings.Contains(line, `source="passthrough"`) &&
+			(strings.Contains(line, `verb="watch"`) || strings.Contains(line, `code="410"`)) {
+			t.Errorf("passed through: %s", line)
+		}
+	}
+	for when, want := range map[string]string{
+		"rv:1": "(Expired)", "1d": "(Expired)", "rv:999999999": "(BadRequest)", "2199-01-01T00:00:00Z": "(BadRequest)", "rv:" + end: "",
+	} {
+		out, ok := run(t, pastKubectl(t, g, when), "get", "configmaps", "-n", ns)
+		if ok != (want == "") || want != "" && (!strings.Contains(out, strings.Trim(want, "()")) && !strings.Contains(out, "are recorded from")) {
+			t.Errorf("at %s: %s", when, out)
+		}
+	}
+	if out, ok := run(t, pastKubectl(t, g, "now"), "get", "secrets", "-n", ns); ok || !strings.Contains(out, "--record-secrets") {
+		t.Errorf("secrets: %s", out)
+	}
+	if code, body := get(t, http.DefaultClient, g.URL+"/at/xyz/api"); code != 400 || !strings.Contains(body, "use now, an age such as 10m") {
+		t.Errorf("at xyz: %d %s", code, body)
+	}
+}
+
+// rvIn returns the RV of a list.
+func rvIn(t *testing.T, list string) string {
+	t.Helper()
+	var l metav1.PartialObjectMetadataList
+	if err := json.Unmarshal([]byte(list), &l); err != nil {
+		t.Fatal(err)
+	}
+	return l.ResourceVersion
+}

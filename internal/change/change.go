@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/wI2L/jsondiff"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// A Patch is a JSON Patch (RFC 6902).
+type Patch = jsondiff.Patch
+
+// A Change is what is different between two versions of an object.
+type Change struct {
+	// Patch makes the later version of the earlier one. Without noise it does so
+	// of what is left of them without the noise. It is empty when one of the two
+	// is missing.
+	Patch Patch
+	// Summary are a few phrases, the most telling ones first.
+	Summary []string
+	// By are those who, by the object's managedFields, wrote to it then.
+	By []Manager
+	// Noise are the kinds of noise that changed, in order.
+	Noise []string
+	// OnlyNoise is set when nothing else did.
+	OnlyNoise bool
+}
+
+// Options say what a [Change] is to hold.
+type Options struct {
+	// Noise has the patch hold the noise, too.
+	Noise bool
+}
+
+// Between compares two versions of an object, of which one may be nil: it did
+// not exist. It fails on what is not JSON.
+func Between(before, after *kube.Object, opts Options) (*Change, error) {
+	old, err := decode(before)
+	if err != nil {
+		return nil, err
+	}
+	now, err := decode(after)
+	if err != nil {
+		return nil, err
+	}
+	c := &Change{By: changedManagers(old, now)}
+	if old == nil || now == nil {
+		c.Summary = []string{arrival(now)}
+		return c, nil
+	}
+	c.Noise = differing(quiet(old), quiet(now))
+	plain, err := diff(old, now)
+	if err != nil {
+		return nil, err
+	}
+	if c.OnlyNoise = len(plain) == 0; !c.OnlyNoise {
+		c.Summary = summarize(old, now)
+		c.Noise = slices.DeleteFunc(c.Noise, func(kind string) bool { return kind == noiseVersion })
+	}
+	if c.Patch = plain; opts.Noise {
+		c.Patch, err = diffWhole(before, after)
+	}
+	return c, err
+}
+
+// diffWhole compares all there is of two objects.
+func diffWhole(before, after *kube.Object) (Patch, error) {
+	old, err := decode(before)
+	if err != nil {
+		return nil, err
+	}
+	now, err := decode(after)
+	if err != nil {
+		return nil, err
+	}
+	return diff(old, now)
+}
+
+// longestAligned is the longest list whose elements are aligned for a patch:
+// that takes the square of it.
+const longestAligned = 500
+
+// diff compares two decoded objects.
+func diff(before, after map[string]any) (Patch, error) {
+	var options []jsondiff.Option
+	if max(longest(before), longest(after)) <= longestAligned {
+		options = append(options, jsondiff.LCS())
+	}
+	return jsondiff.CompareWithoutMarshal(before, after, options...)
+}
+
+// longest is the length of the longest list in a value.
+func longest(value any) int {
+	n := 0
+	switch v := value.(type) {
+	case map[string]any:
+		for _, x := range v {
+			n = max(n, longest(x))
+		}
+	case []any:
+		n = len(v)
+		for _, x := range v {
+			n = max(n, longest(x))
+		}
+	}
+	return n
+}
+
+// decode reads an object; numbers keep their text.
+func decode(o *kube.Object) (map[string]any, error) {
+	if o == nil {
+		return nil, nil
+	}
+	d := json.NewDecoder(strings.NewReader(o.JSON))
+	d.UseNumber()
+	var tree map[string]any
+	if err := d.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("%s at %d: %w", o.Key, o.RV, err)
+	}
+	return tree, nil
+}
+
+// Quiet returns an object without its noise.
+func Quiet(object []byte) (map[string]any, error) {
+	tree, err := decode(&kube.Object{JSON: string(object)})
+	if err == nil {
+		quiet(tree)
+	}
+	return tree, err
+}

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// noise is what was taken out of an object, by its kind.
+type noise map[string][]any
+
+// Kinds of noise.
+const (
+	noiseManaged    = "managedFields"
+	noiseVersion    = "resourceVersion"
+	noiseGeneration = "generation"
+	noiseHeartbeat  = "heartbeat"
+	noiseLease      = "lease renewal"
+	noiseEvent      = "event count"
+	noiseProbe      = "probe time"
+	noiseMetrics    = "metrics"
+)
+
+// quietAnnotations are written over and over by controllers.
+var quietAnnotations = map[string]string{
+	"control-plane.alpha.kubernetes.io/leader":         noiseLease,
+	"endpoints.kubernetes.io/last-change-trigger-time": noiseHeartbeat,
+}
+
+// quietConditions are the members of a condition that say when somebody looked.
+var quietConditions = map[string]string{
+	"lastHeartbeatTime":  noiseHeartbeat,
+	"lastProbeTime":      noiseProbe,
+	"lastUpdateTime":     noiseProbe,
+	"observedGeneration": noiseGeneration,
+}
+
+// quietMembers are those of a kind.
+var quietMembers = map[string][]struct {
+	noise string
+	path  []string
+}{
+	"Lease": {{noiseLease, []string{"spec", "renewTime"}}},
+	"HorizontalPodAutoscaler": {
+		{noiseMetrics, []string{"status", "currentMetrics"}},
+		{noiseMetrics, []string{"status", "currentCPUUtilizationPercentage"}},
+	},
+	"Event": {
+		{noiseEvent, []string{"count"}},
+		{noiseEvent, []string{"lastTimestamp"}},
+		{noiseEvent, []string{"series"}},
+		{noiseEvent, []string{"deprecatedCount"}},
+		{noiseEvent, []string{"deprecatedLastTimestamp"}},
+	},
+}
+
+// quiet takes the noise out of an object and returns it.
+func quiet(tree map[string]any) noise {
+	n := noise{}
+	n.take(tree, noiseManaged, "metadata", "managedFields")
+	n.take(tree, noiseVersion, "metadata", "resourceVersion")
+	n.take(tree, noiseGeneration, "metadata", "generation")
+	n.take(tree, noiseGeneration, "status", "observedGeneration")
+	for _, name := range slices.Sorted(maps.Keys(quietAnnotations)) {
+		n.take(tree, quietAnnotations[name], "metadata", "annotations", name)
+	}
+	for _, c := range elements(tree, "status", "conditions") {
+		condition, _ := c.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(quietConditions)) {
+			n.take(condition, quietConditions[name], name)
+		}
+	}
+	for _, q := range quietMembers[text(tree["kind"])] {
+		n.take(tree, q.noise, q.path...)
+	}
+	return n
+}
+
+// take takes the value at a path out of an object, and what then holds nothing
+// any more: the other version may not have it at all.
+func (n noise) take(from map[string]any, kind string, path ...string) {
+	name, last := path[0], len(path) == 1
+	value, ok := from[name]
+	if !ok {
+		return
+	}
+	if last {
+		n[kind] = append(n[kind], value)
+		delete(from, name)
+		return
+	}
+	if holder, ok := value.(map[string]any); ok && len(holder) > 0 {
+		if n.take(holder, kind, path[1:]...); len(holder) == 0 {
+			delete(from, name)
+		}
+	}
+}
+
+// differing returns the kinds in which two objects differ. The resourceVersion,
+// which every change changes, counts only when it is alone.
+func differing(before, after noise) []string {
+	kinds := maps.Clone(before)
+	maps.Copy(kinds, after)
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		if kind != noiseVersion && !reflect.DeepEqual(before[kind], after[kind]) {
+			out = append(out, kind)
+		}
+	}
+	if out == nil && !reflect.DeepEqual(before[noiseVersion], after[noiseVersion]) {
+		out = []string{noiseVersion}
+	}
+	return out
+}

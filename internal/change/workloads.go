@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"strings"
+)
+
+// counters are the replicas of a status, and Jobs' Pods: none is 0.
+var counters = []struct{ member, name string }{
+	{"replicas", "current replicas"},
+	{"readyReplicas", "ready replicas"},
+	{"availableReplicas", "available replicas"},
+	{"updatedReplicas", "updated replicas"},
+	{"unavailableReplicas", "unavailable replicas"},
+	{"fullyLabeledReplicas", ""},
+	{"currentReplicas", "replicas of the current revision"},
+	{"terminatingReplicas", "terminating replicas"},
+	{"desiredReplicas", "desired replicas"},
+	{"currentNumberScheduled", "scheduled Pods"},
+	{"desiredNumberScheduled", "desired Pods"},
+	{"updatedNumberScheduled", "updated Pods"},
+	{"numberReady", "ready Pods"},
+	{"numberAvailable", "available Pods"},
+	{"numberUnavailable", "unavailable Pods"},
+	{"active", "active Pods"},
+	{"ready", "ready Pods"},
+	{"succeeded", "succeeded Pods"},
+	{"failed", "failed Pods"},
+	{"terminating", "terminating Pods"},
+}
+
+// scale tells of replicas.
+func (s *summary) scale() {
+	if old, now, ok := s.changed("spec", "replicas"); ok {
+		s.say("replicas %s → %s", orNone(old), orNone(now))
+	}
+	if old, now, ok := s.changed("spec", "paused"); ok {
+		if now == "true" {
+			s.say("rollout paused")
+		} else if old == "true" {
+			s.say("rollout resumed")
+		}
+	}
+	for _, c := range counters {
+		old, now := at(s.before, "status", c.member), at(s.after, "status", c.member)
+		if !isScalar(old) || !isScalar(now) {
+			continue // a CronJob's active is a list
+		}
+		s.tell("status", c.member)
+		if a, b := orZero(text(old)), orZero(text(now)); a != b && c.name != "" {
+			s.say("%s %s → %s", c.name, a, b)
+		}
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func orZero(s string) string {
+	if s == "" {
+		return "0"
+	}
+	return s
+}
+
+// templates are where the Pods of a kind are described.
+var templates = [][]string{{"spec"}, {"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"}}
+
+// podTemplate tells of containers and their images.
+func (s *summary) podTemplate() {
+	for _, path := range templates {
+		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+			s.containers(path, list)
+		}
+	}
+	restarted := []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}
+	if _, now, ok := s.changed(restarted...); ok && now != "" {
+		s.say("restart asked for")
+	}
+}
+
+func (s *summary) containers(path []string, list string) {
+	path = append(append([]string{}, path...), list)
+	before, after := elements(s.before, path...), elements(s.after, path...)
+	matched, ok := pairs(before, after)
+	if !ok {
+		return
+	}
+	s.tell(path...)
+	kind := map[string]string{"containers": "container ", "initContainers": "init container ", "ephemeralContainers": "debug container "}[list]
+	for _, p := range matched {
+		old, _ := p.before.(map[string]any)
+		now, _ := p.after.(map[string]any)
+		switch {
+		case old == nil:
+			s.say("%s%s added (%s)", kind, p.key, text(now["image"]))
+			continue
+		case now == nil:
+			s.say("%s%s removed", kind, p.key)
+			continue
+		}
+		if a, b := text(old["image"]), text(now["image"]); a != b {
+			who := ""
+			if len(before) > 1 || len(after) > 1 || list != "containers" {
+				who = kind + p.key + ": "
+			}
+			s.say("%simage %s → %s", who, a, shortImage(a, b))
+		}
+		for _, l := range leaves(nil, nil, old, now, func(p []string) bool { return len(p) == 1 && p[0] == "image" }) {
+			if isScalar(l.before) && isScalar(l.after) {
+				s.say("%s%s: %s %s", kind, p.key, l, l.arrow())
+			} else {
+				s.say("%s%s: %s %s", kind, p.key, l, l.verb())
+			}
+		}
+	}
+}
+
+// shortImage is the later image, or what is behind its name when the name stays.
+func shortImage(before, after string) string {
+	name := func(image string) int {
+		if i := strings.IndexByte(image, '@'); i >= 0 {
+			return i
+		}
+		if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
+			return i
+		}
+		return len(image)
+	}
+	if a, b := name(before), name(after); before[:a] == after[:b] && b < len(after) && a < len(before) {
+		return after[b+1:]
+	}
+	return after
+}

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+func newAt(s streams) *cobra.Command {
+	c := &client{streams: s}
+	cmd := &cobra.Command{
+		Use:   "at WHEN -- COMMAND OF KUBECTL",
+		Short: "Run kubectl against a moment of the past",
+		Long: `Run kubectl (from PATH) against a moment that a running gateway has recorded:
+an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z, or rv:N.
+Whatever only reads works: get, describe, watch. The exit code is kubectl's.`,
+		Example: `  watchkeeper at 10m -- get pods -A -o wide
+  watchkeeper at 2026-01-31T15:04:05Z -- describe node worker-3
+  watchkeeper at 1h -- get pods --watch`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(kubectlArgs(args)) == 0 {
+				return usageError(cmd, errors.New("at needs a moment and, behind --, what to ask kubectl, such as: watchkeeper at 10m -- get pods"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.at(cmd.Context(), args[0], kubectlArgs(args)) },
+	}
+	c.addFlags(cmd.Flags())
+	cmd.Flags().SetInterspersed(false) // what is behind the moment is kubectl's
+	return cmd
+}
+
+// kubectlArgs returns what is behind the moment.
+func kubectlArgs(args []string) []string {
+	if args = args[min(1, len(args)):]; len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	return args
+}
+
+func (c *client) at(ctx context.Context, text string, args []string) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	moment, err := when("WHEN", text)
+	if err != nil {
+		return err
+	}
+	if err := c.recorded(ctx, moment); err != nil {
+		return err
+	}
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		return fmt.Errorf("kubectl is not in PATH: install it, or ask %s/at/%s with another client", c.server, moment)
+	}
+	// What kubectl remembers of an API server it keeps by its URL, which is
+	// another one each time.
+	cache, err := os.MkdirTemp("", "watchkeeper-at-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(cache)
+	// The credentials of a kubeconfig are for its API server.
+	flags := []string{"--server=" + c.server + "/at/" + moment, "--kubeconfig=" + os.DevNull, "--cache-dir=" + cache, "--namespace=" + c.namespace}
+	cmd := exec.Command(kubectl, append(flags, args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.in, c.out, c.err
+	return runChild(ctx, cmd)
+}
+
+// recorded checks that something is recorded of a moment.
+func (c *client) recorded(ctx context.Context, moment string) error {
+	var h api.History
+	if err := c.get(ctx, historyAPI, nil, &h); err != nil {
+		return err
+	}
+	w, err := kube.ParseWhen(moment, time.Now())
+	if err != nil {
+		return err
+	}
+	first := time.Time{}
+	for _, r := range h.Resources {
+		for _, e := range r.Epochs {
+			rv, err := kube.ParseRV(e.Span.From.ResourceVersion)
+			if err != nil {
+				return err
+			}
+			if w.RV != 0 && rv <= w.RV || w.RV == 0 && !e.Span.From.Time.After(w.At) {
+				return nil
+			}
+			if first.IsZero() || e.Span.From.Time.Before(first) {
+				first = e.Span.From.Time
+			}
+		}
+	}
+	if first.IsZero() {
+		return fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see --record of watchkeeper serve"))
+	}
+	return fmt.Errorf("%s is before the recorded history, which begins at %s: choose a later moment", moment, first.Local().Format(time.RFC3339))
+}
+
+// runChild runs a command to its end, with its exit code. Signals that a terminal
+// sends reach it by themselves, others are passed on.
+func runChild(ctx context.Context, cmd *exec.Cmd) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for {
+		select {
+		case sig := <-signals:
+			if sig != os.Interrupt {
+				_ = cmd.Process.Signal(sig) // it may have ended
+			}
+			continue
+		case <-ctx.Done():
+			_ = cmd.Process.Signal(syscall.SIGTERM) // as above
+			ctx = context.Background()
+			continue
+		case err := <-done:
+			if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+				return exitError(exitCode(failed))
+			}
+			return err
+		}
+	}
+}
+
+// exitCode is that of a process, as a shell has it.
+func exitCode(failed *exec.ExitError) int {
+	if status, ok := failed.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return failed.ExitCode()
+}

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+const (
+	defaultServer = "http://127.0.0.1:8001"
+	// serverVariable names the gateway where --server does not.
+	serverVariable = "WATCHKEEPER_SERVER"
+	historyAPI     = "/watchkeeper/v1/history"
+)
+
+// A client is a command that talks to a running gateway.
+type client struct {
+	streams
+	server    string
+	namespace string
+	http      http.Client
+}
+
+func (c *client) addFlags(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVarP(&c.server, "server", "s", cmp.Or(os.Getenv(serverVariable), defaultServer), "URL of the running gateway; "+serverVariable+" is its default")
+}
+
+func (c *client) addNamespace(f *pflag.FlagSet) {
+	f.StringVarP(&c.namespace, "namespace", "n", "", "namespace; that of the current context if it is left out")
+}
+
+// prepare checks the flags.
+func (c *client) prepare() error {
+	u, err := url.Parse(c.server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("--server %q is no URL: use one such as %s", c.server, defaultServer)
+	}
+	c.server = strings.TrimSuffix(c.server, "/")
+	if c.namespace == "" {
+		c.namespace = contextNamespace()
+	}
+	return nil
+}
+
+// contextNamespace is what kubectl would use.
+func contextNamespace() string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).Namespace()
+	if err != nil {
+		return metav1.NamespaceDefault // the gateway has no need of a kubeconfig
+	}
+	return cmp.Or(namespace, metav1.NamespaceDefault)
+}
+
+// A statusError is an error that the gateway answered.
+type statusError struct{ metav1.Status }
+
+func (e *statusError) Error() string { return e.Message }
+
+// get asks the gateway for an answer in JSON.
+func (c *client) get(ctx context.Context, path string, query url.Values, into any) error {
+	u := c.server + path
+	if len(query) > 0 {
+		u += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", userAgent())
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.unreachable(err)
+	}
+	defer resp.Body.Close()
+	d := json.NewDecoder(resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		status := &statusError{}
+		if d.Decode(&status.Status) != nil || status.Message == "" {
+			return fmt.Errorf("%s answered %s: is it watchkeeper?", c.server, resp.Status)
+		}
+		if status.Message == "the server could not find the requested resource" || status.Message == "404 page not found" {
+			return fmt.Errorf("what serves at %s has no history: is it watchkeeper?", c.server)
+		}
+		return status
+	}
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the answer of %s cannot be read: %w: is it watchkeeper?", c.server, err)
+	}
+	return nil
+}
+
+// unreachable says what to do when nothing answers.
+func (c *client) unreachable(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("nothing serves at %s: start it with 'watchkeeper serve', or name where it is with --server", c.server)
+	}
+	return fmt.Errorf("%s: %w: check --server", c.server, err)
+}
+
+// when reads a flag that names a moment. An age is turned into the time that it
+// is of, so that all requests are about the same.
+func when(flag, text string) (string, error) {
+	w, err := kube.ParseWhen(text, time.Now())
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	if text == "now" {
+		return text, nil
+	}
+	if w.RV == 0 && w.At.After(time.Now()) {
+		return "", fmt.Errorf("%s: %s is in the future", flag, text)
+	}
+	return w.String(), nil
+}

@@ -1,0 +1,249 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// diffOptions are the flags of diff.
+type diffOptions struct {
+	client
+	output
+	from, to      string
+	allNamespaces bool
+	labels        string
+	fields        string
+}
+
+// diffFailed is the exit code of an error: 1 says that there are differences.
+const diffFailed = 2
+
+func newDiff(s streams) *cobra.Command {
+	o := &diffOptions{client: client{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "diff [RESOURCE[/NAME]]",
+		Short: "Show what is different between two moments",
+		Long: `Show what was added, removed and modified between two moments that a running
+gateway has recorded: of an object, of a resource, or of all that is recorded.
+
+The exit code is 0 when there is no difference, 1 when there is one, and above
+that for an error.`,
+		Example: `  watchkeeper diff --from 1h -A
+  watchkeeper diff deployments -n shop --from 2026-01-31T15:00:00Z --to 10m
+  watchkeeper diff deployment/web --from 1h -p`,
+		Args: func(cmd *cobra.Command, args []string) error { return o.failed(resourceArgs(0, 2)(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			different, err := o.run(cmd.Context(), args)
+			if err == nil && different {
+				return exitError(1)
+			}
+			return o.failed(err)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return o.failed(usageError(cmd, err)) })
+	f := cmd.Flags()
+	o.client.addFlags(f)
+	o.addNamespace(f)
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "compare all namespaces")
+	f.StringVar(&o.from, "from", "1h", "the earlier moment: an age such as 1h, a time, or rv:N")
+	f.StringVar(&o.to, "to", "now", "the later moment")
+	f.StringVarP(&o.labels, "selector", "l", "", "label selector, as of kubectl get")
+	f.StringVar(&o.fields, "field-selector", "", "field selector, as of kubectl get")
+	o.output.addFlags(f)
+	return cmd
+}
+
+// failed prints an error and returns the code of one.
+func (o *diffOptions) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	fmt.Fprintln(o.err, "watchkeeper: "+oneLine(explain(err)))
+	return exitError(diffFailed)
+}
+
+// run reports whether there are differences.
+func (o *diffOptions) run(ctx context.Context, args []string) (different bool, err error) {
+	if err := o.client.prepare(); err != nil {
+		return false, err
+	}
+	if err := o.output.prepare(o.streams); err != nil {
+		return false, err
+	}
+	if o.allNamespaces {
+		o.namespace = ""
+	}
+	query := url.Values{}
+	for flag, text := range map[string]string{"from": o.from, "to": o.to} {
+		moment, err := when("--"+flag, text)
+		if err != nil {
+			return false, err
+		}
+		query.Set(flag, moment)
+	}
+	for parameter, text := range map[string]string{"labelSelector": o.labels, "fieldSelector": o.fields} {
+		if text != "" {
+			query.Set(parameter, text)
+		}
+	}
+	if o.noise {
+		query.Set("noise", "show")
+	}
+	if o.patch {
+		query.Set("objects", "true")
+	}
+	all, err := o.named(ctx, args)
+	if err != nil {
+		return false, err
+	}
+	return o.compare(ctx, all, query)
+}
+
+// named returns what is to be compared: what the arguments name, or all that is
+// recorded and in the scope.
+func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error) {
+	r, err := o.resolver(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) > 0 {
+		resource, name, err := parseNamed(args)
+		if err != nil {
+			return nil, err
+		}
+		n, err := r.find(resource)
+		n.name = name
+		if name != "" && n.namespaced && o.namespace == "" && err == nil {
+			err = errors.New("one object is in one namespace: name it with -n, and leave out -A")
+		}
+		return []named{n}, err
+	}
+	var h api.History
+	if err := o.get(ctx, historyAPI, nil, &h); err != nil {
+		return nil, err
+	}
+	if len(h.Resources) == 0 {
+		return nil, fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see --record of watchkeeper serve"))
+	}
+	var all []named
+	for _, res := range h.Resources {
+		if n, err := r.find(res.Resource); err == nil && (n.namespaced || o.namespace == "") && n.resource != eventsResource {
+			all = append(all, n)
+		}
+	}
+	return all, nil
+}
+
+// eventsResource is left out of a comparison of everything: its objects tell of
+// the differences of others.
+var eventsResource = kube.Resource{Version: "v1", Name: "events"}
+
+// compare prints the differences of each.
+func (o *diffOptions) compare(ctx context.Context, all []named, query url.Values) (different bool, err error) {
+	var failed error
+	err = o.page(o.streams, func(w io.Writer) error {
+		out := []api.Differences{}
+		for _, n := range all {
+			one, err := o.compareOne(ctx, w, n, maps.Clone(query))
+			if err != nil {
+				if err = enough(err); err == nil || len(all) == 1 {
+					return err
+				}
+				if failed == nil {
+					failed = err
+				}
+				fmt.Fprintf(o.err, "watchkeeper: %s: %v\n", n.resource.GroupResource(), err)
+				continue
+			}
+			different = different || len(one.Items) > 0
+			out = append(out, one)
+		}
+		if o.format == "text" {
+			return nil
+		}
+		if len(all) == 1 {
+			return o.marshal(w, out[0])
+		}
+		return o.marshal(w, map[string]any{"items": out})
+	})
+	if failed != nil && err == nil {
+		err = fmt.Errorf("not all that is recorded could be compared: choose a moment that is in the history of each, or name a resource")
+	}
+	return different, err
+}
+
+// compareOne prints the differences of one resource or object.
+func (o *diffOptions) compareOne(ctx context.Context, w io.Writer, n named, query url.Values) (all api.Differences, err error) {
+	for first := true; first || all.Continue != ""; first = false {
+		var page api.Differences
+		if all.Continue != "" {
+			query.Set("continue", all.Continue)
+		}
+		if err := o.get(ctx, historyAPI+"/diff"+n.path(o.namespace), query, &page); err != nil {
+			return all, err
+		}
+		items := all.Items
+		all.Resource, all.From, all.To, all.Continue = page.Resource, page.From, page.To, page.Continue
+		all.Folded += page.Folded
+		all.Unchanged += page.Unchanged
+		all.Items = append(items, page.Items...)
+		if o.format != "text" {
+			continue
+		}
+		for _, d := range page.Items {
+			if err := o.print(w, n, d); err != nil {
+				return all, err
+			}
+		}
+	}
+	if all.Items == nil {
+		all.Items = []api.Difference{}
+	}
+	return all, nil
+}
+
+// print prints a difference: a line, and with diffs the diff below it.
+func (o *diffOptions) print(w io.Writer, n named, d api.Difference) error {
+	sign, color := "~", yellow
+	switch d.Type {
+	case api.Added:
+		sign, color = "+", green
+	case api.Deleted:
+		sign, color = "-", red
+	}
+	name := d.Name
+	if d.Namespace != "" {
+		name = d.Namespace + "/" + d.Name
+	}
+	what := strings.Join(d.Summary, "; ")
+	if d.Selection != "" {
+		what = d.Selection + " the selection: " + what
+	}
+	_, err := fmt.Fprintf(w, "%s %s  %s%s\n", o.paint(color, sign), o.paint(bold, n.resource.GroupResource()+" "+name), what, o.paint(dim, by(d.By)))
+	if err != nil || !o.patch {
+		return err
+	}
+	var b strings.Builder
+	if err := o.diff(&b, n.resource.GroupResource()+"/"+name, d.Before, d.Object); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, indent(b.String()))
+	return err
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

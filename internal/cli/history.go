@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
+)
+
+// historyOptions are the flags of history.
+type historyOptions struct {
+	client
+	output
+	since, until string
+	limit        int
+}
+
+func newHistory(s streams) *cobra.Command {
+	o := &historyOptions{client: client{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "history RESOURCE/NAME | RESOURCE NAME",
+		Short: "Show what happened to an object, when, and by whom",
+		Long: `Show the versions of an object that a running gateway has recorded, the newest
+first: when each came about, what changed, and who did it, as far as the
+object's managedFields tell. Versions in which nothing but noise changed are
+folded into a line.`,
+		Example: `  watchkeeper history deployment/web
+  watchkeeper history pod web-0 -n shop --since 1h -p
+  watchkeeper history node/worker-3 --show-noise -o json`,
+		Args: resourceArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	f := cmd.Flags()
+	o.client.addFlags(f)
+	o.addNamespace(f)
+	f.StringVar(&o.since, "since", "", "the oldest moment to show: an age such as 1h, a time, or rv:N")
+	f.StringVar(&o.until, "until", "", "the newest moment to show")
+	f.IntVar(&o.limit, "limit", 0, "how many versions to show; 0 shows all")
+	o.output.addFlags(f)
+	return cmd
+}
+
+// resourceArgs refuses another number of arguments in a sentence.
+func resourceArgs(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least {
+			return usageError(cmd, fmt.Errorf("%s of what? name it as RESOURCE/NAME, such as deployment/web", cmd.Name()))
+		}
+		if len(args) > most {
+			return usageError(cmd, fmt.Errorf("%s is of one thing, but got %q", cmd.Name(), args))
+		}
+		return nil
+	}
+}
+
+func (o *historyOptions) run(ctx context.Context, args []string) error {
+	resource, name, err := parseNamed(args)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		return fmt.Errorf("history is of one object: name it as %s/NAME; 'watchkeeper diff %s' compares all of them", resource, resource)
+	}
+	if err := o.client.prepare(); err != nil {
+		return err
+	}
+	if err := o.output.prepare(o.streams); err != nil {
+		return err
+	}
+	query := url.Values{}
+	for parameter, text := range map[string]string{"since": o.since, "until": o.until} {
+		if text == "" {
+			continue
+		}
+		moment, err := when("--"+parameter, text)
+		if err != nil {
+			return err
+		}
+		query.Set(parameter, moment)
+	}
+	if o.noise {
+		query.Set("noise", "show")
+	}
+	if o.patch {
+		query.Set("objects", "true")
+	}
+	r, err := o.resolver(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := r.find(resource)
+	if err != nil {
+		return err
+	}
+	n.name = name
+	return o.show(ctx, n, query)
+}
+
+// show prints all pages.
+func (o *historyOptions) show(ctx context.Context, n named, query url.Values) error {
+	// The first page is asked for before there is a pager to hide an error.
+	first, err := o.pageOf(ctx, n, query, 0)
+	if err != nil {
+		return err
+	}
+	return o.page(o.streams, func(w io.Writer) error {
+		all := first
+		shown := 0
+		for page := first; ; {
+			if o.format == "text" {
+				for _, c := range page.Items {
+					if err := o.print(w, n, c); err != nil {
+						return err
+					}
+				}
+			}
+			shown += len(page.Items)
+			if query.Set("continue", page.Continue); page.Continue == "" || o.limit > 0 && shown >= o.limit {
+				break
+			}
+			var err error
+			if page, err = o.pageOf(ctx, n, query, shown); err != nil {
+				return err
+			}
+			if o.format != "text" {
+				all.Items = append(all.Items, page.Items...)
+			}
+		}
+		if o.format == "text" {
+			if shown == 0 {
+				fmt.Fprintf(o.err, "Nothing happened to %s %s in that time.\n", n.resource.GroupResource(), n.name)
+			}
+			return nil
+		}
+		all.Continue = query.Get("continue")
+		return o.marshal(w, all)
+	})
+}
+
+// pageOf asks for a page, of which no more is wanted than is left of the limit.
+func (o *historyOptions) pageOf(ctx context.Context, n named, query url.Values, shown int) (v api.Versions, err error) {
+	if o.limit > 0 {
+		query.Set("limit", fmt.Sprint(min(o.limit-shown, 1000)))
+	}
+	err = o.get(ctx, historyAPI+"/versions"+n.path(o.namespace), query, &v)
+	if o.limit > 0 && len(v.Items) > o.limit-shown {
+		v.Items = v.Items[:o.limit-shown]
+	}
+	return v, err
+}
+
+// print prints a version: a line, and with diffs the diff below it.
+func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
+	what, color := strings.Join(c.Summary, "; "), ""
+	switch c.Type {
+	case api.Added:
+		color = green
+	case api.Deleted:
+		color = red
+	case api.Folded:
+		what, color = folded(c.Folded), dim
+	case api.Initial:
+		color = dim
+	}
+	if c.Inferred {
+		what += " (not observed: found in a list)"
+	}
+	_, err := fmt.Fprintf(w, "%s  %s  %s%s\n", stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)), o.paint(color, what), o.paint(dim, by(c.By)))
+	if err != nil || !o.patch || c.Type == api.Folded || c.Type == api.Initial {
+		return err
+	}
+	var b strings.Builder
+	after := c.Object
+	if c.Type == api.Deleted {
+		after = nil
+	}
+	if err := o.diff(&b, n.resource.GroupResource()+"/"+n.name, c.Before, after); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, indent(b.String()))
+	return err
+}
+
+// folded says what was folded.
+func folded(f *api.Fold) string {
+	var kinds []string
+	for _, kind := range sortedKeys(f.Noise) {
+		kinds = append(kinds, kind)
+	}
+	versions := "versions"
+	if f.Count == 1 {
+		versions = "version"
+	}
+	return fmt.Sprintf("%d %s with noise only (%s) since %s", f.Count, versions, strings.Join(kinds, ", "), stamp(f.Oldest.Time))
+}
+
+// by says who made a change.
+func by(managers []change.Manager) string {
+	var names []string
+	for _, m := range managers {
+		if len(names) == 0 || names[len(names)-1] != m.Manager {
+			names = append(names, m.Manager)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "  by " + strings.Join(names, ", ")
+}
+
+// stamp is a time as people read it, in their zone.
+func stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }

@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	udiff "github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/watchkeeper/watchkeeper/internal/change"
+)
+
+// An output is how a command prints.
+type output struct {
+	format string // text, json or yaml
+	color  string // auto, always or never
+	noise  bool
+	patch  bool
+
+	colored bool
+}
+
+func (o *output) addFlags(f *pflag.FlagSet) {
+	f.BoolVarP(&o.patch, "patch", "p", false, "show what changed as diffs of the YAML")
+	f.BoolVar(&o.noise, "show-noise", false, "show what changes without anybody changing anything: managedFields, heartbeats, renewals, counters")
+	f.StringVarP(&o.format, "output", "o", "text", "format: text, json or yaml")
+	f.StringVar(&o.color, "color", "auto", "colours: auto, always or never; NO_COLOR turns auto off")
+}
+
+func (o *output) prepare(s streams) error {
+	switch o.format {
+	case "text", "json", "yaml":
+	default:
+		return fmt.Errorf("--output %q is not known: use text, json or yaml", o.format)
+	}
+	switch o.color {
+	case "auto":
+		o.colored = terminal(s.out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	case "always", "never":
+		o.colored = o.color == "always"
+	default:
+		return fmt.Errorf("--color %q is not known: use auto, always or never", o.color)
+	}
+	return nil
+}
+
+// terminal reports whether a stream is one.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Colours, as of git.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+	dim    = "2"
+	bold   = "1"
+)
+
+func (o *output) paint(color, text string) string {
+	if !o.colored || text == "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// marshal prints a value in a format that is not text.
+func (o *output) marshal(w io.Writer, value any) error {
+	text, err := json.MarshalIndent(value, "", "    ")
+	if o.format == "yaml" && err == nil {
+		text, err = yaml.JSONToYAML(text)
+	} else {
+		text = append(text, '\n')
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// diff prints the unified diff of two objects in JSON as YAML; either may be
+// missing.
+func (o *output) diff(w io.Writer, name string, before, after json.RawMessage) error {
+	old, err := o.yaml(before)
+	if err != nil {
+		return err
+	}
+	now, err := o.yaml(after)
+	if err != nil {
+		return err
+	}
+	unified, err := udiff.ToUnified("a/"+name, "b/"+name, old, udiff.Lines(old, now), udiff.DefaultContextLines)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(unified) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
+			line = o.paint(bold, line)
+		case strings.HasPrefix(line, "@@"):
+			line = o.paint(cyan, line)
+		case strings.HasPrefix(line, "-"):
+			line = o.paint(red, line)
+		case strings.HasPrefix(line, "+"):
+			line = o.paint(green, line)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// yaml is the YAML of an object in JSON, without the noise if that is not shown.
+func (o *output) yaml(object json.RawMessage) (string, error) {
+	if len(object) == 0 {
+		return "", nil
+	}
+	if !o.noise {
+		tree, err := change.Quiet(object)
+		if err != nil {
+			return "", err
+		}
+		if object, err = json.Marshal(tree); err != nil {
+			return "", err
+		}
+	}
+	text, err := yaml.JSONToYAML(object)
+	return string(text), err
+}
+
+// page has print write to the pager when standard output is a terminal, else to
+// it. That the reader has seen enough is no error.
+func (o *output) page(s streams, print func(io.Writer) error) error {
+	pager, ok := os.LookupEnv("PAGER")
+	if !ok {
+		pager = "less"
+	}
+	if !terminal(s.out) || pager == "" || pager == "cat" || o.format != "text" {
+		return enough(print(s.out))
+	}
+	cmd := exec.Command("sh", "-c", pager)
+	cmd.Stdout, cmd.Stderr = s.out, s.err
+	cmd.Env = append(os.Environ(), "LESS="+cmp.Or(os.Getenv("LESS"), "FRX"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return enough(print(s.out))
+	}
+	failed := print(in)
+	if err := in.Close(); failed == nil {
+		failed = err
+	}
+	if err := cmd.Wait(); err != nil && enough(failed) == nil {
+		return fmt.Errorf("%s: %w: set PAGER to another, or to cat", pager, err)
+	}
+	return enough(failed)
+}
+
+// enough takes the error of a reader that is gone for none.
+func enough(err error) error {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// indent puts spaces before each line.
+func indent(text string) string {
+	var b bytes.Buffer
+	for line := range strings.Lines(text) {
+		b.WriteString("    " + line)
+	}
+	return b.String()
+}

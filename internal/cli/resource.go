@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// A named is what a person names on the command line: a resource, and one object
+// of it or none.
+type named struct {
+	resource   kube.Resource
+	namespaced bool
+	name       string
+}
+
+// parseNamed splits RESOURCE/NAME, or RESOURCE and NAME.
+func parseNamed(args []string) (resource, name string, err error) {
+	switch len(args) {
+	case 1:
+		resource, name, _ = strings.Cut(args[0], "/")
+		if strings.Contains(args[0], "/") && name == "" || strings.Contains(name, "/") {
+			return "", "", fmt.Errorf("%q is not RESOURCE/NAME", args[0])
+		}
+	case 2:
+		if resource, name = args[0], args[1]; strings.Contains(resource+name, "/") {
+			return "", "", fmt.Errorf("%q and %q: use either RESOURCE/NAME or RESOURCE NAME", resource, name)
+		}
+	default:
+		return "", "", fmt.Errorf("one resource and one name, but got %q", args)
+	}
+	return resource, name, nil
+}
+
+// A resolver finds resources by any of their names.
+type resolver struct{ mapper meta.RESTMapper }
+
+// resolver asks the gateway which resources there are.
+func (c *client) resolver(ctx context.Context) (*resolver, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: c.server, UserAgent: userAgent()})
+	if err != nil {
+		return nil, err
+	}
+	groups, err := restmapper.GetAPIGroupResourcesWithContext(ctx, d)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	known := known{d, groups}
+	return &resolver{restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), known, nil)}, nil
+}
+
+// known spares the shortcuts a discovery of their own.
+type known struct {
+	discovery.DiscoveryInterface
+	groups []*restmapper.APIGroupResources
+}
+
+// ServerGroupsAndResources implements discovery.ServerResourcesInterface.
+func (k known) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	var groups []*metav1.APIGroup
+	var lists []*metav1.APIResourceList
+	for _, g := range k.groups {
+		groups = append(groups, &g.Group)
+		for version, resources := range g.VersionedResources {
+			gv := schema.GroupVersion{Group: g.Group.Name, Version: version}
+			lists = append(lists, &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: resources})
+		}
+	}
+	return groups, lists, nil
+}
+
+// find resolves a name such as deploy, deployments, deployments.apps or
+// Deployment.
+func (r *resolver) find(text string) (named, error) {
+	mapping, err := r.mapping(text)
+	if err != nil {
+		return named{}, fmt.Errorf("there is no resource %q: 'kubectl api-resources' lists what there is", text)
+	}
+	gvr := mapping.Resource
+	return named{
+		resource:   kube.Resource{Group: gvr.Group, Version: gvr.Version, Name: gvr.Resource},
+		namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
+	}, nil
+}
+
+func (r *resolver) mapping(text string) (*meta.RESTMapping, error) {
+	full, partial := schema.ParseResourceArg(strings.ToLower(text))
+	var gvk schema.GroupVersionKind
+	err := error(&meta.NoResourceMatchError{})
+	if full != nil {
+		gvk, err = r.mapper.KindFor(*full)
+	}
+	if err != nil {
+		gvk, err = r.mapper.KindFor(partial.WithVersion(""))
+	}
+	if err == nil {
+		return r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	kind, group := schema.ParseKindArg(text)
+	if kind != nil {
+		if m, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+			return m, nil
+		}
+	}
+	return r.mapper.RESTMapping(group)
+}
+
+// path is that of what is named, at the API server; of a collection over all
+// namespaces if there is none.
+func (n named) path(namespace string) string {
+	path := n.resource.Path()
+	if n.namespaced && namespace != "" {
+		r := n.resource
+		r.Name = "namespaces/" + namespace + "/" + r.Name
+		path = r.Path()
+	}
+	if n.name != "" {
+		path += "/" + n.name
+	}
+	return path
+}

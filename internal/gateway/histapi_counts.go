@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+const (
+	// mostBins is how many bins a count can have, usualBins about how many it
+	// has when nobody says.
+	mostBins  = 2000
+	usualBins = 200
+	// shortestBin is the resolution of the times of events.
+	shortestBin = time.Millisecond
+)
+
+// counts answers how many events there were in each of a number of bins.
+func (c *historyCall) counts() (any, error) {
+	from, to, err := c.times("1h", "now")
+	if err != nil {
+		return nil, err
+	}
+	bin, err := c.bin(to.Sub(from))
+	if err != nil {
+		return nil, err
+	}
+	// Bins begin at multiples of their length, so that a moving window has the
+	// same ones.
+	from = from.Truncate(bin)
+	out := api.Counts{From: from, To: to, BinSeconds: bin.Seconds(), Bins: int((to.Sub(from) + bin - 1) / bin), Resources: []api.ResourceCounts{}}
+	if out.Bins > mostBins+1 {
+		return nil, refuseBad("bin: %v is %d times in that range, of %d at the most: use a longer one", bin, out.Bins, mostBins)
+	}
+	resources, err := c.resources()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		one := api.ResourceCounts{
+			Resource: r.GroupResource(), Path: r.Path(),
+			Added: make([]int, out.Bins), Modified: make([]int, out.Bins), Deleted: make([]int, out.Bins),
+			Spans: []api.TimeSpan{}, Gaps: []api.TimeSpan{},
+		}
+		if err := c.count(&one, r, from, to, bin); err != nil {
+			return nil, err
+		}
+		out.Resources = append(out.Resources, one)
+	}
+	return out, nil
+}
+
+// count adds up the epochs of a resource.
+func (c *historyCall) count(one *api.ResourceCounts, r kube.Resource, from, to time.Time, bin time.Duration) error {
+	for _, st := range c.store.Streams(r) {
+		span := st.Span()
+		if s, ok := inside(span.From.At, span.To.At, from, to); ok && span.From.RV != 0 {
+			one.Spans = append(one.Spans, s)
+		} else {
+			continue
+		}
+		for _, g := range st.Gaps() {
+			if s, ok := inside(g.Since, g.Until, from, to); ok {
+				one.Gaps = append(one.Gaps, s)
+			}
+		}
+		counts, err := st.Counts(from, to, bin)
+		if err != nil {
+			return err
+		}
+		for i, n := range counts {
+			one.Added[i] += n.Added
+			one.Modified[i] += n.Modified
+			one.Deleted[i] += n.Deleted
+		}
+	}
+	if more := len(one.Gaps) - mostGaps; more > 0 {
+		one.Gaps = slices.Delete(one.Gaps, 0, more)
+	}
+	return nil
+}
+
+// inside cuts a span to a range.
+func inside(from, to, lower, upper time.Time) (api.TimeSpan, bool) {
+	if from.Before(lower) {
+		from = lower
+	}
+	if to.After(upper) {
+		to = upper
+	}
+	return api.TimeSpan{From: from.UTC(), To: to.UTC()}, !to.Before(from)
+}
+
+// times returns the range of the parameters from and to.
+func (c *historyCall) times(usualFrom, usualTo string) (from, to time.Time, err error) {
+	first, err := c.when("from", usualFrom)
+	if err != nil {
+		return from, to, err
+	}
+	last, err := c.when("to", usualTo)
+	if err != nil {
+		return from, to, err
+	}
+	if first.RV != 0 || last.RV != 0 {
+		return from, to, refuseBad("from and to: a range of several resources has times, not resourceVersions")
+	}
+	if !first.At.Before(last.At) {
+		return from, to, refuseBad("from (%s) is not before to (%s)", first, last)
+	}
+	return first.At.UTC(), last.At.UTC(), nil
+}
+
+// niceBins are lengths that people count in.
+var niceBins = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// bin returns the length of a bin.
+func (c *historyCall) bin(length time.Duration) (time.Duration, error) {
+	text := c.query.Get("bin")
+	if text == "" {
+		for _, nice := range niceBins {
+			if length/nice <= usualBins {
+				return nice, nil
+			}
+		}
+		return (length/usualBins + 24*time.Hour).Truncate(24 * time.Hour), nil
+	}
+	bin, err := time.ParseDuration(text)
+	if err != nil || bin < shortestBin {
+		return 0, refuseBad("bin is %q: it has to be a duration such as 10s or 5m, of a millisecond at least", text)
+	}
+	return bin, nil
+}

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+const (
+	// usualLimit and mostLimit are how many items a page has.
+	usualLimit = 100
+	mostLimit  = 1000
+	// mostCompared and mostBytes end a page before its limit: by how many
+	// versions were compared for it, and by how large they were.
+	mostCompared = 3000
+	mostBytes    = 16 << 20
+	// historyChunk is how many events are read at a time.
+	historyChunk = 128
+)
+
+// A historyPage is being filled.
+type historyPage struct {
+	limit   int
+	noise   bool // is shown
+	objects bool // whole ones, too
+
+	items    int
+	compared int
+	bytes    int
+}
+
+// page reads the parameters of a page.
+func (c *historyCall) page() (p historyPage, err error) {
+	if p.limit, err = c.limit(usualLimit, mostLimit); err != nil {
+		return p, err
+	}
+	if p.noise, err = c.noise(); err != nil {
+		return p, err
+	}
+	p.objects, err = c.objects()
+	return p, err
+}
+
+// full reports whether nothing more goes onto the page.
+func (p *historyPage) full() bool {
+	return p.items >= p.limit || p.compared >= mostCompared || p.bytes >= mostBytes
+}
+
+// change describes an event. It returns nil if it is noise, which is left out,
+// with the kinds of it.
+func (p *historyPage) change(st *history.Stream, e history.Event) (*api.Change, []string, error) {
+	before, after := e.Prev, e.Object
+	out := &api.Change{
+		ResourceVersion: kube.FormatRV(e.Object.RV), Time: e.At.UTC(), UID: e.Object.UID,
+		Epoch: st.Epoch(), Inferred: e.Inferred,
+	}
+	switch e.Type {
+	case kube.Added:
+		out.Type, before = api.Added, nil
+	case kube.Deleted:
+		out.Type, after = api.Deleted, nil
+		if before == nil {
+			before = e.Object
+		}
+	default:
+		out.Type = api.Modified
+	}
+	p.compared++
+	d, err := p.compare(before, after)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.OnlyNoise && !p.noise {
+		return nil, d.Noise, nil
+	}
+	out.Summary, out.Changes, out.By, out.Noise = d.Summary, d.Patch, d.By, d.Noise
+	if e.Type == kube.Added {
+		if err := again(out, st, e); err != nil {
+			return nil, nil, err
+		}
+	}
+	if d.OnlyNoise {
+		out.Summary = []string{"only noise"}
+	}
+	if p.objects {
+		out.Object = json.RawMessage(e.Object.JSON)
+		if before != nil {
+			out.Before = json.RawMessage(before.JSON)
+		}
+	}
+	return out, nil, nil
+}
+
+// compare counts what a comparison takes.
+func (p *historyPage) compare(before, after *kube.Object) (*change.Change, error) {
+	for _, o := range []*kube.Object{before, after} {
+		if o != nil {
+			p.bytes += len(o.JSON)
+		}
+	}
+	return change.Between(before, after, change.Options{Noise: p.noise})
+}
+
+// again adds to the change that made an object that there was another one of
+// that name.
+func again(c *api.Change, st *history.Stream, e history.Event) error {
+	last, err := st.LastVersions(e.Object.Key, 0, e.Object.RV-1, 1)
+	if err != nil || len(last) == 0 || last[0].Type != kube.Deleted {
+		return err
+	}
+	c.Summary = []string{fmt.Sprintf("%s again, %v after its deletion", c.Summary[0], e.At.Sub(last[0].At).Round(time.Millisecond))}
+	return nil
+}

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+
+	"github.com/watchkeeper/watchkeeper/internal/gateway"
+)
+
+// described is an API with its description.
+type described struct {
+	*rig
+	doc    *openapi3.T
+	router routers.Router
+	hit    map[string]bool // the paths of the description that were asked for
+}
+
+// TestOpenAPI: each path of the description answers, with what is described, and
+// each path and parameter that there is, is described.
+func TestOpenAPI(t *testing.T) {
+	p := newPast(t)
+	p.cluster()
+	r := p.rig()
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(readAll(t, r.get("/watchkeeper/v1/openapi.json"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	router, err := legacy.NewRouter(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &described{rig: r, doc: doc, router: router, hit: map[string]bool{}}
+	const pods, deployments = "/api/v1/namespaces/default/pods", "/apis/apps/v1/namespaces/default/deployments"
+	for _, path := range []string{
+		"/openapi.json",
+		"/history",
+		"/history/counts?from=1h&to=now&bin=1m&resource=pods&resource=nodes&pretty=1",
+		"/history/changes?from=2h&limit=5&noise=show&objects=true&resource=deployments.apps",
+		"/history/changes?namespace=default",
+		"/history/changes?from=now",
+		"/history/versions/api/v1/nodes/n1",
+		"/history/versions/api/v1/nodes/n1?noise=show&objects=true&limit=1000&since=59m",
+		"/history/versions" + pods + "/a?until=now",
+		"/history/versions" + pods + "/none",
+		"/history/versions/apis/apps/v1/deployments/web", // in no namespace
+		"/history/versions" + deployments + "/web?objects=true",
+		"/history/diff/api/v1/pods?from=rv:100",
+		"/history/diff/api/v1/nodes/n1?from=59m",
+		"/history/diff" + pods + "?from=rv:100&labelSelector=a%3Db&fieldSelector=metadata.name%3Da",
+		"/history/diff" + pods + "/a?from=rv:100&to=rv:110&objects=true&noise=show",
+		"/history/diff/apis/apps/v1/deployments?from=rv:100&to=rv:200&objects=true",
+		"/history/diff/apis/apps/v1/deployments?from=9h",
+		"/history/diff" + deployments + "?from=rv:100",
+		"/history/diff/apis/apps/v1/deployments/web?from=rv:100",
+		"/history/diff" + deployments + "/web?from=rv:100",
+		"/history/diff/api/v1/secrets?from=rv:100",
+	} {
+		d.ask(t, "/watchkeeper/v1"+path)
+	}
+	d.ask(t, "/watchkeeper/v1/multiwatch?watch=x")
+	for _, prefix := range []string{"/api/v1", "/apis/apps/v1"} {
+		for _, path := range []string{"/nodes", "/nodes/a", "/namespaces/default/pods", "/namespaces/default/pods/a"} {
+			d.ask(t, "/at/10m"+prefix+path)
+		}
+	}
+	for path := range doc.Paths.Map() {
+		if !d.hit[path] {
+			t.Errorf("%s is described, and was not asked for", path)
+		}
+	}
+	d.complete(t)
+}
+
+// ask gets a path, and checks the question and the answer.
+func (d *described) ask(t *testing.T, path string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	route, params, err := d.router.FindRoute(req)
+	if err != nil {
+		t.Errorf("%s is not described: %v", path, err)
+		return
+	}
+	d.hit[route.Path] = true
+	input := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
+	if err := openapi3filter.ValidateRequest(t.Context(), input); err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+	res := d.get(path)
+	body := readAll(t, res)
+	answer := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: res.StatusCode, Header: res.Header, Body: io.NopCloser(bytes.NewReader([]byte(body))),
+	}
+	if err := openapi3filter.ValidateResponse(t.Context(), answer); err != nil {
+		t.Errorf("%s: %s %.300s: %v", path, res.Status, body, err)
+	}
+	if res.StatusCode == http.StatusNotFound && strings.Contains(body, "there is nothing at") {
+		t.Errorf("%s is described, and not there", path)
+	}
+}
+
+// complete checks that all there is, is described.
+func (d *described) complete(t *testing.T) {
+	for name, parameters := range gateway.HistoryParameters() {
+		found := 0
+		for path, item := range d.doc.Paths.Map() {
+			rest, ok := strings.CutPrefix(path, "/watchkeeper/v1/history"+name)
+			if !ok || rest != "" && !strings.HasPrefix(rest, "/api") || name == "" && rest != "" {
+				continue
+			}
+			found++
+			var got []string
+			for _, p := range item.Get.Parameters {
+				if p.Value.In == "query" && p.Value.Name != "pretty" {
+					got = append(got, p.Value.Name)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(parameters)
+			if !slices.Equal(got, parameters) {
+				t.Errorf("%s has the parameters %q, and %q are described", path, parameters, got)
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s is not described", name)
+		}
+	}
+}

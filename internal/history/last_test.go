@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// TestLast compares the last events with the end of all of them.
+func TestLast(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	key := func() kube.Key { return kube.Key(fmt.Sprint("n/p", rnd.IntN(20))) }
+	if err := st.Begin(podForm, slices.Values([]*kube.Object{object("n/p1", 90, 5)}), 100, ms(1000)); err != nil {
+		t.Fatal(err)
+	}
+	rv := uint64(100)
+	for range 300 {
+		rv += 1 + rnd.Uint64N(3)
+		e := Event{Type: kube.Added, Object: object(key(), rv, 9), At: ms(rv * 1000)}
+		if old := must(st.Get(e.Object.Key, rv)); old != nil {
+			e.Type, e.Prev = kube.Modified, old
+		}
+		if err := st.Append([]Event{e}, rv, ms(rv*1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tail := func(all iter.Seq2[Event, error], to uint64, n int) []string {
+		events := must(upTo(all, to))
+		return briefs(events[max(0, len(events)-n):])
+	}
+	for range 300 {
+		from := 100 + rnd.Uint64N(rv-99)
+		to, n, key := from+rnd.Uint64N(rv-from+1), rnd.IntN(20), key()
+		got, err := st.LastEvents(from, to, n)
+		if diff := cmp.Diff(tail(st.Events(from, to), to, n), briefs(got)); err != nil || diff != "" {
+			t.Errorf("the last %d events of (%d, %d]: %v %s", n, from, to, err, diff)
+		}
+		got, err = st.LastVersions(key, from, to, n)
+		if diff := cmp.Diff(tail(st.Versions(key, from), to, n), briefs(got)); err != nil || diff != "" {
+			t.Errorf("the last %d versions of %s in (%d, %d]: %v %s", n, key, from, to, err, diff)
+		}
+	}
+}
+
+func briefs(events []Event) (out []string) {
+	for _, e := range events {
+		out = append(out, brief(e))
+	}
+	return out
+}
