@@ -37,6 +37,7 @@ type fakeAPI struct {
 	changed  chan struct{} // closed when there is something new
 	held     bool          // the streams of the reflector bring nothing
 	lie      uint64        // what the lists say they are at, instead of rv
+	oldest   uint64        // watches from before it have expired
 	asked    map[string]int
 	gate     chan struct{} // if there is one, a list of one item waits for a value
 	arrivals chan struct{} // gets a value for each that waits
@@ -182,6 +183,11 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, probe, ours bool
 		if err != nil {
 			f.mu.Unlock()
 			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if rv < f.oldest {
+			send(kube.Error, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old resource version","code":410}`)
+			f.mu.Unlock()
 			return
 		}
 		for next < len(f.frames) && f.frames[next].Object.RV <= rv {

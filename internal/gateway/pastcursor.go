@@ -171,14 +171,14 @@ func (c *pastCursor) join() error {
 	if c.epoch == 0 {
 		c.epoch = v.Epoch()
 	}
-	switch gap, in := v.GapAround(c.rv); {
+	switch _, in := v.GapAround(c.rv); {
 	case v.Closed():
 		return timeline.ErrClosed
 	case v.Epoch() != c.epoch:
 		return goneError(tooOld(c.rv, v.Start))
-	case in:
-		return goneError(tooOld(c.rv, gap.To))
-	case c.rv < v.Start:
+	case in, c.rv < v.Start:
+		// No watch begins inside a gap. One that reads its way through has a part
+		// of the difference, and the history has the rest.
 		return errNotYet
 	}
 	cursor, err := c.live.WatchFrom(v, c.rv, c.in)
@@ -238,8 +238,10 @@ func (c *pastCursor) await() error {
 		case <-s.done:
 			s.cancel()
 			c.syncing, c.wake = nil, s.done
-			if v := c.live.View(); c.rv == s.from && c.stream.Head().RV <= c.rv && c.rv < v.Start {
-				return goneError(tooOld(c.rv, v.Start)) // nothing more is recorded
+			v := c.live.View()
+			gap, in := v.GapAround(c.rv)
+			if c.rv == s.from && c.stream.Head().RV <= c.rv && (in || c.rv < v.Start) {
+				return goneError(tooOld(c.rv, max(v.Start, gap.To))) // nothing more is recorded
 			}
 			return nil
 		default:

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 )
@@ -158,6 +160,54 @@ func TestRecordIsChecked(t *testing.T) {
 	}
 	if _, _, ok := res.view(); !ok {
 		t.Error("it is not served")
+	}
+}
+
+// TestWaitsForTheListBehindTheRecord: where the upstream has forgotten how the
+// record goes on, a watch from an RV of the record waits for the list that does,
+// and is not sent to the upstream, which knows nothing of it.
+func TestWaitsForTheListBehindTheRecord(t *testing.T) {
+	f, fs := newFakeAPI(t), vfs.NewMem()
+	recorded := f.write("ns", "a", 10)
+	g, rec, url, stop := f.record(fs, time.Minute)
+	podsOf(t, g, url)
+	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
+	stop()
+	f.mu.Lock()
+	f.gate, f.arrivals = make(chan struct{}), make(chan struct{}, 10)
+	gate, arrivals := f.gate, f.arrivals
+	f.mu.Unlock()
+	open := sync.OnceFunc(func() { close(gate) })
+	missed := f.write("ns", "b", 10)
+	f.mu.Lock()
+	f.oldest = missed
+	f.mu.Unlock()
+
+	g, _, url, stop = f.record(fs, time.Minute)
+	defer stop()
+	defer open()
+	<-arrivals // the recorder's own question
+	line := make(chan string, 1)
+	go func() {
+		resp, err := http.Get(url + "/api/v1/pods?watch=1&resourceVersion=" + kube.FormatRV(recorded))
+		if err != nil {
+			line <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		text, _ := bufio.NewReader(resp.Body).ReadString('\n')
+		line <- text
+	}()
+	<-arrivals // the gateway's
+	gate <- struct{}{}
+	gate <- struct{}{}
+	<-arrivals // the gateway's again, whose watch has expired
+	until(t, "a list", func() bool {
+		return g.reader.(*cache).all()[0].reflector.Status().Phase == informer.Listing
+	})
+	open()
+	if got := <-line; !strings.HasPrefix(got, `{"type":"ADDED"`) || !strings.Contains(got, `"name":"b"`) {
+		t.Errorf("the watch brings %s", got)
 	}
 }
 

@@ -220,6 +220,23 @@ func (t *truth) judgeTime(r *pastRead, absent []away) string {
 	return r.compare(t.named(r))
 }
 
+// pardoned reports whether a client was told rightly that its RV has expired: it
+// had come further than what was on disk when the gateway was killed, and that
+// is inside a gap since. What is left of it is to be judged as that of the others.
+func (c *client) pardoned(gaps []pastGap) bool {
+	last := c.exchanges[len(c.exchanges)-1]
+	if last.Error != http.StatusGone || len(last.Events) > 0 {
+		return false
+	}
+	for _, g := range gaps {
+		if g.From < last.Start && last.Start < g.To {
+			c.exchanges, c.again = c.exchanges[:len(c.exchanges)-1], true
+			return true
+		}
+	}
+	return false
+}
+
 // pastValidators judge watches of the past; the others are about reads of now.
 var pastValidators = []string{"ordered", "unique", "atomic", "reliable", "resumable", "bookmarkable", "truthful", "converging", "documented", "steady"}
 

@@ -173,6 +173,37 @@ func TestPastWatches(t *testing.T) {
 	}
 }
 
+// TestPardoned: only a watch from inside a gap may be told that its RV has
+// expired, and only at once.
+func TestPardoned(t *testing.T) {
+	s := story()
+	gaps := []pastGap{{gap: gap{12, 15}}}
+	told := func(from uint64, events ...event) *client {
+		x := with(watch(s, all, from, 18), events...)
+		x.Error = 410
+		return &client{exchanges: []*exchange{watch(s, all, 10, from), x}}
+	}
+	for _, test := range []struct {
+		name string
+		c    *client
+		want bool
+	}{
+		{"inside", told(13), true},
+		{"at its begin", told(12), false},
+		{"at its end", told(15), false},
+		{"after events", told(13, s.expected(all, 13, 14)...), false},
+	} {
+		if got := test.c.pardoned(gaps); got != test.want || len(test.c.exchanges) == 2 == test.want {
+			t.Errorf("%s: %v, with %d exchanges", test.name, got, len(test.c.exchanges))
+		}
+	}
+	if c := told(13); c.exchanges[1].Error == 410 {
+		if c.exchanges[1].Error = 0; c.pardoned(gaps) {
+			t.Error("a watch that was served is pardoned")
+		}
+	}
+}
+
 func swapped(events []event) []event {
 	events[1], events[2] = events[2], events[1]
 	return events
