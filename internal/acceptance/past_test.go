@@ -107,14 +107,20 @@ func TestPast(t *testing.T) {
 	eventually(t, "no Pods", func() bool { return kubectl(t, "-n", ns, "get", "pods", "-o", "name") == "" })
 	time.Sleep(time.Second)
 
-	ages := regexp.MustCompile(`\b[0-9]+[smh]([0-9]+s)?\b`)
 	for _, m := range moments {
 		for _, args := range questions {
 			want := m.answers[strings.Join(args, " ")]
 			got, ok := run(t, pastKubectl(t, g, m.at.UTC().Format(time.RFC3339Nano)), args...)
 			if args[0] == "get" && slices.Contains(args, "wide") {
-				// The ages are those of then, to the second or so.
-				got, want = ages.ReplaceAllStringFunc(got, roundAge), ages.ReplaceAllStringFunc(want, roundAge)
+				var ages, then []time.Duration
+				got, ages = cutAges(got)
+				want, then = cutAges(want)
+				for i := range min(len(ages), len(then)) {
+					// kubectl took a while to ask, then and now.
+					if d := ages[i] - then[i]; d.Abs() > 20*time.Second {
+						t.Errorf("kubectl %v at %v: an age of %v, it was %v", args, m.at, ages[i], then[i])
+					}
+				}
 			}
 			if diff := cmp.Diff(want, got); !ok || diff != "" {
 				t.Errorf("kubectl %v at %v (-then +now)\n%s", args, m.at, diff)
@@ -163,13 +169,19 @@ func settled(t *testing.T, ns string, replicas int) {
 	})
 }
 
-// roundAge makes an age one of a coarse unit.
-func roundAge(age string) string {
-	d, err := time.ParseDuration(age)
-	if err != nil {
-		return age
-	}
-	return fmt.Sprintf("~%v", d.Round(10*time.Second))
+var anAge = regexp.MustCompile(`\b[0-9]+[smh]([0-9]+s)?\b`)
+
+// cutAges takes the ages out of a table, and the spaces that follow their width.
+func cutAges(table string) (rest string, ages []time.Duration) {
+	rest = anAge.ReplaceAllStringFunc(table, func(text string) string {
+		age, err := time.ParseDuration(text)
+		if err != nil {
+			return text
+		}
+		ages = append(ages, age)
+		return "AGE"
+	})
+	return regexp.MustCompile(` +`).ReplaceAllString(rest, " "), ages
 }
 
 // pastForms asks for the past in every encoding.

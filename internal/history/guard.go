@@ -159,17 +159,20 @@ type guardFile struct {
 	name     string
 	category vfs.DiskWriteCategory
 	size     int64    // of what was written
+	copy     []byte   // of what is being written, since a Write may change it
 	mem      vfs.File // takes its place when the disk is gone
 }
 
 func (f *guardFile) Write(p []byte) (int, error) {
 	if !f.g.down() {
+		f.copy = append(f.copy[:0], p...)
 		n, err := f.File.Write(p)
 		if err == nil {
 			f.size += int64(n)
 			return n, nil
 		}
 		f.g.fail(err)
+		p, f.copy = f.copy, nil
 	}
 	if f.mem == nil {
 		if err := f.move(); err != nil {
