@@ -234,7 +234,7 @@ func (o *diffOptions) print(w io.Writer, n named, d api.Difference) error {
 	if d.Selection != "" {
 		what = d.Selection + " the selection: " + what
 	}
-	_, err := fmt.Fprintf(w, "%s %s  %s%s\n", o.paint(color, sign), o.paint(bold, n.resource.GroupResource()+" "+name), what, o.paint(dim, by(d.By)))
+	_, err := fmt.Fprintf(w, "%s %s  %s%s\n", o.paint(color, sign), o.paint(bold, n.resource.GroupResource()+" "+plain(name)), plain(what), o.paint(dim, plain(by(d.By))))
 	if err != nil || !o.patch {
 		return err
 	}

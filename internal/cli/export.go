@@ -135,8 +135,8 @@ func (o *exportOptions) save(body io.Reader) (err error) {
 	if err != nil {
 		return fmt.Errorf("what the gateway sent is no recording: %w", err)
 	}
-	for _, err := range []error{f.Chmod(0o600), f.Sync(), f.Close(), os.Rename(f.Name(), o.output)} {
-		if err != nil {
+	for _, do := range []func() error{f.Sync, f.Close, func() error { return os.Rename(f.Name(), o.output) }} {
+		if err := do(); err != nil {
 			return fmt.Errorf("--output: %w", err)
 		}
 	}

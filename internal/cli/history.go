@@ -175,7 +175,7 @@ func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 	if c.Inferred {
 		what += " (not observed: found in a list)"
 	}
-	_, err := fmt.Fprintf(w, "%s  %s  %s%s\n", stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)), o.paint(color, what), o.paint(dim, by(c.By)))
+	_, err := fmt.Fprintf(w, "%s  %s  %s%s\n", stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)), o.paint(color, plain(what)), o.paint(dim, plain(by(c.By))))
 	if err != nil || !o.patch || c.Type == api.Folded || c.Type == api.Initial {
 		return err
 	}

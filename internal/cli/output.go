@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"unicode"
 
 	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/pflag"
@@ -192,4 +193,15 @@ func indent(text string) string {
 		b.WriteString("    " + line)
 	}
 	return b.String()
+}
+
+// plain takes out of a text that somebody else wrote what a terminal would obey,
+// and ends of lines.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
 }

@@ -18,6 +18,7 @@ const (
 	usualBins = 200
 	// shortestBin is the resolution of the times of events.
 	shortestBin = time.Millisecond
+	longestBin  = 366 * 24 * time.Hour
 )
 
 // counts answers how many events there were in each of a number of bins.
@@ -33,7 +34,10 @@ func (c *historyCall) counts() (any, error) {
 	// Bins begin at multiples of their length, so that a moving window has the
 	// same ones.
 	from = from.Truncate(bin)
-	out := api.Counts{From: from, To: to, BinSeconds: bin.Seconds(), Bins: int((to.Sub(from) + bin - 1) / bin), Resources: []api.ResourceCounts{}}
+	if from.Unix() < 0 {
+		return nil, refuseBad("from: %s is before there were clusters", from.Format(time.RFC3339))
+	}
+	out := api.Counts{From: from, To: to, BinSeconds: bin.Seconds(), Bins: int((to.Sub(from)-1)/bin) + 1, Resources: []api.ResourceCounts{}}
 	if out.Bins > mostBins+1 {
 		return nil, refuseBad("bin: %v is %d times in that range, of %d at the most: use a longer one", bin, out.Bins, mostBins)
 	}
@@ -134,8 +138,8 @@ func (c *historyCall) bin(length time.Duration) (time.Duration, error) {
 		return (length/usualBins + 24*time.Hour).Truncate(24 * time.Hour), nil
 	}
 	bin, err := time.ParseDuration(text)
-	if err != nil || bin < shortestBin {
-		return 0, refuseBad("bin is %q: it has to be a duration such as 10s or 5m, of a millisecond at least", text)
+	if err != nil || bin < shortestBin || bin > longestBin {
+		return 0, refuseBad("bin is %q: it has to be a duration such as 10s or 5m, of a millisecond at least and a year at the most", text)
 	}
 	return bin, nil
 }

@@ -80,13 +80,14 @@ func (st *Stream) headAt(t time.Time) (at Moment, err error) {
 
 // log calls f for the log's entries above from, up to to, until it returns
 // false. The version has what the log knows of it; the key is valid until then.
-func (st *Stream) log(from, to uint64, f func(key []byte, rv uint64, v version) bool) error {
+func (st *Stream) log(from, to uint64, f func(key []byte, rv uint64, v version) bool) (err error) {
 	it, err := st.s.db.NewIter(&pebble.IterOptions{
 		LowerBound: appendLogKey(nil, st.id, from+1, ""), UpperBound: appendLogKey(nil, st.id, to+1, ""),
 	})
 	if err != nil {
 		return err
 	}
+	defer func() { err = damage(errors.Join(err, it.Error(), it.Close())) }() // also if f panics
 	for it.First(); err == nil && it.Valid(); it.Next() {
 		var v version
 		var value []byte
@@ -98,7 +99,7 @@ func (st *Stream) log(from, to uint64, f func(key []byte, rv uint64, v version) 
 			break
 		}
 	}
-	return damage(errors.Join(err, it.Error(), it.Close()))
+	return err
 }
 
 // A Count is how many events there were.
@@ -115,7 +116,7 @@ func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error)
 		return nil, err
 	}
 	defer st.s.done()
-	counts := make([]Count, (to.Sub(from)+bin-1)/bin)
+	counts := make([]Count, (to.Sub(from)-1)/bin+1)
 	start, err := st.headAt(from.Add(-time.Millisecond))
 	if err != nil {
 		return nil, err

@@ -121,7 +121,7 @@ func (p pattern) matches(r kube.Resource) bool {
 // Matches reports whether the resource is recorded, by its name alone: whether
 // it can be is not known here.
 func (s Selection) Matches(r kube.Resource) bool {
-	if r.GroupResource() == secrets {
+	if r.Name == secrets { // an aggregated API may have some, too
 		return s.secrets
 	}
 	is := func(p pattern) bool { return p.matches(r) }

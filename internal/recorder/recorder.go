@@ -194,6 +194,12 @@ func (r *Recorder) Run(ctx context.Context) {
 			break
 		}
 		r.off(err)
+		if errors.Is(err, history.ErrDiskFull) {
+			// What the bounds no longer allow may be what there is no room for.
+			if err := store.Trim(ctx); err != nil {
+				r.log.Debug("no room made on the full disk", "cause", err)
+			}
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

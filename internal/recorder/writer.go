@@ -204,11 +204,13 @@ func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error
 
 // begin records a list that does not continue what is recorded, or before which
 // nothing is.
-func (w *writer) begin(list *kube.List, at time.Time) (err error) {
+func (w *writer) begin(list *kube.List, at time.Time) error {
 	if w.stream.Head().RV != 0 {
-		if w.stream, err = w.store.NewEpoch(w.resource); err != nil {
+		next, err := w.store.NewEpoch(w.resource)
+		if err != nil {
 			return err
 		}
+		w.stream = next
 	}
 	form := history.Form{ListKind: list.Kind, Item: list.EmptyItem(), Definition: w.definition}
 	if err := w.stream.Begin(form, slices.Values(list.Items), list.RV, at); err != nil {

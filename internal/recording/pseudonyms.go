@@ -24,13 +24,17 @@ import (
 type pseudonyms struct {
 	key   []byte
 	names map[string]string
+	taken map[string]bool // the pseudonyms
 }
+
+// longestName is how long the name of an object can be.
+const longestName = 253
 
 // openNames are those that every cluster has.
 var openNames = []string{"default", "kube-system", "kube-public", "kube-node-lease", "kubernetes", "kube-root-ca.crt"}
 
 func newPseudonyms() *pseudonyms {
-	p := &pseudonyms{key: make([]byte, 32), names: map[string]string{}}
+	p := &pseudonyms{key: make([]byte, 32), names: map[string]string{}, taken: map[string]bool{}}
 	rand.Read(p.key) // it never fails
 	return p
 }
@@ -73,19 +77,21 @@ func (p *pseudonyms) of(name string) (string, bool) {
 	if !ok || pseudonym != "" {
 		return pseudonym, ok
 	}
-	if stem, rest, ok := p.split(name); ok {
-		before, _ := p.of(stem)
-		pseudonym = before + "-" + p.hash(stem+"-"+rest, 5)
-	} else {
-		pseudonym = "x" + p.hash(name, 8) // a name begins with a letter
+	before, digits := "x", 8 // a name begins with a letter
+	if stem, _, ok := p.split(name); ok {
+		before, _ = p.of(stem)
+		before, digits = before+"-", 5
 	}
-	p.names[name] = pseudonym
+	for pseudonym = before + p.hash(name, digits); p.taken[pseudonym]; digits++ {
+		pseudonym = before + p.hash(name, digits+1) // two objects are not to become one
+	}
+	p.names[name], p.taken[pseudonym] = pseudonym, true
 	return pseudonym, true
 }
 
 // split splits a name behind the longest other name that it begins with.
 func (p *pseudonyms) split(name string) (stem, rest string, ok bool) {
-	for i := strings.LastIndexByte(name, '-'); i > 0; i = strings.LastIndexByte(name[:i], '-') {
+	for i := strings.LastIndexByte(name[:min(len(name), longestName+1)], '-'); i > 0; i = strings.LastIndexByte(name[:i], '-') {
 		if _, ok := p.names[name[:i]]; ok {
 			return name[:i], name[i+1:], true
 		}

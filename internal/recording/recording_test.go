@@ -394,3 +394,46 @@ func TestUpstream(t *testing.T) {
 		t.Errorf("the end of a watch: %v", err)
 	}
 }
+
+// TestPseudonymsDiffer: two names never become one, and a text that is no name
+// takes no time.
+func TestPseudonymsDiffer(t *testing.T) {
+	p := newPseudonyms()
+	p.add("web")
+	for i := range 20000 {
+		p.add(fmt.Sprintf("web-%d", i))
+	}
+	seen := map[string]string{}
+	for name := range p.names {
+		pseudonym, ok := p.of(name)
+		if other, twice := seen[pseudonym]; !ok || twice {
+			t.Fatalf("%s and %s are both %s", name, other, pseudonym)
+		}
+		seen[pseudonym] = name
+	}
+	text := `{"a":"` + strings.Repeat("-", 1<<20) + `"}`
+	if got := p.text(text); got != text {
+		t.Errorf("%.100s", got)
+	}
+}
+
+// TestHostileDocuments: what a file brings for a browser is not served as that.
+func TestHostileDocuments(t *testing.T) {
+	u := NewUpstream(openStore(t), []Document{
+		{Path: "/notes", Type: "text/html", Body: json.RawMessage(`"<script>"`)},
+		{Path: "/api/v1/x", Type: "text/html", Body: json.RawMessage(`"<script>"`)},
+	})
+	for path, want := range map[string]string{"/notes": "404 Not Found application/json", "/api/v1/x": "200 OK application/json"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://recording"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := u.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := resp.Status + " " + resp.Header.Get("Content-Type"); got != want || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %s, %v", path, got, resp.Header)
+		}
+	}
+}

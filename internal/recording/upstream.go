@@ -30,7 +30,24 @@ type Upstream struct {
 // NewUpstream returns the API server of a recording that was imported into a
 // store.
 func NewUpstream(store *history.Store, documents []Document) *Upstream {
-	return &Upstream{store, documents}
+	u := &Upstream{store: store}
+	for _, d := range documents {
+		if isDiscovery(d.Path) {
+			// The file may be anybody's: nothing in it is for a browser to run.
+			if aggregated := strings.Contains(d.Type, "g=apidiscovery.k8s.io"); aggregated {
+				d.Type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+			} else {
+				d.Type = "application/json"
+			}
+			u.documents = append(u.documents, d)
+		}
+	}
+	return u
+}
+
+// isDiscovery reports whether a path is one of what an API server says of itself.
+func isDiscovery(path string) bool {
+	return path == "/version" || path == "/api" || path == "/apis" || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/apis/")
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -190,7 +207,7 @@ func respond(r *http.Request, code int, mediaType string, body []byte) *http.Res
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), StatusCode: code,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header:        http.Header{"Content-Type": {mediaType}},
+		Header:        http.Header{"Content-Type": {mediaType}, "X-Content-Type-Options": {"nosniff"}},
 		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 	}
 }
