@@ -146,8 +146,9 @@ func (st *Stream) drop(t time.Time) (dropped bool, err error) {
 	return true, nil
 }
 
-// swept is how many entries of the log are removed at a time.
-const swept = 4096
+// swept is how many entries of the log are removed at a time: the stream's writer
+// waits meanwhile.
+const swept = 512
 
 // sweep removes some of the log's entries up to the beginning of the retained
 // span, and of their objects all versions older than what they were then.
@@ -156,6 +157,9 @@ func (st *Stream) sweep() (more bool, err error) {
 		return false, err
 	}
 	defer st.s.done()
+	// A name that is forgotten here is not to be one that comes back meanwhile.
+	st.writing.Lock()
+	defer st.writing.Unlock()
 	from := st.Span().From
 	var keys []kube.Key
 	last := uint64(0)
