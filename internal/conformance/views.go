@@ -171,7 +171,7 @@ func TableBookmark(ctx context.Context, e *Env) error {
 			if _, err := e.at(ctx, path, 0); err != nil {
 				return err
 			}
-			path += "?watch=1&allowWatchBookmarks=1&timeoutSeconds=1&resourceVersion=0&includeObject=" + include
+			path += "?watch=1&allowWatchBookmarks=1&timeoutSeconds=2&resourceVersion=0&includeObject=" + include
 			for _, media := range []string{tableV1, tableV1beta1} {
 				errs = append(errs,
 					e.same(ctx, path, accept(media), mask(noBookmarks), mask(ages), has(`"k8s.io/initial-events-end":"true"`)),
@@ -232,7 +232,7 @@ func MetadataOfWatch(ctx context.Context, e *Env) error {
 	for _, path := range []string{configMaps, pods, gadgets, beacons} {
 		errs = append(errs,
 			e.replay(ctx, path+"?watch=1", accept(metadata), has(`"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"`), hasNot(`"spec"`)),
-			e.same(ctx, path+"?watch=1&timeoutSeconds=1&allowWatchBookmarks=1&resourceVersion=0", accept(metadata), mask(noBookmarks), has(`"k8s.io/initial-events-end":"true"`)))
+			e.same(ctx, path+"?watch=1&timeoutSeconds=2&allowWatchBookmarks=1&resourceVersion=0", accept(metadata), mask(noBookmarks), has(`"k8s.io/initial-events-end":"true"`)))
 	}
 	return errors.Join(errs...)
 }
@@ -248,7 +248,7 @@ func MetadataInProtobuf(ctx context.Context, e *Env) error {
 		errs = append(errs,
 			e.same(ctx, path+"?"+exactly(rv), accept(metadataListProtobuf), contentType(compare.Protobuf), enveloped("PartialObjectMetadataList")),
 			e.same(ctx, path+"/"+name+anyVersion, accept(metadataProtobuf), contentType(compare.Protobuf), enveloped("PartialObjectMetadata")),
-			e.same(ctx, path+"?watch=1&timeoutSeconds=1&allowWatchBookmarks=1&resourceVersion=0", accept(metadataProtobuf), contentType(compare.ProtobufWatch),
+			e.same(ctx, path+"?watch=1&timeoutSeconds=2&allowWatchBookmarks=1&resourceVersion=0", accept(metadataProtobuf), contentType(compare.ProtobufWatch),
 				mask(withoutBookmarks(compare.ProtobufWatch)), has("k8s.io/initial-events-end")))
 	}
 	return errors.Join(errs...)
@@ -416,7 +416,7 @@ func (e *Env) watched(ctx context.Context, r resource, media, framing string) er
 	}
 	var errs []error
 	for _, path := range r.still() {
-		errs = append(errs, e.same(ctx, path+"watch=1&allowWatchBookmarks=1&timeoutSeconds=1&resourceVersion=0", accept(media), ageing,
+		errs = append(errs, e.same(ctx, path+"watch=1&allowWatchBookmarks=1&timeoutSeconds=2&resourceVersion=0", accept(media), ageing,
 			code(200), contentType(framing), mask(withoutBookmarks(framing)), mask(ages)))
 	}
 	return errors.Join(errs...)
