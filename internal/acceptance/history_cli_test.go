@@ -60,19 +60,26 @@ func TestHistoryCommands(t *testing.T) {
 	} else {
 		t.Log("kubectl:", path)
 	}
-	eventually(t, "a history of deployments", func() bool {
-		var h struct{ Resources []struct{ Resource string } }
+	// A difference of everything needs the beginning of everything.
+	eventually(t, "a history of all that is recorded", func() bool {
+		var h struct {
+			Resources []struct {
+				Epochs []struct {
+					Span struct{ From struct{ Time time.Time } }
+				}
+			}
+		}
 		_, body := get(t, http.DefaultClient, server+"/watchkeeper/v1/history")
 		if json.Unmarshal([]byte(body), &h) != nil {
 			return false
 		}
-		found := 0
+		begun := 0
 		for _, r := range h.Resources {
-			if r.Resource == "deployments.apps" || r.Resource == "pods" || r.Resource == "namespaces" {
-				found++
+			if len(r.Epochs) > 0 && !r.Epochs[0].Span.From.Time.IsZero() {
+				begun++
 			}
 		}
-		return found == 3
+		return begun >= 13 && begun == len(h.Resources) // the kinds of --record core
 	})
 	start := time.Now().UTC().Format(time.RFC3339Nano)
 

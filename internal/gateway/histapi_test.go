@@ -349,7 +349,7 @@ func TestHistoryRefusals(t *testing.T) {
 		"/versions/api/v1/namespaces/default/secrets/s":                 "403 may not list secrets",
 		"/versions/apis/rejected/v1/x/y":                                "403 --reject-paths",
 		"/counts?bin=2500000h":                                          "400 a year at the most",
-		"/counts?from=0001-01-01T00:00:00Z":                              "400 before there were clusters",
+		"/counts?from=0001-01-01T00:00:00Z":                             "400 before there were clusters",
 		"/versions/api/v1/nodes/n1?limit=0":                             "400 limit is \"0\"",
 		"/versions/api/v1/nodes/n1?limit=1001":                          "400 from 1 to 1000",
 		"/versions/api/v1/nodes/n1?noise=no":                            "400 noise",
