@@ -125,8 +125,12 @@ func (c *Cluster) Signal(component, signal string) error {
 func (c *Cluster) StartComponent(component string) error {
 	for deadline := time.Now().Add(5 * time.Minute); ; {
 		err := c.run("start", component, "--dir", c.Dir)
-		if err == nil || time.Now().After(deadline) {
-			return err
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(c.Dir, "logs", component+".log")) // its end may say why
+			return fmt.Errorf("%w; its log ends with\n%s", err, log[max(0, len(log)-4000):])
 		}
 		_ = c.Signal(component, "KILL") // it may not run
 	}
