@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
@@ -34,11 +31,7 @@ func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
 			return nil, err
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	addresses, end, err := apiserver.Start(exec.Command(self, "-cannon", strconv.Itoa(pods)))
+	addresses, end, err := apiserver.StartSelf(pods)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -71,11 +70,7 @@ func (r *rig) load(pods int, record bool) (g *gun, err error) {
 			return nil, err
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	addresses, end, err := apiserver.Start(exec.Command(self, "-cannon", strconv.Itoa(pods)))
+	addresses, end, err := apiserver.StartSelf(pods)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 )
 
 // Serve is a process that is a server: it says on out where, and ends with its
@@ -54,4 +55,14 @@ func Start(cmd *exec.Cmd) (addresses map[string]Address, end func(), err error) 
 		return nil, nil, fmt.Errorf("the API server does not start: %w", err)
 	}
 	return addresses, end, nil
+}
+
+// StartSelf is [Start] of the running program, whose flag -cannon has it call
+// Serve with so many Pods.
+func StartSelf(pods int) (addresses map[string]Address, end func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	return Start(exec.Command(self, "-cannon", strconv.Itoa(pods)))
 }
