@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,6 +160,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.fail(w, http.StatusBadRequest, "no streaming lists")
 		case q.Has("watch"):
 			f.watch(w, r)
+		case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/ns/"):
+			f.get(w, path.Base(r.URL.Path))
 		default:
 			f.list(w, q.Get("limit"))
 		}
@@ -168,6 +171,16 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fakeAPI) fail(w http.ResponseWriter, code int, message string) {
 	w.WriteHeader(code)
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":%d}`, message, code)
+}
+
+func (f *fakeAPI) get(w http.ResponseWriter, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if o := f.pods[kube.MakeKey("ns", name)]; o != nil {
+		io.WriteString(w, o.JSON)
+		return
+	}
+	f.fail(w, http.StatusNotFound, "not found")
 }
 
 func (f *fakeAPI) list(w io.Writer, limit string) {

@@ -64,18 +64,9 @@ type follower struct {
 // timeline.ErrCompacted when that is not all that happened.
 func (f *follower) next() error {
 	if f.cursor == nil {
-		f.t.p.mu.Lock()
-		anew := f.t.p.anew
-		f.t.p.mu.Unlock()
-		f.rv = f.t.w.position()
-		if anew || f.rv == 0 {
-			return timeline.ErrCompacted
-		}
-		cursor, err := f.start(f.tl.View())
-		if err != nil {
+		if err := f.start(f.tl.View()); err != nil {
 			return err
 		}
-		f.cursor = cursor
 	}
 	b, err := f.cursor.Next()
 	if err != nil {
@@ -85,13 +76,18 @@ func (f *follower) next() error {
 	return f.take(appendEvents(f.held, b.Events, b.At), f.cursor.RV(), b.At)
 }
 
-// start returns a cursor at the place. One that is beyond the view's head is of
-// another history.
-func (f *follower) start(v *timeline.View) (*timeline.Cursor, error) {
-	if f.rv > v.RV {
-		return nil, timeline.ErrCompacted
+// start goes to the place up to which all is recorded, if the timeline continues
+// that. Its RV alone does not tell.
+func (f *follower) start(v *timeline.View) (err error) {
+	f.t.p.mu.Lock()
+	anew, joined := f.t.p.anew, f.t.p.joined
+	f.t.p.mu.Unlock()
+	f.rv = f.t.w.position()
+	if anew || joined != v.Epoch() || f.rv == 0 || f.rv > v.RV {
+		return timeline.ErrCompacted
 	}
-	return f.tl.WatchFrom(v, f.rv, timeline.Interest{})
+	f.cursor, err = f.tl.WatchFrom(v, f.rv, timeline.Interest{})
+	return err
 }
 
 // take tells the writer the events up to rv, those of gaps as such.
@@ -146,7 +142,11 @@ func (f *follower) catchUp() error {
 	if err != nil {
 		return err
 	}
-	f.t.known()
+	f.t.p.update(func() {
+		if f.t.p.timeline == f.tl { // and the lease has not ended
+			f.t.p.anew, f.t.p.joined = false, v.Epoch()
+		}
+	})
 	f.t.log.Info("recorded anew from the state of the cache", "rv", v.RV, "continued", continued)
 	f.rv = v.RV
 	f.cursor, err = f.tl.WatchFrom(v, v.RV, timeline.Interest{})

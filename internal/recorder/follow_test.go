@@ -203,6 +203,28 @@ func TestFollowReset(t *testing.T) {
 	r.end()
 }
 
+// TestReadAnew: a timeline that did not begin with what is recorded does not
+// continue it, though it has the RV in its window.
+func TestReadAnew(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(100)
+	g.recorded(api.write("a", "1")) // 102
+	lease, err := g.r.Take(t.Context(), pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.seed = nil
+	r := &reading{t: t, tl: timeline.New(timeline.Options{}), lease: lease}
+	r.tl.Replace(list(101, pod("a", 99, "other")))
+	r.apply(kube.Added, pod("b", 103, "1"))
+	lease.Follow(r.tl)
+	until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
+	r.apply(kube.Added, pod("c", 104, "1"))
+	want(t, "state", state(t, g.recorded(104)), "a=other b=1 c=1")
+	r.end()
+}
+
 // TestReadFirst: what the gateway watches already when recording begins.
 func TestReadFirst(t *testing.T) {
 	api := newFakeAPI(t)

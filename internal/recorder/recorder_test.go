@@ -63,6 +63,7 @@ func TestRestart(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1")
 	g := run(t, api.recorder(t, fs))
+	g.recorded(102)
 	g.recorded(api.write("b", "1")) // 104
 	g.stop()
 	api.counts()
@@ -151,6 +152,66 @@ func TestBack(t *testing.T) {
 	if g.r.Store().Streams(pods)[0].Head() != old.Head() || st.Epoch() != 1 {
 		t.Errorf("the old one is at %v, the new one is epoch %d", g.r.Store().Streams(pods)[0].Head(), st.Epoch())
 	}
+}
+
+// TestCameBack: an upstream that went back, and has come past what is recorded by
+// the time that it is asked, begins a new epoch.
+func TestCameBack(t *testing.T) {
+	other := func(name string, rv uint64) kube.Frame {
+		return kube.Frame{Type: kube.Modified, Object: pod(name, rv, "other")}
+	}
+	for _, test := range []struct {
+		name   string
+		lost   uint64
+		frames []kube.Frame
+	}{
+		{"other events came before the head", 100, []kube.Frame{other("b", 103), other("c", 110)}},
+		{"no events are known of then, but the objects are there", 108, []kube.Frame{other("c", 110)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			api, fs := newFakeAPI(t), vfs.NewMem()
+			api.write("a", "1") // 102
+			g := run(t, api.recorder(t, fs))
+			g.recorded(102)
+			old := g.recorded(api.write("a", "2")) // 104
+			g.stop()
+			api.change(func() {
+				api.rv, api.lost, api.frames = 110, test.lost, test.frames
+				api.pods = map[kube.Key]*kube.Object{"ns/a": pod("a", 102, "1"), "ns/b": pod("b", 103, "other"), "ns/c": pod("c", 110, "other")}
+			})
+			g = run(t, api.recorder(t, fs))
+			until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
+			want(t, "state", state(t, g.recorded(110)), "a=1 b=other c=other")
+			if first := g.r.Store().Streams(pods)[0]; first.Head() != old.Head() {
+				t.Errorf("the old one is at %v, and was at %v", first.Head(), old.Head())
+			}
+		})
+	}
+}
+
+// TestQuiet: what has changed wholly while nobody was there is gone on from where
+// the last events are known, and what has not changed where they are not.
+func TestQuiet(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	api.write("a", "1") // 102
+	g := run(t, api.recorder(t, fs))
+	g.recorded(102)
+	g.recorded(api.write("a", "2")) // 104
+	for _, step := range []struct{ forget bool }{{false}, {true}} {
+		g.stop()
+		api.counts()
+		if step.forget {
+			api.forget()
+		} else {
+			api.write("a", "3") // 106
+		}
+		g = run(t, api.recorder(t, fs))
+		g.recorded(api.write("b", "1"))
+		if lists, _ := api.counts(); lists != 0 {
+			t.Errorf("%+v: %d lists", step, lists)
+		}
+	}
+	want(t, "events", events(t, g.recorded(0)), "MODIFIED a@104<102, MODIFIED a@106<104, ADDED b@108, MODIFIED b@110<108")
 }
 
 // TestLateStart: while the API server does not say which cluster it is of,

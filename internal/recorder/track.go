@@ -106,12 +106,12 @@ func (t *track) resume(ctx context.Context) (*informer.Resume, string, error) {
 	if stream.Head().RV == 0 {
 		return nil, t.s.kind(t.id), nil
 	}
-	list := listOf(stream.Form(), 0)
+	kind := stream.Form().Item.Kind
 	if !t.continues(ctx, stream) {
-		return nil, list.ItemKind, nil
+		return nil, kind, nil
 	}
-	after, err := endsInDeletion(stream)
-	return &informer.Resume{List: list, AfterDelete: after}, list.ItemKind, err
+	resume, err := resumeOf(stream, func(ctx context.Context) ([]informer.Known, error) { return newestIn(ctx, stream) })
+	return resume, kind, err
 }
 
 // continues reports whether what is recorded can be gone on from without a list:
