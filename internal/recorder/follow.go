@@ -22,14 +22,20 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 	}
 	f := follower{t: t, tl: tl}
 	for {
-		err := f.next()
+		err := f.next(ctx)
 		switch {
+		case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+			return nil
 		case errors.Is(err, timeline.ErrClosed):
 			return t.w.flush()
 		case errors.Is(err, timeline.ErrCompacted):
-			if err := f.catchUp(); errors.Is(err, timeline.ErrClosed) {
+			err := f.catchUp(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case errors.Is(err, timeline.ErrClosed):
 				return t.w.flush()
-			} else if err != nil {
+			case err != nil:
 				return err
 			}
 			continue
@@ -42,10 +48,13 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 		case <-f.cursor.Ready():
 		case <-ctx.Done():
 			// What is there already is not left behind.
-			if err := f.next(); err != nil && !errors.Is(err, timeline.ErrClosed) && !errors.Is(err, timeline.ErrCompacted) {
-				return err
+			err := f.next(ctx)
+			for _, end := range []error{timeline.ErrClosed, timeline.ErrCompacted, context.Cause(ctx)} {
+				if errors.Is(err, end) {
+					return nil
+				}
 			}
-			return nil
+			return err
 		}
 	}
 }
@@ -62,7 +71,7 @@ type follower struct {
 
 // next tells the writer what there is behind the place. It fails with
 // timeline.ErrCompacted when that is not all that happened.
-func (f *follower) next() error {
+func (f *follower) next(ctx context.Context) error {
 	if f.cursor == nil {
 		if err := f.start(f.tl.View()); err != nil {
 			return err
@@ -73,7 +82,7 @@ func (f *follower) next() error {
 		return err
 	}
 	f.more = b.More
-	return f.take(appendEvents(f.held, b.Events, b.At), f.cursor.RV(), b.At)
+	return f.take(ctx, appendEvents(f.held, b.Events, b.At), f.cursor.RV(), b.At)
 }
 
 // start goes to the place up to which all is recorded, if the timeline continues
@@ -91,7 +100,7 @@ func (f *follower) start(v *timeline.View) (err error) {
 }
 
 // take tells the writer the events up to rv, those of gaps as such.
-func (f *follower) take(events []history.Event, rv uint64, at time.Time) error {
+func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, at time.Time) error {
 	w := f.t.w
 	f.held = nil
 	upTo := func(rv uint64) (part []history.Event) {
@@ -118,6 +127,9 @@ func (f *follower) take(events []history.Event, rv uint64, at time.Time) error {
 			f.held = events
 			return nil
 		}
+		if err := f.t.s.same(ctx); err != nil {
+			return err
+		}
 		if err := w.gap(upTo(g.To), g.To, at); err != nil {
 			return err
 		}
@@ -129,10 +141,13 @@ func (f *follower) take(events []history.Event, rv uint64, at time.Time) error {
 }
 
 // catchUp compares what is recorded with the timeline's state.
-func (f *follower) catchUp() error {
+func (f *follower) catchUp(ctx context.Context) error {
 	v := f.tl.View()
 	if v.Closed() {
 		return timeline.ErrClosed // the own watch goes on from what is recorded
+	}
+	if err := f.t.s.same(ctx); err != nil {
+		return err
 	}
 	f.held = nil
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkForm}, v.RV)

@@ -85,9 +85,9 @@ type Seed struct {
 }
 
 // Take takes the resource for one who watches it, of whom there is one at a
-// time: it waits until the one before has ended its lease, and until the
-// recorder's own watch has ended. It fails when ctx ends. A nil Recorder has nil
-// leases.
+// time: it waits until the one before has ended its lease, and, for as long as
+// serving can wait, until the recorder's own watch has ended. It fails when ctx
+// ends. A nil Recorder has nil leases.
 func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	if r == nil {
 		return nil, nil
@@ -109,12 +109,17 @@ func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	p.update(func() {})
 	l := &Lease{p: p}
 	var t *track
-	if err := p.wait(ctx, func() bool { t = p.track; return !p.busy }); err != nil {
+	soon, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
+	err = p.wait(soon, func() bool { t = p.track; return !p.busy })
+	switch {
+	case ctx.Err() != nil:
 		l.End(false)
-		return nil, err
-	}
-	if t != nil {
-		l.seed = t.seed(ctx)
+		return nil, context.Cause(ctx)
+	case err != nil: // what is served then is compared with what is recorded when that is possible
+		r.log.Warn("serving does not wait any longer for what is recorded", "resource", id.String())
+	case t != nil:
+		l.seed = t.seed(soon)
 	}
 	return l, nil
 }

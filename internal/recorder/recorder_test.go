@@ -6,13 +6,16 @@ package recorder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // TestUnread: what nobody reads is recorded by one watch and one list.
@@ -257,6 +260,103 @@ func TestDirectories(t *testing.T) {
 	if !errors.Is(err, history.ErrOtherCluster) || !strings.Contains(err.Error(), "another --data-dir") {
 		t.Errorf("another cluster: %v", err)
 	}
+}
+
+// TestOtherCluster: another cluster behind the same address is recorded into a
+// directory of its own, from its first list on.
+func TestOtherCluster(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		t.Run(fmt.Sprint("read ", read), func(t *testing.T) {
+			api, fs := newFakeAPI(t), vfs.NewMem()
+			g := run(t, api.recorder(t, fs))
+			g.recorded(100)
+			g.recorded(api.write("a", "1")) // 102
+			first := g.r.Store()
+			var r *reading
+			if read {
+				r = g.read(timeline.Options{})
+			}
+			api.outage(func() {
+				api.change(func() {
+					api.uid, api.rv, api.lost, api.frames = "cluster-2", 200, 200, nil
+					api.pods = map[kube.Key]*kube.Object{"ns/b": pod("b", 150, "other")}
+				})
+				if read {
+					r.tl.Replace(list(200, pod("b", 150, "other")))
+					r.apply(kube.Modified, pod("b", 201, "changed"))
+				}
+			})
+			until(t, "another store", func() bool { s := g.r.Store(); return s != nil && s != first })
+			if read {
+				want(t, "state", state(t, g.recorded(201)), "b=changed")
+				r.end()
+			} else {
+				want(t, "state", state(t, g.recorded(200)), "b=other")
+			}
+			if status, _ := g.r.Status(); !strings.HasSuffix(status.Dir, "cluster-2") {
+				t.Errorf("%+v", status)
+			}
+			// The first one is as it was.
+			g.stop()
+			api.change(func() { api.uid = "cluster-1" })
+			again := api.recorder(t, fs)
+			if err := again.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			if all := again.Store().Streams(pods); len(all) != 1 || all[0].Head().RV != 102 {
+				t.Errorf("%d epochs, the first is at %v", len(all), all[0].Head())
+			}
+		})
+	}
+}
+
+// TestAway: an API server that is away at the start is asked again soon.
+func TestAway(t *testing.T) {
+	api := newFakeAPI(t)
+	api.away = true
+	r := api.recorder(t, vfs.NewMem())
+	r.retry = time.Hour
+	g := run(t, r)
+	if l, err := g.r.Take(t.Context(), pods); err != nil || l.Seed() != nil {
+		t.Errorf("%v %v", l, err)
+	} else {
+		l.End(false)
+	}
+	api.change(func() { api.away = false })
+	g.recorded(api.write("a", "1"))
+}
+
+// TestPatience: whoever is to serve a resource does not wait for long for a history
+// that does not begin, or for a disk that hangs; what is served is recorded later.
+func TestPatience(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	r := api.recorder(t, fs)
+	r.patience = 20 * time.Millisecond
+	if err := r.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	take := func() *Lease {
+		t.Helper()
+		l, err := r.Take(t.Context(), pods)
+		if err != nil || l.Seed() != nil {
+			t.Errorf("%v %v", l, err)
+		}
+		return l
+	}
+	take().End(false) // nobody runs
+	g := run(t, r)
+	g.recorded(api.write("a", "1")) // 102
+	w := r.place(pods).track.w
+	w.mu.Lock() // as a write that hangs does
+	l := take()
+	tl := timeline.New(timeline.Options{})
+	tl.Replace(list(104, pod("a", 104, "2")))
+	l.Follow(tl)
+	w.mu.Unlock()
+	want(t, "state", state(t, g.recorded(104)), "a=2")
+	tl.Close()
+	l.End(false)
 }
 
 // TestDiscovery: what comes is recorded, and what goes is not any more.

@@ -78,7 +78,11 @@ func (t *track) watch(ctx context.Context) (retry time.Duration) {
 			cancel()
 		}
 	})
-	sink := &direct{w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known, define: func() string { return t.s.r.definition(ctx, t.id) }}
+	sink := &direct{
+		w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known,
+		define: func() string { return t.s.r.definition(ctx, t.id) },
+		same:   func() error { return t.s.same(ctx) },
+	}
 	resume, kind, err := t.resume(ctx)
 	if err != nil {
 		t.s.fail(err)
