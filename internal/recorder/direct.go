@@ -24,9 +24,10 @@ type direct struct {
 	define func() string // which definition of a custom resource there is
 	same   func() error  // whether the cluster is still that which is recorded
 
-	err    error
-	items  []*kube.Object // of the list that is being taken
-	listed func()         // is called after each list that was taken
+	err        error
+	items      []*kube.Object // of the list that is being taken
+	definition string         // that it is under
+	listed     func()         // is called after each list that was taken
 }
 
 // Head implements informer.Sink.
@@ -37,10 +38,7 @@ func (d *direct) Head() uint64 {
 }
 
 // Begin implements informer.Sink.
-func (d *direct) Begin(bool) {
-	d.items = nil
-	d.w.defined(d.define())
-}
+func (d *direct) Begin(bool) { d.items, d.definition = nil, d.define() }
 
 // Item implements informer.Sink.
 func (d *direct) Item(o *kube.Object) { d.items = append(d.items, o) }
@@ -55,7 +53,7 @@ func (d *direct) End(list *kube.List) (continued bool) {
 	}
 	now := time.Now()
 	if d.err = d.same(); d.err == nil {
-		continued, d.err = d.w.take(&whole, now)
+		continued, d.err = d.w.take(&whole, d.definition, now)
 	}
 	if d.check(); d.err == nil {
 		d.listed()

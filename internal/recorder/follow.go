@@ -152,8 +152,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	f.held = nil
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkForm}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
-	f.t.w.defined("") // the gateway knows, and does not tell
-	continued, err := f.t.w.take(list, time.Now())
+	continued, err := f.t.w.take(list, "", time.Now()) // the gateway knows which definition, and does not tell
 	if err != nil {
 		return err
 	}

@@ -329,7 +329,7 @@ func TestTakeWaits(t *testing.T) {
 // that only.
 func TestTakeAtOnce(t *testing.T) {
 	p := newPlace()
-	r := &Recorder{places: map[kube.Resource]*place{pods: p}}
+	r := &Recorder{places: map[kube.Resource]*place{pods: p}, patience: time.Minute}
 	p.update(func() { p.busy = true }) // a session has begun, and its goroutine not yet
 	taken := make(chan error)
 	go func() {

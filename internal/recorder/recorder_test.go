@@ -409,6 +409,31 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
+// TestDefinitionOfList: a definition is recorded with the list that is under it, and
+// not when that is begun.
+func TestDefinitionOfList(t *testing.T) {
+	gadgets := kube.Resource{Version: "v1", Name: "gadgets"}
+	api := newFakeAPI(t)
+	api.others, api.edition = "gadgets", 1
+	rv := api.write("a", "1")
+	g := run(t, api.recorder(t, vfs.NewMem(), "gadgets"))
+	until(t, "a record", func() bool {
+		all := g.r.Store().Streams(gadgets)
+		return len(all) == 1 && all[0].Head().RV >= rv
+	})
+	w := g.r.place(gadgets).track.w
+	d := &direct{w: w, recent: &recent{}, define: func() string { return "another" }, same: func() error { return nil }, listed: func() {}}
+	d.Begin(true)
+	if err := errors.Join(w.add(nil, rv+1, time.Now()), w.flush()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "before the list", w.current().Form().Definition, "crd/1")
+	d.Begin(true)
+	d.Item(pod("a", rv, "1"))
+	d.End(list(rv + 2))
+	want(t, "after it", w.current().Form().Definition, "another")
+}
+
 // TestRefused: what may not be listed is tried again; what had gone is listed.
 func TestRefused(t *testing.T) {
 	api := newFakeAPI(t)
