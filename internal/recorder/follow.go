@@ -66,6 +66,7 @@ type follower struct {
 	cursor *timeline.Cursor // nil at first
 	more   bool
 	rv     uint64          // up to where the writer has been told
+	at     time.Time       // when that was the head
 	held   []history.Event // of a gap whose end is yet to come
 }
 
@@ -81,8 +82,11 @@ func (f *follower) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.more = b.More
-	return f.take(ctx, appendEvents(f.held, b.Events, b.At), f.cursor.RV(), b.At)
+	events, at := appendEvents(f.held, b.Events), b.At
+	if f.more = b.More; b.More {
+		at = lastAt(events, at)
+	}
+	return f.take(ctx, events, f.cursor.RV(), at)
 }
 
 // start goes to the place up to which all is recorded, if the timeline continues
@@ -91,7 +95,8 @@ func (f *follower) start(v *timeline.View) (err error) {
 	f.t.p.mu.Lock()
 	anew, joined := f.t.p.anew, f.t.p.joined
 	f.t.p.mu.Unlock()
-	f.rv = f.t.w.position()
+	head := f.t.w.position()
+	f.rv, f.at = head.RV, head.At
 	if anew || joined != v.Epoch() || f.rv == 0 || f.rv > v.RV {
 		return timeline.ErrCompacted
 	}
@@ -118,10 +123,12 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 			break
 		}
 		if g.From > f.rv {
-			if err := w.add(upTo(g.From), g.From, at); err != nil {
+			// When the head was there is not known but for its last event.
+			before := upTo(g.From)
+			f.rv, f.at = g.From, lastAt(before, f.at)
+			if err := w.add(before, f.rv, f.at); err != nil {
 				return err
 			}
-			f.rv = g.From
 		}
 		if g.To > rv {
 			f.held = events
@@ -130,14 +137,23 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 		if err := f.t.s.same(ctx); err != nil {
 			return err
 		}
-		if err := w.gap(upTo(g.To), g.To, at); err != nil {
+		behind := upTo(g.To)
+		f.rv, f.at = g.To, lastAt(behind, at)
+		if err := w.gap(behind, f.rv, f.at); err != nil {
 			return err
 		}
-		f.rv = g.To
 	}
-	f.rv = rv
+	f.rv, f.at = rv, at
 	w.formed(view.BookmarkForm)
 	return w.add(events, rv, at)
+}
+
+// lastAt returns when the last of the events was observed, or else what is given.
+func lastAt(events []history.Event, otherwise time.Time) time.Time {
+	if n := len(events); n > 0 {
+		return events[n-1].At
+	}
+	return otherwise
 }
 
 // catchUp compares what is recorded with the timeline's state.
@@ -146,13 +162,14 @@ func (f *follower) catchUp(ctx context.Context) error {
 	if v.Closed() {
 		return timeline.ErrClosed // the own watch goes on from what is recorded
 	}
+	at := time.Now()
 	if err := f.t.s.same(ctx); err != nil {
 		return err
 	}
 	f.held = nil
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkForm}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
-	continued, err := f.t.w.take(list, "", time.Now()) // the gateway knows which definition, and does not tell
+	continued, err := f.t.w.take(list, "", at) // the gateway knows which definition, and does not tell
 	if err != nil {
 		return err
 	}
@@ -162,7 +179,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 		}
 	})
 	f.t.log.Info("recorded anew from the state of the cache", "rv", v.RV, "continued", continued)
-	f.rv = v.RV
+	f.rv, f.at = v.RV, at
 	f.cursor, err = f.tl.WatchFrom(v, v.RV, timeline.Interest{})
 	return err
 }

@@ -321,7 +321,7 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if t == nil {
 		return ErrNotRecorded
 	}
-	rv := t.w.position()
+	rv := t.w.position().RV
 	if tl != nil {
 		if v := tl.View(); v != nil {
 			rv = v.RV

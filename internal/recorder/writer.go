@@ -253,7 +253,10 @@ func (w *writer) take(list *kube.List, definition string, at time.Time) (continu
 		if err != nil {
 			return false, err
 		}
-		events, more = appendEvents(events, b.Events, at), b.More
+		events, more = appendEvents(events, b.Events), b.More
+	}
+	for i := range events {
+		events[i].At = at
 	}
 	w.form = list.EmptyItem()
 	if held := w.stream.Form().Item; held.Columns == list.Columns && held.APIVersion == list.APIVersion && held.Kind == list.ItemKind {
@@ -298,9 +301,9 @@ func (w *writer) lag() time.Duration {
 }
 
 // appendEvents appends a timeline's events.
-func appendEvents(to []history.Event, events []*timeline.Event, at time.Time) []history.Event {
+func appendEvents(to []history.Event, events []*timeline.Event) []history.Event {
 	for _, e := range events {
-		to = append(to, history.Event{Type: e.Type, Object: e.Object, Prev: e.Prev, Inferred: e.Inferred, At: at})
+		to = append(to, history.Event{Type: e.Type, Object: e.Object, Prev: e.Prev, Inferred: e.Inferred, At: e.At})
 	}
 	return to
 }
@@ -332,10 +335,10 @@ func (w *writer) newest(key kube.Key) (*kube.Object, error) {
 }
 
 // position returns up to where the writer has been told.
-func (w *writer) position() uint64 {
+func (w *writer) position() history.Moment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.head.RV
+	return w.head
 }
 
 // current returns the stream that is written.
