@@ -253,6 +253,10 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 		case errors.Is(err, errDiverged):
 			r.log.Warn("the upstream's history is not the one known here, listing again", "cause", err)
 			reason = "diverged"
+			if r.doubt != nil {
+				r.doubt = nil
+				continue // what was known is not to pass for what there is, as in an outage
+			}
 		case isMalformed(err):
 			r.log.Warn("malformed frame from upstream, opening the watch again", "rv", r.sink.Head(), "err", err)
 			if r.malformed++; r.malformed%3 == 0 && reason == "" {

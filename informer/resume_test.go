@@ -5,6 +5,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -216,7 +217,12 @@ func TestResumeDoubt(t *testing.T) {
 				sink := &recorder{head: head}
 				up := &script{t: t, answers: test.answers}
 				u, _ := url.Parse("http://api/api/v1/pods")
-				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Resume: &Resume{
+				failed := func(err error) { // what is known would be served meanwhile
+					if errors.Is(err, errDiverged) || errors.Is(err, errExpired) {
+						t.Errorf("failed: %v", err)
+					}
+				}
+				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, failed: failed, Resume: &Resume{
 					List: &kube.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true}, Tail: test.tail,
 					Newest: func(context.Context) ([]Known, error) { return test.newest, nil },
 				}})
