@@ -48,6 +48,8 @@ type cache struct {
 	metrics   *cacheMetrics
 	history   *recording.Recorder // nil if nothing is recorded
 	past      *past               // nil for none
+	// disclosure is of the past.
+	disclosure disclosure
 
 	still bool // the upstream is a recording, in which nothing happens
 
@@ -74,6 +76,7 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 		refused:   map[kube.Resource]time.Time{},
 	}
 	c.discovery = discovery{up: up, begin: c.begin}
+	c.disclosure = disclosure{up: up, begin: c.begin}
 	c.metrics = newCacheMetrics(c)
 	return c
 }

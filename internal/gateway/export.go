@@ -27,7 +27,8 @@ const (
 )
 
 // An export answers with a recording of a part of the history. Only resources
-// that the gateway may list are in it (T8).
+// that may be listed are in it, and what the API server says of itself is what it
+// says to who asks (T8).
 type export struct {
 	*historyCall
 	selection recording.Selection
@@ -74,7 +75,7 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := recording.Exporter{
 		Store: x.store, Program: x.up.userAgent, Cluster: x.store.Cluster(),
 		Documents: func(ctx context.Context) ([]recording.Document, error) {
-			return x.up.documents(ctx, x.selection.Resources)
+			return x.up.documents(ctx, identity(x.r.Header), x.selection.Resources)
 		},
 	}
 	err := e.Export(r.Context(), out, x.selection)
@@ -87,9 +88,9 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// documents asks the upstream for what a client needs to know of the API before
-// it reads objects.
-func (u *Upstream) documents(ctx context.Context, resources []kube.Resource) ([]recording.Document, error) {
+// documents asks the upstream, in the name of a caller, for what a client needs to
+// know of the API before it reads objects.
+func (u *Upstream) documents(ctx context.Context, caller http.Header, resources []kube.Resource) ([]recording.Document, error) {
 	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
 	type question struct{ path, accept string }
@@ -105,9 +106,9 @@ func (u *Upstream) documents(ctx context.Context, resources []kube.Resource) ([]
 		if slices.Contains(questions[:i], q) {
 			continue
 		}
-		d, err := u.document(ctx, q.path, q.accept)
+		d, err := u.document(ctx, caller, q.path, q.accept)
 		if err != nil {
-			return nil, fmt.Errorf("the API server's %s: %w", q.path, err)
+			return nil, &refusedCall{unavailable(fmt.Sprintf("the API server's %s, which belongs to an export, cannot be had: %v", q.path, err), true)}
 		}
 		if d != nil {
 			documents = append(documents, *d)
@@ -116,11 +117,11 @@ func (u *Upstream) documents(ctx context.Context, resources []kube.Resource) ([]
 	return documents, nil
 }
 
-// document asks the upstream for one document, nil if it has none.
-func (u *Upstream) document(ctx context.Context, path, accept string) (*recording.Document, error) {
+// document asks the upstream for one document, nil if it has none for the caller.
+func (u *Upstream) document(ctx context.Context, caller http.Header, path, accept string) (*recording.Document, error) {
 	r := u.NewRequest(ctx, http.MethodGet, path, "")
 	r.Header.Set("Accept", strings.TrimPrefix(accept+",application/json", ","))
-	resp, err := u.Transport.RoundTrip(r)
+	resp, err := u.as(caller, r)
 	if err != nil {
 		return nil, redacted{err}
 	}

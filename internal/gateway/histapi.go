@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,13 +27,10 @@ import (
 // by whom, from what is recorded. docs/extensions.md and openapi.json describe
 // it.
 type historyAPI struct {
-	source archive
-	up     *Upstream
-	begin  beginFunc
-	filter *filter
-
-	mu     sync.Mutex // guards access
-	access map[kube.Resource]*access
+	source     archive
+	up         *Upstream
+	disclosure *disclosure
+	filter     *filter
 }
 
 // A historyCall is one request to it.
@@ -82,26 +78,26 @@ var historyEndpoints = map[string]endpoint{
 
 func (a *historyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := a.answer(r)
-	var refused *refusedCall
-	switch {
-	case errors.As(err, &refused):
-		if refused.status.Code == http.StatusMethodNotAllowed {
+	if err != nil {
+		status := historyStatus(err)
+		if status.Code == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", "GET")
 		}
-		writeStatus(w, r, refused.status)
-	case err != nil:
-		writeStatus(w, r, historyStatus(err))
-	default:
-		if h, ok := answer.(http.Handler); ok {
-			h.ServeHTTP(w, r)
-		} else {
-			writeJSON(w, r, answer)
-		}
+		writeStatus(w, r, status)
+		return
+	}
+	if h, ok := answer.(http.Handler); ok {
+		h.ServeHTTP(w, r)
+	} else {
+		writeJSON(w, r, answer)
 	}
 }
 
 // historyStatus is the Status for an error of the history.
 func historyStatus(err error) *metav1.Status {
+	if refused, ok := errors.AsType[*refusedCall](err); ok {
+		return refused.status
+	}
 	switch {
 	case errors.Is(err, history.ErrFuture):
 		return badRequest(err.Error())

@@ -41,6 +41,8 @@ type archive interface {
 	Sync(ctx context.Context, r kube.Resource) error
 	// Status tells how recording does; false if nothing is to be recorded.
 	Status() (recording.Status, bool)
+	// Withholds reports whether what was recorded of a resource is not to be told.
+	Withholds(r kube.Resource) bool
 }
 
 // A stillArchive is one to which nothing is added.
@@ -48,6 +50,7 @@ type stillArchive struct{ store *history.Store }
 
 func (h stillArchive) Store() *history.Store                     { return h.store }
 func (h stillArchive) Sync(context.Context, kube.Resource) error { return nil }
+func (h stillArchive) Withholds(kube.Resource) bool              { return false }
 
 func (h stillArchive) Status() (recording.Status, bool) {
 	return recording.Status{Resources: len(h.store.Resources()), Usage: h.store.Usage()}, true
@@ -86,10 +89,11 @@ func (p *past) end() (end time.Time) {
 	return end
 }
 
-// streams returns what is recorded of a resource, the oldest epoch first.
+// streams returns what is recorded of a resource and not withheld, the oldest
+// epoch first.
 func (p *past) streams(id kube.Resource) []*history.Stream {
 	s := p.store()
-	if s == nil {
+	if s == nil || p.history.Withholds(id) {
 		return nil
 	}
 	return s.Streams(id)
