@@ -48,8 +48,10 @@ type cache struct {
 	metrics   *cacheMetrics
 	history   *recording.Recorder // nil if nothing is recorded
 	past      *past               // nil for none
-	// disclosure is of the past.
+	// Of the past:
 	disclosure disclosure
+	lists      *places // whole ones
+	exports    *places
 
 	still bool // the upstream is a recording, in which nothing happens
 
@@ -72,6 +74,8 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 		ctx: ctx, stop: stop,
 		draining:  make(chan struct{}),
 		encodings: wire.NewCache(encodingBytes),
+		lists:     newPlaces("list", mostReads),
+		exports:   newPlaces("export", mostExports),
 		watched:   map[kube.Resource]*resource{},
 		refused:   map[kube.Resource]time.Time{},
 	}

@@ -24,6 +24,11 @@ const (
 	documentTimeout = 10 * time.Second
 	// aggregated is the discovery of all groups in one answer (KEP-3352).
 	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	// mostExports is how many are made at a time: each reads a part of the history
+	// from its beginning to its end, once or more. exportRetry is when another may
+	// find a place, in seconds.
+	mostExports = 2
+	exportRetry = 10
 )
 
 // An export answers with a recording of a part of the history. Only resources
@@ -71,14 +76,21 @@ func (c *historyCall) export() (any, error) {
 }
 
 func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &exportBody{w: w}
+	release, err := x.exports.take(r.Context(), 0)
+	if err != nil {
+		writeStatus(w, r, tooMany(fmt.Sprintf("%d exports are being made: try again when one of them has ended", mostExports), exportRetry))
+		return
+	}
+	defer release()
+	out := &exportBody{deadlineWriter: newDeadlineWriter(w, heldTimeout), header: w.Header()}
+	defer out.clear()
 	e := recording.Exporter{
 		Store: x.store, Program: x.up.userAgent, Cluster: x.store.Cluster(),
 		Documents: func(ctx context.Context) ([]recording.Document, error) {
 			return x.up.documents(ctx, identity(x.r.Header), x.selection.Resources)
 		},
 	}
-	err := e.Export(r.Context(), out, x.selection)
+	err = e.Export(r.Context(), out, x.selection)
 	switch {
 	case err == nil:
 	case out.begun:
@@ -135,17 +147,17 @@ func (u *Upstream) document(ctx context.Context, caller http.Header, path, accep
 
 // An exportBody begins the answer with the first byte of the recording.
 type exportBody struct {
-	w     http.ResponseWriter
-	begun bool
+	deadlineWriter
+	header http.Header
+	begun  bool
 }
 
 func (b *exportBody) Write(p []byte) (int, error) {
 	if !b.begun {
 		b.begun = true
-		h := b.w.Header()
-		h.Set("Content-Type", "application/zstd")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Disposition", `attachment; filename="recording.wkr"`)
+		b.header.Set("Content-Type", "application/zstd")
+		b.header.Set("Cache-Control", "no-store")
+		b.header.Set("Content-Disposition", `attachment; filename="recording.wkr"`)
 	}
-	return b.w.Write(p)
+	return b.deadlineWriter.Write(p)
 }

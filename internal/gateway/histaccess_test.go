@@ -24,6 +24,8 @@ import (
 type guarded struct {
 	mute  atomic.Bool // it does not say who may do what
 	down  atomic.Bool // it answers nothing else
+	gate  chan bool   // if there is one, /version waits for a value
+	waits chan bool   // gets a value for each that waits
 	mu    sync.Mutex  // guards what follows
 	asked map[string]string
 	about []authorizationv1.ResourceAttributes
@@ -32,6 +34,10 @@ type guarded struct {
 func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	who := r.Header.Get("Authorization")
+	if g.gate != nil && r.URL.Path == "/version" {
+		g.waits <- true
+		<-g.gate
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -158,5 +164,35 @@ func TestHistoryAsksAsTheAPIServer(t *testing.T) {
 	want := authorizationv1.ResourceAttributes{Verb: "get", Namespace: "mine", Version: "v1", Resource: "namespaces", Name: "mine"}
 	if len(g.about) != 1 || g.about[0] != want {
 		t.Errorf("asked about %+v", g.about)
+	}
+}
+
+// TestExportsAtATime: there are two, and another is told to come again.
+func TestExportsAtATime(t *testing.T) {
+	_, g, r := widgets(t)
+	g.gate, g.waits = make(chan bool), make(chan bool)
+	const path = "/watchkeeper/v1/history/export"
+	answers := make(chan int)
+	for range 2 {
+		go func() {
+			res := r.get(path)
+			res.Body.Close()
+			answers <- res.StatusCode
+		}()
+		<-g.waits
+	}
+	res := r.get(path)
+	if s := statusOf(t, res); s.Code != http.StatusTooManyRequests || s.Reason != "TooManyRequests" || res.Header.Get("Retry-After") != "10" {
+		t.Errorf("a third one: %+v", s)
+	}
+	close(g.gate)
+	for range 2 {
+		if code := <-answers; code != http.StatusOK {
+			t.Errorf("one of two: %d", code)
+		}
+	}
+	go func() { <-g.waits }()
+	if res := r.get(path); res.StatusCode != http.StatusOK {
+		t.Errorf("afterwards: %s", res.Status)
 	}
 }

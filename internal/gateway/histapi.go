@@ -31,6 +31,7 @@ type historyAPI struct {
 	up         *Upstream
 	disclosure *disclosure
 	filter     *filter
+	exports    *places
 }
 
 // A historyCall is one request to it.

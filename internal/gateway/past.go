@@ -60,14 +60,13 @@ func (h stillArchive) Status() (recording.Status, bool) {
 type past struct {
 	cache   *cache
 	history archive
-	reads   chan struct{} // has a value for each list that is held
 
 	mu    sync.Mutex // guards known
 	known map[kube.Resource]*resource
 }
 
 func newPast(c *cache, h archive) *past {
-	return &past{cache: c, history: h, reads: make(chan struct{}, mostReads), known: map[kube.Resource]*resource{}}
+	return &past{cache: c, history: h, known: map[kube.Resource]*resource{}}
 }
 
 // store returns what has all that is recorded, nil for nothing.
@@ -157,12 +156,7 @@ func (p *past) hold(ctx context.Context, limit int64) (release func(), err error
 	if 0 < limit && limit <= smallRead {
 		return func() {}, nil
 	}
-	select {
-	case p.reads <- struct{}{}:
-		return func() { <-p.reads }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return p.cache.lists.take(ctx, time.Hour)
 }
 
 // fields is [resource.fields] for the past. That objects can be selected by their
