@@ -44,6 +44,9 @@ var bodyBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bo
 func writeBody(w http.ResponseWriter, r *http.Request, rd *read, body *wire.Body) {
 	setHeaders(w.Header(), rd)
 	out := newDeadlineWriter(w, WriteTimeout)
+	if rd.awaited {
+		out.timeout = heldTimeout
+	}
 	defer out.clear()
 	if body.Size() <= gzipThreshold || !acceptsGzip(r) {
 		b := bodyBuffers.Get().(*bufio.Writer)

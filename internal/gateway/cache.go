@@ -74,8 +74,8 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 		ctx: ctx, stop: stop,
 		draining:  make(chan struct{}),
 		encodings: wire.NewCache(encodingBytes),
-		lists:     newPlaces("list", mostReads),
-		exports:   newPlaces("export", mostExports),
+		lists:     newPlaces("list", mostReads, readWait),
+		exports:   newPlaces("export", mostExports, 0),
 		watched:   map[kube.Resource]*resource{},
 		refused:   map[kube.Resource]time.Time{},
 	}

@@ -76,7 +76,7 @@ func (c *historyCall) export() (any, error) {
 }
 
 func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	release, err := x.exports.take(r.Context(), 0)
+	release, err := x.exports.take(r.Context())
 	if err != nil {
 		writeStatus(w, r, tooMany(fmt.Sprintf("%d exports are being made: try again when one of them has ended", mostExports), exportRetry))
 		return

@@ -129,7 +129,9 @@ func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.Write(body) //nolint:errcheck // nobody is left to tell
+	out := newDeadlineWriter(w, WriteTimeout)
+	defer out.clear()
+	_, _ = out.Write(body) // nobody is left to tell
 }
 
 // answer works a request out.

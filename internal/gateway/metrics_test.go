@@ -70,7 +70,7 @@ func TestPastMetrics(t *testing.T) {
 	if err := registry.Register(b.cache.metrics); err != nil {
 		t.Fatal(err)
 	}
-	release, err := b.cache.exports.take(t.Context(), 0)
+	release, err := b.cache.exports.take(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestPastMetrics(t *testing.T) {
 	stop()
 	release()
 	for range mostExports + 1 {
-		_, _ = b.cache.exports.take(t.Context(), 0)
+		_, _ = b.cache.exports.take(t.Context())
 	}
 	got = gathered(t, registry)
 	if got["watchkeeper_history_places export"] != mostExports || got["watchkeeper_history_turned_away_total export"] != 1 ||

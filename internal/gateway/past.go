@@ -26,8 +26,11 @@ const (
 	// recorded.
 	syncTimeout = 5 * time.Second
 	// mostReads is how many whole lists of the past are held at a time: unlike
-	// those of timelines, they share no objects (T10). Others wait.
+	// those of timelines, they share no objects (T10). Others wait for readWait,
+	// and are told to come again in readRetry seconds.
 	mostReads = 4
+	readWait  = 10 * time.Second
+	readRetry = 5
 	// smallRead is up to which limit a list is not counted in that.
 	smallRead = 1000
 )
@@ -151,12 +154,14 @@ func (p *past) resource(st *history.Stream) *resource {
 	return res
 }
 
-// hold waits for a place among the lists that are held, until release.
-func (p *past) hold(ctx context.Context, limit int64) (release func(), err error) {
+// hold waits for a place among the lists that are held, until release. Then the
+// client has to read, for others wait.
+func (p *past) hold(ctx context.Context, rd *read, limit int64) (release func(), err error) {
 	if 0 < limit && limit <= smallRead {
 		return func() {}, nil
 	}
-	return p.cache.lists.take(ctx, time.Hour)
+	rd.awaited = true
+	return p.cache.lists.take(ctx)
 }
 
 // fields is [resource.fields] for the past. That objects can be selected by their
@@ -186,6 +191,8 @@ func (res *resource) encoderAt(now func() time.Time) *wire.Encoder {
 // refusalFor returns the Status for an error in reading the past.
 func (p *past) refusalFor(err error) *metav1.Status {
 	switch {
+	case errors.Is(err, errBusy):
+		return tooBusy()
 	case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap):
 		return expiredFor(err.Error())
 	case errors.Is(err, history.ErrFuture):
@@ -195,6 +202,11 @@ func (p *past) refusalFor(err error) *metav1.Status {
 	}
 	p.cache.log.Error("the history cannot be read", "err", err)
 	return newStatus(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the history cannot be read: "+err.Error())
+}
+
+// tooBusy is what is answered where no place for a list became free.
+func tooBusy() *metav1.Status {
+	return tooMany(fmt.Sprintf("%d whole lists of the past are being answered: try again, or ask for pages of up to %d", mostReads, smallRead), readRetry)
 }
 
 // notRecorded is why nothing is served of a resource.

@@ -203,7 +203,7 @@ func (p *past) list(w *recorder, r *http.Request, rd *read, res *resource, m mom
 			at = timeOf(m.stream, rv)
 		}
 	}
-	release, err := p.hold(r.Context(), limit)
+	release, err := p.hold(r.Context(), rd, limit)
 	if err != nil {
 		return p.refusalFor(err)
 	}

@@ -16,25 +16,26 @@ var errBusy = errors.New("too many at a time")
 // places are for answers that take much memory, or work, each: there are so many at
 // a time (T10).
 type places struct {
-	what       string // is answered
+	what       string        // is answered
+	wait       time.Duration // for one, at the most
 	taken      chan struct{}
 	turnedAway atomic.Int64 // who found none
 }
 
-func newPlaces(what string, n int) *places {
-	return &places{what: what, taken: make(chan struct{}, n)}
+func newPlaces(what string, n int, wait time.Duration) *places {
+	return &places{what: what, wait: wait, taken: make(chan struct{}, n)}
 }
 
 // take takes a place, until release. It waits for one, and fails with errBusy if
 // none becomes free.
-func (p *places) take(ctx context.Context, wait time.Duration) (release func(), err error) {
+func (p *places) take(ctx context.Context) (release func(), err error) {
 	release = func() { <-p.taken }
 	select {
 	case p.taken <- struct{}{}:
 		return release, nil
 	default:
 	}
-	patience := time.NewTimer(wait)
+	patience := time.NewTimer(p.wait)
 	defer patience.Stop()
 	select {
 	case p.taken <- struct{}{}:
