@@ -31,8 +31,8 @@ func FuzzImport(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		_, _, err := Import(bytes.NewReader(e.EncodeAll(text, nil)), openStore(t))
-		for _, want := range []error{nil, ErrNotRecording, ErrNewerFormat, ErrDamaged} {
+		_, _, err := Import(t.Context(), bytes.NewReader(e.EncodeAll(text, nil)), openStore(t), 1<<20)
+		for _, want := range []error{nil, ErrNotRecording, ErrNewerFormat, ErrTooLarge, ErrDamaged} {
 			if errors.Is(err, want) {
 				return
 			}
