@@ -75,7 +75,7 @@ that the gateway may read.`,
 	f.StringVar(&o.until, "until", "now", "where it ends, likewise")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; all of them without it")
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for all of it")
-	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects, wherever they stand; nothing else is hidden")
+	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects, and of what they refer to, wherever they stand as words; nothing else is hidden")
 	o.client.addFlags(f)
 	return cmd
 }
