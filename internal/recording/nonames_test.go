@@ -40,6 +40,13 @@ func hasWord(text, name string) (string, bool) {
 	}
 }
 
+// pieces are the words of a text.
+func pieces(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool {
+		return r < 0x80 && !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", r)
+	})
+}
+
 // unpacked is what a recording says of objects, without the columns and the
 // discovery.
 func unpacked(t *testing.T, file []byte) string {
@@ -148,7 +155,14 @@ func checkNoNames(t *testing.T, from *history.Store, names map[string]bool, docu
 		t.Fatal(err)
 	}
 	text := unpacked(t, file.Bytes())
+	words := map[string]bool{}
+	for _, word := range pieces(text) {
+		words[word] = true
+	}
 	for name := range names {
+		if slices.ContainsFunc(pieces(name), func(word string) bool { return !words[word] }) {
+			continue // which is quicker to see
+		}
 		if where, ok := hasWord(text, name); ok {
 			t.Errorf("%q can be read: …%s…", name, where)
 		}
