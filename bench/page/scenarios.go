@@ -44,6 +44,7 @@ func (r *rig) clusters(wanted *regexp.Regexp) error {
 // opened is what the browser says of the page it has opened.
 type opened struct {
 	Painted     float64 // in milliseconds
+	Busy        float64 // CPU of the main thread, in seconds
 	Renderer    string
 	Pods, Nodes int
 }
@@ -57,7 +58,15 @@ func (c *cluster) open() (o opened, err error) {
 func (c *cluster) opens() error {
 	for i := range c.sizes.opens {
 		before := c.meter.sent.Load()
+		cpu, err := process.CPU(c.gateway.PID())
+		if err != nil {
+			return err
+		}
 		o, err := c.open()
+		if err != nil {
+			return err
+		}
+		after, err := process.CPU(c.gateway.PID())
 		if err != nil {
 			return err
 		}
@@ -68,7 +77,9 @@ func (c *cluster) opens() error {
 		c.say("%.2f s, %d Pods on %d Nodes by %s", o.Painted/1000, o.Pods, o.Nodes, o.Renderer)
 		c.tally.Add(name, o.Pods,
 			tally.Value{Of: o.Painted / 1000, Unit: "s"},
-			tally.Value{Of: float64(c.meter.sent.Load()-before) / 1e6, Unit: "MB"})
+			tally.Value{Of: float64(c.meter.sent.Load()-before) / 1e6, Unit: "MB"},
+			tally.Value{Of: o.Busy, Unit: "main-s"},
+			tally.Value{Of: (after - cpu).Seconds(), Unit: "gateway-s"})
 		time.Sleep(settle)
 	}
 	return c.shot("open")

@@ -23,6 +23,8 @@ func rows(s sizes) []row {
 	return []row{
 		{title: fmt.Sprintf("%d Nodes, %d Pods: first full paint", s.nodes, s.pods), key: "Open s", unit: "s", most: 3},
 		{title: "the same, of the first to open it on the gateway", key: "OpenFirst s", unit: "s"},
+		{title: "CPU of that: the page's main thread", key: "Open main-s", unit: "s"},
+		{title: "the gateway", key: "Open gateway-s", unit: "s"},
 		{title: fmt.Sprintf("steady, %d changes/s: frames in a second", s.rate), key: "Steady fps", least: 58},
 		{title: "95 of 100 frames within", key: "Steady p95-ms", unit: "ms"},
 		{title: "99 of 100 frames within", key: "Steady p99-ms", unit: "ms"},

@@ -20,15 +20,34 @@ import { chromium } from 'playwright-core';
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--enable-precise-memory-info', '--js-flags=--expose-gc'],
+  args: ['--no-sandbox'],
 });
 let page;
 let session;
+let worker; // a function that sends to the worker what session.send sends to the page
 const wrong = [];
 
 const MiB = 2 ** 20;
 const metrics = async () => Object.fromEntries((await session.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
 const at = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
+
+/** Attaches to the worker of the page: CDP in CDP. */
+async function attach() {
+  const waiting = new Map();
+  let id = 0;
+  session.on('Target.receivedMessageFromTarget', ({ message }) => {
+    const { id, result, error } = JSON.parse(message);
+    waiting.get(id)?.(error ? Promise.reject(new Error(error.message)) : result);
+    waiting.delete(id);
+  });
+  const attached = new Promise((resolve) => session.once('Target.attachedToTarget', resolve));
+  await session.send('Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: false, flatten: false });
+  const { sessionId } = await attached;
+  return (method, params = {}) => new Promise((resolve) => {
+    waiting.set(++id, resolve);
+    void session.send('Target.sendMessageToTarget', { sessionId, message: JSON.stringify({ id, method, params }) });
+  });
+}
 
 const commands = {
   async open({ url }) {
@@ -40,10 +59,13 @@ const commands = {
     await session.send('Performance.enable', { timeDomain: 'threadTicks' });
     await page.goto(url);
     await page.waitForFunction(() => window.watchkeeper?.board.figures.painted > 0, null, { polling: 100, timeout: 120_000 });
-    return page.evaluate(() => {
+    worker = await attach();
+    const { TaskDuration: busy } = await metrics();
+    const seen = await page.evaluate(() => {
       const { board, cluster } = window.watchkeeper;
       return { painted: board.figures.painted, renderer: board.figures.renderer, pods: cluster.pods, nodes: cluster.nodes.size };
     });
+    return { ...seen, busy };
   },
 
   async frames({ seconds }) {
@@ -70,14 +92,13 @@ const commands = {
   },
 
   async memory() {
-    const held = () => {
-      for (let i = 0; i < 3; i++) gc();
-      return performance.memory?.usedJSHeapSize ?? 0;
+    const held = async (send) => {
+      await send('HeapProfiler.collectGarbage');
+      const { usedSize, backingStorageSize = 0 } = await send('Runtime.getHeapUsage');
+      return { used: usedSize / MiB, buffers: backingStorageSize / MiB };
     };
-    const [worker] = page.workers();
-    const main = await page.evaluate(held);
-    const inWorker = await worker.evaluate(held);
-    const whole = await session.send('Runtime.getHeapUsage');
+    const main = await held((method) => session.send(method));
+    const inWorker = await held(worker);
     const of = await browser.newBrowserCDPSession();
     const { processInfo } = await of.send('SystemInfo.getProcessInfo');
     await of.detach();
@@ -88,7 +109,7 @@ const commands = {
       const kB = (name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
       footprint = Math.max(footprint, (kB('Private_Dirty') + kB('SwapPss')) * 1024);
     }
-    return { main: main / MiB, worker: inWorker / MiB, buffers: (whole.backingStorageSize ?? 0) / MiB, footprint: footprint / MiB };
+    return { main: main.used, worker: inWorker.used, buffers: main.buffers + inWorker.buffers, footprint: footprint / MiB };
   },
 
   async scrub({ at: places }) {
