@@ -51,6 +51,8 @@ export class BoardView {
   #overlay: HTMLCanvasElement | null = null;
   #parent: HTMLElement | null = null;
   #ratio = 1;
+  /** The size of the window for which all was placed. */
+  #window = '';
   #asked = false;
   #moved = true;
   #marked = true;
@@ -197,7 +199,10 @@ export class BoardView {
     const changed = Math.abs(this.camera.width - width) + Math.abs(this.camera.height - height) > 0;
     this.camera.width = width;
     this.camera.height = height;
-    const reshaped = Math.abs((width - 32) / this.engine.viewWidth - 1) > 0.02 || Math.abs((height - 80) / this.engine.viewHeight - 1) > 0.02;
+    // What stands beside the board comes and goes; only the reader's window is a reason to place all anew.
+    const window = `${innerWidth} ${innerHeight}`;
+    const reshaped = window !== this.#window;
+    this.#window = window;
     this.engine.viewWidth = width - 32;
     this.engine.viewHeight = height - 80;
     if (this.#fitted && reshaped) this.engine.arrange();
