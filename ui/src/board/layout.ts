@@ -18,6 +18,8 @@ export const PITCH = 10;
 export const BLOCK = 8;
 /** Pixels per unit at the most, when all is shown. */
 export const LARGEST = 11;
+/** Pods without a Node take no more than so many pixels each, however much room there is. */
+const LOOSE = 55;
 /** The name of the tile for Pods that no Node has. */
 export const UNSCHEDULED = '';
 
@@ -73,6 +75,7 @@ export class Layout {
   #w = 0;
   #h = 0;
   #columns = 1;
+  #loosePitch = PITCH;
   #cells = { columns: 1, rows: 1 };
   /** The free place after the last tile, of each group. */
   #ends = new Map<string, { x: number; y: number; right: number }>();
@@ -105,6 +108,7 @@ export class Layout {
     const pixels = rooms.map((room) => Math.floor(this.#proportion(room, lengths, named, viewWidth, viewHeight) * PITCH * this.ratio));
     const scale = this.#proportion(rooms[pixels.indexOf(Math.max(...pixels))], lengths, named, viewWidth, viewHeight);
     this.#stretch(scale, lengths, named, viewWidth, viewHeight);
+    this.#loosePitch = PITCH * Math.min(1, Math.max(0.5, LOOSE / (PITCH * scale)));
     this.#flow(sizes, named);
     if (loose.length || perTile.size) this.#addUnscheduled(loose.length);
 
@@ -247,16 +251,15 @@ export class Layout {
   #addUnscheduled(pods: number): void {
     const y = this.tiles.length ? this.height + this.gap : 0;
     const width = Math.max(this.width, this.#w * 2);
-    const columns = Math.max(1, Math.floor((width - 2 * this.pad) / PITCH));
-    let pitch = PITCH;
-    let rows = Math.max(1, Math.ceil(pods / columns));
+    let pitch = this.#loosePitch;
+    let rows = Math.ceil(pods / Math.max(1, Math.floor((width - 2 * this.pad) / pitch)));
     while (rows * pitch > Math.max(3 * PITCH, this.height / 3)) {
       pitch /= 2;
       rows = Math.ceil(pods / Math.floor((width - 2 * this.pad) / pitch));
     }
     const across = Math.floor((width - 2 * this.pad) / pitch);
     const tile: Tile = {
-      name: UNSCHEDULED, x: 0, y, w: width, h: this.head + rows * pitch + this.pad, columns: across, pitch,
+      name: UNSCHEDULED, x: 0, y, w: width, h: rows ? this.head + rows * pitch + this.pad : this.head, columns: across, pitch,
       slots: new Int32Array(across * rows).fill(-1), used: 0, gone: false, group: '',
     };
     this.tiles.push(tile);
@@ -299,7 +302,7 @@ export class Layout {
     if (tile.name === UNSCHEDULED) {
       tile.slots = new Int32Array(before.length + tile.columns).fill(-1);
       tile.slots.set(before);
-      tile.h += tile.pitch;
+      tile.h += tile.pitch + (before.length ? 0 : this.pad);
       this.#measure();
       this.version++;
     } else {
@@ -327,6 +330,9 @@ export class Layout {
   #measure(): void {
     this.width = Math.max(1, ...this.tiles.map((t) => t.x + t.w));
     this.height = Math.max(1, ...this.tiles.map((t) => t.y + t.h));
+    // The first Pods that wait for a Node have room, too.
+    const loose = this.byName.get(UNSCHEDULED);
+    if (loose && !loose.slots.length) this.height += loose.pitch + this.pad;
   }
 
   /**
@@ -340,7 +346,7 @@ export class Layout {
     let scale = Math.sqrt((width * height) / (total * room)) / (PITCH * 1.3);
     for (let round = 0; round < 3; round++) {
       const pixels = scale * PITCH * Math.sqrt(room * 1.7);
-      this.head = Math.min(24, (pixels < 76 ? 6 : pixels < 170 ? 16 : 28) / scale);
+      this.head = Math.min(24, (pixels < 76 ? 6 : pixels < 170 ? 19 : 30) / scale);
       this.pad = Math.min(5, Math.max(1.5, 9 / scale));
       this.gap = Math.min(6, Math.max(1.5, 10 / scale));
       let best = 0;

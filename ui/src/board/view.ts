@@ -43,6 +43,7 @@ export class BoardView {
   readonly camera = new Camera();
   readonly marks: Marks = {
     hover: -1, focus: -1, selected: -1, hoverTile: null, selectedTile: null, siblings: [], matches: null, matching: null, still: false,
+    look: new Uint8Array(0), flags: new Uint8Array(0),
   };
   readonly figures: Figures = { frames: 0, busy: 0, batches: 0, painted: 0, renderer: '' };
   /** Called after a batch has been applied. */
@@ -170,6 +171,8 @@ export class BoardView {
     const { engine, marks } = this;
     marks.matches = engine.matches;
     marks.still = engine.still;
+    marks.look = engine.look;
+    marks.flags = engine.flags;
     marks.matching = engine.matches ? this.#matching() : null;
     drawOverlay(this.#overlay!.getContext('2d')!, this.#ratio, engine.layout, engine.cluster, this.camera, engine.theme, marks, performance.now());
     this.#marked = false;

@@ -28,7 +28,15 @@ export function Hint({ pointed }: { pointed: Pointed }) {
   const { x, time, perPixel, events } = pointed;
   useLayoutEffect(() => {
     const tip = element.current!;
-    tip.style.transform = `translateX(${Math.round(Math.min(Math.max(4, x - tip.offsetWidth / 2), tip.parentElement!.clientWidth - tip.offsetWidth - 4))}px)`;
+    const strip = tip.parentElement!.getBoundingClientRect();
+    const wide = tip.offsetWidth;
+    let at = Math.min(Math.max(4, x - wide / 2), strip.width - wide - 4);
+    // The moment is not covered: what is pointed at stands beside it.
+    const moment = document.querySelector('.moment')?.getBoundingClientRect();
+    if (moment && strip.left + at + wide > moment.left - 8 && strip.left + at < moment.right + 8) {
+      at = (x < moment.left + moment.width / 2 - strip.left ? moment.left - 8 - wide : moment.right + 8) - strip.left;
+    }
+    tip.style.transform = `translateX(${Math.round(at)}px)`;
   });
   const near = events.filter((e) => Math.abs(e.time - time) < NEAR * perPixel).sort((a, b) => Number(b.warning) - Number(a.warning));
   const mark = marks.value.find((m) => Math.abs(m - time) < NEAR * perPixel);

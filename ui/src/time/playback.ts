@@ -31,9 +31,12 @@ export const playhead = computed(() => {
   return at.speed ? at.time + (Date.now() - began.value) * at.speed : at.time;
 });
 
+/** What is no longer ago than this, in milliseconds, is now. */
+const NOW = 500;
+
 /** Shows a moment. What lies ahead is now. */
 export function goTo(time: number): void {
-  if (time >= now() - 500) {
+  if (time >= now() - NOW) {
     toLive();
     return;
   }
@@ -78,7 +81,7 @@ export function setSpeed(to: number): void {
 /** Called now and then while it plays: what has caught up with now is live. */
 export function advance(): void {
   if (!mode.value?.speed) return;
-  if (playhead.value >= now() - 500) toLive();
+  if (playhead.value >= now() - NOW) toLive();
   else tick.value++;
 }
 
@@ -93,7 +96,7 @@ export function toggleMark(): void {
 export async function step(history: History, way: -1 | 1): Promise<boolean> {
   const counts = shownCounts.value;
   if (!counts || (way > 0 && !mode.value)) return false;
-  const at = await nextChange(history, counts, playhead.value || now(), way, new AbortController().signal);
+  const at = await nextChange(history, counts, playhead.value || now() - NOW, way, new AbortController().signal);
   if (at) goTo(at);
   else if (way > 0) toLive();
   return at > 0;
