@@ -9,6 +9,7 @@
 
 import type { Camera } from './camera';
 import { FAR, farColour, farLook, farPlate, SIGN } from './far';
+import { attribute, Program } from './gl-program';
 import { BLOCK_FRAGMENT, BLOCK_VERTEX, RECT_FRAGMENT, RECT_VERTEX } from './gl-shaders';
 import { PITCH, UNSCHEDULED, type Tile } from './layout';
 import { mix, stateColours, type Colour } from './palette';
@@ -266,39 +267,4 @@ export class WebGLRenderer implements Renderer {
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.#index);
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, index, gl.STATIC_DRAW);
   }
-}
-
-class Program {
-  readonly #program: WebGLProgram;
-  readonly #uniforms = new Map<string, WebGLUniformLocation | null>();
-
-  constructor(readonly gl: WebGL2RenderingContext, vertex: string, fragment: string) {
-    this.#program = gl.createProgram()!;
-    for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]] as const) {
-      const shader = gl.createShader(kind)!;
-      gl.shaderSource(shader, source);
-      gl.compileShader(shader);
-      if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS)) throw new Error(gl.getShaderInfoLog(shader) ?? 'shader');
-      gl.attachShader(this.#program, shader);
-    }
-    gl.linkProgram(this.#program);
-    if (!gl.getProgramParameter(this.#program, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(this.#program) ?? 'program');
-  }
-
-  at(name: string): WebGLUniformLocation | null {
-    let location = this.#uniforms.get(name);
-    if (location === undefined) this.#uniforms.set(name, (location = this.gl.getUniformLocation(this.#program, name)));
-    return location;
-  }
-
-  use(camera: Camera, scale: number, canvas: HTMLCanvasElement): void {
-    this.gl.useProgram(this.#program);
-    this.gl.uniform3f(this.at('camera'), camera.x, camera.y, scale);
-    this.gl.uniform2f(this.at('view'), canvas.width, canvas.height);
-  }
-}
-
-function attribute(gl: WebGL2RenderingContext, at: number, size: number, type: number, normalized: boolean, stride: number, offset: number): void {
-  gl.enableVertexAttribArray(at);
-  gl.vertexAttribPointer(at, size, type, normalized, stride, offset);
 }
