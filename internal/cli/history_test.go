@@ -166,6 +166,25 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestPrefix: a gateway that serves below a path is named with it.
+func TestPrefix(t *testing.T) {
+	f := newFakeGateway(t, map[string]string{web: versions(t), "older": older,
+		"": `{"recording":{"state":"on"},"store":{},"resources":[{"resource":"deployments.apps"}]}`,
+		"/diff/apis/apps/v1/namespaces/default/deployments": `{"resource":"deployments.apps","items":[]}`,
+	})
+	f.prefix = "/k8s"
+	for _, line := range []string{"history deploy/web", "diff deploy", "diff"} {
+		for _, server := range []string{f.URL + "/k8s", f.URL + "/k8s/"} {
+			if _, errs, code := run(append(strings.Fields(line), "--server", server)...); code != 0 {
+				t.Errorf("%s at %s: %d %s", line, server, code, errs)
+			}
+		}
+		if _, errs, code := run(strings.Fields(line)...); code == 0 || !strings.Contains(errs, "the API is served below /k8s/: name it so, as in --server "+f.URL+"/k8s") {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
+}
+
 // TestAt runs a kubectl that prints what it is called with.
 func TestAt(t *testing.T) {
 	f := newFakeGateway(t, map[string]string{
@@ -191,6 +210,27 @@ func TestAt(t *testing.T) {
 			}
 		}
 	}
+	// Flags behind the moment are ours up to --, and kubectl's from there.
+	t.Setenv("WATCHKEEPER_SERVER", "http://127.0.0.1:1")
+	for _, line := range []string{"at rv:150 -s URL -n shop -- get -s x", "at rv:150 --server=URL --namespace shop get -s x", "at -s URL rv:150 -n=shop -- get -s x"} {
+		out, errs, code := run(strings.Fields(strings.ReplaceAll(line, "URL", f.URL))...)
+		if lines := strings.Split(out, "\n"); code != 7 || lines[0] != "--server="+f.URL+"/at/rv:150" || !slices.Equal(lines[3:], []string{"--namespace=shop", "get", "-s", "x", ""}) {
+			t.Errorf("%s: %d %q %s", line, code, lines, errs)
+		}
+	}
+	for line, want := range map[string]string{
+		"at rv:150 -A -- get pods": "unknown shorthand flag: 'A' in -A: kubectl's flags come behind --",
+		"at rv:150 -n shop --":     "at needs a moment",
+		"at":                       "at needs a moment",
+	} {
+		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %s %s", line, code, out, errs)
+		}
+	}
+	if out, _, code := run("at", "10m", "--help"); code != 0 || !strings.Contains(out, "Run kubectl (from PATH)") {
+		t.Errorf("%d %s", code, out)
+	}
+	t.Setenv("WATCHKEEPER_SERVER", f.URL)
 	if out, _, _ := run("at", "5m", "get"); !strings.Contains(out, "/at/2") {
 		t.Errorf("an age is to be one time for all requests: %s", out)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,6 +55,13 @@ func (c *client) resolver(ctx context.Context) (*resolver, error) {
 		return nil, err
 	}
 	groups, err := restmapper.GetAPIGroupResourcesWithContext(ctx, d)
+	if apierrors.IsNotFound(err) { // client-go does not say what the answer was
+		body, err := c.open(ctx, "/api", nil)
+		if err != nil {
+			return nil, err
+		}
+		body.Close()
+	}
 	if err != nil {
 		return nil, c.unreachable(err)
 	}

@@ -48,6 +48,10 @@ type cache struct {
 	metrics   *cacheMetrics
 	history   *recording.Recorder // nil if nothing is recorded
 	past      *past               // nil for none
+	// Of the past:
+	disclosure disclosure
+	lists      *places // whole ones
+	exports    *places
 
 	still bool // the upstream is a recording, in which nothing happens
 
@@ -76,10 +80,13 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 		ctx: ctx, stop: stop,
 		draining:  make(chan struct{}),
 		encodings: wire.NewCache(encodingBytes),
+		lists:     newPlaces("list", mostReads, readWait),
+		exports:   newPlaces("export", mostExports, 0),
 		watched:   map[kube.Resource]*resource{},
 		refused:   map[kube.Resource]refused{},
 	}
 	c.discovery = discovery{up: up, begin: c.begin}
+	c.disclosure = disclosure{up: up, begin: c.begin}
 	c.metrics = newCacheMetrics(c)
 	return c
 }

@@ -197,7 +197,7 @@ func TestPastRefusals(t *testing.T) {
 	}
 
 	b.denied = map[string]bool{"list": true}
-	b.cache.past.resource(h.stream).access.known = nil
+	b.cache.disclosure.of(pods).known = nil
 	if code, body = b.get(at(45) + "/api/v1/pods"); code != http.StatusForbidden {
 		t.Errorf("what the gateway may not list: %d %s", code, body)
 	}

@@ -35,13 +35,7 @@ func (t *track) run(ctx context.Context) {
 	defer wg.Wait()
 	var done *timeline.Timeline // has been followed to its end
 	for ctx.Err() == nil {
-		var leased bool
-		var tl *timeline.Timeline
-		err := t.p.wait(ctx, func() bool {
-			leased, tl = t.p.leased, t.p.timeline
-			t.p.busy = !leased || tl != nil && tl != done
-			return t.p.busy
-		})
+		leased, tl, err := t.turn(ctx, done)
 		switch {
 		case err != nil:
 		case leased:
@@ -56,6 +50,21 @@ func (t *track) run(ctx context.Context) {
 		}
 	}
 	t.s.fail(t.w.flush())
+}
+
+// turn waits until there is something to record: a lease's timeline, other than the
+// one that is done, or what nobody else watches.
+func (t *track) turn(ctx context.Context, done *timeline.Timeline) (leased bool, tl *timeline.Timeline, err error) {
+	err = t.p.wait(ctx, func() bool {
+		leased, tl = t.p.leased, t.p.timeline
+		busy := !leased || tl != nil && tl != done
+		if t.p.busy != busy {
+			t.p.busy = busy
+			t.p.notify() // who has taken the lease meanwhile waits for this
+		}
+		return busy
+	})
+	return leased, tl, err
 }
 
 // pause waits for a while, or until the gateway watches.
@@ -78,7 +87,11 @@ func (t *track) watch(ctx context.Context) (retry time.Duration) {
 			cancel()
 		}
 	})
-	sink := &direct{w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known, define: func() string { return t.s.r.definition(ctx, t.id) }}
+	sink := &direct{
+		w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known,
+		define: func() string { return t.s.r.definition(ctx, t.id) },
+		same:   func() error { return t.s.same(ctx) },
+	}
 	resume, kind, err := t.resume(ctx)
 	if err != nil {
 		t.s.fail(err)
@@ -106,12 +119,12 @@ func (t *track) resume(ctx context.Context) (*informer.Resume, string, error) {
 	if stream.Head().RV == 0 {
 		return nil, t.s.kind(t.id), nil
 	}
-	list := listOf(stream.Form(), 0)
+	kind := stream.Form().Item.Kind
 	if !t.continues(ctx, stream) {
-		return nil, list.ItemKind, nil
+		return nil, kind, nil
 	}
-	after, err := endsInDeletion(stream)
-	return &informer.Resume{List: list, AfterDelete: after}, list.ItemKind, err
+	resume, err := resumeOf(stream, func(ctx context.Context) ([]informer.Known, error) { return newestIn(ctx, stream) })
+	return resume, kind, err
 }
 
 // continues reports whether what is recorded can be gone on from without a list:

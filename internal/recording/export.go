@@ -77,7 +77,13 @@ func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error
 	}
 	err = e.line(line{Recording: header})
 	for i := 0; i < len(documents) && err == nil; i++ {
-		err = e.line(line{Document: &documents[i]})
+		d := documents[i]
+		if names != nil {
+			if d, err = names.document(d); err != nil {
+				break
+			}
+		}
+		err = e.line(line{Document: &d})
 	}
 	for i := 0; i < len(parts) && err == nil; i++ {
 		err = parts[i].write(ctx, e, names)
