@@ -67,14 +67,21 @@ export class Live {
       else if (event.type === 'state') {
         this.#states[of] = event.state;
         told = true;
-      } else if (event.type === 'sync' && this.#missing.delete(of) && this.#missing.size === 0) {
-        this.rows.settle(performance.now());
-        this.rows.sync();
+        // What may not be read is not waited for: the other is worth a board.
+        if (event.state.phase === 'denied' && of === 'nodes') this.#complete(of);
+      } else if (event.type === 'sync') {
+        this.#complete(of);
         told = true;
       }
     }
     this.changed();
     if (told) this.#tell();
+  }
+
+  #complete(of: 'pods' | 'nodes'): void {
+    if (!this.#missing.delete(of) || this.#missing.size > 0) return;
+    this.rows.settle(performance.now());
+    this.rows.sync();
   }
 
   /** The worse of the two states is the state of the board. */
@@ -90,7 +97,7 @@ export class Live {
 function words(of: string, state: State): string {
   const { error } = state;
   const message = error?.message ?? '';
-  if (state.phase === 'denied') return `You may not list and watch ${of} in all namespaces. ${message}`.trim();
+  if (state.phase === 'denied') return `You may not list and watch ${of}${of === 'pods' ? ' in all namespaces' : ''}: ${message}`;
   if (error instanceof TypeError) return 'The gateway cannot be reached.';
   return message;
 }
