@@ -163,7 +163,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g.reader = c
 	g.extensions = &extensions{
-		multiwatch: &multiwatch{answer: g.serveInner, log: g.log},
+		multiwatch: &multiwatch{answer: g.serveInner, contact: c.contact, log: g.log},
 		history:    &historyAPI{source: recorded, up: opts.Upstream, begin: c.begin, filter: g.filter},
 	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
