@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
 import { gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
-import { openBoard, settled, shownPods } from './page.mjs';
+import { connection, openBoard, settled, shownPods } from './page.mjs';
 
 let browser;
 
@@ -18,7 +18,6 @@ before(async () => {
 
 after(() => browser?.close());
 
-const connection = async (page) => (await page.locator('.connection').innerText()).trim();
 /** Leaves a mark in the page, which is gone when it is loaded again. */
 const mark = (page) => page.evaluate(() => (window.marked = true));
 

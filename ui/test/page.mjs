@@ -115,3 +115,6 @@ export async function settled(page, ns, count) {
     return all.length === count && all.every(({ status }) => status === 'Running') && pods;
   });
 }
+
+/** What the page says of its connection, such as live. */
+export const connection = async (page) => (await page.locator('.connection').innerText()).trim();
