@@ -37,6 +37,9 @@ type pastCursor struct {
 	stream *history.Stream    // nil while the timeline has the place
 	cursor *timeline.Cursor   // nil while the history has
 	rv     uint64             // the place in the history
+	// early is set while the place is one that the history has yet to come to: that
+	// may turn out to be inside a gap, where no watch begins.
+	early bool
 
 	// Of a watch of the past, not one that has fallen behind:
 	pace    *pace     // nil: as fast as the client reads
@@ -164,33 +167,54 @@ func (c *pastCursor) join() error {
 	if c.live == nil {
 		return timeline.ErrClosed
 	}
-	v := c.live.View()
-	if v == nil {
+	v, err := c.adopt()
+	switch {
+	case err != nil:
+		return err
+	case v == nil:
 		return errNotYet
 	}
-	if c.epoch == 0 {
-		c.epoch = v.Epoch()
-	}
-	switch _, in := v.GapAround(c.rv); {
+	switch gap, in := v.GapAround(c.rv); {
 	case v.Closed():
 		return timeline.ErrClosed
 	case v.Epoch() != c.epoch:
 		return goneError(tooOld(c.rv, v.Start))
-	case in, c.rv < v.Start:
-		// No watch begins inside a gap. One that reads its way through has a part
-		// of the difference, and the history has the rest.
+	case c.early && in:
+		return goneError(tooOld(c.rv, gap.To))
+	case in, c.rv < v.Start, !c.early && errors.Is(c.stream.Check(c.rv), history.ErrGap):
+		// One that reads its way through a gap has a part of the difference, and
+		// the history has the rest.
 		return errNotYet
 	}
 	cursor, err := c.live.WatchFrom(v, c.rv, c.in)
 	if err != nil {
 		return err
 	}
-	c.cursor, c.stream = cursor, nil
+	c.cursor, c.stream, c.early = cursor, nil, false
 	if c.reading != nil {
 		c.reading.close()
 		c.reading = nil
 	}
 	return nil
+}
+
+// adopt returns the timeline's view, nil if there is none yet. It fails with a
+// goneError if the timeline has begun another history, of which nothing is recorded
+// yet: it would be behind what is.
+func (c *pastCursor) adopt() (*timeline.View, error) {
+	if c.epoch != 0 {
+		return c.live.View(), nil
+	}
+	recorded := c.stream.Head().RV // before the view, which is ahead of it
+	v := c.live.View()
+	switch {
+	case v == nil:
+	case v.RV < recorded:
+		return nil, goneError(tooOld(c.rv, v.Start))
+	default:
+		c.epoch = v.Epoch()
+	}
+	return v, nil
 }
 
 // fallBack goes back to the history, if that has the place.
@@ -203,11 +227,13 @@ func (c *pastCursor) fallBack() bool {
 	if st == nil {
 		return false
 	}
-	if err := st.Check(rv); err != nil && !errors.Is(err, history.ErrFuture) { // which is still to be recorded
+	err := st.Check(rv)
+	early := errors.Is(err, history.ErrFuture)
+	if err != nil && !early {
 		return false
 	}
 	c.cursor.Close()
-	c.cursor, c.stream, c.rv = nil, st, rv
+	c.cursor, c.stream, c.rv, c.early = nil, st, rv, early
 	return true
 }
 

@@ -86,6 +86,12 @@ func (c *pastCursor) peek() (*history.Event, error) {
 	for {
 		if c.reading == nil {
 			to := c.stream.Head().RV
+			if c.early && to >= c.rv {
+				if err := c.stream.Check(c.rv); err != nil {
+					return nil, err
+				}
+				c.early = false
+			}
 			if to <= c.rv {
 				return nil, nil
 			}

@@ -42,7 +42,7 @@ func (p *past) watch(w *recorder, r *http.Request, rd *read, res *resource, m mo
 	switch {
 	case initial || rd.rv == 0 || rd.rv == m.rv:
 	case m.newest && rd.rv > m.stream.Head().RV: // it opens, and is silent until then
-		cur.rv, cur.printed = rd.rv, false
+		cur.rv, cur.early, cur.printed = rd.rv, true, false
 	default:
 		if err := m.stream.Check(rd.rv); err != nil {
 			return p.refusalFor(err)
@@ -59,9 +59,9 @@ func (p *past) watch(w *recorder, r *http.Request, rd *read, res *resource, m mo
 			over, ok := live.definition(r.Context(), generation(live.reflector.Status()))
 			if ok {
 				reader, rd.over, cur.live = live, over, live.timeline
-			}
-			if v := live.timeline.View(); v != nil {
-				cur.epoch = v.Epoch()
+				if _, err := cur.adopt(); err != nil {
+					return expiredFor(err.Error())
+				}
 			}
 		}
 	}

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -78,6 +79,101 @@ func TestPastWatchInGap(t *testing.T) {
 		t.Errorf("got %s", line)
 	}
 	expectEnd(t, lines)
+}
+
+// TestPastFutureInGap: what begins where the history has yet to come, and that
+// turns out to be inside a gap, ends: whichever of the two that tell is first.
+func TestPastFutureInGap(t *testing.T) {
+	for _, order := range []string{"timeline history", "history timeline", "history", "late history timeline"} {
+		t.Run(order, func(t *testing.T) {
+			b, h := newPastBench(t)
+			first := b.res.timeline
+			if strings.HasPrefix(order, "late") { // it has no view yet
+				b.res.timeline = timeline.New(timeline.Options{})
+			}
+			c := &pastCursor{past: b.cache.past, id: pods, live: b.res.timeline, stream: h.stream, rv: 105, early: true}
+			defer c.Close()
+			if batch, err := c.Next(); err != nil || len(batch.Events) > 0 {
+				t.Fatal(batch, err)
+			}
+			changed := pod("d", "a", 103)
+			for _, what := range strings.Fields(order) {
+				switch what {
+				case "late":
+					b.res.timeline.Reset(podList(100, slices.Collect(first.View().All("", ""))...))
+				case "timeline":
+					b.res.timeline.Reset(podList(110, changed))
+				case "history":
+					if err := h.stream.AppendGap([]history.Event{{Type: kube.Modified, Object: changed, Inferred: true}}, 110, timeOfRV(110)); err != nil {
+						t.Fatal(err)
+					}
+					if order == "history" { // as if it had fallen back
+						c.cursor, c.early = nil, true
+						c.stream, c.live = h.stream, nil
+					}
+				}
+			}
+			for range 100 {
+				batch, err := c.Next()
+				if _, gone := errors.AsType[goneError](err); gone || errors.Is(err, timeline.ErrCompacted) {
+					return
+				}
+				if err != nil || len(batch.Events) > 0 {
+					t.Fatal(batch, err)
+				}
+				ready(t, c, batch)
+			}
+			t.Fatal("it does not end")
+		})
+	}
+}
+
+// ready waits until a source may have more.
+func ready(t *testing.T, c source, b timeline.Batch) {
+	t.Helper()
+	if b.More {
+		return
+	}
+	select {
+	case <-c.Ready():
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for ever")
+	}
+}
+
+// TestPastThroughGap: what reads its way through a gap of the history reads all of
+// it there, even if the timeline has no gap: the deletions are elsewhere.
+func TestPastThroughGap(t *testing.T) {
+	b, h := newPastBench(t)
+	gone := pod("e", "c", 102)
+	big := pod("d", "a", 103, "pad", strings.Repeat("x", batchBytes))
+	b.apply(kube.Deleted, gone)
+	b.apply(kube.Modified, big)
+	if err := h.stream.AppendGap([]history.Event{
+		{Type: kube.Modified, Object: big, Inferred: true},
+		{Type: kube.Deleted, Object: gone.At(110), Inferred: true},
+	}, 110, timeOfRV(110)); err != nil {
+		t.Fatal(err)
+	}
+	b.apply(kube.Added, pod("d", "d", 111))
+	h.append(t, history.Event{Type: kube.Added, Object: pod("d", "d", 111)})
+	c := &pastCursor{past: b.cache.past, id: pods, live: b.res.timeline, stream: h.stream, rv: 50, printed: true}
+	defer c.Close()
+	var got []string
+	for batch := (timeline.Batch{More: true}); c.RV() < 111; {
+		ready(t, c, batch)
+		var err error
+		if batch, err = c.Next(); err != nil {
+			t.Fatal(err)
+		}
+		c.printed = false // the timeline's turn, if it has the place
+		for _, e := range batch.Events {
+			got = append(got, fmt.Sprintf("%s %s@%d", e.Type, e.Object.Key.Name(), e.RV))
+		}
+	}
+	if got, want := strings.Join(got, ", "), "MODIFIED a@60, MODIFIED a@103, DELETED c@110, ADDED d@111"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }
 
 // TestPastWebSocket: a watch of the past is one over a WebSocket, too.

@@ -4,6 +4,7 @@
 package recorder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -300,4 +301,39 @@ func TestTakeWaits(t *testing.T) {
 		t.Errorf("%+v", l.Seed())
 	}
 	l.End(false)
+}
+
+// TestTakeAtOnce: who takes a resource while it is about to be watched waits for
+// that only.
+func TestTakeAtOnce(t *testing.T) {
+	p := newPlace()
+	r := &Recorder{places: map[kube.Resource]*place{pods: p}}
+	p.update(func() { p.busy = true }) // a session has begun, and its goroutine not yet
+	taken := make(chan error)
+	go func() {
+		l, err := r.Take(t.Context(), pods)
+		l.End(false)
+		taken <- err
+	}()
+	until(t, "the lease", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.leased
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		(&track{p: p, s: &session{ctx: ctx}, w: &writer{}}).turn(ctx, nil)
+	}()
+	select {
+	case err := <-taken:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for ever")
+	}
+	cancel()
+	<-ended
 }

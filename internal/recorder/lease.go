@@ -51,7 +51,8 @@ func (p *place) update(change func()) {
 func (p *place) wait(ctx context.Context, ok func() bool) error {
 	for {
 		p.mu.Lock()
-		done, changed := ok(), p.changed
+		done := ok() // which may notify
+		changed := p.changed
 		p.mu.Unlock()
 		if done {
 			return nil

@@ -35,13 +35,7 @@ func (t *track) run(ctx context.Context) {
 	defer wg.Wait()
 	var done *timeline.Timeline // has been followed to its end
 	for ctx.Err() == nil {
-		var leased bool
-		var tl *timeline.Timeline
-		err := t.p.wait(ctx, func() bool {
-			leased, tl = t.p.leased, t.p.timeline
-			t.p.busy = !leased || tl != nil && tl != done
-			return t.p.busy
-		})
+		leased, tl, err := t.turn(ctx, done)
 		switch {
 		case err != nil:
 		case leased:
@@ -56,6 +50,21 @@ func (t *track) run(ctx context.Context) {
 		}
 	}
 	t.s.fail(t.w.flush())
+}
+
+// turn waits until there is something to record: a lease's timeline, other than the
+// one that is done, or what nobody else watches.
+func (t *track) turn(ctx context.Context, done *timeline.Timeline) (leased bool, tl *timeline.Timeline, err error) {
+	err = t.p.wait(ctx, func() bool {
+		leased, tl = t.p.leased, t.p.timeline
+		busy := !leased || tl != nil && tl != done
+		if t.p.busy != busy {
+			t.p.busy = busy
+			t.p.notify() // who has taken the lease meanwhile waits for this
+		}
+		return busy
+	})
+	return leased, tl, err
 }
 
 // pause waits for a while, or until the gateway watches.

@@ -101,9 +101,11 @@ func TestPast(t *testing.T) {
 		if r.round.gateway != nil {
 			logs = append(logs, r.round.gateway.Log())
 		}
-		if err := os.WriteFile(filepath.Join(dir, "gateway.log"), []byte(strings.Join(logs, "--- ended\n")), 0o644); err != nil {
+		text := strings.Join(logs, "--- ended\n")
+		if err := os.WriteFile(filepath.Join(dir, "gateway.log"), []byte(text), 0o644); err != nil {
 			t.Error(err)
 		}
+		t.Logf("the end of the logs:\n%s", text[max(0, len(text)-8000):])
 		return
 	}
 	if err := os.RemoveAll(dir); err != nil {
