@@ -98,7 +98,7 @@ test('by steps from change to change, and on again', async () => {
     // The counts may be on their way still, and then a step does nothing.
     await until('another moment', async () => {
       await page.keyboard.press(key);
-      return until('a step', () => page.url() !== before, 2).catch(() => false);
+      return until('a step', () => page.url() !== before, 5).catch(() => false);
     });
     await showsMoment(page);
   };
