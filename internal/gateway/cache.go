@@ -64,7 +64,7 @@ type cache struct {
 	mu      sync.Mutex // guards what follows, and the readers of resources
 	watched map[kube.Resource]*resource
 	refused map[kube.Resource]refused
-	stopped bool                        // no new resources, no new watches
+	stopped bool // no new resources, no new watches
 }
 
 // refused is a resource that is not tried again for a while, and what the upstream said of it.

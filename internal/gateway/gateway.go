@@ -168,7 +168,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g.reader = c
 	g.extensions = &extensions{
-		multiwatch: &multiwatch{answer: g.serveInner, log: g.log},
+		multiwatch: &multiwatch{answer: g.serveInner, contact: c.contact, log: g.log},
 		history:    &historyAPI{source: recorded, up: opts.Upstream, disclosure: &c.disclosure, filter: g.filter, exports: c.exports},
 	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {

@@ -41,11 +41,14 @@ const (
 // Status. {"watch":1,"type":"END"} is the last of each watch; the others go on.
 //
 // A client that accepts gzip is answered in gzip, as browsers do without being
-// asked to.
+// asked to. With upstream=1 it also tells of what a watch by itself is silent
+// about, see contacts.
 type multiwatch struct {
 	// answer serves a request for the API.
 	answer http.HandlerFunc
-	log    *slog.Logger
+	// contact tells how the upstream of a watch is; nil where nobody knows.
+	contact func(*http.Request) contact
+	log     *slog.Logger
 }
 
 func (m *multiwatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -84,11 +87,19 @@ func (m *multiwatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		sink.out = shared.zip
 	}
-	var wg sync.WaitGroup
+	var watches, telling sync.WaitGroup
+	told := &contacts{of: m.contact}
 	for i, inner := range requests {
-		wg.Go(func() { m.serve(&watchWriter{shared: shared, prefix: fmt.Sprintf(`{"watch":%d,`, i)}, inner) })
+		writer := &watchWriter{shared: shared, prefix: fmt.Sprintf(`{"watch":%d,`, i)}
+		told.watches = append(told.watches, toldWatch{writer: writer, request: inner})
+		watches.Go(func() { m.serve(writer, inner) })
 	}
-	wg.Wait()
+	if m.contact != nil && r.URL.Query().Get("upstream") == "1" {
+		telling.Go(func() { told.run(ctx) })
+	}
+	watches.Wait()
+	cancel()
+	telling.Wait()
 	shared.end()
 }
 

@@ -33,6 +33,7 @@ type watchWriter struct {
 	code   int            // 0 until the header is written
 	begun  []byte         // a line that has not ended, or an answer that is an error
 	status *metav1.Status // of why it ends
+	over   bool           // guarded by shared.mu: its last line has been written
 }
 
 // Header implements http.ResponseWriter.
@@ -131,7 +132,28 @@ func (w *watchWriter) end() {
 		}
 		_ = w.shared.line(w.prefix, `"type":"ERROR","object":`, string(text), "}\n")
 	}
-	if w.shared.line(w.prefix, `"type":"END"}`, "\n") == nil {
+	if w.last(`"type":"END"}`) == nil {
 		_ = w.shared.flush()
 	}
+}
+
+// last writes the last line.
+func (w *watchWriter) last(members string) error {
+	w.shared.mu.Lock()
+	defer w.shared.mu.Unlock()
+	w.over = true
+	return w.shared.done(w.shared.sink.frame([]string{w.prefix, members, "\n"}))
+}
+
+// tell writes a line of the gateway's own, at once, unless the watch is over.
+func (w *watchWriter) tell(members string) error {
+	w.shared.mu.Lock()
+	defer w.shared.mu.Unlock()
+	if w.over {
+		return nil
+	}
+	if err := w.shared.done(w.shared.sink.frame([]string{w.prefix, members, "\n"})); err != nil {
+		return err
+	}
+	return w.shared.done(w.shared.sink.flush())
 }

@@ -11,10 +11,10 @@ import { chromium } from 'playwright-core';
 /** Where pictures are put; git does not take them. */
 export const shots = fileURLToPath(new URL('../.test/shots/', import.meta.url));
 
-/** Starts Chromium. Close it in the end. */
-export function launch() {
+/** Starts Chromium, with further flags. Close it in the end. */
+export function launch(flags = []) {
   // There is no user namespace to be had as root, and the pages are ours.
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', ...flags] });
 }
 
 /**

@@ -67,6 +67,12 @@ export async function startGateway(flags = [], clusterDir = dir, port = 0) {
   return { url: line.replace('Starting to serve on ', ''), output, stop };
 }
 
+/** Serves a recording of the repository. The result is {url, stop, output}. */
+export async function startRecording(file) {
+  const { line, output, stop } = await start(watchkeeper, ['open', join(root, file), '--port', '0'], /^Starting to serve on /);
+  return { url: line.replace('Starting to serve on ', ''), output, stop };
+}
+
 /** Starts the cluster, a gateway and kubectl proxy, both of which serve test/www at /static/. */
 export async function startAll() {
   const work = mkdtempSync(join(tmpdir(), 'watchkeeper-ui-'));

@@ -3,17 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DARK, LIGHT, shaded, SHADES, type Colour, type Theme } from '../src/board/palette';
+import { contrast, DARK, LIGHT, shaded, SHADES, worded, type Colour, type Theme } from '../src/board/palette';
 import { distance } from '../src/board/shapes';
 import { PATHS } from '../src/board/paths';
 import { State, STATES } from '../src/data/state';
 
 const linear = (v: number): number => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
-const luminance = ([r, g, b]: Colour): number => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-const contrast = (a: Colour, b: Colour): number => {
-  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
-  return (high + 0.05) / (low + 0.05);
-};
 
 /** How a colour looks to one who lacks red (protan) or green (deutan) cones: Viénot, Brettel and Mollon 1999. */
 const VISION: Record<string, number[][]> = {
@@ -35,6 +30,11 @@ function difference(a: Colour, b: Colour, by: number[][]): number {
   const [p, q] = [lab(seen(a, by)), lab(seen(b, by))];
   return Math.hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2]);
 }
+test('contrast is that of WCAG', () => {
+  assert.equal(contrast([0, 0, 0], [255, 255, 255]), 21);
+  assert.ok(Math.abs(contrast([0x77, 0x77, 0x77], [255, 255, 255]) - 4.48) < 0.01);
+});
+
 const NORMAL = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
 
 for (const theme of [DARK, LIGHT] satisfies Theme[]) {
@@ -53,6 +53,7 @@ for (const theme of [DARK, LIGHT] satisfies Theme[]) {
   test(`${theme.name}: words have a contrast of 4.5:1`, () => {
     for (const ground of [theme.board, theme.tile, theme.float]) {
       for (const name of ['text', 'muted', 'accent'] as const) assert.ok(contrast(theme[name], ground) >= 4.5, `${name}: ${contrast(theme[name], ground).toFixed(2)}`);
+      for (const name of STATES) assert.ok(contrast(worded(theme, name), ground) >= 4.5, `${name}: ${contrast(worded(theme, name), ground).toFixed(2)}`);
     }
   });
 

@@ -22,8 +22,7 @@ const nodes = (page) => until('the Nodes on the page', () => page.evaluate(() =>
 
 /** Opens the page and waits until it shows the Nodes of the cluster. */
 async function shows(url) {
-  // A gateway that keeps no history says so, and Chromium that it did.
-  const page = await open(browser, url, { ignore: /404.*\/watchkeeper\/v1\/history/ });
+  const page = await open(browser, url);
   await nodes(page);
   return page;
 }

@@ -33,8 +33,7 @@ for (const [name, url] of Object.entries({ gateway, 'kubectl proxy': proxy })) {
     const ns = await namespace(name === 'gateway' ? 'www' : 'www-proxy');
     await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=4');
     await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
-    // The browser asks for a favicon, which there is not.
-    const page = await open(browser, `${url}/static/pods.html`, { width: 800, height: 400, ignore: /Failed to load resource.*404/ });
+    const page = await open(browser, `${url}/static/pods.html`, { width: 800, height: 400 });
     const same = async () => {
       assert.deepEqual(await drawn(page, ns), await truth(ns));
       return true;

@@ -59,7 +59,7 @@ export class Connection {
     };
     const url = options.multiwatch ?? this.base + '/watchkeeper/v1/multiwatch';
     if (url !== false) {
-      this.together = this.channel((paths) => url + '?' + new URLSearchParams(paths.map((path) => ['watch', path])), true);
+      this.together = this.channel((paths) => url + '?' + new URLSearchParams([['upstream', '1'], ...paths.map((path) => ['watch', path])]), true);
     }
     const wake = () => this.wake();
     const seen = () => {

@@ -66,6 +66,7 @@ export class Reflector implements Watch {
   private consistent = false; // the list has to be of what is there now
   private suspect = false; // the last watch did not end well
   private afterDelete = false; // the last event was a deletion
+  private apart = false; // whoever serves the watch has lost the API server
   private expired = 0; // times in a row that the history was lost
   private malformed = 0; // watches in a row that brought something else
   private readonly backoff = new Backoff();
@@ -208,12 +209,16 @@ export class Reflector implements Watch {
   }
 
   opened(): void {
-    this.heard = Date.now();
-    this.sink.phase('live');
+    this.apart = false; // or it is told at once
+    this.flush();
   }
 
   take({ type, object }: WireEvent): void {
     if (type === 'ERROR') throw new StatusError(object?.code ?? 500, 'the watch failed', object);
+    // Watchkeeper keeps a watch open while it is itself without the API server.
+    this.apart = type === 'STALE' || (this.apart && type !== 'CURRENT');
+    if (type === 'STALE') this.sink.phase('stale', Date.parse(object.since), new Error(object.message));
+    if (type === 'STALE' || type === 'CURRENT') return;
     const rv = object?.metadata?.resourceVersion;
     if (!rv) throw new SyntaxError('this is no event of a watch: ' + type);
     if (older(rv, this.head)) return; // told already
@@ -227,7 +232,7 @@ export class Reflector implements Watch {
 
   flush(): void {
     this.heard = Date.now();
-    this.sink.phase('live');
+    if (!this.apart) this.sink.phase('live');
     this.sink.flush();
   }
 

@@ -84,6 +84,28 @@ test('a refusal of one leaves the others alone', async () => {
   await become('the phase', () => observers.nodes!.informer.state.phase, 'live');
 });
 
+test('a watch that stays open without the API server behind it is stale until that is back', async () => {
+  connection = connect(server.url);
+  await observe(['pods', 'nodes']);
+  assert.equal(together().at(-1)!.searchParams.get('upstream'), '1');
+  const [stream] = server.watching(path('pods'));
+  stream!.raw('{"watch":0,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"nobody is there"}}\n');
+  await become('the phase', () => observers.pods!.informer.state.phase, 'stale');
+  const { since, error } = observers.pods!.informer.state;
+  assert.deepEqual([since, error!.message], [Date.UTC(2026, 0, 31, 15, 4, 5), 'nobody is there']);
+  server.put(path('pods'), 'a'); // the rest of what was on its way
+  await become('changes', () => observers.pods!.changes, ['add ns/a 101']);
+  assert.deepEqual([observers.pods!.informer.state.phase, phases('nodes')], ['stale', ['live']]);
+  stream!.raw('{"watch":0,"type":"CURRENT"}\n');
+  await become('phases', () => phases('pods'), ['live', 'stale', 'live']);
+  assert.deepEqual(observers.pods!.errors, []);
+  // What begins anew knows nothing of it.
+  stream!.raw('{"watch":0,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"nobody is there"}}\n');
+  await become('the phase', () => observers.pods!.informer.state.phase, 'stale');
+  stream!.end();
+  await become('the phase', () => observers.pods!.informer.state.phase, 'live');
+});
+
 test('ordinary ends are not told', async () => {
   connection = connect(server.url);
   await observe(['pods', 'nodes']);

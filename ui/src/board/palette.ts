@@ -103,6 +103,24 @@ export const SHADES = 3;
 export const shaded = (colour: Colour, state: number, flags: number, theme: Theme): Colour =>
   state === State.ready ? mix(colour, theme.shade, 0.13 * (flags >> 1)) : colour;
 
+const linear = (v: number): number => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+const luminance = ([r, g, b]: Colour): number => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+
+/** The contrast of two colours, as WCAG has it, from 1 to 21. */
+export function contrast(a: Colour, b: Colour): number {
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+}
+
+/** The colour of words that name a state: as near to that of its shape as can be read, which needs more contrast. */
+export function worded(theme: Theme, name: StateName): Colour {
+  for (let t = 0; t < 1; t += 0.05) {
+    const colour = mix(theme.state[name], theme.text, t).map(Math.round) as unknown as Colour;
+    if ([theme.board, theme.tile, theme.float].every((ground) => contrast(colour, ground) >= 4.55)) return colour;
+  }
+  return theme.text;
+}
+
 /** Gives the colours to the style sheet. */
 export function applyTheme(theme: Theme): void {
   const { style, dataset } = document.documentElement;
@@ -111,5 +129,8 @@ export function applyTheme(theme: Theme): void {
   for (const name of ['board', 'tile', 'edge', 'float', 'text', 'muted', 'accent'] as const) {
     style.setProperty(`--${name}`, css(theme[name]));
   }
-  for (const [name, colour] of Object.entries(theme.state)) style.setProperty(`--${name}`, css(colour));
+  for (const name of Object.keys(theme.state) as StateName[]) {
+    style.setProperty(`--${name}`, css(theme.state[name]));
+    style.setProperty(`--${name}-words`, css(worded(theme, name)));
+  }
 }

@@ -99,5 +99,5 @@ function words(of: string, state: State): string {
   const message = error?.message ?? '';
   if (state.phase === 'denied') return `You may not list and watch ${of}${of === 'pods' ? ' in all namespaces' : ''}: ${message}`;
   if (error instanceof TypeError) return 'The gateway cannot be reached.';
-  return message;
+  return message && `${message[0].toUpperCase()}${message.slice(1)}.`;
 }

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// WCAG 2.2 A and AA, as far as axe can tell, in every view, dark and light.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import { clean, launch } from './browser.mjs';
+import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { connection, openBoard, shownPods } from './page.mjs';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+let browser;
+let ns;
+let pod;
+
+before(async () => {
+  browser = await launch();
+  ns = await namespace('axe');
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
+  // One that waits is in trouble soon; there is to be something of all colours of words.
+  await apply({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name: 'stuck' }, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'nginx' }] } });
+  await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
+  [pod] = (await kubectl('-n', ns, 'get', 'pods', '-l', 'app=web', '-o', 'name')).split('\n').map((name) => name.replace('pod/', ''));
+  await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash=true');
+});
+
+after(() => browser?.close());
+
+/** What axe has against the page, in short. */
+async function violations(page) {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe);
+  const { violations } = await page.evaluate((tags) => window.axe.run(document, { runOnly: { type: 'tag', values: tags }, resultTypes: ['violations'] }), TAGS);
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary.split('\n').slice(1, 2).join().trim()}`));
+}
+
+/** The views, and how one comes to them. */
+const views = {
+  board: [{}],
+  filtered: [{ q: 'nothing-is-called-so' }],
+  'a Pod': [{ pod: 'overview' }, (page) => until('its containers', async () => (await page.locator('.containers li').count()) > 0)],
+  'its YAML': [{ pod: 'yaml' }, (page) => until('its YAML', async () => (await page.locator('.yaml').count()) > 0)],
+  'its log': [{ pod: 'logs' }, (page) => until('its log', async () => (await page.locator('.log').count()) > 0)],
+  'its versions': [{ pod: 'versions' }, (page) => until('its versions', async () => (await page.getByRole('tabpanel').locator('li').count()) > 0)],
+  'a Node': [{ sel: 'node/node-0' }, (page) => until('its shares', async () => (await page.locator('meter').count()) > 0)],
+  table: [{ view: 'table' }, (page) => until('rows', async () => (await page.locator('.line').count()) > 0)],
+  help: [{}, (page) => page.keyboard.press('?')],
+  'the past': [{ at: 'past' }, (page) => until('the past', async () => (await connection(page)) === 'the past' && (await page.locator('.moment').count()) === 1)],
+  'what changed': [{ at: 'past' }, async (page) => {
+    await page.keyboard.press('c');
+    await until('what changed', async () => (await page.locator('.changes-list .pick').count()) > 0);
+    await page.locator('.changes-list [aria-expanded]').first().click();
+    await until('what exactly', async () => (await page.locator('.diff').count()) > 0);
+  }],
+};
+
+for (const [name, [{ pod: tab, at, ...query }, come]] of Object.entries(views)) {
+  test(name, async () => {
+    const page = await openBoard(browser, gateway, {
+      ...query, ...(tab && { sel: `pod/${ns}/${pod}`, tab }), ...(at && { at: new Date(Date.now() - 1500).toISOString() }),
+    });
+    await until('the Pods', async () => Object.keys(await shownPods(page, ns)).length === 4);
+    await come?.(page);
+    const found = {};
+    for (const colorScheme of ['dark', 'light']) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await until(colorScheme, () => page.evaluate((scheme) => document.documentElement.dataset.theme === scheme, colorScheme));
+      found[colorScheme] = await violations(page);
+    }
+    assert.deepEqual(found, { dark: [], light: [] });
+    clean(page);
+    await page.close();
+  });
+}

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The board follows a Deployment, and what the reader chose outlives a reload.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { clean, launch, shot } from './browser.mjs';
+import { gateway, kubectl, namespace, until } from './cluster.mjs';
+import { blockOf, colour, openBoard, painted, rowNames, settled } from './page.mjs';
+
+let browser;
+
+before(async () => {
+  browser = await launch();
+});
+
+after(() => browser?.close());
+
+test('a Deployment scaled up and down comes and goes, as blocks, in the table and in words', async () => {
+  const ns = await namespace('scaled');
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
+  const page = await openBoard(browser, gateway);
+  const table = await openBoard(browser, gateway, { view: 'table', q: `ns:${ns}` });
+  const ready = await colour(page, '--ready');
+
+  /** Waits until all views have so many Pods; the result is where their blocks are. */
+  const shows = async (count) => {
+    const names = Object.keys(await settled(page, ns, count)).sort();
+    await until('the same in the table', async () => {
+      assert.deepEqual((await rowNames(table)).sort(), names);
+      return true;
+    });
+    const blocks = {};
+    for (const name of names) {
+      blocks[name] = await blockOf(page, ns, name);
+      await until(`a block of ${name}`, async () => (await painted(page, blocks[name], ready)) > 0.1);
+    }
+    return blocks;
+  };
+
+  const three = await shows(3);
+  await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=6');
+  const six = await shows(6);
+  for (const name of Object.keys(three)) assert.deepEqual(six[name], three[name], `${name} has kept its place`);
+  await shot(page, 'scaled-up');
+
+  await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=2');
+  const two = await shows(2);
+  for (const [name, block] of Object.entries(six)) {
+    if (two[name]) assert.deepEqual(two[name], block, `${name} has kept its place`);
+    else await until(`an empty place where ${name} was`, async () => (await painted(page, block, ready)) < 0.01);
+  }
+  const total = await page.evaluate(() => window.watchkeeper.cluster.pods);
+  await until('the count in words, for those who do not see', async () => (await page.locator('[aria-live=polite]').innerText()).includes(`3 nodes, ${total} pods`));
+  for (const each of [page, table]) {
+    clean(each);
+    await each.close();
+  }
+});
+
+test('filter, selection and moment outlive a reload', async () => {
+  const ns = await namespace('kept');
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=2');
+  const page = await openBoard(browser, gateway);
+  const [name] = Object.keys(await settled(page, ns, 2));
+  const matching = () => page.evaluate(() => window.watchkeeper.engine.matching());
+  await page.getByLabel('Filter').fill(`ns:${ns} app=web`);
+  await until('what matches', async () => (await matching()) === 2);
+  const { x, y } = await blockOf(page, ns, name);
+  await page.mouse.click(x, y);
+  await page.getByRole('tab', { name: 'YAML' }).click();
+  await page.keyboard.press('Escape'); // it closes the panel, and a click brings it back as it was
+  assert.equal(await page.locator('.panel').count(), 0);
+  await page.mouse.click(x, y);
+
+  const same = async () => {
+    await until('what matches', async () => (await matching()) === 2);
+    assert.equal(await page.getByLabel('Filter').inputValue(), `ns:${ns} app=web`);
+    assert.equal(await page.locator('.panel h2').innerText(), name);
+    assert.equal(await page.getByRole('tab', { selected: true }).innerText(), 'YAML');
+    await until('its YAML', async () => (await page.locator('.yaml').innerText()).includes(`name: ${name}`));
+    const seen = await page.evaluate(() => window.watchkeeper.board.marks.selected);
+    assert.equal(await page.evaluate((row) => window.watchkeeper.cluster.names[row], seen), name, 'the ring is around it');
+  };
+  await same();
+  await page.reload();
+  await until('the board', () => page.evaluate(() => window.watchkeeper?.cluster.synced));
+  await same();
+
+  // The change before now: one of these Pods has become ready.
+  await page.getByRole('slider', { name: 'Moment' }).focus();
+  await until('a change to go to', async () => {
+    await page.keyboard.press('ArrowLeft');
+    return page.url().includes('at=');
+  });
+  await until('the past', async () => (await page.locator('.connection').innerText()).trim() === 'the past');
+  const { search } = new URL(page.url());
+  assert.match(search, /at=\d{4}-/);
+  const moment = await page.locator('.moment b').innerText();
+  await page.reload();
+  await until('the past', async () => (await page.locator('.connection').innerText()).trim() === 'the past');
+  assert.equal(new URL(page.url()).search, search);
+  assert.equal(await page.locator('.moment b').innerText(), moment);
+  assert.equal(await page.getByLabel('Filter').inputValue(), `ns:${ns} app=web`);
+  clean(page);
+  await page.close();
+});

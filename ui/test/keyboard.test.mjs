@@ -1,0 +1,288 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Everything by keys, from when the page is loaded, and it is always to be seen
+// where one is. There is no pointer in this file.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { clean, launch } from './browser.mjs';
+import { gateway, kubectl, namespace, until } from './cluster.mjs';
+import { connection, openBoard, settled } from './page.mjs';
+
+let browser;
+let ns;
+
+before(async () => {
+  browser = await launch();
+  ns = await namespace('keys');
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=4');
+  await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
+});
+
+after(() => browser?.close());
+
+/** What is listed and is for a pointer; keys do the same. */
+const pointer = new Set(['drag the strip', 'Shift drag', 'wheel']);
+
+/** What the keys are for; the names are those that the page lists. */
+const functions = {
+  '/': async (page) => {
+    await page.keyboard.press('/');
+    assert.equal(await focused(page), 'Filter');
+    await page.keyboard.type(`ns:${ns}`);
+    await until('what matches', () => page.evaluate(() => window.watchkeeper.engine.matching() === 4));
+    await page.keyboard.press('Escape');
+    await until('no filter', () => page.evaluate(() => document.getElementById('filter').value === '' && !window.watchkeeper.engine.matches));
+    await page.keyboard.press('Escape');
+    assert.notEqual(await focused(page), 'Filter');
+  },
+  '← ↑ → ↓': async (page) => {
+    const places = new Set();
+    for (const key of ['ArrowRight', 'ArrowRight', 'ArrowRight', 'ArrowLeft', 'ArrowLeft', 'ArrowLeft', 'ArrowDown', 'ArrowUp']) {
+      await page.keyboard.press(key);
+      places.add(await reached(page));
+    }
+    assert.ok(places.size >= 3 && !places.has(undefined), `walked to ${[...places]}`);
+  },
+  Enter: async (page) => {
+    await page.keyboard.press('ArrowRight');
+    const name = await reached(page);
+    await page.keyboard.press('Enter');
+    await until('the panel of it', async () => (await page.locator('.panel h2').innerText()) === name);
+    // With the panel open it goes along.
+    await page.keyboard.press('ArrowLeft');
+    const next = await reached(page);
+    assert.notEqual(next, name);
+    await until('the panel of the next', async () => (await page.locator('.panel h2').innerText()) === next);
+    await tabTo(page, 'Overview');
+    for (const [tab, what] of [['YAML', /kind: Pod/], ['Logs', /\S/], ['Versions', /created|changed/]]) {
+      await page.keyboard.press('ArrowRight');
+      assert.equal(await focused(page), tab);
+      await until(`what is behind ${tab}`, async () => what.test(await page.getByRole('tabpanel').innerText()));
+    }
+    await page.keyboard.press('Escape');
+    await until('no panel', async () => (await page.locator('.panel').count()) === 0);
+    assert.match(await focused(page), /^Board of Pods/);
+  },
+  Esc: async (page) => {
+    // Of several things that are open it closes the nearest, one at a time.
+    await page.keyboard.press('/');
+    await page.keyboard.type(`ns:${ns}`);
+    await tabTo(page, /^Board of Pods/);
+    await toThePast(page);
+    await tabTo(page, /^Board of Pods/);
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    const open = () => page.evaluate(() => [document.querySelector('.panel') !== null, location.search.includes('at='), document.getElementById('filter').value !== '']);
+    for (const want of [[true, true, true], [false, true, true], [false, false, true], [false, false, false]]) {
+      await until(`panel, past and filter to be ${want}`, async () => {
+        assert.deepEqual(await open(), want);
+        return true;
+      });
+      await page.keyboard.press('Escape');
+    }
+  },
+  '+ −': async (page) => {
+    const before = await scale(page);
+    await page.keyboard.press('+');
+    await until('a larger board', async () => (await scale(page)) > before * 1.2);
+    await page.keyboard.press('-');
+    await page.keyboard.press('-');
+    await until('a smaller board', async () => (await scale(page)) < before);
+  },
+  0: async (page) => {
+    const before = await scale(page);
+    await page.keyboard.press('+');
+    await until('a larger board', async () => (await scale(page)) > before);
+    await page.keyboard.press('0');
+    const whole = await until('all of the board', () => inView(page));
+    assert.ok(whole);
+  },
+  T: async (page) => {
+    await page.keyboard.press('t');
+    await tabTo(page, 'Pods');
+    await page.keyboard.press('ArrowDown');
+    const chosen = () => page.locator('[role=row][aria-selected=true] .name').innerText();
+    const first = await chosen();
+    await page.keyboard.press('ArrowDown');
+    assert.notEqual(await chosen(), first);
+    await until('the panel of it', async () => (await page.locator('.panel h2').innerText()) === (await chosen()));
+    await page.keyboard.press('Escape');
+    // The columns sort.
+    await tabTo(page, /^Name/);
+    await page.keyboard.press('Enter');
+    await until('a sorted column', () => page.evaluate(() => document.querySelector('[role=columnheader].name').ariaSort === 'ascending'));
+    await page.keyboard.press('t');
+    await until('the board', async () => (await page.locator('.board').count()) === 1);
+  },
+  N: async (page) => {
+    assert.equal(await page.locator('.needs').count(), 1);
+    await page.keyboard.press('n');
+    await until('it to go', async () => (await page.locator('.needs').count()) === 0);
+    await page.keyboard.press('n');
+    await until('it to come', async () => (await page.locator('.needs').count()) === 1);
+  },
+  ', .': async (page) => {
+    await back(page, ',');
+    const at = page.url();
+    await page.keyboard.press('.');
+    await until('the next, or now', () => page.url() !== at);
+    await toNow(page);
+  },
+  Space: async (page) => {
+    await toThePast(page);
+    await page.keyboard.press(' ');
+    await until('it to play', async () => (await page.getByRole('button', { name: 'Pause' }).count()) === 1 || (await connection(page)) === 'live');
+    await until('now', async () => (await connection(page)) === 'live'); // at 60× it is soon there
+  },
+  C: async (page) => {
+    await toThePast(page); // around now there is nothing soon
+    await page.keyboard.press('c');
+    await until('what changed', async () => (await page.locator('.changes-list li').count()) > 0);
+    await tabTo(page, /web-.*created|web-.*changed|changed.*web-/s);
+    const had = await focused(page);
+    await page.keyboard.press('ArrowRight');
+    await until('what exactly', async () => (await page.locator('.changes-list .diff').count()) === 1);
+    await page.keyboard.press('ArrowLeft');
+    await until('it closed', async () => (await page.locator('.changes-list .diff').count()) === 0);
+    await page.keyboard.press('ArrowDown');
+    assert.notEqual(await focused(page), had);
+    await page.keyboard.press('Enter');
+    await until('the board as it was then', async () => (await connection(page)) === 'the past');
+    await toNow(page);
+    await page.keyboard.press('c');
+    await until('it closed', async () => (await page.locator('.changes').count()) === 0);
+  },
+  M: async (page) => {
+    await toThePast(page);
+    const marked = () => page.getByRole('button', { name: 'Mark this moment', pressed: true }).count();
+    await page.keyboard.press('m');
+    await until('a mark', async () => (await marked()) === 1);
+    await page.keyboard.press('m');
+    await until('no mark', async () => (await marked()) === 0);
+    await toNow(page);
+  },
+  'on the strip: ← →': async (page) => {
+    await toThePast(page);
+    const at = page.url();
+    await page.keyboard.press('ArrowLeft');
+    await until('the change before that', () => page.url() !== at && page.url().includes('at='));
+    for (let i = 0; i < 2; i++) {
+      const before = page.url();
+      await page.keyboard.press('ArrowRight');
+      await until('another moment', () => page.url() !== before);
+    }
+    await toNow(page);
+  },
+  'on the strip: Shift ← →': async (page) => {
+    await toThePast(page);
+    await page.keyboard.press('Shift+ArrowLeft');
+    await until('a range in the address', () => /[?&](range|from)=/.test(page.url()));
+    await toNow(page);
+  },
+  '?': async (page) => {
+    await page.keyboard.press('?');
+    await until('the help', () => page.getByRole('dialog').isVisible());
+    await page.keyboard.press('Escape');
+    await until('it to close', async () => !(await page.getByRole('dialog').isVisible()));
+  },
+};
+
+/** The name of what has the focus. */
+const focused = (page) =>
+  page.evaluate(() => {
+    const { activeElement: at } = document;
+    return at.ariaLabel ?? at.getAttribute('aria-label') ?? at.innerText.trim();
+  });
+/** The Pod that was walked to. */
+const reached = (page) => page.evaluate(() => window.watchkeeper.cluster.names[window.watchkeeper.board.marks.focus]);
+const scale = (page) => page.evaluate(() => window.watchkeeper.board.camera.scale);
+/** Whether all tiles are in view. */
+const inView = (page) =>
+  page.evaluate(() => {
+    const { board, engine } = window.watchkeeper;
+    return engine.layout.tiles.every(({ x, y, w, h }) => board.camera.toScreenX(x) >= 0 && board.camera.toScreenY(y) >= 0 && board.camera.toScreenX(x + w) <= board.camera.width && board.camera.toScreenY(y + h) <= board.camera.height);
+  });
+
+/** Presses Tab until something has the focus. */
+async function tabTo(page, name) {
+  const seen = [];
+  for (let i = 0; i < 80; i++) {
+    const at = await focused(page);
+    if (typeof name === 'string' ? at === name : name.test(at)) return;
+    seen.push(at);
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`Tab does not lead to ${name}, but to ${seen.join(', ')}`);
+}
+
+/** Presses Esc until it is now, with nothing open. */
+const toNow = (page) =>
+  until('now', async () => {
+    if ((await connection(page)) === 'live' && (await page.locator('.panel').count()) === 0) return true;
+    await page.keyboard.press('Escape');
+    return false;
+  });
+
+/** Goes to the change before now. */
+async function toThePast(page) {
+  await tabTo(page, 'Moment');
+  await back(page, 'ArrowLeft');
+}
+
+/** Presses a key that goes to the change before now; again where what changed was not known yet. */
+async function back(page, key) {
+  await until('a change to go to', async () => {
+    await page.keyboard.press(key);
+    return until('the past', () => page.url().includes('at='), 5).catch(() => false);
+  });
+  await until('the past', async () => (await connection(page)) === 'the past');
+}
+
+test('each function that is listed', async (t) => {
+  const page = await openBoard(browser, gateway);
+  await settled(page, ns, 4);
+  await page.keyboard.press('?');
+  const listed = [...new Set(await page.locator('.help section').filter({ hasText: /^(Keys|Time)/ }).locator('dt').allInnerTexts())].filter((key) => !pointer.has(key));
+  await page.keyboard.press('Escape');
+  assert.ok(listed.length > 5);
+  for (const key of listed) {
+    await t.test(key, async () => {
+      assert.ok(functions[key], 'there is a test of it');
+      await functions[key](page);
+    });
+  }
+  assert.deepEqual(Object.keys(functions).filter((key) => !listed.includes(key)), [], 'all that is tested is listed');
+  clean(page);
+  await page.close();
+});
+
+test('what has the focus is seen to have it', async () => {
+  for (const [view, query] of Object.entries({ board: {}, table: { view: 'table' } })) {
+    const page = await openBoard(browser, gateway, query);
+    const [pod] = Object.keys(await settled(page, ns, 4));
+    await page.goto(`${gateway}/ui/?${new URLSearchParams({ ...query, sel: `pod/${ns}/${pod}`, q: `ns:${ns}` })}`);
+    await until('the panel', async () => (await page.locator('.panel .containers').count()) === 1);
+    const names = [];
+    for (let i = 0; i < 80; i++) {
+      await page.keyboard.press('Tab');
+      const at = await page.evaluate(() => {
+        const { activeElement: element } = document;
+        const style = getComputedStyle(element);
+        const accent = getComputedStyle(document.documentElement).getPropertyValue('--accent').match(/\d+/g).join();
+        const is = (colour) => colour.match(/\d+/g).slice(0, 3).join() === accent;
+        const outlined = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2 && is(style.outlineColor);
+        return { name: element.getAttribute('aria-label') ?? element.innerText.trim(), body: element === document.body, seen: outlined || (style.borderStyle === 'solid' && is(style.borderColor)) };
+      });
+      if (at.body) break;
+      assert.ok(at.seen, `${view}: ${at.name}`);
+      names.push(at.name);
+    }
+    for (const name of [view === 'board' ? 'Board' : 'Pods', 'Filter', 'Moment', 'Close', 'Overview']) {
+      assert.ok(names.some((one) => one.startsWith(name)), `${view}: Tab leads to ${name}: ${names}`);
+    }
+    clean(page);
+    await page.close();
+  }
+});

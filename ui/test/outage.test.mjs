@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The page while the API server is gone, and while the gateway is: it says what
+// it knows and since when, and goes on by itself.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { clean, launch, shot } from './browser.mjs';
+import { gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
+import { connection, openBoard, settled, shownPods } from './page.mjs';
+
+let browser;
+
+before(async () => {
+  browser = await launch();
+});
+
+after(() => browser?.close());
+
+/** Leaves a mark in the page, which is gone when it is loaded again. */
+const mark = (page) => page.evaluate(() => (window.marked = true));
+
+/** Waits until the page says that it is stale, since a moment that is not before another. Pods stay as they are. */
+async function goesStale(page, ns, notBefore, why) {
+  const before = await shownPods(page, ns);
+  const words = await until('words on the board', async () => {
+    const text = await page.getByRole('alert').innerText();
+    return /^Stale since/.test(text) && text;
+  });
+  assert.match(words, why);
+  const [, h, m, s] = words.match(/^Stale since (\d\d):(\d\d):(\d\d)\./).map(Number);
+  const since = new Date(notBefore).setHours(h, m, s, 999);
+  assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, it is ${new Date()} and was well at ${new Date(notBefore)}`);
+  assert.match(await connection(page), /^stale for \d+s/);
+  assert.deepEqual(await shownPods(page, ns), before, 'what was known is still shown');
+}
+
+/** Waits until the page is live again, and that without having been loaded anew. */
+async function comesBack(page, ns, count) {
+  await settled(page, ns, count);
+  await until('a live page', async () => (await connection(page)) === 'live');
+  assert.equal(await page.getByRole('alert').count(), 0);
+  assert.equal(await page.evaluate(() => window.marked), true, 'it has not been loaded again');
+}
+
+test('the API server is killed and comes back', async () => {
+  const ns = await namespace('outage');
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
+  const page = await openBoard(browser, gateway);
+  await settled(page, ns, 3);
+  assert.equal(await connection(page), 'live');
+  await mark(page);
+  const well = await page.evaluate(() => Date.now()) - 120_000; // bookmarks come every minute
+  await signal('kube-apiserver');
+  await goesStale(page, ns, well, /Nothing comes from the API server: .*refused/);
+  await shot(page, 'stale');
+
+  // One that comes meanwhile is told as well; what the gateway has it shows.
+  const late = await openBoard(browser, gateway);
+  await mark(late);
+  await goesStale(late, ns, well, /Nothing comes from the API server/);
+
+  await startComponent('kube-apiserver');
+  await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=5');
+  await comesBack(page, ns, 5);
+  await comesBack(late, ns, 5);
+  for (const each of [page, late]) {
+    clean(each);
+    await each.close();
+  }
+});
+
+test('the gateway is killed and comes back, and much has changed', async (t) => {
+  const ns = await namespace('outage-gateway');
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
+  const first = await startGateway();
+  t.after(() => first.stop());
+  // Chromium says on the console which requests have failed.
+  const page = await openBoard(browser, first.url, {}, { ignore: /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
+  await settled(page, ns, 3);
+  await mark(page);
+  const well = Date.now() - 120_000;
+  await first.stop('SIGKILL');
+  await goesStale(page, ns, well, /The gateway cannot be reached/);
+  await kubectl('-n', ns, 'delete', 'pods', '--all', '--wait=false');
+  await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=4');
+  await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
+  const second = await startGateway([], undefined, Number(new URL(first.url).port));
+  t.after(() => second.stop());
+  await comesBack(page, ns, 4);
+  clean(page);
+  await page.close();
+});

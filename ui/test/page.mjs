@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the page shows, as tests read it: its own data, the table as a screen
+// reader has it, and the pixels of the board.
+
+import assert from 'node:assert/strict';
+import { open } from './browser.mjs';
+import { kubectl, until } from './cluster.mjs';
+
+/** Opens the page with a query, and waits until it has all there is. */
+export async function openBoard(browser, gateway, query = {}, options = {}) {
+  const page = await open(browser, `${gateway}/ui/?${new URLSearchParams(query)}`, options);
+  await until('a board', () => page.evaluate(() => window.watchkeeper?.cluster.synced === true));
+  return page;
+}
+
+/** The Pods of a namespace that the board has, as name → {node, status}; status is as kubectl prints it. */
+export const shownPods = (page, ns) =>
+  page.evaluate((ns) => {
+    const { cluster } = window.watchkeeper;
+    const found = {};
+    for (let row = 0; row < cluster.length; row++) {
+      if (cluster.strings[cluster.namespace[row]] !== ns || cluster.state[row] === 0 || cluster.state[row] === 8) continue;
+      found[cluster.names[row]] = { node: cluster.nodeName(row), status: cluster.strings[cluster.text[row]] };
+    }
+    return found;
+  }, ns);
+
+/** The same of a list that kubectl has printed as JSON, with what kubectl prints as a table for the status. */
+export function kubectlPods({ items }, table) {
+  const status = new Map(table.trim().split('\n').map((line) => line.trim().split(/ {2,}/)).map(([name, , text]) => [name, text]));
+  return Object.fromEntries(items.map(({ metadata, spec }) => [metadata.name, { node: spec.nodeName ?? '', status: status.get(metadata.name) }]));
+}
+
+
+/** Where a Pod's block is on the page: its middle and half its size, in pixels of the window. */
+export const blockOf = (page, ns, name) =>
+  page.evaluate(
+    ([ns, name]) => {
+      const { cluster, engine, board } = window.watchkeeper;
+      const box = document.querySelector('.board').getBoundingClientRect();
+      for (let row = 0; row < cluster.length; row++) {
+        if (cluster.names[row] !== name || cluster.strings[cluster.namespace[row]] !== ns || !(engine.layout.half[row] > 0)) continue;
+        return {
+          x: box.left + board.camera.toScreenX(engine.layout.x[row]),
+          y: box.top + board.camera.toScreenY(engine.layout.y[row]),
+          half: engine.layout.half[row] * board.camera.scale,
+        };
+      }
+      return null;
+    },
+    [ns, name],
+  );
+
+/** Pictures are read by a page of their own, which has no policy. */
+const readers = new WeakMap();
+
+/** A picture of the page, or of a part of it, as {width, height, at(x, y)}, which tells red, green and blue. */
+export async function picture(page, clip) {
+  const png = await page.screenshot({ clip, animations: 'disabled' });
+  const browser = page.context().browser();
+  if (!readers.has(browser)) readers.set(browser, await browser.newPage());
+  const { width, height, bytes } = await readers.get(browser).evaluate(async (text) => {
+    const bitmap = await createImageBitmap(new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], { type: 'image/png' }));
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+    const context = canvas.getContext('2d');
+    context.drawImage(bitmap, 0, 0);
+    const { data } = context.getImageData(0, 0, bitmap.width, bitmap.height);
+    let binary = '';
+    for (let i = 0; i < data.length; i += 32768) binary += String.fromCharCode(...data.subarray(i, i + 32768));
+    return { width: bitmap.width, height: bitmap.height, bytes: btoa(binary) };
+  }, png.toString('base64'));
+  const data = Buffer.from(bytes, 'base64');
+  return { width, height, data, at: (x, y) => [...data.subarray(4 * (Math.round(y) * width + Math.round(x)), 4 * (Math.round(y) * width + Math.round(x)) + 3)] };
+}
+
+/** How far two colours are apart: the most that one of red, green and blue differs. */
+export const apart = (a, b) => Math.max(...a.map((v, i) => Math.abs(v - b[i])));
+
+/** A colour of the page's style, such as --tile. */
+export const colour = (page, name) =>
+  page.evaluate((name) => getComputedStyle(document.documentElement).getPropertyValue(name).match(/\d+/g).slice(0, 3).map(Number), name);
+
+/** What part of a Pod's block has a colour, or one of its shades, from 0 to 1. */
+export async function painted(page, { x, y, half }, want) {
+  const clip = { x: Math.round(x - half), y: Math.round(y - half), width: Math.round(2 * half), height: Math.round(2 * half) };
+  const { data } = await picture(page, clip);
+  let found = 0;
+  for (let i = 0; i < data.length; i += 4) if (apart([data[i], data[i + 1], data[i + 2]], want) < 45) found++;
+  return found / (data.length / 4);
+}
+
+/** The names in the table's rows, as a screen reader has them. */
+export const rowNames = (page) => page.getByRole('row').locator('.name[role="gridcell"]').allInnerTexts();
+
+/** The Pods of a namespace as the API server has them now, in the form of shownPods. */
+export async function truth(ns) {
+  // The two are of one state when nothing has changed in between.
+  for (;;) {
+    const list = JSON.parse(await kubectl('-n', ns, 'get', 'pods', '-o', 'json'));
+    const table = await kubectl('-n', ns, 'get', 'pods', '--no-headers', '-o', 'wide');
+    const again = JSON.parse(await kubectl('-n', ns, 'get', 'pods', '-o', 'json'));
+    const versions = ({ items }) => items.map(({ metadata }) => metadata.resourceVersion).join();
+    if (versions(list) === versions(again)) return kubectlPods(list, table);
+  }
+}
+
+/** Waits until a namespace has so many Pods, all of them running, and the page shows the same. The result is these. */
+export async function settled(page, ns, count) {
+  return until(`${count} running Pods in ${ns}`, async () => {
+    const pods = await truth(ns);
+    assert.deepEqual(await shownPods(page, ns), pods);
+    const all = Object.values(pods);
+    return all.length === count && all.every(({ status }) => status === 'Running') && pods;
+  });
+}
+
+/** What the page says of its connection, such as live. */
+export const connection = async (page) => (await page.locator('.connection').innerText()).trim();

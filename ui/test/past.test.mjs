@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A moment of the past shows what kubectl saw then: by its address, by steps
+// from change to change, and by dragging.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { clean, launch, shot } from './browser.mjs';
+import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { connection, openBoard, shownPods, truth } from './page.mjs';
+
+let browser;
+let ns;
+let then; // {pods, rv, time}: what kubectl saw
+
+before(async () => {
+  browser = await launch();
+  ns = await namespace('past');
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
+  await kubectl('-n', ns, 'create', 'job', 'once', '--image=busybox');
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name: 'stuck' } };
+  await apply({ ...pod, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'nginx' }] } });
+  const page = await openBoard(browser, gateway);
+  then = await until('three that run, one that waits and one that is done', async () => {
+    const pods = await truth(ns);
+    const statuses = Object.values(pods).map(({ status }) => status).sort();
+    assert.deepEqual(statuses, ['Completed', 'Pending', 'Running', 'Running', 'Running']);
+    assert.deepEqual(await shownPods(page, ns), pods); // so the gateway has seen it, too
+    // The time of a second list that says the same is one at which it was so.
+    const list = JSON.parse(await kubectl('-n', ns, 'get', 'pods', '-o', 'json'));
+    const time = Date.now();
+    const { metadata } = JSON.parse(await kubectl('get', '--raw', `/api/v1/namespaces/${ns}/pods`));
+    assert.deepEqual(await truth(ns), pods);
+    return list.items.length === 5 && { pods, rv: metadata.resourceVersion, time };
+  });
+  await page.close();
+
+  await kubectl('-n', ns, 'delete', 'pod', 'stuck', '--wait=false');
+  await kubectl('-n', ns, 'delete', 'job', 'once');
+  await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=5');
+  const [first] = Object.keys(then.pods).filter((name) => name.startsWith('web'));
+  await kubectl('-n', ns, 'label', 'pod', first, 'localcluster.watchkeeper.dev/crash=true');
+  await until('a Pod that crashes', async () => {
+    const pods = await truth(ns);
+    return Object.keys(pods).length === 5 && !pods.stuck && /Crash|Error/.test(pods[first].status);
+  });
+});
+
+after(() => browser?.close());
+
+/** The names and phases of what the gateway has at the moment in the page's address. */
+async function recorded(page) {
+  const at = new URL(page.url()).searchParams.get('at');
+  const { items } = await (await fetch(`${gateway}/at/${at}/api/v1/namespaces/${ns}/pods`)).json();
+  return items.map(({ metadata }) => metadata.name).sort();
+}
+
+/** Waits until the page shows what is recorded at the moment in its address. */
+const showsMoment = (page) =>
+  until('what is recorded', async () => {
+    assert.deepEqual(Object.keys(await shownPods(page, ns)).sort(), await recorded(page));
+    return true;
+  });
+
+/** Whether the page shows what kubectl saw. */
+async function isThen(page) {
+  try {
+    assert.deepEqual(await shownPods(page, ns), then.pods);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+for (const [name, at] of Object.entries({ time: () => new Date(then.time).toISOString(), resourceVersion: () => `rv:${then.rv}` })) {
+  test(`the address of a moment by its ${name}`, async () => {
+    const page = await openBoard(browser, gateway, { at: at(), q: `ns:${ns}` });
+    await until('what kubectl saw', async () => {
+      assert.deepEqual(await shownPods(page, ns), then.pods);
+      return true;
+    });
+    assert.equal(await connection(page), 'the past');
+    await shot(page, `past-${name}`);
+    await page.keyboard.press('Escape');
+    await until('now', async () => (await connection(page)) === 'live' && !(await isThen(page)) && Object.keys(await shownPods(page, ns)).length === 5);
+    assert.ok(!page.url().includes('at='));
+    clean(page);
+    await page.close();
+  });
+}
+
+test('by steps from change to change, and on again', async () => {
+  const page = await openBoard(browser, gateway);
+  await page.getByRole('slider', { name: 'Moment' }).focus();
+  const step = async (key) => {
+    const before = page.url();
+    // The counts may be on their way still, and then a step does nothing.
+    await until('another moment', async () => {
+      await page.keyboard.press(key);
+      return until('a step', () => page.url() !== before, 5).catch(() => false);
+    });
+    await showsMoment(page);
+  };
+  const times = [];
+  for (let steps = 0; !(await isThen(page)); steps++) {
+    assert.ok(steps < 100, 'so many changes there were not');
+    await step('ArrowLeft');
+    times.push(Date.parse(new URL(page.url()).searchParams.get('at')));
+  }
+  assert.deepEqual(times, [...times].sort((a, b) => b - a), 'each step goes back');
+  assert.ok(times.at(-1) <= then.time);
+  await step('ArrowRight');
+  const on = Date.parse(new URL(page.url()).searchParams.get('at'));
+  assert.ok(on > times.at(-1), 'and the other way on');
+  clean(page);
+  await page.close();
+});
+
+test('by dragging', async () => {
+  const page = await openBoard(browser, gateway);
+  const slider = page.getByRole('slider', { name: 'Moment' });
+  const strip = await slider.boundingBox();
+  const middle = strip.y + strip.height / 2;
+  const shown = async () => 1000 * Number(await slider.getAttribute('aria-valuemax'));
+  await page.mouse.move(strip.x + strip.width / 2, middle);
+  const wanted = 1.5 * (Date.now() - then.time);
+  await until('less time on the strip', async () => {
+    if ((await shown()) <= Math.max(wanted, 60_000)) return true;
+    await page.mouse.wheel(0, -200);
+    return false;
+  });
+  // A hand that looks for a moment: it goes where that should be, and mends it by what it sees.
+  let x = strip.x + strip.width - 4;
+  await page.mouse.move(x, middle);
+  await page.mouse.down();
+  await until('what kubectl saw', async () => {
+    const at = new URL(page.url()).searchParams.get('at');
+    const off = at ? Date.parse(at) - then.time : Date.now() - then.time;
+    x = Math.min(strip.x + strip.width - 4, Math.max(strip.x, x - (off / (await shown())) * strip.width));
+    await page.mouse.move(x, middle, { steps: 3 });
+    await until('the past', async () => (await connection(page)) === 'the past');
+    await showsMoment(page);
+    return isThen(page);
+  });
+  await page.mouse.up();
+  assert.ok(await page.locator('.moment b').isVisible(), 'the moment is told');
+  await page.getByRole('button', { name: 'to now' }).click();
+  await until('now', async () => (await connection(page)) === 'live' && !(await isThen(page)));
+  clean(page);
+  await page.close();
+});

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The two renderers show the same picture, of a recording, in which nothing moves.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { clean, launch, shot } from './browser.mjs';
+import { startRecording, until } from './cluster.mjs';
+import { apart, openBoard, picture } from './page.mjs';
+
+let browser;
+let recording;
+let moment; // when there is most to tell apart
+
+before(async () => {
+  browser = await launch(['--enable-unsafe-swiftshader']); // WebGL without a GPU
+  recording = await startRecording('demo/incident.wkr');
+  moment = await eventful(recording.url);
+});
+
+after(async () => {
+  await browser?.close();
+  await recording?.stop();
+});
+
+/** The moment of the recording at which Pods are in most phases, looked for every ten seconds. */
+async function eventful(url) {
+  const json = async (path) => (await fetch(url + path)).json();
+  const { resources } = await json('/watchkeeper/v1/history');
+  const { span } = resources.find(({ resource }) => resource === 'pods').epochs[0];
+  let best = { kinds: 0 };
+  for (let at = Date.parse(span.from.time) + 1000; at < Date.parse(span.to.time); at += 10_000) {
+    const time = new Date(at).toISOString();
+    const { items } = await json(`/at/${time}/api/v1/pods`);
+    const kinds = new Set(items.map(({ metadata, status }) => `${status.phase} ${metadata.deletionTimestamp !== undefined} ${status.containerStatuses?.[0].ready} ${Object.keys(status.containerStatuses?.[0].state ?? {})}`)).size;
+    if (kinds > best.kinds) best = { kinds, time };
+  }
+  return best.time;
+}
+
+for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, 'light'], ['faded', { q: 'checkout' }, 'dark'], ['far', { far: 1 }, 'dark']]) {
+  test(name, async () => {
+    const pictures = [];
+    const { far, ...rest } = query;
+    for (const renderer of ['canvas', 'webgl']) {
+      const page = await openBoard(browser, recording.url, { at: moment, renderer, ...rest }, { colorScheme: scheme, reducedMotion: 'reduce' });
+      assert.equal(await page.evaluate(() => window.watchkeeper.board.figures.renderer), renderer);
+      await until('Pods in several states', () => page.evaluate(() => window.watchkeeper.cluster.counts.filter(Boolean).length > 1));
+      if (far) {
+        await page.evaluate(() => {
+          const { board } = window.watchkeeper;
+          board.camera.zoom(0.3, 0, 0);
+          board.steered();
+        });
+      }
+      const clip = await page.locator('.stage').boundingBox();
+      // It is as it is to be when it does not change any more: the light of what came has gone out.
+      let last = await picture(page, clip);
+      await until('a still picture', async () => {
+        const next = await picture(page, clip);
+        const same = next.data.equals(last.data);
+        last = next;
+        return same;
+      });
+      pictures.push(last);
+      await shot(page, `renderer-${renderer}-${name.replace(', ', '-')}`);
+      clean(page);
+      await page.close();
+    }
+    const [canvas, webgl] = pictures;
+    assert.deepEqual([canvas.width, canvas.height], [webgl.width, webgl.height]);
+    let differing = 0;
+    let painted = 0;
+    const ground = [...canvas.data.subarray(0, 3)];
+    for (let i = 0; i < canvas.data.length; i += 4) {
+      const [a, b] = [canvas, webgl].map(({ data }) => [data[i], data[i + 1], data[i + 2]]);
+      if (apart(a, ground) > 12) painted++;
+      if (apart(a, b) > 48) differing++; // edges are smoothed in two ways
+    }
+    assert.ok(painted > 5000, `${painted} pixels are painted`);
+    assert.ok(differing < painted / 50, `${differing} of ${painted} painted pixels differ`);
+  });
+}
