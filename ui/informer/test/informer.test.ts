@@ -142,6 +142,7 @@ test('batches are due when their schedule says so, and tell one event of each ob
 test('an iteration begins with what there is and ends with the informer', async () => {
   server.put(path, 'a');
   const o = await live();
+  await become('live', () => o.informer.state.phase, 'live'); // which is told as well
   const told: string[] = [];
   const done = (async () => {
     for await (const event of o.informer) told.push('key' in event ? event.type + ' ' + event.key : event.type);
