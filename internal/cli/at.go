@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -93,6 +94,10 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	defer os.RemoveAll(cache)
 	// The credentials of a kubeconfig are for its API server.
 	flags := []string{"--server=" + c.server + "/at/" + moment, "--kubeconfig=" + os.DevNull, "--cache-dir=" + cache, "--namespace=" + c.namespace}
+	// Behind the command, should that be one of a plugin, or none.
+	if !strings.HasPrefix(args[0], "-") {
+		flags, args = append(args[:1:1], flags...), args[1:]
+	}
 	cmd := exec.Command(kubectl, append(flags, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.in, c.out, c.err
 	return runChild(ctx, cmd)

@@ -157,3 +157,18 @@ func when(flag, text string) (string, error) {
 	}
 	return w.String(), nil
 }
+
+// inOrder refuses two moments of which the first comes after the second. They are
+// readable; between a time and a resourceVersion there is no order.
+func inOrder(flag, text, thenFlag, then string) error {
+	now := time.Now()
+	first, err1 := kube.ParseWhen(text, now)
+	second, err2 := kube.ParseWhen(then, now)
+	if err1 != nil || err2 != nil || (first.RV == 0) != (second.RV == 0) {
+		return nil
+	}
+	if first.RV > second.RV || first.At.After(second.At) {
+		return fmt.Errorf("%s %s is after %s %s: exchange them", flag, text, thenFlag, then)
+	}
+	return nil
+}

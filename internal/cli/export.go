@@ -84,7 +84,7 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	if o.output == "" {
 		return errors.New("no file to write to: name one with --output, such as -o incident.wkr")
 	}
-	q := url.Values{"resource": resources}
+	q := url.Values{}
 	for parameter, flag := range map[string][2]string{"from": {"--since", o.since}, "to": {"--until", o.until}} {
 		text, err := when(flag[0], flag[1])
 		if err != nil {
@@ -101,6 +101,9 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 			q.Set(name, value)
 		}
 	}
+	if err := o.choose(ctx, resources, q); err != nil {
+		return err
+	}
 	if o.pseudonyms {
 		q.Set("pseudonyms", "true")
 	}
@@ -113,7 +116,42 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 		_, err := io.Copy(o.out, body)
 		return err
 	}
+	// What is there and no file, as /dev/stdout, takes what comes; a link leads to
+	// the file.
+	if info, err := os.Stat(o.output); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(o.output, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = io.Copy(f, body)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+		return nil
+	}
+	if to, err := filepath.EvalSymlinks(o.output); err == nil {
+		o.output = to
+	}
 	return o.save(ctx, body, temp)
+}
+
+// choose names resources as the gateway does, whichever of their names they go by.
+func (o *exportOptions) choose(ctx context.Context, resources []string, q url.Values) error {
+	if len(resources) == 0 {
+		return nil
+	}
+	r, err := o.resolver(ctx)
+	if err != nil {
+		return err
+	}
+	for _, text := range resources {
+		n, err := r.find(text)
+		if err != nil {
+			return err
+		}
+		q.Add("resource", n.resource.GroupResource())
+	}
+	return nil
 }
 
 // save writes the file, which is there when it is whole and right, or not at all.

@@ -92,6 +92,10 @@ func TestHistoryMistakes(t *testing.T) {
 		"history pod/a":              "nothing is recorded of it",
 		"history pod/a --since soon": "--since: \"soon\" is no moment",
 		"history pod/a --since 2099-01-01T00:00:00Z": "is in the future",
+		"history pod/a --limit -1":                   "--limit -1 is no number of versions",
+		"history pod/a --since 1h --until 2h":        "--since 1h is after --until 2h",
+		"history pod/a --since rv:9 --until rv:8":    "--since rv:9 is after --until rv:8",
+		"record export deplyo -o x":                  "there is no resource \"deplyo\": 'kubectl api-resources' lists what there is",
 		"history pod/a -o wide":                      "--output \"wide\" is not known: use text, json or yaml",
 		"history pod/a --color red":                  "--color \"red\" is not known",
 		"history pod/a -s 127.0.0.1":                 "--server \"127.0.0.1\" is no URL: use one such as http://127.0.0.1:8001",
@@ -126,6 +130,8 @@ func TestDiff(t *testing.T) {
 		"/diff/api/v1/namespaces/shop/pods":    text(t, pods),
 		"/diff/api/v1/pods":                    text(t, pods),
 		"/diff/api/v1/nodes":                   text(t, nodes),
+		"/diff/api/v1/nodes/nope":              `{"items":[]}`,
+		"/diff/api/v1/namespaces/none/pods":    `{"items":[]}`,
 		"/diff/apis/apps/v1/deployments":       text(t, deployments),
 		"/diff/apis/apps/v1/namespaces/default/deployments":     text(t, deployments),
 		"/diff/apis/apps/v1/namespaces/default/deployments/web": text(t, deployments),
@@ -153,6 +159,12 @@ func TestDiff(t *testing.T) {
 	}
 	if out, _, code := run("diff", "deploy", "-p"); code != 1 || !strings.Contains(out, "    -  replicas: 3\n    +  replicas: 5\n") {
 		t.Errorf("%d %s", code, out)
+	}
+	if out, errs, code := run("diff", "node/nope"); code != 2 || out != "" || errs != "watchkeeper: there was no nodes nope at either moment\n" {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	if out, errs, code := run("diff", "pods", "-n", "none"); code != 0 || out != "" || errs != "No pods in namespace none at either moment.\n" {
+		t.Errorf("%d %s %s", code, out, errs)
 	}
 	var d api.Differences
 	if out, _, code := run("diff", "nodes", "-o", "json"); code != 1 || json.Unmarshal([]byte(out), &d) != nil || len(d.Items) != 1 {
@@ -200,10 +212,10 @@ func TestAt(t *testing.T) {
 		for _, args := range [][]string{{"at", moment, "--", "get", "pods", "-A"}, {"at", moment, "get", "pods", "-A"}} {
 			out, errs, code := run(args...)
 			lines := strings.Split(out, "\n")
-			if code != 7 || errs != "oops\n" || lines[0] != "--server="+f.URL+"/at/"+moment || !slices.Equal(lines[len(lines)-4:], []string{"get", "pods", "-A", ""}) {
+			if code != 7 || errs != "oops\n" || lines[0] != "get" || lines[1] != "--server="+f.URL+"/at/"+moment || !slices.Equal(lines[len(lines)-3:], []string{"pods", "-A", ""}) {
 				t.Errorf("%q: %d %q %q", args, code, errs, lines)
 			}
-			if cache := strings.TrimPrefix(lines[2], "--cache-dir="); cache == lines[2] {
+			if cache := strings.TrimPrefix(lines[3], "--cache-dir="); cache == lines[3] {
 				t.Errorf("%q", lines)
 			} else if _, err := os.Stat(cache); err == nil {
 				t.Errorf("%s is left", cache)
@@ -214,9 +226,12 @@ func TestAt(t *testing.T) {
 	t.Setenv("WATCHKEEPER_SERVER", "http://127.0.0.1:1")
 	for _, line := range []string{"at rv:150 -s URL -n shop -- get -s x", "at rv:150 --server=URL --namespace shop get -s x", "at -s URL rv:150 -n=shop -- get -s x"} {
 		out, errs, code := run(strings.Fields(strings.ReplaceAll(line, "URL", f.URL))...)
-		if lines := strings.Split(out, "\n"); code != 7 || lines[0] != "--server="+f.URL+"/at/rv:150" || !slices.Equal(lines[3:], []string{"--namespace=shop", "get", "-s", "x", ""}) {
+		if lines := strings.Split(out, "\n"); code != 7 || lines[0] != "get" || lines[1] != "--server="+f.URL+"/at/rv:150" || !slices.Equal(lines[4:], []string{"--namespace=shop", "-s", "x", ""}) {
 			t.Errorf("%s: %d %q %s", line, code, lines, errs)
 		}
+	}
+	if out, _, _ := run("at", "rv:150", "-s", f.URL, "--", "-v=1", "get"); !strings.HasPrefix(out, "--server=") || !strings.HasSuffix(out, "\n-v=1\nget\n") {
+		t.Errorf("a flag of kubectl first: %s", out)
 	}
 	for line, want := range map[string]string{
 		"at rv:150 -A -- get pods": "unknown shorthand flag: 'A' in -A: kubectl's flags come behind --",

@@ -139,3 +139,17 @@ func (n named) path(namespace string) string {
 	}
 	return path
 }
+
+// describe says what is named, in a namespace or in all of them.
+func (n named) describe(namespace string) string {
+	text := n.resource.GroupResource()
+	switch {
+	case n.name != "" && n.namespaced:
+		return text + " " + namespace + "/" + n.name
+	case n.name != "":
+		return text + " " + n.name
+	case n.namespaced && namespace != "":
+		return text + " in namespace " + namespace
+	}
+	return text
+}

@@ -143,7 +143,7 @@ func (c *cache) at(ctx context.Context, rd *read, res *resource, rv uint64, limi
 	if errors.Is(err, timeline.ErrCompacted) {
 		if st, _ := c.past.holding(ctx, res.id, rv); st != nil {
 			release, err := c.past.hold(ctx, rd, limit)
-			return &pastState{stream: st, rv: rv, ctx: ctx}, release, err
+			return &pastState{stream: st, rv: rv, ctx: ctx, counts: true}, release, err
 		}
 	}
 	return nil, nil, err
@@ -196,15 +196,22 @@ func newPage(rv uint64, s state, rd *read, start kube.Key, limit int64) listPage
 		return p
 	}
 	last := p.items[limit-1].Key
-	for range s.All(rd.namespace, last+"\x00") { // the key behind it
-		if p.next == "" {
-			p.next = encodeContinue(rv, last, rd.namespace)
+	behind := last + "\x00" // the key behind it
+	past, isPast := s.(*pastState)
+	more := false
+	if isPast && past.counts && !rd.selective() {
+		p.remaining = past.count(rd.namespace, behind)
+		more = p.remaining > 0
+	} else {
+		for range s.All(rd.namespace, behind) {
+			if more = true; isPast || rd.selective() {
+				break
+			}
+			p.remaining++
 		}
-		// To count what is left would be to read it.
-		if _, past := s.(*pastState); past || rd.selective() {
-			break
-		}
-		p.remaining++
+	}
+	if more {
+		p.next = encodeContinue(rv, last, rd.namespace)
 	}
 	return p
 }

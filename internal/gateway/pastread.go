@@ -208,7 +208,7 @@ func (p *past) list(w *recorder, r *http.Request, rd *read, res *resource, m mom
 		return p.refusalFor(err)
 	}
 	defer release()
-	state := &pastState{stream: m.stream, rv: rv, ctx: r.Context()}
+	state := &pastState{stream: m.stream, rv: rv, ctx: r.Context(), counts: true}
 	page := newPage(rv, state, rd, start, limit)
 	if state.err != nil {
 		return p.refusalFor(state.err)
