@@ -255,6 +255,9 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 			reason = "diverged"
 			if r.doubt != nil {
 				r.doubt = nil
+				if told := r.opts.Resume.Diverged; told != nil {
+					told()
+				}
 				continue // what was known is not to pass for what there is, as in an outage
 			}
 		case isMalformed(err):

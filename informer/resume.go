@@ -42,6 +42,9 @@ type Resume struct {
 	// highest RVs; none if there are none. It is called when Tail does not help.
 	// Nil means that the upstream's RV is proof enough.
 	Newest func(context.Context) ([]Known, error)
+	// Diverged is called before the list that follows when the upstream's history
+	// has turned out to be another one. Nil calls nothing.
+	Diverged func()
 }
 
 // A Known is a version of an object that is known.

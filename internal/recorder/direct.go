@@ -23,6 +23,7 @@ type direct struct {
 	failed func(error)
 	define func() string // which definition of a custom resource there is
 	same   func() error  // whether the cluster is still that which is recorded
+	other  func() bool   // whether its history is another
 
 	err        error
 	items      []*kube.Object // of the list that is being taken
@@ -53,7 +54,7 @@ func (d *direct) End(list *kube.List) (continued bool) {
 	}
 	now := time.Now()
 	if d.err = d.same(); d.err == nil {
-		continued, d.err = d.w.take(&whole, d.definition, now)
+		continued, d.err = d.w.take(&whole, d.definition, d.other(), now)
 	}
 	if d.check(); d.err == nil {
 		d.listed()

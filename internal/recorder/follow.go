@@ -134,6 +134,9 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 			f.held = events
 			return nil
 		}
+		if f.t.diverged() {
+			return timeline.ErrCompacted // it is no gap
+		}
 		if err := f.t.s.same(ctx); err != nil {
 			return err
 		}
@@ -169,13 +172,13 @@ func (f *follower) catchUp(ctx context.Context) error {
 	f.held = nil
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkForm}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
-	continued, err := f.t.w.take(list, "", at) // the gateway knows which definition, and does not tell
+	continued, err := f.t.w.take(list, "", f.t.diverged(), at) // the gateway knows which definition, and does not tell
 	if err != nil {
 		return err
 	}
 	f.t.p.update(func() {
 		if f.t.p.timeline == f.tl { // and the lease has not ended
-			f.t.p.anew, f.t.p.joined = false, v.Epoch()
+			f.t.p.anew, f.t.p.other, f.t.p.joined = false, false, v.Epoch()
 		}
 	})
 	f.t.log.Info("recorded anew from the state of the cache", "rv", v.RV, "continued", continued)

@@ -253,6 +253,32 @@ func TestFollowReset(t *testing.T) {
 	r.end()
 }
 
+// TestReadDiverged: a list of another history begins an epoch, also if it could be
+// what became of the one that is recorded.
+func TestReadDiverged(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(100)
+	g.recorded(api.write("a", "1")) // 102
+	lease, err := g.r.Take(t.Context(), pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reading{t: t, tl: timeline.New(timeline.Options{}), lease: lease}
+	diverged := lease.Seed().Resume().Diverged
+	lease.Seed().Load(r.tl)
+	lease.Follow(r.tl)
+	diverged() // as the reflector finds
+	r.tl.Replace(list(110, pod("b", 108, "other")))
+	r.apply(kube.Modified, pod("b", 112, "2"))
+	st := g.recorded(112)
+	want(t, "state", state(t, st), "b=2")
+	if all := g.r.Store().Streams(pods); len(all) != 2 || all[0].Head().RV != 102 {
+		t.Errorf("%d epochs, the first is at %v", len(all), all[0].Head())
+	}
+	r.end()
+}
+
 // TestReadAnew: a timeline that did not begin with what is recorded does not
 // continue it, though it has the RV in its window.
 func TestReadAnew(t *testing.T) {

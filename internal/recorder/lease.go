@@ -32,6 +32,9 @@ type place struct {
 	// anew is set when what is recorded is not to be gone on from without a list:
 	// the same versions may look otherwise by now.
 	anew bool
+	// other is set when the upstream's history has turned out to be another than
+	// what is recorded: the next list begins an epoch, whatever it has.
+	other bool
 }
 
 func newPlace() *place { return &place{changed: make(chan struct{})} }
@@ -182,7 +185,7 @@ func (t *track) seed(ctx context.Context) *Seed {
 		return nil
 	}
 	newest := newestOf(slices.Values(list.Items)) // not when asked: that would keep the list
-	resume, err := resumeOf(stream, func(context.Context) ([]informer.Known, error) { return newest, nil })
+	resume, err := t.resumeOf(stream, func(context.Context) ([]informer.Known, error) { return newest, nil })
 	if err != nil {
 		t.s.fail(err)
 		return nil

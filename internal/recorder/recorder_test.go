@@ -167,9 +167,11 @@ func TestCameBack(t *testing.T) {
 		name   string
 		lost   uint64
 		frames []kube.Frame
+		b      uint64
 	}{
-		{"other events came before the head", 100, []kube.Frame{other("b", 103), other("c", 110)}},
-		{"no events are known of then, but the objects are there", 108, []kube.Frame{other("c", 110)}},
+		{"other events came before the head", 100, []kube.Frame{other("b", 103), other("c", 110)}, 103},
+		{"no events are known of then, but the objects are there", 108, []kube.Frame{other("c", 110)}, 103},
+		{"what there is shows nothing of it", 100, []kube.Frame{other("b", 103), other("b", 108), other("c", 110)}, 108},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			api, fs := newFakeAPI(t), vfs.NewMem()
@@ -180,11 +182,11 @@ func TestCameBack(t *testing.T) {
 			g.stop()
 			api.change(func() {
 				api.rv, api.lost, api.frames = 110, test.lost, test.frames
-				api.pods = map[kube.Key]*kube.Object{"ns/a": pod("a", 102, "1"), "ns/b": pod("b", 103, "other"), "ns/c": pod("c", 110, "other")}
+				api.pods = map[kube.Key]*kube.Object{"ns/b": pod("b", test.b, "other"), "ns/c": pod("c", 110, "other")}
 			})
 			g = run(t, api.recorder(t, fs))
 			until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
-			want(t, "state", state(t, g.recorded(110)), "a=1 b=other c=other")
+			want(t, "state", state(t, g.recorded(110)), "b=other c=other")
 			if first := g.r.Store().Streams(pods)[0]; first.Head() != old.Head() {
 				t.Errorf("the old one is at %v, and was at %v", first.Head(), old.Head())
 			}
@@ -422,7 +424,7 @@ func TestDefinitionOfList(t *testing.T) {
 		return len(all) == 1 && all[0].Head().RV >= rv
 	})
 	w := g.r.place(gadgets).track.w
-	d := &direct{w: w, recent: &recent{}, define: func() string { return "another" }, same: func() error { return nil }, listed: func() {}}
+	d := &direct{w: w, recent: &recent{}, define: func() string { return "another" }, same: func() error { return nil }, other: func() bool { return false }, listed: func() {}}
 	d.Begin(true)
 	if err := errors.Join(w.add(nil, rv+1, time.Now()), w.flush()); err != nil {
 		t.Fatal(err)

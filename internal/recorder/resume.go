@@ -19,8 +19,8 @@ import (
 const compared = 8
 
 // resumeOf returns what is gone on from at a stream's head.
-func resumeOf(st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
-	r := &informer.Resume{List: listOf(st.Form(), 0), Newest: newest}
+func (t *track) resumeOf(st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
+	r := &informer.Resume{List: listOf(st.Form(), 0), Newest: newest, Diverged: func() { t.p.update(func() { t.p.other = true }) }}
 	span := st.Span()
 	from := span.From.RV
 	for _, g := range st.Gaps() {

@@ -91,6 +91,7 @@ func (t *track) watch(ctx context.Context) (retry time.Duration) {
 		w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known,
 		define: func() string { return t.s.r.definition(ctx, t.id) },
 		same:   func() error { return t.s.same(ctx) },
+		other:  t.diverged,
 	}
 	resume, kind, err := t.resume(ctx)
 	if err != nil {
@@ -123,7 +124,7 @@ func (t *track) resume(ctx context.Context) (*informer.Resume, string, error) {
 	if !t.continues(ctx, stream) {
 		return nil, kind, nil
 	}
-	resume, err := resumeOf(stream, func(ctx context.Context) ([]informer.Known, error) { return newestIn(ctx, stream) })
+	resume, err := t.resumeOf(stream, func(ctx context.Context) ([]informer.Known, error) { return newestIn(ctx, stream) })
 	return resume, kind, err
 }
 
@@ -143,4 +144,11 @@ func (t *track) continues(ctx context.Context, stream *history.Stream) bool {
 }
 
 // known notes that what is recorded is what there is.
-func (t *track) known() { t.p.update(func() { t.p.anew = false }) }
+func (t *track) known() { t.p.update(func() { t.p.anew, t.p.other = false, false }) }
+
+// diverged reports whether the upstream's history is another than what is recorded.
+func (t *track) diverged() bool {
+	t.p.mu.Lock()
+	defer t.p.mu.Unlock()
+	return t.p.other
+}

@@ -224,8 +224,8 @@ func (w *writer) begin(list *kube.List, definition string, at time.Time) error {
 
 // take brings the stream from what is recorded to a list under a definition.
 // continued is false if that is not possible and a new epoch has begun. What is
-// recorded is in memory meanwhile.
-func (w *writer) take(list *kube.List, definition string, at time.Time) (continued bool, err error) {
+// recorded is in memory meanwhile. other tells that the list is of another history.
+func (w *writer) take(list *kube.List, definition string, other bool, at time.Time) (continued bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head.RV == 0 {
@@ -233,6 +233,9 @@ func (w *writer) take(list *kube.List, definition string, at time.Time) (continu
 	}
 	if err := w.write(); err != nil {
 		return false, err
+	}
+	if other {
+		return false, w.begin(list, definition, at)
 	}
 	held, err := stateOf(w.stream)
 	if err != nil {
