@@ -63,8 +63,14 @@ type cache struct {
 
 	mu      sync.Mutex // guards what follows, and the readers of resources
 	watched map[kube.Resource]*resource
-	refused map[kube.Resource]time.Time // until when
+	refused map[kube.Resource]refused
 	stopped bool                        // no new resources, no new watches
+}
+
+// refused is a resource that is not tried again for a while, and what the upstream said of it.
+type refused struct {
+	until time.Time
+	why   *informer.RefusedError
 }
 
 func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
@@ -77,7 +83,7 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 		lists:     newPlaces("list", mostReads, readWait),
 		exports:   newPlaces("export", mostExports, 0),
 		watched:   map[kube.Resource]*resource{},
-		refused:   map[kube.Resource]time.Time{},
+		refused:   map[kube.Resource]refused{},
 	}
 	c.discovery = discovery{up: up, asked: shared[groupVersion]{begin: c.begin, timeout: discoveryTimeout}}
 	c.disclosure = disclosure{up: up, begin: c.begin}
@@ -205,7 +211,7 @@ func (c *cache) hold(id kube.Resource) (res *resource, known bool) {
 		res.readers++
 		return res, true
 	}
-	return nil, c.stopped || time.Now().Before(c.refused[id])
+	return nil, c.stopped || time.Now().Before(c.refused[id].until)
 }
 
 func (c *cache) release(res *resource) {
@@ -244,7 +250,7 @@ func (c *cache) remove(res *resource, refusal *informer.RefusedError) {
 			if refusal.Code == http.StatusNotFound {
 				pause = goneFor
 			}
-			c.refused[res.id] = time.Now().Add(pause)
+			c.refused[res.id] = refused{until: time.Now().Add(pause), why: refusal}
 		}
 	}
 }

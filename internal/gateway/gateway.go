@@ -194,7 +194,12 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 		{uiPrefix, sourceStatic, ui},
 		{extensionPrefix, sourceExtension, g.extensions},
 	}
-	if !g.stripsPrefix() && g.apiPrefix != "/" {
+	if g.stripsPrefix() { // for a client that knows one URL
+		below := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			g.extensions.ServeHTTP(w, stripPrefix(r, g.apiPrefix))
+		})
+		g.mounts = append(g.mounts, mount{g.apiPrefix + extensionPrefix[1:], sourceExtension, below})
+	} else if g.apiPrefix != "/" {
 		g.mounts = append(g.mounts, mount{atPrefix, sourcePassthrough, nil})
 	}
 	if www != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
@@ -138,6 +139,12 @@ func TestProjectionsRefused(t *testing.T) {
 	other := newBench(t, podList(10))
 	other.denied = map[string]bool{"watch": true}
 	if code, body := other.get("/api/v1/pods?watch=1&resourceVersion=0&fields=a"); code != 403 || !strings.Contains(body, "may not watch") {
+		t.Errorf("%d %s", code, body)
+	}
+	// What the upstream does not let the gateway have is forbidden, not to be tried again.
+	res, _ := other.cache.hold(kube.Resource{Version: "v1", Name: "pods"})
+	other.cache.remove(res, &informer.RefusedError{Code: 403, Message: "pods is forbidden"})
+	if code, body := other.get("/api/v1/pods?resourceVersion=0&fields=a"); code != 403 || !strings.Contains(body, "pods is forbidden") {
 		t.Errorf("%d %s", code, body)
 	}
 	select {

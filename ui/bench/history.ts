@@ -3,7 +3,7 @@
 
 /** A history that is made up, for pictures of the strip: an hour with a rollout, a gap, and a beginning. */
 
-import type { Counts, History, ObjectChange } from '../src/time/history';
+import type { Counts, History, ObjectChange, Page } from '../src/time/history';
 
 export const made: History = {
   async state() {
@@ -27,10 +27,13 @@ export const made: History = {
     }
     return { from: day(from), to: day(to), binSeconds: size / 1000, bins, resources: [one] };
   },
-  async changes(): Promise<ObjectChange[]> {
-    return [];
+  async changes(): Promise<Page<ObjectChange>> {
+    return { items: [], more: '' };
   },
   async versions() {
-    return { items: [] };
+    return { items: [], more: '' };
+  },
+  async version() {
+    return undefined;
   },
 };

@@ -38,8 +38,12 @@ test('a step goes to the change before, or after', async () => {
   const { nextChange } = await import('../src/time/playback');
   const moments = [1012, 1014, 1018, 1041, 1047];
   const history = {
-    changes: async (from: number, to: number, limit: number) =>
-      moments.filter((m) => m * 1000 >= from && m * 1000 < to).reverse().slice(0, limit).map((m) => ({ time: at(m) }) as ObjectChange),
+    // Pages of one, of which each second is empty.
+    changes: async (from: number, to: number, _limit: number, _signal: AbortSignal, _resources: string[], more = '') => {
+      const all = moments.filter((m) => m * 1000 >= from && m * 1000 < to).reverse().map((m) => ({ time: at(m) }) as ObjectChange);
+      const i = Number(more);
+      return { items: i % 2 ? all.slice((i - 1) / 2, (i + 1) / 2) : [], more: i < 2 * all.length ? String(i + 1) : '' };
+    },
   } as unknown as History;
   const step = (from: number, way: -1 | 1): Promise<number> => nextChange(history, counts, from * 1000, way, new AbortController().signal);
   assert.equal(await step(1014, 1), 1018_000);

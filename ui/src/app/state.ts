@@ -8,16 +8,24 @@ import type { PodOrder } from '../board/order';
 import { DARK, LIGHT } from '../board/palette';
 import { Cluster } from '../data/cluster';
 import type { Status } from '../data/protocol';
+import { unreachable } from './upstream';
 
 export const cluster = new Cluster();
 
 /** Counts up when the cluster has changed: for what is drawn from it a few times a second. */
 export const beat = signal(0);
-export const status = signal<Status>({ phase: 'connecting', text: '', since: Date.now() });
+/** How things stand with what the worker reads, and with the page: what the gateway serves is stale while it cannot reach the API server. */
+export const told = signal<Status>({ phase: 'connecting', text: '', since: Date.now() });
+export const status = computed<Status>(() => (told.value.phase === 'live' && unreachable.value ? { phase: 'stale', ...unreachable.value } : told.value));
 /** When the last change was received, in milliseconds since 1970. */
 export const received = signal(0);
 
-export type Selection = { kind: 'pod'; namespace: string; name: string } | { kind: 'node'; name: string } | null;
+export type Selection =
+  | { kind: 'pod'; namespace: string; name: string }
+  | { kind: 'node'; name: string }
+  /** What is not on the board, by its path in the API. */
+  | { kind: 'object'; path: string; name: string }
+  | null;
 
 /** A moment of the past as the API takes it (`rv:812`, a time), or the present. */
 export interface Mode {
@@ -37,8 +45,14 @@ export const view = signal<'board' | 'table'>(query.get('view') === 'table' ? 't
 export const selection = signal<Selection>(parseSelection(query.get('sel')));
 export const tab = signal(query.get('tab') ?? 'overview');
 export const needs = signal(query.get('needs') !== 'hidden');
+/** The list of what changed is shown, in the place of what needs attention. */
+export const changes = signal(query.get('side') === 'changes');
 export const help = signal(false);
-export const mode = signal<Mode | null>(query.get('at') ? { at: query.get('at')!, time: Date.parse(query.get('at')!) || 0, speed: 0 } : null);
+export const mode = signal<Mode | null>(query.get('at') ? { at: query.get('at')!, time: Date.parse(query.get('t') ?? query.get('at')!) || 0, speed: 0 } : null);
+/** What was marked, in milliseconds since 1970. */
+export const marks = signal<number[]>((query.get('marks') ?? '').split(',').map(Date.parse).filter((at) => at > 0));
+/** A range of time that was chosen. */
+export const range = signal<{ from: number; to: number } | null>(parseRange(query.get('range')));
 
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
 const stillness = matchMedia('(prefers-reduced-motion: reduce)');
@@ -69,10 +83,28 @@ function readTheme(): 'dark' | 'light' | '' {
   }
 }
 
+/** What to select for an object at a path of the API. */
+export function selectionOf(path: string): Selection {
+  const pod = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)$/.exec(path);
+  if (pod) return { kind: 'pod', namespace: pod[1], name: pod[2] };
+  const node = /^\/api\/v1\/nodes\/([^/]+)$/.exec(path);
+  if (node) return { kind: 'node', name: node[1] };
+  return /^\/apis?\//.test(path) ? { kind: 'object', path, name: path.slice(path.lastIndexOf('/') + 1) } : null;
+}
+
 function parseSelection(text: string | null): Selection {
+  if (text?.startsWith('/')) return selectionOf(text);
   const [kind, a, b] = (text ?? '').split('/');
   if (kind === 'node' && a) return { kind, name: a };
   return kind === 'pod' && a && b ? { kind, namespace: a, name: b } : null;
+}
+
+const selectionText = (sel: NonNullable<Selection>): string =>
+  sel.kind === 'node' ? `node/${sel.name}` : sel.kind === 'pod' ? `pod/${sel.namespace}/${sel.name}` : sel.path;
+
+function parseRange(text: string | null): { from: number; to: number } | null {
+  const [from, to] = (text ?? '').split('/').map(Date.parse);
+  return from < to ? { from, to } : null;
 }
 
 /** Keeps the address in step, without a new entry in the browser's history for each letter. */
@@ -85,11 +117,18 @@ export function keepAddress(): void {
     put('group', group.value);
     put('sort', order.value === 'namespace' ? '' : order.value);
     put('view', view.value === 'table' ? 'table' : '');
-    put('sel', sel ? (sel.kind === 'node' ? `node/${sel.name}` : `pod/${sel.namespace}/${sel.name}`) : '');
+    put('sel', sel ? selectionText(sel) : '');
     put('tab', sel && tab.value !== 'overview' ? tab.value : '');
     put('needs', needs.value ? '' : 'hidden');
-    put('at', mode.value?.at ?? '');
-    const text = params.toString().replaceAll('%2F', '/').replaceAll('%3A', ':');
+    put('side', changes.value ? 'changes' : '');
+    const at = mode.value;
+    put('at', at?.at ?? '');
+    // A resourceVersion does not say when that was.
+    put('t', at?.time && at.at.startsWith('rv:') ? new Date(at.time).toISOString() : '');
+    const chosen = range.value;
+    put('range', chosen ? `${new Date(chosen.from).toISOString()}/${new Date(chosen.to).toISOString()}` : '');
+    put('marks', marks.value.map((mark) => new Date(mark).toISOString()).join(','));
+    const text = params.toString().replaceAll('%2F', '/').replaceAll('%3A', ':').replaceAll('%2C', ',');
     history.replaceState(null, '', `${location.pathname}${text ? `?${text}` : ''}`);
   });
 }

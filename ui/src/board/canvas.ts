@@ -8,10 +8,10 @@
  */
 
 import { State } from '../data/state';
-import { bands, FAR } from './bands';
 import type { Camera } from './camera';
-import { BLOCK, PITCH, type Tile } from './layout';
-import { mix, stateColours } from './palette';
+import { FAR, farColour, farLook, farPlate, Plates } from './far';
+import { BLOCK, PITCH, UNSCHEDULED, type Tile } from './layout';
+import { mix, type Colour } from './palette';
 import { glow, GLOW, type Renderer, type Scene } from './renderer';
 import { LEVELS, pixel, Sprites } from './sprites';
 
@@ -37,6 +37,7 @@ export class CanvasRenderer implements Renderer {
   /** Places that have become empty: the middle and half a side of each, one after the other. */
   #empty: number[] = [];
   #sprites = new Map<number, Sprites>();
+  #plates: Plates | null = null;
   #tilesDirty = new Set<Tile>();
 
   constructor(readonly canvas: HTMLCanvasElement) {
@@ -120,9 +121,13 @@ export class CanvasRenderer implements Renderer {
     const x = (tile.x - camera.x) * scale;
     const y = (tile.y - camera.y) * scale;
     if (x > this.canvas.width || y > this.canvas.height || x + tile.w * scale < 0 || y + tile.h * scale < 0) return;
-    this.#ground(scene, x, y, tile, scale);
-    if (far) this.#bands(scene, camera, scale, tile);
-    else for (const row of tile.slots) if (row >= 0) this.#block(scene, camera, scale, row, now);
+    if (far) this.#field(scene, camera, scale, tile, x, y);
+    else {
+      const { theme } = scene;
+      const edge = scene.tile(tile).edge ?? theme.edge;
+      this.#ground(x, y, tile, scale, tile.gone ? mix(theme.board, theme.tile, 0.4) : theme.tile, edge);
+      for (const row of tile.slots) if (row >= 0) this.#block(scene, camera, scale, row, now);
+    }
   }
 
   /** Paints a whole tile anew. */
@@ -151,7 +156,7 @@ export class CanvasRenderer implements Renderer {
   #block(scene: Scene, camera: Camera, scale: number, row: number, now: number): Written | null {
     const { layout } = scene;
     const half = layout.half[row];
-    if (half === 0) return null;
+    if (!(half > 0)) return null;
     const level = levelOf(scene, row, now - scene.changed[row]);
     this.#levels[row] = level;
     return this.#write(scene, camera, scale, layout.x[row], layout.y[row], half, scene.look[row], scene.flags[row], level);
@@ -167,7 +172,13 @@ export class CanvasRenderer implements Renderer {
     const y = Math.round((cy - half - camera.y) * scale) - around;
     const { width, height } = this.canvas;
     if (x >= width || y >= height || x + size <= 0 || y + size <= 0) return null;
-    const sprite = this.#spritesFor(scene, size, block).get(look, flags, level);
+    this.#copy(this.#spritesFor(scene, size, block).get(look, flags, level), x, y, size);
+    return { x, y, size };
+  }
+
+  /** Copies a square of pixels to a place, as far as that is in view. */
+  #copy(sprite: Uint32Array, x: number, y: number, size: number): void {
+    const { width, height } = this.canvas;
     const left = Math.max(0, -x);
     const right = Math.min(size, width - x);
     const pixels = this.#pixels;
@@ -175,7 +186,6 @@ export class CanvasRenderer implements Renderer {
       let to = (y + line) * width + x + left;
       for (let from = line * size + left, end = line * size + right; from < end; from++) pixels[to++] = sprite[from];
     }
-    return { x, y, size };
   }
 
   #spritesFor(scene: Scene, size: number, block: number): Sprites {
@@ -189,11 +199,7 @@ export class CanvasRenderer implements Renderer {
   }
 
   /** Writes the ground of a tile: its fill, its edge, its round corners. */
-  #ground(scene: Scene, x: number, y: number, tile: Tile, scale: number): void {
-    const { theme } = scene;
-    const look = scene.tile(tile);
-    const fill = tile.gone ? mix(theme.board, theme.tile, 0.4) : theme.tile;
-    const edge = look.edge && !look.faded ? look.edge : theme.edge;
+  #ground(x: number, y: number, tile: { w: number; h: number }, scale: number, fill: Colour, edge: Colour): void {
     const left = Math.round(x);
     const top = Math.round(y);
     const right = Math.round(x + tile.w * scale) - 1;
@@ -225,20 +231,22 @@ export class CanvasRenderer implements Renderer {
   }
 
   /** Writes a tile from afar. */
-  #bands(scene: Scene, camera: Camera, scale: number, tile: Tile): void {
-    const colours = stateColours(scene.theme);
-    const left = Math.max(0, Math.round((tile.x - camera.x) * scale) + 1);
-    const right = Math.min(this.canvas.width, Math.round((tile.x + tile.w - camera.x) * scale) - 1);
-    const top = Math.round((tile.y - camera.y) * scale) + 1;
-    const height = Math.round((tile.y + tile.h - camera.y) * scale) - 1 - top;
-    if (right <= left) return;
-    for (const band of bands(tile, scene.look)) {
-      const colour = pixel(mix(scene.theme.tile, colours[band.state], 0.85));
-      const to = Math.min(this.canvas.height, top + Math.round(band.to * height));
-      for (let y = Math.max(0, top + Math.round(band.from * height)); y < to; y++) {
-        this.#pixels.fill(colour, y * this.canvas.width + left, y * this.canvas.width + right);
-      }
+  #field(scene: Scene, camera: Camera, scale: number, tile: Tile, x: number, y: number): void {
+    const { theme } = scene;
+    const far = farLook(tile, scene.look, scene.flags);
+    if (tile.name === UNSCHEDULED) {
+      this.#ground(x, y, tile, scale, theme.tile, theme.edge);
+      if (far.pods) this.#ground(x, y, { w: Math.max(tile.h, (tile.w * far.pods) / tile.slots.length), h: tile.h }, scale, theme.state.pending, theme.state.pending);
+      return;
     }
+    const fill = tile.gone ? mix(theme.board, theme.tile, 0.4) : farColour(theme, far.level);
+    this.#ground(x, y, tile, scale, fill, scene.tile(tile).edge ?? (far.level ? fill : theme.edge));
+    const plate = farPlate(tile, far);
+    if (!plate) return;
+    if (this.#plates?.theme !== theme) this.#plates = new Plates(theme);
+    const size = Math.round(2 * plate.half * scale);
+    if (size < 3) return;
+    this.#copy(this.#plates.get(far.state, size, far.level), Math.round((plate.x - camera.x) * scale - size / 2), Math.round((plate.y - camera.y) * scale - size / 2), size);
   }
 }
 

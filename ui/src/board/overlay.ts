@@ -9,11 +9,12 @@
 
 import type { Cluster } from '../data/cluster';
 import { clock } from '../data/clock';
-import { age } from '../data/quantity';
+import { age, count } from '../data/quantity';
 import { State } from '../data/state';
 import type { Camera } from './camera';
 import { drawCard } from './card';
-import { BLOCK, UNSCHEDULED, type Layout, type Tile } from './layout';
+import { FAR, farLook } from './far';
+import { BLOCK, PITCH, UNSCHEDULED, type Layout, type Tile } from './layout';
 import { css, mix, type Theme } from './palette';
 import { glow } from './renderer';
 
@@ -38,6 +39,9 @@ export interface Marks {
   matching: Map<string, number> | null;
   /** No motion. */
   still: boolean;
+  /** The looks and the flags of rows, as the renderer has them. */
+  look: Uint8Array;
+  flags: Uint8Array;
 }
 
 export function drawOverlay(
@@ -46,15 +50,24 @@ export function drawOverlay(
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, camera.width, camera.height);
   context.textBaseline = 'middle';
+  const sums = layout.headings.length ? groupSums(layout, cluster) : null;
   for (const heading of layout.headings) {
     const y = camera.toScreenY(heading.y + layout.head / 2 + 2);
     const x = camera.toScreenX(heading.x);
     if (y < -20 || y > camera.height + 20 || layout.head * camera.scale < 7) continue;
     context.font = `600 ${layout.head * camera.scale < 14 ? 11 : 13}px ${SANS}`;
+    context.fillStyle = css(theme.text);
+    const room = heading.w * camera.scale;
+    const text = clip(context, heading.text, room);
+    context.fillText(text, x + 2, y);
+    const after = context.measureText(text).width + 12;
+    context.font = `11px ${SANS}`;
     context.fillStyle = css(theme.muted);
-    context.fillText(clip(context, heading.text, heading.w * camera.scale), x + 2, y);
+    const words = sums?.get(heading.text) ?? '';
+    if (after + context.measureText(words).width < room) context.fillText(words, x + after, y + 0.5);
   }
   const near = BLOCK * camera.scale >= NEAR;
+  const far = PITCH * camera.scale * ratio < FAR;
   for (const tile of layout.tiles) {
     const x = camera.toScreenX(tile.x);
     const y = camera.toScreenY(tile.y);
@@ -70,7 +83,8 @@ export function drawOverlay(
         drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row), cluster.change[row] && !marks.still ? glow(now - cluster.changed[row]) : 0);
       }
     }
-    drawHead(context, layout, cluster, camera, theme, tile, x, y, w, marks);
+    if (far) drawCount(context, theme, tile, x + w / 2, y + (tile.h * camera.scale) / 2, w, marks);
+    else drawHead(context, layout, cluster, camera, theme, tile, x, y, w, marks);
     if (tile.name === marks.selectedTile || tile.name === marks.hoverTile) {
       context.strokeStyle = css(tile.name === marks.selectedTile ? theme.accent : mix(theme.edge, theme.text, 0.45));
       context.lineWidth = tile.name === marks.selectedTile ? 2 : 1;
@@ -82,6 +96,30 @@ export function drawOverlay(
   ring(context, layout, camera, marks.hover, css(theme.text), 1.5);
   ring(context, layout, camera, marks.selected, css(theme.accent), 2);
   if (marks.focus !== marks.selected) ring(context, layout, camera, marks.focus, css(theme.accent), 2);
+}
+
+/** What there is to say of each group of Nodes. */
+function groupSums(layout: Layout, cluster: Cluster): Map<string, string> {
+  const sums = new Map<string, [nodes: number, pods: number, lost: number]>();
+  for (const tile of layout.tiles) {
+    const node = cluster.nodes.get(tile.name);
+    if (tile.name === UNSCHEDULED || !node?.row) continue;
+    const sum = sums.get(tile.group) ?? [0, 0, 0];
+    sums.set(tile.group, [sum[0] + 1, sum[1] + node.pods, sum[2] + (node.row.ready === 'True' ? 0 : 1)]);
+  }
+  return new Map([...sums].map(([group, [nodes, pods, lost]]) => [group, `${count(nodes, 'node')} · ${count(pods, 'pod')}${lost ? ` · ${lost} NotReady` : ''}`]));
+}
+
+/** How many Pods there are in a tile seen from afar, where nothing presses and there is room. */
+function drawCount(context: CanvasRenderingContext2D, theme: Theme, tile: Tile, x: number, y: number, w: number, marks: Marks): void {
+  if (w < 18 || tile.name === UNSCHEDULED) return;
+  const { state, pods } = farLook(tile, marks.look, marks.flags);
+  if (state !== State.none || !pods) return;
+  context.font = `11px ${SANS}`;
+  context.fillStyle = css(theme.text, 0.85);
+  context.textAlign = 'center';
+  if (context.measureText(String(pods)).width < w - 2) context.fillText(String(pods), x, y + 0.5);
+  context.textAlign = 'left';
 }
 
 /** The head of a tile: as much as there is room for. */
@@ -99,18 +137,18 @@ function drawHead(
     if (head >= 8) {
       context.font = `500 ${head < 14 ? 11 : 13}px ${SANS}`;
       context.fillStyle = css(theme.muted);
-      context.fillText(tile.used ? `Unscheduled · ${tile.used}` : 'Unscheduled · nothing waits for a Node', x + pad, y + Math.min(head, 40) / 2 + 1);
+      context.fillText(tile.used ? `Unscheduled · ${tile.used}` : 'Unscheduled · nothing waits for a Node', x + pad, y + Math.min(head, 40) / 2);
     }
     context.globalAlpha = 1;
     return;
   }
-  const middle = y + Math.min(head, 34) / 2 + (head > 14 ? 2 : 1);
+  const middle = y + Math.min(head, 34) / 2 + (head > 22 ? 1 : 0);
   const lost = node?.row !== null && node?.row?.ready !== 'True';
   const bar = node?.row ? Math.min(64, Math.max(12, w * 0.16)) : 0;
   const wide = w > 310 && head >= 18;
   const bars = wide ? 2 * (bar + 40) : bar + 8;
   if (head >= 9 && w >= 64) {
-    context.font = `600 ${head < 17 ? 11 : 13}px ${MONO}`;
+    context.font = `600 ${head < 22 ? 11 : 13}px ${MONO}`;
     context.fillStyle = css(tile.gone ? theme.muted : theme.text);
     const name = clip(context, tile.name, w - 2 * pad - bars - 4);
     context.fillText(name, x + pad, middle);
@@ -147,7 +185,9 @@ function drawHead(
 function nodeWords(tile: Tile, cluster: Cluster, matching: number): string[] {
   const node = cluster.nodes.get(tile.name);
   const row = node?.row;
-  if (tile.gone || !row) return ['gone'];
+  if (tile.gone) return ['gone'];
+  // Of a Node that only its Pods speak of, these are all there is to say.
+  if (!row) return node ? [matching >= 0 ? `${matching} of ${node.pods}` : String(node.pods)] : [];
   const count = matching >= 0 ? `${matching} of ${node.pods}` : String(node.pods);
   const state: string[] = [];
   if (row.ready !== 'True') state.push('NotReady');

@@ -43,6 +43,7 @@ export class BoardView {
   readonly camera = new Camera();
   readonly marks: Marks = {
     hover: -1, focus: -1, selected: -1, hoverTile: null, selectedTile: null, siblings: [], matches: null, matching: null, still: false,
+    look: new Uint8Array(0), flags: new Uint8Array(0),
   };
   readonly figures: Figures = { frames: 0, busy: 0, batches: 0, painted: 0, renderer: '' };
   /** Called after a batch has been applied. */
@@ -51,6 +52,8 @@ export class BoardView {
   #overlay: HTMLCanvasElement | null = null;
   #parent: HTMLElement | null = null;
   #ratio = 1;
+  /** The size of the window for which all was placed. */
+  #window = '';
   #asked = false;
   #moved = true;
   #marked = true;
@@ -168,6 +171,8 @@ export class BoardView {
     const { engine, marks } = this;
     marks.matches = engine.matches;
     marks.still = engine.still;
+    marks.look = engine.look;
+    marks.flags = engine.flags;
     marks.matching = engine.matches ? this.#matching() : null;
     drawOverlay(this.#overlay!.getContext('2d')!, this.#ratio, engine.layout, engine.cluster, this.camera, engine.theme, marks, performance.now());
     this.#marked = false;
@@ -197,7 +202,10 @@ export class BoardView {
     const changed = Math.abs(this.camera.width - width) + Math.abs(this.camera.height - height) > 0;
     this.camera.width = width;
     this.camera.height = height;
-    const reshaped = Math.abs((width - 32) / this.engine.viewWidth - 1) > 0.02 || Math.abs((height - 80) / this.engine.viewHeight - 1) > 0.02;
+    // What stands beside the board comes and goes; only the reader's window is a reason to place all anew.
+    const window = `${innerWidth} ${innerHeight}`;
+    const reshaped = window !== this.#window;
+    this.#window = window;
     this.engine.viewWidth = width - 32;
     this.engine.viewHeight = height - 80;
     if (this.#fitted && reshaped) this.engine.arrange();

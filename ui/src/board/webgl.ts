@@ -7,10 +7,11 @@
  * it is slow by a hundred times.
  */
 
-import { bands, FAR } from './bands';
 import type { Camera } from './camera';
+import { FAR, farColour, farLook, farPlate, SIGN } from './far';
+import { attribute, Program } from './gl-program';
 import { BLOCK_FRAGMENT, BLOCK_VERTEX, RECT_FRAGMENT, RECT_VERTEX } from './gl-shaders';
-import { PITCH, type Tile } from './layout';
+import { PITCH, UNSCHEDULED, type Tile } from './layout';
 import { mix, stateColours, type Colour } from './palette';
 import { GLOW, type Renderer, type Scene } from './renderer';
 
@@ -34,6 +35,10 @@ export class WebGLRenderer implements Renderer {
   #look = new DataView(new ArrayBuffer(0));
   #rows = 0;
   #rectCount = 0;
+  /** What presses, for tiles seen from afar: as blocks, one to a tile at the most. */
+  readonly #signPlaces: WebGLBuffer;
+  readonly #signLooks: WebGLBuffer;
+  #signCount = 0;
   #ratio = 1;
   #dirty = new Set<number>();
   #replace = true;
@@ -50,7 +55,7 @@ export class WebGLRenderer implements Renderer {
     this.#gl = gl;
     this.#blocks = new Program(gl, BLOCK_VERTEX, BLOCK_FRAGMENT);
     this.#rects = new Program(gl, RECT_VERTEX, RECT_FRAGMENT);
-    [this.#placeBuffer, this.#lookBuffer, this.#rectBuffer, this.#index] = [0, 1, 2, 3].map(() => gl.createBuffer()!);
+    [this.#placeBuffer, this.#lookBuffer, this.#rectBuffer, this.#index, this.#signPlaces, this.#signLooks] = Array.from({ length: 6 }, () => gl.createBuffer()!);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
@@ -103,7 +108,8 @@ export class WebGLRenderer implements Renderer {
     gl.clearColor(theme.board[0] / 255, theme.board[1] / 255, theme.board[2] / 255, 1);
     gl.clear(gl.COLOR_BUFFER_BIT);
     this.#drawRects(camera, scale);
-    if (!far) this.#drawBlocks(scene, camera, scale, now);
+    if (far) this.#drawBlocks(scene, camera, scale, now, this.#signPlaces, this.#signLooks, this.#signCount);
+    else this.#drawBlocks(scene, camera, scale, now, this.#placeBuffer, this.#lookBuffer, scene.length);
     return lit || waiting;
   }
 
@@ -124,7 +130,7 @@ export class WebGLRenderer implements Renderer {
     gl.drawElements(gl.TRIANGLES, 6 * this.#rectCount, gl.UNSIGNED_INT, 0);
   }
 
-  #drawBlocks(scene: Scene, camera: Camera, scale: number, now: number): void {
+  #drawBlocks(scene: Scene, camera: Camera, scale: number, now: number, places: WebGLBuffer, looks: WebGLBuffer, count: number): void {
     const gl = this.#gl;
     const { theme } = scene;
     this.#blocks.use(camera, scale, this.canvas);
@@ -133,14 +139,14 @@ export class WebGLRenderer implements Renderer {
     gl.uniform3fv(this.#blocks.at('colours'), stateColours(theme).flatMap((c) => c.map((v) => v / 255)));
     gl.uniform3fv(this.#blocks.at('shade'), theme.shade.map((v) => v / 255));
     gl.uniform3fv(this.#blocks.at('glow'), theme.glow.map((v) => v / 255));
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.#placeBuffer);
+    gl.bindBuffer(gl.ARRAY_BUFFER, places);
     attribute(gl, 0, 3, gl.FLOAT, false, PLACE, 0);
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.#lookBuffer);
+    gl.bindBuffer(gl.ARRAY_BUFFER, looks);
     gl.enableVertexAttribArray(1);
     gl.vertexAttribIPointer(1, 4, gl.UNSIGNED_BYTE, LOOK, 0);
     attribute(gl, 2, 1, gl.FLOAT, false, LOOK, 4);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.#index);
-    gl.drawElements(gl.TRIANGLES, 6 * scene.length, gl.UNSIGNED_INT, 0);
+    gl.drawElements(gl.TRIANGLES, 6 * count, gl.UNSIGNED_INT, 0);
   }
 
   #writeAll(scene: Scene): void {
@@ -197,17 +203,26 @@ export class WebGLRenderer implements Renderer {
     const { theme, layout } = scene;
     const floats: number[][] = [];
     const colours: [Colour, Colour, number][] = [];
-    layout.tiles.forEach((tile) => {
-      const look = scene.tile(tile);
+    const signs: [number, number, number, number][] = [];
+    for (const tile of layout.tiles) {
+      const { edge } = scene.tile(tile);
+      const look = farLook(tile, scene.look, scene.flags);
+      const loose = tile.name === UNSCHEDULED;
+      const fill = tile.gone ? mix(theme.board, theme.tile, 0.4) : far && !loose ? farColour(theme, look.level) : theme.tile;
       floats.push([tile.x, tile.y, tile.w, tile.h]);
-      colours.push([tile.gone ? mix(theme.board, theme.tile, 0.4) : theme.tile, look.edge && !look.faded ? look.edge : theme.edge, 255]);
-      if (!far) return;
-      for (const band of bands(tile, scene.look)) {
-        floats.push([tile.x + 1, tile.y + band.from * tile.h, tile.w - 2, (band.to - band.from) * tile.h]);
-        const c = mix(theme.tile, stateColours(theme)[band.state], 0.85);
-        colours.push([c, c, 0]);
+      colours.push([fill, edge ?? (far && look.level && !loose ? fill : theme.edge), 255]);
+      if (!far) continue;
+      if (loose && look.pods) {
+        floats.push([tile.x, tile.y, Math.max(tile.h, (tile.w * look.pods) / tile.slots.length), tile.h]);
+        colours.push([theme.state.pending, theme.state.pending, 255]);
       }
-    });
+      const plate = farPlate(tile, look);
+      if (!plate) continue;
+      floats.push([plate.x - plate.half, plate.y - plate.half, 2 * plate.half, 2 * plate.half]);
+      colours.push([theme.tile, theme.tile, 255]);
+      signs.push([plate.x, plate.y, plate.half * SIGN, look.state]);
+    }
+    this.#writeSigns(signs);
     const data = new DataView(new ArrayBuffer(floats.length * 4 * RECT));
     floats.forEach((rect, i) => {
       for (let corner = 0; corner < 4; corner++) {
@@ -228,6 +243,23 @@ export class WebGLRenderer implements Renderer {
     this.#repaint = true;
   }
 
+  #writeSigns(signs: [number, number, number, number][]): void {
+    const gl = this.#gl;
+    const places = new Float32Array(signs.length * 12);
+    const looks = new Uint32Array((signs.length * 4 * LOOK) / 4);
+    signs.forEach(([x, y, half, state], i) => {
+      for (let corner = 4 * i; corner < 4 * i + 4; corner++) {
+        places.set([x, y, half], 3 * corner);
+        looks[(corner * LOOK) / 4] = state;
+      }
+    });
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#signPlaces);
+    gl.bufferData(gl.ARRAY_BUFFER, places, gl.DYNAMIC_DRAW);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#signLooks);
+    gl.bufferData(gl.ARRAY_BUFFER, looks, gl.DYNAMIC_DRAW);
+    this.#signCount = signs.length;
+  }
+
   #writeIndex(rows: number): void {
     const gl = this.#gl;
     const index = new Uint32Array(rows * 6);
@@ -235,39 +267,4 @@ export class WebGLRenderer implements Renderer {
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.#index);
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, index, gl.STATIC_DRAW);
   }
-}
-
-class Program {
-  readonly #program: WebGLProgram;
-  readonly #uniforms = new Map<string, WebGLUniformLocation | null>();
-
-  constructor(readonly gl: WebGL2RenderingContext, vertex: string, fragment: string) {
-    this.#program = gl.createProgram()!;
-    for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]] as const) {
-      const shader = gl.createShader(kind)!;
-      gl.shaderSource(shader, source);
-      gl.compileShader(shader);
-      if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS)) throw new Error(gl.getShaderInfoLog(shader) ?? 'shader');
-      gl.attachShader(this.#program, shader);
-    }
-    gl.linkProgram(this.#program);
-    if (!gl.getProgramParameter(this.#program, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(this.#program) ?? 'program');
-  }
-
-  at(name: string): WebGLUniformLocation | null {
-    let location = this.#uniforms.get(name);
-    if (location === undefined) this.#uniforms.set(name, (location = this.gl.getUniformLocation(this.#program, name)));
-    return location;
-  }
-
-  use(camera: Camera, scale: number, canvas: HTMLCanvasElement): void {
-    this.gl.useProgram(this.#program);
-    this.gl.uniform3f(this.at('camera'), camera.x, camera.y, scale);
-    this.gl.uniform2f(this.at('view'), canvas.width, canvas.height);
-  }
-}
-
-function attribute(gl: WebGL2RenderingContext, at: number, size: number, type: number, normalized: boolean, stride: number, offset: number): void {
-  gl.enableVertexAttribArray(at);
-  gl.vertexAttribPointer(at, size, type, normalized, stride, offset);
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { filter } from '../app/state';
+import { filter, selection, selectionOf } from '../app/state';
 import type { Pod } from '../data/state';
 import { pathOf, useObject } from './resource';
 
@@ -18,7 +18,7 @@ export function Owners({ metadata, at }: { metadata: Pod['metadata']; at: string
     <nav class="crumbs muted" aria-label="Owners">
       <button class="link" onClick={() => (filter.value = `ns:${namespace}`)}>{namespace}</button>
       {chain.map((o) => (
-        <span key={o.name}> / <button class="link" title={o.kind} onClick={() => (filter.value = o.kind === 'ReplicaSet' || o.kind === 'Job' ? `ns:${namespace} name:${o.name}` : `ns:${namespace} owner:${o.kind.toLowerCase()}/${o.name}`)}>{o.kind} {o.name}</button></span>
+        <span key={o.name}> / <button class="link" title={`Show this ${o.kind}`} onClick={() => (selection.value = selectionOf(pathOf(o.kind, o.apiVersion ?? 'apps/v1', namespace, o.name)))}>{o.kind} {o.name}</button></span>
       ))}
     </nav>
   );

@@ -4,7 +4,7 @@
 /** The panel at the side: all about the Pod or the Node that is selected. */
 
 import { useEffect, useRef } from 'preact/hooks';
-import { beat, cluster, mode, rowOf, selection, tab, type Selection } from '../app/state';
+import { beat, changes, cluster, mode, rowOf, selection, tab, type Selection } from '../app/state';
 import { stateName } from '../board/palette';
 import { clock } from '../data/clock';
 import type { Pod } from '../data/state';
@@ -12,6 +12,7 @@ import { Shape } from '../shell/shape';
 import { Copy } from './copy';
 import { Logs } from './logs';
 import { NodeOverview, type NodeObject } from './node';
+import { ObjectOverview, type AnyObject } from './object';
 import { Owners } from './owners';
 import { PodOverview } from './pod';
 import { useObject } from './resource';
@@ -20,25 +21,37 @@ import { YAML } from './yaml-tab';
 
 export function Panel() {
   const sel = selection.value;
-  return sel && <Selected key={`${sel.kind}/${sel.name}`} sel={sel} />;
+  return sel && <Selected key={pathOf(sel)} sel={sel} />;
 }
+
+function pathOf(sel: NonNullable<Selection>): string {
+  return sel.kind === 'pod' ? `/api/v1/namespaces/${sel.namespace}/pods/${sel.name}` : sel.kind === 'node' ? `/api/v1/nodes/${sel.name}` : sel.path;
+}
+
+/** What the board does not hear of is asked for again this often, in seconds. */
+const PACE = 5;
 
 function Selected({ sel }: { sel: NonNullable<Selection> }) {
   void beat.value;
   const element = useRef<HTMLElement>(null);
   const at = mode.value?.at ?? '';
   const isPod = sel.kind === 'pod';
-  const path = isPod ? `/api/v1/namespaces/${sel.namespace}/pods/${sel.name}` : `/api/v1/nodes/${sel.name}`;
+  const path = pathOf(sel);
   const row = isPod ? rowOf(sel.namespace, sel.name) : -1;
-  const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : cluster.nodes.get(sel.name)?.row;
-  const { value, error } = useObject<Pod & NodeObject>(path, at, version);
   const now = clock.now();
+  const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : at ? 0 : Math.floor(now / PACE);
+  const { value, error } = useObject<Pod & NodeObject & AnyObject>(path, at, version);
   const tabs = isPod ? ['overview', 'yaml', 'logs', 'versions'] : ['overview', 'yaml', 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
   useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);
   return (
-    <aside class="side panel" ref={element} aria-label={`${isPod ? 'Pod' : 'Node'} ${sel.name}`}>
+    <aside class="side panel" ref={element} aria-label={`${isPod ? 'Pod' : sel.kind === 'node' ? 'Node' : (value?.kind ?? '')} ${sel.name}`}>
       <header>
+        {changes.value && (
+          <button class="quiet" aria-label="Back to what changed" title="Back to what changed (Esc)" onClick={() => (selection.value = null)}>
+            <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true"><path d="M10.6 2 12 3.4 7.4 8l4.6 4.6-1.4 1.4L4.6 8z" /></svg>
+          </button>
+        )}
         {row >= 0 && <Shape state={stateName(cluster.shown(row))} size={16} />}
         <h2 class="mono">{sel.name}</h2>
         <Copy text={() => sel.name} label="Copy the name" />
@@ -46,7 +59,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
           <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true"><path d="M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z" /></svg>
         </button>
       </header>
-      {value && isPod && <Owners metadata={value.metadata} at={at} />}
+      {value && sel.kind !== 'node' && <Owners metadata={value.metadata} at={at} />}
       <div class="tabs" role="tablist" onKeyDown={(e) => step(e, tabs, shown)}>
         {tabs.map((name) => (
           <button key={name} role="tab" id={`tab-${name}`} aria-selected={name === shown} aria-controls="tab-panel" tabIndex={name === shown ? 0 : -1} onClick={() => (tab.value = name)}>
@@ -55,10 +68,10 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
         ))}
       </div>
       <div class="content" id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`}>
-        {error && <p class="failure">{isPod && row < 0 && /not found/.test(error) ? (value ? 'It has been deleted. This is the last that was seen of it.' : 'It is not there any more.') : error}</p>}
+        {error && <p class="failure">{row < 0 && /not found/.test(error) ? (value ? 'It has been deleted. This is the last that was seen of it.' : 'It is not there any more.') : error}</p>}
         {!value && !error && shown !== 'versions' && <p class="muted">asking for it</p>}
         {shown === 'versions' && <Versions path={path} version={version} />}
-        {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} /> : <NodeOverview node={value} at={at} now={now} />)}
+        {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} /> : <ObjectOverview object={value} at={at} now={now} />)}
         {value && shown === 'yaml' && <YAML object={value} />}
         {value && shown === 'logs' && (at ? <p class="muted">Logs are not recorded: there are none of the past.</p> : <Logs pod={value} />)}
       </div>

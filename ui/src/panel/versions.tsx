@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The recorded versions of an object, the newest first; each is a way to the board as it was then. */
+/** The recorded versions of an object, the newest first, each with what it differs in from the one before; each is a way to the board as it was then. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { mode } from '../app/state';
 import { clock } from '../time/words';
+import { ChangeRow, showMoment } from '../time/change-row';
 import { history, type Change } from '../time/history';
-
-const WORDS: Record<Change['type'], string> = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted', INITIAL: 'was there', FOLDED: 'no news' };
+import { playhead } from '../time/playback';
 
 export function Versions({ path, version }: { path: string; version: unknown }) {
   const [items, setItems] = useState<Change[] | null>(null);
@@ -18,7 +18,7 @@ export function Versions({ path, version }: { path: string; version: unknown }) 
     history.versions(path, after, signal).then(
       (page) => {
         setItems((old) => (after && old ? [...old, ...page.items] : page.items));
-        setMore(page.continue ?? '');
+        setMore(page.more);
         say('');
       },
       (error: Error) => signal.aborted || say(error.message),
@@ -29,21 +29,21 @@ export function Versions({ path, version }: { path: string; version: unknown }) 
     load('', stop.signal);
     return () => stop.abort();
   }, [path, version]);
+  const shown = playhead.value;
+  // The version that the board shows: the newest that is not after the moment.
+  const current = items?.find((item) => (mode.value?.at === `rv:${item.resourceVersion}` || (shown || Infinity) >= Date.parse(item.time)) && item.type !== 'FOLDED');
   return (
     <>
       {words && <p class="muted">{words}</p>}
       {!items && !words && <p class="muted">asking for its versions</p>}
-      <ol class="versions">
+      {items?.length === 0 && !more && <p class="muted">No version of it is recorded.</p>}
+      <ol class="changes-list">
         {items?.map((item) => (
-          <li key={`${item.resourceVersion} ${item.type}`} class={item.type.toLowerCase()}>
-            <button title={`The board at rv ${item.resourceVersion}`} onClick={() => (mode.value = { at: `rv:${item.resourceVersion}`, time: Date.parse(item.time), speed: 0 })}>
-              <time class="mono">{clock(Date.parse(item.time))}</time> <b>{WORDS[item.type]}</b>
-              {item.folded && <span class="muted"> {item.folded.count} times</span>}
-              {item.inferred && <span class="muted"> not seen, only found out</span>}
-            </button>
-            {item.summary?.map((line) => <p key={line} class="muted">{line}</p>)}
-            {item.by?.length ? <p class="muted small">by {item.by.map((m) => m.manager).join(', ')}</p> : null}
-          </li>
+          <ChangeRow key={`${item.resourceVersion} ${item.type}`} change={item} path={path} current={item === current} choose={() => showMoment(item)}>
+            {item.type === 'FOLDED' && item.folded && (
+              <>{Object.entries(item.folded.noise ?? {}).map(([kind, n]) => `${kind} ${n}×`).join(', ')}, since {clock(Date.parse(item.folded.oldest.time))}</>
+            )}
+          </ChangeRow>
         ))}
       </ol>
       {more && <button class="link" onClick={() => load(more, new AbortController().signal)}>older</button>}

@@ -6,11 +6,11 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { Feed } from '../app/feed';
-import { beat, cluster, filter, group, keepAddress, mode, needs, order, received, selection, still, theme, view } from '../app/state';
+import { beat, changes, cluster, filter, group, keepAddress, mode, needs, order, received, selection, still, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
 import { now } from '../app/now';
-import { playhead } from '../time/playback';
+import { playhead, recorded } from '../time/playback';
 import { Engine } from '../board/engine';
 import { applyTheme } from '../board/palette';
 import { BoardView } from '../board/view';
@@ -21,8 +21,10 @@ import { Help } from './help';
 import { listenKeys } from './keys';
 import { LiveRegion } from './live';
 import { Needs } from './needs';
+import { Changes } from '../time/changes';
 import { history, type History } from '../time/history';
-import { Moment, Strip } from '../time/strip';
+import { Strip } from '../time/strip';
+import { Moment } from '../time/transport';
 import { Table } from './table';
 import { matchCount, TopBar } from './topbar';
 
@@ -37,7 +39,8 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
       <Controls board={board} />
       <Moment />
     </main>
-    {selection.value ? <Panel /> : needs.value && <Needs board={board} />}
+    {selection.value && <Panel />}
+    {changes.value && recorded.value ? <div class={selection.value ? 'behind' : 'beside'}><Changes history={source} /></div> : !selection.value && needs.value && <Needs board={board} />}
     <Strip history={source} />
     <Help />
     <LiveRegion />
@@ -86,7 +89,7 @@ export function start(worker: Worker, source: History = history): void {
     if (document.title !== title) document.title = title;
   });
   keepAddress();
-  listenKeys(board);
+  listenKeys(board, source);
   render(<App board={board} source={source} />, document.body);
   // For tests and the bench: what is on the board, and figures about painting it.
   (window as unknown as { watchkeeper: unknown }).watchkeeper = { board, cluster, engine };

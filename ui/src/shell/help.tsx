@@ -8,8 +8,13 @@ import { Shape } from './shape';
 import { WORDS } from './words';
 
 const KEYS: [string, string][] = [
-  ['/', 'filter'], ['← ↑ → ↓', 'walk from Pod to Pod'], ['Enter', 'show it'], ['Esc', 'back: panel, filter, the past'],
-  ['0', 'show all'], ['+ −', 'zoom'], ['T', 'board or table'], ['N', 'needs attention'], ['Space', 'play the past'], ['?', 'this'],
+  ['/', 'filter'], ['← ↑ → ↓', 'walk from Pod to Pod'], ['Enter', 'show it'], ['Esc', 'back: panel, the past, filter'],
+  ['0', 'show all'], ['+ −', 'zoom; drag and wheel do it, too'], ['T', 'board or table'], ['N', 'needs attention'], ['?', 'this'],
+];
+const TIME: [string, string][] = [
+  ['drag the strip', 'go to a moment'], ['Shift drag', 'choose a range'], ['wheel', 'more or less time'], [', .', 'the change before, the next'], ['Space', 'play, pause'],
+  ['C', 'what changed around here'], ['M', 'mark the moment, or not'], ['Esc', 'back to now'],
+  ['on the strip: ← →', 'from change to change'], ['on the strip: Shift ← →', 'a range'],
 ];
 const FILTERS: [string, string][] = [
   ['web', 'in the name'], ['app=web, app!=web', 'a label'], ['ns:shop', 'namespace'], ['node:node-3, node:none', 'Node'], ['owner:checkout', 'workload'],
@@ -30,6 +35,10 @@ export function Help() {
         <section>
           <h2>Keys</h2>
           <dl>{KEYS.map(([key, words]) => <><dt><kbd>{key}</kbd></dt><dd>{words}</dd></>)}</dl>
+        </section>
+        <section>
+          <h2>Time</h2>
+          <dl>{TIME.map(([key, words]) => <><dt><kbd>{key}</kbd></dt><dd>{words}</dd></>)}</dl>
         </section>
         <section>
           <h2>Shapes</h2>

@@ -3,13 +3,15 @@
 
 /** The keys of the page. A key that a field or a button has a use for is left to it. */
 
-import { cluster, filter, help, mode, needs, selection, selectRow, view } from '../app/state';
-import { toggleMark, togglePlay, toLive } from '../time/playback';
+import { changes, cluster, filter, help, mode, needs, selection, selectRow, view } from '../app/state';
+import type { History } from '../time/history';
+import { recorded, step, toggleMark, togglePlay, toLive } from '../time/playback';
+import { toggleChanges } from '../time/transport';
 import type { BoardView } from '../board/view';
 
 const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-export function listenKeys(board: BoardView): void {
+export function listenKeys(board: BoardView, history: History): void {
   window.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.value) return;
     const target = event.target as HTMLElement;
@@ -19,7 +21,7 @@ export function listenKeys(board: BoardView): void {
       return;
     }
     if (typing || (event.key === 'Enter' && target.tagName === 'BUTTON')) return;
-    if (press(event, target, board)) event.preventDefault();
+    if (press(event, target, board) || (recorded.value && moveInTime(event, target, history))) event.preventDefault();
   });
 }
 
@@ -51,18 +53,33 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
       view.value = view.value === 'board' ? 'table' : 'board';
       return true;
     case 'n':
-      needs.value = !needs.value;
-      return true;
-    case ' ':
-      if (!mode.value || !onBoard) return false;
-      togglePlay();
-      return true;
-    case 'm':
-      toggleMark();
+      needs.value = changes.value || !needs.value;
+      changes.value = false;
       return true;
     case 'Enter':
       if (onBoard && marks.focus >= 0) selectRow(marks.focus);
       return onBoard;
+    default:
+      return false;
+  }
+}
+
+function moveInTime(event: KeyboardEvent, target: HTMLElement, history: History): boolean {
+  switch (event.key) {
+    case ' ':
+      if (target.tagName === 'BUTTON') return false;
+      togglePlay();
+      return true;
+    case ',':
+    case '.':
+      void step(history, event.key === ',' ? -1 : 1).catch(() => {});
+      return true;
+    case 'm':
+      toggleMark();
+      return true;
+    case 'c':
+      toggleChanges();
+      return true;
     default:
       return false;
   }
@@ -75,7 +92,9 @@ function back(target: HTMLElement, board: BoardView): void {
     else target.blur();
   } else if (selection.value) {
     selection.value = null;
-    document.querySelector<HTMLElement>('.board')?.focus();
+    // From where it was opened: the list of changes, else the board.
+    const from = document.querySelector<HTMLElement>('.changes [aria-current]') ?? document.querySelector<HTMLElement>('.board');
+    requestAnimationFrame(() => from?.focus());
   } else if (mode.value) toLive();
   else if (filter.value) filter.value = '';
   else {

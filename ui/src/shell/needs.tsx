@@ -7,6 +7,7 @@ import type { BoardView } from '../board/view';
 import { age } from '../data/quantity';
 import { clock } from '../data/clock';
 import { Shape } from './shape';
+import { SideTabs } from './side-tabs';
 
 /** The most that is listed; what is behind it is no less in trouble, and is counted. */
 const MOST = 60;
@@ -23,7 +24,7 @@ export function Needs({ board }: { board: BoardView }) {
   };
   return (
     <aside class="side needs" aria-label="Needs attention">
-      <h2>Needs attention</h2>
+      <SideTabs />
       {nodes.length + all.length === 0 && <p class="calm muted">{cluster.synced ? 'Nothing. All is as it should be.' : 'Nothing is known yet.'}</p>}
       <ul>
         {nodes.slice(0, MOST).map((node) => (

@@ -4,7 +4,7 @@
 /** The upper edge: the name, the filter, how many of what, and how things stand. */
 
 import { ended } from '../app/now';
-import { beat, cluster, filter, help, mode, needs, received, selection, status, switchTheme, theme } from '../app/state';
+import { beat, changes, cluster, filter, help, mode, needs, received, selection, status, switchTheme, theme } from '../app/state';
 import { age, count } from '../data/quantity';
 import { State, STATES } from '../data/state';
 import { Shape } from './shape';
@@ -24,7 +24,7 @@ export function TopBar() {
       <Search />
       <Legend />
       <Connection />
-      <button class="icon" aria-pressed={needs.value} title="Needs attention (N)" aria-label="Needs attention" onClick={() => { needs.value = !needs.value || selection.value !== null; selection.value = null; }}>
+      <button class="icon" aria-pressed={needs.value && !changes.value} title="Needs attention (N)" aria-label="Needs attention" onClick={() => { needs.value = !needs.value || changes.value || selection.value !== null; selection.value = null; changes.value = false; }}>
         <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d="M2 3h12v1.4H2zM2 7.3h12v1.4H2zM2 11.6h8V13H2z" /></svg>
       </button>
       <button class="icon" title={theme.value.name === 'dark' ? 'Light' : 'Dark'} aria-label={`Change to ${theme.value.name === 'dark' ? 'light' : 'dark'} colours`} onClick={switchTheme}>

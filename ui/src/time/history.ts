@@ -33,13 +33,28 @@ export interface Change {
   time: string;
   inferred?: boolean;
   summary: string[] | null;
-  by?: { manager: string }[];
-  folded?: { count: number; oldest: { resourceVersion: string; time: string } };
+  /** A JSON Patch from the version before. */
+  changes?: Operation[];
+  by?: { manager: string; operation?: string; subresource?: string }[];
+  folded?: { count: number; noise?: Record<string, number>; oldest: { resourceVersion: string; time: string } };
+  /** What was left out of the patch because it is no news. */
+  noise?: string[];
+  /** The version itself and the one before, where they were asked for. */
+  object?: unknown;
+  before?: unknown;
 }
 
-export interface Versions {
-  items: Change[];
-  continue?: string;
+/** One operation of a JSON Patch (RFC 6902). */
+export interface Operation {
+  op: 'add' | 'remove' | 'replace';
+  path: string;
+  value?: unknown;
+}
+
+/** A part of a list, and how to ask for the next one; empty where there is none. */
+export interface Page<T> {
+  items: T[];
+  more: string;
 }
 
 export interface ObjectChange extends Change {
@@ -52,9 +67,13 @@ export interface ObjectChange extends Change {
 
 /** Where the strip has its data from; a test gives it another. */
 export interface History {
-  counts(from: number, to: number, signal: AbortSignal): Promise<Counts>;
-  changes(from: number, to: number, limit: number, signal: AbortSignal): Promise<ObjectChange[]>;
-  versions(path: string, more: string, signal: AbortSignal): Promise<Versions>;
+  /** Changes per bin of those resources, or of all. */
+  counts(from: number, to: number, signal: AbortSignal, resources?: readonly string[]): Promise<Counts>;
+  /** What changed of those resources, or of all, the newest first. */
+  changes(from: number, to: number, limit: number, signal: AbortSignal, resources?: readonly string[], more?: string): Promise<Page<ObjectChange>>;
+  versions(path: string, more: string, signal: AbortSignal): Promise<Page<Change>>;
+  /** One version of an object, whole, with the one before it. */
+  version(path: string, resourceVersion: string, signal: AbortSignal): Promise<Change | undefined>;
   /** Whether anything is recorded; if not, why. `first` is since when, `end` until when, of a recording that stands still; 0 otherwise. */
   state(signal: AbortSignal): Promise<{ on: boolean; reason: string; first: number; end: number }>;
 }
@@ -67,12 +86,21 @@ async function ask<T>(path: string, query: Record<string, string> | [string, str
   return (await response.json()) as T;
 }
 
+async function askPage<T>(path: string, query: [string, string][], more: string, signal: AbortSignal): Promise<Page<T>> {
+  const page = await ask<{ items: T[] | null; continue?: string }>(path, more ? [...query, ['continue', more]] : query, signal);
+  return { items: page.items ?? [], more: page.continue ?? '' };
+}
+
+const within = (from: number, to: number, resources: readonly string[]): [string, string][] =>
+  [['from', time(from)], ['to', time(to)], ...resources.map((name): [string, string] => ['resource', name])];
+
 /** The history as the gateway serves it. */
 export const history: History = {
-  counts: (from, to, signal) => ask('/counts', [['from', time(from)], ['to', time(to)], ['resource', 'pods'], ['resource', 'nodes']], signal),
-  changes: async (from, to, limit, signal) =>
-    (await ask<{ items: ObjectChange[] }>('/changes', [['from', time(from)], ['to', time(to)], ['limit', String(limit)]], signal)).items,
-  versions: (path, more, signal) => ask(`/versions${path}`, more ? { continue: more } : {}, signal),
+  counts: (from, to, signal, resources = []) => ask('/counts', within(from, to, resources), signal),
+  changes: (from, to, limit, signal, resources = [], more = '') => askPage('/changes', [...within(from, to, resources), ['limit', String(limit)]], more, signal),
+  versions: (path, more, signal) => askPage(`/versions${path}`, [], more, signal),
+  version: async (path, resourceVersion, signal) =>
+    (await askPage<Change>(`/versions${path}`, [['until', `rv:${resourceVersion}`], ['limit', '1'], ['objects', 'true']], '', signal)).items[0],
   async state(signal) {
     const index = await ask<{
       recording: { state: string; reason?: string };

@@ -6,6 +6,7 @@
 import uPlot from 'uplot';
 import { css, mix, type Theme } from '../board/palette';
 import { SANS } from '../board/overlay';
+import type { EventMark } from './events';
 import type { Counts } from './history';
 
 /** What is shown besides the bars; in milliseconds since 1970. */
@@ -16,6 +17,7 @@ export interface PlotState {
   marks: number[];
   range: { from: number; to: number } | null;
   counts: Counts | null;
+  events: EventMark[];
 }
 
 /** The bars, stacked: what is drawn first is highest, and what is drawn later covers its lower part. */
@@ -65,12 +67,13 @@ export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
   return new uPlot({
     width: Math.max(100, parent.clientWidth),
     height: Math.max(40, parent.clientHeight),
+    // Above the bars is the place of Events and marks.
     padding: [6, 0, 0, 0],
     legend: { show: false },
     cursor: { show: false },
-    scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(4, max * 1.08)] } },
+    scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(4, max * 1.35)] } },
     axes: [
-      { stroke: () => css(state.theme.muted), font: `11px ${SANS}`, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 90, values: (_u, ticks, _i, _space, step) => ticks.map((t) => tickText(t * 1000, step)) },
+      { stroke: () => css(state.theme.muted), font: `11px ${SANS}`, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 90, values: (u, ticks, _i, _space, step) => ticks.map((t) => (inside(u, t) ? tickText(t * 1000, step) : '')) },
       { show: false },
     ],
     series: [
@@ -85,6 +88,9 @@ export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
     },
   }, [[], [], [], []], parent);
 }
+
+/** Whether what is written at a time is not cut off at the edge. */
+const inside = (u: uPlot, t: number): boolean => u.valToPos(t, 'x') > 24 && u.valToPos(t, 'x') < u.width - 24;
 
 /** A time on the axis: hours and minutes, seconds where ticks are closer, the day where they are farther apart. */
 export function tickText(ms: number, step: number): string {
@@ -135,19 +141,20 @@ function drawUnknown(u: uPlot, { theme, counts, range }: PlotState, ratio: numbe
   ctx.restore();
 }
 
-function drawMarks(u: uPlot, { theme, moment, marks }: PlotState, ratio: number): void {
+function drawMarks(u: uPlot, { theme, moment, marks, events }: PlotState, ratio: number): void {
   const { ctx } = u;
   const { left, top, width, height } = u.bbox;
+  drawEvents(u, events, theme, ratio);
   for (const mark of marks) {
     const x = u.valToPos(mark / 1000, 'x', true);
     if (x < left || x > left + width) continue;
-    const r = 5 * ratio;
-    ctx.fillStyle = css(theme.state.pending);
+    // A flag on a thin pole.
+    ctx.fillStyle = css(theme.text);
+    ctx.fillRect(x - ratio / 2, top, ratio, height);
     ctx.beginPath();
     ctx.moveTo(x, top);
-    ctx.lineTo(x + r, top + r);
-    ctx.lineTo(x, top + 2 * r);
-    ctx.lineTo(x - r, top + r);
+    ctx.lineTo(x + 9 * ratio, top + 4 * ratio);
+    ctx.lineTo(x, top + 8 * ratio);
     ctx.fill();
   }
   if (!moment) return;
@@ -157,4 +164,29 @@ function drawMarks(u: uPlot, { theme, moment, marks }: PlotState, ratio: number)
   ctx.beginPath();
   ctx.arc(x, top + 3 * ratio, 4 * ratio, 0, 2 * Math.PI);
   ctx.fill();
+}
+
+/** Events as diamonds along the upper edge, warnings larger and over the others; those in one place are one. */
+function drawEvents(u: uPlot, events: EventMark[], theme: Theme, ratio: number): void {
+  const { ctx } = u;
+  const { left, top, width } = u.bbox;
+  for (const warning of [false, true]) {
+    const r = (warning ? 4.5 : 2.5) * ratio;
+    const places = new Set<number>();
+    for (const event of events) {
+      if (event.warning === warning) places.add(Math.round(u.valToPos(event.time / 1000, 'x', true) / (2 * r)));
+    }
+    ctx.fillStyle = css(warning ? theme.state.unready : mix(theme.edge, theme.muted, 0.7));
+    for (const place of places) {
+      const x = place * 2 * r;
+      const y = top + 6 * ratio;
+      if (x < left || x > left + width) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, y - r);
+      ctx.lineTo(x + r, y);
+      ctx.lineTo(x, y + r);
+      ctx.lineTo(x - r, y);
+      ctx.fill();
+    }
+  }
 }

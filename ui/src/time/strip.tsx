@@ -4,23 +4,26 @@
 /** The strip at the lower edge: what happened when, and the way back to it. */
 
 import 'uplot/dist/uPlot.min.css';
-import { effect, signal } from '@preact/signals';
+import { effect } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { ended, now } from '../app/now';
-import { mode, theme } from '../app/state';
-import { age } from '../data/quantity';
-import type { Counts, History } from './history';
-import { advance, goTo, marks, nextChange, playhead, range, setSpeed, speed, SPEEDS, toggleMark, togglePlay, toLive } from './playback';
+import { changes, marks, range, theme } from '../app/state';
+import { EventMarks } from './events';
+import type { History } from './history';
+import { Hint, type Pointed } from './hint';
+import { advance, goTo, ON_BOARD, playhead, recorded, shownCounts, span, step } from './playback';
 import { makePlot, stacked, type PlotState } from './plot';
+import { listen, setSpan } from './scrub';
+import { Transport } from './transport';
 import { clock } from './words';
 
-/** How much time the strip shows, in milliseconds; the reader's wheel changes it. */
-const span = signal(3600_000);
-const SHORTEST = 60_000;
-const LONGEST = 14 * 24 * 3600_000;
 /** How often the counts are asked for anew while all is live, in milliseconds. */
 const PACE = 5000;
+/** No less than this is shown of a recording that goes on, in milliseconds. */
+const SHORT = 10 * 60_000;
+/** How much of the strip is left free after the end of a recording, which is to be seen as the end. */
+const SPARE = 0.02;
 
 export function Strip({ history }: { history: History }) {
   const [about, setAbout] = useState<{ on: boolean; words: string } | null>(null);
@@ -29,8 +32,11 @@ export function Strip({ history }: { history: History }) {
     history.state(stop.signal).then(
       ({ on, reason, first, end }) => {
         // All of a recording is in sight, with a little room before it.
-        if (end) span.value = Math.max(SHORTEST, (end - first) * 1.05);
+        if (end) setSpan((end - first) * 1.05);
+        // Of a recording that has only begun there is no hour to show.
+        else if (first) setSpan(Math.min(span.peek(), Math.max(SHORT, (Date.now() - first) * 1.5)));
         ended.value = end;
+        recorded.value = on;
         setAbout({ on, words: on ? '' : `Nothing is recorded: ${reason || 'recording is off'}.` });
       },
       () => stop.signal.aborted || setAbout({ on: false, words: 'Nothing is recorded here, so there is no going back.' }),
@@ -43,29 +49,33 @@ export function Strip({ history }: { history: History }) {
   return (
     <footer class="time">
       <Timeline history={history} />
-      <Transport />
+      <Transport history={history} />
     </footer>
   );
 }
 
 function Timeline({ history }: { history: History }) {
   const element = useRef<HTMLDivElement>(null);
-  const latest = useRef<Counts | null>(null);
+  const [pointed, point] = useState<Pointed | null>(null);
   useEffect(() => {
     const parent = element.current!;
-    const state: PlotState = { theme: theme.peek(), moment: 0, marks: [], range: null, counts: null };
+    const state: PlotState = { theme: theme.peek(), moment: 0, marks: [], range: null, counts: null, events: [] };
     const plot = makePlot(parent, state);
     const observer = new ResizeObserver(() => plot.setSize({ width: parent.clientWidth, height: parent.clientHeight }));
     observer.observe(parent);
     const stop = new AbortController();
+    const events = new EventMarks(history);
     let asking = false;
     const load = async (): Promise<void> => {
       if (asking || document.hidden) return;
       asking = true;
       try {
         const to = now();
-        state.counts = latest.current = await history.counts(to - span.peek(), to, stop.signal);
+        const from = to - span.peek();
+        state.counts = shownCounts.value = await history.counts(from, to, stop.signal, ON_BOARD);
         draw(plot, state);
+        state.events = await events.load(from, to, stop.signal);
+        plot.redraw(false);
       } catch {
         // It is asked again; until then the strip shows what it knew.
       } finally {
@@ -81,7 +91,7 @@ function Timeline({ history }: { history: History }) {
       Object.assign(state, { theme: theme.value, moment: playhead.value, marks: marks.value, range: range.value });
       plot.redraw(false);
     });
-    const unlisten = listen(parent, plot);
+    const unlisten = listen(parent, plot, (x) => point(x === null ? null : { x, time: plot.posToVal(x, 'x') * 1000, perPixel: span.peek() / parent.clientWidth, events: state.events }));
     return () => {
       ending();
       drawing();
@@ -96,113 +106,52 @@ function Timeline({ history }: { history: History }) {
     const timer = setInterval(advance, 100);
     return () => clearInterval(timer);
   }, []);
-
-  const keys = (event: KeyboardEvent): void => {
-    const way = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
-    if (way && latest.current) {
-      const from = playhead.value || now();
-      nextChange(history, latest.current, from, way, new AbortController().signal).then((at) => (at ? goTo(at) : way > 0 && toLive()), () => {});
-    } else if (event.key === 'm') toggleMark();
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
   const shown = playhead.value;
   return (
-    <div
-      class="plot" ref={element} tabIndex={0} role="slider" aria-label="Moment" aria-orientation="horizontal"
-      aria-valuemin={0} aria-valuemax={span.value / 1000} aria-valuenow={Math.max(0, Math.round((span.value - (now() - (shown || now()))) / 1000))}
-      aria-valuetext={shown ? clock(shown) : ended.value ? 'the end' : 'now'} onKeyDown={keys}
-    />
+    <div class="strip">
+      <div
+        class="plot" ref={element} tabIndex={0} role="slider" aria-label="Moment" aria-orientation="horizontal"
+        aria-valuemin={0} aria-valuemax={span.value / 1000} aria-valuenow={Math.max(0, Math.round((span.value - (now() - (shown || now()))) / 1000))}
+        aria-valuetext={shown ? clock(shown) : ended.value ? 'the end' : 'now'} onKeyDown={(event) => press(event, history)}
+      />
+      {pointed && <Hint pointed={pointed} />}
+    </div>
   );
+}
+
+/** Keys on the strip: arrows go from change to change, with Shift they widen a range; Home and End go to its ends, + and − show less or more time. */
+function press(event: KeyboardEvent, history: History): void {
+  const way = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
+  const counts = shownCounts.value;
+  if (way && event.shiftKey) widen(way);
+  else if (way) void step(history, way).catch(() => {});
+  else if (event.key === 'Home' && counts) goTo(Date.parse(counts.from));
+  else if (event.key === 'End') goTo(now());
+  else if (event.key === '+' || event.key === '=') setSpan(span.value / 1.5);
+  else if (event.key === '-') setSpan(span.value * 1.5);
+  else if (event.key === 'Enter' && range.value) changes.value = true;
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+/** Moves the end of the range that is not the moment by a small part of the strip. */
+function widen(way: -1 | 1): void {
+  const by = (way * span.value) / 60;
+  const anchor = playhead.value || now();
+  const { from, to } = range.value ?? { from: anchor, to: anchor };
+  const edge = Math.abs(from - anchor) > Math.abs(to - anchor) ? from : to;
+  const moved = Math.min(now(), (edge === anchor || !range.value ? anchor : edge) + by);
+  range.value = moved === anchor ? null : { from: Math.min(anchor, moved), to: Math.max(anchor, moved) };
 }
 
 function draw(plot: uPlot, state: PlotState): void {
   const { counts } = state;
   if (!counts) return;
+  const to = Date.parse(counts.to) / 1000;
+  const room = ended.value ? (to - Date.parse(counts.from) / 1000) * SPARE : 0;
   plot.batch(() => {
     plot.setData(stacked(counts), false);
-    plot.setScale('x', { min: Date.parse(counts.from) / 1000, max: Date.parse(counts.to) / 1000 });
+    plot.setScale('x', { min: Date.parse(counts.from) / 1000, max: to + room });
   });
-}
-
-/** Press and drag goes to a moment; with Shift it chooses a range; the wheel shows more or less time. */
-function listen(element: HTMLElement, plot: uPlot): () => void {
-  let from = 0;
-  let choosing = false;
-  let next = 0;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeAt = (event: PointerEvent): number => plot.posToVal(event.clientX - plot.over.getBoundingClientRect().left, 'x') * 1000;
-  // A moment is asked for at most so often while the hand moves; the last is never left out.
-  const scrub = (time: number): void => {
-    next = time;
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      goTo(next);
-    }, 80);
-  };
-  const down = (event: PointerEvent): void => {
-    if (event.button !== 0) return;
-    element.setPointerCapture(event.pointerId);
-    from = timeAt(event);
-    choosing = event.shiftKey;
-    if (!choosing) {
-      range.value = null;
-      scrub(from);
-    }
-  };
-  const move = (event: PointerEvent): void => {
-    if (!from) return;
-    const at = timeAt(event);
-    if (choosing) range.value = { from: Math.min(from, at), to: Math.max(from, at) };
-    else scrub(at);
-  };
-  const up = (): void => {
-    from = 0;
-  };
-  const wheel = (event: WheelEvent): void => {
-    event.preventDefault();
-    span.value = Math.min(LONGEST, Math.max(SHORTEST, span.value * Math.exp(event.deltaY * 0.0016)));
-  };
-  element.addEventListener('pointerdown', down);
-  element.addEventListener('pointermove', move);
-  element.addEventListener('pointerup', up);
-  element.addEventListener('pointercancel', up);
-  element.addEventListener('wheel', wheel, { passive: false });
-  return () => {
-    clearTimeout(timer);
-    element.removeEventListener('pointerdown', down);
-    element.removeEventListener('pointermove', move);
-    element.removeEventListener('pointerup', up);
-    element.removeEventListener('pointercancel', up);
-    element.removeEventListener('wheel', wheel);
-  };
-}
-
-function Transport() {
-  const at = mode.value;
-  return (
-    <div class="transport">
-      <button class="icon" disabled={!at} aria-label={at?.speed ? 'Pause' : 'Play'} title="Play (Space)" onClick={togglePlay}>
-        <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d={at?.speed ? 'M4 2.5h3v11H4zM9 2.5h3v11H9z' : 'M4 2.2v11.6L13.5 8z'} /></svg>
-      </button>
-      <select aria-label="Speed" value={speed.value} onChange={(e) => setSpeed(Number(e.currentTarget.value))}>
-        {SPEEDS.map((s) => <option key={s} value={s}>{s}×</option>)}
-      </select>
-      <button class={`now ${at ? '' : 'on'}`} onClick={toLive} title={ended.value ? 'To the end (Esc)' : 'Back to now (Esc)'}>{at ? 'to ' : ''}{ended.value ? 'the end' : 'now'}</button>
-    </div>
-  );
-}
-
-/** The moment, large, over the board: nobody is to mistake the past for now. */
-export function Moment() {
-  const at = mode.value;
-  if (!at) return null;
-  const shown = playhead.value;
-  return (
-    <div class="moment" role="status">
-      <b>{shown ? clock(shown) : at.at}</b>
-      <span>{shown ? `${age((now() - shown) / 1000)} ${ended.value ? 'before the end' : 'ago'}` : ''}{at.speed ? ` · playing at ${at.speed}×` : ''}</span>
-    </div>
-  );
 }

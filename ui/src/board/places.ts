@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Where each row is: in which tile, in which slot of it, and so at which point of the board. */
+
+export const PITCH = 10;
+/** The side of a block. */
+export const BLOCK = 8;
+/** Pixels per unit at the most, when all is shown. */
+export const LARGEST = 11;
+/** The name of the tile for Pods that no Node has. */
+export const UNSCHEDULED = '';
+
+export interface Tile {
+  /** The Node; UNSCHEDULED for the Pods without one. */
+  name: string;
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+  /** Slots in a row, each `pitch` wide: a tile that is too full has smaller blocks. */
+  columns: number;
+  pitch: number;
+  /** The row of the Pod in each slot, -1 for none. */
+  slots: Int32Array;
+  used: number;
+  /** The Node is gone; its place stays. */
+  gone: boolean;
+  /** The group that it is in. */
+  group: string;
+}
+
+export class Places {
+  tiles: Tile[] = [];
+  /** The height of a tile's head, and what is left free inside of its edges. */
+  head = 12;
+  pad = 4;
+  /** Where each row is: the middle of its block, and half of its side; 0 for what has no place. */
+  x = new Float32Array(0);
+  y = new Float32Array(0);
+  half = new Float32Array(0);
+  protected slot = new Int32Array(0);
+  protected owner: (Tile | null)[] = [];
+
+  /** Takes a row away; its slot is free. */
+  remove(row: number): void {
+    const tile = this.owner[row];
+    if (!tile) return;
+    tile.slots[this.slot[row]] = -1;
+    tile.used--;
+    this.owner[row] = null;
+    this.half[row] = 0;
+  }
+
+  tileOf(row: number): Tile | null {
+    return this.owner[row] ?? null;
+  }
+
+  slotOf(row: number): number {
+    return this.slot[row];
+  }
+
+  /** What is at a point of the board: a tile, and the row of a Pod or -1. */
+  pick(x: number, y: number): { tile: Tile; row: number } | null {
+    for (const tile of this.tiles) {
+      if (x < tile.x || y < tile.y || x >= tile.x + tile.w || y >= tile.y + tile.h) continue;
+      const column = Math.floor((x - tile.x - this.pad) / tile.pitch);
+      const line = Math.floor((y - tile.y - this.head) / tile.pitch);
+      const slot = line * tile.columns + column;
+      const inside = column >= 0 && column < tile.columns && line >= 0 && slot < tile.slots.length;
+      return { tile, row: inside ? tile.slots[slot] : -1 };
+    }
+    return null;
+  }
+
+  /** The row that is next from a block in a direction, -1 if there is none. */
+  next(row: number, dx: number, dy: number): number {
+    let best = -1;
+    let least = Infinity;
+    for (let other = 0; other < this.x.length; other++) {
+      if (!(this.half[other] > 0) || other === row) continue;
+      const x = this.x[other] - this.x[row];
+      const y = this.y[other] - this.y[row];
+      const along = x * dx + y * dy;
+      if (along < 0.5) continue;
+      const cost = along + 4 * Math.abs(x * dy + y * dx);
+      if (cost < least) [best, least] = [other, cost];
+    }
+    return best;
+  }
+
+  protected put(tile: Tile, slot: number, row: number): void {
+    tile.slots[slot] = row;
+    tile.used++;
+    this.owner[row] = tile;
+    this.slot[row] = slot;
+    this.locate(tile, row);
+  }
+
+  protected locate(tile: Tile, row: number): void {
+    const slot = this.slot[row];
+    const scale = tile.pitch / PITCH;
+    this.x[row] = tile.x + this.pad + ((slot % tile.columns) * PITCH + BLOCK / 2) * scale;
+    this.y[row] = tile.y + this.head + (Math.floor(slot / tile.columns) * PITCH + BLOCK / 2) * scale;
+    this.half[row] = (BLOCK / 2) * scale;
+  }
+
+  protected grow(length: number): void {
+    if (length <= this.x.length) return;
+    const to = Math.max(1024, 2 ** Math.ceil(Math.log2(length)));
+    const more = <T extends Float32Array | Int32Array>(old: T, kind: new (n: number) => T): T => {
+      const grown = new kind(to);
+      grown.set(old);
+      return grown;
+    };
+    this.x = more(this.x, Float32Array);
+    this.y = more(this.y, Float32Array);
+    this.half = more(this.half, Float32Array);
+    this.slot = more(this.slot, Int32Array);
+  }
+}

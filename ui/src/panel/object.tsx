@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** What there is to say at a glance of what is not on the board: a workload, a Service, an Event. */
+
+import { filter } from '../app/state';
+import { age } from '../data/quantity';
+import { seconds, type Condition } from '../data/state';
+import { Events } from './events';
+import { Conditions, Labels } from './pod';
+
+export interface AnyObject {
+  kind?: string;
+  metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string; labels?: Record<string, string>; creationTimestamp?: string };
+  spec?: { replicas?: number };
+  status?: { conditions?: Condition[]; replicas?: number; readyReplicas?: number; updatedReplicas?: number; availableReplicas?: number };
+  type?: string;
+  reason?: string;
+  message?: string;
+}
+
+/** Conditions of which True is no good news. */
+const BAD = /Failure|Failed|Pressure|Unavailable|Limited/;
+
+export function ObjectOverview({ object, at, now }: { object: AnyObject; at: string; now: number }) {
+  const { kind = '', metadata, spec = {}, status = {} } = object;
+  const namespace = metadata.namespace ?? '';
+  const owns = spec.replicas !== undefined;
+  const ready = status.readyReplicas ?? 0;
+  return (
+    <>
+      {object.message && <section class="state"><p><b>{object.reason}</b></p><p>{object.message}</p></section>}
+      {owns && (
+        <section class="state">
+          <p class={`words ${ready >= spec.replicas! ? 'ready' : 'unready'}`}><b>{ready} of {spec.replicas}</b> ready</p>
+          <p><button class="link" onClick={() => (filter.value = kind === 'ReplicaSet' ? `ns:${namespace} name:${metadata.name}` : `ns:${namespace} owner:${kind.toLowerCase()}/${metadata.name}`)}>its Pods on the board</button></p>
+        </section>
+      )}
+      <dl class="facts">
+        <dt>Kind</dt><dd>{kind}</dd>
+        {namespace && <><dt>Namespace</dt><dd><button class="link" onClick={() => (filter.value = `ns:${namespace}`)}>{namespace}</button></dd></>}
+        <dt>Created</dt><dd>{age(now - seconds(metadata.creationTimestamp))} ago</dd>
+        {status.updatedReplicas !== undefined && <><dt>Updated</dt><dd>{status.updatedReplicas}</dd></>}
+        {status.availableReplicas !== undefined && <><dt>Available</dt><dd>{status.availableReplicas}</dd></>}
+      </dl>
+      <Conditions conditions={status.conditions} good={(c) => (c.status === 'True') !== BAD.test(c.type)} now={now} />
+      <Labels labels={metadata.labels} />
+      {kind !== 'Event' && <Events namespace={namespace} uid={metadata.uid ?? ''} at={at} now={now} version={metadata.resourceVersion} />}
+    </>
+  );
+}

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** One change in a list: when, what, by whom; opened, with its difference. */
+
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { mode } from '../app/state';
+import { Difference } from '../panel/difference';
+import { history, type Change } from './history';
+import { clock } from './words';
+
+const WORDS: Record<Change['type'], string> = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted', INITIAL: 'was there', FOLDED: 'no news' };
+/** So much of a summary is shown while it is not opened. */
+const PARTS = 4;
+
+/** Moves the board to the moment of a change. */
+export function showMoment(change: Change): void {
+  mode.value = { at: `rv:${change.resourceVersion}`, time: Date.parse(change.time), speed: 0 };
+}
+
+interface Props {
+  change: Change;
+  /** The path of the object. */
+  path: string;
+  /** What it is of, where that is not clear. */
+  title?: ComponentChildren;
+  /** Its namespace, where that is not clear. */
+  where?: string;
+  /** The board shows it. */
+  current: boolean;
+  choose: () => void;
+  children?: ComponentChildren;
+}
+
+export function ChangeRow({ change, path, title, where, current, choose, children }: Props) {
+  const [open, setOpen] = useState(false);
+  const { type, summary, by, inferred, folded } = change;
+  const said = (summary ?? []).filter((line) => line !== WORDS[type]);
+  const parts = open ? said : said.slice(0, PARTS);
+  const keys = (event: KeyboardEvent): void => {
+    const way = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+    if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') {
+      if (type !== 'FOLDED') setOpen(event.key === 'ArrowRight');
+    } else if (way) {
+      const list = [...(event.currentTarget as HTMLElement).closest('ol, ul')!.querySelectorAll<HTMLElement>('.pick')];
+      list[list.indexOf((event.currentTarget as HTMLElement).querySelector<HTMLElement>('.pick')!) + way]?.focus();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const who = [...new Set((by ?? []).map((m) => m.manager))].join(', ');
+  return (
+    <li class={`${type.toLowerCase()} ${current ? 'current' : ''}`} onKeyDown={keys}>
+      <button class="pick" aria-current={current ? 'true' : undefined} title="Show it, and the board as it was then" onClick={choose}>
+        <time class="mono">{clock(Date.parse(change.time))}</time>
+        <span class="what">
+          {title} {(!title || type !== 'MODIFIED') && <b class="type">{WORDS[type]}{folded ? ` ${folded.count}×` : ''}</b>}
+        </span>
+        <span class="line muted">
+          {where && <span>{where} · </span>}
+          <span class="said">{parts.join(' · ')}</span>{said.length > parts.length && ` and ${said.length - parts.length} more`}
+          {children}
+          {inferred && ' not seen, only found out'}
+          {who && <span class="who"> by {who}</span>}
+        </span>
+      </button>
+      {type !== 'FOLDED' && (
+        <button class="quiet" aria-expanded={open} aria-label={`What changed at ${clock(Date.parse(change.time))}`} title={open ? 'Close' : 'What exactly? (→)'} onClick={() => setOpen(!open)}>
+          <svg width="12" height="12" viewBox="0 0 16 16" aria-hidden="true"><path d={open ? 'M2.5 5.5h11L8 12z' : 'M5.5 2.5v11L12 8z'} /></svg>
+        </button>
+      )}
+      {open && <Difference history={history} path={path} change={change} />}
+    </li>
+  );
+}

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** What is under the pointer on the strip, in a few words. */
+
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { marks } from '../app/state';
+import { count } from '../data/quantity';
+import type { EventMark } from './events';
+import { shownCounts } from './playback';
+import { unknownParts } from './plot';
+import { clock } from './words';
+
+export interface Pointed {
+  /** Where on the strip, in pixels, and when that is, in milliseconds since 1970. */
+  x: number;
+  time: number;
+  /** Milliseconds to a pixel. */
+  perPixel: number;
+  events: EventMark[];
+}
+
+/** Events this many pixels from the pointer are meant. */
+const NEAR = 5;
+
+export function Hint({ pointed }: { pointed: Pointed }) {
+  const element = useRef<HTMLDivElement>(null);
+  const { x, time, perPixel, events } = pointed;
+  useLayoutEffect(() => {
+    const tip = element.current!;
+    const strip = tip.parentElement!.getBoundingClientRect();
+    const wide = tip.offsetWidth;
+    let at = Math.min(Math.max(4, x - wide / 2), strip.width - wide - 4);
+    // The moment is not covered: what is pointed at stands beside it.
+    const moment = document.querySelector('.moment')?.getBoundingClientRect();
+    if (moment && strip.left + at + wide > moment.left - 8 && strip.left + at < moment.right + 8) {
+      at = (x < moment.left + moment.width / 2 - strip.left ? moment.left - 8 - wide : moment.right + 8) - strip.left;
+    }
+    tip.style.transform = `translateX(${Math.round(at)}px)`;
+  });
+  const near = events.filter((e) => Math.abs(e.time - time) < NEAR * perPixel).sort((a, b) => Number(b.warning) - Number(a.warning));
+  const mark = marks.value.find((m) => Math.abs(m - time) < NEAR * perPixel);
+  return (
+    <div class="tooltip hint" ref={element}>
+      <b>{clock(mark ?? time)}{mark && ', marked'}</b>
+      <span class="muted">{changesAt(time)}</span>
+      {near.slice(0, 3).map((e, i) => <span key={i} class="event"><i class={e.warning ? 'warning' : ''} aria-hidden="true" /> <span class="mono">{e.about}</span> <span class="muted">{e.words}</span></span>)}
+      {near.length > 3 && <span class="muted">and {count(near.length - 3, 'more Event', 'more Events')}</span>}
+    </div>
+  );
+}
+
+/** How many changes there were at a time, or that nobody knows. */
+function changesAt(time: number): string {
+  const counts = shownCounts.value;
+  if (!counts) return '';
+  const unknown = unknownParts(counts).find((part) => time >= part.from && time < part.to);
+  if (unknown) return unknown.gap ? `nothing recorded from ${clock(unknown.from)} to ${clock(unknown.to)}` : 'before what is recorded';
+  const bin = Math.floor((time - Date.parse(counts.from)) / 1000 / counts.binSeconds);
+  const sums = (['added', 'modified', 'deleted'] as const).map((what) => counts.resources.reduce((n, r) => n + (r[what][bin] ?? 0), 0));
+  const words = ['created', 'changed', 'deleted'].map((word, i) => (sums[i] ? `${sums[i]} ${word}` : '')).filter(Boolean);
+  return words.length ? words.join(', ') : 'no change';
+}

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The pointer on the strip. */
+
+import type uPlot from 'uplot';
+import { changes, range } from '../app/state';
+import { goTo, span } from './playback';
+
+const SHORTEST = 60_000;
+const LONGEST = 14 * 24 * 3600_000;
+
+/** How much time may be shown. */
+export const setSpan = (to: number): void => {
+  span.value = Math.min(LONGEST, Math.max(SHORTEST, to));
+};
+
+/** Press and drag goes to a moment; with Shift it chooses a range; the wheel shows more or less time. `hover` is told where the pointer is. */
+export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | null) => void): () => void {
+  let from = 0;
+  let choosing = false;
+  let next = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const place = (event: PointerEvent): number => event.clientX - plot.over.getBoundingClientRect().left;
+  const timeAt = (event: PointerEvent): number => plot.posToVal(place(event), 'x') * 1000;
+  // A moment is asked for at most so often while the hand moves; the last is never left out.
+  const scrub = (time: number): void => {
+    next = time;
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      goTo(next);
+    }, 80);
+  };
+  const down = (event: PointerEvent): void => {
+    if (event.button !== 0) return;
+    element.setPointerCapture(event.pointerId);
+    from = timeAt(event);
+    choosing = event.shiftKey;
+    if (choosing) return;
+    const chosen = range.value;
+    if (chosen && (from < chosen.from || from > chosen.to)) range.value = null;
+    scrub(from);
+  };
+  const move = (event: PointerEvent): void => {
+    hover(place(event));
+    if (!from) return;
+    const at = timeAt(event);
+    if (choosing) range.value = { from: Math.min(from, at), to: Math.max(from, at) };
+    else scrub(at);
+  };
+  const up = (): void => {
+    // What happened in a range is what one wants to know of it.
+    if (from && choosing && range.value) changes.value = true;
+    from = 0;
+  };
+  const leave = (): void => hover(null);
+  const wheel = (event: WheelEvent): void => {
+    event.preventDefault();
+    setSpan(span.value * Math.exp(event.deltaY * 0.0016));
+  };
+  element.addEventListener('pointerdown', down);
+  element.addEventListener('pointermove', move);
+  element.addEventListener('pointerup', up);
+  element.addEventListener('pointercancel', up);
+  element.addEventListener('pointerleave', leave);
+  element.addEventListener('wheel', wheel, { passive: false });
+  return () => {
+    clearTimeout(timer);
+    element.removeEventListener('pointerdown', down);
+    element.removeEventListener('pointermove', move);
+    element.removeEventListener('pointerup', up);
+    element.removeEventListener('pointercancel', up);
+    element.removeEventListener('pointerleave', leave);
+    element.removeEventListener('wheel', wheel);
+  };
+}
