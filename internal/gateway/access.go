@@ -8,13 +8,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"maps"
 	"net/http"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
-	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
@@ -30,10 +28,9 @@ const (
 // all namespaces (T8). That there is a timeline shows that it once could list
 // and watch; it does not show that it still may, nor that it may get.
 type access struct {
-	up     *Upstream
-	id     kube.Resource
-	begin  beginFunc
-	flight singleflight.Group
+	up    *Upstream
+	id    kube.Resource
+	asked shared[verdict]
 	// strict is set where a question that had no answer is put again at once.
 	strict bool
 
@@ -70,12 +67,7 @@ func (a *access) own(ctx context.Context, verb readVerb) (verdict, error) {
 	if ok && time.Since(d.at) < decisionFresh && (d.verdict != saysNothing || !a.strict) {
 		return d.verdict, nil
 	}
-	answer := a.flight.DoChan(string(verb), func() (any, error) {
-		ctx, end, ok := a.begin()
-		if !ok {
-			return saysNothing, errDraining
-		}
-		defer end()
+	return a.asked.get(ctx, string(verb), func(ctx context.Context) (verdict, error) {
 		v := a.ask(ctx, authorizationv1.ResourceAttributes{Verb: string(verb)}, nil)
 		if v == saysNothing {
 			v = d.verdict
@@ -88,12 +80,10 @@ func (a *access) own(ctx context.Context, verb readVerb) (verdict, error) {
 		a.known[verb] = decision{v, time.Now()}
 		return v, nil
 	})
-	select {
-	case res := <-answer:
-		return res.Val.(verdict), res.Err
-	case <-ctx.Done():
-		return saysNothing, context.Cause(ctx)
-	}
+}
+
+func newAccess(up *Upstream, id kube.Resource, begin beginFunc) *access {
+	return &access{up: up, id: id, asked: shared[verdict]{begin: begin, timeout: decisionTimeout}}
 }
 
 func (a *access) last(verb readVerb) (decision, bool) {

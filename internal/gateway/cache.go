@@ -85,7 +85,7 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 		watched:   map[kube.Resource]*resource{},
 		refused:   map[kube.Resource]refused{},
 	}
-	c.discovery = discovery{up: up, begin: c.begin}
+	c.discovery = discovery{up: up, asked: shared[groupVersion]{begin: c.begin, timeout: discoveryTimeout}}
 	c.disclosure = disclosure{up: up, begin: c.begin}
 	c.metrics = newCacheMetrics(c)
 	return c

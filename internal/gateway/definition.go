@@ -93,10 +93,9 @@ func (d *definition) date(name string) (path []string, ok bool) {
 // changes, and the reflector then lists again: what is remembered is of a
 // generation, which counts the lists.
 type definitions struct {
-	up     *Upstream
-	id     kube.Resource
-	begin  beginFunc
-	flight singleflight.Group
+	up    *Upstream
+	id    kube.Resource
+	asked shared[knownDefinition] // by its generation
 	// changed, if there is one, is called when what was listed is of a
 	// definition that has gone, or that was found to be another though there
 	// was no list since.
@@ -158,25 +157,12 @@ func (d *definitions) get(ctx context.Context, generation int) (knownDefinition,
 	if !known.at.IsZero() && known.generation >= generation && time.Since(known.at) < definitionFresh {
 		return known.answer()
 	}
-	select {
-	case <-ctx.Done():
-		return knownDefinition{}, ctx.Err()
-	case res := <-d.ask(generation):
-		found, _ := res.Val.(knownDefinition)
-		return found, res.Err
-	}
+	return d.asked.wait(ctx, d.ask(generation))
 }
 
 // ask asks the API server.
 func (d *definitions) ask(generation int) <-chan singleflight.Result {
-	return d.flight.DoChan(strconv.Itoa(generation), func() (any, error) {
-		ctx, end, ok := d.begin()
-		if !ok {
-			return nil, errDraining
-		}
-		defer end()
-		ctx, cancel := context.WithTimeout(ctx, definitionTimeout)
-		defer cancel()
+	return d.asked.start(strconv.Itoa(generation), func(ctx context.Context) (knownDefinition, error) {
 		before := d.now()
 		found, told := d.fetch(ctx, before.definition)
 		known, err := d.learn(found, told, generation)

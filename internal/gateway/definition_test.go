@@ -46,7 +46,7 @@ func (d *definer) resource(namespaced bool) *resource {
 	begin := func() (context.Context, func(), bool) { return context.Background(), func() {}, true }
 	return &resource{
 		id: id, info: metav1.APIResource{Namespaced: namespaced},
-		defined: definitions{up: up, id: id, begin: begin},
+		defined: definitions{up: up, id: id, asked: shared[knownDefinition]{begin: begin, timeout: definitionTimeout}},
 	}
 }
 

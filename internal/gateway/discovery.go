@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -39,9 +38,8 @@ var (
 // upstream when a resource is first used, and again while one that is not the
 // API server's own is.
 type discovery struct {
-	up     *Upstream
-	begin  beginFunc
-	flight singleflight.Group
+	up    *Upstream
+	asked shared[groupVersion] // by the group version
 
 	mu    sync.Mutex // guards known
 	known map[string]groupVersion
@@ -62,26 +60,13 @@ func (d *discovery) lookup(ctx context.Context, r kube.Resource, notBefore time.
 	known, ok := d.known[gv]
 	d.mu.Unlock()
 	for !ok || known.at.Before(notBefore) || time.Since(known.at) > discoveryFresh {
-		// Callers share one question; it is not the first caller's to cancel.
-		// One that was on its way already may be too early: then there is
-		// another.
-		answer := d.flight.DoChan(gv, func() (any, error) {
-			ctx, end, ok := d.begin()
-			if !ok {
-				return nil, errDraining
-			}
-			defer end()
-			return d.fetch(ctx, r)
-		})
-		select {
-		case <-ctx.Done():
-			return metav1.APIResource{}, ctx.Err()
-		case res := <-answer:
-			if res.Err != nil {
-				return metav1.APIResource{}, res.Err
-			}
-			known, ok = res.Val.(groupVersion), true
+		// One that was on its way already may be too early: then there is another.
+		var err error
+		known, err = d.asked.get(ctx, gv, func(ctx context.Context) (groupVersion, error) { return d.fetch(ctx, r) })
+		if err != nil {
+			return metav1.APIResource{}, err
 		}
+		ok = true
 	}
 	found, ok := known.resources[r.Name]
 	if !ok {
@@ -107,8 +92,6 @@ func groupPath(r kube.Resource) string {
 
 // fetch asks about r's group version.
 func (d *discovery) fetch(ctx context.Context, r kube.Resource) (groupVersion, error) {
-	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
-	defer cancel()
 	path := groupPath(r)
 	gv := groupVersion{at: time.Now(), resources: map[string]metav1.APIResource{}}
 	req := d.up.NewRequest(ctx, http.MethodGet, path, "")

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -49,7 +47,7 @@ func (u *unwritable) has(f wire.Form) bool {
 
 // A cborOffer is whether the API server offers a resource in CBOR.
 type cborOffer struct {
-	flight singleflight.Group
+	asked shared[bool]
 
 	mu      sync.Mutex // guards what follows
 	at      time.Time
@@ -69,14 +67,7 @@ func (res *resource) offersCBOR(ctx context.Context, up *Upstream) bool {
 	if offered, fresh := c.last(); fresh {
 		return offered
 	}
-	answer := c.flight.DoChan("", func() (any, error) {
-		ctx, end, ok := res.access.begin()
-		if !ok {
-			return false, errDraining
-		}
-		defer end()
-		ctx, cancel := context.WithTimeout(ctx, cborTimeout)
-		defer cancel()
+	offered, _ := c.asked.get(ctx, "", func(ctx context.Context) (bool, error) {
 		// At RV 0 the limit would be ignored.
 		req := up.NewRequest(ctx, http.MethodGet, res.id.Path(), "limit=1")
 		req.Header.Set("Accept", "application/cbor")
@@ -91,10 +82,5 @@ func (res *resource) offersCBOR(ctx context.Context, up *Upstream) bool {
 		c.at, c.offered = time.Now(), offered
 		return offered, nil
 	})
-	select {
-	case asked := <-answer:
-		return asked.Val.(bool)
-	case <-ctx.Done():
-		return false
-	}
+	return offered
 }

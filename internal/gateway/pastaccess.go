@@ -40,7 +40,8 @@ func (d *disclosure) of(id kube.Resource) *access {
 	}
 	a := d.known[id]
 	if a == nil {
-		a = &access{up: d.up, id: id, begin: d.begin, strict: true}
+		a = newAccess(d.up, id, d.begin)
+		a.strict = true
 		d.known[id] = a
 	}
 	return a

@@ -29,7 +29,7 @@ type resource struct {
 	reflector *informer.Reflector
 	encoder   wire.Encoder
 	prover    *prover
-	access    access
+	access    *access
 	defined   definitions
 	standing  standing
 	dropped   atomic.Bool     // see cache.drop
@@ -60,8 +60,9 @@ func newResource(up *Upstream, id kube.Resource, info metav1.APIResource, log *s
 		Resume:    &res.resume,
 		Logger:    log.With("resource", id.String()),
 	})
-	res.access = access{up: up, id: id, begin: begin}
-	res.defined = definitions{up: up, id: id, begin: begin}
+	res.access = newAccess(up, id, begin)
+	res.defined = definitions{up: up, id: id, asked: shared[knownDefinition]{begin: begin, timeout: definitionTimeout}}
+	res.cbor.asked = shared[bool]{begin: begin, timeout: cborTimeout}
 	if !id.BuiltIn() {
 		res.encoder.DatePath = res.defined.date
 	}

@@ -63,7 +63,7 @@ func TestStands(t *testing.T) {
 				dropped := false
 				res.cancel = func() { dropped = true }
 				c := &cache{log: slog.New(slog.DiscardHandler), watched: map[kube.Resource]*resource{res.id: res}}
-				c.discovery = discovery{up: res.defined.up, begin: res.defined.begin}
+				c.discovery = discovery{up: res.defined.up, asked: shared[groupVersion]{begin: res.defined.asked.begin, timeout: discoveryTimeout}}
 				var last step
 				for _, last = range steps {
 					time.Sleep(last.after)
