@@ -59,8 +59,29 @@ type cache struct {
 
 	mu      sync.Mutex // guards what follows, and the readers of resources
 	watched map[kube.Resource]*resource
-	refused map[kube.Resource]time.Time // until when
-	stopped bool                        // no new resources, no new watches
+	refused map[kube.Resource]refusal
+	stopped bool // no new resources, no new watches
+}
+
+// A refusal is that the upstream would not have a resource watched, and until when
+// it is not tried again.
+type refusal struct {
+	until   time.Time
+	because *informer.RefusedError
+}
+
+// forbidden returns the upstream's last word on a resource that the gateway may
+// not watch; "" if it is being watched, or is not for another reason.
+func (c *cache) forbidden(id kube.Resource) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if res := c.watched[id]; res != nil && !isClosed(res.done) {
+		return ""
+	}
+	if last := c.refused[id].because; last != nil && last.Code == http.StatusForbidden {
+		return last.Message
+	}
+	return ""
 }
 
 func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
@@ -71,7 +92,7 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 		draining:  make(chan struct{}),
 		encodings: wire.NewCache(encodingBytes),
 		watched:   map[kube.Resource]*resource{},
-		refused:   map[kube.Resource]time.Time{},
+		refused:   map[kube.Resource]refusal{},
 	}
 	c.discovery = discovery{up: up, begin: c.begin}
 	c.metrics = newCacheMetrics(c)
@@ -198,7 +219,7 @@ func (c *cache) hold(id kube.Resource) (res *resource, known bool) {
 		res.readers++
 		return res, true
 	}
-	return nil, c.stopped || time.Now().Before(c.refused[id])
+	return nil, c.stopped || time.Now().Before(c.refused[id].until)
 }
 
 func (c *cache) release(res *resource) {
@@ -222,22 +243,22 @@ func (c *cache) begin() (ctx context.Context, end func(), ok bool) {
 
 // remove forgets a resource whose reflector has stopped, for a refusal if it was
 // not stopped from here.
-func (c *cache) remove(res *resource, refusal *informer.RefusedError) {
+func (c *cache) remove(res *resource, because *informer.RefusedError) {
 	res.cancel()
 	c.discovery.forget(res.id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watched[res.id] == res {
 		delete(c.watched, res.id)
-		if refusal != nil {
+		if because != nil {
 			if len(c.refused) >= discoveryMost {
 				clear(c.refused)
 			}
 			pause := refusedFor
-			if refusal.Code == http.StatusNotFound {
+			if because.Code == http.StatusNotFound {
 				pause = goneFor
 			}
-			c.refused[res.id] = time.Now().Add(pause)
+			c.refused[res.id] = refusal{until: time.Now().Add(pause), because: because}
 		}
 	}
 }

@@ -127,6 +127,9 @@ func (c *cache) whyNot(ctx context.Context, rd *read) *metav1.Status {
 	if _, err := c.discovery.lookup(ctx, rd.resource, time.Time{}); errors.Is(err, errNoResource) {
 		return newStatus(http.StatusNotFound, metav1.StatusReasonNotFound, "fields: there is no such resource that can be listed and watched")
 	}
+	if words := c.forbidden(rd.resource); words != "" {
+		return forbidden(words)
+	}
 	return unavailable(fmt.Sprintf("fields: projections are made of what is watched here, and %s cannot be served from that now: try again, or leave fields out",
 		rd.resource.GroupResource()), true)
 }

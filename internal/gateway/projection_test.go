@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
@@ -139,6 +140,10 @@ func TestProjectionsRefused(t *testing.T) {
 	other.denied = map[string]bool{"watch": true}
 	if code, body := other.get("/api/v1/pods?watch=1&resourceVersion=0&fields=a"); code != 403 || !strings.Contains(body, "may not watch") {
 		t.Errorf("%d %s", code, body)
+	}
+	other.cache.remove(other.res, &informer.RefusedError{Code: 403, Message: "pods is forbidden: not you"})
+	if code, body := other.get("/api/v1/pods?resourceVersion=0&fields=a"); code != 403 || !strings.Contains(body, "pods is forbidden: not you") {
+		t.Errorf("refused by the API server: %d %s", code, body)
 	}
 	select {
 	case q := <-b.missed:
