@@ -40,7 +40,7 @@ export function Notice() {
       </div>
     );
   }
-  if (phase === 'stale' || phase === 'failed') {
+  if (phase === 'stale' || phase === 'failed' || (phase === 'connecting' && text)) {
     return (
       <div class="notice">
         <h1>No connection</h1>
