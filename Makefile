@@ -70,17 +70,20 @@ lint: deps ## gofmt, vet, staticcheck, govulncheck.
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench
-bench: build ## Measures the gateway against the API server itself, and the history (about half an hour); results in bench/results/.
+bench: build ## Measures the gateway against the API server itself, the history and the page (about 50 minutes); results in bench/results/.
+	@scripts/deps test
 	@scripts/bench fanout
 	@scripts/bench history
+	@scripts/bench page
 
 .PHONY: bench-informer
 bench-informer: deps ## Measures informers, client-go's beside, over one synthetic API server (about an hour).
 	@scripts/bench informer
 
 .PHONY: soak
-soak: build ## Long fuzzing and long faults (about three hours).
+soak: build ## Long fuzzing and long faults (about four hours).
 	scripts/fuzz 3m
+	scripts/bench page -run memory -minutes 60
 	cd ui && WATCHKEEPER_SIMULATIONS=1000 npm test --silent -w informer
 	WATCHKEEPER_STARTS=10000 WATCHKEEPER_SIMULATIONS=20000 go test -race -count=1 -timeout 60m -run 'TestI7StartStop|TestSimulation' ./informer
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -timeout 30m -run TestModel ./internal/timeline

@@ -79,7 +79,7 @@ func (r *reflector[O]) listed(list *kube.List, reason string) {
 		r.log.Info("synced again, the difference continues the history", "from", head, "rv", list.RV, "objects", r.items)
 	}
 	r.opts.metrics.Listed(reason, r.items, time.Since(r.listing))
-	r.afterDelete, r.suspect, r.malformed, r.badStreams = false, false, 0, 0
+	r.afterDelete, r.suspect, r.doubt, r.malformed, r.badStreams = false, false, nil, 0, 0
 	r.setPhase(Watching)
 }
 
@@ -178,9 +178,13 @@ func (r *reflector[O]) page(ctx context.Context, query url.Values) (list *kube.L
 }
 
 func (r *reflector[O]) request(ctx context.Context, query url.Values, accept string, read func(io.Reader) error) error {
+	return r.requestOf(ctx, r.collection(query), accept, read)
+}
+
+func (r *reflector[O]) requestOf(ctx context.Context, u *url.URL, accept string, read func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	resp, err := r.get(ctx, r.transport, query, accept)
+	resp, err := r.get(ctx, r.transport, u, accept)
 	if err != nil {
 		return err
 	}

@@ -83,16 +83,6 @@ type ReflectorOptions struct {
 	metrics Metrics     // the default is that nobody is told
 }
 
-// A Resume is what a reflector knew that brought a sink to its head, for one that
-// goes on from there.
-type Resume struct {
-	// List is the last list, or one like it: its kind, form and columns count.
-	List *kube.List
-	// AfterDelete tells that the last event was a deletion at the head. Others
-	// may follow that share its RV.
-	AfterDelete bool
-}
-
 // A RefusedError is the answer of an API server that will not have the
 // collection listed or watched.
 type RefusedError struct {
@@ -137,6 +127,8 @@ type reflector[O any] struct {
 	form form[O]
 	sink sink[O]
 	log  *slog.Logger
+	// identify tells an object's key and UID; nil where nothing is resumed.
+	identify func(O) (kube.Key, string)
 
 	mu     sync.Mutex // guards status
 	status Status
@@ -152,6 +144,7 @@ type reflector[O any] struct {
 	malformed    int        // streams in a row that a malformed frame ended
 	afterDelete  bool       // the last frame was a deletion
 	suspect      bool       // the last stream did not end well
+	doubt        *doubt     // whether the history is the one known; nil if there is none
 	endedEarly   bool       // the last stream ended well before its time
 	refusedSince time.Time  // of refusals in a row
 	transport    http.RoundTripper
@@ -172,7 +165,9 @@ const (
 
 // NewReflector returns a reflector.
 func NewReflector(opts ReflectorOptions) *Reflector {
-	return newReflector(opts, &objectForm{kind: opts.Kind, tables: opts.Columns}, opts.Sink)
+	r := newReflector(opts, &objectForm{kind: opts.Kind, tables: opts.Columns}, opts.Sink)
+	r.identify = func(o *kube.Object) (kube.Key, string) { return o.Key, o.UID }
+	return r
 }
 
 func newReflector[O any](opts ReflectorOptions, f form[O], s sink[O]) *reflector[O] {
@@ -203,8 +198,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 	reason := "initial" // why the next round lists; "" watches from the head
 	if from := r.opts.Resume; from != nil && from.List != nil && r.sink.Head() != 0 {
 		reason = ""
-		r.kind, r.columns, r.afterDelete = from.List, from.List.Columns, from.AfterDelete
-		r.suspect = true // who knows what has been since
+		r.resume(from)
 	}
 	for {
 		began, head := time.Now(), r.sink.Head()
@@ -259,6 +253,10 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 		case errors.Is(err, errDiverged):
 			r.log.Warn("the upstream's history is not the one known here, listing again", "cause", err)
 			reason = "diverged"
+			if r.doubt != nil {
+				r.doubt = nil
+				continue // what was known is not to pass for what there is, as in an outage
+			}
 		case isMalformed(err):
 			r.log.Warn("malformed frame from upstream, opening the watch again", "rv", r.sink.Head(), "err", err)
 			if r.malformed++; r.malformed%3 == 0 && reason == "" {

@@ -29,7 +29,7 @@ const (
 // watch opens a watch at the sink's head and follows it.
 func (r *reflector[O]) watch(ctx context.Context) error {
 	rv := r.sink.Head()
-	if r.suspect {
+	if r.suspect || r.doubt != nil {
 		// An etcd restored from a backup goes on at lower RVs, and a watch
 		// from a future one is silent until they come by. A consistent list
 		// tells.
@@ -42,6 +42,18 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 		}
 		if page.RV < rv {
 			return fmt.Errorf("%w: the upstream is at %d, %d is known", errDiverged, page.RV, rv)
+		}
+		if r.doubt != nil && len(r.doubt.tail) > 0 {
+			err := r.watchTail(ctx)
+			if r.doubt == nil || !errors.Is(err, errExpired) {
+				return err
+			}
+			r.doubt.tail = nil // it is not to be had any more
+		}
+		if r.doubt != nil {
+			if err := r.compare(ctx, page); err != nil {
+				return err
+			}
 		}
 	}
 	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(r.resumeAt())}})
@@ -110,6 +122,13 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		if f.columns != r.columns {
 			return errReprinted
 		}
+		if r.doubt != nil {
+			if news, err := r.tells(f); err != nil {
+				return err
+			} else if !news {
+				continue
+			}
+		}
 		if f.typ == kube.Bookmark {
 			r.sink.Bookmark(f.rv, f.object)
 		} else if err := r.sink.Apply(f.typ, f.object); err != nil {
@@ -159,7 +178,8 @@ func (r *reflector[O]) openOn(ctx context.Context, transport http.RoundTripper, 
 		// Its answer comes at once, whatever there is to tell.
 		defer time.AfterFunc(answerTime, cancel).Stop()
 	}
-	resp, err := r.get(ctx, transport, query, r.form.accept(query))
+	accept := r.form.accept(query)
+	resp, err := r.get(ctx, transport, r.collection(query), accept)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -182,8 +202,8 @@ func (s *stream[O]) next() (frame[O], error) {
 	return f, err
 }
 
-// get is one request. Answers other than 200 are errors.
-func (r *reflector[O]) get(ctx context.Context, transport http.RoundTripper, query url.Values, accept string) (*http.Response, error) {
+// collection returns the collection's URL with a query.
+func (r *reflector[O]) collection(query url.Values) *url.URL {
 	u := *r.opts.URL
 	if u.RawQuery != "" {
 		selected := u.Query()
@@ -191,6 +211,11 @@ func (r *reflector[O]) get(ctx context.Context, transport http.RoundTripper, que
 		query = selected
 	}
 	u.RawQuery = query.Encode()
+	return &u
+}
+
+// get is one request. Answers other than 200 are errors.
+func (r *reflector[O]) get(ctx context.Context, transport http.RoundTripper, u *url.URL, accept string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err

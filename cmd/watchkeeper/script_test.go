@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 //	BUSY      a port of 127.0.0.1 that is taken
 //	PORT      one that is free
 //	HOME      a directory without a kubeconfig
+//	DEMO      the recording of make demo
 //
 // and these commands beside the standard ones:
 //
@@ -52,6 +53,10 @@ func TestScripts(t *testing.T) {
 		}
 	}))
 	t.Cleanup(upstream.Close) // scripts run in parallel, after this function returned
+	demoDir, err := filepath.Abs(filepath.Join("..", "..", "demo"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +76,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("BUSY", portOf(busy))
 			env.Setenv("PORT", portOf(free))
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("DEMO", filepath.Join(demoDir, "incident.wkr"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

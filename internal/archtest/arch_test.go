@@ -51,6 +51,7 @@ var imports = map[string][]string{
 	"bench/fanout":         {"bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
 	"bench/fanout/process": {},
 	"bench/history":        {"bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest", "internal/history", "internal/kube"},
+	"bench/page":           {"bench/fanout/process", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
 	"bench/fanout/streams": {},
 	"bench/fanout/tally":   {},
 

@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -22,34 +24,44 @@ import (
 
 func newAt(s streams) *cobra.Command {
 	c := &client{streams: s}
+	var kubectl []string
 	cmd := &cobra.Command{
-		Use:   "at WHEN -- COMMAND OF KUBECTL",
+		Use:   "at WHEN [flags] -- COMMAND OF KUBECTL",
 		Short: "Run kubectl against a moment of the past",
 		Long: `Run kubectl (from PATH) against a moment that a running gateway has recorded:
 an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z, or rv:N.
 Whatever only reads works: get, describe, watch. The exit code is kubectl's.`,
 		Example: `  watchkeeper at 10m -- get pods -A -o wide
   watchkeeper at 2026-01-31T15:04:05Z -- describe node worker-3
-  watchkeeper at 1h -- get pods --watch`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(kubectlArgs(args)) == 0 {
-				return usageError(cmd, errors.New("at needs a moment and, behind --, what to ask kubectl, such as: watchkeeper at 10m -- get pods"))
-			}
-			return nil
+  watchkeeper at 1h -n shop -- get pods --watch`,
+		Args: func(cmd *cobra.Command, args []string) (err error) {
+			kubectl, err = kubectlArgs(cmd, args)
+			return err
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return c.at(cmd.Context(), args[0], kubectlArgs(args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.at(cmd.Context(), args[0], kubectl) },
 	}
 	c.addFlags(cmd.Flags())
-	cmd.Flags().SetInterspersed(false) // what is behind the moment is kubectl's
+	c.addNamespace(cmd.Flags())
+	cmd.Flags().SetInterspersed(false) // what is behind -- is kubectl's
 	return cmd
 }
 
-// kubectlArgs returns what is behind the moment.
-func kubectlArgs(args []string) []string {
-	if args = args[min(1, len(args)):]; len(args) > 0 && args[0] == "--" {
-		args = args[1:]
+// kubectlArgs returns what is kubectl's, behind the moment and our own flags.
+func kubectlArgs(cmd *cobra.Command, args []string) ([]string, error) {
+	missing := usageError(cmd, errors.New("at needs a moment and, behind --, what to ask kubectl, such as: watchkeeper at 10m -- get pods"))
+	if len(args) == 0 {
+		return nil, missing
 	}
-	return args
+	if err := cmd.Flags().Parse(args[1:]); err != nil {
+		return nil, usageError(cmd, fmt.Errorf("%w: kubectl's flags come behind --", err))
+	}
+	if help, err := cmd.Flags().GetBool("help"); help && err == nil {
+		return nil, pflag.ErrHelp
+	}
+	if args = cmd.Flags().Args(); len(args) == 0 {
+		return nil, missing
+	}
+	return args, nil
 }
 
 func (c *client) at(ctx context.Context, text string, args []string) error {
@@ -61,6 +73,12 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 		return err
 	}
 	if err := c.recorded(ctx, moment); err != nil {
+		return err
+	}
+	// What else is wrong with it, kubectl says.
+	if body, err := c.open(ctx, "/at/"+moment+"/api", nil); err == nil {
+		body.Close()
+	} else if _, ok := errors.AsType[*elsewhereError](err); ok {
 		return err
 	}
 	kubectl, err := exec.LookPath("kubectl")
@@ -76,6 +94,10 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	defer os.RemoveAll(cache)
 	// The credentials of a kubeconfig are for its API server.
 	flags := []string{"--server=" + c.server + "/at/" + moment, "--kubeconfig=" + os.DevNull, "--cache-dir=" + cache, "--namespace=" + c.namespace}
+	// Behind the command, should that be one of a plugin, or none.
+	if !strings.HasPrefix(args[0], "-") {
+		flags, args = append(args[:1:1], flags...), args[1:]
+	}
 	cmd := exec.Command(kubectl, append(flags, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.in, c.out, c.err
 	return runChild(ctx, cmd)

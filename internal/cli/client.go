@@ -41,7 +41,7 @@ type client struct {
 
 func (c *client) addFlags(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVarP(&c.server, "server", "s", cmp.Or(os.Getenv(serverVariable), defaultServer), "URL of the running gateway; "+serverVariable+" is its default")
+	f.StringVarP(&c.server, "server", "s", cmp.Or(os.Getenv(serverVariable), defaultServer), "URL of the running gateway, with its --api-prefix if it has one; "+serverVariable+" is its default")
 }
 
 func (c *client) addNamespace(f *pflag.FlagSet) {
@@ -75,6 +75,13 @@ func contextNamespace() string {
 type statusError struct{ metav1.Status }
 
 func (e *statusError) Error() string { return e.Message }
+
+// An elsewhereError is that of a gateway which serves below a path.
+type elsewhereError struct{ server, below string }
+
+func (e *elsewhereError) Error() string {
+	return fmt.Sprintf("the API is served below %s: name it so, as in --server %s%s", e.below, e.server, strings.TrimSuffix(e.below, "/"))
+}
 
 // get asks the gateway for an answer in JSON.
 func (c *client) get(ctx context.Context, path string, query url.Values, into any) error {
@@ -113,6 +120,10 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 	if json.NewDecoder(resp.Body).Decode(&status.Status) != nil || status.Message == "" {
 		return nil, fmt.Errorf("%s answered %s: is it watchkeeper?", c.server, resp.Status)
 	}
+	if below, ok := strings.CutPrefix(status.Message, "the API is served below "); ok {
+		below, _, _ = strings.Cut(below, ":")
+		return nil, &elsewhereError{c.server, below}
+	}
 	if status.Message == "the server could not find the requested resource" || status.Message == "404 page not found" {
 		return nil, fmt.Errorf("what serves at %s has no history: is it watchkeeper?", c.server)
 	}
@@ -145,4 +156,19 @@ func when(flag, text string) (string, error) {
 		return "", fmt.Errorf("%s: %s is in the future", flag, text)
 	}
 	return w.String(), nil
+}
+
+// inOrder refuses two moments of which the first comes after the second. They are
+// readable; between a time and a resourceVersion there is no order.
+func inOrder(flag, text, thenFlag, then string) error {
+	now := time.Now()
+	first, err1 := kube.ParseWhen(text, now)
+	second, err2 := kube.ParseWhen(then, now)
+	if err1 != nil || err2 != nil || (first.RV == 0) != (second.RV == 0) {
+		return nil
+	}
+	if first.RV > second.RV || first.At.After(second.At) {
+		return fmt.Errorf("%s %s is after %s %s: exchange them", flag, text, thenFlag, then)
+	}
+	return nil
 }

@@ -111,7 +111,7 @@ func (o *diffOptions) run(ctx context.Context, args []string) (different bool, e
 	if err != nil {
 		return false, err
 	}
-	return o.compare(ctx, all, query)
+	return o.compare(ctx, args, all, query)
 }
 
 // named returns what is to be compared: what the arguments name, or all that is
@@ -153,8 +153,9 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 // the differences of others.
 var eventsResource = kube.Resource{Version: "v1", Name: "events"}
 
-// compare prints the differences of each.
-func (o *diffOptions) compare(ctx context.Context, all []named, query url.Values) (different bool, err error) {
+// compare prints the differences of each, which the arguments name, or which are
+// all that there is.
+func (o *diffOptions) compare(ctx context.Context, args []string, all []named, query url.Values) (different bool, err error) {
 	var failed error
 	err = o.page(o.streams, func(w io.Writer) error {
 		out := []api.Differences{}
@@ -171,6 +172,12 @@ func (o *diffOptions) compare(ctx context.Context, all []named, query url.Values
 				continue
 			}
 			different = different || len(one.Items) > 0
+			if len(args) > 0 && len(one.Items)+one.Unchanged+one.Folded == 0 {
+				if n.name != "" {
+					return fmt.Errorf("there was no %s at either moment", n.describe(o.namespace))
+				}
+				fmt.Fprintf(o.err, "No %s at either moment.\n", n.describe(o.namespace))
+			}
 			out = append(out, one)
 		}
 		if o.format == "text" {

@@ -62,7 +62,10 @@ that the gateway may read.`,
   # What is in it
   zstd -dc incident.wkr | jq -c .`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args) })
+			// Removed here, so that it is after a second signal as well.
+			temp := &temporary{}
+			err := runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args, temp) })
+			return errors.Join(err, temp.remove())
 		},
 	}
 	f := cmd.Flags()
@@ -72,16 +75,16 @@ that the gateway may read.`,
 	f.StringVar(&o.until, "until", "now", "where it ends, likewise")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; all of them without it")
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for all of it")
-	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects, wherever they stand; nothing else is hidden")
+	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects, and of what they refer to, wherever they stand as words; nothing else is hidden")
 	o.client.addFlags(f)
 	return cmd
 }
 
-func (o *exportOptions) run(ctx context.Context, resources []string) error {
+func (o *exportOptions) run(ctx context.Context, resources []string, temp *temporary) error {
 	if o.output == "" {
 		return errors.New("no file to write to: name one with --output, such as -o incident.wkr")
 	}
-	q := url.Values{"resource": resources}
+	q := url.Values{}
 	for parameter, flag := range map[string][2]string{"from": {"--since", o.since}, "to": {"--until", o.until}} {
 		text, err := when(flag[0], flag[1])
 		if err != nil {
@@ -98,6 +101,9 @@ func (o *exportOptions) run(ctx context.Context, resources []string) error {
 			q.Set(name, value)
 		}
 	}
+	if err := o.choose(ctx, resources, q); err != nil {
+		return err
+	}
 	if o.pseudonyms {
 		q.Set("pseudonyms", "true")
 	}
@@ -110,20 +116,57 @@ func (o *exportOptions) run(ctx context.Context, resources []string) error {
 		_, err := io.Copy(o.out, body)
 		return err
 	}
-	return o.save(body)
+	// What is there and no file, as /dev/stdout, takes what comes; a link leads to
+	// the file.
+	if info, err := os.Stat(o.output); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(o.output, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = io.Copy(f, body)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+		return nil
+	}
+	if to, err := filepath.EvalSymlinks(o.output); err == nil {
+		o.output = to
+	}
+	return o.save(ctx, body, temp)
+}
+
+// choose names resources as the gateway does, whichever of their names they go by.
+func (o *exportOptions) choose(ctx context.Context, resources []string, q url.Values) error {
+	if len(resources) == 0 {
+		return nil
+	}
+	r, err := o.resolver(ctx)
+	if err != nil {
+		return err
+	}
+	for _, text := range resources {
+		n, err := r.find(text)
+		if err != nil {
+			return err
+		}
+		q.Add("resource", n.resource.GroupResource())
+	}
+	return nil
 }
 
 // save writes the file, which is there when it is whole and right, or not at all.
-func (o *exportOptions) save(body io.Reader) (err error) {
-	dir := filepath.Dir(o.output)
-	f, err := os.CreateTemp(dir, ".watchkeeper-*.wkr")
+func (o *exportOptions) save(ctx context.Context, body io.Reader, temp *temporary) (err error) {
+	var f *os.File
+	err = temp.make(func() (string, error) {
+		if f, err = os.CreateTemp(filepath.Dir(o.output), ".watchkeeper-*.wkr"); err != nil {
+			return "", err
+		}
+		return f.Name(), nil
+	})
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	defer func() {
-		f.Close()           //nolint:errcheck // it has been closed, or is of no use
-		os.Remove(f.Name()) //nolint:errcheck // it has been renamed, or may stay
-	}()
+	defer f.Close() // it has been closed, or is of no use
 	n, err := io.Copy(f, body)
 	if err != nil {
 		return fmt.Errorf("the recording broke off after %d bytes: %w", n, err)
@@ -131,7 +174,10 @@ func (o *exportOptions) save(body io.Reader) (err error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	sum, err := recording.Check(f)
+	sum, err := recording.Check(ctx, f)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("what the gateway sent is no recording: %w", err)
 	}

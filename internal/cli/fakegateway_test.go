@@ -23,6 +23,7 @@ import (
 type fakeGateway struct {
 	*httptest.Server
 	answers map[string]string // JSON by path; "older" is that of a page that goes on
+	prefix  string            // below which it serves
 
 	mu    sync.Mutex // guards asked
 	asked []string
@@ -49,6 +50,13 @@ func newFakeGateway(t *testing.T, answers map[string]string) *fakeGateway {
 
 func (f *fakeGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	rest, below := strings.CutPrefix(r.URL.Path, f.prefix)
+	if !below {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"message":"the API is served below %s/: see --api-prefix"}`, f.prefix)
+		return
+	}
+	r.URL.Path = rest
 	if answer, ok := discoveryAnswers[r.URL.Path]; ok {
 		fmt.Fprint(w, answer)
 		return

@@ -77,6 +77,9 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if err := o.output.prepare(o.streams); err != nil {
 		return err
 	}
+	if o.limit < 0 {
+		return fmt.Errorf("--limit %d is no number of versions: use one above 0, or 0 for all", o.limit)
+	}
 	query := url.Values{}
 	for parameter, text := range map[string]string{"since": o.since, "until": o.until} {
 		if text == "" {
@@ -87,6 +90,9 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 		query.Set(parameter, moment)
+	}
+	if err := inOrder("--since", o.since, "--until", o.until); err != nil {
+		return err
 	}
 	if o.noise {
 		query.Set("noise", "show")

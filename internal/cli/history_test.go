@@ -92,6 +92,10 @@ func TestHistoryMistakes(t *testing.T) {
 		"history pod/a":              "nothing is recorded of it",
 		"history pod/a --since soon": "--since: \"soon\" is no moment",
 		"history pod/a --since 2099-01-01T00:00:00Z": "is in the future",
+		"history pod/a --limit -1":                   "--limit -1 is no number of versions",
+		"history pod/a --since 1h --until 2h":        "--since 1h is after --until 2h",
+		"history pod/a --since rv:9 --until rv:8":    "--since rv:9 is after --until rv:8",
+		"record export deplyo -o x":                  "there is no resource \"deplyo\": 'kubectl api-resources' lists what there is",
 		"history pod/a -o wide":                      "--output \"wide\" is not known: use text, json or yaml",
 		"history pod/a --color red":                  "--color \"red\" is not known",
 		"history pod/a -s 127.0.0.1":                 "--server \"127.0.0.1\" is no URL: use one such as http://127.0.0.1:8001",
@@ -126,6 +130,8 @@ func TestDiff(t *testing.T) {
 		"/diff/api/v1/namespaces/shop/pods":    text(t, pods),
 		"/diff/api/v1/pods":                    text(t, pods),
 		"/diff/api/v1/nodes":                   text(t, nodes),
+		"/diff/api/v1/nodes/nope":              `{"items":[]}`,
+		"/diff/api/v1/namespaces/none/pods":    `{"items":[]}`,
 		"/diff/apis/apps/v1/deployments":       text(t, deployments),
 		"/diff/apis/apps/v1/namespaces/default/deployments":     text(t, deployments),
 		"/diff/apis/apps/v1/namespaces/default/deployments/web": text(t, deployments),
@@ -154,6 +160,12 @@ func TestDiff(t *testing.T) {
 	if out, _, code := run("diff", "deploy", "-p"); code != 1 || !strings.Contains(out, "    -  replicas: 3\n    +  replicas: 5\n") {
 		t.Errorf("%d %s", code, out)
 	}
+	if out, errs, code := run("diff", "node/nope"); code != 2 || out != "" || errs != "watchkeeper: there was no nodes nope at either moment\n" {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	if out, errs, code := run("diff", "pods", "-n", "none"); code != 0 || out != "" || errs != "No pods in namespace none at either moment.\n" {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
 	var d api.Differences
 	if out, _, code := run("diff", "nodes", "-o", "json"); code != 1 || json.Unmarshal([]byte(out), &d) != nil || len(d.Items) != 1 {
 		t.Errorf("%d %s", code, out)
@@ -163,6 +175,25 @@ func TestDiff(t *testing.T) {
 	}
 	if out, errs, code := run("diff", "-n", "else"); code != 2 || out != "" || !strings.Contains(errs, "pods: nothing is recorded of it\n") || !strings.Contains(errs, "not all that is recorded could be compared") {
 		t.Errorf("%d %s %s", code, out, errs)
+	}
+}
+
+// TestPrefix: a gateway that serves below a path is named with it.
+func TestPrefix(t *testing.T) {
+	f := newFakeGateway(t, map[string]string{web: versions(t), "older": older,
+		"": `{"recording":{"state":"on"},"store":{},"resources":[{"resource":"deployments.apps"}]}`,
+		"/diff/apis/apps/v1/namespaces/default/deployments": `{"resource":"deployments.apps","items":[]}`,
+	})
+	f.prefix = "/k8s"
+	for _, line := range []string{"history deploy/web", "diff deploy", "diff"} {
+		for _, server := range []string{f.URL + "/k8s", f.URL + "/k8s/"} {
+			if _, errs, code := run(append(strings.Fields(line), "--server", server)...); code != 0 {
+				t.Errorf("%s at %s: %d %s", line, server, code, errs)
+			}
+		}
+		if _, errs, code := run(strings.Fields(line)...); code == 0 || !strings.Contains(errs, "the API is served below /k8s/: name it so, as in --server "+f.URL+"/k8s") {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
 	}
 }
 
@@ -181,16 +212,40 @@ func TestAt(t *testing.T) {
 		for _, args := range [][]string{{"at", moment, "--", "get", "pods", "-A"}, {"at", moment, "get", "pods", "-A"}} {
 			out, errs, code := run(args...)
 			lines := strings.Split(out, "\n")
-			if code != 7 || errs != "oops\n" || lines[0] != "--server="+f.URL+"/at/"+moment || !slices.Equal(lines[len(lines)-4:], []string{"get", "pods", "-A", ""}) {
+			if code != 7 || errs != "oops\n" || lines[0] != "get" || lines[1] != "--server="+f.URL+"/at/"+moment || !slices.Equal(lines[len(lines)-3:], []string{"pods", "-A", ""}) {
 				t.Errorf("%q: %d %q %q", args, code, errs, lines)
 			}
-			if cache := strings.TrimPrefix(lines[2], "--cache-dir="); cache == lines[2] {
+			if cache := strings.TrimPrefix(lines[3], "--cache-dir="); cache == lines[3] {
 				t.Errorf("%q", lines)
 			} else if _, err := os.Stat(cache); err == nil {
 				t.Errorf("%s is left", cache)
 			}
 		}
 	}
+	// Flags behind the moment are ours up to --, and kubectl's from there.
+	t.Setenv("WATCHKEEPER_SERVER", "http://127.0.0.1:1")
+	for _, line := range []string{"at rv:150 -s URL -n shop -- get -s x", "at rv:150 --server=URL --namespace shop get -s x", "at -s URL rv:150 -n=shop -- get -s x"} {
+		out, errs, code := run(strings.Fields(strings.ReplaceAll(line, "URL", f.URL))...)
+		if lines := strings.Split(out, "\n"); code != 7 || lines[0] != "get" || lines[1] != "--server="+f.URL+"/at/rv:150" || !slices.Equal(lines[4:], []string{"--namespace=shop", "-s", "x", ""}) {
+			t.Errorf("%s: %d %q %s", line, code, lines, errs)
+		}
+	}
+	if out, _, _ := run("at", "rv:150", "-s", f.URL, "--", "-v=1", "get"); !strings.HasPrefix(out, "--server=") || !strings.HasSuffix(out, "\n-v=1\nget\n") {
+		t.Errorf("a flag of kubectl first: %s", out)
+	}
+	for line, want := range map[string]string{
+		"at rv:150 -A -- get pods": "unknown shorthand flag: 'A' in -A: kubectl's flags come behind --",
+		"at rv:150 -n shop --":     "at needs a moment",
+		"at":                       "at needs a moment",
+	} {
+		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %s %s", line, code, out, errs)
+		}
+	}
+	if out, _, code := run("at", "10m", "--help"); code != 0 || !strings.Contains(out, "Run kubectl (from PATH)") {
+		t.Errorf("%d %s", code, out)
+	}
+	t.Setenv("WATCHKEEPER_SERVER", f.URL)
 	if out, _, _ := run("at", "5m", "get"); !strings.Contains(out, "/at/2") {
 		t.Errorf("an age is to be one time for all requests: %s", out)
 	}

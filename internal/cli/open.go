@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
@@ -23,24 +24,38 @@ import (
 type openOptions struct {
 	streams
 	server    server.Options
+	maxBytes  resource.QuantityValue
 	logFormat string
 	verbosity int
 }
 
+// defaultUnpacked is a few hours of a large cluster, and what a disk can take.
+const defaultUnpacked = "8Gi"
+
 func newOpen(s streams) *cobra.Command {
 	o := &openOptions{streams: s}
+	o.maxBytes.Quantity = resource.MustParse(defaultUnpacked)
 	cmd := &cobra.Command{
 		Use:   "open FILE",
 		Short: "Serve a recording: the API and the page, without its cluster",
 		Long: `Serve a recording that "watchkeeper record export" has made. The cluster stands
 still at the end of the recording; what was before is below /at/. Nothing can
-be changed.`,
+be changed. It is unpacked into a temporary directory (below $TMPDIR), which is
+removed at the end.`,
 		Example: `  watchkeeper open incident.wkr
   kubectl -s http://127.0.0.1:8001 get pods -A
   kubectl -s http://127.0.0.1:8001/at/2026-11-21T14:02:00Z get pods -A`,
-		Args: cobra.ExactArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError(cmd, fmt.Errorf("open serves one FILE, such as incident.wkr, but got %d", len(args)))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
+			// Removed here, so that it is after a second signal as well.
+			dir := &temporary{}
+			err := runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args[0], dir) })
+			return errors.Join(err, dir.remove())
 		},
 	}
 	f := cmd.Flags()
@@ -48,12 +63,19 @@ be changed.`,
 	f.StringVar(&o.server.Address, "address", "127.0.0.1", "IP address to serve on")
 	f.IntVarP(&o.server.Port, "port", "p", defaultPort, "port to serve on; 0 takes a free one and prints it")
 	f.StringVar(&o.server.Gateway.Filter.AcceptHosts, "accept-hosts", gateway.DefaultAcceptHosts, "regular expressions for the hosts to accept, separated by commas")
+	f.Var(&o.maxBytes, "max-bytes", "how large the recording may be when it is unpacked, such as 20Gi; 0 means no bound")
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "verbosity of the log: 0 is information, 4 and above is debugging")
 	return cmd
 }
 
-func (o *openOptions) run(ctx context.Context, file string) (err error) {
+func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err error) {
+	if p := o.server.Port; p < 0 || p > 65535 {
+		return fmt.Errorf("--port %d is not a port: use 0 to 65535", p)
+	}
+	if o.maxBytes.Value() < 0 {
+		return fmt.Errorf("--max-bytes %s is no size: use one such as %s, or 0 for any", o.maxBytes.String(), defaultUnpacked)
+	}
 	log, err := newLogger(o.err, o.logFormat, o.verbosity)
 	if err != nil {
 		return err
@@ -63,19 +85,26 @@ func (o *openOptions) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer f.Close()
+	// A pipe can keep one waiting.
+	defer context.AfterFunc(ctx, func() { f.Close() })()
 	// On disk, not in memory: a recording may be of days.
-	dir, err := os.MkdirTemp("", "watchkeeper-open-*")
-	if err != nil {
+	if err := dir.make(func() (string, error) { return os.MkdirTemp("", "watchkeeper-open-*") }); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	store, err := history.Open(dir, history.Options{Cluster: "a recording", Logger: log})
+	store, err := history.Open(dir.path, history.Options{Cluster: "a recording", Logger: log})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	header, documents, err := recording.Import(f, store)
-	if err != nil {
+	header, documents, err := recording.Import(ctx, f, store, o.maxBytes.Value())
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, recording.ErrTooLarge):
+		return fmt.Errorf("%s: %w: it unpacks to more than %s; if you trust who made it, and %s has the room, allow more with --max-bytes", file, err, o.maxBytes.String(), os.TempDir())
+	case errors.Is(err, history.ErrDiskFull):
+		return fmt.Errorf("%s: %w: it is unpacked in %s; make room there, or set TMPDIR to a directory that has it", file, err, os.TempDir())
+	case err != nil:
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	fmt.Fprintf(o.err, "%s: %s to %s\n", file, header.From.Local().Format(time.DateTime), header.To.Local().Format(time.DateTime))

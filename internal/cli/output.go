@@ -49,7 +49,7 @@ func (o *output) prepare(s streams) error {
 	}
 	switch o.color {
 	case "auto":
-		o.colored = terminal(s.out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		o.colored = terminal(s.out) && os.Getenv("NO_COLOR") == "" && !dumb()
 	case "always", "never":
 		o.colored = o.color == "always"
 	default:
@@ -57,6 +57,9 @@ func (o *output) prepare(s streams) error {
 	}
 	return nil
 }
+
+// dumb reports whether the terminal can neither paint nor scroll.
+func dumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // terminal reports whether a stream is one.
 func terminal(w io.Writer) bool {
@@ -154,6 +157,9 @@ func (o *output) page(s streams, print func(io.Writer) error) error {
 	pager, ok := os.LookupEnv("PAGER")
 	if !ok {
 		pager = "less"
+		if dumb() {
+			pager = ""
+		}
 	}
 	if !terminal(s.out) || pager == "" || pager == "cat" || o.format != "text" {
 		return enough(print(s.out))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,6 +55,13 @@ func (c *client) resolver(ctx context.Context) (*resolver, error) {
 		return nil, err
 	}
 	groups, err := restmapper.GetAPIGroupResourcesWithContext(ctx, d)
+	if apierrors.IsNotFound(err) { // client-go does not say what the answer was
+		body, err := c.open(ctx, "/api", nil)
+		if err != nil {
+			return nil, err
+		}
+		body.Close()
+	}
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
@@ -130,4 +138,18 @@ func (n named) path(namespace string) string {
 		path += "/" + n.name
 	}
 	return path
+}
+
+// describe says what is named, in a namespace or in all of them.
+func (n named) describe(namespace string) string {
+	text := n.resource.GroupResource()
+	switch {
+	case n.name != "" && n.namespaced:
+		return text + " " + namespace + "/" + n.name
+	case n.name != "":
+		return text + " " + n.name
+	case n.namespaced && namespace != "":
+		return text + " in namespace " + namespace
+	}
+	return text
 }

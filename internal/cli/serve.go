@@ -164,8 +164,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 }
 
 // runUntilSignal calls run with a context that the first SIGINT, SIGTERM or
-// SIGHUP ends. A second one ends the process at once, by returning the code a shell
-// expects while run may still be at work.
+// SIGHUP ends. What run had not come to the end of by then, it leaves with the
+// code a shell expects. A second one ends the process at once, by returning that
+// code while run may still be at work.
 func runUntilSignal(ctx context.Context, run func(context.Context) error) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -177,14 +178,19 @@ func runUntilSignal(ctx context.Context, run func(context.Context) error) error 
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- run(ctx) }()
-	for first := true; ; first = false {
+	var first os.Signal
+	for {
 		select {
 		case err := <-done:
+			if first != nil && errors.Is(err, context.Canceled) {
+				return codeFor(first)
+			}
 			return err
 		case sig := <-signals:
-			if !first {
+			if first != nil {
 				return codeFor(sig)
 			}
+			first = sig
 			cancel()
 		}
 	}

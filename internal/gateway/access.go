@@ -34,13 +34,24 @@ type access struct {
 	id     kube.Resource
 	begin  beginFunc
 	flight singleflight.Group
+	// strict is set where a question that had no answer is put again at once.
+	strict bool
 
 	mu    sync.Mutex // guards known
 	known map[readVerb]decision
 }
 
+// A verdict is what the API server says of a read.
+type verdict int
+
+const (
+	saysNothing verdict = iota
+	saysNo
+	saysYes
+)
+
 type decision struct {
-	allowed bool
+	verdict verdict
 	at      time.Time
 }
 
@@ -48,35 +59,40 @@ type decision struct {
 // server does not say, its last decision stands; without one, list and watch,
 // which the reflector does, count as allowed.
 func (a *access) allows(ctx context.Context, verb readVerb) bool {
-	d, decided := a.last(verb)
-	if decided && time.Since(d.at) < decisionFresh {
-		return d.allowed
+	v, err := a.own(ctx, verb)
+	return err == nil && (v == saysYes || v == saysNothing && verb != verbGet)
+}
+
+// own returns what the API server says of the gateway, or said last, if it does
+// not say anything now. The error is that of a context, or of a gateway that ends.
+func (a *access) own(ctx context.Context, verb readVerb) (verdict, error) {
+	d, ok := a.last(verb)
+	if ok && time.Since(d.at) < decisionFresh && (d.verdict != saysNothing || !a.strict) {
+		return d.verdict, nil
 	}
 	answer := a.flight.DoChan(string(verb), func() (any, error) {
 		ctx, end, ok := a.begin()
 		if !ok {
-			return false, nil
+			return saysNothing, errDraining
 		}
 		defer end()
-		allowed, known := a.ask(ctx, authorizationv1.ResourceAttributes{Verb: string(verb)}, nil)
-		if !known {
-			if allowed = verb != verbGet; decided {
-				allowed = d.allowed
-			}
+		v := a.ask(ctx, authorizationv1.ResourceAttributes{Verb: string(verb)}, nil)
+		if v == saysNothing {
+			v = d.verdict
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.known == nil {
 			a.known = map[readVerb]decision{}
 		}
-		a.known[verb] = decision{allowed, time.Now()}
-		return allowed, nil
+		a.known[verb] = decision{v, time.Now()}
+		return v, nil
 	})
 	select {
 	case res := <-answer:
-		return res.Val.(bool)
+		return res.Val.(verdict), res.Err
 	case <-ctx.Done():
-		return false
+		return saysNothing, context.Cause(ctx)
 	}
 }
 
@@ -87,11 +103,14 @@ func (a *access) last(verb readVerb) (decision, bool) {
 	return d, ok
 }
 
-// allowsCaller reports whether a caller with credentials of their own may do what
-// they ask for. Nothing of that is remembered.
-func (a *access) allowsCaller(ctx context.Context, rd *read, caller http.Header) bool {
-	allowed, known := a.ask(ctx, authorizationv1.ResourceAttributes{Verb: string(rd.verb), Namespace: rd.namespace, Name: rd.name}, caller)
-	return allowed && known
+// caller returns what the API server says of a caller with credentials of their
+// own. Nothing of that is remembered.
+func (a *access) caller(ctx context.Context, t target, own http.Header) verdict {
+	namespace := t.namespace
+	if t.resource.Group == "" && t.resource.Name == "namespaces" {
+		namespace = t.name // as the API server has it
+	}
+	return a.ask(ctx, authorizationv1.ResourceAttributes{Verb: string(t.verb), Namespace: namespace, Name: t.name}, own)
 }
 
 // identity returns the headers that say who the caller is, nil if they do not say.
@@ -108,8 +127,8 @@ func identity(h http.Header) (own http.Header) {
 }
 
 // ask puts the question to the API server, as a SelfSubjectAccessReview: in the
-// name of the caller, if there is one. known is false when it gives no decision.
-func (a *access) ask(ctx context.Context, what authorizationv1.ResourceAttributes, caller http.Header) (allowed, known bool) {
+// name of the caller, if there is one.
+func (a *access) ask(ctx context.Context, what authorizationv1.ResourceAttributes, caller http.Header) verdict {
 	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
 	what.Group, what.Version, what.Resource = a.id.Group, a.id.Version, a.id.Name
@@ -117,27 +136,38 @@ func (a *access) ask(ctx context.Context, what authorizationv1.ResourceAttribute
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
 	body, err := json.Marshal(review)
 	if err != nil {
-		return false, false
+		return saysNothing
 	}
 	req := a.up.NewRequest(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "")
 	req.Header.Set("Content-Type", "application/json")
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	transport := a.up.Transport
-	if bringsToken(caller) { // as in the passthrough
-		transport = a.up.callers
-	}
-	maps.Copy(req.Header, caller)
-	resp, err := transport.RoundTrip(req)
+	resp, err := a.up.as(caller, req)
 	if err != nil {
-		return false, false
+		return saysNothing
 	}
 	defer resp.Body.Close()
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusCreated:
 		err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&review)
-		return review.Status.Allowed, err == nil
+		switch {
+		case err != nil:
+			return saysNothing
+		case review.Status.Allowed:
+			return saysYes
+		}
+		return saysNo
 	case http.StatusUnauthorized:
-		return false, true
+		return saysNo
 	}
-	return false, false
+	return saysNothing
+}
+
+// as sends a request of the gateway's own in the name of a caller, by the headers
+// that say who that is; nil is the gateway itself.
+func (u *Upstream) as(caller http.Header, r *http.Request) (*http.Response, error) {
+	maps.Copy(r.Header, caller)
+	if bringsToken(caller) { // as in the passthrough
+		return u.callers.RoundTrip(r)
+	}
+	return u.Transport.RoundTrip(r)
 }

@@ -28,6 +28,8 @@ const (
 	// an answer before it is given up as dead. One that reads slowly, or
 	// pauses, is not; a dead machine is noticed by TCP long before.
 	WriteTimeout = 10 * time.Minute
+	// heldTimeout is that where others wait for what the answer holds (T10).
+	heldTimeout = time.Minute
 )
 
 var gzipWriters = sync.Pool{New: func() any {
@@ -41,7 +43,10 @@ var bodyBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bo
 // left to be told.
 func writeBody(w http.ResponseWriter, r *http.Request, rd *read, body *wire.Body) {
 	setHeaders(w.Header(), rd)
-	out := newDeadlineWriter(w)
+	out := newDeadlineWriter(w, WriteTimeout)
+	if rd.awaited {
+		out.timeout = heldTimeout
+	}
 	defer out.clear()
 	if body.Size() <= gzipThreshold || !acceptsGzip(r) {
 		b := bodyBuffers.Get().(*bufio.Writer)
@@ -89,17 +94,18 @@ func (rd *read) warn(h http.Header) {
 
 // A deadlineWriter gives each write a deadline of its own.
 type deadlineWriter struct {
-	w   io.Writer
-	ctl *http.ResponseController
+	w       io.Writer
+	ctl     *http.ResponseController
+	timeout time.Duration
 }
 
-func newDeadlineWriter(w http.ResponseWriter) deadlineWriter {
-	return deadlineWriter{w, http.NewResponseController(w)}
+func newDeadlineWriter(w http.ResponseWriter, timeout time.Duration) deadlineWriter {
+	return deadlineWriter{w, http.NewResponseController(w), timeout}
 }
 
 func (d deadlineWriter) Write(p []byte) (int, error) {
 	// Not every ResponseWriter knows deadlines; the net/http ones do.
-	_ = d.ctl.SetWriteDeadline(time.Now().Add(WriteTimeout))
+	_ = d.ctl.SetWriteDeadline(time.Now().Add(d.timeout))
 	return d.w.Write(p)
 }
 

@@ -48,6 +48,10 @@ type cache struct {
 	metrics   *cacheMetrics
 	history   *recording.Recorder // nil if nothing is recorded
 	past      *past               // nil for none
+	// Of the past:
+	disclosure disclosure
+	lists      *places // whole ones
+	exports    *places
 
 	still bool // the upstream is a recording, in which nothing happens
 
@@ -59,29 +63,14 @@ type cache struct {
 
 	mu      sync.Mutex // guards what follows, and the readers of resources
 	watched map[kube.Resource]*resource
-	refused map[kube.Resource]refusal
-	stopped bool // no new resources, no new watches
+	refused map[kube.Resource]refused
+	stopped bool                        // no new resources, no new watches
 }
 
-// A refusal is that the upstream would not have a resource watched, and until when
-// it is not tried again.
-type refusal struct {
-	until   time.Time
-	because *informer.RefusedError
-}
-
-// forbidden returns the upstream's last word on a resource that the gateway may
-// not watch; "" if it is being watched, or is not for another reason.
-func (c *cache) forbidden(id kube.Resource) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if res := c.watched[id]; res != nil && !isClosed(res.done) {
-		return ""
-	}
-	if last := c.refused[id].because; last != nil && last.Code == http.StatusForbidden {
-		return last.Message
-	}
-	return ""
+// refused is a resource that is not tried again for a while, and what the upstream said of it.
+type refused struct {
+	until time.Time
+	why   *informer.RefusedError
 }
 
 func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
@@ -91,10 +80,13 @@ func newCache(up *Upstream, idle time.Duration, log *slog.Logger) *cache {
 		ctx: ctx, stop: stop,
 		draining:  make(chan struct{}),
 		encodings: wire.NewCache(encodingBytes),
+		lists:     newPlaces("list", mostReads, readWait),
+		exports:   newPlaces("export", mostExports, 0),
 		watched:   map[kube.Resource]*resource{},
-		refused:   map[kube.Resource]refusal{},
+		refused:   map[kube.Resource]refused{},
 	}
 	c.discovery = discovery{up: up, begin: c.begin}
+	c.disclosure = disclosure{up: up, begin: c.begin}
 	c.metrics = newCacheMetrics(c)
 	return c
 }
@@ -243,22 +235,22 @@ func (c *cache) begin() (ctx context.Context, end func(), ok bool) {
 
 // remove forgets a resource whose reflector has stopped, for a refusal if it was
 // not stopped from here.
-func (c *cache) remove(res *resource, because *informer.RefusedError) {
+func (c *cache) remove(res *resource, refusal *informer.RefusedError) {
 	res.cancel()
 	c.discovery.forget(res.id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watched[res.id] == res {
 		delete(c.watched, res.id)
-		if because != nil {
+		if refusal != nil {
 			if len(c.refused) >= discoveryMost {
 				clear(c.refused)
 			}
 			pause := refusedFor
-			if because.Code == http.StatusNotFound {
+			if refusal.Code == http.StatusNotFound {
 				pause = goneFor
 			}
-			c.refused[res.id] = refusal{until: time.Now().Add(pause), because: because}
+			c.refused[res.id] = refused{until: time.Now().Add(pause), why: refusal}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -74,3 +75,26 @@ func TestClientCredentialsStay(t *testing.T) {
 		}
 	}
 }
+
+// TestCallersOfNoServer: what stands in for a server does so for callers with
+// credentials of their own, too.
+func TestCallersOfNoServer(t *testing.T) {
+	r := newRig(t, nil, rigOptions{config: func(c *rest.Config) {
+		c.Host, c.Transport = "http://recording", transportFunc(func(r *http.Request) (*http.Response, error) {
+			w := httptest.NewRecorder()
+			authEcho(w, r)
+			resp := w.Result()
+			resp.Request = r
+			return resp, nil
+		})
+	}})
+	if got := readAll(t, r.get("/version", "Authorization", "Bearer client")); got != "1 Bearer client " {
+		t.Errorf("got %q", got)
+	}
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (f transportFunc) CloseIdleConnections() {}

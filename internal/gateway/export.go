@@ -24,10 +24,16 @@ const (
 	documentTimeout = 10 * time.Second
 	// aggregated is the discovery of all groups in one answer (KEP-3352).
 	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	// mostExports is how many are made at a time: each reads a part of the history
+	// from its beginning to its end, once or more. exportRetry is when another may
+	// find a place, in seconds.
+	mostExports = 2
+	exportRetry = 10
 )
 
 // An export answers with a recording of a part of the history. Only resources
-// that the gateway may list are in it (T8).
+// that may be listed are in it, and what the API server says of itself is what it
+// says to who asks (T8).
 type export struct {
 	*historyCall
 	selection recording.Selection
@@ -70,14 +76,21 @@ func (c *historyCall) export() (any, error) {
 }
 
 func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &exportBody{w: w}
+	release, err := x.exports.take(r.Context())
+	if err != nil {
+		writeStatus(w, r, tooMany(fmt.Sprintf("%d exports are being made: try again when one of them has ended", mostExports), exportRetry))
+		return
+	}
+	defer release()
+	out := &exportBody{deadlineWriter: newDeadlineWriter(w, heldTimeout), header: w.Header()}
+	defer out.clear()
 	e := recording.Exporter{
 		Store: x.store, Program: x.up.userAgent, Cluster: x.store.Cluster(),
 		Documents: func(ctx context.Context) ([]recording.Document, error) {
-			return x.up.documents(ctx, x.selection.Resources)
+			return x.up.documents(ctx, identity(x.r.Header), x.selection.Resources)
 		},
 	}
-	err := e.Export(r.Context(), out, x.selection)
+	err = e.Export(r.Context(), out, x.selection)
 	switch {
 	case err == nil:
 	case out.begun:
@@ -87,9 +100,9 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// documents asks the upstream for what a client needs to know of the API before
-// it reads objects.
-func (u *Upstream) documents(ctx context.Context, resources []kube.Resource) ([]recording.Document, error) {
+// documents asks the upstream, in the name of a caller, for what a client needs to
+// know of the API before it reads objects.
+func (u *Upstream) documents(ctx context.Context, caller http.Header, resources []kube.Resource) ([]recording.Document, error) {
 	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
 	type question struct{ path, accept string }
@@ -105,9 +118,9 @@ func (u *Upstream) documents(ctx context.Context, resources []kube.Resource) ([]
 		if slices.Contains(questions[:i], q) {
 			continue
 		}
-		d, err := u.document(ctx, q.path, q.accept)
+		d, err := u.document(ctx, caller, q.path, q.accept)
 		if err != nil {
-			return nil, fmt.Errorf("the API server's %s: %w", q.path, err)
+			return nil, &refusedCall{unavailable(fmt.Sprintf("the API server's %s, which belongs to an export, cannot be had: %v", q.path, err), true)}
 		}
 		if d != nil {
 			documents = append(documents, *d)
@@ -116,11 +129,11 @@ func (u *Upstream) documents(ctx context.Context, resources []kube.Resource) ([]
 	return documents, nil
 }
 
-// document asks the upstream for one document, nil if it has none.
-func (u *Upstream) document(ctx context.Context, path, accept string) (*recording.Document, error) {
+// document asks the upstream for one document, nil if it has none for the caller.
+func (u *Upstream) document(ctx context.Context, caller http.Header, path, accept string) (*recording.Document, error) {
 	r := u.NewRequest(ctx, http.MethodGet, path, "")
 	r.Header.Set("Accept", strings.TrimPrefix(accept+",application/json", ","))
-	resp, err := u.Transport.RoundTrip(r)
+	resp, err := u.as(caller, r)
 	if err != nil {
 		return nil, redacted{err}
 	}
@@ -134,17 +147,17 @@ func (u *Upstream) document(ctx context.Context, path, accept string) (*recordin
 
 // An exportBody begins the answer with the first byte of the recording.
 type exportBody struct {
-	w     http.ResponseWriter
-	begun bool
+	deadlineWriter
+	header http.Header
+	begun  bool
 }
 
 func (b *exportBody) Write(p []byte) (int, error) {
 	if !b.begun {
 		b.begun = true
-		h := b.w.Header()
-		h.Set("Content-Type", "application/zstd")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Disposition", `attachment; filename="recording.wkr"`)
+		b.header.Set("Content-Type", "application/zstd")
+		b.header.Set("Cache-Control", "no-store")
+		b.header.Set("Content-Disposition", `attachment; filename="recording.wkr"`)
 	}
-	return b.w.Write(p)
+	return b.deadlineWriter.Write(p)
 }

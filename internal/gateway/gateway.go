@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -108,6 +109,7 @@ type Gateway struct {
 	metrics     *requestMetrics
 	passthrough http.Handler
 	reader      reader
+	past        *past // of a cluster; nil for none
 	extensions  *extensions
 	mounts      []mount
 	apiPrefix   string
@@ -155,6 +157,9 @@ func New(opts Options) (*Gateway, error) {
 	if c.still || opts.History != nil {
 		c.past = newPast(c, recorded)
 	}
+	if !c.still {
+		g.past = c.past
+	}
 	c.window = timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge}
 	if opts.Registerer != nil {
 		if err := opts.Registerer.Register(c.metrics); err != nil {
@@ -164,7 +169,7 @@ func New(opts Options) (*Gateway, error) {
 	g.reader = c
 	g.extensions = &extensions{
 		multiwatch: &multiwatch{answer: g.serveInner, contact: c.contact, log: g.log},
-		history:    &historyAPI{source: recorded, up: opts.Upstream, begin: c.begin, filter: g.filter},
+		history:    &historyAPI{source: recorded, up: opts.Upstream, disclosure: &c.disclosure, filter: g.filter, exports: c.exports},
 	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err
@@ -189,7 +194,12 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 		{uiPrefix, sourceStatic, ui},
 		{extensionPrefix, sourceExtension, g.extensions},
 	}
-	if !g.stripsPrefix() && g.apiPrefix != "/" {
+	if g.stripsPrefix() { // for a client that knows one URL
+		below := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			g.extensions.ServeHTTP(w, stripPrefix(r, g.apiPrefix))
+		})
+		g.mounts = append(g.mounts, mount{g.apiPrefix + extensionPrefix[1:], sourceExtension, below})
+	} else if g.apiPrefix != "/" {
 		g.mounts = append(g.mounts, mount{atPrefix, sourcePassthrough, nil})
 	}
 	if www != "" {
@@ -335,7 +345,12 @@ func (g *Gateway) passThrough(rec *recorder, r *http.Request) {
 // Run works until ctx ends, and returns when everything it started and every
 // request has ended. Call [Gateway.Drain] first to let them end well.
 func (g *Gateway) Run(ctx context.Context) error {
+	var learning sync.WaitGroup
+	if g.past != nil {
+		learning.Go(func() { g.past.learn(ctx) })
+	}
 	err := g.reader.run(ctx)
+	learning.Wait()
 	g.requests.cut()
 	<-g.requests.idle()
 	return err

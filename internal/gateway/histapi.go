@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,13 +27,11 @@ import (
 // by whom, from what is recorded. docs/extensions.md and openapi.json describe
 // it.
 type historyAPI struct {
-	source archive
-	up     *Upstream
-	begin  beginFunc
-	filter *filter
-
-	mu     sync.Mutex // guards access
-	access map[kube.Resource]*access
+	source     archive
+	up         *Upstream
+	disclosure *disclosure
+	filter     *filter
+	exports    *places
 }
 
 // A historyCall is one request to it.
@@ -82,26 +79,26 @@ var historyEndpoints = map[string]endpoint{
 
 func (a *historyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := a.answer(r)
-	var refused *refusedCall
-	switch {
-	case errors.As(err, &refused):
-		if refused.status.Code == http.StatusMethodNotAllowed {
+	if err != nil {
+		status := historyStatus(err)
+		if status.Code == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", "GET")
 		}
-		writeStatus(w, r, refused.status)
-	case err != nil:
-		writeStatus(w, r, historyStatus(err))
-	default:
-		if h, ok := answer.(http.Handler); ok {
-			h.ServeHTTP(w, r)
-		} else {
-			writeJSON(w, r, answer)
-		}
+		writeStatus(w, r, status)
+		return
+	}
+	if h, ok := answer.(http.Handler); ok {
+		h.ServeHTTP(w, r)
+	} else {
+		writeJSON(w, r, answer)
 	}
 }
 
 // historyStatus is the Status for an error of the history.
 func historyStatus(err error) *metav1.Status {
+	if refused, ok := errors.AsType[*refusedCall](err); ok {
+		return refused.status
+	}
 	switch {
 	case errors.Is(err, history.ErrFuture):
 		return badRequest(err.Error())
@@ -132,7 +129,9 @@ func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.Write(body) //nolint:errcheck // nobody is left to tell
+	out := newDeadlineWriter(w, WriteTimeout)
+	defer out.clear()
+	_, _ = out.Write(body) // nobody is left to tell
 }
 
 // answer works a request out.

@@ -46,6 +46,9 @@ func (c *historyCall) changes() (any, error) {
 	namespace, skipped := c.query.Get("namespace"), 0
 	out := api.Changes{From: from, To: to, Items: []api.ObjectChange{}}
 	for {
+		if err := p.ended(); err != nil {
+			return nil, err
+		}
 		next, err := newestOf(sources)
 		if err != nil {
 			return nil, err
@@ -81,10 +84,15 @@ func (c *historyCall) changes() (any, error) {
 
 // objectPath returns the path of an object at the API server.
 func objectPath(r kube.Resource, key kube.Key) string {
-	if key.Namespace() == "" {
-		return r.Path() + "/" + key.Name()
+	return listPath(r, key.Namespace()) + "/" + key.Name()
+}
+
+// listPath returns the path of the objects of a namespace, "" for all.
+func listPath(r kube.Resource, namespace string) string {
+	if namespace != "" {
+		r.Name = "namespaces/" + namespace + "/" + r.Name
 	}
-	return (kube.Resource{Group: r.Group, Version: r.Version, Name: "namespaces/" + key.Namespace() + "/" + r.Name}).Path() + "/" + key.Name()
+	return r.Path()
 }
 
 // A backward reads the events of a stream, the newest first.

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -62,6 +63,9 @@ func (c *historyCall) counts() (any, error) {
 // count adds up the epochs of a resource.
 func (c *historyCall) count(one *api.ResourceCounts, r kube.Resource, from, to time.Time, bin time.Duration) error {
 	for _, st := range c.store.Streams(r) {
+		if err := context.Cause(c.r.Context()); err != nil {
+			return err
+		}
 		span := st.Span()
 		if s, ok := inside(span.From.At, span.To.At, from, to); ok && span.From.RV != 0 {
 			one.Spans = append(one.Spans, s)

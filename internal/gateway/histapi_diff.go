@@ -167,6 +167,9 @@ func (d *diffPage) all(namespace string, behind kube.Key) error {
 	}
 	b, err := pull(after, behind)
 	for last := behind; err == nil && (a != nil || b != nil); {
+		if err := d.ended(); err != nil {
+			return err
+		}
 		if d.full() {
 			d.out.Continue = d.token(last)
 			return nil

@@ -27,6 +27,8 @@ type past struct {
 	t     *testing.T
 	store *history.Store
 	start time.Time
+
+	withholds bool // Secrets
 }
 
 func newPast(t *testing.T) *past {
@@ -48,6 +50,8 @@ func (p *past) Store() *history.Store { return p.store }
 func (p *past) Sync(context.Context, kube.Resource) error { return nil }
 
 func (p *past) Status() (recorder.Status, bool) { return recorder.Status{Recording: true}, true }
+
+func (p *past) Withholds(r kube.Resource) bool { return p.withholds && r == secretResource }
 
 // at is so many seconds after the start.
 func (p *past) at(seconds float64) time.Time {

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -31,6 +32,9 @@ func (c *historyCall) index() (any, error) {
 	for _, r := range resources {
 		one := api.ResourceHistory{Resource: r.GroupResource(), Path: r.Path(), Epochs: []api.Epoch{}}
 		for _, st := range slices.Backward(c.store.Streams(r)) {
+			if err := context.Cause(c.r.Context()); err != nil {
+				return nil, err
+			}
 			if st.Head().RV == 0 {
 				continue // nothing came yet
 			}

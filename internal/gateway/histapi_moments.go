@@ -21,21 +21,12 @@ import (
 // historySync bounds the wait for what is on its way to the store.
 const historySync = 2 * time.Second
 
-// mayRead returns why the history of something may not be read, now (T8): by a
-// caller with credentials of their own who may not get or list it, else by the
-// gateway if that may not list the resource in all namespaces.
+// mayRead returns why the history of something may not be read, now (T8): the
+// gateway has to be allowed to list the resource, also where one object is asked
+// for.
 func (c *historyCall) mayRead(t target) error {
-	a, ctx := c.accessTo(t.resource), c.r.Context()
-	if caller := identity(c.r.Header); caller != nil {
-		if !a.allowsCaller(ctx, &read{target: t}, caller) {
-			return refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
-				"who asks may not %s %s now, and so is not shown their history", t.verb, t.resource.GroupResource())
-		}
-		return nil
-	}
-	if !a.allows(ctx, verbList) {
-		return refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
-			"the gateway may not list %s in all namespaces, and so does not show their history", t.resource.GroupResource())
+	if refusal := c.disclosure.refusal(c.r, c.source, t, verbList); refusal != nil {
+		return &refusedCall{refusal}
 	}
 	return nil
 }
@@ -76,22 +67,9 @@ func (c *historyCall) sync(resource kube.Resource) {
 	_ = c.source.Sync(ctx, resource)
 }
 
-func (a *historyAPI) accessTo(resource kube.Resource) *access {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.access == nil {
-		a.access = map[kube.Resource]*access{}
-	}
-	one := a.access[resource]
-	if one == nil { // there are as many as are recorded
-		one = &access{up: a.up, id: resource, begin: a.begin}
-		a.access[resource] = one
-	}
-	return one
-}
-
 // resources returns those that are recorded and may be listed: of the names in
-// the parameters, such as deployments.apps, or all.
+// the parameters, such as deployments.apps, or all. It fails if it is not known
+// what may be: what is left out would not be missed.
 func (c *historyCall) resources() ([]kube.Resource, error) {
 	var chosen []kube.Resource
 	names := map[string]bool{}
@@ -115,18 +93,23 @@ func (c *historyCall) resources() ([]kube.Resource, error) {
 			return nil, notRecorded(name)
 		}
 	}
+	namespace := c.query.Get("namespace")
 	refused := make([]error, len(chosen))
 	var group errgroup.Group
 	group.SetLimit(8)
 	for i, r := range chosen {
 		group.Go(func() error {
 			inner := c.r.Clone(c.r.Context())
-			inner.URL.Path = r.Path()
+			inner.URL.Path = listPath(r, namespace)
 			if refusal := c.filter.checkAPI(inner); refusal != nil {
 				refused[i] = &refusedCall{refusal}
 				return nil
 			}
-			if refused[i] = c.mayRead(target{verb: verbList, resource: r, namespace: c.query.Get("namespace")}); refused[i] == nil {
+			refused[i] = c.mayRead(target{verb: verbList, resource: r, namespace: namespace})
+			if undecided, ok := errors.AsType[*refusedCall](refused[i]); ok && undecided.status.Code == http.StatusServiceUnavailable {
+				return refused[i]
+			}
+			if refused[i] == nil {
 				c.sync(r)
 			}
 			return nil

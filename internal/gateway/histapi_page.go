@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -28,6 +29,7 @@ const (
 
 // A historyPage is being filled.
 type historyPage struct {
+	ctx     context.Context // of the request
 	limit   int
 	noise   bool // is shown
 	objects bool // whole ones, too
@@ -39,6 +41,7 @@ type historyPage struct {
 
 // page reads the parameters of a page.
 func (c *historyCall) page() (p historyPage, err error) {
+	p.ctx = c.r.Context()
 	if p.limit, err = c.limit(usualLimit, mostLimit); err != nil {
 		return p, err
 	}
@@ -53,6 +56,9 @@ func (c *historyCall) page() (p historyPage, err error) {
 func (p *historyPage) full() bool {
 	return p.items >= p.limit || p.compared >= mostCompared || p.bytes >= mostBytes
 }
+
+// ended returns an error when nobody waits for the page any more.
+func (p *historyPage) ended() error { return context.Cause(p.ctx) }
 
 // change describes an event. It returns nil if it is noise, which is left out,
 // with the kinds of it.

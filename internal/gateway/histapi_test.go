@@ -4,8 +4,10 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -419,5 +421,26 @@ func TestNoHistory(t *testing.T) {
 	}
 	if s := statusOf(t, r.get("/watchkeeper/v1/history"+webVersions)); s.Code != http.StatusNotFound || !strings.Contains(s.Message, "--data-dir") {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestHistoryEndsWithItsRequest: nothing is worked out for somebody who has gone.
+func TestHistoryEndsWithItsRequest(t *testing.T) {
+	p := newPast(t)
+	p.cluster()
+	r := p.rig()
+	from := "?from=" + p.when(10)
+	for _, path := range []string{"", "/versions/api/v1/nodes/n1", "/diff/api/v1/nodes" + from, "/changes" + from, "/counts" + from} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for _, want := range []int{http.StatusOK, http.StatusGatewayTimeout} {
+			req := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/watchkeeper/v1/history"+path, nil)
+			w := httptest.NewRecorder()
+			r.gateway.ServeHTTP(w, req)
+			if w.Code != want {
+				t.Errorf("%s: %d, not %d: %.200s", path, w.Code, want, w.Body)
+			}
+			cancel()
+		}
 	}
 }

@@ -89,6 +89,9 @@ func (v *versionPage) stream(st *history.Stream, newest bool, below uint64) (mor
 			break
 		}
 		for _, e := range slices.Backward(events) {
+			if err := v.ended(); err != nil {
+				return false, err
+			}
 			if e.At.Before(v.since.At) {
 				return false, nil
 			}

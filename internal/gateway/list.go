@@ -89,8 +89,8 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 		}
 		rv, start = token.rv, token.start
 		var release func()
-		if objects, release, err = c.at(r.Context(), res, rv, limit); err != nil {
-			return rd.refuseFor(err) // the API server may still have it, or says why not
+		if objects, release, err = c.at(r.Context(), rd, res, rv, limit); err != nil {
+			return rd.turnAway(w, r, err) // the API server may still have it, or says why not
 		}
 		defer release()
 	case rd.rv == 0:
@@ -102,8 +102,8 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 		rv = rd.rv
 		var release func()
 		var err error
-		if objects, release, err = c.at(r.Context(), res, rv, limit); err != nil {
-			return rd.refuseFor(err)
+		if objects, release, err = c.at(r.Context(), rd, res, rv, limit); err != nil {
+			return rd.turnAway(w, r, err)
 		}
 		defer release()
 	case v.RV < rd.rv:
@@ -123,17 +123,27 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 	return res.write(w, r, rd, func() (*wire.Body, error) { return res.encoder.List(rd.form, head, p.items) })
 }
 
+// turnAway is refuse for an error of [cache.at]. What is recorded is read by few
+// at a time, and is not to be asked of the API server instead, which has less.
+func (rd *read) turnAway(w http.ResponseWriter, r *http.Request, err error) bool {
+	if errors.Is(err, errBusy) {
+		writeStatus(w, r, tooBusy())
+		return true
+	}
+	return rd.refuseFor(err)
+}
+
 // at returns the state of a resource at exactly an RV, from the timeline or from
 // what is recorded, until release.
-func (c *cache) at(ctx context.Context, res *resource, rv uint64, limit int64) (s state, release func(), err error) {
+func (c *cache) at(ctx context.Context, rd *read, res *resource, rv uint64, limit int64) (s state, release func(), err error) {
 	snapshot, err := res.timeline.At(rv)
 	if err == nil {
 		return snapshot, func() {}, nil
 	}
 	if errors.Is(err, timeline.ErrCompacted) {
 		if st, _ := c.past.holding(ctx, res.id, rv); st != nil {
-			release, err := c.past.hold(ctx, limit)
-			return &pastState{stream: st, rv: rv, ctx: ctx}, release, err
+			release, err := c.past.hold(ctx, rd, limit)
+			return &pastState{stream: st, rv: rv, ctx: ctx, counts: true}, release, err
 		}
 	}
 	return nil, nil, err
@@ -186,15 +196,22 @@ func newPage(rv uint64, s state, rd *read, start kube.Key, limit int64) listPage
 		return p
 	}
 	last := p.items[limit-1].Key
-	for range s.All(rd.namespace, last+"\x00") { // the key behind it
-		if p.next == "" {
-			p.next = encodeContinue(rv, last, rd.namespace)
+	behind := last + "\x00" // the key behind it
+	past, isPast := s.(*pastState)
+	more := false
+	if isPast && past.counts && !rd.selective() {
+		p.remaining = past.count(rd.namespace, behind)
+		more = p.remaining > 0
+	} else {
+		for range s.All(rd.namespace, behind) {
+			if more = true; isPast || rd.selective() {
+				break
+			}
+			p.remaining++
 		}
-		// To count what is left would be to read it.
-		if _, past := s.(*pastState); past || rd.selective() {
-			break
-		}
-		p.remaining++
+	}
+	if more {
+		p.next = encodeContinue(rv, last, rd.namespace)
 	}
 	return p
 }

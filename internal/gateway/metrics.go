@@ -43,7 +43,14 @@ var (
 	descRelists   = desc("relists_total", "Full lists from the upstream, by reason.", "reason")
 	descEncodings = prometheus.NewDesc("watchkeeper_encodings_bytes", "What is kept of objects in other encodings than JSON.", nil, nil)
 	descWatches   = desc("watches", "Open watches that are served from the cache.")
-	descStacks    = prometheus.NewDesc("watchkeeper_stack_bytes_per_watch",
+	descReading   = prometheus.NewDesc("watchkeeper_history_reading_bytes",
+		"What those hold who read recorded events: replays, watches from old resourceVersions, exports.", nil, nil)
+	descReaders = prometheus.NewDesc("watchkeeper_history_readers", "How many read recorded events.", nil, nil)
+	descPlaces  = prometheus.NewDesc("watchkeeper_history_places",
+		"Exports and whole lists of the past that are being answered.", []string{"what"}, nil)
+	descTurnedAway = prometheus.NewDesc("watchkeeper_history_turned_away_total",
+		"Exports and whole lists of the past that were answered with 429, for others were being made.", []string{"what"}, nil)
+	descStacks = prometheus.NewDesc("watchkeeper_stack_bytes_per_watch",
 		"Stacks of the process, per open watch: most of what an idle watch takes, where there are many.", nil, nil)
 )
 
@@ -57,8 +64,8 @@ func stackBytes() float64 {
 // Describe implements prometheus.Collector.
 func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
 	m.lag.Describe(ch)
-	ch <- descEncodings
-	for _, d := range []*prometheus.Desc{descHead, descStart, descContact, descSynced, descEvents, descObjects,
+	for _, d := range []*prometheus.Desc{descEncodings, descReading, descReaders, descPlaces, descTurnedAway,
+		descHead, descStart, descContact, descSynced, descEvents, descObjects,
 		descBytes, descOverhead, descLogEvents, descLogBytes, descReceived, descRelists, descWatches, descStacks} {
 		ch <- d
 	}
@@ -68,6 +75,7 @@ func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.lag.Collect(ch)
 	ch <- prometheus.MustNewConstMetric(descEncodings, prometheus.GaugeValue, float64(m.cache.encodings.Bytes()))
+	m.collectPast(ch)
 	watches := int64(0)
 	for _, res := range m.cache.all() {
 		gauge := func(d *prometheus.Desc, v float64) {
@@ -105,5 +113,19 @@ func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	if watches > 0 {
 		ch <- prometheus.MustNewConstMetric(descStacks, prometheus.GaugeValue, stackBytes()/float64(watches))
+	}
+}
+
+func (m *cacheMetrics) collectPast(ch chan<- prometheus.Metric) {
+	store := m.cache.past.store()
+	if store == nil {
+		return
+	}
+	reading := store.Reading()
+	ch <- prometheus.MustNewConstMetric(descReading, prometheus.GaugeValue, float64(reading.Bytes))
+	ch <- prometheus.MustNewConstMetric(descReaders, prometheus.GaugeValue, float64(reading.Readers))
+	for _, p := range []*places{m.cache.lists, m.cache.exports} {
+		ch <- prometheus.MustNewConstMetric(descPlaces, prometheus.GaugeValue, float64(len(p.taken)), p.what)
+		ch <- prometheus.MustNewConstMetric(descTurnedAway, prometheus.CounterValue, float64(p.turnedAway.Load()), p.what)
 	}
 }

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"iter"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,21 +21,7 @@ func TestMemoryMetrics(t *testing.T) {
 	if err := registry.Register(b.cache.metrics); err != nil {
 		t.Fatal(err)
 	}
-	gather := func() map[string]float64 {
-		all, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		values := map[string]float64{}
-		for _, family := range all {
-			for _, m := range family.GetMetric() {
-				if m.GetGauge() != nil {
-					values[family.GetName()] = m.GetGauge().GetValue()
-				}
-			}
-		}
-		return values
-	}
+	gather := func() map[string]float64 { return gathered(t, registry) }
 	got := gather()
 	if got["watchkeeper_resource_objects"] != 1 || got["watchkeeper_resource_bytes"] != float64(len(o.JSON)+1) ||
 		got["watchkeeper_resource_overhead_bytes"] < 100 || got["watchkeeper_resource_window_bytes"] < float64(len(o.JSON)) {
@@ -46,5 +33,64 @@ func TestMemoryMetrics(t *testing.T) {
 	b.res.watches.Add(1)
 	if n := gather()["watchkeeper_stack_bytes_per_watch"]; n < 1000 {
 		t.Errorf("%v bytes for a watch", n)
+	}
+}
+
+// gathered returns the gauges and counters, with their labels but the resource.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	all, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range all {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
+			for _, l := range m.GetLabel() {
+				if l.GetName() != "resource" {
+					name += " " + l.GetValue()
+				}
+			}
+			switch {
+			case m.GetGauge() != nil:
+				values[name] = m.GetGauge().GetValue()
+			case m.GetCounter() != nil:
+				values[name] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return values
+}
+
+// TestPastMetrics: what those take who read the past can be read off.
+func TestPastMetrics(t *testing.T) {
+	b, h := newPastBench(t)
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(b.cache.metrics); err != nil {
+		t.Fatal(err)
+	}
+	release, err := b.cache.exports.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, stop := iter.Pull2(h.stream.Events(10, 100))
+	if _, err, ok := next(); err != nil || !ok {
+		t.Fatal(err)
+	}
+	got := gathered(t, registry)
+	if got["watchkeeper_history_places export"] != 1 || got["watchkeeper_history_places list"] != 0 ||
+		got["watchkeeper_history_readers"] != 1 || got["watchkeeper_history_reading_bytes"] <= 0 {
+		t.Errorf("%v", got)
+	}
+	stop()
+	release()
+	for range mostExports + 1 {
+		_, _ = b.cache.exports.take(t.Context())
+	}
+	got = gathered(t, registry)
+	if got["watchkeeper_history_places export"] != mostExports || got["watchkeeper_history_turned_away_total export"] != 1 ||
+		got["watchkeeper_history_readers"] != 0 || got["watchkeeper_history_reading_bytes"] != 0 {
+		t.Errorf("%v", got)
 	}
 }

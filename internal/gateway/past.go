@@ -26,8 +26,11 @@ const (
 	// recorded.
 	syncTimeout = 5 * time.Second
 	// mostReads is how many whole lists of the past are held at a time: unlike
-	// those of timelines, they share no objects (T10). Others wait.
+	// those of timelines, they share no objects (T10). Others wait for readWait,
+	// and are told to come again in readRetry seconds.
 	mostReads = 4
+	readWait  = 10 * time.Second
+	readRetry = 5
 	// smallRead is up to which limit a list is not counted in that.
 	smallRead = 1000
 )
@@ -41,6 +44,8 @@ type archive interface {
 	Sync(ctx context.Context, r kube.Resource) error
 	// Status tells how recording does; false if nothing is to be recorded.
 	Status() (recording.Status, bool)
+	// Withholds reports whether what was recorded of a resource is not to be told.
+	Withholds(r kube.Resource) bool
 }
 
 // A stillArchive is one to which nothing is added.
@@ -48,6 +53,7 @@ type stillArchive struct{ store *history.Store }
 
 func (h stillArchive) Store() *history.Store                     { return h.store }
 func (h stillArchive) Sync(context.Context, kube.Resource) error { return nil }
+func (h stillArchive) Withholds(kube.Resource) bool              { return false }
 
 func (h stillArchive) Status() (recording.Status, bool) {
 	return recording.Status{Resources: len(h.store.Resources()), Usage: h.store.Usage()}, true
@@ -57,14 +63,13 @@ func (h stillArchive) Status() (recording.Status, bool) {
 type past struct {
 	cache   *cache
 	history archive
-	reads   chan struct{} // has a value for each list that is held
 
 	mu    sync.Mutex // guards known
 	known map[kube.Resource]*resource
 }
 
 func newPast(c *cache, h archive) *past {
-	return &past{cache: c, history: h, reads: make(chan struct{}, mostReads), known: map[kube.Resource]*resource{}}
+	return &past{cache: c, history: h, known: map[kube.Resource]*resource{}}
 }
 
 // store returns what has all that is recorded, nil for nothing.
@@ -86,10 +91,11 @@ func (p *past) end() (end time.Time) {
 	return end
 }
 
-// streams returns what is recorded of a resource, the oldest epoch first.
+// streams returns what is recorded of a resource and not withheld, the oldest
+// epoch first.
 func (p *past) streams(id kube.Resource) []*history.Stream {
 	s := p.store()
-	if s == nil {
+	if s == nil || p.history.Withholds(id) {
 		return nil
 	}
 	return s.Streams(id)
@@ -148,17 +154,14 @@ func (p *past) resource(st *history.Stream) *resource {
 	return res
 }
 
-// hold waits for a place among the lists that are held, until release.
-func (p *past) hold(ctx context.Context, limit int64) (release func(), err error) {
+// hold waits for a place among the lists that are held, until release. Then the
+// client has to read, for others wait.
+func (p *past) hold(ctx context.Context, rd *read, limit int64) (release func(), err error) {
 	if 0 < limit && limit <= smallRead {
 		return func() {}, nil
 	}
-	select {
-	case p.reads <- struct{}{}:
-		return func() { <-p.reads }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	rd.awaited = true
+	return p.cache.lists.take(ctx)
 }
 
 // fields is [resource.fields] for the past. That objects can be selected by their
@@ -188,6 +191,8 @@ func (res *resource) encoderAt(now func() time.Time) *wire.Encoder {
 // refusalFor returns the Status for an error in reading the past.
 func (p *past) refusalFor(err error) *metav1.Status {
 	switch {
+	case errors.Is(err, errBusy):
+		return tooBusy()
 	case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap):
 		return expiredFor(err.Error())
 	case errors.Is(err, history.ErrFuture):
@@ -197,6 +202,11 @@ func (p *past) refusalFor(err error) *metav1.Status {
 	}
 	p.cache.log.Error("the history cannot be read", "err", err)
 	return newStatus(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the history cannot be read: "+err.Error())
+}
+
+// tooBusy is what is answered where no place for a list became free.
+func tooBusy() *metav1.Status {
+	return tooMany(fmt.Sprintf("%d whole lists of the past are being answered: try again, or ask for pages of up to %d", mostReads, smallRead), readRetry)
 }
 
 // notRecorded is why nothing is served of a resource.

@@ -29,6 +29,8 @@ type fakeHistory struct {
 
 	mu    sync.Mutex // guards what follows
 	syncs func() error
+
+	withheld string // the name of a resource
 }
 
 func (f *fakeHistory) Store() *history.Store { return f.store }
@@ -41,6 +43,8 @@ func (f *fakeHistory) Sync(context.Context, kube.Resource) error {
 	}
 	return f.syncs()
 }
+
+func (h *fakeHistory) Withholds(r kube.Resource) bool { return r.Name == h.withheld }
 
 func (h *fakeHistory) Status() (recording.Status, bool) {
 	return recording.Status{Recording: true}, true

@@ -29,18 +29,18 @@ func (p *past) answer(w *recorder, r *http.Request, when kube.When) *metav1.Stat
 	if refusal != nil {
 		return refusal
 	}
-	streams := p.streams(rd.resource)
-	if len(streams) == 0 {
+	store := p.store()
+	if store == nil {
 		return p.notRecorded(rd.resource)
 	}
-	res := p.resource(streams[len(streams)-1])
-	if caller := identity(r.Header); caller != nil {
-		if !res.access.allowsCaller(r.Context(), rd, caller) {
-			return forbidden(fmt.Sprintf("who asks may not %s %s now, and so is not told of their past", rd.verb, res.id.GroupResource()))
-		}
-	} else if !res.access.allows(r.Context(), rd.verb) {
-		return forbidden(fmt.Sprintf("the gateway may not %s %s in all namespaces, and so does not tell of their past", rd.verb, res.id.GroupResource()))
+	recorded := store.Streams(rd.resource)
+	if len(recorded) == 0 {
+		return p.notRecorded(rd.resource)
 	}
+	if refusal := p.cache.disclosure.refusal(r, p.history, rd.target, rd.verb); refusal != nil {
+		return refusal
+	}
+	res := p.resource(recorded[len(recorded)-1])
 	m, err := p.locate(r.Context(), rd.resource, when)
 	if errors.Is(err, errUnrecorded) {
 		return unavailable(err.Error(), false)
@@ -203,12 +203,12 @@ func (p *past) list(w *recorder, r *http.Request, rd *read, res *resource, m mom
 			at = timeOf(m.stream, rv)
 		}
 	}
-	release, err := p.hold(r.Context(), limit)
+	release, err := p.hold(r.Context(), rd, limit)
 	if err != nil {
 		return p.refusalFor(err)
 	}
 	defer release()
-	state := &pastState{stream: m.stream, rv: rv, ctx: r.Context()}
+	state := &pastState{stream: m.stream, rv: rv, ctx: r.Context(), counts: true}
 	page := newPage(rv, state, rd, start, limit)
 	if state.err != nil {
 		return p.refusalFor(state.err)

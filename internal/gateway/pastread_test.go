@@ -135,7 +135,10 @@ func TestPastList(t *testing.T) {
 		at(45) + "/api/v1/namespaces/d/pods/a":                    `"resourceVersion":"20"`,
 		at(15) + "/api/v1/namespaces/d/pods/a":                    `"resourceVersion":"4"`,
 		at(15) + "/api/v1/namespaces/d/pods/a?resourceVersion=10": `"resourceVersion":"4"`,
-		at(45) + "/api/v1/pods?limit=1":                           `"continue":"` + encodeContinue(40, "d/a", ""),
+		at(45) + "/api/v1/pods?limit=1":                           `"continue":"` + encodeContinue(40, "d/a", "") + `","remainingItemCount":1}`,
+		at(45) + "/api/v1/pods?limit=1&labelSelector=color":       `"continue":"` + encodeContinue(40, "d/a", "") + `"}`,
+		at(15) + "/api/v1/namespaces/d/pods?limit=1":              `"remainingItemCount":1}`,
+		"/api/v1/pods?limit=1&resourceVersion=20":                 `"remainingItemCount":1}`,
 		at(45) + "/api/v1/pods?fields=spec.x":                     `"items":[{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"d","resourceVersion":"20"}},`,
 	} {
 		if code, body := b.get(path); code != http.StatusOK || !strings.Contains(body, want) {
@@ -197,7 +200,7 @@ func TestPastRefusals(t *testing.T) {
 	}
 
 	b.denied = map[string]bool{"list": true}
-	b.cache.past.resource(h.stream).access.known = nil
+	b.cache.disclosure.of(pods).known = nil
 	if code, body = b.get(at(45) + "/api/v1/pods"); code != http.StatusForbidden {
 		t.Errorf("what the gateway may not list: %d %s", code, body)
 	}

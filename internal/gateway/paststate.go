@@ -22,6 +22,7 @@ type pastState struct {
 	rv     uint64
 	ctx    context.Context // of the request
 	err    error           // what was read is not all there was
+	counts bool            // a page tells how many objects are left
 }
 
 // Get implements state.
@@ -57,6 +58,15 @@ func (s *pastState) All(namespace string, from kube.Key) iter.Seq[*kube.Object] 
 // Select implements state: there is no index of the past.
 func (s *pastState) Select(namespace string, from kube.Key, _ *timeline.Attribute) iter.Seq[*kube.Object] {
 	return s.All(namespace, from)
+}
+
+// count returns how many objects All would yield.
+func (s *pastState) count(namespace string, from kube.Key) int64 {
+	n, err := s.stream.Count(s.ctx, s.rv, namespace, from)
+	if err != nil {
+		s.err = err
+	}
+	return int64(n)
 }
 
 // newestColumns returns the columns that the newest of the objects was printed

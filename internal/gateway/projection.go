@@ -127,8 +127,11 @@ func (c *cache) whyNot(ctx context.Context, rd *read) *metav1.Status {
 	if _, err := c.discovery.lookup(ctx, rd.resource, time.Time{}); errors.Is(err, errNoResource) {
 		return newStatus(http.StatusNotFound, metav1.StatusReasonNotFound, "fields: there is no such resource that can be listed and watched")
 	}
-	if words := c.forbidden(rd.resource); words != "" {
-		return forbidden(words)
+	c.mu.Lock()
+	last := c.refused[rd.resource]
+	c.mu.Unlock()
+	if last.why != nil && last.why.Code == http.StatusForbidden && time.Now().Before(last.until) {
+		return forbidden(last.why.Message) // to try again is of no use
 	}
 	return unavailable(fmt.Sprintf("fields: projections are made of what is watched here, and %s cannot be served from that now: try again, or leave fields out",
 		rd.resource.GroupResource()), true)

@@ -62,6 +62,8 @@ type read struct {
 	plainStatus bool
 	// warnings are what the API server says about the resource's version.
 	warnings []string
+	// awaited is set when others wait for what the answer holds.
+	awaited bool
 	// over, of a WATCH, is closed when it is to end early.
 	over <-chan struct{}
 }

@@ -155,6 +155,18 @@ func TestWhereThingsAreServed(t *testing.T) {
 	}
 }
 
+// TestExtensionBelowThePrefix: a client that knows one URL finds it there, too.
+func TestExtensionBelowThePrefix(t *testing.T) {
+	r := newRig(t, ok, rigOptions{gateway: gateway.Options{APIPrefix: "/k8s"}})
+	want := readAll(t, r.get("/watchkeeper/v1/openapi.json"))
+	for path, code := range map[string]int{"/k8s/watchkeeper/v1/openapi.json": 200, "/k8s/watchkeeper/v1/nothing": 404} {
+		res := r.get(path)
+		if body := readAll(t, res); res.StatusCode != code || code == 200 && (body != want || len(body) < 1000) {
+			t.Errorf("%s: %d %.200s", path, res.StatusCode, body)
+		}
+	}
+}
+
 func TestPage(t *testing.T) {
 	for _, tc := range []struct{ prefix, api string }{
 		{"", "../"},

@@ -42,6 +42,13 @@ func unavailable(message string, retry bool) *metav1.Status {
 	return s
 }
 
+// tooMany asks for a retry after some seconds, since others are being served.
+func tooMany(message string, seconds int32) *metav1.Status {
+	s := newStatus(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
+	s.Details = &metav1.StatusDetails{RetryAfterSeconds: seconds}
+	return s
+}
+
 // writeStatus answers a request with a Status in JSON, encoded and indented
 // as the API server does it.
 func writeStatus(w http.ResponseWriter, r *http.Request, s *metav1.Status) {

@@ -110,6 +110,7 @@ func NewUpstream(cfg *rest.Config, opts UpstreamOptions) (*Upstream, error) {
 		return nil, fmt.Errorf("transport for upgrades to %s: %w", base.Host, err)
 	}
 	anonymous := rest.AnonymousClientConfig(cfg)
+	anonymous.Transport = cfg.Transport // of an upstream that is no server
 	callers, err := rest.TransportFor(anonymous)
 	if err != nil {
 		return nil, fmt.Errorf("transport to %s: %w", base.Host, err)

@@ -22,16 +22,23 @@ const (
 	fewEvents, manyEvents = 1024, 64 << 10
 	// replayBytes is about how much they may take, with the objects they are of.
 	replayBytes = 128 << 20
+	// fewestEvents is how many are read where there is no room for more.
+	fewestEvents = 64
 	// madeAtOnce is how many events are made out of what was read at a time.
 	madeAtOnce = 1024
+	// usualEvent is how many bytes an event takes before that is known.
+	usualEvent = 8 << 10
 )
 
 // Events yields the events above from, up to to, in order. An error is the last
 // it yields.
 func (st *Stream) Events(from, to uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		p := &replay{st: st, n: fewEvents}
+		p := &replay{st: st, n: fewEvents, size: usualEvent}
+		st.s.events.enter()
+		defer p.end()
 		for more := true; more; {
+			p.room(to - from)
 			began := time.Now()
 			next, more2, err := p.read(from, to)
 			if err != nil {
@@ -59,7 +66,10 @@ func (st *Stream) Events(from, to uint64) iter.Seq2[Event, error] {
 // the events are made, in their order, from what the objects were before.
 type replay struct {
 	st     *Stream
-	n      int // how many to read
+	n      int   // how many to read, where there is room
+	fits   int   // how many there is room for
+	size   int64 // what an event takes, about
+	held   int64 // of the budget
 	bounds []kube.Key
 	parts  []*part
 	steps  []step
@@ -89,6 +99,43 @@ type held struct {
 	text string
 }
 
+// room has the replay hold room for the next events, of which there are not more
+// than RVs.
+func (p *replay) room(rvs uint64) {
+	b := p.st.s.events
+	all := min(int64(min(uint64(p.n), max(rvs, 1)))*p.size, replayBytes)
+	least, got := min(all, fewestEvents*p.size), int64(0)
+	if want := min(all, b.share()-p.held); want >= least {
+		got = b.take(least, want, false)
+	}
+	if got == 0 { // what is kept is for speed only
+		p.forget()
+		p.settle(0)
+		got = b.take(least, max(least, min(all, b.share())), true)
+	}
+	p.held += got
+	p.fits = int(max(got/p.size, 1))
+}
+
+// settle has the replay hold room for what it has.
+func (p *replay) settle(now int64) {
+	p.st.s.events.settle(p.held, now)
+	p.held = now
+}
+
+// end gives back all that the replay holds.
+func (p *replay) end() {
+	p.settle(0)
+	p.st.s.events.leave()
+}
+
+// forget forgets what objects were before the next events.
+func (p *replay) forget() {
+	for _, part := range p.parts {
+		clear(part.now)
+	}
+}
+
 // read reads the next events above from, and returns up to where.
 func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 	if err := p.st.s.use(); err != nil {
@@ -98,7 +145,7 @@ func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 	p.steps = p.steps[:0]
 	err = p.st.log(from, to, func(key []byte, rv uint64, _ version) bool {
 		// Those at one RV go together: the next ones are those above it.
-		if more = len(p.steps) >= p.n && rv != p.steps[len(p.steps)-1].rv; !more {
+		if more = len(p.steps) >= min(p.n, p.fits) && rv != p.steps[len(p.steps)-1].rv; !more {
 			p.steps = append(p.steps, step{key: kube.Key(key), rv: rv})
 		}
 		return !more
@@ -109,6 +156,7 @@ func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 	p.divide()
 	errs := make([]error, len(p.parts))
 	p.each(func(i int) { errs[i] = p.parts[i].read(p.st) })
+	p.settle(p.used())
 	// Asked when all is read, for each part has a reader of its own.
 	if err := p.st.retained(from); err != nil {
 		return 0, false, err
@@ -277,23 +325,42 @@ func (p *replay) emit(f func(Event) bool) (stopped bool, err error) {
 	return false, nil
 }
 
+// used is about what the replay holds before it has yielded what it read.
+func (p *replay) used() int64 {
+	var used, texts, objects int
+	for _, part := range p.parts {
+		used += part.bytes
+		for _, h := range part.now {
+			texts += len(h.text)
+		}
+		objects += len(part.now)
+	}
+	if made := min(len(p.steps), 2*madeAtOnce); objects > 0 {
+		used += made * (texts / objects)
+	}
+	return int64(used)
+}
+
 // adapt chooses how many events to read next: the more the better, but not more
 // than there is room for, and few for who takes them slowly.
 func (p *replay) adapt(busy, all time.Duration) {
-	used := 1
+	used := int64(1)
 	for _, part := range p.parts {
-		used += part.bytes
+		used += int64(part.bytes)
 	}
-	fits := int(int64(p.n) * replayBytes / int64(used))
+	fits := int(int64(p.n) * replayBytes / used)
 	if all > 8*busy {
 		p.n /= 4
 	} else {
 		p.n *= 4
 	}
 	p.n = min(max(min(p.n, fits), fewEvents), manyEvents)
-	if used > replayBytes {
-		for _, part := range p.parts {
-			clear(part.now)
-		}
+	if n := int64(len(p.steps)); n > 0 {
+		p.size = max(used/n, 1<<8)
 	}
+	if used > replayBytes || used > p.st.s.events.share() {
+		p.forget()
+		used = 0
+	}
+	p.settle(used)
 }

@@ -52,6 +52,8 @@ type Store struct {
 	guard *guard
 	why   error // why it is only read, though it is to be written
 
+	events *budget // of those who read events
+
 	trimming sync.Mutex  // held by Trim; guards floor
 	floor    int64       // what tables take when there is little to remove
 	garbage  atomic.Bool // something was removed, but perhaps not from disk yet
@@ -88,7 +90,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{opts: opts, dir: dir, now: time.Now, streams: map[kube.Resource][]*Stream{}}
+	s := &Store{opts: opts, dir: dir, now: time.Now, events: newBudget(eventBytes), streams: map[kube.Resource][]*Stream{}}
 	s.garbage.Store(true) // who knows
 	if err := s.connect(opts.ReadOnly); err != nil {
 		return nil, err

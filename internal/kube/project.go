@@ -195,11 +195,17 @@ func (s *pathParser) quoted() (string, error) {
 // rv is where metadata.resourceVersion stands in the text: what is before and
 // behind it is the same in versions that differ in nothing the paths show.
 func (p *Paths) Project(o *Object) (text string, rv int) {
-	w := projector{scanner: scanner{s: o.JSON}, rvFrom: int(o.rvText.from)}
+	out, rv := p.Append(make([]byte, 0, len(o.JSON)/4), o)
+	return string(out), rv
+}
+
+// Append appends to dst what Project returns.
+func (p *Paths) Append(dst []byte, o *Object) (out []byte, rv int) {
+	w := projector{scanner: scanner{s: o.JSON}, out: dst, rvFrom: int(o.rvText.from)}
 	if _, err := w.object(p.root); err != nil {
 		panic(err) // it was scanned before
 	}
-	return string(w.out), w.rv
+	return w.out, w.rv - len(dst)
 }
 
 // A projector copies what is shown from a text.

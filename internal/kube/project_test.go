@@ -112,7 +112,7 @@ func FuzzPaths(f *testing.F) {
 		if !strings.HasPrefix(got[rv:], FormatRV(o.RV)) && !strings.Contains(object, `\`) {
 			t.Fatalf("%q shows %q: no RV at %d", text, got, rv)
 		}
-		if again, _ := p.Project(of); again != got {
+		if again, at := p.Append([]byte("before"), of); string(again) != "before"+got || at != rv {
 			t.Fatalf("%q shows %q of %q", text, again, got)
 		}
 	})

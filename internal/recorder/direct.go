@@ -4,6 +4,8 @@
 package recorder
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,10 +22,12 @@ type direct struct {
 	recent *recent
 	failed func(error)
 	define func() string // which definition of a custom resource there is
+	same   func() error  // whether the cluster is still that which is recorded
 
-	err    error
-	items  []*kube.Object // of the list that is being taken
-	listed func()         // is called after each list
+	err        error
+	items      []*kube.Object // of the list that is being taken
+	definition string         // that it is under
+	listed     func()         // is called after each list that was taken
 }
 
 // Head implements informer.Sink.
@@ -34,10 +38,7 @@ func (d *direct) Head() uint64 {
 }
 
 // Begin implements informer.Sink.
-func (d *direct) Begin(bool) {
-	d.items = nil
-	d.w.defined(d.define())
-}
+func (d *direct) Begin(bool) { d.items, d.definition = nil, d.define() }
 
 // Item implements informer.Sink.
 func (d *direct) Item(o *kube.Object) { d.items = append(d.items, o) }
@@ -47,11 +48,16 @@ func (d *direct) End(list *kube.List) (continued bool) {
 	whole := *list
 	whole.Items, d.items = d.items, nil
 	d.recent.clear()
-	if d.err == nil {
-		continued, d.err = d.w.take(&whole, time.Now())
-		d.check()
+	if d.err != nil {
+		return false
 	}
-	d.listed()
+	now := time.Now()
+	if d.err = d.same(); d.err == nil {
+		continued, d.err = d.w.take(&whole, d.definition, now)
+	}
+	if d.check(); d.err == nil {
+		d.listed()
+	}
 	return continued
 }
 
@@ -112,7 +118,7 @@ func (d *direct) Bookmark(rv uint64, o *kube.Object) {
 func (d *direct) Flush() {}
 
 func (d *direct) check() {
-	if d.err != nil {
+	if d.err != nil && !errors.Is(d.err, context.Canceled) { // who is no longer to record has not failed
 		d.failed(d.err)
 	}
 }

@@ -99,6 +99,9 @@ func (b body) Close() error {
 // kube-system.
 func (r *Recorder) cluster(ctx context.Context) (uid string, err error) {
 	namespace, err := r.metadata(ctx, "/api/v1/namespaces/kube-system")
+	if refused, ok := errors.AsType[*refusal](err); err != nil && (!ok || refused.passes()) {
+		err = fmt.Errorf("%w: %w", errAway, err)
+	}
 	if err != nil {
 		return "", fmt.Errorf("the API server does not tell which cluster it is of: namespace kube-system: %w", err)
 	}
@@ -107,6 +110,44 @@ func (r *Recorder) cluster(ctx context.Context) (uid string, err error) {
 		return "", fmt.Errorf("namespace kube-system: %q is no UID", uid)
 	}
 	return uid, nil
+}
+
+// same asks whether the cluster is still that which is recorded. It asks a few
+// times if there is no answer.
+func (s *session) same(ctx context.Context) error {
+	for n := 1; ; n++ {
+		uid, err := s.r.cluster(ctx)
+		switch {
+		case err == nil && uid == s.uid:
+			return nil
+		case err == nil:
+			return fmt.Errorf("%w: it was %s, and is %s", errOtherCluster, s.uid, uid)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case n == 5 || !errors.Is(err, errAway):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(s.r.redial):
+		}
+	}
+}
+
+// errAway marks that the API server does not answer, or not for now.
+var errAway = errors.New("no answer")
+
+// A refusal is an answer of the API server that is an error.
+type refusal struct {
+	code    int
+	message string
+}
+
+func (e *refusal) Error() string { return e.message }
+
+// passes reports whether the same request may be answered soon.
+func (e *refusal) passes() bool {
+	return e.code >= http.StatusInternalServerError || e.code == http.StatusTooManyRequests
 }
 
 // definition tells which definition a custom resource is under, by its UID and
@@ -146,7 +187,7 @@ func (r *Recorder) metadata(ctx context.Context, path string) (*metav1.PartialOb
 		if json.Unmarshal(text, &s) != nil || s.Message == "" {
 			s.Message = resp.Status
 		}
-		return nil, errors.New(s.Message)
+		return nil, &refusal{resp.StatusCode, s.Message}
 	}
 	o := &metav1.PartialObjectMetadata{}
 	return o, json.Unmarshal(text, o)

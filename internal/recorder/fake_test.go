@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,7 @@ type fakeAPI struct {
 	lost    uint64 // history up to here is gone
 	uid     string // of kube-system; "" is forbidden
 	refuse  int    // the code for everything of Pods; 0 is none
+	away    bool   // all is 503
 	others  string // further resources in discovery, names of the core group
 	edition int    // of the definition of gadgets; 0 is none
 	changed chan struct{}
@@ -119,8 +121,12 @@ func (f *fakeAPI) forget() { f.change(func() { f.lost, f.frames = f.rv, nil }) }
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	f.mu.Lock()
-	uid, refuse, others := f.uid, f.refuse, strings.Fields(f.others)
+	uid, refuse, others, away := f.uid, f.refuse, strings.Fields(f.others), f.away
 	f.mu.Unlock()
+	if away {
+		f.fail(w, http.StatusServiceUnavailable, "away")
+		return
+	}
 	switch r.URL.Path {
 	case "/api/v1/namespaces/kube-system":
 		if uid == "" {
@@ -159,6 +165,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.fail(w, http.StatusBadRequest, "no streaming lists")
 		case q.Has("watch"):
 			f.watch(w, r)
+		case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/ns/"):
+			f.get(w, path.Base(r.URL.Path))
 		default:
 			f.list(w, q.Get("limit"))
 		}
@@ -168,6 +176,16 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fakeAPI) fail(w http.ResponseWriter, code int, message string) {
 	w.WriteHeader(code)
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":%d}`, message, code)
+}
+
+func (f *fakeAPI) get(w http.ResponseWriter, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if o := f.pods[kube.MakeKey("ns", name)]; o != nil {
+		io.WriteString(w, o.JSON)
+		return
+	}
+	f.fail(w, http.StatusNotFound, "not found")
 }
 
 func (f *fakeAPI) list(w io.Writer, limit string) {
@@ -272,7 +290,9 @@ func (f *fakeAPI) recorder(t testing.TB, fs vfs.FS, patterns ...string) *Recorde
 		t.Fatal(err)
 	}
 	r.delay = delays{events: 5 * time.Millisecond, head: 5 * time.Millisecond}
-	r.retry, r.retryRefused, r.rediscover, r.trimEvery = 5*time.Millisecond, 5*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond
+	r.retry, r.redial = 5*time.Millisecond, 5*time.Millisecond
+	r.retryRefused, r.rediscover, r.trimEvery = 5*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond
+	r.patience = 10 * time.Second
 	return r
 }
 

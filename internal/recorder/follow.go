@@ -22,14 +22,20 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 	}
 	f := follower{t: t, tl: tl}
 	for {
-		err := f.next()
+		err := f.next(ctx)
 		switch {
+		case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+			return nil
 		case errors.Is(err, timeline.ErrClosed):
 			return t.w.flush()
 		case errors.Is(err, timeline.ErrCompacted):
-			if err := f.catchUp(); errors.Is(err, timeline.ErrClosed) {
+			err := f.catchUp(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case errors.Is(err, timeline.ErrClosed):
 				return t.w.flush()
-			} else if err != nil {
+			case err != nil:
 				return err
 			}
 			continue
@@ -42,10 +48,13 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 		case <-f.cursor.Ready():
 		case <-ctx.Done():
 			// What is there already is not left behind.
-			if err := f.next(); err != nil && !errors.Is(err, timeline.ErrClosed) && !errors.Is(err, timeline.ErrCompacted) {
-				return err
+			err := f.next(ctx)
+			for _, end := range []error{timeline.ErrClosed, timeline.ErrCompacted, context.Cause(ctx)} {
+				if errors.Is(err, end) {
+					return nil
+				}
 			}
-			return nil
+			return err
 		}
 	}
 }
@@ -57,45 +66,46 @@ type follower struct {
 	cursor *timeline.Cursor // nil at first
 	more   bool
 	rv     uint64          // up to where the writer has been told
+	at     time.Time       // when that was the head
 	held   []history.Event // of a gap whose end is yet to come
 }
 
 // next tells the writer what there is behind the place. It fails with
 // timeline.ErrCompacted when that is not all that happened.
-func (f *follower) next() error {
+func (f *follower) next(ctx context.Context) error {
 	if f.cursor == nil {
-		f.t.p.mu.Lock()
-		anew := f.t.p.anew
-		f.t.p.mu.Unlock()
-		f.rv = f.t.w.position()
-		if anew || f.rv == 0 {
-			return timeline.ErrCompacted
-		}
-		cursor, err := f.start(f.tl.View())
-		if err != nil {
+		if err := f.start(f.tl.View()); err != nil {
 			return err
 		}
-		f.cursor = cursor
 	}
 	b, err := f.cursor.Next()
 	if err != nil {
 		return err
 	}
-	f.more = b.More
-	return f.take(appendEvents(f.held, b.Events, b.At), f.cursor.RV(), b.At)
+	events, at := appendEvents(f.held, b.Events), b.At
+	if f.more = b.More; b.More {
+		at = lastAt(events, at)
+	}
+	return f.take(ctx, events, f.cursor.RV(), at)
 }
 
-// start returns a cursor at the place. One that is beyond the view's head is of
-// another history.
-func (f *follower) start(v *timeline.View) (*timeline.Cursor, error) {
-	if f.rv > v.RV {
-		return nil, timeline.ErrCompacted
+// start goes to the place up to which all is recorded, if the timeline continues
+// that. Its RV alone does not tell.
+func (f *follower) start(v *timeline.View) (err error) {
+	f.t.p.mu.Lock()
+	anew, joined := f.t.p.anew, f.t.p.joined
+	f.t.p.mu.Unlock()
+	head := f.t.w.position()
+	f.rv, f.at = head.RV, head.At
+	if anew || joined != v.Epoch() || f.rv == 0 || f.rv > v.RV {
+		return timeline.ErrCompacted
 	}
-	return f.tl.WatchFrom(v, f.rv, timeline.Interest{})
+	f.cursor, err = f.tl.WatchFrom(v, f.rv, timeline.Interest{})
+	return err
 }
 
 // take tells the writer the events up to rv, those of gaps as such.
-func (f *follower) take(events []history.Event, rv uint64, at time.Time) error {
+func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, at time.Time) error {
 	w := f.t.w
 	f.held = nil
 	upTo := func(rv uint64) (part []history.Event) {
@@ -113,42 +123,63 @@ func (f *follower) take(events []history.Event, rv uint64, at time.Time) error {
 			break
 		}
 		if g.From > f.rv {
-			if err := w.add(upTo(g.From), g.From, at); err != nil {
+			// When the head was there is not known but for its last event.
+			before := upTo(g.From)
+			f.rv, f.at = g.From, lastAt(before, f.at)
+			if err := w.add(before, f.rv, f.at); err != nil {
 				return err
 			}
-			f.rv = g.From
 		}
 		if g.To > rv {
 			f.held = events
 			return nil
 		}
-		if err := w.gap(upTo(g.To), g.To, at); err != nil {
+		if err := f.t.s.same(ctx); err != nil {
 			return err
 		}
-		f.rv = g.To
+		behind := upTo(g.To)
+		f.rv, f.at = g.To, lastAt(behind, at)
+		if err := w.gap(behind, f.rv, f.at); err != nil {
+			return err
+		}
 	}
-	f.rv = rv
+	f.rv, f.at = rv, at
 	w.formed(view.BookmarkForm)
 	return w.add(events, rv, at)
 }
 
+// lastAt returns when the last of the events was observed, or else what is given.
+func lastAt(events []history.Event, otherwise time.Time) time.Time {
+	if n := len(events); n > 0 {
+		return events[n-1].At
+	}
+	return otherwise
+}
+
 // catchUp compares what is recorded with the timeline's state.
-func (f *follower) catchUp() error {
+func (f *follower) catchUp(ctx context.Context) error {
 	v := f.tl.View()
 	if v.Closed() {
 		return timeline.ErrClosed // the own watch goes on from what is recorded
 	}
+	at := time.Now()
+	if err := f.t.s.same(ctx); err != nil {
+		return err
+	}
 	f.held = nil
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkForm}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
-	f.t.w.defined("") // the gateway knows, and does not tell
-	continued, err := f.t.w.take(list, time.Now())
+	continued, err := f.t.w.take(list, "", at) // the gateway knows which definition, and does not tell
 	if err != nil {
 		return err
 	}
-	f.t.known()
+	f.t.p.update(func() {
+		if f.t.p.timeline == f.tl { // and the lease has not ended
+			f.t.p.anew, f.t.p.joined = false, v.Epoch()
+		}
+	})
 	f.t.log.Info("recorded anew from the state of the cache", "rv", v.RV, "continued", continued)
-	f.rv = v.RV
+	f.rv, f.at = v.RV, at
 	f.cursor, err = f.tl.WatchFrom(v, v.RV, timeline.Interest{})
 	return err
 }

@@ -189,6 +189,55 @@ func TestSlowDisk(t *testing.T) {
 	r.end()
 }
 
+// TestFollowTimes: what is read late from a timeline has the time at which it was
+// observed; so has the end of a gap.
+func TestFollowTimes(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(100)
+	lease, err := g.r.Take(t.Context(), pods) // and nobody follows it
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reading{t: t, tl: timeline.New(timeline.Options{}), lease: lease}
+	lease.Seed().Load(r.tl)
+	p := g.r.place(pods)
+	p.update(func() { p.joined = r.tl.View().Epoch() })
+	f := &follower{t: p.track, tl: r.tl}
+	if err := f.next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var times []time.Time
+	step := func(do func()) {
+		do()
+		times = append(times, r.tl.View().At)
+		time.Sleep(2 * time.Millisecond) // the record has milliseconds
+	}
+	step(func() { r.apply(kube.Added, pod("a", 102, "1")) })
+	step(func() { r.apply(kube.Modified, pod("a", 104, "2")) })
+	step(func() { r.tl.Replace(list(110, pod("a", 107, "3"))) })
+	step(func() { r.apply(kube.Modified, pod("a", 112, "4")) })
+	if err := errors.Join(f.next(t.Context()), p.track.w.flush()); err != nil {
+		t.Fatal(err)
+	}
+	st := g.recorded(112)
+	i := 0
+	for e, err := range st.Events(100, 112) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !e.At.Equal(times[i].Truncate(time.Millisecond)) {
+			t.Errorf("%s at %d: observed at %v, and recorded as of %v", e.Type, e.Object.RV, times[i], e.At)
+		}
+		i++
+	}
+	gaps := st.Gaps()
+	if len(gaps) != 1 || !gaps[0].Since.Equal(times[1].Truncate(time.Millisecond)) || !gaps[0].Until.Truncate(time.Millisecond).Equal(times[2].Truncate(time.Millisecond)) {
+		t.Errorf("%v, want a gap between %v and %v", gaps, times[1], times[2])
+	}
+	r.end()
+}
+
 // TestFollowReset: a timeline that begins anew at a lower RV is a new epoch.
 func TestFollowReset(t *testing.T) {
 	api := newFakeAPI(t)
@@ -201,6 +250,28 @@ func TestFollowReset(t *testing.T) {
 	st := g.recorded(51)
 	want(t, "state", state(t, st), "a=1")
 	want(t, "events", events(t, st), "MODIFIED a@51<40")
+	r.end()
+}
+
+// TestReadAnew: a timeline that did not begin with what is recorded does not
+// continue it, though it has the RV in its window.
+func TestReadAnew(t *testing.T) {
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(100)
+	g.recorded(api.write("a", "1")) // 102
+	lease, err := g.r.Take(t.Context(), pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.seed = nil
+	r := &reading{t: t, tl: timeline.New(timeline.Options{}), lease: lease}
+	r.tl.Replace(list(101, pod("a", 99, "other")))
+	r.apply(kube.Added, pod("b", 103, "1"))
+	lease.Follow(r.tl)
+	until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
+	r.apply(kube.Added, pod("c", 104, "1"))
+	want(t, "state", state(t, g.recorded(104)), "a=other b=1 c=1")
 	r.end()
 }
 
@@ -307,7 +378,7 @@ func TestTakeWaits(t *testing.T) {
 // that only.
 func TestTakeAtOnce(t *testing.T) {
 	p := newPlace()
-	r := &Recorder{places: map[kube.Resource]*place{pods: p}}
+	r := &Recorder{places: map[kube.Resource]*place{pods: p}, patience: time.Minute}
 	p.update(func() { p.busy = true }) // a session has begun, and its goroutine not yet
 	taken := make(chan error)
 	go func() {

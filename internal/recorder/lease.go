@@ -5,10 +5,10 @@ package recorder
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -21,6 +21,9 @@ type place struct {
 	leased  bool
 	// timeline is the lease's, once there is one.
 	timeline *timeline.Timeline
+	// joined is the epoch of the timeline that continues what is recorded: it began
+	// with that, or has been compared with it. 0 if there is none.
+	joined uint64
 	// track is the recording, nil while there is none.
 	track *track
 	// busy is set while the track watches, or follows a timeline, which it does to
@@ -77,16 +80,15 @@ type Lease struct {
 type Seed struct {
 	// List is the state at the recorded head, its RV.
 	List *kube.List
-	// AfterDelete is as in [informer.Resume].
-	AfterDelete bool
 
-	form *kube.Object
+	resume informer.Resume
+	form   *kube.Object
 }
 
 // Take takes the resource for one who watches it, of whom there is one at a
-// time: it waits until the one before has ended its lease, and until the
-// recorder's own watch has ended. It fails when ctx ends. A nil Recorder has nil
-// leases.
+// time: it waits until the one before has ended its lease, and, for as long as
+// serving can wait, until the recorder's own watch has ended. It fails when ctx
+// ends. A nil Recorder has nil leases.
 func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	if r == nil {
 		return nil, nil
@@ -108,12 +110,17 @@ func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	p.update(func() {})
 	l := &Lease{p: p}
 	var t *track
-	if err := p.wait(ctx, func() bool { t = p.track; return !p.busy }); err != nil {
+	soon, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
+	err = p.wait(soon, func() bool { t = p.track; return !p.busy })
+	switch {
+	case ctx.Err() != nil:
 		l.End(false)
-		return nil, err
-	}
-	if t != nil {
-		l.seed = t.seed(ctx)
+		return nil, context.Cause(ctx)
+	case err != nil: // what is served then is compared with what is recorded when that is possible
+		r.log.Warn("serving does not wait any longer for what is recorded", "resource", id.String())
+	case t != nil:
+		l.seed = t.seed(soon)
 	}
 	return l, nil
 }
@@ -135,18 +142,20 @@ func (s *Seed) Load(t *timeline.Timeline) {
 }
 
 // Resume is what a reflector of the timeline resumes from.
-func (s *Seed) Resume() informer.Resume {
-	list := *s.List
-	list.Items = nil
-	return informer.Resume{List: &list, AfterDelete: s.AfterDelete}
-}
+func (s *Seed) Resume() informer.Resume { return s.resume }
 
-// Follow has the timeline be recorded, from its first view until it is closed.
+// Follow has the timeline be recorded, from its first view until it is closed. If
+// there is a seed, it has been loaded.
 func (l *Lease) Follow(t *timeline.Timeline) {
-	if l != nil {
-		l.seed = nil // a copy of all there is
-		l.p.update(func() { l.p.timeline = t })
+	if l == nil {
+		return
 	}
+	joined := uint64(0)
+	if l.seed != nil {
+		joined = t.View().Epoch()
+	}
+	l.seed = nil // a copy of all there is
+	l.p.update(func() { l.p.timeline, l.p.joined = t, joined })
 }
 
 // End ends the lease; the timeline has been closed. anew tells that what is
@@ -155,7 +164,7 @@ func (l *Lease) Follow(t *timeline.Timeline) {
 func (l *Lease) End(anew bool) {
 	if l != nil {
 		l.p.update(func() {
-			l.p.leased, l.p.timeline = false, nil
+			l.p.leased, l.p.timeline, l.p.joined = false, nil, 0
 			l.p.anew = l.p.anew || anew
 		})
 	}
@@ -168,24 +177,15 @@ func (t *track) seed(ctx context.Context) *Seed {
 		return nil
 	}
 	list, err := stateOf(stream)
-	if err == nil {
-		s := &Seed{List: list, form: stream.Form().Item}
-		if s.AfterDelete, err = endsInDeletion(stream); err == nil {
-			return s
-		}
+	if err != nil {
+		t.s.fail(err)
+		return nil
 	}
-	t.s.fail(err)
-	return nil
-}
-
-// endsInDeletion reports whether an object was deleted at the head: others may
-// have been, too, at the same RV.
-func endsInDeletion(st *history.Stream) (bool, error) {
-	head := st.Head().RV
-	for e, err := range st.Events(max(head-1, st.Span().From.RV), head) {
-		if err != nil || e.Type == kube.Deleted {
-			return err == nil, err
-		}
+	newest := newestOf(slices.Values(list.Items)) // not when asked: that would keep the list
+	resume, err := resumeOf(stream, func(context.Context) ([]informer.Known, error) { return newest, nil })
+	if err != nil {
+		t.s.fail(err)
+		return nil
 	}
-	return false, nil
+	return &Seed{List: list, resume: *resume, form: stream.Form().Item}
 }

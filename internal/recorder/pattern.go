@@ -128,6 +128,12 @@ func (s Selection) Matches(r kube.Resource) bool {
 	return slices.ContainsFunc(s.include, is) && !slices.ContainsFunc(s.exclude, is)
 }
 
+// Withholds reports whether what was recorded of a resource is not to be told:
+// Secrets, once they are not to be recorded any more.
+func (r *Recorder) Withholds(id kube.Resource) bool {
+	return r != nil && id.Name == secrets && !r.opts.Select.secrets
+}
+
 // Empty reports whether nothing is recorded.
 func (s Selection) Empty() bool { return len(s.include) == 0 && !s.secrets }
 

@@ -29,7 +29,8 @@ var (
 	// ErrInUse marks a directory that another process records to.
 	ErrInUse = errors.New("another process records to this directory")
 
-	errStarting = errors.New("not yet begun")
+	errStarting     = errors.New("not yet begun")
+	errOtherCluster = errors.New("the API server is one of another cluster than before")
 )
 
 // Options are what a recorder needs. Dir, Transport and URL are required.
@@ -63,6 +64,8 @@ type Recorder struct {
 
 	delay        delays
 	retry        time.Duration // between attempts to record again, at first
+	redial       time.Duration // while nobody tells which cluster it is
+	patience     time.Duration // how long serving waits for recording
 	retryRefused time.Duration // of a resource
 	rediscover   time.Duration
 	trimEvery    time.Duration
@@ -70,6 +73,7 @@ type Recorder struct {
 	mu      sync.Mutex // guards what follows
 	store   *history.Store
 	dir     string   // the store's
+	uid     string   // of the cluster that the store is of
 	session *session // nil while nothing is recorded
 	problem error    // why; nil while there is a session
 	places  map[kube.Resource]*place
@@ -87,7 +91,8 @@ func New(opts Options) (*Recorder, error) {
 	r := &Recorder{
 		opts: opts, log: opts.Logger, started: make(chan struct{}),
 		delay: delays{events: time.Second, head: 10 * time.Second},
-		retry: 15 * time.Second, retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute,
+		retry: 15 * time.Second, redial: time.Second, patience: 5 * time.Second,
+		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute,
 		problem: errStarting,
 		places:  map[kube.Resource]*place{},
 	}
@@ -115,14 +120,27 @@ func (r *Recorder) Open(ctx context.Context) error {
 	return nil
 }
 
-// open opens the history if it is not open.
+// open opens the history of the cluster that there is, if it is not open. While
+// the API server does not tell which cluster that is, what is open stays so: it is
+// asked again before a list is recorded.
 func (r *Recorder) open(ctx context.Context) error {
-	if r.Store() != nil {
-		return nil
+	r.mu.Lock()
+	opened, known := r.store != nil, r.uid
+	r.mu.Unlock()
+	ask, cancel := ctx, context.CancelFunc(func() {})
+	if opened {
+		ask, cancel = context.WithTimeout(ctx, r.patience)
 	}
-	uid, err := r.cluster(ctx)
-	if err != nil {
+	uid, err := r.cluster(ask)
+	cancel()
+	switch {
+	case opened && (err != nil || uid == known):
+		return nil
+	case err != nil:
 		return err
+	case opened:
+		r.log.Warn("another cluster answers: it is recorded by itself", "before", known, "now", uid)
+		r.leave()
 	}
 	dir := filepath.Join(r.opts.Dir, uid)
 	// What is in there is as confidential as the cluster.
@@ -142,8 +160,20 @@ func (r *Recorder) open(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.store, r.dir = store, dir
+	r.store, r.dir, r.uid = store, dir, uid
 	return nil
+}
+
+// leave closes the history of a cluster that is not there any more. What is
+// watched, and what is recorded of the cluster that takes its place, have nothing
+// to do with each other.
+func (r *Recorder) leave() {
+	r.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.places {
+		p.update(func() { p.anew = true })
+	}
 }
 
 // makeDir makes a directory, and those above it, that are there after a crash.
@@ -200,11 +230,14 @@ func (r *Recorder) Run(ctx context.Context) {
 				r.log.Debug("no room made on the full disk", "cause", err)
 			}
 		}
+		pause := r.redial
+		if !errors.Is(err, errOtherCluster) && !errors.Is(err, errAway) {
+			pause, wait = wait, min(2*wait, 16*r.retry)
+		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait):
+		case <-time.After(pause):
 		}
-		wait = min(2*wait, 16*r.retry)
 	}
 	r.Close()
 }
@@ -288,7 +321,7 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if t == nil {
 		return ErrNotRecorded
 	}
-	rv := t.w.position()
+	rv := t.w.position().RV
 	if tl != nil {
 		if v := tl.View(); v != nil {
 			rv = v.RV
@@ -372,8 +405,10 @@ func (r *Recorder) ready(ctx context.Context) error {
 	}
 	select {
 	case <-r.started:
-		return nil
+	case <-time.After(r.patience):
+		r.log.Warn("serving does not wait for the history any longer")
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	return nil
 }

@@ -6,13 +6,16 @@ package recorder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // TestUnread: what nobody reads is recorded by one watch and one list.
@@ -63,6 +66,7 @@ func TestRestart(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1")
 	g := run(t, api.recorder(t, fs))
+	g.recorded(102)
 	g.recorded(api.write("b", "1")) // 104
 	g.stop()
 	api.counts()
@@ -153,6 +157,66 @@ func TestBack(t *testing.T) {
 	}
 }
 
+// TestCameBack: an upstream that went back, and has come past what is recorded by
+// the time that it is asked, begins a new epoch.
+func TestCameBack(t *testing.T) {
+	other := func(name string, rv uint64) kube.Frame {
+		return kube.Frame{Type: kube.Modified, Object: pod(name, rv, "other")}
+	}
+	for _, test := range []struct {
+		name   string
+		lost   uint64
+		frames []kube.Frame
+	}{
+		{"other events came before the head", 100, []kube.Frame{other("b", 103), other("c", 110)}},
+		{"no events are known of then, but the objects are there", 108, []kube.Frame{other("c", 110)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			api, fs := newFakeAPI(t), vfs.NewMem()
+			api.write("a", "1") // 102
+			g := run(t, api.recorder(t, fs))
+			g.recorded(102)
+			old := g.recorded(api.write("a", "2")) // 104
+			g.stop()
+			api.change(func() {
+				api.rv, api.lost, api.frames = 110, test.lost, test.frames
+				api.pods = map[kube.Key]*kube.Object{"ns/a": pod("a", 102, "1"), "ns/b": pod("b", 103, "other"), "ns/c": pod("c", 110, "other")}
+			})
+			g = run(t, api.recorder(t, fs))
+			until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
+			want(t, "state", state(t, g.recorded(110)), "a=1 b=other c=other")
+			if first := g.r.Store().Streams(pods)[0]; first.Head() != old.Head() {
+				t.Errorf("the old one is at %v, and was at %v", first.Head(), old.Head())
+			}
+		})
+	}
+}
+
+// TestQuiet: what has changed wholly while nobody was there is gone on from where
+// the last events are known, and what has not changed where they are not.
+func TestQuiet(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	api.write("a", "1") // 102
+	g := run(t, api.recorder(t, fs))
+	g.recorded(102)
+	g.recorded(api.write("a", "2")) // 104
+	for _, step := range []struct{ forget bool }{{false}, {true}} {
+		g.stop()
+		api.counts()
+		if step.forget {
+			api.forget()
+		} else {
+			api.write("a", "3") // 106
+		}
+		g = run(t, api.recorder(t, fs))
+		g.recorded(api.write("b", "1"))
+		if lists, _ := api.counts(); lists != 0 {
+			t.Errorf("%+v: %d lists", step, lists)
+		}
+	}
+	want(t, "events", events(t, g.recorded(0)), "MODIFIED a@104<102, MODIFIED a@106<104, ADDED b@108, MODIFIED b@110<108")
+}
+
 // TestLateStart: while the API server does not say which cluster it is of,
 // nothing is recorded, and it is asked again.
 func TestLateStart(t *testing.T) {
@@ -196,6 +260,103 @@ func TestDirectories(t *testing.T) {
 	if !errors.Is(err, history.ErrOtherCluster) || !strings.Contains(err.Error(), "another --data-dir") {
 		t.Errorf("another cluster: %v", err)
 	}
+}
+
+// TestOtherCluster: another cluster behind the same address is recorded into a
+// directory of its own, from its first list on.
+func TestOtherCluster(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		t.Run(fmt.Sprint("read ", read), func(t *testing.T) {
+			api, fs := newFakeAPI(t), vfs.NewMem()
+			g := run(t, api.recorder(t, fs))
+			g.recorded(100)
+			g.recorded(api.write("a", "1")) // 102
+			first := g.r.Store()
+			var r *reading
+			if read {
+				r = g.read(timeline.Options{})
+			}
+			api.outage(func() {
+				api.change(func() {
+					api.uid, api.rv, api.lost, api.frames = "cluster-2", 200, 200, nil
+					api.pods = map[kube.Key]*kube.Object{"ns/b": pod("b", 150, "other")}
+				})
+				if read {
+					r.tl.Replace(list(200, pod("b", 150, "other")))
+					r.apply(kube.Modified, pod("b", 201, "changed"))
+				}
+			})
+			until(t, "another store", func() bool { s := g.r.Store(); return s != nil && s != first })
+			if read {
+				want(t, "state", state(t, g.recorded(201)), "b=changed")
+				r.end()
+			} else {
+				want(t, "state", state(t, g.recorded(200)), "b=other")
+			}
+			if status, _ := g.r.Status(); !strings.HasSuffix(status.Dir, "cluster-2") {
+				t.Errorf("%+v", status)
+			}
+			// The first one is as it was.
+			g.stop()
+			api.change(func() { api.uid = "cluster-1" })
+			again := api.recorder(t, fs)
+			if err := again.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			if all := again.Store().Streams(pods); len(all) != 1 || all[0].Head().RV != 102 {
+				t.Errorf("%d epochs, the first is at %v", len(all), all[0].Head())
+			}
+		})
+	}
+}
+
+// TestAway: an API server that is away at the start is asked again soon.
+func TestAway(t *testing.T) {
+	api := newFakeAPI(t)
+	api.away = true
+	r := api.recorder(t, vfs.NewMem())
+	r.retry = time.Hour
+	g := run(t, r)
+	if l, err := g.r.Take(t.Context(), pods); err != nil || l.Seed() != nil {
+		t.Errorf("%v %v", l, err)
+	} else {
+		l.End(false)
+	}
+	api.change(func() { api.away = false })
+	g.recorded(api.write("a", "1"))
+}
+
+// TestPatience: whoever is to serve a resource does not wait for long for a history
+// that does not begin, or for a disk that hangs; what is served is recorded later.
+func TestPatience(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	r := api.recorder(t, fs)
+	r.patience = 20 * time.Millisecond
+	if err := r.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	take := func() *Lease {
+		t.Helper()
+		l, err := r.Take(t.Context(), pods)
+		if err != nil || l.Seed() != nil {
+			t.Errorf("%v %v", l, err)
+		}
+		return l
+	}
+	take().End(false) // nobody runs
+	g := run(t, r)
+	g.recorded(api.write("a", "1")) // 102
+	w := r.place(pods).track.w
+	w.mu.Lock() // as a write that hangs does
+	l := take()
+	tl := timeline.New(timeline.Options{})
+	tl.Replace(list(104, pod("a", 104, "2")))
+	l.Follow(tl)
+	w.mu.Unlock()
+	want(t, "state", state(t, g.recorded(104)), "a=2")
+	tl.Close()
+	l.End(false)
 }
 
 // TestDiscovery: what comes is recorded, and what goes is not any more.
@@ -246,6 +407,31 @@ func TestDefinition(t *testing.T) {
 			t.Errorf("%+v: %d lists", step, lists)
 		}
 	}
+}
+
+// TestDefinitionOfList: a definition is recorded with the list that is under it, and
+// not when that is begun.
+func TestDefinitionOfList(t *testing.T) {
+	gadgets := kube.Resource{Version: "v1", Name: "gadgets"}
+	api := newFakeAPI(t)
+	api.others, api.edition = "gadgets", 1
+	rv := api.write("a", "1")
+	g := run(t, api.recorder(t, vfs.NewMem(), "gadgets"))
+	until(t, "a record", func() bool {
+		all := g.r.Store().Streams(gadgets)
+		return len(all) == 1 && all[0].Head().RV >= rv
+	})
+	w := g.r.place(gadgets).track.w
+	d := &direct{w: w, recent: &recent{}, define: func() string { return "another" }, same: func() error { return nil }, listed: func() {}}
+	d.Begin(true)
+	if err := errors.Join(w.add(nil, rv+1, time.Now()), w.flush()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "before the list", w.current().Form().Definition, "crd/1")
+	d.Begin(true)
+	d.Item(pod("a", rv, "1"))
+	d.End(list(rv + 2))
+	want(t, "after it", w.current().Form().Definition, "another")
 }
 
 // TestRefused: what may not be listed is tried again; what had gone is listed.

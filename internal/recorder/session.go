@@ -19,6 +19,7 @@ import (
 type session struct {
 	r     *Recorder
 	store *history.Store
+	uid   string // of the cluster
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	wg    sync.WaitGroup
@@ -31,7 +32,10 @@ type session struct {
 // record is a session. It returns nil when ctx ends, and else what made it
 // impossible to go on.
 func (r *Recorder) record(ctx context.Context, store *history.Store) error {
-	s := &session{r: r, store: store, tracks: map[kube.Resource]*track{}, kinds: map[kube.Resource]string{}}
+	r.mu.Lock()
+	uid := r.uid
+	r.mu.Unlock()
+	s := &session{r: r, store: store, uid: uid, tracks: map[kube.Resource]*track{}, kinds: map[kube.Resource]string{}}
 	s.ctx, s.end = context.WithCancelCause(ctx)
 	defer s.end(nil)
 	// What is recorded already goes on at once: discovery may take its time.

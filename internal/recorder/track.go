@@ -87,7 +87,11 @@ func (t *track) watch(ctx context.Context) (retry time.Duration) {
 			cancel()
 		}
 	})
-	sink := &direct{w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known, define: func() string { return t.s.r.definition(ctx, t.id) }}
+	sink := &direct{
+		w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known,
+		define: func() string { return t.s.r.definition(ctx, t.id) },
+		same:   func() error { return t.s.same(ctx) },
+	}
 	resume, kind, err := t.resume(ctx)
 	if err != nil {
 		t.s.fail(err)
@@ -115,12 +119,12 @@ func (t *track) resume(ctx context.Context) (*informer.Resume, string, error) {
 	if stream.Head().RV == 0 {
 		return nil, t.s.kind(t.id), nil
 	}
-	list := listOf(stream.Form(), 0)
+	kind := stream.Form().Item.Kind
 	if !t.continues(ctx, stream) {
-		return nil, list.ItemKind, nil
+		return nil, kind, nil
 	}
-	after, err := endsInDeletion(stream)
-	return &informer.Resume{List: list, AfterDelete: after}, list.ItemKind, err
+	resume, err := resumeOf(stream, func(ctx context.Context) ([]informer.Known, error) { return newestIn(ctx, stream) })
+	return resume, kind, err
 }
 
 // continues reports whether what is recorded can be gone on from without a list:

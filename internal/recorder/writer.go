@@ -39,7 +39,7 @@ type writer struct {
 	oldest  time.Time    // when the first pending event was observed
 	form    *kube.Object // a bookmark that is newer than the stream's form; nil if there is none
 	told    *kube.Object // the last one
-	// definition is which definition the recorded objects are under, see
+	// definition is which definition the last list that was taken is under, see
 	// Recorder.definition.
 	definition string
 	moved      chan struct{} // closed when the head has moved
@@ -204,7 +204,7 @@ func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error
 
 // begin records a list that does not continue what is recorded, or before which
 // nothing is.
-func (w *writer) begin(list *kube.List, at time.Time) error {
+func (w *writer) begin(list *kube.List, definition string, at time.Time) error {
 	if w.stream.Head().RV != 0 {
 		next, err := w.store.NewEpoch(w.resource)
 		if err != nil {
@@ -212,7 +212,8 @@ func (w *writer) begin(list *kube.List, at time.Time) error {
 		}
 		w.stream = next
 	}
-	form := history.Form{ListKind: list.Kind, Item: list.EmptyItem(), Definition: w.definition}
+	w.definition = definition
+	form := history.Form{ListKind: list.Kind, Item: list.EmptyItem(), Definition: definition}
 	if err := w.stream.Begin(form, slices.Values(list.Items), list.RV, at); err != nil {
 		return err
 	}
@@ -221,14 +222,14 @@ func (w *writer) begin(list *kube.List, at time.Time) error {
 	return nil
 }
 
-// take brings the stream from what is recorded to a list. continued is false if
-// that is not possible and a new epoch has begun. What is recorded is in memory
-// meanwhile.
-func (w *writer) take(list *kube.List, at time.Time) (continued bool, err error) {
+// take brings the stream from what is recorded to a list under a definition.
+// continued is false if that is not possible and a new epoch has begun. What is
+// recorded is in memory meanwhile.
+func (w *writer) take(list *kube.List, definition string, at time.Time) (continued bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head.RV == 0 {
-		return false, w.begin(list, at)
+		return false, w.begin(list, definition, at)
 	}
 	if err := w.write(); err != nil {
 		return false, err
@@ -240,7 +241,7 @@ func (w *writer) take(list *kube.List, at time.Time) (continued bool, err error)
 	t := timeline.New(timeline.Options{WindowBytes: 1 << 62})
 	t.Reset(held)
 	if list.RV < held.RV || !t.Replace(list) {
-		return false, w.begin(list, at)
+		return false, w.begin(list, definition, at)
 	}
 	cursor, err := t.Watch(held.RV, timeline.Interest{})
 	if err != nil {
@@ -252,7 +253,10 @@ func (w *writer) take(list *kube.List, at time.Time) (continued bool, err error)
 		if err != nil {
 			return false, err
 		}
-		events, more = appendEvents(events, b.Events, at), b.More
+		events, more = appendEvents(events, b.Events), b.More
+	}
+	for i := range events {
+		events[i].At = at
 	}
 	w.form = list.EmptyItem()
 	if held := w.stream.Form().Item; held.Columns == list.Columns && held.APIVersion == list.APIVersion && held.Kind == list.ItemKind {
@@ -261,6 +265,7 @@ func (w *writer) take(list *kube.List, at time.Time) (continued bool, err error)
 	if err := w.writeGap(events, list.RV, at); err != nil {
 		return false, err
 	}
+	w.definition = definition // not before: a crash in between leaves what is listed again
 	return true, w.setForm(list.Kind)
 }
 
@@ -296,9 +301,9 @@ func (w *writer) lag() time.Duration {
 }
 
 // appendEvents appends a timeline's events.
-func appendEvents(to []history.Event, events []*timeline.Event, at time.Time) []history.Event {
+func appendEvents(to []history.Event, events []*timeline.Event) []history.Event {
 	for _, e := range events {
-		to = append(to, history.Event{Type: e.Type, Object: e.Object, Prev: e.Prev, Inferred: e.Inferred, At: at})
+		to = append(to, history.Event{Type: e.Type, Object: e.Object, Prev: e.Prev, Inferred: e.Inferred, At: e.At})
 	}
 	return to
 }
@@ -330,10 +335,10 @@ func (w *writer) newest(key kube.Key) (*kube.Object, error) {
 }
 
 // position returns up to where the writer has been told.
-func (w *writer) position() uint64 {
+func (w *writer) position() history.Moment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.head.RV
+	return w.head
 }
 
 // current returns the stream that is written.
@@ -350,11 +355,4 @@ func (w *writer) formed(form *kube.Object) {
 	if w.told != form {
 		w.told, w.form = form, form
 	}
-}
-
-// defined takes which definition what is listed from now on is under.
-func (w *writer) defined(definition string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.definition = definition
 }

@@ -4,6 +4,7 @@
 package recording
 
 import (
+	"context"
 	"errors"
 	"io"
 )
@@ -18,8 +19,8 @@ type Summary struct {
 }
 
 // Check reads a recording to its end, and fails as [Import] does.
-func Check(r io.Reader) (*Summary, error) {
-	d, h, err := newDecoder(r)
+func Check(ctx context.Context, r io.Reader) (*Summary, error) {
+	d, h, err := newDecoder(ctx, r, 0)
 	if err != nil {
 		return nil, err
 	}

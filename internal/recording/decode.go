@@ -5,6 +5,7 @@ package recording
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -20,6 +22,7 @@ import (
 
 // A decoder reads lines, and checks that they are those which were written.
 type decoder struct {
+	ctx     context.Context
 	zstd    *zstd.Decoder
 	in      *bufio.Reader
 	sum     hash.Hash
@@ -27,17 +30,19 @@ type decoder struct {
 	columns map[int]string // of the stream
 }
 
-// newDecoder reads the header.
-func newDecoder(r io.Reader) (*decoder, *Header, error) {
+// newDecoder reads the header. The decoder fails with [ErrTooLarge] behind so
+// many bytes of lines, if most is not 0, and with the context's error.
+func newDecoder(ctx context.Context, r io.Reader, most int64) (*decoder, *Header, error) {
 	z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(4*windowSize), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNotRecording, err)
 	}
-	d := &decoder{zstd: z, in: bufio.NewReaderSize(z, 64<<10), sum: sha256.New()}
+	d := &decoder{ctx: ctx, zstd: z, in: bufio.NewReaderSize(&boundedReader{r: z, most: most}, 64<<10), sum: sha256.New()}
 	l, err := d.next()
 	switch {
+	case err != nil && !errors.Is(err, ErrDamaged): // it is not the file's fault
 	case err != nil:
-		err = fmt.Errorf("%w: %w", ErrNotRecording, err)
+		err = fmt.Errorf("%w: %s", ErrNotRecording, strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": line 1: "))
 	case l.Recording == nil || l.Recording.Format < 1:
 		err = fmt.Errorf("%w: it does not say what it is", ErrNotRecording)
 	case l.Recording.Format > formatVersion:
@@ -51,15 +56,37 @@ func newDecoder(r io.Reader) (*decoder, *Header, error) {
 
 func (d *decoder) close() { d.zstd.Close() }
 
+// A boundedReader reads so many bytes at the most: a small file can be of any size
+// when it is unpacked.
+type boundedReader struct {
+	r    io.Reader
+	most int64 // 0 is any
+	read int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.read += int64(n); b.most > 0 && b.read > b.most {
+		return 0, ErrTooLarge
+	}
+	return n, err
+}
+
 func (d *decoder) damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: line %d: %w", ErrDamaged, d.lines+1, fmt.Errorf(format, args...))
 }
 
 // next returns the next line. After the last, which it checks, it is io.EOF.
 func (d *decoder) next() (*line, error) {
+	if err := d.ctx.Err(); err != nil {
+		return nil, err
+	}
 	text, err := d.read()
 	if errors.Is(err, io.EOF) {
 		return nil, d.damaged("the file ends here, before the end of the recording")
+	}
+	if errors.Is(err, ErrTooLarge) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, d.damaged("%w", err)

@@ -4,7 +4,9 @@
 package recording
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +31,7 @@ type Selection struct {
 	// Namespace is of the objects; "" is all, and those in none.
 	Namespace string
 	// Labels select objects: one that matches at any time is exported for all
-	// of it. nil is everything.
+	// of it, and so are the Events about it. nil is everything.
 	Labels labels.Selector
 	// Pseudonyms replaces the names of objects.
 	Pseudonyms bool
@@ -77,7 +79,13 @@ func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error
 	}
 	err = e.line(line{Recording: header})
 	for i := 0; i < len(documents) && err == nil; i++ {
-		err = e.line(line{Document: &documents[i]})
+		d := documents[i]
+		if names != nil {
+			if d, err = names.document(d); err != nil {
+				break
+			}
+		}
+		err = e.line(line{Document: &d})
 	}
 	for i := 0; i < len(parts) && err == nil; i++ {
 		err = parts[i].write(ctx, e, names)
@@ -91,22 +99,29 @@ func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error
 // plan finds out what there is of the selection.
 func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, error) {
 	h := &Header{Format: formatVersion, Program: x.Program, Cluster: x.Cluster, Made: time.Now().UTC().Truncate(time.Millisecond), Pseudonyms: sel.Pseudonyms}
-	var parts []*part
+	var all, parts []*part
 	for _, res := range sel.Resources {
 		p, err := x.part(res, sel)
 		if err != nil {
 			return nil, nil, fmt.Errorf("export of %s: %w", res, err)
 		}
-		if p == nil {
-			continue
+		if p != nil {
+			all = append(all, p)
 		}
-		if sel.Namespace != "" || sel.Labels != nil && !sel.Labels.Empty() {
-			if err := p.choose(ctx, sel); err != nil {
-				return nil, nil, fmt.Errorf("export of %s: %w", res, err)
+	}
+	chosen := map[string]bool{}
+	for _, events := range []bool{false, true} { // which are about the others
+		for _, p := range all {
+			if (p.stream.Resource().Name == "events") == events && !sel.whole() {
+				if err := p.choose(ctx, sel, chosen); err != nil {
+					return nil, nil, fmt.Errorf("export of %s: %w", p.stream.Resource(), err)
+				}
 			}
-			if len(p.keys) == 0 {
-				continue
-			}
+		}
+	}
+	for _, p := range all {
+		if p.keys != nil && len(p.keys) == 0 {
+			continue
 		}
 		parts = append(parts, p)
 		if at := p.from.At.UTC(); h.From.IsZero() || at.Before(h.From) {
@@ -181,21 +196,37 @@ func (p *part) each(ctx context.Context, object func(*kube.Object) error, event 
 	return nil
 }
 
-// choose finds the objects that match.
-func (p *part) choose(ctx context.Context, sel Selection) error {
+// whole reports whether all objects are selected.
+func (sel Selection) whole() bool {
+	return sel.Namespace == "" && (sel.Labels == nil || sel.Labels.Empty())
+}
+
+// choose finds the objects that match, and adds their UIDs to those chosen. An
+// Event that is about one of these matches, too.
+func (p *part) choose(ctx context.Context, sel Selection, chosen map[string]bool) error {
 	keys := map[kube.Key]bool{}
 	match := func(o *kube.Object) error {
 		if sel.Namespace != "" && o.Key.Namespace() != sel.Namespace {
 			return nil
 		}
-		if sel.Labels == nil || sel.Labels.Matches(o.Labels) {
-			keys[o.Key] = true
+		if sel.Labels == nil || sel.Labels.Matches(o.Labels) || o.Kind == "Event" && chosen[aboutUID(o)] {
+			keys[o.Key], chosen[o.UID] = true, true
 		}
 		return nil
 	}
 	err := p.each(ctx, match, func(e history.Event) error { return match(e.Object) })
 	p.keys = keys
 	return err
+}
+
+// aboutUID returns the UID of the object that an Event is about, "" if it does not
+// say.
+func aboutUID(o *kube.Object) string {
+	var event struct{ InvolvedObject, Regarding struct{ UID string } }
+	if json.Unmarshal([]byte(o.JSON), &event) != nil {
+		return ""
+	}
+	return cmp.Or(event.InvolvedObject.UID, event.Regarding.UID)
 }
 
 // learn collects the names of all that is exported.

@@ -52,6 +52,8 @@ var (
 	ErrNotRecording = errors.New("not a recording")
 	// ErrNewerFormat marks a recording that a later version of the program wrote.
 	ErrNewerFormat = errors.New("the recording was made by a newer version")
+	// ErrTooLarge marks a recording that is larger than it may be, unpacked.
+	ErrTooLarge = errors.New("the recording is too large")
 	// ErrDamaged marks a recording that is not as it was written, or not whole.
 	ErrDamaged = errors.New("the recording is damaged")
 )

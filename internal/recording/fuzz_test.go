@@ -5,6 +5,7 @@ package recording
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -31,8 +32,8 @@ func FuzzImport(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		_, _, err := Import(bytes.NewReader(e.EncodeAll(text, nil)), openStore(t))
-		for _, want := range []error{nil, ErrNotRecording, ErrNewerFormat, ErrDamaged} {
+		_, _, err := Import(t.Context(), bytes.NewReader(e.EncodeAll(text, nil)), openStore(t), 1<<20)
+		for _, want := range []error{nil, ErrNotRecording, ErrNewerFormat, ErrTooLarge, ErrDamaged} {
 			if errors.Is(err, want) {
 				return
 			}
@@ -41,17 +42,43 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// FuzzPseudonyms: a text of JSON stays one, with as many strings.
+// FuzzPseudonyms: a text of JSON stays one, of the same shape, and another one
+// does no harm.
 func FuzzPseudonyms(f *testing.F) {
-	f.Add(`{"a":"web-1 \n web-1-x","k:{\"name\":\"web\"}":{"kind":"web"}}`)
-	f.Add(`["\u0077eb","web\\","web.web-.web"]`)
+	f.Add(`{"a":"web-1 \n web-1-x","metadata":{"managedFields":[{"fieldsV1":{"f:data":{"f:web":{},"k:{\"name\":\"web\"}":{}}}}]},"kind":"web"}`)
+	f.Add(`["\u0077eb","web\\","web.web-.web","{\"host\":\"web\"}"]`)
+	f.Add(`{"kind":"Secret","data":{"n":"d2Vi"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		p := newPseudonyms()
-		for _, name := range []string{"web", "web-1", "n", "u0", "a.b"} {
+		for _, name := range []string{"web", "web-1", "n", "u0", "a.b", "A:b_c@d"} {
 			p.add(name)
 		}
-		if got := p.text(text); bytes.Count([]byte(got), []byte(`"`)) != bytes.Count([]byte(text), []byte(`"`)) {
-			t.Errorf("%s\nbecame %s", text, got)
+		got := p.text(text, "Secret")
+		var before, after any
+		if json.Unmarshal([]byte(text), &before) != nil {
+			return
+		}
+		if err := json.Unmarshal([]byte(got), &after); err != nil || values(before) != values(after) {
+			t.Errorf("%s\nbecame %s: %v", text, got, err)
 		}
 	})
+}
+
+// values counts the values in a value that are neither arrays nor objects, and
+// the arrays.
+func values(v any) (n int) {
+	switch v := v.(type) {
+	case []any:
+		n++
+		for _, e := range v {
+			n += values(e)
+		}
+	case map[string]any:
+		for _, e := range v {
+			n += values(e)
+		}
+	default:
+		n++
+	}
+	return n
 }

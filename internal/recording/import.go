@@ -4,10 +4,12 @@
 package recording
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -17,20 +19,45 @@ import (
 // importBatch is how many events go into the store at a time.
 const importBatch = 1000
 
-// Import reads a recording into an empty store, and returns its documents. It
-// fails with [ErrNotRecording], [ErrNewerFormat] or [ErrDamaged]; what is in the
-// store then is of no use.
-func Import(r io.Reader, store *history.Store) (*Header, []Document, error) {
-	d, h, err := newDecoder(r)
+// importBytes is how much of them.
+const importBytes = 8 << 20
+
+// bounds of what an import holds in memory, whatever the file says.
+type bounds struct {
+	// held bounds the bytes of the API server's answers and of columns.
+	held int
+	// pending bounds those of events that go into the store together: of one RV,
+	// or of a gap, in which all of a cluster may have changed.
+	pending int
+	// live bounds those of the objects that are held so that the store need not
+	// read what they were before a change.
+	live int
+	// objects bounds how many there are. Kubernetes is not made for as many.
+	objects int
+}
+
+var usualBounds = bounds{held: 256 << 20, pending: 512 << 20, live: 256 << 20, objects: 2_000_000}
+
+// Import reads a recording into an empty store, and returns its documents. Of
+// lines it reads so many bytes at the most, unless that is 0. It fails with
+// [ErrNotRecording], [ErrNewerFormat], [ErrTooLarge] or [ErrDamaged], with what
+// the store says when that cannot be written, or with the context's error; what
+// is in the store then is of no use.
+func Import(ctx context.Context, r io.Reader, store *history.Store, mostBytes int64) (*Header, []Document, error) {
+	return importWithin(ctx, r, store, mostBytes, usualBounds)
+}
+
+func importWithin(ctx context.Context, r io.Reader, store *history.Store, mostBytes int64, most bounds) (*Header, []Document, error) {
+	d, h, err := newDecoder(ctx, r, mostBytes)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer d.close()
-	im := importer{d: d, store: store}
+	im := importer{d: d, store: store, most: most}
 	for {
-		l, err := d.next()
+		l, err := im.next()
 		if errors.Is(err, io.EOF) {
-			if im.stream != nil {
+			if im.head != nil || im.stream != nil {
 				return nil, nil, d.damaged("a resource has no end")
 			}
 			return h, im.documents, nil
@@ -48,17 +75,43 @@ func Import(r io.Reader, store *history.Store) (*Header, []Document, error) {
 type importer struct {
 	d         *decoder
 	store     *history.Store
+	most      bounds
+	ahead     *line // what was read beyond a first state
 	documents []Document
+	held      int // bytes of documents and columns
+	count     int // objects of the resources before
 
-	head    *streamLine // of a resource whose first state is being read
-	form    history.Form
-	objects []*kube.Object
-	live    map[kube.Key]*kube.Object // as of the last line
+	head *streamLine // of a resource whose first state comes
+	form history.Form
+	live live // as of the last line
 
-	stream *history.Stream // the one being written
-	events []history.Event // not yet in the store
-	last   history.Moment  // of the last event
-	gap    *gapLine        // the events within it are its difference
+	stream  *history.Stream // the one being written
+	events  []history.Event // not yet in the store
+	pending int             // bytes of them
+	last    history.Moment  // of the last event
+	gap     *gapLine        // the events within it are its difference
+}
+
+// next returns the next line.
+func (im *importer) next() (*line, error) {
+	if l := im.ahead; l != nil {
+		im.ahead = nil
+		return l, nil
+	}
+	l, err := im.d.next()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case l.Document != nil:
+		im.held += len(l.Document.Body)
+	case l.Columns != nil:
+		im.held += len(l.Columns.Definitions)
+	}
+	if im.held > im.most.held {
+		return nil, im.d.damaged("what there is besides objects takes more than %d bytes", im.most.held)
+	}
+	return l, nil
 }
 
 func (im *importer) line(l *line) error {
@@ -78,12 +131,8 @@ func (im *importer) line(l *line) error {
 		if im.head == nil {
 			return im.d.damaged("an object that is not in a first state")
 		}
-		o, err := im.d.object(l.Object)
-		if err != nil {
-			return err
-		}
-		im.objects, im.live[o.Key] = append(im.objects, o), o
-		return nil
+		im.ahead = l // the first of them
+		return im.begun()
 	case l.Event != nil:
 		return im.event(l.Event)
 	case l.Gap != nil:
@@ -98,12 +147,13 @@ func (im *importer) begin(s *streamLine) error {
 	if im.head != nil || im.stream != nil {
 		return im.d.damaged("a resource within another")
 	}
-	im.head, im.form, im.objects = s, history.Form{ListKind: s.ListKind}, nil
-	im.live = map[kube.Key]*kube.Object{}
+	im.count += len(im.live.objects)
+	im.head, im.form = s, history.Form{ListKind: s.ListKind}
+	im.live = live{objects: map[kube.Key]*kube.Object{}, most: im.most.live}
 	return nil
 }
 
-// begun ends the first state of a resource, if that has not been done.
+// begun reads the first state of a resource, if that has not been done.
 func (im *importer) begun() error {
 	if im.stream != nil {
 		return nil
@@ -121,12 +171,68 @@ func (im *importer) begun() error {
 	if st.Head().RV != 0 {
 		return im.d.damaged("%s is there twice", im.head.resource())
 	}
-	if err := st.Begin(im.form, slices.Values(im.objects), im.head.RV, im.head.At); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	var failed error
+	objects := func(yield func(*kube.Object) bool) {
+		for more := im.ahead != nil; more; {
+			o, err := im.firstObject()
+			if err != nil || o == nil || !yield(o) {
+				failed = err
+				return
+			}
+		}
+	}
+	err = st.Begin(im.form, objects, im.head.RV, im.head.At)
+	if err = cmp.Or(failed, im.stored(err)); err != nil {
+		return err
 	}
 	im.stream, im.last = st, history.Moment{RV: im.head.RV, At: im.head.At}
-	im.head, im.objects = nil, nil
+	im.head = nil
 	return nil
+}
+
+// firstObject returns the next object of a first state, nil behind the last.
+func (im *importer) firstObject() (*kube.Object, error) {
+	for {
+		l, err := im.next()
+		if errors.Is(err, io.EOF) {
+			return nil, im.d.damaged("a resource has no end")
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case l.Columns != nil: // the decoder's
+		case l.Object == nil:
+			im.ahead = l
+			return nil, nil
+		default:
+			o, err := im.d.object(l.Object)
+			if err != nil {
+				return nil, err
+			}
+			// It is a part of the object's text, and the store keeps it to the end
+			// of the state.
+			o.Key = kube.Key(strings.Clone(string(o.Key)))
+			return o, im.remember(o)
+		}
+	}
+}
+
+// remember takes note that there is an object.
+func (im *importer) remember(o *kube.Object) error {
+	if im.live.set(o); im.count+len(im.live.objects) > im.most.objects {
+		return im.d.damaged("there are more than %d objects", im.most.objects)
+	}
+	return nil
+}
+
+// stored returns an error of the store: that of the file, unless the store can
+// be written no more.
+func (im *importer) stored(err error) error {
+	if err == nil || errors.Is(err, history.ErrDiskFull) || errors.Is(err, history.ErrFailed) || errors.Is(err, history.ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
 // beginGap begins a gap, behind all that comes before it.
@@ -147,10 +253,7 @@ func (im *importer) beginGap(g *gapLine) error {
 
 // append appends events, and moves the head to the last moment.
 func (im *importer) append(events []history.Event) error {
-	if err := im.stream.Append(events, im.last.RV, im.last.At); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return nil
+	return im.stored(im.stream.Append(events, im.last.RV, im.last.At))
 }
 
 func (im *importer) event(l *eventLine) error {
@@ -170,29 +273,31 @@ func (im *importer) event(l *eventLine) error {
 		}
 	}
 	// Those of one RV stay together.
-	if im.gap == nil && len(im.events) >= importBatch && o.RV > im.last.RV {
+	if im.gap == nil && (len(im.events) >= importBatch || im.pending >= importBytes) && o.RV > im.last.RV {
 		if err := im.flush(); err != nil {
 			return err
 		}
 	}
-	im.events = append(im.events, history.Event{Type: l.Type, Object: o, Prev: im.live[o.Key], Inferred: l.Inferred, At: l.At})
-	if im.live[o.Key] = o; l.Type == kube.Deleted {
-		delete(im.live, o.Key)
+	if im.pending += sizeOf(o); im.pending > im.most.pending {
+		return im.d.damaged("the changes of one moment take more than %d bytes", im.most.pending)
 	}
+	im.events = append(im.events, history.Event{Type: l.Type, Object: o, Prev: im.live.objects[o.Key], Inferred: l.Inferred, At: l.At})
 	im.last = history.Moment{RV: o.RV, At: l.At}
-	return nil
+	if l.Type == kube.Deleted {
+		im.live.remove(o.Key)
+		return nil
+	}
+	return im.remember(o)
 }
 
 // flush brings what is pending into the store.
 func (im *importer) flush() error {
 	events, gap := im.events, im.gap
-	im.events, im.gap = nil, nil
+	im.events, im.pending, im.gap = nil, 0, nil
 	switch {
 	case gap != nil:
 		im.last = history.Moment{RV: gap.To.RV, At: gap.To.At}
-		if err := im.stream.AppendGap(events, gap.To.RV, gap.To.At); err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
+		return im.stored(im.stream.AppendGap(events, gap.To.RV, gap.To.At))
 	case len(events) > 0:
 		return im.append(events)
 	}

@@ -4,6 +4,7 @@
 package recording
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -15,26 +16,41 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
-// pseudonyms replace the names of objects, wherever these stand in an object: as
-// its own, as an owner's, in a message or a label. One name has one pseudonym
-// in a recording, and another in the next. A name that begins with another one,
-// as a Pod's does with that of its ReplicaSet, keeps beginning with it.
+// pseudonyms replace the names of objects, and what refers to objects by their
+// names (see places.go), wherever these stand in an object as words: as its own,
+// as an owner's, in a message or a label. A word ends where there is neither a
+// letter nor a digit, so that the name web is replaced in web-0, my-web and
+// web.example.com, but not in webhook or Web. One name has one pseudonym in a
+// recording, and another in the next. A name that begins with another one, as a
+// Pod's does with that of its ReplicaSet, keeps beginning with it.
 //
 // Nothing else is hidden: not images, addresses, labels or commands.
 type pseudonyms struct {
 	key   []byte
-	names map[string]string
-	taken map[string]bool // the pseudonyms
+	names map[string]string // their pseudonyms; "" until it is asked for
+	taken map[string]bool   // the pseudonyms
+	// heads are the first words of the names, with the length of the longest that
+	// begins so; marks are what is between the words.
+	heads map[string]int
+	marks [256]bool
 }
 
-// longestName is how long the name of an object can be.
-const longestName = 253
+// longestName is the longest that is looked for: of an object it has 253 letters
+// at the most, of a person more.
+const longestName = 512
 
 // openNames are those that every cluster has.
-var openNames = []string{"default", "kube-system", "kube-public", "kube-node-lease", "kubernetes", "kube-root-ca.crt"}
+var openNames = []string{
+	"default", "kube-system", "kube-public", "kube-node-lease", "kubernetes", "kube-root-ca.crt",
+	"cluster-admin", "admin", "edit", "view", "localhost",
+}
+
+// apiKinds are the kinds of which the names are those of parts of the API, and
+// stand in it everywhere.
+var apiKinds = []string{"CustomResourceDefinition", "APIService", "FlowSchema", "PriorityLevelConfiguration"}
 
 func newPseudonyms() *pseudonyms {
-	p := &pseudonyms{key: make([]byte, 32), names: map[string]string{}, taken: map[string]bool{}}
+	p := &pseudonyms{key: make([]byte, 32), names: map[string]string{}, taken: map[string]bool{}, heads: map[string]int{}}
 	rand.Read(p.key) // it never fails
 	return p
 }
@@ -42,183 +58,255 @@ func newPseudonyms() *pseudonyms {
 // learn takes note of the names in an object. All are to be learned before the
 // first text.
 func (p *pseudonyms) learn(o *kube.Object) error {
-	type ref struct{ Name, Namespace string }
-	var named struct {
+	type ref struct{ Kind, Name string }
+	var own struct {
 		Metadata struct {
-			Name, Namespace, GenerateName string
-			OwnerReferences               []ref
+			Name            string
+			OwnerReferences []ref
+			Labels          map[string]string
 		}
-		Spec                               struct{ NodeName string }
-		InvolvedObject, Regarding, Related ref
+		InvolvedObject, Regarding ref
 	}
-	if err := json.Unmarshal([]byte(o.JSON), &named); err != nil {
+	if err := json.Unmarshal([]byte(o.JSON), &own); err != nil {
 		return err
 	}
-	m := named.Metadata
-	refs := append(m.OwnerReferences, ref{m.Name, m.Namespace}, named.InvolvedObject, named.Regarding, named.Related)
-	for _, r := range refs {
-		p.add(r.Name)
-		p.add(r.Namespace)
+	m := own.Metadata
+	open := m.Name
+	if !slices.Contains(apiKinds, o.Kind) {
+		open = ""
 	}
-	p.add(strings.TrimRight(m.GenerateName, "-"))
-	p.add(named.Spec.NodeName)
+	// An Event is named after its object, and hardly ever in another one.
+	for _, about := range []ref{own.InvolvedObject, own.Regarding} {
+		if o.Kind == "Event" && about.Name != "" && strings.HasPrefix(m.Name, about.Name+".") {
+			open = m.Name
+		}
+	}
+	w := walker{kind: o.Kind, visit: func(s string, c class) string {
+		if c == nameText && s != open {
+			p.add(s)
+		}
+		return s
+	}}
+	w.walk(o.JSON)
+	// The names of Deployments and CronJobs, should these not be in it.
+	for _, owner := range append(m.OwnerReferences, ref{o.Kind, m.Name}) {
+		switch hash := m.Labels["pod-template-hash"]; owner.Kind {
+		case "ReplicaSet":
+			if deployment, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
+				p.add(deployment)
+			}
+		case "Job":
+			if i := strings.LastIndexByte(owner.Name, '-'); i > 0 && len(owner.Name)-i > 8 && strings.Trim(owner.Name[i+1:], "0123456789") == "" {
+				p.add(owner.Name[:i])
+			}
+		}
+	}
 	return nil
 }
 
+// add takes note of a name.
 func (p *pseudonyms) add(name string) {
-	if name != "" && !slices.Contains(openNames, name) {
-		p.names[strings.ToLower(name)] = ""
+	name = strings.TrimFunc(name, func(r rune) bool { return r < 0x80 && !isWordByte(byte(r)) })
+	if name == "" || len(name) > longestName || slices.Contains(openNames, name) || strings.HasPrefix(name, "system:") {
+		return
+	}
+	if _, ok := p.names[name]; ok {
+		return
+	}
+	p.names[name] = ""
+	head := name[:wordEnd(name, 0)]
+	p.heads[head] = max(p.heads[head], len(name))
+	for i := range len(name) {
+		p.marks[name[i]] = p.marks[name[i]] || !isWordByte(name[i])
 	}
 }
 
-// of returns the pseudonym of a name, and whether it is a name.
-func (p *pseudonyms) of(name string) (string, bool) {
-	pseudonym, ok := p.names[name]
-	if !ok || pseudonym != "" {
-		return pseudonym, ok
+// of returns the pseudonym of a name.
+func (p *pseudonyms) of(name string) string {
+	if pseudonym := p.names[name]; pseudonym != "" {
+		return pseudonym
 	}
 	before, digits := "x", 8 // a name begins with a letter
-	if stem, _, ok := p.split(name); ok {
-		before, _ = p.of(stem)
-		before, digits = before+"-", 5
+	if stem := p.stem(name); stem != "" {
+		before, digits = p.of(stem)+name[len(stem):len(stem)+1], 5
 	}
-	for pseudonym = before + p.hash(name, digits); p.taken[pseudonym]; digits++ {
-		pseudonym = before + p.hash(name, digits+1) // two objects are not to become one
+	pseudonym := ""
+	for free := false; !free; digits++ {
+		word := p.hash(name, digits)
+		pseudonym = before + word
+		_, isName := p.names[pseudonym]
+		_, isWord := p.names[word]
+		free = !p.taken[pseudonym] && !isName && !isWord // two objects are not to become one, nor one another
 	}
 	p.names[name], p.taken[pseudonym] = pseudonym, true
-	return pseudonym, true
+	return pseudonym
 }
 
-// split splits a name behind the longest other name that it begins with.
-func (p *pseudonyms) split(name string) (stem, rest string, ok bool) {
-	for i := strings.LastIndexByte(name[:min(len(name), longestName+1)], '-'); i > 0; i = strings.LastIndexByte(name[:i], '-') {
-		if _, ok := p.names[name[:i]]; ok {
-			return name[:i], name[i+1:], true
+// stem returns the longest other name that a name begins with, "" if there is
+// none.
+func (p *pseudonyms) stem(name string) string {
+	for i := len(name) - 1; i > 0; i-- {
+		if !isWordByte(name[i]) && isWordByte(name[i-1]) {
+			if _, ok := p.names[name[:i]]; ok {
+				return name[:i]
+			}
 		}
 	}
-	return "", "", false
+	return ""
 }
 
 func (p *pseudonyms) hash(text string, n int) string {
 	mac := hmac.New(sha256.New, p.key)
 	mac.Write([]byte(text))
-	return hex.EncodeToString(mac.Sum(nil))[:n]
+	return hex.EncodeToString(mac.Sum(nil))[:min(n, 2*sha256.Size)]
 }
 
 // object returns the object under its pseudonym.
 func (p *pseudonyms) object(o *kube.Object) (*kube.Object, error) {
-	renamed, err := kube.ScanObject(p.text(o.JSON))
+	renamed, err := kube.ScanObject(p.text(o.JSON, o.Kind))
 	if err != nil {
 		return nil, err
 	}
 	if renamed.Columns = o.Columns; o.Row != "" {
-		row := p.text("{" + o.Row + "}")
+		w := walker{visit: func(s string, _ class) string { return p.words(s) }}
+		row := w.walk("{" + o.Row + "}")
 		renamed.Row = row[1 : len(row)-1]
 	}
 	return renamed, nil
 }
 
-// plainMembers are those whose values hold no names, though they may look so.
-var plainMembers = []string{"kind", "apiVersion", "resourceVersion", "uid"}
-
-// text replaces the names in the strings of a JSON text. Names of members stay,
-// unless they are made of values, as in managedFields.
-func (p *pseudonyms) text(text string) string {
-	var b strings.Builder
-	b.Grow(len(text) + len(text)/8)
-	member := ""
-	for i := 0; i < len(text); {
-		open := strings.IndexByte(text[i:], '"')
-		if open < 0 {
-			b.WriteString(text[i:])
-			break
-		}
-		open += i + 1
-		end := open
-		for end < len(text) && text[end] != '"' {
-			if text[end] == '\\' {
-				end++
+// document returns what is kept of an answer of the API server: discovery names no
+// objects, but the definition of a custom resource can, beside its schema.
+func (p *pseudonyms) document(d Document) (Document, error) {
+	if !strings.Contains(d.Path, "/customresourcedefinitions/") {
+		return d, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(d.Body))
+	decoder.UseNumber()
+	var definition map[string]any
+	if err := decoder.Decode(&definition); err != nil {
+		return d, err
+	}
+	for of, members := range map[string][]string{"metadata": {"annotations", "labels", "managedFields", "ownerReferences"}, "spec": {"conversion"}} {
+		if part, ok := definition[of].(map[string]any); ok {
+			for _, member := range members {
+				delete(part, member)
 			}
-			end++
-		}
-		end = min(end, len(text))
-		b.WriteString(text[i:open])
-		content := text[open:end]
-		switch isMember := end+1 < len(text) && text[end+1] == ':'; {
-		case isMember && !strings.HasPrefix(content, `k:{`):
-			member = content
-			b.WriteString(content)
-		case !isMember && slices.Contains(plainMembers, member):
-			b.WriteString(content)
-		default:
-			p.words(&b, content)
-		}
-		i = end
-		if i < len(text) {
-			b.WriteByte('"')
-			i++
 		}
 	}
+	var err error
+	d.Body, err = json.Marshal(definition)
+	return d, err
+}
+
+// text replaces the names in the JSON of an object.
+func (p *pseudonyms) text(text, kind string) string {
+	w := walker{kind: kind, visit: func(s string, c class) string {
+		if _, isName := p.names[s]; c == nameText || !isTyped(s) || isName && isAddress(s) {
+			return p.words(s)
+		}
+		return s
+	}}
+	return w.walk(text)
+}
+
+// words replaces the names among the words of a text.
+func (p *pseudonyms) words(s string) string {
+	var b strings.Builder
+	from := 0 // what is before is in b
+	for i := 0; i < len(s); {
+		if !isWordByte(s[i]) {
+			i++
+			continue
+		}
+		end := wordEnd(s, i)
+		if n := p.match(s[i:], end-i); n > 0 {
+			b.WriteString(s[from:i])
+			b.WriteString(p.of(s[i : i+n]))
+			i += n
+			from = i
+		} else if n := escaped(s, i); n > 0 {
+			i += n
+		} else {
+			i = end
+		}
+	}
+	if from == 0 {
+		return s
+	}
+	b.WriteString(s[from:])
 	return b.String()
 }
 
-// words replaces the names among the words of a string.
-func (p *pseudonyms) words(b *strings.Builder, s string) {
-	for i := 0; i < len(s); {
-		if s[i] == '\\' { // its letter is no part of a word
-			n := min(len(s), i+2)
-			if s[n-1] == 'u' {
-				n = min(len(s), i+6)
-			}
-			b.WriteString(s[i:n])
-			i = n
-			continue
+// match returns the length of the longest name that a text begins with, 0 for
+// none. Its first word has a length, too.
+func (p *pseudonyms) match(s string, word int) (n int) {
+	longest := p.heads[s[:word]]
+	for end := word; end <= longest; {
+		if _, ok := p.names[s[:end]]; ok {
+			n = end
 		}
-		n := i
-		for n < len(s) && isNameByte(s[n]) {
-			n++
+		next := end
+		for next < len(s) && !isWordByte(s[next]) && p.marks[s[next]] {
+			next++
 		}
-		if n == i {
-			b.WriteByte(s[i])
-			i++
-			continue
+		if next == len(s) || next == end || !isWordByte(s[next]) {
+			break
 		}
-		p.word(b, s[i:n])
-		i = n
+		end = wordEnd(s, next)
 	}
+	return n
 }
 
-func isNameByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.'
+// isWordByte reports whether words are made of it.
+func isWordByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c >= 0x80
 }
 
-// word replaces a word that is a name, begins with one and a hyphen, or has one
-// between its dots.
-func (p *pseudonyms) word(b *strings.Builder, word string) {
-	if pseudonym, ok := p.of(word); ok {
-		b.WriteString(pseudonym)
-		return
+func wordEnd(s string, i int) int {
+	for i < len(s) && isWordByte(s[i]) {
+		i++
 	}
-	if stem, rest, ok := p.split(word); ok {
-		pseudonym, _ := p.of(stem)
-		b.WriteString(pseudonym + "-" + rest)
-		return
+	return i
+}
+
+// escaped returns how many of the letters at i belong to what is before them, as
+// the n of \n, though they look like the beginning of a word.
+func escaped(s string, i int) int {
+	if i == 0 {
+		return 0
 	}
-	for i, part := range strings.Split(word, ".") {
-		if i > 0 {
-			b.WriteByte('.')
+	hex := 0
+	switch s[i-1] {
+	case '\\':
+		switch s[i] {
+		case 'n', 'r', 't', 'b', 'f':
+			return 1
+		case 'u':
+			hex = 4
+		case 'x':
+			hex = 2
 		}
-		switch stem, rest, ok := p.split(part); {
-		case part == word:
-			b.WriteString(part)
-		case ok:
-			pseudonym, _ := p.of(stem)
-			b.WriteString(pseudonym + "-" + rest)
-		default:
-			if pseudonym, ok := p.of(part); ok {
-				part = pseudonym
-			}
-			b.WriteString(part)
+		if hex > 0 && isHex(s[i+1:], hex) {
+			return 1 + hex
+		}
+	case '%':
+		if isHex(s[i:], 2) {
+			return 2
+		}
+	case '[', ';': // a colour of a terminal
+		end := i
+		for end < len(s) && '0' <= s[end] && s[end] <= '9' {
+			end++
+		}
+		if end < len(s) && s[end] == 'm' && strings.Contains(s[max(0, i-10):i], "\x1b[") {
+			return end + 1 - i
 		}
 	}
+	return 0
+}
+
+// isHex reports whether a text begins with n hexadecimal digits.
+func isHex(s string, n int) bool {
+	return len(s) >= n && strings.Trim(s[:n], "0123456789abcdefABCDEF") == ""
 }

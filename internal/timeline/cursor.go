@@ -29,7 +29,8 @@ type Cursor struct {
 type Batch struct {
 	// Events are shared and must not be changed.
 	Events []*Event
-	// At is when the view that has the events was published.
+	// At is when the view was published that the events were taken from: the
+	// newest one, which may have others than they. See Event.At.
 	At time.Time
 	// More is set when there is more to be had at once.
 	More bool

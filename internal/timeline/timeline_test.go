@@ -439,6 +439,46 @@ func TestNamespaceRange(t *testing.T) {
 	}
 }
 
+// TestTimes: an event has the time of the view that it came with, whenever it is
+// read.
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		tl := New(Options{})
+		tl.Reset(podList(10))
+		c, err := tl.Watch(10, Interest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := func(during time.Duration, write func()) {
+			time.Sleep(during)
+			write()
+			tl.Flush()
+		}
+		apply := func(name kube.Key, rv uint64) {
+			if err := tl.Apply(modified(object(name, "1", rv))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step(time.Second, func() { apply("a", 11); apply("b", 12) })
+		step(time.Minute, func() { apply("a", 13) })
+		step(time.Minute, func() { tl.Replace(podList(20, object("a", "1", 15))) })
+		time.Sleep(time.Hour)
+		b, err := c.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []time.Duration
+		for _, e := range b.Events {
+			got = append(got, e.At.Sub(began))
+		}
+		want := []time.Duration{time.Second, time.Second, 61 * time.Second, 121 * time.Second, 121 * time.Second}
+		if !slices.Equal(got, want) || !b.At.Equal(began.Add(121*time.Second)) {
+			t.Errorf("%v in a batch of %v, want %v", got, b.At.Sub(began), want)
+		}
+	})
+}
+
 // TestAdvance: what is learned elsewhere moves the head, and with it where a
 // gap begins, unless the timeline has moved on or been reset.
 func TestAdvance(t *testing.T) {

@@ -25,6 +25,8 @@ type Event struct {
 	Prev *kube.Object
 	// Inferred marks a change learned from a list, not from a watch.
 	Inferred bool
+	// At is when the first view that has the event was published.
+	At time.Time
 
 	gone atomic.Pointer[kube.Object] // see left
 }

@@ -228,6 +228,13 @@ func (t *Timeline) publish() {
 	v, old := t.next, t.View()
 	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.attributes.publish()
 	v.At = time.Now()
+	known := v.first
+	if old != nil {
+		known = max(known, old.end())
+	}
+	for _, e := range v.log[known-v.first:] {
+		e.At = v.At
+	}
 	v.changed = make(chan struct{})
 	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size, Overhead: t.extra + t.attributes.size()}
 	t.dirty = false

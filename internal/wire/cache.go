@@ -109,6 +109,14 @@ func (c *Cache) forget(key cacheKey) {
 	}
 }
 
+// hasRoom reports whether more can be entered without something else having to
+// go.
+func (c *Cache) hasRoom() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.size < c.max-c.max/8
+}
+
 // remove drops an entry; the caller holds mu.
 func (c *Cache) remove(key cacheKey, m *made) {
 	delete(c.entries, key)

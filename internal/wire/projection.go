@@ -5,6 +5,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"sync"
 	"weak"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -33,17 +34,32 @@ func (e *Encoder) Unchanged(f Form, a, b *kube.Object) bool {
 		textA[atA+len(kube.FormatRV(a.RV)):] == textB[atB+len(kube.FormatRV(b.RV)):]
 }
 
+// projections are made here, before they are copied to what they take.
+var projections = sync.Pool{New: func() any { return new([]byte) }}
+
 // listProjection appends what is shown of a list's items, with their kind and
-// apiVersion, which the items of lists leave out otherwise.
+// apiVersion, which the items of lists leave out otherwise. What the cache has no
+// room for is made anew for each list: to enter it, and to have something else
+// go for it, takes longer than that.
 func (e *Encoder) listProjection(b *Body, paths *kube.Paths, items []*kube.Object) error {
 	return encodeAll(b, items, func(b *Body, at int, run []*kube.Object) error {
+		room := e.Cache.hasRoom()
+		buf := projections.Get().(*[]byte)
+		defer projections.Put(buf)
+		out := (*buf)[:0]
 		for i, o := range run {
 			if at+i > 0 {
-				b.add(",")
+				out = append(out, ',')
 			}
-			text, _ := e.projection(paths, o)
-			b.add(text)
+			if room {
+				text, _ := e.projection(paths, o)
+				out = append(out, text...)
+			} else {
+				out, _ = paths.Append(out, o)
+			}
 		}
+		*buf = out
+		b.add(string(out))
 		return nil
 	})
 }

@@ -27,6 +27,8 @@ const SHOTS = {
   'table-dark': { query: 'synthetic=60x40&view=table' },
   'webgl-dark': { query: 'synthetic=24x40&renderer=webgl' },
   'webgl-light': { query: 'synthetic=640x32&renderer=webgl', light: true },
+  'huge-light': { query: 'synthetic=5000x30&rate=0&failing=0.1', light: true, wait: 3000 },
+  'far-dark': { query: 'synthetic=3000x30&failing=0.1&renderer=canvas', wait: 3000, async act(page) { await page.mouse.move(400, 300); for (let i = 0; i < 2; i++) { await page.mouse.wheel(0, -120); await page.waitForTimeout(50); } } },
   'huge-dark': { query: 'synthetic=5000x30&rate=1000', wait: 6000 },
 };
 

@@ -15,6 +15,8 @@ type churn struct {
 	times    []int // of the status
 	managed  int   // that of the kubelet's managedFields
 	restarts int   // a digit
+	// restarting has every change be one of restarts.
+	restarting bool
 }
 
 var timeText = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)
@@ -55,7 +57,10 @@ func (c churn) write(body []byte, rv int64) {
 	copy(body[c.managed:], now)
 	copy(body[c.times[random>>32%n]:], now)
 	copy(body[c.times[random>>40%n]:], now)
-	if c.restarts > 0 && random>>48%10 == 0 {
+	switch {
+	case c.restarts > 0 && c.restarting:
+		body[c.restarts] = byte('0' + rv%10)
+	case c.restarts > 0 && random>>48%10 == 0:
 		body[c.restarts] = byte('0' + random>>52%10)
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // resources is the discovery document of the one group version.
-func resources() *metav1.APIResourceList {
-	return &metav1.APIResourceList{
+func resources(nodes bool) *metav1.APIResourceList {
+	list := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: "v1",
 		APIResources: []metav1.APIResource{{
@@ -24,6 +24,12 @@ func resources() *metav1.APIResourceList {
 			Verbs: metav1.Verbs{"get", "list", "watch"},
 		}},
 	}
+	if nodes {
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: "nodes", SingularName: "node", Kind: "Node", ShortNames: []string{"no"}, Verbs: metav1.Verbs{"get", "list", "watch"},
+		})
+	}
+	return list
 }
 
 // kubeSystem is the namespace whose UID tells clusters apart.

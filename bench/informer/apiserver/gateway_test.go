@@ -4,7 +4,11 @@
 package apiserver
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -31,6 +35,49 @@ func TestForGateways(t *testing.T) {
 			t.Errorf("review %+v, %v", review, err)
 		}
 	})
+}
+
+// Nodes are served as Tables beside the Pods that run on them, and each change is
+// one of how often a container was started.
+func TestNodes(t *testing.T) {
+	s, err := New(Options{Pods: 20, Nodes: 4, Churn: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	get := func(path string) string {
+		t.Helper()
+		r, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %s, %v", path, resp.Status, text, err)
+		}
+		return string(text)
+	}
+	nodes, pods := get("/api/v1/nodes?includeObject=Object"), get("/api/v1/pods?includeObject=Object")
+	for i := range 4 {
+		name := nodeName(i)
+		if strings.Count(nodes, `"name":"`+name+`"`) != 1 {
+			t.Errorf("%s is not once in %s", name, nodes)
+		}
+		if n := strings.Count(pods, `"nodeName":"`+name+`"`); n != 5 {
+			t.Errorf("%d Pods are on %s", n, name)
+		}
+	}
+	s.change(100)
+	if n := strings.Count(get("/api/v1/pods?includeObject=Object"), `"restartCount":0`); n > 10 {
+		t.Errorf("%d of 20 Pods have not been restarted", n)
+	}
 }
 
 // Changes at a rate are as many as asked for, and are answered when the last

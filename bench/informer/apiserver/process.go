@@ -58,11 +58,11 @@ func Start(cmd *exec.Cmd) (addresses map[string]Address, end func(), err error) 
 }
 
 // StartSelf is [Start] of the running program, whose flag -cannon has it call
-// Serve with so many Pods.
-func StartSelf(pods int) (addresses map[string]Address, end func(), err error) {
+// Serve with so many Pods; more are flags besides.
+func StartSelf(pods int, more ...string) (addresses map[string]Address, end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
 	}
-	return Start(exec.Command(self, "-cannon", strconv.Itoa(pods)))
+	return Start(exec.Command(self, append([]string{"-cannon", strconv.Itoa(pods)}, more...)...))
 }

@@ -56,11 +56,16 @@ type Options struct {
 	// and Tables: in times of its status and of managedFields, and now and then
 	// in how often a container was started.
 	Churn bool
+	// Nodes serves as many Nodes too, which never change, and has the Pods run on
+	// them; 0 is none, and Pods that run on 1000 that nobody sees. For gateways
+	// with many Pods, it serves Tables too, and no protobuf; and has each change of Churn be one of how often a container was started.
+	Nodes int
 }
 
 // Server is an http.Handler.
 type Server struct {
 	pods      []metav1.ObjectMeta // namespaces and names
+	nodes     *Server             // nil for none
 	encodings []encoding
 	bookmarks time.Duration
 
@@ -79,6 +84,7 @@ type Server struct {
 type encoding struct {
 	format
 	protobuf, metadata, table bool
+	kind                      string // "" for Pods
 	objects                   []object
 	size                      int // of all of them as items
 }
@@ -94,18 +100,25 @@ func New(o Options) (*Server, error) {
 		compacted: firstRV + int64(o.Pods),
 		marker:    -1,
 		random:    rand.New(rand.NewPCG(1, 1)),
-		encodings: []encoding{
-			{format: jsonFormat{"v1", "Pod"}},
-			{format: protoFormat{"v1", "Pod", runtime.ContentTypeProtobuf + ";stream=watch"}, protobuf: true},
-			{format: protoFormat{"meta.k8s.io/v1", "PartialObjectMetadata",
-				runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1;stream=watch"}, protobuf: true, metadata: true},
-		},
+		encodings: []encoding{{format: jsonFormat{"v1", "Pod"}}, inMetadata},
 	}
-	if o.Tables {
+	if o.Nodes == 0 {
+		s.encodings = append(s.encodings, encoding{format: protoFormat{"v1", "Pod", runtime.ContentTypeProtobuf + ";stream=watch"}, protobuf: true})
+	}
+	if o.Tables || o.Nodes > 0 {
 		s.encodings = append(s.encodings, encoding{format: tableFormat{jsonFormat{"v1", "Pod"}}, table: true})
+	}
+	if o.Nodes > 0 {
+		var err error
+		if s.nodes, err = newNodes(o); err != nil {
+			return nil, err
+		}
 	}
 	for i := range o.Pods {
 		p := Pod(i)
+		if o.Nodes > 0 {
+			p.Spec.NodeName = nodeName(i % o.Nodes)
+		}
 		for j := range s.encodings {
 			e := &s.encodings[j]
 			encoded, err := e.newObject(e.view(p), p.ResourceVersion)
@@ -114,6 +127,7 @@ func New(o Options) (*Server, error) {
 			}
 			if o.Churn && !e.protobuf {
 				encoded.churn = findChurn(encoded.body)
+				encoded.churn.restarting = o.Nodes > 0
 			}
 			e.objects = append(e.objects, encoded)
 			e.size += e.itemSize(encoded)
@@ -124,12 +138,23 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
+// inMetadata is that of metadata only.
+var inMetadata = encoding{
+	format: protoFormat{"meta.k8s.io/v1", "PartialObjectMetadata",
+		runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1;stream=watch"},
+	protobuf: true, metadata: true,
+}
+
 // view is a Pod as the encoding has it.
 func (e *encoding) view(p *corev1.Pod) runtime.Object {
 	if !e.metadata {
 		return p
 	}
-	m := &metav1.PartialObjectMetadata{ObjectMeta: p.ObjectMeta}
+	return metadataOf(&p.ObjectMeta)
+}
+
+func metadataOf(of *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: *of}
 	m.APIVersion, m.Kind = "meta.k8s.io/v1", "PartialObjectMetadata"
 	return m
 }
@@ -151,6 +176,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, s.expire())
 	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/pods":
 		s.servePods(w, r)
+	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/nodes" && s.nodes != nil:
+		s.nodes.servePods(w, r)
 	case r.Method == http.MethodGet && r.URL.Path == "/bench/lists":
 		s.mu.Lock()
 		lists := s.lists
@@ -163,11 +190,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/namespaces/kube-system":
 		writeJSON(w, http.StatusOK, kubeSystem())
 	case r.Method == http.MethodGet && r.URL.Path == "/api/v1":
-		writeJSON(w, http.StatusOK, resources())
+		writeJSON(w, http.StatusOK, resources(s.nodes != nil))
 	case r.Method == http.MethodPost && r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
 		serveReview(w, r)
 	default:
-		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the synthetic API server has /api/v1/pods only")
+		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the synthetic API server has /api/v1/pods only, and nodes if they were asked for")
 	}
 }
 

@@ -25,7 +25,7 @@ type tableFormat struct{ object jsonFormat }
 func (tableFormat) listType() string  { return runtime.ContentTypeJSON }
 func (tableFormat) watchType() string { return runtime.ContentTypeJSON }
 
-// columns are those of Pods.
+// columns are those of Pods. Nodes are printed in them, too.
 var columns = mustMarshal([]metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "the name, unique in its namespace"},
 	{Name: "Ready", Type: "string", Description: "how many of the containers are ready"},
@@ -38,7 +38,11 @@ var columns = mustMarshal([]metav1.TableColumnDefinition{
 	{Name: "Readiness Gates", Type: "string", Priority: 1, Description: "the conditions it waits for"},
 })
 
-func cells(p *corev1.Pod) []byte {
+func cells(o runtime.Object) []byte {
+	if n, ok := o.(*corev1.Node); ok {
+		return mustMarshal([]any{n.Name, "", "Ready", "", "5d", "", "", "", ""})
+	}
+	p := o.(*corev1.Pod)
 	return mustMarshal([]any{p.Name, "1/1", string(p.Status.Phase), "0", "5d", p.Status.PodIP, p.Spec.NodeName, "<none>", "<none>"})
 }
 
@@ -55,7 +59,7 @@ func (f tableFormat) newObject(o runtime.Object, rv string) (object, error) {
 	if err != nil {
 		return object{}, err
 	}
-	return newObject(fmt.Appendf(nil, `"cells":%s,"object":%s`, cells(o.(*corev1.Pod)), body), rv)
+	return newObject(fmt.Appendf(nil, `"cells":%s,"object":%s`, cells(o), body), rv)
 }
 
 func (tableFormat) itemSize(o object) int { return len(o.body) }

@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -174,7 +175,7 @@ func (o *response) flush() bool {
 
 func bookmark(e *encoding, rv int64, annotations map[string]string) runtime.Object {
 	p := &corev1.Pod{}
-	p.APIVersion, p.Kind = "v1", "Pod"
+	p.APIVersion, p.Kind = "v1", cmp.Or(e.kind, "Pod")
 	p.ResourceVersion, p.Annotations = strconv.FormatInt(rv, 10), annotations
 	return e.view(p)
 }

@@ -147,6 +147,10 @@ export class Reflector implements Watch {
     }
     const keys = new Set<string>();
     for (;;) {
+      // The next page comes while this one is taken in.
+      const token = page.metadata.continue;
+      const next = token ? this.page({ limit, continue: token }, signal) : undefined;
+      next?.catch(() => {}); // it is looked at below
       const apiVersion = page.apiVersion;
       const kind = page.kind?.replace(/List$/, '');
       for (const item of page.items ?? []) {
@@ -156,9 +160,9 @@ export class Reflector implements Watch {
         this.sink.put(object, { initial, anew });
       }
       this.sink.flush();
-      if (!page.metadata.continue) break;
+      if (!next) break;
       try {
-        page = await this.page({ limit, continue: page.metadata.continue }, signal);
+        page = await next;
       } catch (error) {
         if (!(error instanceof StatusError) || error.code !== 410) throw error;
         keys.clear(); // too slow for pages

@@ -156,7 +156,7 @@ export class CanvasRenderer implements Renderer {
   #block(scene: Scene, camera: Camera, scale: number, row: number, now: number): Written | null {
     const { layout } = scene;
     const half = layout.half[row];
-    if (half === 0) return null;
+    if (!(half > 0)) return null;
     const level = levelOf(scene, row, now - scene.changed[row]);
     this.#levels[row] = level;
     return this.#write(scene, camera, scale, layout.x[row], layout.y[row], half, scene.look[row], scene.flags[row], level);

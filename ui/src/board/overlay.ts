@@ -185,7 +185,9 @@ function drawHead(
 function nodeWords(tile: Tile, cluster: Cluster, matching: number): string[] {
   const node = cluster.nodes.get(tile.name);
   const row = node?.row;
-  if (tile.gone || !row) return ['gone'];
+  if (tile.gone) return ['gone'];
+  // Of a Node that only its Pods speak of, these are all there is to say.
+  if (!row) return node ? [matching >= 0 ? `${matching} of ${node.pods}` : String(node.pods)] : [];
   const count = matching >= 0 ? `${matching} of ${node.pods}` : String(node.pods);
   const state: string[] = [];
   if (row.ready !== 'True') state.push('NotReady');

@@ -78,7 +78,7 @@ export class Places {
     let best = -1;
     let least = Infinity;
     for (let other = 0; other < this.x.length; other++) {
-      if (this.half[other] === 0 || other === row) continue;
+      if (!(this.half[other] > 0) || other === row) continue;
       const x = this.x[other] - this.x[row];
       const y = this.y[other] - this.y[row];
       const along = x * dx + y * dy;

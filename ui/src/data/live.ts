@@ -9,6 +9,14 @@ import { NODE_FIELDS, nodeRow, podRow, type Node } from './objects';
 import type { PodRow, Rows } from './rows';
 import { POD_FIELDS, type Pod } from './state';
 
+/**
+ * What the informer keeps of a Pod: nothing, once it has been told. The rows
+ * have it all, and of a Pod that is gone its key is enough.
+ */
+interface Told {
+  row: PodRow | null;
+}
+
 export class Live {
   readonly #connection: Connection;
   readonly #states: Record<'pods' | 'nodes', State> = { pods: { phase: 'connecting', since: Date.now() }, nodes: { phase: 'connecting', since: Date.now() } };
@@ -24,17 +32,22 @@ export class Live {
     const nodes = this.#connection.informer('v1/nodes', { fields: NODE_FIELDS, transform: (node: unknown) => nodeRow(node as Node) });
     const pods = this.#connection.informer('v1/pods', {
       fields: POD_FIELDS,
-      pageSize: 5000,
-      transform: (pod: unknown) => {
+      // What is decoded of a page is to be garbage before it is moved to where garbage stays long.
+      pageSize: 1000,
+      transform: (pod: unknown): Told => {
         const row = podRow(pod as Pod);
         row.labels = share(row.labels);
         row.owner = share(row.owner);
-        return row;
+        return { row };
       },
     });
     rows.restate();
-    nodes.onBatch((events) => this.#take('nodes', events, (row: NodeRow) => rows.setNode(row), (row) => rows.deleteNode(row.name)));
-    pods.onBatch((events) => this.#take('pods', events, (row: PodRow) => rows.setPod(row, performance.now()), (row) => rows.deletePod(`${row.namespace}/${row.name}`, performance.now())));
+    nodes.onBatch((events) => this.#take('nodes', events, (row: NodeRow) => rows.setNode(row), (name) => rows.deleteNode(name)));
+    const set = (told: Told, key: string): void => {
+      if (told.row) rows.setPod(told.row, performance.now(), key);
+      told.row = null;
+    };
+    pods.onBatch((events) => this.#take('pods', events, set, (key) => rows.deletePod(key, performance.now())));
   }
 
   /** The network may be back: whatever waits tries at once. */
@@ -46,22 +59,29 @@ export class Live {
     this.#connection.close();
   }
 
-  #take<T>(of: 'pods' | 'nodes', events: InformerEvent<T>[], set: (row: T) => void, remove: (row: T) => void): void {
+  #take<T>(of: 'pods' | 'nodes', events: InformerEvent<T>[], set: (object: T, key: string) => void, remove: (key: string) => void): void {
     let told = false;
     for (const event of events) {
-      if (event.type === 'add' || event.type === 'update') set(event.object);
-      else if (event.type === 'delete') remove(event.object);
+      if (event.type === 'add' || event.type === 'update') set(event.object, event.key);
+      else if (event.type === 'delete') remove(event.key);
       else if (event.type === 'state') {
         this.#states[of] = event.state;
         told = true;
-      } else if (event.type === 'sync' && this.#missing.delete(of) && this.#missing.size === 0) {
-        this.rows.settle(performance.now());
-        this.rows.sync();
+        // What may not be read is not waited for: the other is worth a board.
+        if (event.state.phase === 'denied' && of === 'nodes') this.#complete(of);
+      } else if (event.type === 'sync') {
+        this.#complete(of);
         told = true;
       }
     }
     this.changed();
     if (told) this.#tell();
+  }
+
+  #complete(of: 'pods' | 'nodes'): void {
+    if (!this.#missing.delete(of) || this.#missing.size > 0) return;
+    this.rows.settle(performance.now());
+    this.rows.sync();
   }
 
   /** The worse of the two states is the state of the board. */
@@ -77,7 +97,7 @@ export class Live {
 function words(of: string, state: State): string {
   const { error } = state;
   const message = error?.message ?? '';
-  if (state.phase === 'denied') return `You may not list and watch ${of} in all namespaces. ${message}`.trim();
+  if (state.phase === 'denied') return `You may not list and watch ${of}${of === 'pods' ? ' in all namespaces' : ''}: ${message}`;
   if (error instanceof TypeError) return 'The gateway cannot be reached.';
   return message && `${message[0].toUpperCase()}${message.slice(1)}.`;
 }

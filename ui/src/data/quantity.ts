@@ -8,11 +8,20 @@ const SUFFIX: Record<string, number> = {
   Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60,
 };
 
+/** Quantities that have been read: there are many Pods, and few quantities. */
+const read = new Map<string, number>();
+
 /** The value of a quantity such as `100m`, `1.5Gi` or `2e3`; 0 for what is none. */
 export function quantity(text: string | number | undefined): number {
   if (typeof text === 'number') return text;
-  const match = /^([+-]?[\d.]+(?:[eE][+-]?\d+)?)([a-zA-Z]*)$/.exec(text ?? '');
-  return match ? Number(match[1]) * (SUFFIX[match[2]] ?? 0) : 0;
+  if (!text) return 0;
+  let value = read.get(text);
+  if (value !== undefined) return value;
+  const match = /^([+-]?[\d.]+(?:[eE][+-]?\d+)?)([a-zA-Z]*)$/.exec(text);
+  value = match ? Number(match[1]) * (SUFFIX[match[2]] ?? 0) : 0;
+  if (read.size >= 1000) read.clear();
+  read.set(text, value);
+  return value;
 }
 
 /** CPU given in thousandths of a core: `250m`, `1.5`, `48`. */

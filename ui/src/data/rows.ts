@@ -112,9 +112,8 @@ export class Rows {
     this.#nodesGone.add(name);
   }
 
-  /** Adds or changes a Pod. One that was created anew under its name is another Pod. */
-  setPod(pod: PodRow, now: number): void {
-    const key = `${pod.namespace}/${pod.name}`;
+  /** Adds or changes a Pod. One that was created anew under its name is another Pod. The key is its namespace/name. */
+  setPod(pod: PodRow, now: number, key = `${pod.namespace}/${pod.name}`): void {
     this.#stated?.add(key);
     let row = this.#index.get(key);
     if (row !== undefined && this.#data[row * STRIDE + FIELD.created] !== pod.created) {
@@ -127,18 +126,26 @@ export class Rows {
       this.#names.set(row, pod.name);
     }
     const at = row * STRIDE;
-    const values = [
-      row, pod.state, this.intern(pod.node), this.intern(pod.namespace), this.intern(pod.owner), this.intern(pod.text),
-      packContainers(pod.containers, pod.ready, pod.restarts), pod.created, pod.since, pod.cpu, pod.memory,
-      this.intern(pod.labels), pod.cells,
-    ];
+    const data = this.#data;
     let changed = this.#names.has(row);
-    for (let i = 0; i < STRIDE; i++) {
-      if (this.#data[at + i] !== values[i]) {
-        this.#data[at + i] = values[i];
-        changed = true;
-      }
-    }
+    const put = (field: number, value: number): void => {
+      if (data[at + field] === value) return;
+      data[at + field] = value;
+      changed = true;
+    };
+    put(FIELD.row, row);
+    put(FIELD.state, pod.state);
+    put(FIELD.node, this.intern(pod.node));
+    put(FIELD.namespace, this.intern(pod.namespace));
+    put(FIELD.owner, this.intern(pod.owner));
+    put(FIELD.text, this.intern(pod.text));
+    put(FIELD.containers, packContainers(pod.containers, pod.ready, pod.restarts));
+    put(FIELD.created, pod.created);
+    put(FIELD.since, pod.since);
+    put(FIELD.cpu, pod.cpu);
+    put(FIELD.memory, pod.memory);
+    put(FIELD.labels, this.intern(pod.labels));
+    put(FIELD.cells, pod.cells);
     if (changed) this.#dirty.add(row);
   }
 

@@ -19,12 +19,14 @@ export type StateName = (typeof STATES)[number];
 
 /** The parts of a Pod that the board asks for; each path is one of the projection. */
 export const POD_FIELDS = [
-  'metadata.labels', 'metadata.ownerReferences', 'metadata.creationTimestamp', 'metadata.deletionTimestamp',
+  'metadata.labels', 'metadata.creationTimestamp', 'metadata.deletionTimestamp',
+  ...['kind', 'name', 'controller'].map((path) => `metadata.ownerReferences[*].${path}`),
   'spec.nodeName', 'spec.containers[*].resources.requests', 'spec.initContainers[*].name', 'spec.initContainers[*].restartPolicy',
   'status.phase', 'status.reason',
   'status.conditions[*].type', 'status.conditions[*].status', 'status.conditions[*].reason', 'status.conditions[*].lastTransitionTime',
+  'status.initContainerStatuses[*].name', 'status.initContainerStatuses[*].started',
   ...['containerStatuses', 'initContainerStatuses'].flatMap((list) => [
-    'name', 'ready', 'started', 'restartCount', 'state.running.startedAt', 'state.waiting.reason',
+    'ready', 'restartCount', 'state.running.startedAt', 'state.waiting.reason',
     'state.terminated.reason', 'state.terminated.exitCode', 'state.terminated.signal', 'state.terminated.finishedAt',
   ].map((path) => `status.${list}[*].${path}`)),
 ];

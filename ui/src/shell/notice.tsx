@@ -1,13 +1,33 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { clock } from '../time/words';
+import { ended } from '../app/now';
 import { beat, cluster, mode, status } from '../app/state';
+import { count } from '../data/quantity';
+import { clock } from '../time/words';
 
 /** What there is to say while there is nothing to see: each state has its words, none has a spinner. */
 export function Notice() {
   void beat.value;
-  const { phase, text } = status.value;
+  const { phase, text, since } = status.value;
+  const some = cluster.pods + cluster.nodes.size > 0;
+  if (phase === 'failed' && mode.value) {
+    // What is on the board is of another moment: it is not to be taken for this one.
+    return (
+      <div class="notice veil" role="alert">
+        <h1>{/gap|not observed/.test(text) ? 'Nothing was recorded then' : 'Not to be had'}</h1>
+        <p>{text}</p>
+        <p class="muted">Esc goes back to {ended.value ? 'the end' : 'now'}.</p>
+      </div>
+    );
+  }
+  if (some && cluster.synced) {
+    // What is on the board is not what is, or not all of it: it says so, and since when.
+    if (phase === 'denied' || phase === 'failed') return <p class="chip" role="alert">{text}</p>;
+    if (phase === 'stale') return <p class="chip" role="alert">Stale since {clock(since)}. {text}</p>;
+    if (phase === 'catching up') return <p class="chip calm" role="status">Catching up: what changed since is on its way.</p>;
+    return null;
+  }
   if (phase === 'denied') {
     return (
       <div class="notice">
@@ -17,12 +37,7 @@ export function Notice() {
       </div>
     );
   }
-  if (cluster.pods + cluster.nodes.size > 0) {
-    // What is on the board is not what is: it says so, and since when.
-    if (phase === 'failed') return <p class="chip" role="alert">{text}</p>;
-    if (phase !== 'stale') return null;
-    return <p class="chip" role="alert">Stale since {clock(status.value.since)}. {text}</p>;
-  }
+  if (some) return <p class="chip calm" role="status">{phase === 'connecting' ? 'Connecting' : 'Catching up'}: {count(cluster.nodes.size, 'node')} and {count(cluster.pods, 'pod')} so far.{text && ` ${text}`}</p>;
   if (cluster.synced) {
     return (
       <div class="notice">
@@ -31,16 +46,7 @@ export function Notice() {
       </div>
     );
   }
-  if (phase === 'failed' && mode.value) {
-    return (
-      <div class="notice">
-        <h1>Not recorded</h1>
-        <p>{text}</p>
-        <p class="muted">Esc goes back to now.</p>
-      </div>
-    );
-  }
-  if (phase === 'stale' || phase === 'failed' || (phase === 'connecting' && text)) {
+  if (phase === 'stale' || phase === 'failed' || text) {
     return (
       <div class="notice">
         <h1>No connection</h1>

@@ -56,7 +56,7 @@ function NodeTip({ name }: { name: string }) {
         <span class={row.ready === 'True' ? 'muted' : 'words failing'}>
           {row.ready === 'True' ? 'Ready' : `NotReady for ${age(clock.now() - row.since)}`}{row.unschedulable && ' · cordoned'}{row.version && ` · ${row.version}`}
         </span>
-      ) : <span class="muted">gone</span>}
+      ) : <span class="muted">gone, or not for you to see</span>}
       <span class="muted">{count(node.pods, 'pod')}{row && row.pods > 0 && ` of ${row.pods}`}</span>
       {row && <span class="muted">requested {cpuText(node.cpu)} of {cpuText(row.cpu)} cpu · {memoryText(node.memory)} of {memoryText(row.memory)}</span>}
     </>

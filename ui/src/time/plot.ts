@@ -73,7 +73,7 @@ export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
     cursor: { show: false },
     scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(4, max * 1.35)] } },
     axes: [
-      { stroke: () => css(state.theme.muted), font: `11px ${SANS}`, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 90, values: (_u, ticks, _i, _space, step) => ticks.map((t) => tickText(t * 1000, step)) },
+      { stroke: () => css(state.theme.muted), font: `11px ${SANS}`, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 90, values: (u, ticks, _i, _space, step) => ticks.map((t) => (inside(u, t) ? tickText(t * 1000, step) : '')) },
       { show: false },
     ],
     series: [
@@ -88,6 +88,9 @@ export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
     },
   }, [[], [], [], []], parent);
 }
+
+/** Whether what is written at a time is not cut off at the edge. */
+const inside = (u: uPlot, t: number): boolean => u.valToPos(t, 'x') > 24 && u.valToPos(t, 'x') < u.width - 24;
 
 /** A time on the axis: hours and minutes, seconds where ticks are closer, the day where they are farther apart. */
 export function tickText(ms: number, step: number): string {

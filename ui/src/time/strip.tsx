@@ -20,6 +20,8 @@ import { clock } from './words';
 
 /** How often the counts are asked for anew while all is live, in milliseconds. */
 const PACE = 5000;
+/** No less than this is shown of a recording that goes on, in milliseconds. */
+const SHORT = 10 * 60_000;
 /** How much of the strip is left free after the end of a recording, which is to be seen as the end. */
 const SPARE = 0.02;
 
@@ -31,6 +33,8 @@ export function Strip({ history }: { history: History }) {
       ({ on, reason, first, end }) => {
         // All of a recording is in sight, with a little room before it.
         if (end) setSpan((end - first) * 1.05);
+        // Of a recording that has only begun there is no hour to show.
+        else if (first) setSpan(Math.min(span.peek(), Math.max(SHORT, (Date.now() - first) * 1.5)));
         ended.value = end;
         recorded.value = on;
         setAbout({ on, words: on ? '' : `Nothing is recorded: ${reason || 'recording is off'}.` });

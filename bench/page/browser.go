@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// A browser is the process of ui/bench/page.mjs, which has the commands and the
+// answers.
+type browser struct {
+	in   io.WriteCloser
+	out  *bufio.Reader
+	wait func() error
+}
+
+func startBrowser(ctx context.Context) (*browser, error) {
+	cmd := exec.CommandContext(ctx, "node", "bench/page.mjs")
+	cmd.Dir, cmd.Stderr = "ui", os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &browser{in: in, out: bufio.NewReader(out), wait: cmd.Wait}, nil
+}
+
+func (b *browser) close() {
+	b.in.Close()
+	_ = b.wait()
+}
+
+// do has a command be carried out, such as "open" with its arguments, and reads
+// the answer.
+func (b *browser) do(command string, arguments map[string]any, answer any) error {
+	line := map[string]any{"do": command}
+	for name, v := range arguments {
+		line[name] = v
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	if _, err := b.in.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	said, err := b.out.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("the browser: %w", err)
+	}
+	var failed struct {
+		Error string
+		Wrong []string
+	}
+	if err := json.Unmarshal([]byte(said), &failed); err != nil {
+		return fmt.Errorf("the browser says %q: %w", said, err)
+	}
+	if failed.Error != "" || len(failed.Wrong) > 0 {
+		return fmt.Errorf("%s: %s%s", command, failed.Error, strings.Join(failed.Wrong, "; "))
+	}
+	return json.Unmarshal([]byte(said), answer)
+}

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
+	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+)
+
+// settle is how long the page is left alone before it is measured.
+const settle = 5 * time.Second
+
+// clusters runs the scenarios, those of one cluster together.
+func (r *rig) clusters(wanted *regexp.Regexp) error {
+	if wanted.MatchString("open") || wanted.MatchString("steady") || wanted.MatchString("memory") {
+		r.say("%d Nodes, %d Pods", r.sizes.nodes, r.sizes.pods)
+		c, err := r.load(r.sizes.nodes, r.sizes.pods, false)
+		if err != nil {
+			return err
+		}
+		r.scenario(wanted, "open", c.opens)
+		r.scenario(wanted, "steady", c.steady)
+		r.scenario(wanted, "memory", c.memory)
+		c.stop()
+	}
+	if wanted.MatchString("scrub") {
+		r.say("%d Nodes, %d Pods, recorded", r.sizes.pastNodes, r.sizes.pastPods)
+		c, err := r.load(r.sizes.pastNodes, r.sizes.pastPods, true)
+		if err != nil {
+			return err
+		}
+		r.scenario(wanted, "scrub", c.scrub)
+		c.stop()
+	}
+	return nil
+}
+
+// opened is what the browser says of the page it has opened.
+type opened struct {
+	Painted     float64 // in milliseconds
+	Busy        float64 // CPU of the main thread, in seconds
+	Renderer    string
+	Pods, Nodes int
+}
+
+func (c *cluster) open() (o opened, err error) {
+	return o, c.browser.do("open", map[string]any{"url": c.meter.URL + "/ui/"}, &o)
+}
+
+// opens measures until all is painted: of the first page, for which the gateway
+// makes the projection, and of others after it.
+func (c *cluster) opens() error {
+	for i := range c.sizes.opens {
+		before := c.meter.sent.Load()
+		cpu, err := process.CPU(c.gateway.PID())
+		if err != nil {
+			return err
+		}
+		o, err := c.open()
+		if err != nil {
+			return err
+		}
+		after, err := process.CPU(c.gateway.PID())
+		if err != nil {
+			return err
+		}
+		name := "Open"
+		if i == 0 {
+			name = "OpenFirst"
+		}
+		c.say("%.2f s, %d Pods on %d Nodes by %s", o.Painted/1000, o.Pods, o.Nodes, o.Renderer)
+		c.tally.Add(name, o.Pods,
+			tally.Value{Of: o.Painted / 1000, Unit: "s"},
+			tally.Value{Of: float64(c.meter.sent.Load()-before) / 1e6, Unit: "MB"},
+			tally.Value{Of: o.Busy, Unit: "main-s"},
+			tally.Value{Of: (after - cpu).Seconds(), Unit: "gateway-s"})
+		time.Sleep(settle)
+	}
+	return c.shot("open")
+}
+
+// steady measures how the page keeps up with changes, and the bytes that they
+// take.
+func (c *cluster) steady() error {
+	if _, err := c.open(); err != nil {
+		return err
+	}
+	stop := c.fire(c.sizes.rate)
+	time.Sleep(settle)
+	var frames struct{ FPS, P50, P95, P99, Most, Batches, Busy float64 }
+	cpu, err := process.CPU(c.gateway.PID())
+	if err != nil {
+		return err
+	}
+	before, start := c.meter.sent.Load(), time.Now()
+	if err := c.browser.do("frames", map[string]any{"seconds": c.sizes.seconds}, &frames); err != nil {
+		return err
+	}
+	sent, took := c.meter.sent.Load()-before, time.Since(start).Seconds()
+	after, err := process.CPU(c.gateway.PID())
+	if err != nil {
+		return err
+	}
+	changes := float64(c.sizes.rate) * took
+	c.tally.Add("Steady", int(changes),
+		tally.Value{Of: frames.FPS, Unit: "fps"},
+		tally.Value{Of: frames.P50, Unit: "p50-ms"},
+		tally.Value{Of: frames.P95, Unit: "p95-ms"},
+		tally.Value{Of: frames.P99, Unit: "p99-ms"},
+		tally.Value{Of: frames.Most, Unit: "most-ms"},
+		tally.Value{Of: 100 * frames.Busy, Unit: "main-%"},
+		tally.Value{Of: frames.Batches / took, Unit: "batches/s"},
+		tally.Value{Of: float64(sent) / changes, Unit: "B/change"},
+		tally.Value{Of: 100 * (after - cpu).Seconds() / took, Unit: "gateway-%"})
+	if *profile != "" {
+		file, err := filepath.Abs(filepath.Join(*profile, "steady.cpuprofile"))
+		if err != nil {
+			return err
+		}
+		if err := c.browser.do("profile", map[string]any{"file": file, "seconds": 10}, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	if err := c.shot("steady"); err != nil {
+		return err
+	}
+	return stop()
+}
+
+// memory watches what the page holds while changes come.
+func (c *cluster) memory() error {
+	if _, err := c.open(); err != nil {
+		return err
+	}
+	stop := c.fire(c.sizes.rate)
+	const samples = 20
+	every := time.Duration(*minutes * float64(time.Minute) / samples)
+	var at, held []float64
+	var m struct{ Main, Worker, Buffers, Footprint float64 }
+	for i := range samples {
+		select {
+		case <-time.After(every):
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		}
+		if err := c.browser.do("memory", nil, &m); err != nil {
+			return err
+		}
+		c.say("%.1f min: %.1f MiB: JavaScript %.1f in the page and %.1f in its worker, buffers %.1f", float64(i+1)*every.Minutes(), m.Footprint, m.Main, m.Worker, m.Buffers)
+		at, held = append(at, float64(i+1)*every.Hours()), append(held, m.Footprint)
+	}
+	c.tally.Add("Memory", samples,
+		tally.Value{Of: m.Footprint, Unit: "last-MiB"},
+		tally.Value{Of: slices.Max(held), Unit: "most-MiB"},
+		tally.Value{Of: m.Main + m.Worker, Unit: "js-MiB"},
+		tally.Value{Of: slope(at[samples/2:], held[samples/2:]), Unit: "MiB/hour"})
+	if err := c.shot("memory"); err != nil {
+		return err
+	}
+	return stop()
+}
+
+// slope is that of the straight line through points, by least squares.
+func slope(x, y []float64) float64 {
+	var mx, my, xy, xx float64
+	for i := range x {
+		mx += x[i] / float64(len(x))
+		my += y[i] / float64(len(y))
+	}
+	for i := range x {
+		xy += (x[i] - mx) * (y[i] - my)
+		xx += (x[i] - mx) * (x[i] - mx)
+	}
+	return xy / xx
+}
+
+// scrub measures how long it takes from the press on the strip until the board
+// shows that moment.
+func (c *cluster) scrub() error {
+	if err := c.until("watchkeeper_history_head_rv", 1); err != nil {
+		return err
+	}
+	if err := c.shoot(c.ctx, c.sizes.recorded, c.sizes.rate*3/2); err != nil {
+		return err
+	}
+	if _, err := c.open(); err != nil {
+		return err
+	}
+	time.Sleep(settle)
+	var scrubbed struct {
+		Took []float64 // in milliseconds
+		Past bool
+	}
+	// The strip has the last minute.
+	if err := c.browser.do("scrub", map[string]any{"at": []float64{0.5, 0.7, 0.4, 0.6, 0.3, 0.65, 0.45, 0.55, 0.35}}, &scrubbed); err != nil {
+		return err
+	}
+	c.say("%.0f ms", scrubbed.Took)
+	for _, took := range scrubbed.Took {
+		c.tally.Add("ScrubOne", 1, tally.Value{Of: took, Unit: "ms"})
+	}
+	c.tally.Add("Scrub", len(scrubbed.Took),
+		tally.Value{Of: tally.Median(scrubbed.Took) / 1000, Unit: "p50-s"},
+		tally.Value{Of: slices.Max(scrubbed.Took) / 1000, Unit: "most-s"})
+	return c.shot("scrub")
+}

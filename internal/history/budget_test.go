@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// TestBudget: many who read events at the same time, of whom some are slow, have
+// them all in order, and hold no more than the budget, about.
+func TestBudget(t *testing.T) {
+	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1000)); err != nil {
+		t.Fatal(err)
+	}
+	last := map[kube.Key]*kube.Object{}
+	var events []Event
+	for rv := uint64(101); rv <= 1500; rv++ {
+		e := Event{Type: kube.Added, Object: object(kube.Key(fmt.Sprint("n/p", rv%40)), rv, 2000), At: ms(rv * 1000)}
+		if e.Prev = last[e.Object.Key]; e.Prev != nil {
+			e.Type = kube.Modified
+		}
+		last[e.Object.Key] = e.Object
+		events = append(events, e)
+	}
+	if err := st.Append(events, 1500, ms(1_500_000)); err != nil {
+		t.Fatal(err)
+	}
+	const most = 2 << 20
+	s.events = newBudget(most)
+	want := briefs(events)
+	var wg, stuck sync.WaitGroup
+	var highest atomic.Int64
+	release := make(chan bool)
+	stuck.Add(3)
+	for reader := range 12 {
+		wg.Go(func() {
+			var got []Event
+			for e, err := range st.Events(100, 1500) {
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got = append(got, e); len(got)%100 != 1 {
+					continue
+				}
+				if held := s.Reading().Bytes; held > highest.Load() {
+					highest.Store(held)
+				}
+				if len(got) == 1 && reader < 3 {
+					stuck.Done()
+					<-release
+				}
+			}
+			if diff := cmp.Diff(want, briefs(got)); diff != "" {
+				t.Errorf("reader %d: %s", reader, diff)
+			}
+		})
+	}
+	stuck.Wait()
+	for s.Reading().Readers > 3 { // the others come to their end beside those who are stuck
+		time.Sleep(time.Millisecond)
+	}
+	close(release)
+	wg.Wait()
+	if highest.Load() > 2*most || highest.Load() < most/4 {
+		t.Errorf("%d bytes were held, of a budget of %d", highest.Load(), most)
+	}
+	if r := s.Reading(); r != (Reading{}) {
+		t.Errorf("nobody reads: %+v", r)
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// compared is how many events, or else objects, the upstream has to have as they
+// are recorded, before that is gone on from.
+const compared = 8
+
+// resumeOf returns what is gone on from at a stream's head.
+func resumeOf(st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
+	r := &informer.Resume{List: listOf(st.Form(), 0), Newest: newest}
+	span := st.Span()
+	from := span.From.RV
+	for _, g := range st.Gaps() {
+		from = max(from, g.To) // what is recorded of a gap is no event of the upstream's
+	}
+	events, err := st.LastEvents(from, span.To.RV, compared)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		k := knownOf(e.Object)
+		k.Deleted = e.Type == kube.Deleted
+		r.Tail = append(r.Tail, k)
+	}
+	r.AfterDelete, err = endsInDeletion(st)
+	return r, err
+}
+
+func knownOf(o *kube.Object) informer.Known {
+	return informer.Known{Key: o.Key, UID: o.UID, RV: o.RV}
+}
+
+// endsInDeletion reports whether an object was deleted at the head: others may
+// have been, too, at the same RV.
+func endsInDeletion(st *history.Stream) (bool, error) {
+	head := st.Head().RV
+	for e, err := range st.Events(max(head-1, st.Span().From.RV), head) {
+		if err != nil || e.Type == kube.Deleted {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// newestIn returns those of a stream's live objects that have the highest RVs.
+func newestIn(ctx context.Context, st *history.Stream) (known []informer.Known, err error) {
+	known = newestOf(func(yield func(*kube.Object) bool) {
+		var o *kube.Object
+		for o, err = range st.All(st.Head().RV, "", "") {
+			if err == nil {
+				err = context.Cause(ctx)
+			}
+			if err != nil || !yield(o) {
+				return
+			}
+		}
+	})
+	return known, err
+}
+
+// newestOf returns those of the objects that have the highest RVs, the newest
+// first.
+func newestOf(objects iter.Seq[*kube.Object]) []informer.Known {
+	var known []informer.Known
+	for o := range objects {
+		i, _ := slices.BinarySearchFunc(known, o.RV, func(k informer.Known, rv uint64) int { return cmp.Compare(rv, k.RV) })
+		if i < compared {
+			known = slices.Insert(known, i, knownOf(o))
+			known = known[:min(len(known), compared)]
+		}
+	}
+	return known
+}

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"strings"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// live are the objects that there are. Those that are too many to be held are
+// nil.
+type live struct {
+	objects map[kube.Key]*kube.Object
+	bytes   int // of those that are held
+	most    int // of them
+}
+
+func (v *live) set(o *kube.Object) {
+	v.bytes += sizeOf(o) - sizeOf(v.objects[o.Key])
+	if v.objects[o.Key] = o; v.bytes <= v.most {
+		return
+	}
+	all := make(map[kube.Key]*kube.Object, len(v.objects))
+	for key := range v.objects {
+		all[kube.Key(strings.Clone(string(key)))] = nil // it is a part of the object's text
+	}
+	v.objects, v.bytes = all, 0
+}
+
+func (v *live) remove(key kube.Key) {
+	v.bytes -= sizeOf(v.objects[key])
+	delete(v.objects, key)
+}
+
+func sizeOf(o *kube.Object) int {
+	if o == nil {
+		return 0
+	}
+	return len(o.JSON) + len(o.Row)
+}

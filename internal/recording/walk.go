@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// deepestText is how often JSON is read that is in a string of JSON, as in the
+// annotation of kubectl apply.
+const deepestText = 4
+
+// A walker goes through the strings of an object, and puts in the place of each
+// what visit returns for it: for names of members too, where people give them.
+// All else stays, to the byte.
+type walker struct {
+	kind  string // of the object
+	visit func(text string, c class) string
+	deep  int
+}
+
+// walk returns the text as it has become. Of what is no JSON it makes no more
+// than that.
+func (w *walker) walk(text string) string {
+	var b strings.Builder
+	b.Grow(len(text) + len(text)/8)
+	stack := []scope{{array: true}} // a value comes
+	member := ""                    // whose value comes
+	from := 0                       // what is before is in b
+	for i := 0; i < len(text); {
+		top := &stack[len(stack)-1]
+		switch c := text[i]; c {
+		case '{', '[':
+			in := scope{root: true, array: c == '['}
+			if len(stack) > 1 {
+				in = top.enter(member, w.kind, c == '[')
+			}
+			in.wants = c == '{'
+			stack = append(stack, in)
+		case '}', ']':
+			if len(stack) > 1 {
+				stack = stack[:len(stack)-1]
+			}
+			member = stack[len(stack)-1].member
+		case ',':
+			top.wants = !top.array
+		case ':':
+			top.wants = false
+		case '"':
+			end := stringEnd(text, i+1)
+			content := text[i+1 : end]
+			b.WriteString(text[from : i+1])
+			if top.wants {
+				member = content
+				if top.fields {
+					member = strings.TrimPrefix(content, "f:")
+				}
+				b.WriteString(w.member(top, content, member))
+			} else {
+				b.WriteString(w.value(top, member, content))
+			}
+			from, i = end, end
+		}
+		i++
+	}
+	b.WriteString(text[min(from, len(text)):])
+	return b.String()
+}
+
+// stringEnd returns where the string ends that begins at i.
+func stringEnd(text string, i int) int {
+	for i < len(text) && text[i] != '"' {
+		if text[i] == '\\' {
+			i++
+		}
+		i++
+	}
+	return min(i, len(text))
+}
+
+// member returns what a member is called.
+func (w *walker) member(s *scope, content, member string) string {
+	if s.fields && (strings.HasPrefix(content, "k:") || strings.HasPrefix(content, "v:")) {
+		return content[:2] + w.change(content[2:], func(value string) string {
+			in := walker{kind: w.kind, visit: w.visit, deep: w.deep + 1}
+			return in.walk(value)
+		})
+	}
+	if !s.named(member) {
+		return content
+	}
+	before := content[:len(content)-len(member)] // f:
+	return before + w.change(member, func(text string) string { return w.visit(text, freeText) })
+}
+
+// value returns what a string has become.
+func (w *walker) value(s *scope, member, content string) string {
+	c := s.value(member, content)
+	if c == plainText {
+		return content
+	}
+	return w.change(content, func(text string) string {
+		switch {
+		case c == base64Text:
+			if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(decoded) {
+				text = base64.StdEncoding.EncodeToString([]byte(w.text(string(decoded), freeText)))
+			}
+			return text
+		default:
+			return w.text(text, c)
+		}
+	})
+}
+
+// text returns what a text has become, which may be JSON itself.
+func (w *walker) text(text string, c class) string {
+	start := strings.TrimLeft(text, " \t\r\n")
+	if w.deep < deepestText && start != "" && (start[0] == '{' || start[0] == '[') && json.Valid([]byte(text)) {
+		var object struct{ Kind string }
+		json.Unmarshal([]byte(text), &object) //nolint:errcheck // then it has no kind
+		in := walker{kind: object.Kind, visit: w.visit, deep: w.deep + 1}
+		if object.Kind == "" { // it is no object: what names are in it, who knows
+			in.visit = func(text string, _ class) string { return w.visit(text, freeText) }
+		}
+		return in.walk(text)
+	}
+	return w.visit(text, c)
+}
+
+// change changes the content of a string as it stands in JSON. What stays the
+// same does so to the byte.
+func (w *walker) change(content string, f func(string) string) string {
+	text := content
+	if strings.IndexByte(content, '\\') >= 0 {
+		if err := json.Unmarshal([]byte(`"`+content+`"`), &text); err != nil {
+			return content // it is no JSON
+		}
+	}
+	changed := f(text)
+	if changed == text {
+		return content
+	}
+	if changed == content || !needsQuoting(changed) {
+		return changed
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(changed); err != nil {
+		return content // strings can always be encoded
+	}
+	quoted := bytes.TrimSpace(b.Bytes())
+	return string(quoted[1 : len(quoted)-1])
+}
+
+func needsQuoting(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] == '"' || s[i] == '\\' || s[i] >= 0x7f {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Servers that refuse, fail, fall silent, or go back.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { connect, StatusError } from '../src/index.js';
+import { live, observe, observers, path, scripted, server, watching } from './harness.js';
+import { become, Observer } from './observer.js';
+import { refuse, type Thing } from './server.js';
+
+test('410 as an answer to a watch', async () => {
+  server.put(path, 'a');
+  const o = observe();
+  const fetched: string[] = [];
+  o.informer.stop();
+  observers.pop();
+  let gone = true;
+  const again = observe({}, {
+    multiwatch: false,
+    fetch: async (input, init) => {
+      fetched.push(String(input));
+      if (String(input).includes('watch=1') && gone) {
+        gone = false;
+        return new Response(JSON.stringify({ kind: 'Status', code: 410, reason: 'Expired' }), { status: 410 });
+      }
+      return fetch(input, init);
+    },
+  });
+  await watching();
+  server.put(path, 'b');
+  await become('changes', () => again.changes, ['add ns/a 101', 'add ns/b 102']);
+  assert.equal(again.told.filter((line) => line === 'sync').length, 2);
+});
+
+test('a list in which nothing is new tells nothing', async () => {
+  for (const name of ['a', 'b', 'c']) server.put(path, name);
+  const o = await live({ pageSize: 2 });
+  server.compact();
+  server.rv++;
+  server.compact();
+  server.watching(path)[0]!.send('ERROR', { kind: 'Status', code: 410 });
+  await become('a second list', () => o.told.filter((line) => line === 'sync').length, 2);
+  assert.equal(o.changes.length, 3);
+});
+
+test('a continue token that has expired leads to a list in one piece', async () => {
+  for (const name of ['a', 'b', 'c', 'd', 'e']) server.put(path, name);
+  server.lists.push(
+    (url, response) => server.list(url, response),
+    (_, response) => {
+      server.remove(path, 'b'); // it was on the first page
+      refuse(response, 410, 'Expired');
+    },
+  );
+  const o = await live({ pageSize: 2 });
+  await become('the store', () => [...o.informer.store.keys()], ['ns/a', 'ns/c', 'ns/d', 'ns/e']);
+  assert.equal(o.changes.at(-1), 'delete ns/b inferred');
+  assert.deepEqual(o.errors, []);
+});
+
+test('errors of the server are told and tried again', async () => {
+  server.put(path, 'a');
+  for (let i = 0; i < 3; i++) server.lists.push((_, response) => refuse(response, 500, 'InternalError'));
+  const o = await live();
+  await become('changes', () => o.changes, ['add ns/a 101']);
+  assert.deepEqual(o.errors.map((error) => (error as StatusError).code), [500, 500, 500]);
+  assert.deepEqual(o.told.slice(0, 3), ['connecting', 'connecting', 'syncing']);
+});
+
+test('Retry-After is kept to', async () => {
+  let answered = 0;
+  let again = 0;
+  server.lists.push(
+    (_, response) => {
+      answered = Date.now();
+      refuse(response, 429, 'TooManyRequests', { 'Retry-After': '1' });
+    },
+    (url, response) => {
+      again = Date.now();
+      server.list(url, response);
+    },
+  );
+  const o = await live();
+  assert.equal((o.errors[0] as StatusError).retryAfter, 1000);
+  assert.ok(again - answered >= 990, `asked again after ${again - answered} ms`);
+});
+
+for (const [code, reason] of [[401, 'Unauthorized'], [403, 'Forbidden'], [404, 'NotFound']] as const) {
+  test(`${code} is told with its Status, and asked again when it is woken`, async () => {
+    server.lists.push((_, response) => refuse(response, code, reason));
+    const connection = connect(server.url);
+    const informer = connection.informer<Thing>('test/v1/things');
+    const o = new Observer(informer);
+    observers.push(o);
+    await assert.rejects(informer.ready(), (error) => error instanceof StatusError && error.code === code && error.reason === reason && error.status?.kind === 'Status');
+    assert.equal(informer.state.phase, 'denied');
+    assert.equal((informer.state.error as StatusError).code, code);
+    connection.wake();
+    await watching();
+    await informer.ready();
+    await become('what was told', () => o.told, ['connecting', 'denied', 'syncing', 'sync', 'live']);
+  });
+}
+
+test('a watch that is refused later keeps what there is', async () => {
+  server.put(path, 'a');
+  const o = await live();
+  server.watching(path)[0]!.send('ERROR', { kind: 'Status', code: 403, reason: 'Forbidden', message: 'no more' });
+  await become('the phase', () => o.informer.state.phase, 'denied');
+  assert.equal(o.informer.store.size, 1);
+  assert.equal(o.informer.state.error!.message, 'no more');
+});
+
+test('what is told twice is taken once', async () => {
+  server.put(path, 'a');
+  const b = server.put(path, 'b');
+  const o = await live();
+  const stream = server.watching(path)[0]!;
+  server.remove(path, 'b');
+  stream.send('MODIFIED', b); // it is gone, and older
+  stream.send('DELETED', { ...b, metadata: { ...b.metadata, resourceVersion: '103' } });
+  const a = server.put(path, 'a');
+  stream.send('MODIFIED', a);
+  stream.send('ADDED', a);
+  server.put(path, 'c');
+  await become('changes', () => o.changes.slice(2), ['delete ns/b', 'update ns/a 104', 'add ns/c 105']);
+});
+
+test('deletions that share a resourceVersion are all told, also when the stream ends between them', async () => {
+  for (const name of ['a', 'b', 'c']) server.put(path, name);
+  const o = await live();
+  const stream = server.watching(path)[0]!;
+  const end = stream.send;
+  let sent = 0;
+  stream.send = (type, object) => {
+    if (sent++ < 2) end(type, object);
+  };
+  server.remove(path, 'a', 'b', 'c');
+  await become('two deletions', () => o.changes.slice(3), ['delete ns/a', 'delete ns/b']);
+  stream.cut();
+  await become('three', () => o.changes.slice(3), ['delete ns/a', 'delete ns/b', 'delete ns/c']);
+});
+
+test('another object under a name is a deletion and an addition', async () => {
+  server.put(path, 'a');
+  const o = await live();
+  server.put(path, 'a', '', true);
+  await become('changes', () => o.changes, ['add ns/a 101', 'delete ns/a inferred', 'add ns/a 102']);
+});
+
+test('a watch that says nothing is asked again before it is given up', async () => {
+  server.put(path, 'a');
+  scripted(() => {}); // half-open: it says nothing, for ever
+  const o = observe({}, { silence: 100 });
+  await watching();
+  server.put(path, 'b');
+  await become('changes', () => o.changes, ['add ns/a 101', 'add ns/b 102']);
+  assert.deepEqual(o.errors, []);
+  assert.equal(o.told.includes('stale'), false);
+});
+
+test('a server that has become mute is stale since it was heard', async () => {
+  server.put(path, 'a');
+  let mute = false;
+  const o = await live({}, {
+    silence: 100,
+    multiwatch: false,
+    fetch: (input, init) => (mute ? Promise.reject(new TypeError('no route')) : fetch(input, init)),
+  });
+  await become('the phase', () => o.informer.state.phase, 'live');
+  mute = true;
+  const since = Date.now();
+  await become('the phase', () => o.informer.state.phase, 'stale');
+  assert.ok(o.informer.state.since <= since);
+  assert.equal(o.informer.state.error!.message, 'no route');
+  // Its connection is as it was, and so is the watch.
+  server.put(path, 'b');
+  await become('the phase', () => o.informer.state.phase, 'live');
+  assert.deepEqual(o.changes, ['add ns/a 101', 'add ns/b 102']);
+  assert.equal(o.told.filter((line) => line === 'sync').length, 1);
+});
+
+test('a server that goes and comes back', async () => {
+  server.put(path, 'a');
+  const o = await live();
+  await server.stop();
+  await become('the phase', () => o.informer.state.phase, 'stale');
+  server.put(path, 'b');
+  server.remove(path, 'a');
+  await server.start();
+  await become('changes', () => o.changes, ['add ns/a 101', 'add ns/b 102', 'delete ns/a']);
+  await become('the phase', () => o.informer.state.phase, 'live');
+});
+
+test('a server that is behind does not bring back what was', async () => {
+  server.put(path, 'a', 'old');
+  server.put(path, 'b');
+  const o = await live();
+  const old = server.objects.get(path + '/a')!;
+  server.put(path, 'a', 'new');
+  server.remove(path, 'b');
+  await become('changes', () => o.changes.length, 4);
+  // Another server answers, which has not seen that yet.
+  server.compact();
+  server.lists.push((_, response) =>
+    response.end(JSON.stringify({ kind: 'ThingList', metadata: { resourceVersion: '102' }, items: [old] })),
+  );
+  server.watching(path)[0]!.send('ERROR', { kind: 'Status', code: 410 });
+  await become('another list', () => o.told.filter((line) => line === 'sync').length, 2);
+  assert.deepEqual(o.changes.slice(2), ['update ns/a 103', 'delete ns/b']);
+  assert.match(o.errors[0]!.message, /behind/);
+});
+
+test('a server that was restored from a backup is believed', async () => {
+  server.put(path, 'a', 'old');
+  server.put(path, 'b');
+  const o = await live({}, {}, true);
+  server.put(path, 'a', 'new');
+  server.remove(path, 'b');
+  server.put(path, 'c');
+  await become('changes', () => o.changes.length, 5);
+  await server.stop();
+  server.compact();
+  server.rv = 90;
+  server.objects.clear();
+  server.put(path, 'a', 'restored');
+  server.put(path, 'b');
+  await server.start();
+  await become('the store', () => [...o.informer.store].map(([key, { text }]) => key + ' ' + text).sort(), ['ns/a restored', 'ns/b ']);
+  server.put(path, 'b', 'changed');
+  await become('the store', () => o.informer.store.get('ns/b')!.text, 'changed');
+});
