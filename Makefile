@@ -58,6 +58,11 @@ test: build ## All tests but the soaks; a part alone: scripts/test PART.
 	@go vet ./...
 	@scripts/test
 
+.PHONY: picture
+picture: build ## Takes the README's picture of the page anew, as its test does.
+	cd ui && npm test --silent -- views
+	cp ui/.test/shots/board.png docs/images/board.png
+
 .PHONY: lint
 lint: deps ## gofmt, vet, staticcheck, govulncheck.
 	@scripts/gofmt

@@ -40,9 +40,11 @@ const (
 // What would have been an answer with an error is an event ERROR with its
 // Status. {"watch":1,"type":"END"} is the last of each watch; the others go on.
 //
+// With upstream=1 it also tells of what a watch by itself is silent about, see
+// contacts.
+//
 // A client that accepts gzip is answered in gzip, as browsers do without being
-// asked to. With upstream=1 it also tells of what a watch by itself is silent
-// about, see contacts.
+// asked to.
 type multiwatch struct {
 	// answer serves a request for the API.
 	answer http.HandlerFunc

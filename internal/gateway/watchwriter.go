@@ -155,5 +155,5 @@ func (w *watchWriter) tell(members string) error {
 	if err := w.shared.done(w.shared.sink.frame([]string{w.prefix, members, "\n"})); err != nil {
 		return err
 	}
-	return w.shared.done(w.shared.sink.flush())
+	return w.shared.flushLocked()
 }

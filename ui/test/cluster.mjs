@@ -108,6 +108,11 @@ export async function kubectl(...args) {
   return stdout;
 }
 
+/** Makes so many Pods like those of a real cluster. */
+export async function load(pods) {
+  await run(localcluster, ['load', '--dir', dir, '--pods', String(pods), '--namespaces', '6']);
+}
+
 /** GETs a path from the API server itself. */
 export async function api(path) {
   const response = await fetch(proxy + path);

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Pictures of the page, dark and light, to be looked at. board.png is that of the
+// README; "make picture" takes it there.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { clean, launch, shot } from './browser.mjs';
+import { api, apply, gateway, kubectl, load, until } from './cluster.mjs';
+import { openBoard, picture } from './page.mjs';
+
+const NODES = 24;
+let browser;
+
+before(async () => {
+  browser = await launch();
+  const { items } = await api('/api/v1/nodes');
+  const { labels, ...metadata } = items.find((node) => node.metadata.name === 'node-0').metadata;
+  const node = (i) => ({
+    apiVersion: 'v1', kind: 'Node',
+    metadata: { name: `node-${i}`, labels: { ...labels, 'kubernetes.io/hostname': `node-${i}`, 'topology.kubernetes.io/zone': `zone-${'abc'[i % 3]}` }, annotations: metadata.annotations },
+    status: { allocatable: items[0].status.allocatable, capacity: items[0].status.capacity },
+  });
+  await apply(...Array.from({ length: NODES - 3 }, (_, i) => node(i + 3)));
+  for (let i = 0; i < 3; i++) await kubectl('label', '--overwrite', 'node', `node-${i}`, `topology.kubernetes.io/zone=zone-${'abc'[i]}`);
+  await load(700);
+  const pods = await kubectl('get', 'pods', '-A', '-l', 'app.kubernetes.io/name=checkout', '-o', 'jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{"\\n"}{end}');
+  for (const line of pods.trim().split('\n').slice(0, 4)) {
+    const [ns, name] = line.split(' ');
+    await kubectl('-n', ns, 'label', 'pod', name, 'localcluster.watchkeeper.dev/crash=true');
+  }
+});
+
+after(() => browser?.close());
+
+/** Takes a picture, dark and light, and sees to it that something is on it. */
+async function both(page, name) {
+  for (const colorScheme of ['dark', 'light']) {
+    await page.emulateMedia({ colorScheme });
+    await until(colorScheme, () => page.evaluate((scheme) => document.documentElement.dataset.theme === scheme, colorScheme));
+    // Two frames: one to notice it, one to be painted.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await shot(page, colorScheme === 'dark' ? name : `${name}-light`);
+    const { data } = await picture(page);
+    const colours = new Set();
+    for (let i = 0; i < data.length; i += 4) colours.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+    assert.ok(colours.size > 20, `${name} has ${colours.size} colours`);
+  }
+}
+
+test('the board, a Pod, its versions, the table and the help', async () => {
+  const page = await openBoard(browser, gateway, { group: 'zone' });
+  const counts = () => page.evaluate(() => ({ nodes: window.watchkeeper.cluster.nodes.size, pods: window.watchkeeper.cluster.pods, failing: window.watchkeeper.cluster.counts[4], ready: window.watchkeeper.cluster.counts[1] }));
+  await until('a cluster worth to be seen', async () => {
+    const { nodes, ready, failing } = await counts();
+    return nodes === NODES && ready > 400 && failing > 0;
+  });
+  await page.getByRole('button', { name: 'Fit' }).click();
+  await both(page, 'board');
+
+  await page.getByLabel('Needs attention').locator('li button').first().click();
+  await until('details', async () => (await page.locator('.containers li').count()) > 0);
+  await both(page, 'details');
+  await page.getByRole('tab', { name: 'Versions' }).click();
+  await until('versions', async () => (await page.getByRole('tabpanel').locator('li').count()) > 0);
+  await both(page, 'versions');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('t');
+  await until('the table', async () => (await page.locator('.line').count()) > 10);
+  await both(page, 'table');
+  await page.keyboard.press('t');
+  await page.keyboard.press('?');
+  await until('help', () => page.getByRole('dialog').isVisible());
+  await both(page, 'help');
+  clean(page);
+  await page.close();
+});
