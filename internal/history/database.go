@@ -192,9 +192,9 @@ func (s *Store) Close() error {
 	return err
 }
 
-// damage marks what Pebble calls corruption.
+// damage marks what Pebble calls corruption, by a mark that errors.Is does not see.
 func damage(err error) error {
-	if errors.Is(err, pebble.ErrCorruption) {
+	if pebble.IsCorruptionError(err) && !errors.Is(err, ErrCorrupt) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err

@@ -9,8 +9,6 @@ import (
 	"iter"
 	"runtime"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
@@ -114,7 +112,7 @@ func (st *Stream) names(rv uint64, namespace string, from kube.Key) ([]kube.Key,
 		from = max(from, kube.Key(namespace+"/"))
 		end = appendNameKey(nil, st.id, kube.Key(namespace+"0")) // '0' is the byte after '/'
 	}
-	it, err := st.s.db.NewIter(&pebble.IterOptions{LowerBound: appendNameKey(nil, st.id, from), UpperBound: end})
+	it, err := st.s.iter(appendNameKey(nil, st.id, from), end)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,8 @@ import (
 // Options.MaxBytes, the oldest first. What each object was at the oldest moment
 // that is retained stays, so that every state from there on is complete. It
 // returns when it is done, or with the context's error; what is left is done by
-// the next call.
+// the next call. A stream that turns out to be damaged is left alone, and says so
+// ([Stream.Damage]).
 //
 // By age it works in steps of a thirty-second part of it: so much more than that
 // is kept.
@@ -38,32 +39,34 @@ func (s *Store) Trim(ctx context.Context) error {
 }
 
 // trim moves the beginning of the retained span to t in streams where that is a
-// step at least, and removes what is older.
+// step at least, and removes what is older. Of a damaged stream that can only be
+// all.
 func (s *Store) trim(ctx context.Context, t time.Time, step time.Duration) error {
 	for _, st := range s.all() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if dropped, err := st.drop(t); dropped || err != nil {
-			if err != nil {
-				return err
-			}
-			continue
+		dropped, err := st.drop(t)
+		if err == nil && !dropped && st.Damage() == nil {
+			err = st.trim(ctx, t, step)
 		}
-		if err := st.retain(t, step); err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			st.damaged(err)
+		} else if err != nil {
 			return err
-		}
-		for more := true; more; {
-			var err error
-			if more, err = st.sweep(); err != nil {
-				return err
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+func (st *Stream) trim(ctx context.Context, t time.Time, step time.Duration) error {
+	err := st.retain(t, step)
+	for more := true; more && err == nil; {
+		if more, err = st.sweep(); err == nil {
+			err = ctx.Err()
+		}
+	}
+	return err
 }
 
 // all returns all streams.
@@ -246,7 +249,7 @@ func (r *reader) keepNewest(b *pebble.Batch, key kube.Key, rv uint64) error {
 			return err
 		}
 	}
-	return r.it.Error()
+	return damage(r.it.Error())
 }
 
 // forget removes a name of which there was no object any more at rv, nor later.

@@ -166,14 +166,20 @@ func (s *Store) get(key []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, damage(err)
 	}
 	return append([]byte{}, value...), closer.Close()
 }
 
+// iter iterates over the keys from lower on, up to before upper.
+func (s *Store) iter(lower, upper []byte) (*pebble.Iterator, error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	return it, damage(err)
+}
+
 // each calls f for the keys of a table, of one stream if s is not 0.
 func (s *Store) each(prefix []byte, f func(key, value []byte) error) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	it, err := s.iter(prefix, after(prefix))
 	if err != nil {
 		return err
 	}
@@ -183,7 +189,7 @@ func (s *Store) each(prefix []byte, f func(key, value []byte) error) error {
 			err = f(it.Key(), value)
 		}
 	}
-	return errors.Join(err, it.Error(), it.Close())
+	return damage(errors.Join(err, it.Error(), it.Close()))
 }
 
 // load reads which streams there are.
@@ -206,8 +212,13 @@ func (s *Store) load() error {
 	for _, all := range s.streams {
 		slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.epoch, b.epoch) })
 		for _, st := range all {
-			if err == nil {
-				err = st.load()
+			if err != nil {
+				return err
+			}
+			if err = st.load(); errors.Is(err, ErrCorrupt) {
+				// The others are not to suffer. It goes when it would, had it ended now.
+				st.damaged(err)
+				st.span.To.At, err = s.now(), nil
 			}
 		}
 	}
@@ -235,7 +246,7 @@ func (s *Store) Streams(resource kube.Resource) []*Stream {
 }
 
 // Stream returns the newest stream of a resource, for its writer; it makes one
-// if there is none.
+// if there is none, or if that is damaged.
 func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
 	if err := s.use(); err != nil {
 		return nil, err
@@ -244,8 +255,10 @@ func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if all := s.streams[resource]; len(all) > 0 {
-		all[len(all)-1].hold(true)
-		return all[len(all)-1], nil
+		if newest := all[len(all)-1]; newest.Damage() == nil {
+			newest.hold(true)
+			return newest, nil
+		}
 	}
 	return s.newEpoch(resource)
 }

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
@@ -68,7 +66,7 @@ func (st *Stream) At(t time.Time) (Moment, error) {
 // headAt returns the last entry of the times at or before t.
 func (st *Stream) headAt(t time.Time) (at Moment, err error) {
 	prefix := appendKey(nil, tableTimes, st.id)
-	it, err := st.s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	it, err := st.s.iter(prefix, after(prefix))
 	if err != nil {
 		return at, err
 	}
@@ -81,9 +79,7 @@ func (st *Stream) headAt(t time.Time) (at Moment, err error) {
 // log calls f for the log's entries above from, up to to, until it returns
 // false. The version has what the log knows of it; the key is valid until then.
 func (st *Stream) log(from, to uint64, f func(key []byte, rv uint64, v version) bool) (err error) {
-	it, err := st.s.db.NewIter(&pebble.IterOptions{
-		LowerBound: appendLogKey(nil, st.id, from+1, ""), UpperBound: appendLogKey(nil, st.id, to+1, ""),
-	})
+	it, err := st.s.iter(appendLogKey(nil, st.id, from+1, ""), appendLogKey(nil, st.id, to+1, ""))
 	if err != nil {
 		return err
 	}

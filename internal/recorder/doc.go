@@ -26,7 +26,7 @@
 // for a while, the recorder compares what is recorded with what is there, and
 // records the difference as a gap: never nothing, and never a guess. When the
 // upstream's RVs went back, or the same versions of objects look otherwise, a new
-// epoch begins.
+// epoch begins. So it does for a resource whose record is damaged.
 //
 // Serving never waits for the disk. What is yet to be written is a cursor's
 // place in a timeline, whose size is bounded, or stays with the upstream. When a

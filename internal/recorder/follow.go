@@ -20,7 +20,7 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 	case <-ctx.Done():
 		return nil
 	}
-	f := follower{t: t, tl: tl}
+	f, lost := follower{t: t, tl: tl}, t.w.loss()
 	for {
 		err := f.next()
 		switch {
@@ -40,6 +40,8 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 		}
 		select {
 		case <-f.cursor.Ready():
+		case <-lost:
+			return errAnew
 		case <-ctx.Done():
 			// What is there already is not left behind.
 			if err := f.next(); err != nil && !errors.Is(err, timeline.ErrClosed) && !errors.Is(err, timeline.ErrCompacted) {

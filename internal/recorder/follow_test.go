@@ -301,3 +301,25 @@ func TestTakeWaits(t *testing.T) {
 	}
 	l.End(false)
 }
+
+// TestTakeAtOnce: who takes a resource in the moment in which its recording starts
+// gets it.
+func TestTakeAtOnce(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	for range 30 {
+		g := run(t, api.recorder(t, fs))
+		until(t, "a recording", func() bool { return len(g.r.Recorded()) == 1 })
+		taken := make(chan *Lease)
+		go func() {
+			l, _ := g.r.Take(t.Context(), pods)
+			taken <- l
+		}()
+		select {
+		case l := <-taken:
+			l.End(false)
+		case <-time.After(20 * time.Second):
+			t.Fatal("nobody notices that it is not watched")
+		}
+		g.stop()
+	}
+}

@@ -173,7 +173,7 @@ func (t *track) seed(ctx context.Context) *Seed {
 			return s
 		}
 	}
-	t.s.fail(err)
+	t.fail(t.w.damaged(stream, err))
 	return nil
 }
 

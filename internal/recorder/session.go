@@ -160,6 +160,10 @@ func (s *session) trim() {
 			s.fail(err)
 			return
 		}
+		for _, t := range s.all() {
+			stream := t.w.current()
+			t.fail(t.w.damaged(stream, stream.Damage()))
+		}
 		select {
 		case <-s.ctx.Done():
 			return

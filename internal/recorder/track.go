@@ -31,7 +31,7 @@ type track struct {
 // recorder itself does.
 func (t *track) run(ctx context.Context) {
 	var wg sync.WaitGroup
-	wg.Go(func() { t.s.fail(t.w.run(ctx)) })
+	wg.Go(func() { t.fail(t.w.run(ctx)) })
 	defer wg.Wait()
 	var done *timeline.Timeline // has been followed to its end
 	for ctx.Err() == nil {
@@ -39,23 +39,45 @@ func (t *track) run(ctx context.Context) {
 		var tl *timeline.Timeline
 		err := t.p.wait(ctx, func() bool {
 			leased, tl = t.p.leased, t.p.timeline
-			t.p.busy = !leased || tl != nil && tl != done
+			was := t.p.busy
+			if t.p.busy = !leased || tl != nil && tl != done; was && !t.p.busy {
+				t.p.notify() // it was taken before there was a watch
+			}
 			return t.p.busy
 		})
 		switch {
 		case err != nil:
 		case leased:
-			t.s.fail(t.follow(ctx, tl))
-			done = tl
+			err := t.follow(ctx, tl)
+			t.fail(err)
 			t.p.update(func() { t.p.busy = false })
+			if errors.Is(err, errAnew) {
+				sleep(ctx, t.s.r.retry)
+			} else {
+				done = tl
+			}
 		default:
 			retry := t.watch(ctx)
-			t.s.fail(t.w.flush())
+			t.fail(t.w.flush())
 			t.p.update(func() { t.p.busy = false })
 			t.pause(ctx, retry)
 		}
 	}
-	t.s.fail(t.w.flush())
+	t.fail(t.w.flush())
+}
+
+// fail ends the session for an error, unless that only has recording begin anew.
+func (t *track) fail(err error) {
+	if !errors.Is(err, errAnew) {
+		t.s.fail(err)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // pause waits for a while, or until the gateway watches.
@@ -78,17 +100,30 @@ func (t *track) watch(ctx context.Context) (retry time.Duration) {
 			cancel()
 		}
 	})
-	sink := &direct{w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known, define: func() string { return t.s.r.definition(ctx, t.id) }}
+	lost := t.w.loss()
+	wg.Go(func() {
+		select {
+		case <-lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	sink := &direct{w: t.w, recent: &recent{}, failed: t.fail, listed: t.known, define: func() string { return t.s.r.definition(ctx, t.id) }}
 	resume, kind, err := t.resume(ctx)
 	if err != nil {
-		t.s.fail(err)
-		return 0
+		t.fail(err)
+		return t.s.r.retry
 	}
 	r := informer.NewReflector(informer.ReflectorOptions{
 		Transport: t.s.r.opts.Transport, URL: t.s.r.opts.URL(t.id.Path(), ""),
 		Kind: kind, Columns: true, Sink: sink, Logger: t.log, Resume: resume,
 	})
 	refused, ok := errors.AsType[*informer.RefusedError](r.Run(ctx))
+	select {
+	case <-lost:
+		return t.s.r.retry
+	default:
+	}
 	if !ok {
 		return 0
 	}
@@ -111,7 +146,7 @@ func (t *track) resume(ctx context.Context) (*informer.Resume, string, error) {
 		return nil, list.ItemKind, nil
 	}
 	after, err := endsInDeletion(stream)
-	return &informer.Resume{List: list, AfterDelete: after}, list.ItemKind, err
+	return &informer.Resume{List: list, AfterDelete: after}, list.ItemKind, t.w.damaged(stream, err)
 }
 
 // continues reports whether what is recorded can be gone on from without a list:

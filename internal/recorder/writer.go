@@ -5,6 +5,8 @@ package recorder
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +32,7 @@ type writer struct {
 	resource kube.Resource
 	delay    delays
 	count    counts
+	log      *slog.Logger
 
 	mu      sync.Mutex // guards what follows; held while writing
 	stream  *history.Stream
@@ -43,6 +46,7 @@ type writer struct {
 	// Recorder.definition.
 	definition string
 	moved      chan struct{} // closed when the head has moved
+	lost       chan struct{} // closed when what is recorded was found damaged
 	wake       chan struct{} // of one: there is something to write
 }
 
@@ -53,6 +57,7 @@ type delays struct{ events, head time.Duration }
 func newWriter(s *session, stream *history.Stream) *writer {
 	return &writer{
 		store: s.store, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
+		log: s.r.log.With("resource", stream.Resource().String()), lost: make(chan struct{}),
 		stream: stream, head: stream.Head(), definition: stream.Form().Definition, moved: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 }
@@ -78,7 +83,7 @@ func (w *writer) run(ctx context.Context) error {
 			case <-w.wake:
 			}
 		}
-		if err := w.flush(); err != nil {
+		if err := w.flush(); err != nil && !errors.Is(err, errAnew) {
 			return err
 		}
 	}
@@ -99,6 +104,9 @@ func (w *writer) wait() time.Duration {
 func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.head.RV == 0 {
+		return errAnew
+	}
 	if len(events) == 0 && rv == w.head.RV {
 		return nil
 	}
@@ -111,7 +119,7 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	}
 	w.move(rv, at)
 	if w.size >= mostPending {
-		return w.write()
+		return w.mend(w.stream, w.write())
 	}
 	select {
 	case w.wake <- struct{}{}:
@@ -130,7 +138,7 @@ func (w *writer) move(rv uint64, at time.Time) {
 func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.write()
+	return w.mend(w.stream, w.write())
 }
 
 func (w *writer) write() error {
@@ -183,7 +191,10 @@ func (w *writer) bookmark(rv uint64, o *kube.Object) error {
 func (w *writer) gap(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.writeGap(events, rv, at)
+	if w.head.RV == 0 {
+		return errAnew
+	}
+	return w.mend(w.stream, w.writeGap(events, rv, at))
 }
 
 func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error {
@@ -227,9 +238,17 @@ func (w *writer) begin(list *kube.List, at time.Time) error {
 func (w *writer) take(list *kube.List, at time.Time) (continued bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.head.RV != 0 {
+		continued, err = w.bring(list, at)
+		err = w.mend(w.stream, err)
+	}
 	if w.head.RV == 0 {
 		return false, w.begin(list, at)
 	}
+	return continued, err
+}
+
+func (w *writer) bring(list *kube.List, at time.Time) (continued bool, err error) {
 	if err := w.write(); err != nil {
 		return false, err
 	}
@@ -271,7 +290,7 @@ func (w *writer) reached(ctx, session context.Context, rv uint64) error {
 		w.mu.Lock()
 		if w.head.RV >= rv {
 			defer w.mu.Unlock()
-			return w.write()
+			return w.mend(w.stream, w.write())
 		}
 		moved := w.moved
 		w.mu.Unlock()
@@ -283,6 +302,49 @@ func (w *writer) reached(ctx, session context.Context, rv uint64) error {
 			return ErrNotRecorded
 		}
 	}
+}
+
+// errAnew says that what is recorded is damaged, so that the next to be recorded is
+// a list, of which a new epoch is made.
+var errAnew = errors.New("what is recorded is damaged: recording begins anew")
+
+// damaged returns an error of reading a stream as that of recording: where it
+// says that the stream is damaged, recording begins anew.
+func (w *writer) damaged(stream *history.Stream, err error) error {
+	if !errors.Is(err, history.ErrCorrupt) {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mend(stream, err)
+}
+
+// mend is damaged for who holds mu.
+func (w *writer) mend(stream *history.Stream, err error) error {
+	if !errors.Is(err, history.ErrCorrupt) {
+		return err
+	}
+	if stream != w.stream { // so it has begun already
+		return errAnew
+	}
+	next, failed := w.store.NewEpoch(w.resource)
+	if failed != nil {
+		return failed
+	}
+	w.log.Error("what is recorded of the resource is damaged: recording begins anew, and what there was is kept as it is", "cause", err)
+	w.count.damaged.Inc()
+	w.stream, w.head, w.pending, w.size, w.oldest = next, history.Moment{}, nil, 0, time.Time{}
+	close(w.lost)
+	w.lost = make(chan struct{})
+	return errAnew
+}
+
+// loss returns a channel that is closed when what is recorded is found damaged from
+// now on.
+func (w *writer) loss() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
 }
 
 // lag returns how long the oldest event that is not written has waited.
@@ -326,7 +388,8 @@ func stateOf(st *history.Stream) (*kube.List, error) {
 // newest returns the last recorded version of an object, nil if there is none.
 func (w *writer) newest(key kube.Key) (*kube.Object, error) {
 	stream := w.current()
-	return stream.Get(key, stream.Head().RV)
+	o, err := stream.Get(key, stream.Head().RV)
+	return o, w.damaged(stream, err)
 }
 
 // position returns up to where the writer has been told.
