@@ -20,14 +20,30 @@ type Usage struct {
 	MaxAge   time.Duration
 }
 
-// Usage returns how much the store takes.
+// usageWait is how long Usage waits for the database.
+const usageWait = 200 * time.Millisecond
+
+// Usage returns how much the store takes. It does not wait for a disk that hangs:
+// then it is what it was before.
 func (s *Store) Usage() Usage {
-	u := Usage{MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
-	if s.use() == nil {
-		u.Bytes = int64(s.db.Metrics().DiskSpaceUsage())
-		s.done()
+	if s.measuring.CompareAndSwap(false, true) {
+		measured := make(chan struct{})
+		go func() {
+			defer close(measured)
+			defer s.measuring.Store(false)
+			bytes := uint64(0)
+			if s.use() == nil {
+				defer s.done()
+				bytes = s.db.Metrics().DiskSpaceUsage()
+			}
+			s.bytes.Store(int64(bytes))
+		}()
+		select {
+		case <-measured:
+		case <-time.After(usageWait):
+		}
 	}
-	return u
+	return Usage{Bytes: s.bytes.Load(), MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
 }
 
 // Of MaxBytes, tables may take so many parts of 16: the rest is for the

@@ -154,7 +154,7 @@ func (st *Stream) read(rv uint64, r *reader, f func() error) (err error) {
 func (st *Stream) retained(rv uint64) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if rv < st.span.From.RV {
+	if rv < st.span.From.RV || st.gone {
 		return st.refuse(ErrBefore, rv)
 	}
 	return nil

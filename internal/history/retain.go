@@ -122,31 +122,46 @@ func (st *Stream) drop(t time.Time) (dropped bool, err error) {
 		return false, err
 	}
 	defer st.s.done()
-	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.held || !st.span.To.At.Before(t) {
+	st.s.making.Lock()
+	defer st.s.making.Unlock()
+	if !st.end(t) {
 		return false, nil
 	}
 	b := st.s.db.NewBatch()
 	defer b.Close()
 	for _, table := range streamTables {
 		prefix := appendKey(nil, table, st.id)
-		if err := b.DeleteRange(prefix, after(prefix), nil); err != nil {
-			return false, err
+		if err = b.DeleteRange(prefix, after(prefix), nil); err != nil {
+			break
 		}
 	}
-	if err := st.s.commit(b); err != nil {
+	if err == nil {
+		err = st.s.commit(b)
+	}
+	st.mu.Lock()
+	if st.gone = err == nil; st.gone {
+		st.span, st.gaps = Span{}, nil
+	}
+	st.mu.Unlock()
+	if err != nil {
 		return false, err
 	}
 	st.s.garbage.Store(true)
-	st.span, st.gaps = Span{}, nil
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(st.s.streams[st.resource]), func(other *Stream) bool { return other == st })
 	if st.s.streams[st.resource] = left; len(left) == 0 {
 		delete(st.s.streams, st.resource)
 	}
 	return true, nil
+}
+
+// end reports whether all of the stream is to go, which nobody reads from now on.
+func (st *Stream) end(t time.Time) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.gone = !st.held && st.span.To.At.Before(t)
+	return st.gone
 }
 
 // swept is how many entries of the log are removed at a time: the stream's writer

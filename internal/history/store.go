@@ -56,7 +56,12 @@ type Store struct {
 	floor    int64       // what tables take when there is little to remove
 	garbage  atomic.Bool // something was removed, but perhaps not from disk yet
 
-	mu      sync.Mutex                  // guards what follows
+	making sync.Mutex // held by who makes or removes a stream; before mu
+
+	measuring atomic.Bool
+	bytes     atomic.Int64 // what Usage knows
+
+	mu      sync.Mutex                  // guards what follows; never held while writing
 	streams map[kube.Resource][]*Stream // by epoch, the oldest first
 	last    streamID
 }
@@ -194,35 +199,40 @@ func (s *Store) each(prefix []byte, f func(key, value []byte) error) error {
 
 // load reads which streams there are.
 func (s *Store) load() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	err := s.each([]byte{tableStream}, func(key, value []byte) error {
 		var r streamRecord
 		if err := json.Unmarshal(value, &r); err != nil || len(key) != prefixLen {
 			return corrupt("stream %q: %v", key, err)
 		}
-		id := streamID(binary.BigEndian.Uint32(key[1:]))
-		resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
-		s.last = max(s.last, id)
-		if !slices.ContainsFunc(s.streams[resource], func(st *Stream) bool { return st.id == id }) {
-			s.streams[resource] = append(s.streams[resource], newStream(s, id, resource, r.Epoch))
-		}
+		s.known(streamID(binary.BigEndian.Uint32(key[1:])), r)
 		return nil
 	})
-	for _, all := range s.streams {
-		slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.epoch, b.epoch) })
-		for _, st := range all {
-			if err != nil {
-				return err
-			}
-			if err = st.load(); errors.Is(err, ErrCorrupt) {
-				// The others are not to suffer. It goes when it would, had it ended now.
-				st.damaged(err)
-				st.span.To.At, err = s.now(), nil
-			}
+	for _, st := range s.all() {
+		if err != nil {
+			return err
+		}
+		if err = st.load(); errors.Is(err, ErrCorrupt) {
+			// The others are not to suffer. It goes when it would, had it ended now.
+			st.damaged(err)
+			st.mu.Lock()
+			st.span.To.At, err = s.now(), nil
+			st.mu.Unlock()
 		}
 	}
 	return err
+}
+
+// known enters a stream.
+func (s *Store) known(id streamID, r streamRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
+	s.last = max(s.last, id)
+	if all := s.streams[resource]; !slices.ContainsFunc(all, func(st *Stream) bool { return st.id == id }) {
+		all = append(slices.Clone(all), newStream(s, id, resource, r.Epoch))
+		slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.epoch, b.epoch) })
+		s.streams[resource] = all
+	}
 }
 
 // Resources returns what has been recorded, in the order of their names.
@@ -252,9 +262,9 @@ func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
 		return nil, err
 	}
 	defer s.done()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if all := s.streams[resource]; len(all) > 0 {
+	s.making.Lock()
+	defer s.making.Unlock()
+	if all := s.Streams(resource); len(all) > 0 {
 		if newest := all[len(all)-1]; newest.Damage() == nil {
 			newest.hold(true)
 			return newest, nil
@@ -271,25 +281,29 @@ func (s *Store) NewEpoch(resource kube.Resource) (*Stream, error) {
 		return nil, err
 	}
 	defer s.done()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.making.Lock()
+	defer s.making.Unlock()
 	return s.newEpoch(resource)
 }
 
 func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
-	all, epoch := s.streams[resource], 0
+	all, epoch := s.Streams(resource), 0
 	if len(all) > 0 {
 		epoch = all[len(all)-1].epoch + 1
 	}
+	s.mu.Lock()
 	st := newStream(s, s.last+1, resource, epoch)
+	s.mu.Unlock()
 	if err := s.setJSON(appendKey(nil, tableStream, st.id), streamRecord{resource.Group, resource.Version, resource.Name, epoch}); err != nil {
 		return nil, err
 	}
-	s.last = st.id
 	for _, old := range all {
 		old.hold(false)
 	}
 	st.hold(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = st.id
 	s.streams[resource] = append(slices.Clone(all), st)
 	return st, nil
 }

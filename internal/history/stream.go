@@ -71,6 +71,7 @@ type Stream struct {
 
 	mu   sync.Mutex // guards what follows
 	held bool       // it has a writer
+	gone bool       // it is being removed, or was
 	span Span       // zero before Begin
 	form Form
 	gaps []Gap

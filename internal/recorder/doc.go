@@ -28,7 +28,7 @@
 // upstream's RVs went back, or the same versions of objects look otherwise, a new
 // epoch begins. So it does for a resource whose record is damaged.
 //
-// Serving never waits for the disk. What is yet to be written is a cursor's
+// Serving never waits for the disk, but for two seconds when it begins. What is yet to be written is a cursor's
 // place in a timeline, whose size is bounded, or stays with the upstream. When a
 // write fails, as on a full disk, nothing is recorded until writing works again;
 // [Recorder.Status] and the metrics tell.

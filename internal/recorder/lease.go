@@ -6,6 +6,8 @@ package recorder
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -86,6 +88,10 @@ type Seed struct {
 // time: it waits until the one before has ended its lease, and until the
 // recorder's own watch has ended. It fails when ctx ends. A nil Recorder has nil
 // leases.
+//
+// Nobody waits long for a disk that hangs: the lease has no seed then. What the
+// recorder still holds is written first, whenever that is, and then the
+// lease's timeline is compared with it.
 func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	if r == nil {
 		return nil, nil
@@ -107,11 +113,15 @@ func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	p.update(func() {})
 	l := &Lease{p: p}
 	var t *track
-	if err := p.wait(ctx, func() bool { t = p.track; return !p.busy }); err != nil {
+	soon, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
+	switch err := p.wait(soon, func() bool { t = p.track; return !p.busy }); {
+	case ctx.Err() != nil:
 		l.End(false)
-		return nil, err
-	}
-	if t != nil {
+		return nil, context.Cause(ctx)
+	case err != nil:
+		r.log.Warn("the disk is slow: the resource is served without what is recorded", "resource", id.String())
+	case t != nil:
 		l.seed = t.seed(ctx)
 	}
 	return l, nil
@@ -160,20 +170,45 @@ func (l *Lease) End(anew bool) {
 	}
 }
 
-// seed returns what a reader may go on from.
+// seed returns what a reader may go on from, unless the disk does not bring it:
+// nothing of it for a while.
 func (t *track) seed(ctx context.Context) *Seed {
 	stream := t.w.current()
 	if stream.Head().RV == 0 || !t.continues(ctx, stream) {
 		return nil
 	}
-	list, err := stateOf(stream)
+	var read atomic.Int64
+	done := make(chan *Seed, 1)
+	go func() { done <- t.load(stream, &read) }()
+	for before := int64(0); ; {
+		select {
+		case s := <-done:
+			return s
+		case <-ctx.Done():
+			return nil
+		case <-time.After(t.s.r.patience):
+			n := read.Load()
+			if n == before {
+				t.log.Warn("the disk is slow: the resource is served without what is recorded", "objects", n)
+				return nil
+			}
+			before = n
+		}
+	}
+}
+
+// load reads a seed, and counts its objects meanwhile.
+func (t *track) load(stream *history.Stream, read *atomic.Int64) *Seed {
+	list, err := stateOf(stream, read)
 	if err == nil {
 		s := &Seed{List: list, form: stream.Form().Item}
 		if s.AfterDelete, err = endsInDeletion(stream); err == nil {
 			return s
 		}
 	}
-	t.fail(t.w.damaged(stream, err))
+	if t.ctx.Err() == nil { // it may have taken longer than the recording
+		t.fail(t.w.damaged(stream, err))
+	}
 	return nil
 }
 

@@ -66,6 +66,7 @@ type Recorder struct {
 	retryRefused time.Duration // of a resource
 	rediscover   time.Duration
 	trimEvery    time.Duration
+	patience     time.Duration // with the disk, of who is to be served
 
 	mu      sync.Mutex // guards what follows
 	store   *history.Store
@@ -88,8 +89,9 @@ func New(opts Options) (*Recorder, error) {
 		opts: opts, log: opts.Logger, started: make(chan struct{}),
 		delay: delays{events: time.Second, head: 10 * time.Second},
 		retry: 15 * time.Second, retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute,
-		problem: errStarting,
-		places:  map[kube.Resource]*place{},
+		patience: 2 * time.Second,
+		problem:  errStarting,
+		places:   map[kube.Resource]*place{},
 	}
 	r.metrics = newMetrics(r)
 	if opts.Registerer != nil {
@@ -275,8 +277,8 @@ func (r *Recorder) Store() *history.Store {
 }
 
 // Sync returns when what was known of the resource at the call is in the history:
-// what its timeline had, if it has one. It fails with [ErrNotRecorded], why it
-// could not be written, or when ctx ends.
+// what its timeline had, if it has one. It fails with [ErrNotRecorded], also when
+// it could not be written, or when ctx ends.
 func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if r == nil {
 		return ErrNotRecorded
@@ -294,7 +296,7 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 			rv = v.RV
 		}
 	}
-	return t.w.reached(ctx, t.s.ctx, rv)
+	return t.w.reached(ctx, t.ctx, rv)
 }
 
 // Recorded returns what is being recorded.
@@ -372,6 +374,8 @@ func (r *Recorder) ready(ctx context.Context) error {
 	}
 	select {
 	case <-r.started:
+		return nil
+	case <-time.After(r.patience):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -71,7 +71,7 @@ func (s *session) start(resources []kube.Resource) {
 		}
 		t := &track{s: s, id: id, p: s.r.place(id), w: newWriter(s, stream), log: s.r.log.With("resource", id.String(), "recording", true)}
 		ctx, stop := context.WithCancel(s.ctx)
-		t.stop = stop
+		t.ctx, t.stop = ctx, stop
 		s.mu.Lock()
 		s.tracks[id] = t
 		s.mu.Unlock()

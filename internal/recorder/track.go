@@ -24,6 +24,7 @@ type track struct {
 	p    *place
 	w    *writer
 	log  *slog.Logger
+	ctx  context.Context
 	stop context.CancelFunc
 }
 
