@@ -5,6 +5,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -56,12 +57,36 @@ const (
 	fewTables  = 9
 )
 
-// trimBytes removes what is too much for MaxBytes.
-func (s *Store) trimBytes(ctx context.Context) error {
-	most, few := s.opts.MaxBytes/16*mostTables, s.opts.MaxBytes/16*fewTables
-	if most <= 0 {
-		return nil
+// bound returns how large the store may be: MaxBytes, or what the disk has for it
+// if that is less, so that what is too old goes before the disk is full. 0 means
+// no bound.
+func (s *Store) bound() (int64, error) {
+	if err := s.use(); err != nil {
+		return 0, err
 	}
+	defer s.done()
+	most := s.opts.MaxBytes
+	disk, err := s.opts.FS.GetDiskUsage(s.dir)
+	if err != nil {
+		return most, nil // a file system that does not say
+	}
+	has := int64(s.db.Metrics().DiskSpaceUsage()) + int64(disk.AvailBytes) - int64(cmp.Or(s.opts.reserve, reserve))
+	if has <= 0 {
+		return most, nil // others take it all: what is removed here makes no room
+	}
+	if most <= 0 || has < most {
+		most = has
+	}
+	return most, nil
+}
+
+// trimBytes removes what is too much.
+func (s *Store) trimBytes(ctx context.Context) error {
+	bound, err := s.bound()
+	if err != nil || bound <= 0 {
+		return err
+	}
+	most, few := bound/16*mostTables, bound/16*fewTables
 	for cut := false; ; cut = true {
 		before, err := s.tables()
 		if err != nil || before <= max(most, s.floor) {
@@ -81,7 +106,7 @@ func (s *Store) trimBytes(ctx context.Context) error {
 			if cut && size > most && before-size < before/64 {
 				// Not the past takes it, but the present.
 				s.floor = size + size/16
-				s.opts.Logger.Warn("the history takes more than it may, without much of a past", "bytes", size, "max", s.opts.MaxBytes)
+				s.opts.Logger.Warn("the history takes more than it may, without much of a past", "bytes", size, "max", bound)
 				return nil
 			}
 			continue

@@ -352,3 +352,43 @@ func TestHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestTrimByDisk: what the disk has bounds the store as well, unless others take it
+// all.
+func TestTrimByDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	s := must(Open("history", Options{Cluster: "c", FS: mem, memTable: 64 << 10}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(200) {
+		o := object("n/a", 101+i, 5000)
+		if err := st.Append([]Event{{Type: kube.Added, Object: o, At: ms(1000 + i)}}, o.RV, ms(1000+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		free    uint64
+		trimmed bool
+	}{
+		{reserve - 100<<20, false}, // nothing that is here would make room
+		{reserve + 100<<20, false},
+		{reserve - uint64(s.Usage().Bytes)*3/4, true},
+	} {
+		mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: test.free, TotalBytes: 1 << 40})
+		if err := s.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if trimmed := st.Span().From.RV > 100; trimmed != test.trimmed {
+			t.Errorf("with %d free: kept from %v", test.free, st.Span().From)
+		}
+	}
+	if st.Span().From.RV == 300 {
+		t.Error("nothing is left")
+	}
+}

@@ -31,13 +31,15 @@ type Options struct {
 	// Logger takes what the store does by itself; nil discards it.
 	Logger *slog.Logger
 	// MaxAge is how far back the history is kept, MaxBytes how large it may be on
-	// disk; Trim enforces both. 0 means no bound.
+	// disk; Trim enforces both. 0 means no bound, but that some of the disk is left
+	// free.
 	MaxAge   time.Duration
 	MaxBytes int64
 	// ReadOnly opens a store that is there without a change to its directory.
 	ReadOnly bool
 
-	memTable uint64 // bytes of a memory table, for tests; 0 means memTableSize
+	// For tests; 0 means memTableSize and reserve.
+	memTable, reserve uint64
 }
 
 // A Store is the history of one cluster, in one directory. It may be used by
@@ -86,6 +88,9 @@ type streamRecord struct {
 // Open opens the store in a directory, which it makes if need be. It fails with
 // [ErrOtherCluster], [ErrNewerFormat], or what the file system says: also when
 // another process has it open.
+//
+// One that is there, but cannot be written, as on a full disk, is opened to be
+// read: [Store.Err] says why, and [Store.Recover] tries again.
 func Open(dir string, opts Options) (*Store, error) {
 	if opts.FS == nil {
 		opts.FS = vfs.Default
@@ -95,9 +100,16 @@ func Open(dir string, opts Options) (*Store, error) {
 	}
 	s := &Store{opts: opts, dir: dir, now: time.Now, streams: map[kube.Resource][]*Stream{}}
 	s.garbage.Store(true) // who knows
-	if err := s.connect(opts.ReadOnly); err != nil {
+	err := s.connect(opts.ReadOnly)
+	if err == nil {
+		return s, nil
+	}
+	// What keeps it from being read as well is said as it was at first.
+	if opts.ReadOnly || s.connect(true) != nil {
 		return nil, err
 	}
+	s.why = fmt.Errorf("%w: %w", ErrFailed, err)
+	opts.Logger.Warn("the history cannot be written, and is opened to be read", "err", err)
 	return s, nil
 }
 

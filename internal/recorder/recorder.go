@@ -179,18 +179,21 @@ func isLocked(err error) bool {
 }
 
 // Run records until ctx ends, and returns when all that was observed is on disk.
-// Whatever goes wrong is logged, and tried again.
+// Whatever goes wrong is logged, and tried again: at once, and then at growing
+// intervals.
 func (r *Recorder) Run(ctx context.Context) {
-	wait := r.retry
+	wait := time.Duration(0)
 	for ctx.Err() == nil {
+		began := time.Now()
 		err := r.open(ctx)
 		store := r.Store()
 		if err == nil {
 			err = store.Recover()
 		}
 		if err == nil {
-			wait = r.retry
-			err = r.record(ctx, store)
+			if err = r.record(ctx, store); time.Since(began) > r.retry {
+				wait = 0 // what was tried before has worked
+			}
 		}
 		if ctx.Err() != nil {
 			break
@@ -202,11 +205,8 @@ func (r *Recorder) Run(ctx context.Context) {
 				r.log.Debug("no room made on the full disk", "cause", err)
 			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, 16*r.retry)
+		sleep(ctx, wait)
+		wait = min(max(2*wait, r.retry), 16*r.retry)
 	}
 	r.Close()
 }
