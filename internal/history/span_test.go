@@ -169,3 +169,37 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("a newer format: %v", err)
 	}
 }
+
+// TestAllReadsFew: who takes few objects has few read.
+func TestAllReadsFew(t *testing.T) {
+	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	var objects []*kube.Object
+	for i := range uint64(3000) {
+		objects = append(objects, object(kube.Key("n/"+kube.FormatRV(10_000+i)), 10_000+i, 5))
+	}
+	if err := st.Begin(podForm, slices.Values(objects), 20_000, ms(1)); err != nil {
+		t.Fatal(err)
+	}
+	take := func(most int) {
+		n := 0
+		for o, err := range st.All(20_000, "", "") {
+			if err != nil || o.Key != objects[n].Key {
+				t.Fatalf("%v, %v", o, err)
+			}
+			if n++; n == most {
+				break
+			}
+		}
+		if n != most {
+			t.Errorf("%d objects, not %d", n, most)
+		}
+	}
+	take(3000)
+	one := testing.AllocsPerRun(5, func() { take(1) })
+	many := testing.AllocsPerRun(5, func() { take(600) })
+	if one > many/20 {
+		t.Errorf("one object takes %v allocations, 600 take %v", one, many)
+	}
+}
