@@ -46,6 +46,9 @@ func (c *historyCall) changes() (any, error) {
 	namespace, skipped := c.query.Get("namespace"), 0
 	out := api.Changes{From: from, To: to, Items: []api.ObjectChange{}}
 	for {
+		if err := c.r.Context().Err(); err != nil {
+			return nil, err
+		}
 		next, err := newestOf(sources)
 		if err != nil {
 			return nil, err

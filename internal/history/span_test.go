@@ -4,6 +4,7 @@
 package history
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -89,10 +90,20 @@ func TestCounts(t *testing.T) {
 		{1991, 9000, make([]Count, 8)},
 		{9000, 9001, []Count{{Added: 1, Modified: 1}}},
 	} {
-		got, err := st.Counts(ms(test.from), ms(test.to), time.Second)
+		got, err := st.Counts(t.Context(), ms(test.from), ms(test.to), time.Second)
 		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 			t.Errorf("[%d, %d): %v %s", test.from, test.to, err, diff)
 		}
+	}
+}
+
+func TestCountsEnd(t *testing.T) {
+	s, st := small(t, t.TempDir())
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := st.Counts(ctx, ms(0), ms(10_000), time.Second); !errors.Is(err, context.Canceled) {
+		t.Errorf("counted for nobody: %v", err)
 	}
 }
 

@@ -4,6 +4,8 @@
 package history
 
 import (
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -103,8 +105,8 @@ type Count struct{ Added, Modified, Deleted int }
 
 // Counts counts the events observed from one time on and before another, in
 // bins of equal length; the last one may be cut. Of what is not retained it
-// counts none.
-func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error) {
+// counts none. It fails when ctx ends.
+func (st *Stream) Counts(ctx context.Context, from, to time.Time, bin time.Duration) ([]Count, error) {
 	if bin <= 0 || !from.Before(to) {
 		return nil, errors.New("history: no span to count in")
 	}
@@ -118,7 +120,11 @@ func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error)
 		return nil, err
 	}
 	span := st.Span()
+	n := 0
 	err = st.log(max(start.RV, span.From.RV), span.To.RV, func(_ []byte, _ uint64, v version) bool {
+		if n++; n%1024 == 0 && ctx.Err() != nil {
+			return false
+		}
 		if v.at.Before(from) || !v.at.Before(to) {
 			return v.at.Before(to)
 		}
@@ -133,5 +139,5 @@ func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error)
 		}
 		return true
 	})
-	return counts, err
+	return counts, cmp.Or(err, context.Cause(ctx))
 }
