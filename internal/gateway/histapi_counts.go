@@ -77,7 +77,7 @@ func (c *historyCall) count(one *api.ResourceCounts, r kube.Resource, from, to t
 				one.Gaps = append(one.Gaps, s)
 			}
 		}
-		counts, err := st.Counts(from, to, bin)
+		counts, err := st.Counts(c.r.Context(), from, to, bin)
 		if err != nil {
 			return err
 		}

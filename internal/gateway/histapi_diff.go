@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"iter"
@@ -61,7 +62,7 @@ func (c *historyCall) diff() (any, error) {
 	if t.name != "" {
 		err = d.one(kube.MakeKey(t.namespace, t.name))
 	} else {
-		err = d.all(rd.namespace, after)
+		err = d.all(c.r.Context(), rd.namespace, after)
 	}
 	return d.out, err
 }
@@ -156,7 +157,7 @@ func (d *diffPage) one(key kube.Key) error {
 }
 
 // all compares all objects behind a key, both lists being in its order.
-func (d *diffPage) all(namespace string, behind kube.Key) error {
+func (d *diffPage) all(ctx context.Context, namespace string, behind kube.Key) error {
 	before, stop := iter.Pull2(d.from.All(d.from.rv, namespace, behind))
 	defer stop()
 	after, stop := iter.Pull2(d.to.All(d.to.rv, namespace, behind))

@@ -38,7 +38,7 @@ func (c *historyCall) index() (any, error) {
 			if st.Head().RV == 0 {
 				continue // nothing came yet
 			}
-			e, err := epochOf(st)
+			e, err := epochOf(c.r.Context(), st)
 			if err != nil {
 				return nil, err
 			}
@@ -62,7 +62,7 @@ func (c *historyCall) recording() api.Recording {
 	return api.Recording{State: api.RecordingOn}
 }
 
-func epochOf(st *history.Stream) (api.Epoch, error) {
+func epochOf(ctx context.Context, st *history.Stream) (api.Epoch, error) {
 	span := st.Span()
 	e := api.Epoch{Epoch: st.Epoch(), Span: api.Span{From: apiMoment(span.From), To: apiMoment(span.To)}, Gaps: []api.Gap{}}
 	for _, g := range slices.Backward(st.Gaps()) {
@@ -77,7 +77,7 @@ func epochOf(st *history.Stream) (api.Epoch, error) {
 	}
 	// One bin for all of it.
 	from, to := span.From.At, span.To.At.Add(time.Millisecond)
-	counts, err := st.Counts(from, to, to.Sub(from))
+	counts, err := st.Counts(ctx, from, to, to.Sub(from))
 	for _, n := range counts {
 		e.Events = api.Count(n)
 	}

@@ -232,7 +232,7 @@ func BenchmarkCounts(b *testing.B) {
 	measure(b, "event", func() (n int) {
 		span := recorded().st.Span()
 		end := span.To.At.Add(time.Millisecond)
-		counts, err := recorded().st.Counts(span.From.At, end, end.Sub(span.From.At)/100)
+		counts, err := recorded().st.Counts(context.Background(), span.From.At, end, end.Sub(span.From.At)/100)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -5,6 +5,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -20,14 +21,30 @@ type Usage struct {
 	MaxAge   time.Duration
 }
 
-// Usage returns how much the store takes.
+// usageWait is how long Usage waits for the database.
+const usageWait = 200 * time.Millisecond
+
+// Usage returns how much the store takes. It does not wait for a disk that hangs:
+// then it is what it was before.
 func (s *Store) Usage() Usage {
-	u := Usage{MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
-	if s.use() == nil {
-		u.Bytes = int64(s.db.Metrics().DiskSpaceUsage())
-		s.done()
+	if s.measuring.CompareAndSwap(false, true) {
+		measured := make(chan struct{})
+		go func() {
+			defer close(measured)
+			defer s.measuring.Store(false)
+			bytes := uint64(0)
+			if s.use() == nil {
+				defer s.done()
+				bytes = s.db.Metrics().DiskSpaceUsage()
+			}
+			s.bytes.Store(int64(bytes))
+		}()
+		select {
+		case <-measured:
+		case <-time.After(usageWait):
+		}
 	}
-	return u
+	return Usage{Bytes: s.bytes.Load(), MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
 }
 
 // Of MaxBytes, tables may take so many parts of 16: the rest is for the
@@ -40,12 +57,36 @@ const (
 	fewTables  = 9
 )
 
-// trimBytes removes what is too much for MaxBytes.
-func (s *Store) trimBytes(ctx context.Context) error {
-	most, few := s.opts.MaxBytes/16*mostTables, s.opts.MaxBytes/16*fewTables
-	if most <= 0 {
-		return nil
+// bound returns how large the store may be: MaxBytes, or what the disk has for it
+// if that is less, so that what is too old goes before the disk is full. 0 means
+// no bound.
+func (s *Store) bound() (int64, error) {
+	if err := s.use(); err != nil {
+		return 0, err
 	}
+	defer s.done()
+	most := s.opts.MaxBytes
+	disk, err := s.opts.FS.GetDiskUsage(s.dir)
+	if err != nil {
+		return most, nil // a file system that does not say
+	}
+	has := int64(s.db.Metrics().DiskSpaceUsage()) + int64(disk.AvailBytes) - int64(cmp.Or(s.opts.reserve, reserve))
+	if has <= 0 {
+		return most, nil // others take it all: what is removed here makes no room
+	}
+	if most <= 0 || has < most {
+		most = has
+	}
+	return most, nil
+}
+
+// trimBytes removes what is too much.
+func (s *Store) trimBytes(ctx context.Context) error {
+	bound, err := s.bound()
+	if err != nil || bound <= 0 {
+		return err
+	}
+	most, few := bound/16*mostTables, bound/16*fewTables
 	for cut := false; ; cut = true {
 		before, err := s.tables()
 		if err != nil || before <= max(most, s.floor) {
@@ -65,7 +106,7 @@ func (s *Store) trimBytes(ctx context.Context) error {
 			if cut && size > most && before-size < before/64 {
 				// Not the past takes it, but the present.
 				s.floor = size + size/16
-				s.opts.Logger.Warn("the history takes more than it may, without much of a past", "bytes", size, "max", s.opts.MaxBytes)
+				s.opts.Logger.Warn("the history takes more than it may, without much of a past", "bytes", size, "max", bound)
 				return nil
 			}
 			continue
@@ -105,21 +146,11 @@ func (s *Store) older(part float64) (low time.Time, err error) {
 	all, removable := 0.0, 0.0
 	for _, st := range s.all() {
 		l := &logSize{st: st, span: st.Span()}
-		for _, table := range []byte{tableVersions, tableLog} {
-			prefix := appendKey(nil, table, st.id)
-			n, err := s.db.EstimateDiskUsage(prefix, after(prefix))
-			if err != nil {
-				return low, err
-			}
-			if l.total += float64(n); table == tableLog {
-				l.log = float64(n)
-			}
-		}
-		if all += l.total; l.log == 0 {
-			continue
-		}
 		if err := l.read(); err != nil {
 			return low, err
+		}
+		if all += l.total; !l.removable() {
+			continue
 		}
 		removable += l.total
 		if low.IsZero() || l.span.From.At.Before(low) {
@@ -159,14 +190,53 @@ type logSize struct {
 // shortLog is below what sizes on disk, which are of blocks, tell too little.
 const shortLog = 64 * blockSize
 
+// read works the sizes out.
 func (l *logSize) read() error {
-	if l.log >= shortLog {
+	st := l.st
+	if err := st.Damage(); err != nil {
+		l.lose(err)
+	}
+	for _, table := range []byte{tableVersions, tableLog} {
+		prefix := appendKey(nil, table, st.id)
+		n, err := st.s.db.EstimateDiskUsage(prefix, after(prefix))
+		if err = damage(err); errors.Is(err, ErrCorrupt) {
+			l.lose(err)
+		} else if err != nil {
+			return err
+		}
+		if l.total += float64(n); table == tableLog {
+			l.log = float64(n)
+		}
+	}
+	if l.log == 0 || l.log >= shortLog || l.times != nil {
 		return nil
 	}
-	return l.st.log(l.span.From.RV, l.span.To.RV, func(_ []byte, _ uint64, v version) bool {
+	err := st.log(l.span.From.RV, l.span.To.RV, func(_ []byte, _ uint64, v version) bool {
 		l.times = append(l.times, v.at)
 		return true
 	})
+	if errors.Is(err, ErrCorrupt) {
+		l.lose(err)
+		err = nil
+	}
+	return err
+}
+
+// lose has a damaged stream be as one event, at its end.
+func (l *logSize) lose(err error) {
+	l.st.damaged(err)
+	l.times = []time.Time{l.span.To.At}
+}
+
+// removable reports whether there is something to remove: of a damaged stream
+// there is when it has no writer any more.
+func (l *logSize) removable() bool {
+	if l.st.Damage() == nil {
+		return l.log > 0
+	}
+	l.st.mu.Lock()
+	defer l.st.mu.Unlock()
+	return !l.st.held
 }
 
 // before returns about what of a stream is older than a time: the part that it
@@ -177,11 +247,18 @@ func (l *logSize) before(t time.Time) (float64, error) {
 		return l.total * float64(i) / float64(len(l.times)), nil
 	}
 	at, err := l.st.headAt(t)
-	if err != nil || at.RV <= l.span.From.RV {
-		return 0, err
+	if err == nil && at.RV > l.span.From.RV {
+		var n uint64
+		n, err = l.st.s.db.EstimateDiskUsage(appendLogKey(nil, l.st.id, 0, ""), appendLogKey(nil, l.st.id, at.RV+1, ""))
+		if err == nil {
+			return l.total * float64(n) / l.log, nil
+		}
 	}
-	n, err := l.st.s.db.EstimateDiskUsage(appendLogKey(nil, l.st.id, 0, ""), appendLogKey(nil, l.st.id, at.RV+1, ""))
-	return l.total * float64(n) / l.log, err
+	if err = damage(err); errors.Is(err, ErrCorrupt) {
+		l.lose(err)
+		return l.before(t)
+	}
+	return 0, err
 }
 
 // compactBytes is about how much is rewritten at a time: for so long, that takes
@@ -198,8 +275,11 @@ func (s *Store) compact(ctx context.Context) error {
 		if err := s.use(); err != nil {
 			return err
 		}
-		err := s.db.Compact(ctx, bounds[i], bounds[i+1], false)
+		err := damage(s.db.Compact(ctx, bounds[i], bounds[i+1], false))
 		s.done()
+		if errors.Is(err, ErrCorrupt) {
+			continue // Pebble has said so; the other tables can be rewritten
+		}
 		if err == nil {
 			// A full disk is what the room is kept for.
 			if err = s.Err(); errors.Is(err, ErrDiskFull) {

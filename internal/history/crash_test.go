@@ -188,6 +188,9 @@ func (s *session) open() (err error) {
 		return err
 	}
 	s.s.now = func() time.Time { return ms(s.m.clock) }
+	if err = s.s.Err(); err != nil { // it is opened to be read
+		return errors.Join(err, s.s.Close())
+	}
 	if s.st, err = s.s.Stream(pods); err == nil && s.st.Head().RV == 0 {
 		first := s.m.states[0]
 		err = s.st.Begin(podForm, maps.Values(first.objects), first.RV, first.At)

@@ -117,9 +117,9 @@ func (s *Store) failure() error {
 
 // room fails with [ErrDiskFull] when there is no room to write into.
 func (s *Store) room() error {
-	usage, err := s.opts.FS.GetDiskUsage(s.dir)
-	if err == nil && usage.AvailBytes < reserve {
-		return fmt.Errorf("%w: %d MiB are free, and %d MiB stay so", ErrDiskFull, usage.AvailBytes>>20, reserve>>20)
+	free, err := s.opts.FS.GetDiskUsage(s.dir)
+	if least := cmp.Or(s.opts.reserve, reserve); err == nil && free.AvailBytes < least {
+		return fmt.Errorf("%w: %d MiB are free, and %d MiB stay so", ErrDiskFull, free.AvailBytes>>20, least>>20)
 	}
 	return nil // a file system that does not say shows it when it is full
 }
@@ -140,7 +140,8 @@ func (s *Store) Err() error {
 // Recover tries to make a store that cannot be written one that can: it reads
 // what is on disk anew. The store and its streams stay, but what was not
 // acknowledged may be there or not: see their heads. If it fails, the store can
-// be read still, or is closed when not even that is possible.
+// be read still, or is closed when not even that is possible. With [ErrDiskFull]
+// alone, [Store.Trim] can make room.
 func (s *Store) Recover() error {
 	s.open.Lock()
 	defer s.open.Unlock()
@@ -158,14 +159,14 @@ func (s *Store) Recover() error {
 	} else if s.why == nil {
 		return ErrClosed
 	}
-	if s.why = s.room(); s.why == nil {
-		s.why = s.connect(false)
+	// Some of the disk is kept for this, and for making room.
+	s.why = nil
+	if s.why = s.connect(false); s.why == nil {
+		return s.room()
 	}
-	if s.why != nil {
-		s.why = fmt.Errorf("%w: %w", ErrFailed, s.why)
-		if err := s.connect(true); err != nil {
-			s.opts.Logger.Error("the history can be neither written nor read", "err", err)
-		}
+	s.why = fmt.Errorf("%w: %w", ErrFailed, s.why)
+	if err := s.connect(true); err != nil {
+		s.opts.Logger.Error("the history can be neither written nor read", "err", err)
 	}
 	return s.why
 }
@@ -175,12 +176,13 @@ func (s *Store) Recover() error {
 func (s *Store) Close() error {
 	s.open.Lock()
 	defer s.open.Unlock()
+	writable := s.db != nil && s.failure() == nil
 	s.why = nil
 	if s.db == nil {
 		return nil
 	}
 	var err error
-	if s.failure() == nil {
+	if writable {
 		b := s.db.NewBatch()
 		if err = b.Delete([]byte{tableOpen}, nil); err == nil {
 			err = s.commit(b)
@@ -192,9 +194,9 @@ func (s *Store) Close() error {
 	return err
 }
 
-// damage marks what Pebble calls corruption.
+// damage marks what Pebble calls corruption, by a mark that errors.Is does not see.
 func damage(err error) error {
-	if errors.Is(err, pebble.ErrCorruption) {
+	if pebble.IsCorruptionError(err) && !errors.Is(err, ErrCorrupt) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
@@ -45,7 +43,7 @@ func (st *Stream) firstOf(prefix []byte, from, to uint64, n int) (first uint64, 
 	}
 	defer st.s.done()
 	bound := func(rv uint64) []byte { return binary.BigEndian.AppendUint64(append([]byte{}, prefix...), rv) }
-	it, err := st.s.db.NewIter(&pebble.IterOptions{LowerBound: bound(from + 1), UpperBound: bound(to + 1)})
+	it, err := st.s.iter(bound(from+1), bound(to+1))
 	if err != nil {
 		return 0, err
 	}

@@ -9,8 +9,6 @@ import (
 	"iter"
 	"runtime"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
@@ -49,8 +47,9 @@ func appendNameKey(b []byte, s streamID, key kube.Key) []byte {
 	return append(appendKey(b, tableNames, s), key...)
 }
 
-// pageSize is how many objects are read at a time, by one goroutine.
-const pageSize = 256
+// pageSize is how many objects are read at a time at the most, by one goroutine, and
+// firstPage how many at first: who wants few is not to pay for many.
+const pageSize, firstPage = 256, 8
 
 // All yields the objects as of rv of a namespace, "" for all, in list order,
 // from the first whose key is at least from. An error is the last it yields.
@@ -58,6 +57,7 @@ func (st *Stream) All(rv uint64, namespace string, from kube.Key) iter.Seq2[*kub
 	return func(yield func(*kube.Object, error) bool) {
 		type page struct {
 			objects []*kube.Object
+			size    int // of names
 			err     error
 		}
 		var pages []chan page // that are being read, in order
@@ -66,9 +66,13 @@ func (st *Stream) All(rv uint64, namespace string, from kube.Key) iter.Seq2[*kub
 				<-p
 			}
 		}()
+		yielded, asked := 0, 0
 		for more := true; more || len(pages) > 0; {
-			if more && len(pages) < runtime.GOMAXPROCS(0) {
-				names, err := st.names(rv, namespace, from)
+			size := min(max(yielded, firstPage), pageSize)
+			// Not more is read ahead than was taken.
+			if more && len(pages) < runtime.GOMAXPROCS(0) && (len(pages) == 0 || asked+size <= 2*yielded) {
+				asked += size
+				names, err := st.names(rv, namespace, from, size)
 				if err != nil {
 					yield(nil, err)
 					return
@@ -77,10 +81,10 @@ func (st *Stream) All(rv uint64, namespace string, from kube.Key) iter.Seq2[*kub
 				pages = append(pages, p)
 				read := func() {
 					objects, err := st.objects(rv, names)
-					p <- page{objects, err}
+					p <- page{objects, size, err}
 				}
-				if more = len(names) == pageSize; more {
-					from = names[pageSize-1] + "\x00"
+				if more = len(names) == size; more {
+					from = names[size-1] + "\x00"
 					go read()
 				} else {
 					read()
@@ -89,6 +93,7 @@ func (st *Stream) All(rv uint64, namespace string, from kube.Key) iter.Seq2[*kub
 			}
 			p := <-pages[0]
 			pages = pages[1:]
+			yielded += p.size
 			for _, o := range p.objects {
 				if !yield(o, nil) {
 					return
@@ -102,9 +107,9 @@ func (st *Stream) All(rv uint64, namespace string, from kube.Key) iter.Seq2[*kub
 	}
 }
 
-// names returns the first pageSize names, from one on, of objects that may have
+// names returns the first n names, from one on, of objects that may have
 // lived at rv.
-func (st *Stream) names(rv uint64, namespace string, from kube.Key) ([]kube.Key, error) {
+func (st *Stream) names(rv uint64, namespace string, from kube.Key, n int) ([]kube.Key, error) {
 	if err := st.s.use(); err != nil {
 		return nil, err
 	}
@@ -114,12 +119,12 @@ func (st *Stream) names(rv uint64, namespace string, from kube.Key) ([]kube.Key,
 		from = max(from, kube.Key(namespace+"/"))
 		end = appendNameKey(nil, st.id, kube.Key(namespace+"0")) // '0' is the byte after '/'
 	}
-	it, err := st.s.db.NewIter(&pebble.IterOptions{LowerBound: appendNameKey(nil, st.id, from), UpperBound: end})
+	it, err := st.s.iter(appendNameKey(nil, st.id, from), end)
 	if err != nil {
 		return nil, err
 	}
 	var names []kube.Key
-	for it.First(); err == nil && it.Valid() && len(names) < pageSize; it.Next() {
+	for it.First(); err == nil && it.Valid() && len(names) < n; it.Next() {
 		var l life
 		var value []byte
 		if value, err = it.ValueAndErr(); err == nil {

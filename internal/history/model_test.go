@@ -369,7 +369,7 @@ func checkTimes(t *testing.T, m *model, st *Stream) {
 		t.Fatalf("the state at %v is that of %v, %v, not %v; span %v", at, got, err, want, span)
 	}
 	total, expected := Count{}, Count{}
-	counts, err := st.Counts(at, span.To.At.Add(time.Millisecond), 100*time.Millisecond)
+	counts, err := st.Counts(t.Context(), at, span.To.At.Add(time.Millisecond), 100*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

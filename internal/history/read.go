@@ -30,7 +30,7 @@ type reader struct {
 func (r *reader) open(st *Stream) (err error) {
 	prefix := appendKey(nil, tableVersions, st.id)
 	r.st = st
-	r.it, err = st.s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	r.it, err = st.s.iter(prefix, after(prefix))
 	return err
 }
 
@@ -46,7 +46,7 @@ func (r *reader) current() (key kube.Key, rv uint64, v version, err error) {
 	if err == nil {
 		v, err = parseVersion(value, rv)
 	}
-	return key, rv, v, err
+	return key, rv, v, damage(err)
 }
 
 // seek goes to the newest version of the object at or before rv. False means
@@ -54,7 +54,7 @@ func (r *reader) current() (key kube.Key, rv uint64, v version, err error) {
 func (r *reader) seek(key kube.Key, rv uint64) (bool, error) {
 	r.key = appendVersionKey(r.key[:0], r.st.id, key, rv+1)
 	if !r.it.SeekLT(r.key) {
-		return false, r.it.Error()
+		return false, damage(r.it.Error())
 	}
 	return bytes.Equal(r.it.Key()[:len(r.it.Key())-8], r.key[:len(r.key)-8]), nil
 }
@@ -154,7 +154,7 @@ func (st *Stream) read(rv uint64, r *reader, f func() error) (err error) {
 func (st *Stream) retained(rv uint64) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if rv < st.span.From.RV {
+	if rv < st.span.From.RV || st.gone {
 		return st.refuse(ErrBefore, rv)
 	}
 	return nil

@@ -221,7 +221,7 @@ func (p *part) read(st *Stream) (err error) {
 			p.r.it.Next()
 		}
 		if !p.r.it.Valid() {
-			return cmp.Or(p.r.it.Error(), corrupt("%s at %d is in the log, but not among the versions", s.key, s.rv))
+			return cmp.Or(damage(p.r.it.Error()), corrupt("%s at %d is in the log, but not among the versions", s.key, s.rv))
 		}
 		key, rv, v, err := p.r.current()
 		if err != nil {

@@ -19,7 +19,8 @@ import (
 // Options.MaxBytes, the oldest first. What each object was at the oldest moment
 // that is retained stays, so that every state from there on is complete. It
 // returns when it is done, or with the context's error; what is left is done by
-// the next call.
+// the next call. A stream that turns out to be damaged is left alone, and says so
+// ([Stream.Damage]).
 //
 // By age it works in steps of a thirty-second part of it: so much more than that
 // is kept.
@@ -38,32 +39,34 @@ func (s *Store) Trim(ctx context.Context) error {
 }
 
 // trim moves the beginning of the retained span to t in streams where that is a
-// step at least, and removes what is older.
+// step at least, and removes what is older. Of a damaged stream that can only be
+// all.
 func (s *Store) trim(ctx context.Context, t time.Time, step time.Duration) error {
 	for _, st := range s.all() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if dropped, err := st.drop(t); dropped || err != nil {
-			if err != nil {
-				return err
-			}
-			continue
+		dropped, err := st.drop(t)
+		if err == nil && !dropped && st.Damage() == nil {
+			err = st.trim(ctx, t, step)
 		}
-		if err := st.retain(t, step); err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			st.damaged(err)
+		} else if err != nil {
 			return err
-		}
-		for more := true; more; {
-			var err error
-			if more, err = st.sweep(); err != nil {
-				return err
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+func (st *Stream) trim(ctx context.Context, t time.Time, step time.Duration) error {
+	err := st.retain(t, step)
+	for more := true; more && err == nil; {
+		if more, err = st.sweep(); err == nil {
+			err = ctx.Err()
+		}
+	}
+	return err
 }
 
 // all returns all streams.
@@ -119,31 +122,46 @@ func (st *Stream) drop(t time.Time) (dropped bool, err error) {
 		return false, err
 	}
 	defer st.s.done()
-	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.held || !st.span.To.At.Before(t) {
+	st.s.making.Lock()
+	defer st.s.making.Unlock()
+	if !st.end(t) {
 		return false, nil
 	}
 	b := st.s.db.NewBatch()
 	defer b.Close()
 	for _, table := range streamTables {
 		prefix := appendKey(nil, table, st.id)
-		if err := b.DeleteRange(prefix, after(prefix), nil); err != nil {
-			return false, err
+		if err = b.DeleteRange(prefix, after(prefix), nil); err != nil {
+			break
 		}
 	}
-	if err := st.s.commit(b); err != nil {
+	if err == nil {
+		err = st.s.commit(b)
+	}
+	st.mu.Lock()
+	if st.gone = err == nil; st.gone {
+		st.span, st.gaps = Span{}, nil
+	}
+	st.mu.Unlock()
+	if err != nil {
 		return false, err
 	}
 	st.s.garbage.Store(true)
-	st.span, st.gaps = Span{}, nil
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(st.s.streams[st.resource]), func(other *Stream) bool { return other == st })
 	if st.s.streams[st.resource] = left; len(left) == 0 {
 		delete(st.s.streams, st.resource)
 	}
 	return true, nil
+}
+
+// end reports whether all of the stream is to go, which nobody reads from now on.
+func (st *Stream) end(t time.Time) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.gone = !st.held && st.span.To.At.Before(t)
+	return st.gone
 }
 
 // swept is how many entries of the log are removed at a time: the stream's writer
@@ -246,7 +264,7 @@ func (r *reader) keepNewest(b *pebble.Batch, key kube.Key, rv uint64) error {
 			return err
 		}
 	}
-	return r.it.Error()
+	return damage(r.it.Error())
 }
 
 // forget removes a name of which there was no object any more at rv, nor later.

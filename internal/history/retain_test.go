@@ -8,6 +8,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -256,5 +258,137 @@ func TestDiskFull(t *testing.T) {
 	}
 	if err := st.Append(nil, 110, ms(2)); err != nil || st.Head().RV != 110 {
 		t.Errorf("an append with room: %v, %v", err, st.Head())
+	}
+}
+
+// TestDropIsOvertaking: who reads a stream that goes, wholly, is told so, and
+// never gets a part of a list as if it were all.
+func TestDropIsOvertaking(t *testing.T) {
+	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: time.Second}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	var objects []*kube.Object
+	for i := range uint64(5 * pageSize) {
+		objects = append(objects, object(kube.Key("n/"+kube.FormatRV(1000+i)), 1000+i, 5))
+	}
+	if err := st.Begin(podForm, slices.Values(objects), 5000, ms(1)); err != nil {
+		t.Fatal(err)
+	}
+	must(s.NewEpoch(pods))
+	n, dropped := 0, false
+	for _, err := range st.All(5000, "", "") {
+		if err != nil {
+			if !errors.Is(err, ErrBefore) {
+				t.Error(err)
+			}
+			return
+		}
+		if n++; !dropped {
+			dropped = true
+			if err := s.Trim(t.Context()); err != nil || len(s.Streams(pods)) != 1 {
+				t.Fatalf("it is there still: %v", err)
+			}
+		}
+	}
+	t.Errorf("%d of %d objects, and no error", n, len(objects))
+}
+
+// TestHangs: while a write hangs, what is known can be asked for.
+func TestHangs(t *testing.T) {
+	fs, hangs, answer := &faultFS{FS: vfs.NewMem()}, atomic.Bool{}, make(chan struct{})
+	hung := make(chan struct{}, 100)
+	fs.before = func() error {
+		if hangs.Load() {
+			hung <- struct{}{}
+			<-answer
+		}
+		return nil
+	}
+	s := must(Open("history", Options{Cluster: "c", FS: fs}))
+	st := must(s.Stream(pods))
+	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1)); err != nil {
+		t.Fatal(err)
+	}
+	nodes := kube.Resource{Version: "v1", Name: "nodes"}
+	old := must(s.Stream(nodes))
+	must(s.NewEpoch(nodes))
+	if s.Usage().Bytes == 0 {
+		t.Error("it takes nothing")
+	}
+	hangs.Store(true)
+	var writers sync.WaitGroup
+	for _, write := range []func() error{
+		func() error { return st.Append(nil, 110, ms(2)) },
+		func() error { _, err := s.NewEpoch(pods); return err },
+		func() error { _, err := old.drop(ms(1000)); return err },
+	} {
+		writers.Go(func() {
+			if err := write(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-hung
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		for range 100 {
+			if s.Usage(); len(s.Streams(pods)) != 1 || len(s.Resources()) != 2 || st.Head().RV != 100 || old.Head().RV != 0 {
+				t.Error("something has come out of what hangs")
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	select {
+	case <-asked:
+	case <-time.After(20 * time.Second):
+		t.Error("it hangs, too")
+	}
+	hangs.Store(false)
+	close(answer)
+	<-asked
+	writers.Wait()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTrimByDisk: what the disk has bounds the store as well, unless others take it
+// all.
+func TestTrimByDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	s := must(Open("history", Options{Cluster: "c", FS: mem, memTable: 64 << 10}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(200) {
+		o := object("n/a", 101+i, 5000)
+		if err := st.Append([]Event{{Type: kube.Added, Object: o, At: ms(1000 + i)}}, o.RV, ms(1000+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		free    uint64
+		trimmed bool
+	}{
+		{reserve - 100<<20, false}, // nothing that is here would make room
+		{reserve + 100<<20, false},
+		{reserve - uint64(s.Usage().Bytes)*3/4, true},
+	} {
+		mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: test.free, TotalBytes: 1 << 40})
+		if err := s.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if trimmed := st.Span().From.RV > 100; trimmed != test.trimmed {
+			t.Errorf("with %d free: kept from %v", test.free, st.Span().From)
+		}
+	}
+	if st.Span().From.RV == 300 {
+		t.Error("nothing is left")
 	}
 }

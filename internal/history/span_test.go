@@ -4,6 +4,7 @@
 package history
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -89,10 +90,20 @@ func TestCounts(t *testing.T) {
 		{1991, 9000, make([]Count, 8)},
 		{9000, 9001, []Count{{Added: 1, Modified: 1}}},
 	} {
-		got, err := st.Counts(ms(test.from), ms(test.to), time.Second)
+		got, err := st.Counts(t.Context(), ms(test.from), ms(test.to), time.Second)
 		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 			t.Errorf("[%d, %d): %v %s", test.from, test.to, err, diff)
 		}
+	}
+}
+
+func TestCountsEnd(t *testing.T) {
+	s, st := small(t, t.TempDir())
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := st.Counts(ctx, ms(0), ms(10_000), time.Second); !errors.Is(err, context.Canceled) {
+		t.Errorf("counted for nobody: %v", err)
 	}
 }
 
@@ -167,5 +178,39 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := Open(dir, Options{Cluster: "c"}); !errors.Is(err, ErrNewerFormat) {
 		t.Errorf("a newer format: %v", err)
+	}
+}
+
+// TestAllReadsFew: who takes few objects has few read.
+func TestAllReadsFew(t *testing.T) {
+	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	var objects []*kube.Object
+	for i := range uint64(3000) {
+		objects = append(objects, object(kube.Key("n/"+kube.FormatRV(10_000+i)), 10_000+i, 5))
+	}
+	if err := st.Begin(podForm, slices.Values(objects), 20_000, ms(1)); err != nil {
+		t.Fatal(err)
+	}
+	take := func(most int) {
+		n := 0
+		for o, err := range st.All(20_000, "", "") {
+			if err != nil || o.Key != objects[n].Key {
+				t.Fatalf("%v, %v", o, err)
+			}
+			if n++; n == most {
+				break
+			}
+		}
+		if n != most {
+			t.Errorf("%d objects, not %d", n, most)
+		}
+	}
+	take(3000)
+	one := testing.AllocsPerRun(5, func() { take(1) })
+	many := testing.AllocsPerRun(5, func() { take(600) })
+	if one > many/20 {
+		t.Errorf("one object takes %v allocations, 600 take %v", one, many)
 	}
 }

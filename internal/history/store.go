@@ -31,13 +31,15 @@ type Options struct {
 	// Logger takes what the store does by itself; nil discards it.
 	Logger *slog.Logger
 	// MaxAge is how far back the history is kept, MaxBytes how large it may be on
-	// disk; Trim enforces both. 0 means no bound.
+	// disk; Trim enforces both. 0 means no bound, but that some of the disk is left
+	// free.
 	MaxAge   time.Duration
 	MaxBytes int64
 	// ReadOnly opens a store that is there without a change to its directory.
 	ReadOnly bool
 
-	memTable uint64 // bytes of a memory table, for tests; 0 means memTableSize
+	// For tests; 0 means memTableSize and reserve.
+	memTable, reserve uint64
 }
 
 // A Store is the history of one cluster, in one directory. It may be used by
@@ -58,7 +60,12 @@ type Store struct {
 	floor    int64       // what tables take when there is little to remove
 	garbage  atomic.Bool // something was removed, but perhaps not from disk yet
 
-	mu      sync.Mutex                  // guards what follows
+	making sync.Mutex // held by who makes or removes a stream; before mu
+
+	measuring atomic.Bool
+	bytes     atomic.Int64 // what Usage knows
+
+	mu      sync.Mutex                  // guards what follows; never held while writing
 	streams map[kube.Resource][]*Stream // by epoch, the oldest first
 	last    streamID
 }
@@ -83,6 +90,9 @@ type streamRecord struct {
 // Open opens the store in a directory, which it makes if need be. It fails with
 // [ErrOtherCluster], [ErrNewerFormat], or what the file system says: also when
 // another process has it open.
+//
+// One that is there, but cannot be written, as on a full disk, is opened to be
+// read: [Store.Err] says why, and [Store.Recover] tries again.
 func Open(dir string, opts Options) (*Store, error) {
 	if opts.FS == nil {
 		opts.FS = vfs.Default
@@ -92,9 +102,16 @@ func Open(dir string, opts Options) (*Store, error) {
 	}
 	s := &Store{opts: opts, dir: dir, now: time.Now, events: newBudget(eventBytes), streams: map[kube.Resource][]*Stream{}}
 	s.garbage.Store(true) // who knows
-	if err := s.connect(opts.ReadOnly); err != nil {
+	err := s.connect(opts.ReadOnly)
+	if err == nil {
+		return s, nil
+	}
+	// What keeps it from being read as well is said as it was at first.
+	if opts.ReadOnly || s.connect(true) != nil {
 		return nil, err
 	}
+	s.why = fmt.Errorf("%w: %w", ErrFailed, err)
+	opts.Logger.Warn("the history cannot be written, and is opened to be read", "err", err)
 	return s, nil
 }
 
@@ -168,14 +185,20 @@ func (s *Store) get(key []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, damage(err)
 	}
 	return append([]byte{}, value...), closer.Close()
 }
 
+// iter iterates over the keys from lower on, up to before upper.
+func (s *Store) iter(lower, upper []byte) (*pebble.Iterator, error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	return it, damage(err)
+}
+
 // each calls f for the keys of a table, of one stream if s is not 0.
 func (s *Store) each(prefix []byte, f func(key, value []byte) error) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	it, err := s.iter(prefix, after(prefix))
 	if err != nil {
 		return err
 	}
@@ -185,35 +208,45 @@ func (s *Store) each(prefix []byte, f func(key, value []byte) error) error {
 			err = f(it.Key(), value)
 		}
 	}
-	return errors.Join(err, it.Error(), it.Close())
+	return damage(errors.Join(err, it.Error(), it.Close()))
 }
 
 // load reads which streams there are.
 func (s *Store) load() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	err := s.each([]byte{tableStream}, func(key, value []byte) error {
 		var r streamRecord
 		if err := json.Unmarshal(value, &r); err != nil || len(key) != prefixLen {
 			return corrupt("stream %q: %v", key, err)
 		}
-		id := streamID(binary.BigEndian.Uint32(key[1:]))
-		resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
-		s.last = max(s.last, id)
-		if !slices.ContainsFunc(s.streams[resource], func(st *Stream) bool { return st.id == id }) {
-			s.streams[resource] = append(s.streams[resource], newStream(s, id, resource, r.Epoch))
-		}
+		s.known(streamID(binary.BigEndian.Uint32(key[1:])), r)
 		return nil
 	})
-	for _, all := range s.streams {
-		slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.epoch, b.epoch) })
-		for _, st := range all {
-			if err == nil {
-				err = st.load()
-			}
+	for _, st := range s.all() {
+		if err != nil {
+			return err
+		}
+		if err = st.load(); errors.Is(err, ErrCorrupt) {
+			// The others are not to suffer. It goes when it would, had it ended now.
+			st.damaged(err)
+			st.mu.Lock()
+			st.span.To.At, err = s.now(), nil
+			st.mu.Unlock()
 		}
 	}
 	return err
+}
+
+// known enters a stream.
+func (s *Store) known(id streamID, r streamRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
+	s.last = max(s.last, id)
+	if all := s.streams[resource]; !slices.ContainsFunc(all, func(st *Stream) bool { return st.id == id }) {
+		all = append(slices.Clone(all), newStream(s, id, resource, r.Epoch))
+		slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.epoch, b.epoch) })
+		s.streams[resource] = all
+	}
 }
 
 // Resources returns what has been recorded, in the order of their names.
@@ -237,17 +270,19 @@ func (s *Store) Streams(resource kube.Resource) []*Stream {
 }
 
 // Stream returns the newest stream of a resource, for its writer; it makes one
-// if there is none.
+// if there is none, or if that is damaged.
 func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
 	if err := s.use(); err != nil {
 		return nil, err
 	}
 	defer s.done()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if all := s.streams[resource]; len(all) > 0 {
-		all[len(all)-1].hold(true)
-		return all[len(all)-1], nil
+	s.making.Lock()
+	defer s.making.Unlock()
+	if all := s.Streams(resource); len(all) > 0 {
+		if newest := all[len(all)-1]; newest.Damage() == nil {
+			newest.hold(true)
+			return newest, nil
+		}
 	}
 	return s.newEpoch(resource)
 }
@@ -260,25 +295,29 @@ func (s *Store) NewEpoch(resource kube.Resource) (*Stream, error) {
 		return nil, err
 	}
 	defer s.done()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.making.Lock()
+	defer s.making.Unlock()
 	return s.newEpoch(resource)
 }
 
 func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
-	all, epoch := s.streams[resource], 0
+	all, epoch := s.Streams(resource), 0
 	if len(all) > 0 {
 		epoch = all[len(all)-1].epoch + 1
 	}
+	s.mu.Lock()
 	st := newStream(s, s.last+1, resource, epoch)
+	s.mu.Unlock()
 	if err := s.setJSON(appendKey(nil, tableStream, st.id), streamRecord{resource.Group, resource.Version, resource.Name, epoch}); err != nil {
 		return nil, err
 	}
-	s.last = st.id
 	for _, old := range all {
 		old.hold(false)
 	}
 	st.hold(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = st.id
 	s.streams[resource] = append(slices.Clone(all), st)
 	return st, nil
 }

@@ -5,6 +5,8 @@ package history
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -41,3 +43,5 @@ func object(key kube.Key, rv uint64, own int) *kube.Object {
 	o.Row, o.Columns = fmt.Sprintf(`"cells":["%s",%d]`, key.Name(), rv), `[{"name":"Name"}]`
 	return o
 }
+
+func testLog(to io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }

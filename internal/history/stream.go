@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
@@ -66,8 +67,11 @@ type Stream struct {
 	last    map[kube.Key]stored
 	columns map[string]uint64 // by their text
 
+	damage atomic.Pointer[error]
+
 	mu   sync.Mutex // guards what follows
 	held bool       // it has a writer
+	gone bool       // it is being removed, or was
 	span Span       // zero before Begin
 	form Form
 	gaps []Gap
@@ -153,6 +157,23 @@ func (st *Stream) Span() Span {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.span
+}
+
+// Damage returns [ErrCorrupt] if the stream was found damaged by Open or Trim, and
+// nil if that is not known. Nothing is removed from such a stream, until all of it
+// is: its writer is to begin a new epoch.
+func (st *Stream) Damage() error {
+	if err := st.damage.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// damaged notes that the stream is damaged.
+func (st *Stream) damaged(err error) {
+	if st.damage.CompareAndSwap(nil, &err) {
+		st.s.opts.Logger.Error("the history of a resource is damaged", "resource", st.resource.String(), "epoch", st.epoch, "err", err)
+	}
 }
 
 // Head returns up to where all is recorded; the zero value when nothing is.

@@ -4,11 +4,11 @@
 package history
 
 import (
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
@@ -68,7 +68,7 @@ func (st *Stream) At(t time.Time) (Moment, error) {
 // headAt returns the last entry of the times at or before t.
 func (st *Stream) headAt(t time.Time) (at Moment, err error) {
 	prefix := appendKey(nil, tableTimes, st.id)
-	it, err := st.s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	it, err := st.s.iter(prefix, after(prefix))
 	if err != nil {
 		return at, err
 	}
@@ -81,9 +81,7 @@ func (st *Stream) headAt(t time.Time) (at Moment, err error) {
 // log calls f for the log's entries above from, up to to, until it returns
 // false. The version has what the log knows of it; the key is valid until then.
 func (st *Stream) log(from, to uint64, f func(key []byte, rv uint64, v version) bool) (err error) {
-	it, err := st.s.db.NewIter(&pebble.IterOptions{
-		LowerBound: appendLogKey(nil, st.id, from+1, ""), UpperBound: appendLogKey(nil, st.id, to+1, ""),
-	})
+	it, err := st.s.iter(appendLogKey(nil, st.id, from+1, ""), appendLogKey(nil, st.id, to+1, ""))
 	if err != nil {
 		return err
 	}
@@ -107,8 +105,8 @@ type Count struct{ Added, Modified, Deleted int }
 
 // Counts counts the events observed from one time on and before another, in
 // bins of equal length; the last one may be cut. Of what is not retained it
-// counts none.
-func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error) {
+// counts none. It fails when ctx ends.
+func (st *Stream) Counts(ctx context.Context, from, to time.Time, bin time.Duration) ([]Count, error) {
 	if bin <= 0 || !from.Before(to) {
 		return nil, errors.New("history: no span to count in")
 	}
@@ -122,7 +120,11 @@ func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error)
 		return nil, err
 	}
 	span := st.Span()
+	n := 0
 	err = st.log(max(start.RV, span.From.RV), span.To.RV, func(_ []byte, _ uint64, v version) bool {
+		if n++; n%1024 == 0 && ctx.Err() != nil {
+			return false
+		}
 		if v.at.Before(from) || !v.at.Before(to) {
 			return v.at.Before(to)
 		}
@@ -137,5 +139,5 @@ func (st *Stream) Counts(from, to time.Time, bin time.Duration) ([]Count, error)
 		}
 		return true
 	})
-	return counts, err
+	return counts, cmp.Or(err, context.Cause(ctx))
 }

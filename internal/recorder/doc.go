@@ -26,10 +26,10 @@
 // for a while, the recorder compares what is recorded with what is there, and
 // records the difference as a gap: never nothing, and never a guess. When the
 // upstream's RVs went back, or the same versions of objects look otherwise, a new
-// epoch begins. A list of another cluster, which answers at the same address, is
-// recorded in that one's directory.
+// epoch begins. So it does for a resource whose record is damaged. A list of another
+// cluster, which answers at the same address, is recorded in that one's directory.
 //
-// Serving never waits for the disk. What is yet to be written is a cursor's
+// Serving never waits for the disk, but for two seconds when it begins. What is yet to be written is a cursor's
 // place in a timeline, whose size is bounded, or stays with the upstream. When a
 // write fails, as on a full disk, nothing is recorded until writing works again;
 // [Recorder.Status] and the metrics tell.

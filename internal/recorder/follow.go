@@ -20,7 +20,7 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 	case <-ctx.Done():
 		return nil
 	}
-	f := follower{t: t, tl: tl}
+	f, lost := follower{t: t, tl: tl}, t.w.loss()
 	for {
 		err := f.next(ctx)
 		switch {
@@ -46,6 +46,8 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 		}
 		select {
 		case <-f.cursor.Ready():
+		case <-lost:
+			return errAnew
 		case <-ctx.Done():
 			// What is there already is not left behind.
 			err := f.next(ctx)

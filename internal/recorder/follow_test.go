@@ -434,3 +434,54 @@ func TestTakeAtOnce(t *testing.T) {
 	cancel()
 	<-ended
 }
+
+// TestStartFull: on a disk that has been full before the start, what was recorded can
+// be read; recording goes on when there is room.
+func TestStartFull(t *testing.T) {
+	var full atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full.Load() && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpCreate && !strings.HasSuffix(op.Path, "LOCK")) {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	api := newFakeAPI(t)
+	g := run(t, api.recorder(t, fs))
+	g.recorded(api.write("a", "1"))
+	g.stop()
+	full.Store(true)
+	g = run(t, api.recorder(t, fs))
+	until(t, "that it is said", func() bool {
+		status, _ := g.r.Status()
+		return !status.Recording && strings.Contains(status.Problem, "no space left")
+	})
+	if g.r.Store() == nil {
+		t.Fatal("nothing can be read")
+	}
+	want(t, "what can be read", state(t, g.r.Store().Streams(pods)[0]), "a=1")
+	r := g.read(timeline.Options{})
+	if r.tl.View() != nil {
+		t.Error("there is a seed")
+	}
+	r.end()
+	full.Store(false)
+	want(t, "state", state(t, g.recorded(api.write("a", "2"))), "a=2")
+}
+
+// TestRecoverAtOnce: what fails once is tried again without a wait.
+func TestRecoverAtOnce(t *testing.T) {
+	var fail atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileWrite && fail.CompareAndSwap(true, false) {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	api := newFakeAPI(t)
+	r := api.recorder(t, fs)
+	r.retry = time.Hour
+	g := run(t, r)
+	g.recorded(100)
+	fail.Store(true)
+	want(t, "state", state(t, g.recorded(api.write("a", "1"))), "a=1")
+}

@@ -7,8 +7,11 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -89,9 +92,13 @@ type Seed struct {
 }
 
 // Take takes the resource for one who watches it, of whom there is one at a
-// time: it waits until the one before has ended its lease, and, for as long as
-// serving can wait, until the recorder's own watch has ended. It fails when ctx
-// ends. A nil Recorder has nil leases.
+// time: it waits until the one before has ended its lease, and until the
+// recorder's own watch has ended. It fails when ctx ends. A nil Recorder has nil
+// leases.
+//
+// Nobody waits long for a disk that hangs: the lease has no seed then. What the
+// recorder still holds is written first, whenever that is, and then the lease's
+// timeline is compared with it.
 func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	if r == nil {
 		return nil, nil
@@ -115,15 +122,14 @@ func (r *Recorder) Take(ctx context.Context, id kube.Resource) (*Lease, error) {
 	var t *track
 	soon, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
-	err = p.wait(soon, func() bool { t = p.track; return !p.busy })
-	switch {
+	switch err := p.wait(soon, func() bool { t = p.track; return !p.busy }); {
 	case ctx.Err() != nil:
 		l.End(false)
 		return nil, context.Cause(ctx)
-	case err != nil: // what is served then is compared with what is recorded when that is possible
-		r.log.Warn("serving does not wait any longer for what is recorded", "resource", id.String())
+	case err != nil:
+		r.log.Warn("the disk is slow: the resource is served without what is recorded", "resource", id.String())
 	case t != nil:
-		l.seed = t.seed(soon)
+		l.seed = t.seed(ctx)
 	}
 	return l, nil
 }
@@ -173,22 +179,48 @@ func (l *Lease) End(anew bool) {
 	}
 }
 
-// seed returns what a reader may go on from.
+// seed returns what a reader may go on from, unless the disk does not bring it:
+// nothing of it for a while.
 func (t *track) seed(ctx context.Context) *Seed {
 	stream := t.w.current()
-	if stream.Head().RV == 0 || !t.continues(ctx, stream) {
+	soon, cancel := context.WithTimeout(ctx, t.s.r.patience)
+	defer cancel()
+	if stream.Head().RV == 0 || !t.continues(soon, stream) {
 		return nil
 	}
-	list, err := stateOf(stream)
-	if err != nil {
-		t.s.fail(err)
-		return nil
+	var read atomic.Int64
+	done := make(chan *Seed, 1)
+	go func() { done <- t.load(stream, &read) }()
+	for before := int64(0); ; {
+		select {
+		case s := <-done:
+			return s
+		case <-ctx.Done():
+			return nil
+		case <-time.After(t.s.r.patience):
+			n := read.Load()
+			if n == before {
+				t.log.Warn("the disk is slow: the resource is served without what is recorded", "objects", n)
+				return nil
+			}
+			before = n
+		}
 	}
-	newest := newestOf(slices.Values(list.Items)) // not when asked: that would keep the list
-	resume, err := t.resumeOf(stream, func(context.Context) ([]informer.Known, error) { return newest, nil })
-	if err != nil {
-		t.s.fail(err)
-		return nil
+}
+
+// load reads a seed, and counts its objects meanwhile.
+func (t *track) load(stream *history.Stream, read *atomic.Int64) *Seed {
+	list, err := stateOf(stream, read)
+	if err == nil {
+		newest := newestOf(slices.Values(list.Items)) // not when asked: that would keep the list
+		var resume *informer.Resume
+		resume, err = t.resumeOf(stream, func(context.Context) ([]informer.Known, error) { return newest, nil })
+		if err == nil {
+			return &Seed{List: list, resume: *resume, form: stream.Form().Item}
+		}
 	}
-	return &Seed{List: list, resume: *resume, form: stream.Form().Item}
+	if t.ctx.Err() == nil { // it may have taken longer than the recording
+		t.fail(t.w.damaged(stream, err))
+	}
+	return nil
 }

@@ -15,10 +15,11 @@ type metrics struct {
 	failures prometheus.Counter
 	events   *prometheus.CounterVec
 	gaps     *prometheus.CounterVec
+	damaged  *prometheus.CounterVec
 }
 
 // counts are the counters of one resource.
-type counts struct{ events, gaps prometheus.Counter }
+type counts struct{ events, gaps, damaged prometheus.Counter }
 
 const namePrefix = "watchkeeper_history_"
 
@@ -32,11 +33,14 @@ func newMetrics(r *Recorder) *metrics {
 			Help: "How often recording has failed, or could not begin."}),
 		events: vec("events_total", "Events recorded since the start."),
 		gaps:   vec("gaps_total", "Gaps recorded since the start: spans of which only the outcome is known."),
+		damaged: vec("damaged_total",
+			"How often what was recorded turned out to be damaged since the start, so that recording began anew."),
 	}
 }
 
 func (m *metrics) of(id kube.Resource) counts {
-	return counts{m.events.WithLabelValues(id.String()), m.gaps.WithLabelValues(id.String())}
+	name := id.String()
+	return counts{m.events.WithLabelValues(name), m.gaps.WithLabelValues(name), m.damaged.WithLabelValues(name)}
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -56,6 +60,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.failures.Describe(ch)
 	m.events.Describe(ch)
 	m.gaps.Describe(ch)
+	m.damaged.Describe(ch)
 	for _, d := range []*prometheus.Desc{descUp, descBytes, descMost, descLag, descHead} {
 		ch <- d
 	}
@@ -66,6 +71,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	m.failures.Collect(ch)
 	m.events.Collect(ch)
 	m.gaps.Collect(ch)
+	m.damaged.Collect(ch)
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}

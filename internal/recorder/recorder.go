@@ -91,7 +91,7 @@ func New(opts Options) (*Recorder, error) {
 	r := &Recorder{
 		opts: opts, log: opts.Logger, started: make(chan struct{}),
 		delay: delays{events: time.Second, head: 10 * time.Second},
-		retry: 15 * time.Second, redial: time.Second, patience: 5 * time.Second,
+		retry: 15 * time.Second, redial: time.Second, patience: 2 * time.Second,
 		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute,
 		problem: errStarting,
 		places:  map[kube.Resource]*place{},
@@ -207,18 +207,21 @@ func isLocked(err error) bool {
 }
 
 // Run records until ctx ends, and returns when all that was observed is on disk.
-// Whatever goes wrong is logged, and tried again.
+// Whatever goes wrong is logged, and tried again: at once, and then at growing
+// intervals.
 func (r *Recorder) Run(ctx context.Context) {
-	wait := r.retry
+	wait := time.Duration(0)
 	for ctx.Err() == nil {
+		began := time.Now()
 		err := r.open(ctx)
 		store := r.Store()
 		if err == nil {
 			err = store.Recover()
 		}
 		if err == nil {
-			wait = r.retry
-			err = r.record(ctx, store)
+			if err = r.record(ctx, store); time.Since(began) > r.retry {
+				wait = 0 // what was tried before has worked
+			}
 		}
 		if ctx.Err() != nil {
 			break
@@ -232,12 +235,9 @@ func (r *Recorder) Run(ctx context.Context) {
 		}
 		pause := r.redial
 		if !errors.Is(err, errOtherCluster) && !errors.Is(err, errAway) {
-			pause, wait = wait, min(2*wait, 16*r.retry)
+			pause, wait = wait, min(max(2*wait, r.retry), 16*r.retry)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		sleep(ctx, pause)
 	}
 	r.Close()
 }
@@ -308,8 +308,8 @@ func (r *Recorder) Store() *history.Store {
 }
 
 // Sync returns when what was known of the resource at the call is in the history:
-// what its timeline had, if it has one. It fails with [ErrNotRecorded], why it
-// could not be written, or when ctx ends.
+// what its timeline had, if it has one. It fails with [ErrNotRecorded], also when
+// it could not be written, or when ctx ends.
 func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if r == nil {
 		return ErrNotRecorded
@@ -327,7 +327,7 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 			rv = v.RV
 		}
 	}
-	return t.w.reached(ctx, t.s.ctx, rv)
+	return t.w.reached(ctx, t.ctx, rv)
 }
 
 // Recorded returns what is being recorded.

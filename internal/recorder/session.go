@@ -75,7 +75,7 @@ func (s *session) start(resources []kube.Resource) {
 		}
 		t := &track{s: s, id: id, p: s.r.place(id), w: newWriter(s, stream), log: s.r.log.With("resource", id.String(), "recording", true)}
 		ctx, stop := context.WithCancel(s.ctx)
-		t.stop = stop
+		t.ctx, t.stop = ctx, stop
 		s.mu.Lock()
 		s.tracks[id] = t
 		s.mu.Unlock()
@@ -163,6 +163,10 @@ func (s *session) trim() {
 		if err := s.store.Trim(s.ctx); err != nil && s.ctx.Err() == nil && !errors.Is(err, history.ErrClosed) {
 			s.fail(err)
 			return
+		}
+		for _, t := range s.all() {
+			stream := t.w.current()
+			t.fail(t.w.damaged(stream, stream.Damage()))
 		}
 		select {
 		case <-s.ctx.Done():

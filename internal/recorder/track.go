@@ -24,6 +24,7 @@ type track struct {
 	p    *place
 	w    *writer
 	log  *slog.Logger
+	ctx  context.Context
 	stop context.CancelFunc
 }
 
@@ -31,7 +32,7 @@ type track struct {
 // recorder itself does.
 func (t *track) run(ctx context.Context) {
 	var wg sync.WaitGroup
-	wg.Go(func() { t.s.fail(t.w.run(ctx)) })
+	wg.Go(func() { t.fail(t.w.run(ctx)) })
 	defer wg.Wait()
 	var done *timeline.Timeline // has been followed to its end
 	for ctx.Err() == nil {
@@ -39,17 +40,36 @@ func (t *track) run(ctx context.Context) {
 		switch {
 		case err != nil:
 		case leased:
-			t.s.fail(t.follow(ctx, tl))
-			done = tl
+			err := t.follow(ctx, tl)
+			t.fail(err)
 			t.p.update(func() { t.p.busy = false })
+			if errors.Is(err, errAnew) {
+				sleep(ctx, t.s.r.retry)
+			} else {
+				done = tl
+			}
 		default:
 			retry := t.watch(ctx)
-			t.s.fail(t.w.flush())
+			t.fail(t.w.flush())
 			t.p.update(func() { t.p.busy = false })
 			t.pause(ctx, retry)
 		}
 	}
-	t.s.fail(t.w.flush())
+	t.fail(t.w.flush())
+}
+
+// fail ends the session for an error, unless that only has recording begin anew.
+func (t *track) fail(err error) {
+	if !errors.Is(err, errAnew) {
+		t.s.fail(err)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // turn waits until there is something to record: a lease's timeline, other than the
@@ -87,22 +107,35 @@ func (t *track) watch(ctx context.Context) (retry time.Duration) {
 			cancel()
 		}
 	})
+	lost := t.w.loss()
+	wg.Go(func() {
+		select {
+		case <-lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
 	sink := &direct{
-		w: t.w, recent: &recent{}, failed: t.s.fail, listed: t.known,
+		w: t.w, recent: &recent{}, failed: t.fail, listed: t.known,
 		define: func() string { return t.s.r.definition(ctx, t.id) },
 		same:   func() error { return t.s.same(ctx) },
 		other:  t.diverged,
 	}
 	resume, kind, err := t.resume(ctx)
 	if err != nil {
-		t.s.fail(err)
-		return 0
+		t.fail(err)
+		return t.s.r.retry
 	}
 	r := informer.NewReflector(informer.ReflectorOptions{
 		Transport: t.s.r.opts.Transport, URL: t.s.r.opts.URL(t.id.Path(), ""),
 		Kind: kind, Columns: true, Sink: sink, Logger: t.log, Resume: resume,
 	})
 	refused, ok := errors.AsType[*informer.RefusedError](r.Run(ctx))
+	select {
+	case <-lost:
+		return t.s.r.retry
+	default:
+	}
 	if !ok {
 		return 0
 	}
@@ -125,7 +158,7 @@ func (t *track) resume(ctx context.Context) (*informer.Resume, string, error) {
 		return nil, kind, nil
 	}
 	resume, err := t.resumeOf(stream, func(ctx context.Context) ([]informer.Known, error) { return newestIn(ctx, stream) })
-	return resume, kind, err
+	return resume, kind, t.w.damaged(stream, err)
 }
 
 // continues reports whether what is recorded can be gone on from without a list:

@@ -5,8 +5,10 @@ package recorder
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -30,8 +32,16 @@ type writer struct {
 	resource kube.Resource
 	delay    delays
 	count    counts
+	log      *slog.Logger
 
-	mu      sync.Mutex // guards what follows; held while writing
+	// For who is not to wait for the disk: what follows, as it was last.
+	shown struct {
+		stream atomic.Pointer[history.Stream]
+		head   atomic.Pointer[history.Moment]
+		oldest atomic.Int64 // ms since 1970
+	}
+
+	mu      lock // guards what follows; held while writing
 	stream  *history.Stream
 	head    history.Moment // up to where all is in the stream or pending
 	pending []history.Event
@@ -42,8 +52,25 @@ type writer struct {
 	// definition is which definition the last list that was taken is under, see
 	// Recorder.definition.
 	definition string
-	moved      chan struct{} // closed when the head has moved
+	moved      chan struct{} // closed when the head has moved, or that of the stream
+	lost       chan struct{} // closed when what is recorded was found damaged
 	wake       chan struct{} // of one: there is something to write
+	hurry      chan struct{} // of one: and somebody waits for it
+}
+
+// A lock is a mutex for which one may wait until a context ends.
+type lock chan struct{}
+
+func (l lock) Lock()   { l <- struct{}{} }
+func (l lock) Unlock() { <-l }
+
+func (l lock) lock(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // delays are how long a write waits for more: one with events, and one that only
@@ -51,10 +78,33 @@ type writer struct {
 type delays struct{ events, head time.Duration }
 
 func newWriter(s *session, stream *history.Stream) *writer {
-	return &writer{
+	w := &writer{
 		store: s.store, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
-		stream: stream, head: stream.Head(), definition: stream.Form().Definition, moved: make(chan struct{}), wake: make(chan struct{}, 1),
+		log: s.r.log.With("resource", stream.Resource().String()), lost: make(chan struct{}),
+		mu: make(lock, 1), stream: stream, head: stream.Head(), definition: stream.Form().Definition,
+		moved: make(chan struct{}), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 	}
+	w.show()
+	return w
+}
+
+// show has those who do not wait for the disk see what there is. The caller holds mu.
+func (w *writer) show() {
+	w.shown.stream.Store(w.stream)
+	head := w.head
+	w.shown.head.Store(&head)
+	oldest := int64(0)
+	if !w.oldest.IsZero() {
+		oldest = w.oldest.UnixMilli()
+	}
+	w.shown.oldest.Store(oldest)
+}
+
+// notify tells those who wait that something has moved. The caller holds mu.
+func (w *writer) notify() {
+	w.show()
+	close(w.moved)
+	w.moved = make(chan struct{})
 }
 
 // run writes what is pending, when it has waited for long enough, until ctx ends
@@ -64,21 +114,24 @@ func (w *writer) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-w.hurry:
 		case <-w.wake:
-		}
-		for {
-			wait := w.wait()
-			if wait <= 0 {
-				break
+			for wait := w.wait(); wait > 0; wait = w.wait() {
+				hurried := false
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-time.After(wait):
+				case <-w.wake:
+				case <-w.hurry:
+					hurried = true
+				}
+				if hurried {
+					break
+				}
 			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(wait):
-			case <-w.wake:
-			}
 		}
-		if err := w.flush(); err != nil {
+		if err := w.flush(); err != nil && !errors.Is(err, errAnew) {
 			return err
 		}
 	}
@@ -99,6 +152,9 @@ func (w *writer) wait() time.Duration {
 func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.head.RV == 0 {
+		return errAnew
+	}
 	if len(events) == 0 && rv == w.head.RV {
 		return nil
 	}
@@ -111,7 +167,7 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	}
 	w.move(rv, at)
 	if w.size >= mostPending {
-		return w.write()
+		return w.mend(w.stream, w.write())
 	}
 	select {
 	case w.wake <- struct{}{}:
@@ -122,15 +178,14 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 
 func (w *writer) move(rv uint64, at time.Time) {
 	w.head = history.Moment{RV: max(w.head.RV, rv), At: at}
-	close(w.moved)
-	w.moved = make(chan struct{})
+	w.notify()
 }
 
 // flush writes what is pending.
 func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.write()
+	return w.mend(w.stream, w.write())
 }
 
 func (w *writer) write() error {
@@ -143,6 +198,7 @@ func (w *writer) write() error {
 	}
 	w.count.events.Add(float64(len(w.pending)))
 	w.pending, w.size, w.oldest = nil, 0, time.Time{}
+	w.notify()
 	return w.setForm(w.stream.Form().ListKind)
 }
 
@@ -183,7 +239,10 @@ func (w *writer) bookmark(rv uint64, o *kube.Object) error {
 func (w *writer) gap(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.writeGap(events, rv, at)
+	if w.head.RV == 0 {
+		return errAnew
+	}
+	return w.mend(w.stream, w.writeGap(events, rv, at))
 }
 
 func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error {
@@ -228,16 +287,25 @@ func (w *writer) begin(list *kube.List, definition string, at time.Time) error {
 func (w *writer) take(list *kube.List, definition string, other bool, at time.Time) (continued bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.head.RV != 0 {
+		continued, err = w.bring(list, definition, other, at)
+		err = w.mend(w.stream, err)
+	}
 	if w.head.RV == 0 {
 		return false, w.begin(list, definition, at)
 	}
+	return continued, err
+}
+
+// bring is take for a stream that has something.
+func (w *writer) bring(list *kube.List, definition string, other bool, at time.Time) (continued bool, err error) {
 	if err := w.write(); err != nil {
 		return false, err
 	}
 	if other {
 		return false, w.begin(list, definition, at)
 	}
-	held, err := stateOf(w.stream)
+	held, err := stateOf(w.stream, new(atomic.Int64))
 	if err != nil {
 		return false, err
 	}
@@ -272,14 +340,23 @@ func (w *writer) take(list *kube.List, definition string, other bool, at time.Ti
 	return true, w.setForm(list.Kind)
 }
 
-// reached waits until all up to rv has been told to the writer, and writes it. It
-// fails when ctx or the session ends.
-func (w *writer) reached(ctx, session context.Context, rv uint64) error {
+// reached waits until all up to rv has been told to the writer, and is written.
+// It fails when ctx ends, or the recording.
+func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
 	for {
-		w.mu.Lock()
+		if err := w.mu.lock(ctx); err != nil {
+			return err
+		}
+		pending := len(w.pending) > 0 && w.pending[0].Object.RV <= rv
+		if !pending && w.stream.Head().RV >= rv {
+			w.mu.Unlock()
+			return nil
+		}
 		if w.head.RV >= rv {
-			defer w.mu.Unlock()
-			return w.write()
+			select {
+			case w.hurry <- struct{}{}:
+			default:
+			}
 		}
 		moved := w.moved
 		w.mu.Unlock()
@@ -287,20 +364,63 @@ func (w *writer) reached(ctx, session context.Context, rv uint64) error {
 		case <-moved:
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-session.Done():
+		case <-recording.Done():
 			return ErrNotRecorded
 		}
 	}
 }
 
-// lag returns how long the oldest event that is not written has waited.
-func (w *writer) lag() time.Duration {
+// errAnew says that what is recorded is damaged, so that the next to be recorded is
+// a list, of which a new epoch is made.
+var errAnew = errors.New("what is recorded is damaged: recording begins anew")
+
+// damaged returns an error of reading a stream as that of recording: where it
+// says that the stream is damaged, recording begins anew.
+func (w *writer) damaged(stream *history.Stream, err error) error {
+	if !errors.Is(err, history.ErrCorrupt) {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.oldest.IsZero() {
+	return w.mend(stream, err)
+}
+
+// mend is damaged for who holds mu.
+func (w *writer) mend(stream *history.Stream, err error) error {
+	if !errors.Is(err, history.ErrCorrupt) {
+		return err
+	}
+	if stream != w.stream { // so it has begun already
+		return errAnew
+	}
+	next, failed := w.store.NewEpoch(w.resource)
+	if failed != nil {
+		return failed
+	}
+	w.log.Error("what is recorded of the resource is damaged: recording begins anew, and what there was is kept as it is", "cause", err)
+	w.count.damaged.Inc()
+	w.stream, w.head, w.pending, w.size, w.oldest = next, history.Moment{}, nil, 0, time.Time{}
+	w.show()
+	close(w.lost)
+	w.lost = make(chan struct{})
+	return errAnew
+}
+
+// loss returns a channel that is closed when what is recorded is found damaged from
+// now on.
+func (w *writer) loss() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
+}
+
+// lag returns how long the oldest event that is not written has waited.
+func (w *writer) lag() time.Duration {
+	oldest := w.shown.oldest.Load()
+	if oldest == 0 {
 		return 0
 	}
-	return time.Since(w.oldest)
+	return time.Since(time.UnixMilli(oldest))
 }
 
 // appendEvents appends a timeline's events.
@@ -319,14 +439,15 @@ func listOf(form history.Form, rv uint64) *kube.List {
 	}
 }
 
-// stateOf returns what a stream has at its head.
-func stateOf(st *history.Stream) (*kube.List, error) {
+// stateOf returns what a stream has at its head. It counts the objects in read.
+func stateOf(st *history.Stream, read *atomic.Int64) (*kube.List, error) {
 	list := listOf(st.Form(), st.Head().RV)
 	for o, err := range st.All(list.RV, "", "") {
 		if err != nil {
 			return nil, err
 		}
 		list.Items = append(list.Items, o)
+		read.Add(1)
 	}
 	return list, nil
 }
@@ -334,22 +455,15 @@ func stateOf(st *history.Stream) (*kube.List, error) {
 // newest returns the last recorded version of an object, nil if there is none.
 func (w *writer) newest(key kube.Key) (*kube.Object, error) {
 	stream := w.current()
-	return stream.Get(key, stream.Head().RV)
+	o, err := stream.Get(key, stream.Head().RV)
+	return o, w.damaged(stream, err)
 }
 
 // position returns up to where the writer has been told.
-func (w *writer) position() history.Moment {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.head
-}
+func (w *writer) position() history.Moment { return *w.shown.head.Load() }
 
 // current returns the stream that is written.
-func (w *writer) current() *history.Stream {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.stream
-}
+func (w *writer) current() *history.Stream { return w.shown.stream.Load() }
 
 // formed takes a form of bookmarks.
 func (w *writer) formed(form *kube.Object) {

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// spoil overwrites what a stream has in a table.
+func (st *Stream) spoil(t *testing.T, table byte) {
+	t.Helper()
+	var keys [][]byte
+	err := st.s.each(appendKey(nil, table, st.id), func(key, _ []byte) error {
+		keys = append(keys, slices.Clone(key))
+		return nil
+	})
+	if err != nil || len(keys) == 0 {
+		t.Fatalf("%d keys, %v", len(keys), err)
+	}
+	for _, key := range keys {
+		if err := st.s.db.Set(key, []byte{0}, pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTrimDamaged: a damaged stream is left alone, and others are not; when it
+// has ended and is old enough it goes, unread.
+func TestTrimDamaged(t *testing.T) {
+	for _, table := range []byte{tableVersions, tableLog, tableTimes} {
+		for _, byBytes := range []bool{false, true} {
+			s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: 32 * time.Second, memTable: 64 << 10}))
+			var both []*Stream
+			for _, name := range []string{"nodes", "pods"} {
+				st := must(s.Stream(kube.Resource{Version: "v1", Name: name}))
+				a := object("a", 1, 5)
+				if err := st.Begin(podForm, slices.Values([]*kube.Object{a}), 10, ms(0)); err != nil {
+					t.Fatal(err)
+				}
+				for i := range uint64(100) {
+					next := object("a", 11+i, 2000)
+					if err := st.Append([]Event{{Type: kube.Modified, Object: next, Prev: a, At: ms(1000 * i)}}, 11+i, ms(1000*i)); err != nil {
+						t.Fatal(err)
+					}
+					a = next
+				}
+				both = append(both, st)
+			}
+			damaged, well := both[0], both[1]
+			damaged.spoil(t, table)
+			s.now = func() time.Time { return ms(100_000) }
+			trim := func() {
+				t.Helper()
+				if byBytes {
+					if err := s.Compact(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					s.opts.MaxAge, s.opts.MaxBytes = 0, must(s.tables())
+				}
+				if err := s.Trim(t.Context()); err != nil {
+					t.Fatalf("table %c, by bytes %v: %v", table, byBytes, err)
+				}
+			}
+			if trim(); well.Span().From.RV == 10 || well.Damage() != nil {
+				t.Errorf("table %c, by bytes %v: the other one is kept from %v, %v", table, byBytes, well.Span().From, well.Damage())
+			}
+			if !errors.Is(damaged.Damage(), ErrCorrupt) {
+				t.Errorf("table %c, by bytes %v: nothing is said of the damage", table, byBytes)
+			}
+			next := must(s.NewEpoch(damaged.Resource()))
+			if err := next.Begin(podForm, slices.Values([]*kube.Object(nil)), 1000, ms(101_000)); err != nil {
+				t.Fatal(err)
+			}
+			if s.opts.MaxBytes == 0 {
+				s.now = func() time.Time { return ms(140_000) }
+				if trim(); len(s.Streams(damaged.Resource())) != 1 || damaged.count(t, tableVersions) != 0 {
+					t.Error("the damaged stream is there still")
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestOpenDamaged: a stream whose head, or form, cannot be read keeps nobody from
+// the others; its writer begins anew.
+func TestOpenDamaged(t *testing.T) {
+	for _, table := range []byte{tableHead, tableForm, tableGaps} {
+		dir := t.TempDir()
+		s, st := small(t, dir)
+		other := must(s.Stream(kube.Resource{Version: "v1", Name: "nodes"}))
+		if err := other.Begin(podForm, slices.Values([]*kube.Object{object("n", 1, 5)}), 90, ms(1)); err != nil {
+			t.Fatal(err)
+		}
+		st.spoil(t, table)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		s, err := Open(dir, Options{Cluster: "c", Logger: testLog(&log)})
+		if err != nil {
+			t.Fatalf("table %c: %v", table, err)
+		}
+		if o, err := s.Streams(other.Resource())[0].Get("n", 90); o == nil || err != nil {
+			t.Errorf("table %c: the other one: %v, %v", table, o, err)
+		}
+		if again := must(s.Stream(pods)); again.Epoch() != 1 || !errors.Is(s.Streams(pods)[0].Damage(), ErrCorrupt) || !strings.Contains(log.String(), "damaged") {
+			t.Errorf("table %c: epoch %d, %v, %s", table, again.Epoch(), s.Streams(pods)[0].Damage(), log.String())
+		}
+		if err := s.Trim(t.Context()); err != nil || len(s.Streams(pods)) != 2 {
+			t.Errorf("table %c: it has gone at once: %v", table, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFlippedBits flips one bit of a file: whoever reads gets what was written, or
+// an error that says damage, and nothing ends the process.
+func TestFlippedBits(t *testing.T) {
+	s := newSession(t, vfs.NewCrashableMem(), 5)
+	if err := s.open(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range sessionSteps {
+		if err := s.step(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	for _, e := range s.m.events {
+		want[brief(e)] = true
+	}
+	rnd, found := rand.New(rand.NewPCG(1, 2)), 0
+	for range 100 {
+		disk := s.opts.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
+		name := flip(t, disk, rnd)
+		opts := s.opts
+		opts.FS = disk
+		again, err := Open("history", opts)
+		if err != nil {
+			found++
+			continue // what it is is not known any more
+		}
+		for _, st := range again.Streams(pods) {
+			if err := readAll(st, want, t); err != nil {
+				if found++; !errors.Is(err, ErrCorrupt) {
+					t.Errorf("%s: not said to be damage: %v", name, err)
+				}
+			}
+		}
+		if err := again.Trim(t.Context()); err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := again.Close(); err != nil && !errors.Is(damage(err), ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d of the flips were found", found)
+	}
+}
+
+// readAll reads the events and both ends of a stream.
+func readAll(st *Stream, want map[string]bool, t *testing.T) error {
+	span := st.Span()
+	for e, err := range st.Events(span.From.RV, span.To.RV) {
+		if err != nil {
+			return err
+		}
+		if !want[brief(e)] {
+			t.Errorf("this never was: %s", brief(e))
+		}
+	}
+	for _, rv := range []uint64{span.From.RV, span.To.RV} {
+		for _, err := range st.All(rv, "", "") {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flip flips a bit of a file of the database, and returns its name.
+func flip(t *testing.T, disk vfs.FS, rnd *rand.Rand) string {
+	t.Helper()
+	for {
+		names := must(disk.List("history"))
+		name := names[rnd.IntN(len(names))]
+		file := must(disk.Open(disk.PathJoin("history", name)))
+		text := must(io.ReadAll(file))
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(text) == 0 {
+			continue
+		}
+		text[rnd.IntN(len(text))] ^= 1 << rnd.IntN(8)
+		file = must(disk.Create(disk.PathJoin("history", name), vfs.WriteCategoryUnspecified))
+		must(file.Write(text))
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+}
