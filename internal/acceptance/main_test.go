@@ -29,7 +29,7 @@ var (
 
 // betas are the gates of resources that are off by default.
 const betas = "ClusterTrustBundle=true,PodCertificateRequest=true,DRADeviceTaintRules=true,DRAResourcePoolStatus=true," +
-	"GenericWorkload=true,StorageVersionMigrator=true,CoordinatedLeaderElection=true,StorageVersionAPI=true,APIServerIdentity=true"
+	"GenericWorkload=true,StorageVersionMigrator=true,CoordinatedLeaderElection=true"
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {

@@ -29,6 +29,7 @@ type direct struct {
 	items      []*kube.Object // of the list that is being taken
 	definition string         // that it is under
 	listed     func()         // is called after each list that was taken
+	heard      func()         // is called when the upstream has gone on from what is recorded
 }
 
 // Head implements informer.Sink.
@@ -90,7 +91,9 @@ func (d *direct) Apply(typ kube.EventType, o *kube.Object) error {
 		d.recent.set(o, e.Type == kube.Deleted)
 		d.err = d.w.add([]history.Event{e}, o.RV, now)
 	}
-	d.check()
+	if d.check(); d.err == nil {
+		d.heard()
+	}
 	return d.err
 }
 
@@ -112,6 +115,7 @@ func (d *direct) Bookmark(rv uint64, o *kube.Object) {
 	if d.err == nil {
 		d.err = d.w.bookmark(rv, o)
 		d.check()
+		d.heard()
 	}
 }
 

@@ -148,6 +148,9 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 			return err
 		}
 	}
+	if rv > f.rv {
+		f.t.sure()
+	}
 	f.rv, f.at = rv, at
 	w.formed(view.BookmarkForm)
 	return w.add(events, rv, at)
@@ -180,7 +183,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	}
 	f.t.p.update(func() {
 		if f.t.p.timeline == f.tl { // and the lease has not ended
-			f.t.p.anew, f.t.p.other, f.t.p.joined = false, false, v.Epoch()
+			f.t.p.anew, f.t.p.other, f.t.p.sure, f.t.p.joined = false, false, true, v.Epoch()
 		}
 	})
 	f.t.log.Info("recorded anew from the state of the cache", "rv", v.RV, "continued", continued)

@@ -264,6 +264,8 @@ func TestReadDiverged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.r.place(pods).update(func() { g.r.place(pods).sure = false }) // as after a restart
+	lease.seed = g.r.place(pods).track.seed(t.Context())
 	r := &reading{t: t, tl: timeline.New(timeline.Options{}), lease: lease}
 	diverged := lease.Seed().Resume().Diverged
 	lease.Seed().Load(r.tl)

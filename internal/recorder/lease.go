@@ -27,6 +27,9 @@ type place struct {
 	// joined is the epoch of the timeline that continues what is recorded: it began
 	// with that, or has been compared with it. 0 if there is none.
 	joined uint64
+	// sure is set when, in this session, the upstream was seen to have what is
+	// recorded: who goes on from there need not look again.
+	sure bool
 	// track is the recording, nil while there is none.
 	track *track
 	// busy is set while the track watches, or follows a timeline, which it does to

@@ -424,7 +424,7 @@ func TestDefinitionOfList(t *testing.T) {
 		return len(all) == 1 && all[0].Head().RV >= rv
 	})
 	w := g.r.place(gadgets).track.w
-	d := &direct{w: w, recent: &recent{}, define: func() string { return "another" }, same: func() error { return nil }, other: func() bool { return false }, listed: func() {}}
+	d := &direct{w: w, recent: &recent{}, define: func() string { return "another" }, same: func() error { return nil }, other: func() bool { return false }, listed: func() {}, heard: func() {}}
 	d.Begin(true)
 	if err := errors.Join(w.add(nil, rv+1, time.Now()), w.flush()); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,12 @@ const compared = 8
 
 // resumeOf returns what is gone on from at a stream's head.
 func (t *track) resumeOf(st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
-	r := &informer.Resume{List: listOf(st.Form(), 0), Newest: newest, Diverged: func() { t.p.update(func() { t.p.other = true }) }}
+	r := &informer.Resume{List: listOf(st.Form(), 0)}
+	var err error
+	if r.AfterDelete, err = endsInDeletion(st); err != nil || t.isSure() {
+		return r, err
+	}
+	r.Newest, r.Diverged = newest, func() { t.p.update(func() { t.p.other = true }) }
 	span := st.Span()
 	from := span.From.RV
 	for _, g := range st.Gaps() {
@@ -35,8 +40,20 @@ func (t *track) resumeOf(st *history.Stream, newest func(context.Context) ([]inf
 		k.Deleted = e.Type == kube.Deleted
 		r.Tail = append(r.Tail, k)
 	}
-	r.AfterDelete, err = endsInDeletion(st)
-	return r, err
+	return r, nil
+}
+
+// sure notes that the upstream has what is recorded: it told what follows.
+func (t *track) sure() {
+	t.p.mu.Lock()
+	defer t.p.mu.Unlock()
+	t.p.sure = true
+}
+
+func (t *track) isSure() bool {
+	t.p.mu.Lock()
+	defer t.p.mu.Unlock()
+	return t.p.sure
 }
 
 func knownOf(o *kube.Object) informer.Known {

@@ -79,7 +79,7 @@ func (s *session) start(resources []kube.Resource) {
 		s.mu.Lock()
 		s.tracks[id] = t
 		s.mu.Unlock()
-		t.p.update(func() { t.p.track, t.p.busy = t, true })
+		t.p.update(func() { t.p.track, t.p.busy, t.p.sure = t, true, false })
 		s.wg.Go(func() {
 			t.run(ctx)
 			t.p.update(func() { t.p.track, t.p.busy = nil, false })

@@ -116,7 +116,7 @@ func (t *track) watch(ctx context.Context) (retry time.Duration) {
 		}
 	})
 	sink := &direct{
-		w: t.w, recent: &recent{}, failed: t.fail, listed: t.known,
+		w: t.w, recent: &recent{}, failed: t.fail, listed: t.known, heard: sync.OnceFunc(t.sure),
 		define: func() string { return t.s.r.definition(ctx, t.id) },
 		same:   func() error { return t.s.same(ctx) },
 		other:  t.diverged,
@@ -177,7 +177,9 @@ func (t *track) continues(ctx context.Context, stream *history.Stream) bool {
 }
 
 // known notes that what is recorded is what there is.
-func (t *track) known() { t.p.update(func() { t.p.anew, t.p.other = false, false }) }
+func (t *track) known() {
+	t.p.update(func() { t.p.anew, t.p.other, t.p.sure = false, false, true })
+}
 
 // diverged reports whether the upstream's history is another than what is recorded.
 func (t *track) diverged() bool {
