@@ -4,9 +4,7 @@
 import workerURL from './data/worker?worker&url';
 import { configure } from './app/api';
 import { trustedWorker } from './app/trusted';
-import { watchUpstream } from './app/upstream';
 import { start } from './shell/app';
 
 await configure();
 start(trustedWorker(workerURL));
-void watchUpstream();

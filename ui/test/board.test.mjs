@@ -80,8 +80,7 @@ test('filter, selection and moment outlive a reload', async () => {
     assert.equal(await page.locator('.panel h2').innerText(), name);
     assert.equal(await page.getByRole('tab', { selected: true }).innerText(), 'YAML');
     await until('its YAML', async () => (await page.locator('.yaml').innerText()).includes(`name: ${name}`));
-    const seen = await page.evaluate(() => window.watchkeeper.board.marks.selected);
-    assert.equal(await page.evaluate((row) => window.watchkeeper.cluster.names[row], seen), name, 'the ring is around it');
+    await until('the ring around it', async () => (await page.evaluate(() => window.watchkeeper.cluster.names[window.watchkeeper.board.marks.selected])) === name);
   };
   await same();
   await page.reload();
@@ -95,7 +94,13 @@ test('filter, selection and moment outlive a reload', async () => {
     return page.url().includes('at=');
   });
   await until('the past', async () => (await page.locator('.connection').innerText()).trim() === 'the past');
-  const { search } = new URL(page.url());
+  let search = '';
+  await until('a moment that stays', async () => { // the key may have been pressed more than once
+    const was = search;
+    search = new URL(page.url()).search;
+    await page.waitForTimeout(500);
+    return search === was;
+  });
   assert.match(search, /at=\d{4}-/);
   const moment = await page.locator('.moment b').innerText();
   await page.reload();

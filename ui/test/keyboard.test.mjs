@@ -29,7 +29,7 @@ const pointer = new Set(['drag the strip', 'Shift drag', 'wheel']);
 const functions = {
   '/': async (page) => {
     await page.keyboard.press('/');
-    assert.equal(await focused(page), 'Filter');
+    await until('the filter', async () => (await focused(page)) === 'Filter');
     await page.keyboard.type(`ns:${ns}`);
     await until('what matches', () => page.evaluate(() => window.watchkeeper.engine.matching() === 4));
     await page.keyboard.press('Escape');
@@ -193,6 +193,7 @@ const functions = {
 const focused = (page) =>
   page.evaluate(() => {
     const { activeElement: at } = document;
+    if (at === document.body) return '';
     return at.ariaLabel ?? at.getAttribute('aria-label') ?? at.innerText.trim();
   });
 /** The Pod that was walked to. */
@@ -246,6 +247,7 @@ test('each function that is listed', async (t) => {
   await page.keyboard.press('?');
   const listed = [...new Set(await page.locator('.help section').filter({ hasText: /^(Keys|Time)/ }).locator('dt').allInnerTexts())].filter((key) => !pointer.has(key));
   await page.keyboard.press('Escape');
+  await until('the help to go', async () => !(await page.locator('.help').isVisible()));
   assert.ok(listed.length > 5);
   for (const key of listed) {
     await t.test(key, async () => {

@@ -26,9 +26,8 @@ async function goesStale(page, ns, notBefore, why) {
   const before = await shownPods(page, ns);
   const words = await until('words on the board', async () => {
     const text = await page.getByRole('alert').innerText();
-    return /^Stale since/.test(text) && text;
+    return /^Stale since/.test(text) && why.test(text) && text; // the first cause may be another
   });
-  assert.match(words, why);
   const [, h, m, s] = words.match(/^Stale since (\d\d):(\d\d):(\d\d)\./).map(Number);
   const since = new Date(notBefore).setHours(h, m, s, 999);
   assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, it is ${new Date()} and was well at ${new Date(notBefore)}`);
@@ -44,7 +43,7 @@ async function comesBack(page, ns, count) {
   assert.equal(await page.evaluate(() => window.marked), true, 'it has not been loaded again');
 }
 
-test('the API server is killed and comes back', async () => {
+test('the API server is killed and comes back', async (t) => {
   const ns = await namespace('outage');
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
   const page = await openBoard(browser, gateway);
@@ -53,6 +52,7 @@ test('the API server is killed and comes back', async () => {
   await mark(page);
   const well = await page.evaluate(() => Date.now()) - 120_000; // bookmarks come every minute
   await signal('kube-apiserver');
+  t.after(() => startComponent('kube-apiserver').catch(() => {})); // the other tests need it
   await goesStale(page, ns, well, /Nothing comes from the API server: .*refused/);
   await shot(page, 'stale');
 

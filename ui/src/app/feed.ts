@@ -6,7 +6,7 @@
 import { effect } from '@preact/signals';
 import type { Batch, Message, Request } from '../data/protocol';
 import { extension, root } from './api';
-import { mode, told } from './state';
+import { mode, status } from './state';
 
 export class Feed {
   #waiting: Batch[] = [];
@@ -15,7 +15,7 @@ export class Feed {
 
   constructor(readonly worker: Worker) {
     worker.onmessage = ({ data }: MessageEvent<Message>) => {
-      if (data.kind === 'status') told.value = data.status;
+      if (data.kind === 'status') status.value = data.status;
       else {
         this.#waiting.push(data);
         this.wake();

@@ -8,15 +8,13 @@ import type { PodOrder } from '../board/order';
 import { DARK, LIGHT } from '../board/palette';
 import { Cluster } from '../data/cluster';
 import type { Status } from '../data/protocol';
-import { unreachable } from './upstream';
 
 export const cluster = new Cluster();
 
 /** Counts up when the cluster has changed: for what is drawn from it a few times a second. */
 export const beat = signal(0);
-/** How things stand with what the worker reads, and with the page: what the gateway serves is stale while it cannot reach the API server. */
-export const told = signal<Status>({ phase: 'connecting', text: '', since: Date.now() });
-export const status = computed<Status>(() => (told.value.phase === 'live' && unreachable.value ? { phase: 'stale', ...unreachable.value } : told.value));
+/** How things stand with what the worker reads. */
+export const status = signal<Status>({ phase: 'connecting', text: '', since: Date.now() });
 /** When the last change was received, in milliseconds since 1970. */
 export const received = signal(0);
 

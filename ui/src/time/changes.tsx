@@ -4,6 +4,7 @@
 /** What changed around here: of all that is recorded, in the range that was chosen, or around the moment that is shown. */
 
 import { signal } from '@preact/signals';
+import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { getJSON } from '../app/api';
 import { now } from '../app/now';
@@ -73,13 +74,13 @@ export function Changes({ history }: { history: History }) {
       <div class="scroll">
         <ol class="changes-list" ref={list}>
           {items?.map((item, i) => (
-            <>
-              {i === here && i > 0 && <li class="here" key="here" aria-label="The moment that is shown"><span>{clock(moment)} is shown</span></li>}
+            <Fragment key={`${item.path} ${item.resourceVersion}`}>
+              {i === here && i > 0 && <li class="here" aria-label="The moment that is shown"><span>{clock(moment)} is shown</span></li>}
               <ChangeRow
-                key={`${item.path} ${item.resourceVersion}`} change={item} path={item.path} current={mode.value?.at === `rv:${item.resourceVersion}`}
+                change={item} path={item.path} current={mode.value?.at === `rv:${item.resourceVersion}`}
                 choose={() => void choose(item, from, to)} title={<><span class="muted">{item.kind}</span> <span class="mono name">{item.kind === 'Event' ? item.name.replace(/\.[0-9a-f]+$/, '') : item.name}</span></>} where={item.namespace}
               />
-            </>
+            </Fragment>
           ))}
         </ol>
         {found?.more && <button class="link more" onClick={older}>older</button>}
