@@ -41,6 +41,7 @@ func newDecoder(ctx context.Context, r io.Reader, most int64) (*decoder, *Header
 	l, err := d.next()
 	switch {
 	case err != nil && !errors.Is(err, ErrDamaged): // it is not the file's fault
+	case errors.Is(err, io.ErrUnexpectedEOF): // it began as one does
 	case err != nil:
 		err = fmt.Errorf("%w: %s", ErrNotRecording, strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": line 1: "))
 	case l.Recording == nil || l.Recording.Format < 1:

@@ -247,6 +247,7 @@ func TestDamage(t *testing.T) {
 		want error
 	}{
 		"empty":           {nil, ErrNotRecording},
+		"half of it":      {file[:len(file)/2], ErrDamaged},
 		"a text":          {[]byte("apiVersion: v1\nkind: Pod\n"), ErrNotRecording},
 		"other zstd":      {pack("hello\n"), ErrNotRecording},
 		"other JSON":      {pack("{}\n"), ErrNotRecording},
