@@ -103,13 +103,13 @@ test('by steps from change to change, and on again', async () => {
     await showsMoment(page);
   };
   const times = [];
-  for (let steps = 0; !(await isThen(page)); steps++) {
+  // Changes elsewhere are steps, too: the first that shows these Pods may be after that.
+  for (let steps = 0; !(times.at(-1) <= then.time && (await isThen(page))); steps++) {
     assert.ok(steps < 100, 'so many changes there were not');
     await step('ArrowLeft');
     times.push(Date.parse(new URL(page.url()).searchParams.get('at')));
   }
   assert.deepEqual(times, [...times].sort((a, b) => b - a), 'each step goes back');
-  assert.ok(times.at(-1) <= then.time);
   await step('ArrowRight');
   const on = Date.parse(new URL(page.url()).searchParams.get('at'));
   assert.ok(on > times.at(-1), 'and the other way on');
