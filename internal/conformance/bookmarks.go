@@ -51,7 +51,7 @@ func EndBookmarkOnce(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	return e.toTheEnd(ctx, p, "allowWatchBookmarks=1&timeoutSeconds=4&resourceVersion=0",
+	return e.toTheEnd(ctx, p, "allowWatchBookmarks=1&timeoutSeconds=8&resourceVersion=0",
 		"ADDED a", "ADDED b", "ADDED kube-root-ca.crt", "BOOKMARK end", "MODIFIED a", "BOOKMARK")
 }
 
@@ -62,7 +62,7 @@ func BookmarkBeforeTheEnd(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	return e.toTheEnd(ctx, p, "allowWatchBookmarks=true&timeoutSeconds=4&resourceVersion="+p.rv, "MODIFIED a", "BOOKMARK")
+	return e.toTheEnd(ctx, p, "allowWatchBookmarks=true&timeoutSeconds=8&resourceVersion="+p.rv, "MODIFIED a", "BOOKMARK")
 }
 
 // toTheEnd opens a watch, changes a, and compares all events to the end of the
