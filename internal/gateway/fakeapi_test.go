@@ -138,8 +138,20 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "probe", "watch":
 		f.watch(w, r, what == "probe", ours)
 	default:
-		http.NotFound(w, r)
+		f.get(w, r)
 	}
+}
+
+func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request) {
+	namespace, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/pods/")
+	f.mu.Lock()
+	o := f.pods[kube.MakeKey(namespace, name)]
+	f.mu.Unlock()
+	if o == nil {
+		http.NotFound(w, r)
+		return
+	}
+	io.WriteString(w, o.JSON)
 }
 
 func (f *fakeAPI) list(w io.Writer, limit int) {
