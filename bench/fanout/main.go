@@ -22,7 +22,6 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -87,7 +86,7 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	}
 	r := newRig(ctx, s, tally.New(out), progress)
 	defer r.close()
-	fmt.Fprintf(out, "goos: %s\ngoarch: %s\ncpus: %d\nrounds: %d\nquick: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *rounds, *quick)
+	tally.Header(out, *rounds, *quick)
 	var failed []error
 	for _, c := range scenarios {
 		if !wanted.MatchString(c.name) {

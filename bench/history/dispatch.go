@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 )
@@ -34,45 +35,45 @@ func on(record bool) string {
 }
 
 func (r *rig) lag(rate float64, record bool) error {
-	g, err := r.load(r.sizes.pods, record)
+	c, err := r.load(r.sizes.pods, record)
 	if err != nil {
 		return err
 	}
-	defer g.stop()
+	defer c.Stop()
 	n := int(rate * r.sizes.lagging.Seconds())
 	r.say("%d events, %.0f/s, %s", n, rate, on(record))
 	// Each has an array of its own: the times of an event are compared later.
 	direct, later := make(map[uint64]time.Time, n), make(map[uint64]time.Time, n)
-	of, err := g.watch(g.url, pods+fromNow, 1, func(_ int, rv uint64, at time.Time) { direct[rv] = at })
+	of, err := c.watch(c.URL, pods+fromNow, 1, func(_ int, rv uint64, at time.Time) { direct[rv] = at })
 	if err != nil {
 		return err
 	}
 	defer of.Close()
-	set, err := g.watch(g.gateway.URL, pods+fromNow, 1, func(_ int, rv uint64, at time.Time) { later[rv] = at })
+	set, err := c.watch(c.Gateway.URL, pods+fromNow, 1, func(_ int, rv uint64, at time.Time) { later[rv] = at })
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	before, err := process.CPU(g.gateway.PID())
+	before, err := process.CPU(c.Gateway.PID())
 	if err != nil {
 		return err
 	}
-	last, err := g.fire(n, rate)
+	last, err := c.fire(n, rate)
 	if err != nil {
 		return err
 	}
-	if _, err := set.WaitEach(int64(n), patience); err != nil {
+	if _, err := set.WaitEach(int64(n), gun.Patience); err != nil {
 		return err
 	}
-	if _, err := of.WaitEach(int64(n), patience); err != nil {
+	if _, err := of.WaitEach(int64(n), gun.Patience); err != nil {
 		return err
 	}
 	if record {
-		if err := g.until("watchkeeper_history_head_rv", float64(last)); err != nil {
+		if err := c.Until("watchkeeper_history_head_rv", float64(last)); err != nil {
 			return err
 		}
 	}
-	after, err := process.CPU(g.gateway.PID())
+	after, err := process.CPU(c.Gateway.PID())
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,6 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -90,7 +89,7 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	}
 	r := &rig{ctx: ctx, sizes: s, tally: tally.New(out), progress: progress, start: time.Now()}
 	defer r.close()
-	fmt.Fprintf(out, "goos: %s\ngoarch: %s\ncpus: %d\nrounds: %d\nquick: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *rounds, *quick)
+	tally.Header(out, *rounds, *quick)
 	var failed []error
 	for round := range *rounds {
 		for _, c := range scenarios {
@@ -108,7 +107,7 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 		}
 	}
 	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)
-	if missed := table(out, r.tally, rows(s)); missed > 0 {
+	if missed := r.tally.Goals(out, goals(s)); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
 	}
 	return errors.Join(append(failed, ctx.Err())...)

@@ -5,15 +5,12 @@ package main
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 )
 
 // The cannon's process is this program, which here is the test.
@@ -50,32 +47,5 @@ func TestRun(t *testing.T) {
 		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {
 			t.Errorf("%q is there %d times, want %d, in\n%s", want, n, times, out.Bytes())
 		}
-	}
-}
-
-// The table says which targets were missed.
-func TestTable(t *testing.T) {
-	of := tally.New(io.Discard)
-	of.Add("A", 1, tally.Value{Of: 1e9, Unit: "ns"}, tally.Value{Of: 5, Unit: "lists"}, tally.Value{Of: 40_000, Unit: "events/s"})
-	of.Add("B", 1, tally.Value{Of: 5e8, Unit: "ns"})
-	var out strings.Builder
-	missed := table(&out, of, []row{
-		{title: "a", key: "A ns", unit: "s", scale: second, most: 3},
-		{title: "b", key: "A ns", than: "B ns", scale: 1, most: 1.25},
-		{title: "c", key: "A lists", scale: 1, none: true},
-		{title: "d", key: "A events/s", scale: 1, least: 30_000},
-		{title: "e", key: "A events/s", scale: 1},
-		{title: "f", key: "nothing", scale: 1, most: 1},
-	})
-	want := `| | measured | target | met |
-|---|---|---|---|
-| a | 1 s | ≤ 3 s | yes |
-| b | 2 | ≤ 1.25 | **no** |
-| c | 5 | 0 | **no** |
-| d | 40000 | ≥ 30000 | yes |
-| e | 40000 | – | – |
-`
-	if got := out.String(); missed != 2 || got != want {
-		t.Errorf("%d missed, in\n%s", missed, got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
@@ -22,38 +23,38 @@ import (
 // past measures recording at a high rate, and then the reading of what was
 // recorded: through the gateway, and of the store itself.
 func past(r *rig) error {
-	g, err := r.load(r.sizes.pods, true)
+	c, err := r.load(r.sizes.pods, true)
 	if err != nil {
 		return err
 	}
-	defer g.stop()
-	first, err := g.head()
+	defer c.Stop()
+	first, err := c.head()
 	if err != nil {
 		return err
 	}
-	last, err := g.ingest()
+	last, err := c.ingest()
 	if err != nil {
 		return fmt.Errorf("ingest: %w", err)
 	}
 	for _, step := range []struct {
 		name string
 		do   func(first, last uint64) error
-	}{{"list", g.listPast}, {"versions", g.versions}, {"replay", g.replay}} {
+	}{{"list", c.listPast}, {"versions", c.versions}, {"replay", c.replay}} {
 		if err := step.do(first, last); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
-	g.gateway.Terminate()
-	if err := g.stored(first, last); err != nil {
+	c.Gateway.Terminate()
+	if err := c.stored(first, last); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
 }
 
 // head is the RV up to which all is recorded.
-func (g *gun) head() (uint64, error) {
+func (c *cluster) head() (uint64, error) {
 	var b strings.Builder
-	if err := g.fetch(g.gateway.URL+pods+"?resourceVersion=0&limit=1&fieldSelector=metadata.name=none", &b); err != nil {
+	if err := c.fetch(c.Gateway.URL+pods+"?resourceVersion=0&limit=1&fieldSelector=metadata.name=none", &b); err != nil {
 		return 0, err
 	}
 	var list struct {
@@ -66,35 +67,35 @@ func (g *gun) head() (uint64, error) {
 
 // ingest has all events recorded, as fast as they come, and returns the RV of
 // the last.
-func (g *gun) ingest() (last uint64, err error) {
-	n := g.sizes.events
-	g.say("%d events, %.0f/s", n, g.sizes.rate)
-	before, err := process.CPU(g.gateway.PID())
+func (c *cluster) ingest() (last uint64, err error) {
+	n := c.sizes.events
+	c.say("%d events, %.0f/s", n, c.sizes.rate)
+	before, err := process.CPU(c.Gateway.PID())
 	if err != nil {
 		return 0, err
 	}
 	start := time.Now()
-	if last, err = g.fire(n, g.sizes.rate); err != nil {
+	if last, err = c.fire(n, c.sizes.rate); err != nil {
 		return 0, err
 	}
 	fired := time.Since(start)
-	if err := g.until("watchkeeper_history_head_rv", float64(last)); err != nil {
+	if err := c.Until("watchkeeper_history_head_rv", float64(last)); err != nil {
 		return 0, err
 	}
 	took := time.Since(start)
-	after, err := process.CPU(g.gateway.PID())
+	after, err := process.CPU(c.Gateway.PID())
 	if err != nil {
 		return 0, err
 	}
-	gaps, err := process.Metrics(http.DefaultClient, g.gateway.Admin, "watchkeeper_history_gaps_total")
+	gaps, err := process.Metrics(http.DefaultClient, c.Gateway.Admin, "watchkeeper_history_gaps_total")
 	if err != nil {
 		return 0, err
 	}
-	rss, err := process.RSS(g.gateway.PID())
+	rss, err := process.RSS(c.Gateway.PID())
 	if err != nil {
 		return 0, err
 	}
-	g.tally.Add("Ingest", n,
+	c.tally.Add("Ingest", n,
 		tally.Value{Of: float64(n) / took.Seconds(), Unit: "events/s"},
 		tally.Value{Of: float64(n) / fired.Seconds(), Unit: "fired/s"},
 		tally.Value{Of: float64(after-before) / float64(n), Unit: "cpu-ns/event"},
@@ -104,61 +105,61 @@ func (g *gun) ingest() (last uint64, err error) {
 }
 
 // listPast lists at moments among the events.
-func (g *gun) listPast(first, last uint64) error {
+func (c *cluster) listPast(first, last uint64) error {
 	for _, form := range []struct{ name, accept string }{
 		{"json", "application/json"},
 		{"table", "application/json;as=Table;g=meta.k8s.io;v=v1"},
 	} {
 		for i := range 5 {
 			rv := first + (last-first)*uint64(i+1)/6
-			g.say("list at %d, %s", rv, form.name)
-			n, wall, err := g.timed(fmt.Sprintf("%s/at/rv:%d%s", g.gateway.URL, rv, pods), form.accept)
+			c.say("list at %d, %s", rv, form.name)
+			n, wall, err := c.timed(fmt.Sprintf("%s/at/rv:%d%s", c.Gateway.URL, rv, pods), form.accept)
 			if err != nil {
 				return err
 			}
-			if least := int64(g.sizes.pods * 80); n < least {
+			if least := int64(c.sizes.pods * 80); n < least {
 				return fmt.Errorf("a list of %d bytes", n)
 			}
-			g.tally.Add("ListPast/form="+form.name, 1, tally.Value{Of: float64(wall), Unit: "ns/op"}, tally.Value{Of: float64(n), Unit: "B"})
+			c.tally.Add("ListPast/form="+form.name, 1, tally.Value{Of: float64(wall), Unit: "ns/op"}, tally.Value{Of: float64(n), Unit: "B"})
 		}
 	}
 	return nil
 }
 
 // versions asks for what happened to single Pods.
-func (g *gun) versions(_, _ uint64) error {
+func (c *cluster) versions(_, _ uint64) error {
 	for i := range 20 {
-		p := podOf(i * g.sizes.pods / 20)
-		n, wall, err := g.timed(fmt.Sprintf("%s/watchkeeper/v1/history/versions/api/v1/namespaces/%s/pods/%s?limit=1000", g.gateway.URL, p.Namespace(), p.Name()), "application/json")
+		p := podOf(i * c.sizes.pods / 20)
+		n, wall, err := c.timed(fmt.Sprintf("%s/watchkeeper/v1/history/versions/api/v1/namespaces/%s/pods/%s?limit=1000", c.Gateway.URL, p.Namespace(), p.Name()), "application/json")
 		if err != nil {
 			return err
 		}
-		g.tally.Add("Versions/of=http", 1, tally.Value{Of: float64(wall), Unit: "ns/op"}, tally.Value{Of: float64(n), Unit: "B"})
+		c.tally.Add("Versions/of=http", 1, tally.Value{Of: float64(wall), Unit: "ns/op"}, tally.Value{Of: float64(n), Unit: "B"})
 	}
 	return nil
 }
 
 // replay watches from the beginning on.
-func (g *gun) replay(first, last uint64) error {
-	g.say("a watch from %d on", first)
+func (c *cluster) replay(first, last uint64) error {
+	c.say("a watch from %d on", first)
 	start := time.Now()
-	set, err := g.watch(g.gateway.URL, fmt.Sprintf("%s?watch=1&resourceVersion=%d", pods, first), 1, nil)
+	set, err := c.watch(c.Gateway.URL, fmt.Sprintf("%s?watch=1&resourceVersion=%d", pods, first), 1, nil)
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	if _, err := set.WaitEach(int64(last-first), patience); err != nil {
+	if _, err := set.WaitEach(int64(last-first), gun.Patience); err != nil {
 		return err
 	}
 	took := time.Since(start)
-	g.tally.Add("Replay/of=http", int(last-first), tally.Value{Of: float64(last-first) / took.Seconds(), Unit: "events/s"})
+	c.tally.Add("Replay/of=http", int(last-first), tally.Value{Of: float64(last-first) / took.Seconds(), Unit: "events/s"})
 	return nil
 }
 
 // stored measures the store without a gateway, which has ended, and what it
 // takes on disk once it is compacted.
-func (g *gun) stored(first, last uint64) error {
-	dir, cluster, err := g.store()
+func (c *cluster) stored(first, last uint64) error {
+	dir, cluster, err := c.store()
 	if err != nil {
 		return err
 	}
@@ -172,10 +173,10 @@ func (g *gun) stored(first, last uint64) error {
 		return err
 	}
 	opened := time.Since(start)
-	err = g.readStore(s, first, last)
-	g.say("compacting")
+	err = c.readStore(s, first, last)
+	c.say("compacting")
 	if err == nil {
-		err = s.Compact(g.ctx)
+		err = s.Compact(c.ctx)
 	}
 	if closeErr := s.Close(); err == nil {
 		err = closeErr
@@ -187,15 +188,15 @@ func (g *gun) stored(first, last uint64) error {
 	if err != nil {
 		return err
 	}
-	n := float64(g.sizes.events)
-	g.tally.Add("Disk", g.sizes.events,
+	n := float64(c.sizes.events)
+	c.tally.Add("Disk", c.sizes.events,
 		tally.Value{Of: after / n, Unit: "B/event"},
 		tally.Value{Of: before / n, Unit: "uncompacted-B/event"},
 		tally.Value{Of: float64(opened), Unit: "open-ns"})
 	return nil
 }
 
-func (g *gun) readStore(s *history.Store, first, last uint64) error {
+func (c *cluster) readStore(s *history.Store, first, last uint64) error {
 	streams := s.Streams(kube.Resource{Version: "v1", Name: "pods"})
 	if len(streams) != 1 {
 		return fmt.Errorf("%d streams", len(streams))
@@ -209,19 +210,19 @@ func (g *gun) readStore(s *history.Store, first, last uint64) error {
 			}
 			n++
 		}
-		if n != g.sizes.pods {
-			return fmt.Errorf("%d Pods of %d", n, g.sizes.pods)
+		if n != c.sizes.pods {
+			return fmt.Errorf("%d Pods of %d", n, c.sizes.pods)
 		}
-		g.tally.Add("ListPast/form=store", 1, tally.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
+		c.tally.Add("ListPast/form=store", 1, tally.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
 	}
 	for i := range 20 {
 		start := time.Now()
-		for _, err := range st.Versions(podOf(i*g.sizes.pods/20), 0) {
+		for _, err := range st.Versions(podOf(i*c.sizes.pods/20), 0) {
 			if err != nil {
 				return err
 			}
 		}
-		g.tally.Add("Versions/of=store", 1, tally.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
+		c.tally.Add("Versions/of=store", 1, tally.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
 	}
 	start, n := time.Now(), 0
 	for _, err := range st.Events(first, last) {
@@ -233,8 +234,8 @@ func (g *gun) readStore(s *history.Store, first, last uint64) error {
 	if n != int(last-first) {
 		return fmt.Errorf("%d events of %d", n, last-first)
 	}
-	g.tally.Add("Replay/of=store", n, tally.Value{Of: float64(n) / time.Since(start).Seconds(), Unit: "events/s"})
-	return g.ctx.Err()
+	c.tally.Add("Replay/of=store", n, tally.Value{Of: float64(n) / time.Since(start).Seconds(), Unit: "events/s"})
+	return c.ctx.Err()
 }
 
 // podOf is the key of a Pod of the cannon's.

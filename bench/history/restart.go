@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 )
@@ -16,59 +17,59 @@ import (
 func restart(r *rig) error {
 	s := r.sizes
 	r.say("%d Pods", s.many)
-	g, err := r.load(s.many, true)
+	c, err := r.load(s.many, true)
 	if err != nil {
 		return err
 	}
-	defer g.stop()
-	first, err := g.head()
+	defer c.Stop()
+	first, err := c.head()
 	if err != nil {
 		return err
 	}
-	last, err := g.fire(s.resumed, 10*s.slow)
+	last, err := c.fire(s.resumed, 10*s.slow)
 	if err != nil {
 		return err
 	}
-	if err := g.until("watchkeeper_history_head_rv", float64(last)); err != nil {
+	if err := c.Until("watchkeeper_history_head_rv", float64(last)); err != nil {
 		return err
 	}
-	before, err := g.lists()
+	before, err := c.lists()
 	if err != nil {
 		return err
 	}
-	g.gateway.Kill()
+	c.Gateway.Kill()
 	start := time.Now()
-	if err := g.gateway.Restart(); err != nil {
+	if err := c.Gateway.Restart(); err != nil {
 		return err
 	}
 	listening := time.Since(start)
 	// The cannon serves no single namespace: what answers this is the gateway.
 	namespace := podOf(0).Namespace()
 	for {
-		n, _, err := g.timed(fmt.Sprintf("%s/api/v1/namespaces/%s/pods?resourceVersion=0", g.gateway.URL, namespace), "application/json")
+		n, _, err := c.timed(fmt.Sprintf("%s/api/v1/namespaces/%s/pods?resourceVersion=0", c.Gateway.URL, namespace), "application/json")
 		if err == nil && n > 4000 {
 			break
 		}
-		if time.Since(start) > patience || g.ctx.Err() != nil {
-			return fmt.Errorf("nothing is served %v after the start: %d bytes, %w", patience, n, err)
+		if time.Since(start) > gun.Patience || c.ctx.Err() != nil {
+			return fmt.Errorf("nothing is served %v after the start: %d bytes, %w", gun.Patience, n, err)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	serving := time.Since(start)
-	set, err := g.watch(g.gateway.URL, fmt.Sprintf("%s?watch=1&resourceVersion=%d", pods, first), 1, nil)
+	set, err := c.watch(c.Gateway.URL, fmt.Sprintf("%s?watch=1&resourceVersion=%d", pods, first), 1, nil)
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	if _, err := set.WaitEach(int64(last-first), patience); err != nil {
+	if _, err := set.WaitEach(int64(last-first), gun.Patience); err != nil {
 		return fmt.Errorf("a watch from before the restart on: %w", err)
 	}
 	resumed := time.Since(start)
-	after, err := g.lists()
+	after, err := c.lists()
 	if err != nil {
 		return err
 	}
-	rss, err := process.RSS(g.gateway.PID())
+	rss, err := process.RSS(c.Gateway.PID())
 	if err != nil {
 		return err
 	}

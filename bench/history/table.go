@@ -5,23 +5,9 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"math"
 
 	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 )
-
-// A row of the table is one figure, and what it is to be.
-type row struct {
-	title string
-	key   string // of the figure: see tally.Tally.Median
-	than  string // of one that it is divided by, "" for none
-	unit  string
-	scale float64 // what it is multiplied with to be in the unit
-	most  float64 // targets, in the unit; 0 is none
-	least float64
-	none  bool // it is to be 0
-}
 
 const (
 	second = 1e-9
@@ -30,84 +16,38 @@ const (
 	mega   = 1e-6
 )
 
-func rows(s sizes) []row {
+// goals is the table.
+func goals(s sizes) []tally.Goal {
 	latency := func(record bool, rate float64, unit string) string {
 		return fmt.Sprintf("Latency/%s/rate=%.0f %s", on(record), rate, unit)
 	}
-	all := []row{
-		{title: fmt.Sprintf("events recorded in a second, of %.0f", s.rate), key: "Ingest events/s", scale: 1, least: 30_000},
-		{title: "gaps in it", key: "Ingest gaps", scale: 1, none: true},
-		{title: "CPU per event recorded, all of the gateway's", key: "Ingest cpu-ns/event", unit: "µs", scale: micro},
-		{title: "memory of the gateway behind it (RSS)", key: "Ingest rss-B", unit: "MB", scale: mega},
-		{title: "disk per event, compacted", key: "Disk B/event", unit: "B", scale: 1, most: 150},
-		{title: "disk per event, as the gateway left it", key: "Disk uncompacted-B/event", unit: "B", scale: 1},
-		{title: fmt.Sprintf("LIST of %d Pods at a past moment, JSON", s.pods), key: "ListPast/form=json ns/op", unit: "s", scale: second, most: 0.5},
-		{title: "the same, Table", key: "ListPast/form=table ns/op", unit: "s", scale: second},
-		{title: "the same, in the store alone", key: "ListPast/form=store ns/op", unit: "s", scale: second},
-		{title: fmt.Sprintf("versions of one object among %d events", s.events), key: "Versions/of=http ns/op", unit: "ms", scale: milli, most: 20},
-		{title: "the same, in the store alone", key: "Versions/of=store ns/op", unit: "ms", scale: milli},
-		{title: fmt.Sprintf("restart with %d objects: until they are served", s.many), key: "Restart serving-ns", unit: "s", scale: second, most: 3},
-		{title: fmt.Sprintf("until a watch has the %d events from before", s.resumed), key: "Restart resumed-ns", unit: "s", scale: second},
-		{title: "lists upstream", key: "Restart lists", scale: 1, none: true},
-		{title: "events replayed to a watch in a second", key: "Replay/of=http events/s", scale: 1, least: 100_000},
-		{title: "the same, in the store alone", key: "Replay/of=store events/s", scale: 1},
+	all := []tally.Goal{
+		{Title: fmt.Sprintf("events recorded in a second, of %.0f", s.rate), Key: "Ingest events/s", Least: 30_000},
+		{Title: "gaps in it", Key: "Ingest gaps", Zero: true},
+		{Title: "CPU per event recorded, all of the gateway's", Key: "Ingest cpu-ns/event", Unit: "µs", Scale: micro},
+		{Title: "memory of the gateway behind it (RSS)", Key: "Ingest rss-B", Unit: "MB", Scale: mega},
+		{Title: "disk per event, compacted", Key: "Disk B/event", Unit: "B", Most: 150},
+		{Title: "disk per event, as the gateway left it", Key: "Disk uncompacted-B/event", Unit: "B"},
+		{Title: fmt.Sprintf("LIST of %d Pods at a past moment, JSON", s.pods), Key: "ListPast/form=json ns/op", Unit: "s", Scale: second, Most: 0.5},
+		{Title: "the same, Table", Key: "ListPast/form=table ns/op", Unit: "s", Scale: second},
+		{Title: "the same, in the store alone", Key: "ListPast/form=store ns/op", Unit: "s", Scale: second},
+		{Title: fmt.Sprintf("versions of one object among %d events", s.events), Key: "Versions/of=http ns/op", Unit: "ms", Scale: milli, Most: 20},
+		{Title: "the same, in the store alone", Key: "Versions/of=store ns/op", Unit: "ms", Scale: milli},
+		{Title: fmt.Sprintf("restart with %d objects: until they are served", s.many), Key: "Restart serving-ns", Unit: "s", Scale: second, Most: 3},
+		{Title: fmt.Sprintf("until a watch has the %d events from before", s.resumed), Key: "Restart resumed-ns", Unit: "s", Scale: second},
+		{Title: "lists upstream", Key: "Restart lists", Zero: true},
+		{Title: "events replayed to a watch in a second", Key: "Replay/of=http events/s", Least: 100_000},
+		{Title: "the same, in the store alone", Key: "Replay/of=store events/s"},
 	}
 	for _, rate := range []float64{s.slow, 10 * s.slow} {
 		for _, p := range []string{"p50-ms", "p99-ms"} {
 			title := fmt.Sprintf("latency added, %.0f events/s, %s", rate, p[:3])
 			all = append(all,
-				row{title: title + ", without recording", key: latency(false, rate, p), unit: "ms", scale: 1},
-				row{title: title + ", with it", key: latency(true, rate, p), unit: "ms", scale: 1},
-				row{title: title + ", with to without", key: latency(true, rate, p), than: latency(false, rate, p), scale: 1, most: 1.25})
+				tally.Goal{Title: title + ", without recording", Key: latency(false, rate, p), Unit: "ms"},
+				tally.Goal{Title: title + ", with it", Key: latency(true, rate, p), Unit: "ms"},
+				tally.Goal{Title: title + ", with to without", Key: latency(true, rate, p), Than: latency(false, rate, p), Most: 1.25})
 		}
-		all = append(all, row{title: fmt.Sprintf("CPU per event, %.0f events/s, with recording to without", rate), key: latency(true, rate, "cpu-ns/event"), than: latency(false, rate, "cpu-ns/event"), scale: 1})
+		all = append(all, tally.Goal{Title: fmt.Sprintf("CPU per event, %.0f events/s, with recording to without", rate), Key: latency(true, rate, "cpu-ns/event"), Than: latency(false, rate, "cpu-ns/event")})
 	}
 	return all
-}
-
-// table prints what has been measured, and returns how many targets were missed.
-func table(w io.Writer, t *tally.Tally, rows []row) (missed int) {
-	fmt.Fprintf(w, "| | measured | target | met |\n|---|---|---|---|\n")
-	for _, r := range rows {
-		v := t.Median(r.key) * r.scale
-		if r.than != "" {
-			v /= t.Median(r.than)
-		}
-		if math.IsNaN(v) {
-			continue
-		}
-		target, met := "–", true
-		switch {
-		case r.none:
-			target, met = "0", v == 0
-		case r.most > 0:
-			target, met = fmt.Sprintf("≤ %g", r.most), v <= r.most
-		case r.least > 0:
-			target, met = fmt.Sprintf("≥ %.0f", r.least), v >= r.least
-		}
-		says := "–"
-		if target != "–" {
-			if says = "yes"; !met {
-				says = "**no**"
-				missed++
-			}
-			if r.unit != "" {
-				target += " " + r.unit
-			}
-		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", r.title, figure(v, r.unit), target, says)
-	}
-	return missed
-}
-
-// figure prints about three digits.
-func figure(v float64, unit string) string {
-	text := fmt.Sprintf("%.3g", v)
-	if math.Abs(v) >= 1000 || v == math.Trunc(v) {
-		text = fmt.Sprintf("%.0f", v)
-	}
-	if unit != "" {
-		text += " " + unit
-	}
-	return text
 }

@@ -22,7 +22,6 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -80,7 +79,7 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	}
 	r := &rig{ctx: ctx, sizes: s, tally: tally.New(out), progress: progress, start: time.Now()}
 	defer r.close()
-	fmt.Fprintf(out, "goos: %s\ngoarch: %s\ncpus: %d\nquick: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *quick)
+	tally.Header(out, 1, *quick)
 	if r.browser, err = startBrowser(ctx); err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	if missed := table(out, r.tally, rows(s)); missed > 0 {
+	if missed := r.tally.Goals(out, goals(s)); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
 	}
 	return errors.Join(append(r.failed, ctx.Err())...)

@@ -4,47 +4,19 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 )
 
-// TestTable: each target stands beside its figure, and what is missed is counted.
-func TestTable(t *testing.T) {
-	figures := tally.New(io.Discard)
-	figures.Add("Open", 1, tally.Value{Of: 2, Unit: "s"})
-	figures.Add("Open", 1, tally.Value{Of: 3.5, Unit: "s"})
-	figures.Add("Open", 1, tally.Value{Of: 2.5, Unit: "s"})
-	figures.Add("Steady", 1, tally.Value{Of: 40, Unit: "fps"}, tally.Value{Of: 300, Unit: "B/change"})
-	var out bytes.Buffer
-	if missed := table(&out, figures, rows(chooseSizes(false))); missed != 1 {
-		t.Errorf("%d missed", missed)
-	}
-	for _, want := range []string{
-		"| 5000 Nodes, 150000 Pods: first full paint | 2.5 s | ≤ 3 | yes |",
-		"| steady, 1000 changes/s: frames in a second | 40 | ≥ 58 | **no** |",
-		"| bytes on the wire per changed Pod | 300 B | ≤ 300 | yes |",
-	} {
-		if !strings.Contains(out.String(), want+"\n") {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
-	}
-	if n := strings.Count(out.String(), "\n"); n != 5 {
-		t.Errorf("%d lines for three figures:\n%s", n, out.String())
-	}
-}
-
-// TestRows: what is in the table is measured.
-func TestRows(t *testing.T) {
-	for _, r := range rows(chooseSizes(true)) {
-		if r.most > 0 && r.least > 0 || !strings.Contains(r.key, " ") || r.title == "" {
-			t.Errorf("%+v", r)
+// TestGoals: each row has a figure, and one target at the most.
+func TestGoals(t *testing.T) {
+	for _, g := range goals(chooseSizes(true)) {
+		if g.Most > 0 && g.Least > 0 || !strings.Contains(g.Key, " ") || g.Title == "" {
+			t.Errorf("%+v", g)
 		}
 	}
 }

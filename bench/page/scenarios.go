@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 )
@@ -58,7 +59,7 @@ func (c *cluster) open() (o opened, err error) {
 func (c *cluster) opens() error {
 	for i := range c.sizes.opens {
 		before := c.meter.sent.Load()
-		cpu, err := process.CPU(c.gateway.PID())
+		cpu, err := process.CPU(c.Gateway.PID())
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (c *cluster) opens() error {
 		if err != nil {
 			return err
 		}
-		after, err := process.CPU(c.gateway.PID())
+		after, err := process.CPU(c.Gateway.PID())
 		if err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func (c *cluster) steady() error {
 	stop := c.fire(c.sizes.rate)
 	time.Sleep(settle)
 	var frames struct{ FPS, P50, P95, P99, Most, Batches, Busy float64 }
-	cpu, err := process.CPU(c.gateway.PID())
+	cpu, err := process.CPU(c.Gateway.PID())
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (c *cluster) steady() error {
 		return err
 	}
 	sent, took := c.meter.sent.Load()-before, time.Since(start).Seconds()
-	after, err := process.CPU(c.gateway.PID())
+	after, err := process.CPU(c.Gateway.PID())
 	if err != nil {
 		return err
 	}
@@ -183,10 +184,10 @@ func slope(x, y []float64) float64 {
 // scrub measures how long it takes from the press on the strip until the board
 // shows that moment.
 func (c *cluster) scrub() error {
-	if err := c.until("watchkeeper_history_head_rv", 1); err != nil {
+	if err := c.Until("watchkeeper_history_head_rv", 1); err != nil {
 		return err
 	}
-	if err := c.shoot(c.ctx, c.sizes.recorded, c.sizes.rate*3/2); err != nil {
+	if _, err := gun.Fire(c.ctx, c.URL, c.sizes.recorded, 1.5*float64(c.sizes.rate)); err != nil {
 		return err
 	}
 	if _, err := c.open(); err != nil {

@@ -48,10 +48,11 @@ var imports = map[string][]string{
 	"internal/faultproxy":  {},
 	"internal/robustness":  {},
 
-	"bench/fanout":         {"bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
+	"bench/fanout":         {"bench/fanout/gun", "bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
 	"bench/fanout/process": {},
-	"bench/history":        {"bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest", "internal/history", "internal/kube"},
-	"bench/page":           {"bench/fanout/process", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
+	"bench/history":        {"bench/fanout/gun", "bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest", "internal/history", "internal/kube"},
+	"bench/page":           {"bench/fanout/gun", "bench/fanout/process", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
+	"bench/fanout/gun":     {"bench/fanout/process", "bench/informer/apiserver", "internal/clustertest"},
 	"bench/fanout/streams": {},
 	"bench/fanout/tally":   {},
 

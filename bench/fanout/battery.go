@@ -4,20 +4,18 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"net/http"
 	"strings"
 
+	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
 	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// A gun is a synthetic API server in a process of its own, and a gateway in
+// A battery is a synthetic API server in a process of its own, and a gateway in
 // front of it.
-type gun struct {
+type battery struct {
 	url     string
 	target  streams.Target // of the cannon itself
 	gateway *endpoint
@@ -25,7 +23,7 @@ type gun struct {
 }
 
 // load starts a cannon with a number of Pods, and a gateway.
-func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
+func (r *rig) load(pods int, p streams.Protocol) (g *battery, err error) {
 	if r.none == nil {
 		if r.none, err = clustertest.Without(); err != nil {
 			return nil, err
@@ -41,7 +39,7 @@ func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
 		end()
 		return nil, err
 	}
-	return &gun{
+	return &battery{
 		url: url, gateway: e,
 		target: streams.Target{Address: strings.TrimPrefix(url, "http://"), Protocol: streams.HTTP1},
 		stop: func() {
@@ -52,7 +50,7 @@ func (r *rig) load(pods int, p streams.Protocol) (g *gun, err error) {
 }
 
 // loaded is load, of a gateway that has listed the Pods.
-func (r *rig) loaded(n int, p streams.Protocol) (*gun, error) {
+func (r *rig) loaded(n int, p streams.Protocol) (*battery, error) {
 	g, err := r.load(n, p)
 	if err != nil {
 		return nil, err
@@ -66,29 +64,13 @@ func (r *rig) loaded(n int, p streams.Protocol) (*gun, error) {
 
 // fire has the cannon make n changes, rate in a second, or all at once if that
 // is 0; and returns when they are made.
-func (r *rig) fire(g *gun, n int, rate float64) error {
-	url := fmt.Sprintf("%s/bench/events?n=%d", g.url, n)
-	if rate > 0 {
-		url += fmt.Sprintf("&rate=%g", rate)
-	}
-	req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("cannon: %s", resp.Status)
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
+func (r *rig) fire(g *battery, n int, rate float64) error {
+	_, err := gun.Fire(r.ctx, g.url, n, rate)
 	return err
 }
 
 // taken is how many events are in the gateway's timeline.
-func (g *gun) taken() (float64, error) {
+func (g *battery) taken() (float64, error) {
 	v, err := process.Metrics(g.gateway.debug, g.gateway.debugURL, "watchkeeper_resource_events_total")
 	if err != nil {
 		return 0, err

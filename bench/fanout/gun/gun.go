@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gun starts a cannon, the synthetic API server of package apiserver, in
+// a process of its own with a gateway in front of it, and has it fire: change
+// its objects.
+package gun
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
+	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+// Patience is how long Until waits.
+const Patience = 3 * time.Minute
+
+// A Gun is a cannon and a gateway in front of it. Its methods may be called by
+// several goroutines, but Stop.
+type Gun struct {
+	URL     string // of the cannon
+	Gateway *clustertest.Gateway
+	Dir     string // what the gateway's --data-dir is; "" without recording
+
+	ctx context.Context
+	end func() // of the cannon
+}
+
+// Options say what to load.
+type Options struct {
+	Pods   int
+	Record string   // what --record is; "" records nothing
+	Cannon []string // further arguments of the cannon
+}
+
+// Load starts a gun. The program has to be the cannon when it is called with
+// -cannon: see apiserver.StartSelf. The gateway is of none, which has no control
+// plane. The caller calls Stop.
+func Load(ctx context.Context, none *clustertest.Cluster, o Options) (*Gun, error) {
+	addresses, end, err := apiserver.StartSelf(o.Pods, o.Cannon...)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gun{URL: addresses["http"].URL, ctx: ctx, end: end}
+	flags := []string{"--server", g.URL, "--shutdown-grace", "1s"}
+	if o.Record != "" {
+		if g.Dir, err = os.MkdirTemp("", "watchkeeper-bench-"); err != nil {
+			end()
+			return nil, err
+		}
+		flags = append(flags, "--record", o.Record, "--history-max-age", "24h")
+	}
+	if g.Gateway, err = none.Gateway(append(flags, "--data-dir", g.Dir)...); err != nil {
+		g.Stop()
+		return nil, err
+	}
+	return g, nil
+}
+
+// Stop ends both and removes what was recorded.
+func (g *Gun) Stop() {
+	if g.Gateway != nil {
+		g.Gateway.Terminate()
+	}
+	g.end()
+	if g.Dir != "" {
+		os.RemoveAll(g.Dir)
+	}
+}
+
+// Until waits for a metric of the gateway's to have a value, or more.
+func (g *Gun) Until(metric string, least float64) error {
+	var last float64
+	for start := time.Now(); ; time.Sleep(25 * time.Millisecond) {
+		v, err := process.Metrics(http.DefaultClient, g.Gateway.Admin, metric)
+		if err == nil {
+			if last = v[0]; last >= least {
+				return nil
+			}
+		}
+		if time.Since(start) > Patience || g.ctx.Err() != nil {
+			return fmt.Errorf("%s is %.0f after %v, and not %.0f: %w", metric, last, Patience, least, err)
+		}
+	}
+}
+
+// Fire has the cannon at a URL make n changes, rate in a second, or all at once
+// if that is 0. It returns the RV of the last when they are made.
+func Fire(ctx context.Context, cannon string, n int, rate float64) (uint64, error) {
+	url := fmt.Sprintf("%s/bench/events?n=%d", cannon, n)
+	if rate > 0 {
+		url += fmt.Sprintf("&rate=%g", rate)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+		return 0, fmt.Errorf("cannon: %s %s", resp.Status, text)
+	}
+	var mark apiserver.Mark
+	if err := json.NewDecoder(resp.Body).Decode(&mark); err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(mark.ResourceVersion, 10, 64)
+}

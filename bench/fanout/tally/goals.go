@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tally
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+)
+
+// A Goal is a row of the table of what has no peer to be compared with: one
+// figure, and what it is to be.
+type Goal struct {
+	Title string
+	Key   string  // of the figure (see Median)
+	Than  string  // of one that it is divided by; "" is none
+	Unit  string  // to print behind it
+	Scale float64 // what it is multiplied with to be in the unit; 0 means 1
+	Most  float64 // the target, in the unit; 0 is none
+	Least float64
+	Zero  bool // the target is 0
+}
+
+// Goals prints the rows that have been measured, and returns how many targets
+// were missed.
+func (t *Tally) Goals(w io.Writer, goals []Goal) (missed int) {
+	fmt.Fprintf(w, "| | measured | target | met |\n|---|---|---|---|\n")
+	for _, g := range goals {
+		v := t.Median(g.Key)
+		if g.Scale != 0 {
+			v *= g.Scale
+		}
+		if g.Than != "" {
+			v /= t.Median(g.Than)
+		}
+		if math.IsNaN(v) {
+			continue
+		}
+		target, met := g.target(v)
+		says := "–"
+		if target != "" {
+			if says = "yes"; !met {
+				says = "**no**"
+				missed++
+			}
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", g.Title, with(v, g.Unit), orDash(target), says)
+	}
+	return missed
+}
+
+// target returns it in words, and whether v meets it.
+func (g Goal) target(v float64) (says string, met bool) {
+	switch {
+	case g.Zero:
+		return "0", v == 0
+	case g.Most > 0:
+		return "≤ " + with(g.Most, g.Unit), v <= g.Most
+	case g.Least > 0:
+		return "≥ " + with(g.Least, g.Unit), v >= g.Least
+	}
+	return "", true
+}
+
+// Header prints where a benchmark runs, as Go's benchmarks do, and how.
+func Header(w io.Writer, rounds int, quick bool) {
+	fmt.Fprintf(w, "goos: %s\ngoarch: %s\ncpus: %d\nrounds: %d\nquick: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, quick)
+}
