@@ -72,15 +72,6 @@ type Epoch struct {
 	// Gaps are the last ones, the newest first, MoreGaps how many there are more.
 	Gaps     []Gap `json:"gaps"`
 	MoreGaps int   `json:"moreGaps,omitempty"`
-	// Events is how many there are in the retained span.
-	Events Count `json:"events"`
-}
-
-// A Count is how many objects were added, modified and deleted.
-type Count struct {
-	Added    int `json:"added"`
-	Modified int `json:"modified"`
-	Deleted  int `json:"deleted"`
 }
 
 // Types of a [Change].

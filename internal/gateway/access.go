@@ -8,11 +8,12 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"maps"
 	"net/http"
 	"sync"
 	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )

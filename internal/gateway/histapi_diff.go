@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"iter"
@@ -62,7 +61,7 @@ func (c *historyCall) diff() (any, error) {
 	if t.name != "" {
 		err = d.one(kube.MakeKey(t.namespace, t.name))
 	} else {
-		err = d.all(c.r.Context(), rd.namespace, after)
+		err = d.all(rd.namespace, after)
 	}
 	return d.out, err
 }
@@ -157,7 +156,7 @@ func (d *diffPage) one(key kube.Key) error {
 }
 
 // all compares all objects behind a key, both lists being in its order.
-func (d *diffPage) all(ctx context.Context, namespace string, behind kube.Key) error {
+func (d *diffPage) all(namespace string, behind kube.Key) error {
 	before, stop := iter.Pull2(d.from.All(d.from.rv, namespace, behind))
 	defer stop()
 	after, stop := iter.Pull2(d.to.All(d.to.rv, namespace, behind))

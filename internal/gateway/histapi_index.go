@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -32,17 +31,10 @@ func (c *historyCall) index() (any, error) {
 	for _, r := range resources {
 		one := api.ResourceHistory{Resource: r.GroupResource(), Path: r.Path(), Epochs: []api.Epoch{}}
 		for _, st := range slices.Backward(c.store.Streams(r)) {
-			if err := context.Cause(c.r.Context()); err != nil {
-				return nil, err
-			}
 			if st.Head().RV == 0 {
 				continue // nothing came yet
 			}
-			e, err := epochOf(c.r.Context(), st)
-			if err != nil {
-				return nil, err
-			}
-			one.Epochs = append(one.Epochs, e)
+			one.Epochs = append(one.Epochs, epochOf(st))
 		}
 		out.Resources = append(out.Resources, one)
 	}
@@ -62,7 +54,7 @@ func (c *historyCall) recording() api.Recording {
 	return api.Recording{State: api.RecordingOn}
 }
 
-func epochOf(ctx context.Context, st *history.Stream) (api.Epoch, error) {
+func epochOf(st *history.Stream) api.Epoch {
 	span := st.Span()
 	e := api.Epoch{Epoch: st.Epoch(), Span: api.Span{From: apiMoment(span.From), To: apiMoment(span.To)}, Gaps: []api.Gap{}}
 	for _, g := range slices.Backward(st.Gaps()) {
@@ -75,11 +67,5 @@ func epochOf(ctx context.Context, st *history.Stream) (api.Epoch, error) {
 			To:   api.Moment{ResourceVersion: kube.FormatRV(g.To), Time: g.Until.UTC()},
 		})
 	}
-	// One bin for all of it.
-	from, to := span.From.At, span.To.At.Add(time.Millisecond)
-	counts, err := st.Counts(ctx, from, to, to.Sub(from))
-	for _, n := range counts {
-		e.Events = api.Count(n)
-	}
-	return e, err
+	return e
 }

@@ -63,12 +63,12 @@ func TestHistoryIndex(t *testing.T) {
 	var got []string
 	for _, res := range h.Resources {
 		e := res.Epochs[0]
-		got = append(got, fmt.Sprint(res.Resource, " ", res.Path, " ", e.Span.From.ResourceVersion, "-", e.Span.To.ResourceVersion, " gaps ", len(e.Gaps), " ", e.Events))
+		got = append(got, fmt.Sprint(res.Resource, " ", res.Path, " ", e.Span.From.ResourceVersion, "-", e.Span.To.ResourceVersion, " gaps ", len(e.Gaps)))
 	}
 	want := []string{ // Secrets are not the gateway's to list
-		"deployments.apps /apis/apps/v1/deployments 100-200 gaps 1 {1 6 2}",
-		"nodes /api/v1/nodes 100-159 gaps 0 {0 59 0}",
-		"pods /api/v1/pods 100-155 gaps 0 {2 0 1}",
+		"deployments.apps /apis/apps/v1/deployments 100-200 gaps 1",
+		"nodes /api/v1/nodes 100-159 gaps 0",
+		"pods /api/v1/pods 100-155 gaps 0",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -430,7 +430,7 @@ func TestHistoryEndsWithItsRequest(t *testing.T) {
 	p.cluster()
 	r := p.rig()
 	from := "?from=" + p.when(10)
-	for _, path := range []string{"", "/versions/api/v1/nodes/n1", "/diff/api/v1/nodes" + from, "/changes" + from, "/counts" + from} {
+	for _, path := range []string{"/versions/api/v1/nodes/n1", "/diff/api/v1/nodes" + from, "/changes" + from, "/counts" + from} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for _, want := range []int{http.StatusOK, http.StatusGatewayTimeout} {

@@ -15,7 +15,7 @@ import (
 // core is what is recorded by default, as resource.group.
 var core = []string{
 	"nodes", "namespaces", "pods", "services", "persistentvolumeclaims", "events",
-	"deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps",
+	"deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "replicationcontrollers",
 	"jobs.batch", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
 }
 

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,16 +113,9 @@ func field(line, name string) string {
 // says, each of WATCHKEEPER_FAULTS_ROUND seconds. Seeds that follow each other
 // have different profiles.
 func TestFaults(t *testing.T) {
-	seconds, length, seed := uint64(60), uint64(20), rand.Uint64N(1<<32)
-	for name, v := range map[string]*uint64{"WATCHKEEPER_FAULTS_SECONDS": &seconds, "WATCHKEEPER_FAULTS_ROUND": &length, "WATCHKEEPER_FAULTS_SEED": &seed} {
-		if s := os.Getenv(name); s != "" {
-			n, err := strconv.ParseUint(s, 10, 64)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			*v = n
-		}
-	}
+	seconds := fromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 60)
+	length := fromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 20)
+	seed := fromEnv(t, "WATCHKEEPER_FAULTS_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_FAULTS_SEED=%d, %d s in rounds of %d s", seed, seconds, length)
 	c, err := theCluster()
 	if err != nil {

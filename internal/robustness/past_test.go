@@ -69,16 +69,8 @@ type directTable struct {
 // WATCHKEEPER_PAST_SECONDS is how long there is churn in each of the phases (8),
 // WATCHKEEPER_PAST_SEED what all is drawn from (random).
 func TestPast(t *testing.T) {
-	seconds, seed := uint64(8), rand.Uint64N(1<<32)
-	for name, v := range map[string]*uint64{"WATCHKEEPER_PAST_SECONDS": &seconds, "WATCHKEEPER_PAST_SEED": &seed} {
-		if s := os.Getenv(name); s != "" {
-			n, err := strconv.ParseUint(s, 10, 64)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			*v = n
-		}
-	}
+	seconds := fromEnv(t, "WATCHKEEPER_PAST_SECONDS", 8)
+	seed := fromEnv(t, "WATCHKEEPER_PAST_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_PAST_SEED=%d WATCHKEEPER_PAST_SECONDS=%d", seed, seconds)
 	c, err := theCluster()
 	if err != nil {

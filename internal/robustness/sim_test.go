@@ -297,16 +297,8 @@ func (s *simulation) history(final uint64) *history {
 // TestSimulation runs WATCHKEEPER_SIMULATIONS rounds (100) of half a minute in
 // virtual time, from WATCHKEEPER_SIMULATION_SEED on.
 func TestSimulation(t *testing.T) {
-	n, seed := uint64(100), rand.Uint64N(1<<32)
-	for name, v := range map[string]*uint64{"WATCHKEEPER_SIMULATIONS": &n, "WATCHKEEPER_SIMULATION_SEED": &seed} {
-		if text := os.Getenv(name); text != "" {
-			value, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			*v = value
-		}
-	}
+	n := fromEnv(t, "WATCHKEEPER_SIMULATIONS", 100)
+	seed := fromEnv(t, "WATCHKEEPER_SIMULATION_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_SIMULATION_SEED=%d, %d simulations", seed, n)
 	failed, requests, events, gaps, expired := 0, 0, 0, 0, 0
 	for range n {

@@ -3,6 +3,7 @@
 
 /** Pointer and keys on the board: point, press, drag, zoom, walk. */
 
+import { follow } from '../app/pointer';
 import type { Layout, Tile } from './layout';
 import type { BoardView } from './view';
 
@@ -75,18 +76,5 @@ export function listen(element: HTMLElement, view: BoardView, layout: Layout, in
     camera.zoom(Math.exp(-pixels * (event.ctrlKey ? 0.01 : 0.0016)), p.x, p.y);
     view.steered();
   };
-  element.addEventListener('pointerdown', down);
-  element.addEventListener('pointermove', move);
-  element.addEventListener('pointerup', up);
-  element.addEventListener('pointercancel', up);
-  element.addEventListener('pointerleave', leave);
-  element.addEventListener('wheel', wheel, { passive: false });
-  return () => {
-    element.removeEventListener('pointerdown', down);
-    element.removeEventListener('pointermove', move);
-    element.removeEventListener('pointerup', up);
-    element.removeEventListener('pointercancel', up);
-    element.removeEventListener('pointerleave', leave);
-    element.removeEventListener('wheel', wheel);
-  };
+  return follow(element, { down, move, up, leave, wheel });
 }

@@ -4,6 +4,7 @@
 /** The pointer on the strip. */
 
 import type uPlot from 'uplot';
+import { follow } from '../app/pointer';
 import { changes, range } from '../app/state';
 import { goTo, span } from './playback';
 
@@ -58,19 +59,9 @@ export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | nu
     event.preventDefault();
     setSpan(span.value * Math.exp(event.deltaY * 0.0016));
   };
-  element.addEventListener('pointerdown', down);
-  element.addEventListener('pointermove', move);
-  element.addEventListener('pointerup', up);
-  element.addEventListener('pointercancel', up);
-  element.addEventListener('pointerleave', leave);
-  element.addEventListener('wheel', wheel, { passive: false });
+  const end = follow(element, { down, move, up, leave, wheel });
   return () => {
     clearTimeout(timer);
-    element.removeEventListener('pointerdown', down);
-    element.removeEventListener('pointermove', move);
-    element.removeEventListener('pointerup', up);
-    element.removeEventListener('pointercancel', up);
-    element.removeEventListener('pointerleave', leave);
-    element.removeEventListener('wheel', wheel);
+    end();
   };
 }

@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** What a pointer does on an element. */
+export interface Pointing {
+  down(event: PointerEvent): void;
+  move(event: PointerEvent): void;
+  /** Let go, or taken away. */
+  up(event: PointerEvent): void;
+  leave(event: PointerEvent): void;
+  /** Of which the page does not scroll. */
+  wheel(event: WheelEvent): void;
+}
+
+/** Listens until the returned function is called. */
+export function follow(element: HTMLElement, pointing: Pointing): () => void {
+  const listening = new AbortController();
+  const { signal } = listening;
+  element.addEventListener('pointerdown', pointing.down, { signal });
+  element.addEventListener('pointermove', pointing.move, { signal });
+  element.addEventListener('pointerup', pointing.up, { signal });
+  element.addEventListener('pointercancel', pointing.up, { signal });
+  element.addEventListener('pointerleave', pointing.leave, { signal });
+  element.addEventListener('wheel', pointing.wheel, { passive: false, signal });
+  return () => listening.abort();
+}
