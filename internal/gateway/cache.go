@@ -125,10 +125,7 @@ func (c *cache) answer(w *recorder, r *http.Request, rd *read) bool {
 	if rd.namespace != "" && !res.info.Namespaced || rd.name != "" && rd.namespace == "" && res.info.Namespaced {
 		return false // the API server has an error for it
 	}
-	if rd.verb != verbGet {
-		res.waitSynced(r.Context())
-	}
-	v, status, ok := res.view()
+	v, status, ok := res.viewFor(r.Context(), rd.verb)
 	if !ok {
 		return false
 	}

@@ -119,6 +119,16 @@ func TestGoesOnFromRecord(t *testing.T) {
 	}
 }
 
+// shut has lists of one item wait, as whoever goes on from a record asks for
+// first: each for a value on the gate, or until it is opened.
+func (f *fakeAPI) shut() (arrivals, gate chan struct{}, open func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	arrivals, gate = make(chan struct{}, 10), make(chan struct{})
+	f.gate, f.arrivals = gate, arrivals
+	return arrivals, gate, sync.OnceFunc(func() { close(gate) })
+}
+
 // TestRecordIsChecked: what is recorded is not served before the upstream has said
 // that it has not gone back.
 func TestRecordIsChecked(t *testing.T) {
@@ -129,13 +139,9 @@ func TestRecordIsChecked(t *testing.T) {
 	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
 
+	arrivals, _, open := f.shut()
 	g, _, url, stop = f.record(fs, time.Minute)
 	defer stop()
-	f.mu.Lock()
-	f.gate, f.arrivals = make(chan struct{}), make(chan struct{}, 10)
-	gate, arrivals := f.gate, f.arrivals
-	f.mu.Unlock()
-	open := sync.OnceFunc(func() { close(gate) })
 	defer open()
 	<-arrivals // the recorder's own question
 	answered := make(chan int)
@@ -173,11 +179,7 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	podsOf(t, g, url)
 	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
-	f.mu.Lock()
-	f.gate, f.arrivals = make(chan struct{}), make(chan struct{}, 10)
-	gate, arrivals := f.gate, f.arrivals
-	f.mu.Unlock()
-	open := sync.OnceFunc(func() { close(gate) })
+	arrivals, gate, open := f.shut()
 	missed := f.write("ns", "b", 10)
 	f.mu.Lock()
 	f.oldest = missed

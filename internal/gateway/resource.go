@@ -112,24 +112,49 @@ func beginning(status informer.Status) bool {
 	return status.Phase == informer.Starting || status.Phase == informer.Listing && len(status.Relists) == 0
 }
 
-// waitSynced waits for the first list, for as long as it is worth while to
-// keep a request waiting. Of what is recorded, it waits until that is gone on from.
-func (res *resource) waitSynced(ctx context.Context) {
+// viewFor is view for a request: for as long as it is worth while to keep one
+// waiting, all but a GET wait for the first list. Of what is recorded, they wait
+// until that is gone on from.
+func (res *resource) viewFor(ctx context.Context, verb readVerb) (*timeline.View, informer.Status, bool) {
+	if verb == verbGet {
+		return res.view()
+	}
+	waited := res.waitSynced(ctx)
+	v, status, ok := res.view()
+	if !ok && waited && beginning(status) { // the watch ended as it began
+		res.waitSynced(ctx)
+		return res.view()
+	}
+	return v, status, ok
+}
+
+// waitSynced reports whether there is what viewFor waits for.
+func (res *resource) waitSynced(ctx context.Context) bool {
 	if isClosed(res.timeline.Synced()) && (!res.seeded.Load() || isClosed(res.fed) && !beginning(res.reflector.Status())) {
-		return
+		return true
 	}
 	if p := res.reflector.Status().Phase; p == informer.Retrying || p == informer.Refused {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncWait)
 	defer cancel()
-	if !await(ctx, res.done, res.timeline.Synced()) || !res.seeded.Load() || !await(ctx, res.done, res.fed) {
-		return
+	if !await(ctx, res.done, res.timeline.Synced()) {
+		return false
+	}
+	if !res.seeded.Load() {
+		return true
+	}
+	if !await(ctx, res.done, res.fed) {
+		return false
 	}
 	// The watch that goes on from the record may be told at once that its RV has
 	// expired. What it was recorded for is served again when there is a list.
-	for beginning(res.reflector.Status()) && await(ctx, res.done, time.After(beginningPoll)) {
+	for beginning(res.reflector.Status()) {
+		if !await(ctx, res.done, time.After(beginningPoll)) {
+			return false
+		}
 	}
+	return true
 }
 
 // beginningPoll is how often it is looked whether what is recorded is gone on

@@ -182,9 +182,11 @@ func (f *follower) catchUp(ctx context.Context) error {
 		return err
 	}
 	f.t.p.update(func() {
-		if f.t.p.timeline == f.tl { // and the lease has not ended
-			f.t.p.anew, f.t.p.other, f.t.p.sure, f.t.p.joined = false, false, true, v.Epoch()
+		p := f.t.p
+		if p.timeline == f.tl { // and the lease has not ended
+			p.anew, p.other, p.joined = false, false, v.Epoch()
 		}
+		p.sure = !p.other
 	})
 	f.t.log.Info("recorded anew from the state of the cache", "rv", v.RV, "continued", continued)
 	f.rv, f.at = v.RV, at
