@@ -15,19 +15,19 @@ type Manager struct {
 
 // changedManagers returns the managers whose entry is new, has another time, or
 // has more fields than before: one that has less has lost them to another.
-func changedManagers(before, after map[string]any) []Manager {
+func changedManagers(before, after []any) []Manager {
 	type key struct {
 		Manager
 		apiVersion string
 	}
 	old := map[key]map[string]any{}
-	for _, e := range elements(before, "metadata", "managedFields") {
+	for _, e := range before {
 		if entry, ok := e.(map[string]any); ok {
 			old[key{managerOf(entry), text(entry["apiVersion"])}] = entry
 		}
 	}
 	var out []Manager
-	for _, e := range elements(after, "metadata", "managedFields") {
+	for _, e := range after {
 		entry, ok := e.(map[string]any)
 		if !ok {
 			continue

@@ -33,45 +33,73 @@ type Change struct {
 	OnlyNoise bool
 }
 
-// Options say what a [Change] is to hold.
-type Options struct {
-	// Noise has the patch hold the noise, too.
+// A Comparer compares versions of objects. It reads a version once that is
+// compared with the one before it and then with the one behind it. It is for one
+// goroutine.
+type Comparer struct {
+	// Noise has the patches hold the noise, too.
 	Noise bool
+
+	known [2]*version // that were compared last
+}
+
+// A version of an object, as it was read.
+type version struct {
+	o       *kube.Object
+	tree    map[string]any // without its noise
+	noise   noise
+	entries []any // of managedFields
+}
+
+// read reads an object, or remembers it.
+func (c *Comparer) read(o *kube.Object) (*version, error) {
+	for _, v := range c.known {
+		if v != nil && v.o == o {
+			return v, nil
+		}
+	}
+	tree, err := decode(o)
+	if err != nil {
+		return nil, err
+	}
+	v := &version{o: o, tree: tree, entries: elements(tree, "metadata", "managedFields")}
+	v.noise = quiet(tree)
+	return v, nil
 }
 
 // Between compares two versions of an object, of which one may be nil: it did
 // not exist. It fails on what is not JSON.
-func Between(before, after *kube.Object, opts Options) (*Change, error) {
-	old, err := decode(before)
+func (c *Comparer) Between(before, after *kube.Object) (*Change, error) {
+	old, err := c.read(before)
 	if err != nil {
 		return nil, err
 	}
-	now, err := decode(after)
+	now, err := c.read(after)
 	if err != nil {
 		return nil, err
 	}
-	c := &Change{By: changedManagers(old, now)}
-	if old == nil || now == nil {
-		c.Summary = []string{arrival(now)}
-		return c, nil
+	c.known = [2]*version{old, now}
+	out := &Change{By: changedManagers(old.entries, now.entries)}
+	if before == nil || after == nil {
+		out.Summary = []string{arrival(now.tree)}
+		return out, nil
 	}
-	entries := elements(now, "metadata", "managedFields")
-	c.Noise = differing(quiet(old), quiet(now))
-	plain, err := diff(old, now)
+	out.Noise = differing(old.noise, now.noise)
+	plain, err := diff(old.tree, now.tree)
 	if err != nil {
 		return nil, err
 	}
-	if c.OnlyNoise = len(plain) == 0; !c.OnlyNoise {
-		c.Summary = summarize(old, now)
-		if len(c.By) == 0 {
-			c.By = owners(entries, leaves(nil, nil, old, now, nil))
+	if out.OnlyNoise = len(plain) == 0; !out.OnlyNoise {
+		out.Summary = summarize(old.tree, now.tree)
+		if len(out.By) == 0 {
+			out.By = owners(now.entries, leaves(nil, nil, old.tree, now.tree, nil))
 		}
-		c.Noise = slices.DeleteFunc(c.Noise, func(kind string) bool { return kind == noiseVersion })
+		out.Noise = slices.DeleteFunc(out.Noise, func(kind string) bool { return kind == noiseVersion })
 	}
-	if c.Patch = plain; opts.Noise {
-		c.Patch, err = diffWhole(before, after)
+	if out.Patch = plain; c.Noise {
+		out.Patch, err = diffWhole(before, after)
 	}
-	return c, err
+	return out, err
 }
 
 // diffWhole compares all there is of two objects.

@@ -121,7 +121,7 @@ func TestSummary(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before, after := object(t, tc.before, 1), object(t, tc.after, 2)
-			c, err := change.Between(before, after, change.Options{})
+			c, err := new(change.Comparer).Between(before, after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func TestArrivals(t *testing.T) {
 		{pod, nil, change.Change{Summary: []string{"deleted"}}},
 		{nil, event, change.Change{Summary: []string{"Warning BackOff: restarting failed"}}},
 	} {
-		got, err := change.Between(tc.before, tc.after, change.Options{})
+		got, err := new(change.Comparer).Between(tc.before, tc.after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,14 +178,14 @@ func TestNoise(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before, after := object(t, tc.before, 1), object(t, tc.after, 2)
-			c, err := change.Between(before, after, change.Options{})
+			c, err := new(change.Comparer).Between(before, after)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, c.Noise, cmpopts.EquateEmpty()); diff != "" || c.OnlyNoise != tc.only || (len(c.Patch) == 0) != tc.only {
 				t.Errorf("%+v\n%s", c, diff)
 			}
-			all, err := change.Between(before, after, change.Options{Noise: true})
+			all, err := (&change.Comparer{Noise: true}).Between(before, after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +238,7 @@ func TestBy(t *testing.T) {
   {manager: later, operation: Apply, time: "2"}, {manager: new, operation: Update, subresource: status, time: "2"},
   {manager: loser, operation: Update, time: "1", fieldsV1: {"f:spec": {"f:x": {}}}},
   {manager: winner, operation: Update, time: "1", fieldsV1: {"f:spec": {"f:x": {}, "f:replicas": {}}}}]}}`, 2)
-	c, err := change.Between(before, after, change.Options{})
+	c, err := new(change.Comparer).Between(before, after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestOwners(t *testing.T) {
 		{"spec: {template: {spec: {containers: [{name: a, image: x}]}}}", "spec: {template: {spec: {containers: [{name: a, image: y}]}}}", "person"},
 		{"spec: {paused: true}", "spec: {paused: false}", ""},
 	} {
-		c, err := change.Between(object(t, "{kind: Deployment, "+fields+", "+tc.before+"}", 1), object(t, "{kind: Deployment, "+fields+", "+tc.after+"}", 2), change.Options{})
+		c, err := new(change.Comparer).Between(object(t, "{kind: Deployment, "+fields+", "+tc.before+"}", 1), object(t, "{kind: Deployment, "+fields+", "+tc.after+"}", 2))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,5 +13,5 @@
 // key of their elements, so that one more container is one change. They show
 // no values of Secrets.
 //
-// Everything here is a function of its arguments, for any goroutine.
+// What is compared is not changed, and a result depends on nothing else.
 package change

@@ -4,6 +4,7 @@
 package change_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -47,7 +48,8 @@ func random(t *testing.T, rnd *rand.Rand, rv int) *kube.Object {
 }
 
 // FuzzBetween compares random objects: a patch makes one of the other, and
-// there is a summary where there is a patch.
+// there is a summary where there is a patch; what was compared before does not
+// show.
 func FuzzBetween(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -55,12 +57,12 @@ func FuzzBetween(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		before, after := random(t, rnd, 1), random(t, rnd, 2)
-		all, err := change.Between(before, after, change.Options{Noise: true})
+		all, err := (&change.Comparer{Noise: true}).Between(before, after)
 		if err != nil {
 			t.Fatal(err)
 		}
 		applies(t, all.Patch, before.JSON, after.JSON)
-		c, err := change.Between(before, after, change.Options{})
+		c, err := new(change.Comparer).Between(before, after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,5 +72,25 @@ func FuzzBetween(f *testing.F) {
 		if len(c.Summary) > 9 {
 			t.Errorf("a summary of %d phrases", len(c.Summary))
 		}
+		next := random(t, rnd, 3)
+		var used change.Comparer
+		for _, pair := range [][2]*kube.Object{{nil, before}, {before, after}, {after, next}, {before, after}, {after, nil}, {after, before}} {
+			want, err := new(change.Comparer).Between(pair[0], pair[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := used.Between(pair[0], pair[1])
+			if a, b := text(t, want), text(t, got); err != nil || a != b {
+				t.Errorf("%v\nalone:        %s\nafter others: %s", err, a, b)
+			}
+		}
 	})
+}
+
+func text(t *testing.T, c *change.Change) string {
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

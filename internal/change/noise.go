@@ -5,7 +5,6 @@ package change
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 )
 
@@ -38,6 +37,12 @@ var quietConditions = map[string]string{
 	"observedGeneration": noiseGeneration,
 }
 
+// In the order in which they are taken.
+var (
+	annotationNames = slices.Sorted(maps.Keys(quietAnnotations))
+	conditionNames  = slices.Sorted(maps.Keys(quietConditions))
+)
+
 // quietMembers are those of a kind.
 var quietMembers = map[string][]struct {
 	noise string
@@ -64,12 +69,12 @@ func quiet(tree map[string]any) noise {
 	n.take(tree, noiseVersion, "metadata", "resourceVersion")
 	n.take(tree, noiseGeneration, "metadata", "generation")
 	n.take(tree, noiseGeneration, "status", "observedGeneration")
-	for _, name := range slices.Sorted(maps.Keys(quietAnnotations)) {
+	for _, name := range annotationNames {
 		n.take(tree, quietAnnotations[name], "metadata", "annotations", name)
 	}
 	for _, c := range elements(tree, "status", "conditions") {
 		condition, _ := c.(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(quietConditions)) {
+		for _, name := range conditionNames {
 			n.take(condition, quietConditions[name], name)
 		}
 	}
@@ -106,11 +111,11 @@ func differing(before, after noise) []string {
 	maps.Copy(kinds, after)
 	var out []string
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		if kind != noiseVersion && !reflect.DeepEqual(before[kind], after[kind]) {
+		if kind != noiseVersion && !slices.EqualFunc(before[kind], after[kind], equal) {
 			out = append(out, kind)
 		}
 	}
-	if out == nil && !reflect.DeepEqual(before[noiseVersion], after[noiseVersion]) {
+	if out == nil && !slices.EqualFunc(before[noiseVersion], after[noiseVersion], equal) {
 		out = []string{noiseVersion}
 	}
 	return out

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -46,6 +45,27 @@ func text(value any) string {
 		return fmt.Sprint(v)
 	}
 	return ""
+}
+
+// equal reports whether two values are the same.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for name, value := range a {
+			if other, ok := b[name]; !ok || !equal(value, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, equal)
+	}
+	return a == b
 }
 
 // keyMembers are those that tell the elements of a list from each other, the
@@ -150,7 +170,7 @@ func (l leaf) String() string {
 // leaves appends what is different between two values, in the order of the
 // names, except for what skip is true of.
 func leaves(out []leaf, path []string, before, after any, skip func(path []string) bool) []leaf {
-	if skip != nil && skip(path) || reflect.DeepEqual(before, after) {
+	if skip != nil && skip(path) || equal(before, after) {
 		return out
 	}
 	old, oldMap := before.(map[string]any)

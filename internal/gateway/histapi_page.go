@@ -34,6 +34,7 @@ type historyPage struct {
 	noise   bool // is shown
 	objects bool // whole ones, too
 
+	comparer change.Comparer
 	items    int
 	compared int
 	bytes    int
@@ -48,6 +49,7 @@ func (c *historyCall) page() (p historyPage, err error) {
 	if p.noise, err = c.noise(); err != nil {
 		return p, err
 	}
+	p.comparer.Noise = p.noise
 	p.objects, err = c.objects()
 	return p, err
 }
@@ -112,7 +114,7 @@ func (p *historyPage) compare(before, after *kube.Object) (*change.Change, error
 			p.bytes += len(o.JSON)
 		}
 	}
-	return change.Between(before, after, change.Options{Noise: p.noise})
+	return p.comparer.Between(before, after)
 }
 
 // again adds to the change that made an object that there was another one of

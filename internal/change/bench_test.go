@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/internal/kube"
+)
+
+// BenchmarkBetween compares two versions of a Pod, of which a container was
+// started again.
+func BenchmarkBetween(b *testing.B) {
+	text, err := json.Marshal(apiserver.Pod(7))
+	if err != nil {
+		b.Fatal(err)
+	}
+	before, err := kube.ScanObject(string(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	after, err := kube.ScanObject(strings.Replace(string(text), `"restartCount":`, `"restartCount":1`, 1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := new(Comparer).Between(before, after)
+		if err != nil || c.OnlyNoise {
+			b.Fatal(c, err)
+		}
+	}
+}
