@@ -186,7 +186,7 @@ type Gateway struct {
 func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	bin := filepath.Join(c.work, "watchkeeper")
 	if _, err := os.Stat(bin); err != nil {
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "./cmd/watchkeeper")
+		build := exec.Command("go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o", bin, "./cmd/watchkeeper")
 		if build.Dir, err = root(); err != nil { // the test may be of a nested module
 			return nil, err
 		}

@@ -37,6 +37,7 @@ type change struct {
 	form    *Form
 
 	key, value []byte
+	now, was   []byte // texts, of the event that is entered
 }
 
 // change begins a change, which is to be closed. There is one at a time.
@@ -117,13 +118,13 @@ func (c *change) version(e *Event) error {
 	if err != nil {
 		return err
 	}
-	text := textOf(o, columns)
-	now, v := stored{rv: o.RV, sum: maphash.String(seed, text)}, version{typ: e.Type, inferred: e.Inferred, at: e.At}
+	c.now = appendText(c.now[:0], o, columns)
+	now, v := stored{rv: o.RV, sum: maphash.Bytes(seed, c.now)}, version{typ: e.Type, inferred: e.Inferred, at: e.At}
 	before, prev, err := c.before(e)
 	if err != nil {
 		return err
 	}
-	if prev != "" && before.rv < o.RV && before.chain < longestChain {
+	if prev != nil && before.rv < o.RV && before.chain < longestChain {
 		v.delta, v.base, now.chain = true, before.rv, before.chain+1
 	}
 	if begins := before.rv == 0; begins || e.Type == kube.Deleted {
@@ -132,9 +133,9 @@ func (c *change) version(e *Event) error {
 		}
 	}
 	if c.value = appendVersion(c.value[:0], v, o.RV); v.delta {
-		c.value = appendDelta(c.value, prev, text)
+		c.value = appendDelta(c.value, viewOf(prev), viewOf(c.now))
 	} else {
-		c.value = append(c.value, text...)
+		c.value = append(c.value, c.now...)
 	}
 	c.key = appendVersionKey(c.key[:0], c.st.id, o.Key, o.RV)
 	if e.Type == kube.Deleted {
@@ -145,11 +146,12 @@ func (c *change) version(e *Event) error {
 }
 
 // before returns what is on disk of the version before an event's, and its
-// text: a delta is made of that, not of what the writer believes to be there. ""
-// means that there is none, or that it does not matter what it is.
-func (c *change) before(e *Event) (before stored, text string, err error) {
+// text, for as long as the next is not asked for: a delta is made of that, not of
+// what the writer believes to be there. Nil means that there is none, or that it
+// does not matter what it is.
+func (c *change) before(e *Event) (before stored, text []byte, err error) {
 	if e.Type == kube.Added {
-		return before, "", nil
+		return before, nil, nil
 	}
 	before, changed := c.last[e.Object.Key]
 	known := changed
@@ -157,41 +159,41 @@ func (c *change) before(e *Event) (before stored, text string, err error) {
 		before, known = c.st.last[e.Object.Key]
 	}
 	if known && (before.rv == 0 || before.chain >= longestChain) {
-		return before, "", nil
+		return before, nil, nil
 	}
 	// That the writer's version is not the one on disk shows in its sum: when a
 	// list printed the object anew, and it was not recorded.
 	if known && e.Prev != nil && before.rv == e.Prev.RV {
 		columns, err := c.column(e.Prev.Columns)
 		if err != nil {
-			return before, "", err
+			return before, nil, err
 		}
-		if text := textOf(e.Prev, columns); maphash.String(seed, text) == before.sum {
-			return before, text, nil
+		c.was = appendText(c.was[:0], e.Prev, columns)
+		if maphash.Bytes(seed, c.was) == before.sum {
+			return before, c.was, nil
 		}
 	}
 	if changed {
-		return before, "", nil // it is not on disk yet
+		return before, nil, nil // it is not on disk yet
 	}
 	return c.st.newest(e.Object.Key, c.span.To.RV)
 }
 
 // newest reads the version of a live object that is newest at rv.
-func (st *Stream) newest(key kube.Key, rv uint64) (before stored, text string, err error) {
+func (st *Stream) newest(key kube.Key, rv uint64) (before stored, text []byte, err error) {
 	var r reader
 	if err := r.open(st); err != nil {
-		return before, "", err
+		return before, nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	if ok, err := r.seek(key, rv); !ok {
-		return before, "", err
+		return before, nil, err
 	}
 	v, at, err := r.resolve()
 	if err != nil || v.typ == kube.Deleted {
-		return before, "", err
+		return before, nil, err
 	}
-	text = string(r.text)
-	return stored{at, maphash.String(seed, text), uint8(len(r.chain))}, text, nil
+	return stored{at, maphash.Bytes(seed, r.text), uint8(len(r.chain))}, r.text, nil
 }
 
 // life enters that an object begins or ends to live.

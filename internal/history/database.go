@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	blockSize = 32 << 10
+	blockSize = 64 << 10
 	cacheSize = 64 << 20
 	// memTableSize is how much is in memory and in the write-ahead log before it
 	// becomes a table on disk; several of them can be waiting for that.
@@ -46,7 +46,7 @@ func (s *Store) openDB(readOnly bool) error {
 		o.Levels[i] = pebble.LevelOptions{
 			BlockSize:      blockSize,
 			IndexBlockSize: blockSize,
-			Compression:    func() *sstable.CompressionProfile { return block.ZstdCompression },
+			Compression:    func() *sstable.CompressionProfile { return block.MinLZCompression },
 		}
 	}
 	db, err := pebble.Open(s.dir, o)

@@ -165,3 +165,6 @@ func (d *differ) hash(s string, i int) uint64 {
 func load(s string, i int) uint64 {
 	return binary.LittleEndian.Uint64(unsafe.Slice(unsafe.StringData(s), len(s))[i:])
 }
+
+// viewOf is a text that may be read for as long as the bytes stay as they are.
+func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

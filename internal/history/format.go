@@ -226,9 +226,11 @@ type formRecord struct {
 	Definition string `json:"definition,omitempty"`
 }
 
-// textOf returns the text of a version.
-func textOf(o *kube.Object, columns uint64) string {
-	return o.JSON + "\x00" + o.Row + "\x00" + strconv.FormatUint(columns, 10)
+// appendText appends the text of a version.
+func appendText(b []byte, o *kube.Object, columns uint64) []byte {
+	b = append(append(b, o.JSON...), 0)
+	b = append(append(b, o.Row...), 0)
+	return strconv.AppendUint(b, columns, 10)
 }
 
 // parseText returns the object of a version's text. The columns are by number.

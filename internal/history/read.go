@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -99,7 +98,7 @@ func (r *reader) resolve() (v version, rv uint64, err error) {
 // apply makes the next version of r.text.
 func (r *reader) apply(delta []byte) (err error) {
 	// The text is read, as a string, only until the next is made.
-	r.spare, err = applyDelta(r.spare[:0], unsafe.String(unsafe.SliceData(r.text), len(r.text)), delta)
+	r.spare, err = applyDelta(r.spare[:0], viewOf(r.text), delta)
 	r.text, r.spare = r.spare, r.text
 	return err
 }

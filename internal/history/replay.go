@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
@@ -263,7 +262,7 @@ func (p *part) make(steps []step, self int, columns func(uint64) (string, error)
 		prev, text := p.now[s.key], ""
 		switch v := &s.value; {
 		case !v.delta:
-			text = unsafe.String(unsafe.SliceData(v.text), len(v.text)) // it is no one else's
+			text = viewOf(v.text) // it is no one else's
 		case prev.o == nil || prev.o.RV != v.base:
 			return corrupt("%s at %d: the version at %d, which it builds on, is missing", s.key, s.rv, v.base)
 		default:
@@ -271,7 +270,7 @@ func (p *part) make(steps []step, self int, columns func(uint64) (string, error)
 			if err != nil {
 				return corrupt("%s at %d: %v", s.key, s.rv, err)
 			}
-			text = unsafe.String(unsafe.SliceData(next), len(next))
+			text = viewOf(next)
 		}
 		o, err := parseText(text, columns)
 		if err != nil {
