@@ -51,7 +51,7 @@ func chooseSizes(quick bool) sizes {
 	if quick {
 		return sizes{pods: 2000, events: 50_000, rate: 20_000, slow: 1000, lagging: 2 * time.Second, many: 5000, resumed: 1000}
 	}
-	return sizes{pods: 20_000, events: 1_000_000, rate: 40_000, slow: 1000, lagging: 10 * time.Second, many: 100_000, resumed: 10_000}
+	return sizes{pods: 20_000, events: 1_000_000, rate: 33_000, slow: 1000, lagging: 10 * time.Second, many: 100_000, resumed: 10_000}
 }
 
 // A scenario measures one thing, in one round.

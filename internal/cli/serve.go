@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -28,13 +27,6 @@ const (
 	defaultWindow      = "64Mi"
 	// leastWindow holds a large object or a few hundred small ones.
 	leastWindow = 1 << 20
-
-	// gcPercent is by how much the heap grows before the garbage is collected.
-	// Go's default, 100, is meant for heaps of pointers. Nearly all of this one
-	// is the text of objects, which the collector does not look at: it costs a
-	// tenth of what it would for other programs, and half of the memory would be
-	// slack.
-	gcPercent = 20
 )
 
 // serveOptions are the flags of serve.
@@ -157,10 +149,10 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	o.server.OnListening = func(mainURL, _ string) {
 		fmt.Fprintf(o.out, "Starting to serve on %s\n", mainURL)
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	return runUntilSignal(cmd.Context(), func(ctx context.Context) error { return server.Run(ctx, o.server) })
+	return runUntilSignal(cmd.Context(), func(ctx context.Context) error {
+		go collectGarbage(ctx)
+		return server.Run(ctx, o.server)
+	})
 }
 
 // runUntilSignal calls run with a context that the first SIGINT, SIGTERM or

@@ -19,7 +19,7 @@ import (
 const (
 	// mostPending is how many bytes of events, about, are held to be written at
 	// once.
-	mostPending = 512 << 10
+	mostPending = 4 << 20
 	// eventOverhead is about what an event takes besides its JSON.
 	eventOverhead = 1 << 10
 )
