@@ -20,6 +20,7 @@ func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
 	case <-ctx.Done():
 		return nil
 	}
+	defer tl.Hold(0)
 	f, lost := follower{t: t, tl: tl}, t.w.loss()
 	for {
 		err := f.next(ctx)
@@ -102,6 +103,7 @@ func (f *follower) start(v *timeline.View) (err error) {
 	if anew || joined != v.Epoch() || f.rv == 0 || f.rv > v.RV {
 		return timeline.ErrCompacted
 	}
+	f.tl.Hold(f.rv)
 	f.cursor, err = f.tl.WatchFrom(v, f.rv, timeline.Interest{})
 	return err
 }
@@ -153,7 +155,9 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 	}
 	f.rv, f.at = rv, at
 	w.formed(view.BookmarkForm)
-	return w.add(events, rv, at)
+	err := w.add(events, rv, at)
+	f.tl.Hold(rv)
+	return err
 }
 
 // lastAt returns when the last of the events was observed, or else what is given.
@@ -190,6 +194,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	})
 	f.t.log.Info("recorded anew from the state of the cache", "rv", v.RV, "continued", continued)
 	f.rv, f.at = v.RV, at
+	f.tl.Hold(v.RV)
 	f.cursor, err = f.tl.WatchFrom(v, v.RV, timeline.Interest{})
 	return err
 }

@@ -34,6 +34,7 @@ type Timeline struct {
 	view   atomic.Pointer[View]
 	synced chan struct{} // closed with the first view
 	events atomic.Uint64
+	held   atomic.Uint64 // see Hold; 0 is nothing
 
 	index index // of the selective watchers
 
@@ -74,6 +75,14 @@ func New(opts Options) *Timeline {
 	t.index.init()
 	return t
 }
+
+// heldWindows is how many times WindowBytes the log may take while it is held.
+const heldWindows = 4
+
+// Hold has the log keep the events above rv, 0 for none, from now on: up to four
+// times WindowBytes of them. It is for who has to have every event, and now and
+// then comes to a halt.
+func (t *Timeline) Hold(rv uint64) { t.held.Store(rv) }
 
 // View returns the current view, nil until there is a first list.
 func (t *Timeline) View() *View { return t.view.Load() }

@@ -224,6 +224,42 @@ func TestGapOverFutureStart(t *testing.T) {
 	}
 }
 
+// TestHold: events that are held stay beyond the window, up to four windows of
+// them, and go when they are not held any more.
+func TestHold(t *testing.T) {
+	const window = 8 * eventOverhead
+	tl := New(Options{WindowBytes: window})
+	tl.Replace(podList(10, object("a", "1", 5)))
+	rv := uint64(10)
+	write := func(n int) {
+		for range n {
+			rv++
+			if err := tl.Apply(modified(object("a", "1", rv))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tl.Flush()
+	}
+	fits := uint64(window / (&Event{Object: object("a", "1", 99)}).size())
+	for _, step := range []struct {
+		hold  uint64
+		n     int
+		start uint64 // of the window then
+	}{
+		{0, 20, 30 - fits},
+		{30, 20, 30},            // up to 50: nothing above 30 goes
+		{45, 1, 45},             // up to 51
+		{45, 100, 151 - 4*fits}, // four windows
+		{0, 1, 152 - fits},
+	} {
+		tl.Hold(step.hold)
+		write(step.n)
+		if got := tl.View().Start; got+1 < step.start || got > step.start+1 {
+			t.Errorf("held from %d, the head is %d: the window begins at %d, want about %d", step.hold, rv, got, step.start)
+		}
+	}
+}
+
 // TestSharedRV: deletions at one RV reach a cursor though a view came between
 // them, and leave the window together.
 func TestSharedRV(t *testing.T) {

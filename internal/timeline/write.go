@@ -190,8 +190,11 @@ func (e *Event) size() int64 { return int64(len(e.Object.JSON)+len(e.Object.Row)
 
 // trim drops the oldest events while the log is over its bounds.
 func (t *Timeline) trim() {
-	n, drop := &t.next, 0
+	n, drop, held := &t.next, 0, t.held.Load()
 	for t.size > t.opts.WindowBytes && drop < len(n.log)-1 {
+		if held != 0 && n.log[drop].RV > held && t.size <= heldWindows*t.opts.WindowBytes {
+			break
+		}
 		t.size -= n.log[drop].size()
 		drop++
 	}
