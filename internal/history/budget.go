@@ -7,7 +7,7 @@ import "sync"
 
 // eventBytes is about how much those who read events hold of them, all together
 // (T10): values, what objects were before, and events that are made ahead.
-const eventBytes = 256 << 20
+const eventBytes = 320 << 20
 
 // A budget is bytes that readers share. The more readers there are, the less each
 // gets, and who finds too little waits. Nobody waits for some who holds some.

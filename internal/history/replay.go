@@ -20,7 +20,7 @@ const (
 	// together, the fewer blocks are read more than once.
 	fewEvents, manyEvents = 1024, 64 << 10
 	// replayBytes is about how much they may take, with the objects they are of.
-	replayBytes = 128 << 20
+	replayBytes = 160 << 20
 	// fewestEvents is how many are read where there is no room for more.
 	fewestEvents = 64
 	// madeAtOnce is how many events are made out of what was read at a time.
