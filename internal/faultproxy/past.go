@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -130,10 +131,12 @@ func (h *past) follow(x *exchange) (see func(line []byte)) {
 	}
 }
 
-// continues has the log go on at the RV.
+// continues has the log go on at the RV. A list from before it has no events
+// behind it that could be told.
 func (h *past) continues(rv uint64) {
 	if rv > h.upto {
 		h.states, h.log, h.upto = nil, nil, rv
+		h.lists = slices.DeleteFunc(h.lists, func(a answer) bool { return a.rv < rv })
 	}
 }
 
