@@ -43,7 +43,7 @@ func (c *cache) contact(r *http.Request) contact {
 }
 
 // contacts tell the watches of a multiwatch when the upstream is out of reach,
-// and when it is back:
+// once more when that has another reason, and when it is back:
 //
 //	{"watch":1,"type":"STALE","object":{"since":"…","message":"…"}}
 //	{"watch":1,"type":"CURRENT"}
@@ -52,11 +52,12 @@ type contacts struct {
 	watches []toldWatch
 }
 
-// A toldWatch is a watch, and whether it was last told that it is stale.
+// A toldWatch is a watch, and why it was last told that it is stale; "" if it is
+// not.
 type toldWatch struct {
 	writer  *watchWriter
 	request *http.Request
-	stale   bool
+	stale   string
 }
 
 // run looks and tells until ctx ends or the client is gone.
@@ -77,10 +78,11 @@ func (c *contacts) tell() error {
 		w := &c.watches[i]
 		now := c.of(w.request)
 		line := `"type":"CURRENT"}`
-		switch stale := now.Message != ""; {
-		case stale == w.stale:
+		switch now.Message {
+		case w.stale:
 			continue
-		case stale:
+		case "":
+		default:
 			object, err := json.Marshal(now)
 			if err != nil {
 				return err // it is a time and a text
@@ -90,7 +92,7 @@ func (c *contacts) tell() error {
 		if err := w.writer.tell(line); err != nil {
 			return err
 		}
-		w.stale = !w.stale
+		w.stale = now.Message
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // TestContacts: a multiwatch that asks for it is told when the upstream is out
-// of reach and when it is back, each once, and of no watch that is over.
+// of reach, for each reason, and when it is back, each once, and of no watch that
+// is over.
 func TestContacts(t *testing.T) {
 	var mu sync.Mutex
 	now := contact{Since: time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC), Message: "nobody is there"}
@@ -50,7 +51,8 @@ func TestContacts(t *testing.T) {
 	for _, step := range []struct{ message, want string }{
 		{"", stale},
 		{"nobody again", `{"watch":1,"type":"CURRENT"}`},
-		{"", `{"watch":1,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"nobody again"}}`},
+		{"nobody at all", `{"watch":1,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"nobody again"}}`},
+		{"", `{"watch":1,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"nobody at all"}}`},
 	} {
 		if !lines.Scan() || lines.Text() != step.want {
 			t.Fatalf("got %s %v, want %s", lines.Text(), lines.Err(), step.want)

@@ -26,7 +26,8 @@ async function goesStale(page, ns, notBefore, why) {
   const before = await shownPods(page, ns);
   const words = await until('words on the board', async () => {
     const text = await page.getByRole('alert').innerText();
-    return /^Stale since/.test(text) && why.test(text) && text; // the first cause may be another
+    if (!(/^Stale since/.test(text) && why.test(text))) throw new Error(text);
+    return text; // the first cause may be another
   });
   const [, h, m, s] = words.match(/^Stale since (\d\d):(\d\d):(\d\d)\./).map(Number);
   const since = new Date(notBefore).setHours(h, m, s, 999);
