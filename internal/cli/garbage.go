@@ -20,8 +20,9 @@ const (
 	// gcShare is the part of the CPU that the collector may take before the heap
 	// grows further: at a high rate of events it would be a quarter.
 	gcShare = 0.1
-	// gcEvery is how often that is looked at.
-	gcEvery = 2 * time.Second
+	// gcEvery is how often that is looked at. What takes more only once, as the
+	// first list of a resource does, is not worth the memory.
+	gcEvery = 3 * time.Second
 )
 
 // collectGarbage sets by how much the heap grows until ctx ends, unless GOGC says
@@ -34,13 +35,14 @@ func collectGarbage(ctx context.Context) {
 	defer debug.SetGCPercent(debug.SetGCPercent(percent))
 	work := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/user:cpu-seconds"}}
 	metrics.Read(work)
-	for last := [2]float64{}; ; {
+	for last, busy := [2]float64{}, false; ; {
 		now := [2]float64{work[0].Value.Float64(), work[1].Value.Float64()}
-		if next := gcPercent(percent, now[0]-last[0], now[1]-last[1]); next != percent {
+		next := gcPercent(percent, now[0]-last[0], now[1]-last[1])
+		if next < percent || next > percent && busy {
 			percent = next
 			debug.SetGCPercent(percent)
 		}
-		last = now
+		last, busy = now, next > leastGC
 		select {
 		case <-ctx.Done():
 			return
