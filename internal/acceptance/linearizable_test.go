@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,20 +19,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// fromEnv is a number from the environment, or else the default.
-func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // TestLinearizable has clients write, most of them at the API server itself,
 // and read at the gateway as soon as the write is acknowledged, or meanwhile: a
 // consistent list, whole or by pages, a streaming list, or a watch with RV
@@ -42,7 +27,7 @@ func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
 // WATCHKEEPER_LINEARIZABLE_SEED repeats the choices of a run.
 func TestLinearizable(t *testing.T) {
 	l := newLinearizable(t)
-	rounds := fromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500)
+	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500)
 	l.run(rounds, false, func() {})
 }
 
@@ -50,7 +35,7 @@ func TestLinearizable(t *testing.T) {
 // fail then; those that succeed have to be right.
 func TestLinearizableThroughRestart(t *testing.T) {
 	l := newLinearizable(t)
-	rounds := fromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500) / 4
+	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500) / 4
 	l.run(rounds, true, func() {
 		for l.reads.Load() < int64(rounds)/3 && !t.Failed() {
 			time.Sleep(10 * time.Millisecond)
@@ -127,7 +112,7 @@ spec:
 // run does the rounds, several at a time, and disturb beside them.
 func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 	t := l.t
-	seed := fromEnv(t, "WATCHKEEPER_LINEARIZABLE_SEED", uint64(time.Now().UnixNano()))
+	seed := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("WATCHKEEPER_LINEARIZABLE_SEED=%d", seed)
 	l.fatten()
 	l.disturbed = disturbed

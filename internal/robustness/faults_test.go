@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 )
 
@@ -113,9 +114,9 @@ func field(line, name string) string {
 // says, each of WATCHKEEPER_FAULTS_ROUND seconds. Seeds that follow each other
 // have different profiles.
 func TestFaults(t *testing.T) {
-	seconds := fromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 60)
-	length := fromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 20)
-	seed := fromEnv(t, "WATCHKEEPER_FAULTS_SEED", rand.Uint64N(1<<32))
+	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 60)
+	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 20)
+	seed := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_FAULTS_SEED=%d, %d s in rounds of %d s", seed, seconds, length)
 	c, err := theCluster()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 )
 
@@ -69,8 +70,8 @@ type directTable struct {
 // WATCHKEEPER_PAST_SECONDS is how long there is churn in each of the phases (8),
 // WATCHKEEPER_PAST_SEED what all is drawn from (random).
 func TestPast(t *testing.T) {
-	seconds := fromEnv(t, "WATCHKEEPER_PAST_SECONDS", 8)
-	seed := fromEnv(t, "WATCHKEEPER_PAST_SEED", rand.Uint64N(1<<32))
+	seconds := clustertest.FromEnv(t, "WATCHKEEPER_PAST_SECONDS", 8)
+	seed := clustertest.FromEnv(t, "WATCHKEEPER_PAST_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_PAST_SEED=%d WATCHKEEPER_PAST_SECONDS=%d", seed, seconds)
 	c, err := theCluster()
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 )
@@ -297,8 +298,8 @@ func (s *simulation) history(final uint64) *history {
 // TestSimulation runs WATCHKEEPER_SIMULATIONS rounds (100) of half a minute in
 // virtual time, from WATCHKEEPER_SIMULATION_SEED on.
 func TestSimulation(t *testing.T) {
-	n := fromEnv(t, "WATCHKEEPER_SIMULATIONS", 100)
-	seed := fromEnv(t, "WATCHKEEPER_SIMULATION_SEED", rand.Uint64N(1<<32))
+	n := clustertest.FromEnv(t, "WATCHKEEPER_SIMULATIONS", 100)
+	seed := clustertest.FromEnv(t, "WATCHKEEPER_SIMULATION_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_SIMULATION_SEED=%d, %d simulations", seed, n)
 	failed, requests, events, gaps, expired := 0, 0, 0, 0, 0
 	for range n {

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clustertest
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// FromEnv returns a number from the environment, or else the default.
+func FromEnv(t testing.TB, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
