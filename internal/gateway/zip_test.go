@@ -177,7 +177,7 @@ func TestMultiwatchSlow(t *testing.T) {
 		}
 	}
 	server := serveMultiwatch(t, both)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // 50 MB through the race detector
 	defer cancel()
 	path := multiwatchURL(server.URL, "/api/v1/pods?watch=1", "/api/v1/nodes?watch=1")
 
