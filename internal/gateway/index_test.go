@@ -95,7 +95,7 @@ func TestIndexedPages(t *testing.T) {
 		if rd.key != "" && start == "" {
 			continue // that one is looked up
 		}
-		got, want := newPage(s.RV, s, rd, start, limit), scanPage(s, rd, start, limit)
+		got, want := newPage(s.RV, s, rd, start, limit, &leftover{}), scanPage(s, rd, start, limit)
 		if !slices.Equal(got.items, want.items) || got.next != want.next || got.remaining != want.remaining {
 			t.Fatalf("%s: %d items, next %q, %d remain; a scan has %d, %q, %d", path,
 				len(got.items), got.next, got.remaining, len(want.items), want.next, want.remaining)

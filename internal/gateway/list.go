@@ -109,7 +109,7 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 	case v.RV < rd.rv:
 		return false
 	}
-	p := newPage(rv, objects, rd, start, limit)
+	p := newPage(rv, objects, rd, start, limit, &res.left)
 	if past, ok := objects.(*pastState); ok {
 		if past.err != nil {
 			return false
@@ -120,7 +120,10 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 		Kind: v.ListKind, APIVersion: res.id.APIVersion(), Typed: v.BookmarkForm.Typed(),
 		RV: rv, Continue: p.next, Remaining: p.remaining, Columns: v.BookmarkForm.Columns,
 	}
-	return res.write(w, r, rd, func() (*wire.Body, error) { return res.encoder.List(rd.form, head, p.items) })
+	return res.write(w, r, rd, func() (*wire.Body, error) {
+		linkNext(w.Header(), r, rd, p.next)
+		return res.encoder.List(rd.form, head, p.items)
+	})
 }
 
 // turnAway is refuse for an error of [cache.at]. What is recorded is read by few
@@ -175,8 +178,9 @@ type state interface {
 
 // newPage selects from the state at an RV the page that begins at start. limit
 // 0 is no limit; otherwise it counts matching objects, and there is a next page
-// when any object is left, matching or not, as in the API server.
-func newPage(rv uint64, s state, rd *read, start kube.Key, limit int64) listPage {
+// when any object is left, matching or not, as in the API server. left is that of
+// the resource.
+func newPage(rv uint64, s state, rd *read, start kube.Key, limit int64, left *leftover) listPage {
 	var p listPage
 	if rd.key != "" && start == "" {
 		if o := s.Get(rd.key); o != nil && rd.match.matches(o) {
@@ -197,21 +201,17 @@ func newPage(rv uint64, s state, rd *read, start kube.Key, limit int64) listPage
 	}
 	last := p.items[limit-1].Key
 	behind := last + "\x00" // the key behind it
-	past, isPast := s.(*pastState)
 	more := false
-	if isPast && past.counts && !rd.selective() {
-		p.remaining = past.count(rd.namespace, behind)
-		more = p.remaining > 0
-	} else {
-		for range s.All(rd.namespace, behind) {
-			if more = true; isPast || rd.selective() {
-				break
-			}
-			p.remaining++
-		}
+	for range s.All(rd.namespace, behind) {
+		more = true
+		break
 	}
-	if more {
-		p.next = encodeContinue(rv, last, rd.namespace)
+	if !more {
+		return p
+	}
+	p.next = encodeContinue(rv, last, rd.namespace)
+	if past, ok := s.(*pastState); !rd.selective() && (!ok || past.counts) {
+		p.remaining = left.after(place{rv, rd.namespace, start}, limit, place{rv, rd.namespace, behind}, s)
 	}
 	return p
 }

@@ -209,7 +209,7 @@ func (p *past) list(w *recorder, r *http.Request, rd *read, res *resource, m mom
 	}
 	defer release()
 	state := &pastState{stream: m.stream, rv: rv, ctx: r.Context(), counts: true}
-	page := newPage(rv, state, rd, start, limit)
+	page := newPage(rv, state, rd, start, limit, &res.left)
 	if state.err != nil {
 		return p.refusalFor(state.err)
 	}
@@ -223,5 +223,6 @@ func (p *past) list(w *recorder, r *http.Request, rd *read, res *resource, m mom
 		align(page.items, head.Columns)
 	}
 	m.at = at
+	linkNext(w.Header(), r, rd, page.next)
 	return p.write(w, r, rd, res, m, func(e *wire.Encoder) (*wire.Body, error) { return e.List(rd.form, head, page.items) })
 }

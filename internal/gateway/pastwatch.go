@@ -93,7 +93,7 @@ func (p *past) initialOf(m moment, rd *read, cur *pastCursor) func() ([]*kube.Ob
 			return nil, nil
 		}
 		state := &pastState{stream: m.stream, rv: m.rv, ctx: context.Background()}
-		page := newPage(m.rv, state, rd, next, initialPiece)
+		page := newPage(m.rv, state, rd, next, initialPiece, nil)
 		if over = page.next == ""; !over {
 			next = page.items[len(page.items)-1].Key + "\x00"
 		}

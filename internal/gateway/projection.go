@@ -93,6 +93,19 @@ func jsonOnly(accept string) *metav1.Status {
 	return newStatus(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "fields: projections are JSON only: accept application/json")
 }
 
+// linkNext tells where the next page of a projection is (RFC 8288), so that it can
+// be asked for while this one is still on its way.
+func linkNext(h http.Header, r *http.Request, rd *read, next string) {
+	if rd.fields == nil || next == "" {
+		return
+	}
+	query := r.URL.Query()
+	query.Del("resourceVersion")
+	query.Del("resourceVersionMatch")
+	query.Set("continue", next)
+	h.Set("Link", "<?"+query.Encode()+`>; rel="next"`)
+}
+
 // refuse notes why a projection is not served from the cache. It returns false.
 func (rd *read) refuse(why *metav1.Status) bool {
 	rd.refusal = why

@@ -41,6 +41,7 @@ type resource struct {
 
 	watches    atomic.Int64 // open ones
 	unwritable unwritable
+	left       leftover
 	cbor       cborOffer
 
 	// Guarded by cache.mu.

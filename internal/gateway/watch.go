@@ -91,7 +91,7 @@ func (c *cache) serveWatch(w *recorder, r *http.Request, rd *read, res *resource
 		s.source = c.past.follow(res, v, cursor, rd.interest())
 	}
 	if initial || legacy {
-		s.initial = newPage(v.RV, &v.Snapshot, rd, "", 0).items
+		s.initial = newPage(v.RV, &v.Snapshot, rd, "", 0, nil).items
 	}
 	if initial {
 		s.end = v.RV

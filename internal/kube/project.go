@@ -34,7 +34,13 @@ type Paths struct {
 type pathNode struct {
 	whole   bool // all of it is shown
 	members map[string]*pathNode
-	each    *pathNode // the elements, if it is an array
+	named   []namedNode // the members, which are few
+	each    *pathNode   // the elements, if it is an array
+}
+
+type namedNode struct {
+	name string
+	node *pathNode
 }
 
 func (n *pathNode) member(name string) *pathNode {
@@ -45,6 +51,7 @@ func (n *pathNode) member(name string) *pathNode {
 	if m == nil {
 		m = &pathNode{}
 		n.members[name] = m
+		n.named = append(n.named, namedNode{name, m})
 	}
 	return m
 }
@@ -201,116 +208,7 @@ func (p *Paths) Project(o *Object) (text string, rv int) {
 
 // Append appends to dst what Project returns.
 func (p *Paths) Append(dst []byte, o *Object) (out []byte, rv int) {
-	w := projector{scanner: scanner{s: o.JSON}, out: dst, rvFrom: int(o.rvText.from)}
-	if _, err := w.object(p.root); err != nil {
-		panic(err) // it was scanned before
-	}
+	w := projector{s: o.JSON, out: dst, rvFrom: int(o.rvText.from)}
+	w.object(p.root, afterSpace(o.JSON, 0))
 	return w.out, w.rv - len(dst)
-}
-
-// A projector copies what is shown from a text.
-type projector struct {
-	scanner
-	out        []byte
-	rvFrom, rv int
-}
-
-// copy shows a part of the text.
-func (w *projector) copy(from, to int) {
-	if from <= w.rvFrom && w.rvFrom < to {
-		w.rv = len(w.out) + w.rvFrom - from
-	}
-	w.out = append(w.out, w.s[from:to]...)
-}
-
-// value consumes a value and shows what the node says; shown is false if that is
-// nothing.
-func (w *projector) value(n *pathNode) (shown bool, err error) {
-	switch from, c := w.i, w.next(); {
-	case n.whole:
-		if err := w.skip(); err != nil {
-			return false, err
-		}
-		w.copy(from, w.i)
-		return true, nil
-	case c == '{' && n.members != nil:
-		return w.object(n)
-	case c == '[' && n.each != nil:
-		return true, w.array(n.each)
-	}
-	return false, w.skip()
-}
-
-// object consumes an object. Without a member that is shown, nothing is.
-func (w *projector) object(n *pathNode) (shown bool, err error) {
-	start := len(w.out)
-	w.out = append(w.out, '{')
-	for first := true; ; first = false {
-		if ok, err := w.enter(first, '{', '}'); err != nil {
-			return false, err
-		} else if !ok {
-			break
-		}
-		from := w.i
-		name, err := w.text()
-		if err != nil {
-			return false, err
-		}
-		to := w.i
-		if err := w.expect(':'); err != nil {
-			return false, err
-		}
-		w.space()
-		m := n.members[name]
-		if m == nil {
-			if err := w.skip(); err != nil {
-				return false, err
-			}
-			continue
-		}
-		before := len(w.out)
-		if before > start+1 {
-			w.out = append(w.out, ',')
-		}
-		w.copy(from, to)
-		w.out = append(w.out, ':')
-		if ok, err := w.value(m); err != nil {
-			return false, err
-		} else if !ok {
-			w.out = w.out[:before]
-		}
-	}
-	if len(w.out) == start+1 {
-		w.out = w.out[:start]
-		return false, nil
-	}
-	w.out = append(w.out, '}')
-	return true, nil
-}
-
-// array consumes an array, whose elements are shown by the node.
-func (w *projector) array(n *pathNode) error {
-	w.out = append(w.out, '[')
-	for first := true; ; first = false {
-		ok, err := w.element(first)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			break
-		}
-		w.space()
-		if !first {
-			w.out = append(w.out, ',')
-		}
-		shown, err := w.value(n)
-		if err != nil {
-			return err
-		}
-		if !shown {
-			w.out = append(w.out, "{}"...)
-		}
-	}
-	w.out = append(w.out, ']')
-	return nil
 }

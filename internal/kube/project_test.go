@@ -6,6 +6,7 @@ package kube
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 )
@@ -116,4 +117,26 @@ func FuzzPaths(f *testing.F) {
 			t.Fatalf("%q shows %q of %q", text, again, got)
 		}
 	})
+}
+
+// BenchmarkProject is of a Pod, and what a page may want of it.
+func BenchmarkProject(b *testing.B) {
+	text, err := os.ReadFile("testdata/pod.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	o, err := ScanObject(string(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := ParsePaths("metadata.labels,metadata.ownerReferences[*].name,spec.nodeName,spec.containers[*].resources.requests,status.phase,status.conditions[*].type,status.conditions[*].status,status.containerStatuses[*].ready")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	var out []byte
+	for b.Loop() {
+		out, _ = p.Append(out[:0], o)
+	}
 }

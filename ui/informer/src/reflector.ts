@@ -45,6 +45,13 @@ export interface Collection {
   pageSize: number;
 }
 
+/** A page of a list, on its way. */
+interface Page {
+  /** The continue token of the next page, if there is one. */
+  next: Promise<string | undefined>;
+  whole: Promise<any>;
+}
+
 /** How long after a refusal it is asked again, and how long a page may take, in milliseconds. */
 const refusalTime = 30_000;
 const pageTime = 60_000;
@@ -125,7 +132,7 @@ export class Reflector implements Watch {
    * future one is silent until they come by.
    */
   private async probe(signal: AbortSignal): Promise<void> {
-    const page = await this.page({ limit: '1' }, signal);
+    const page = await this.page({ limit: '1' }, signal).whole;
     this.suspect = false;
     if (older(page.metadata.resourceVersion, this.head)) this.listing = this.consistent = true;
   }
@@ -138,20 +145,30 @@ export class Reflector implements Watch {
     const from: Record<string, string> = this.consistent
       ? {}
       : { resourceVersion: this.head || '1', resourceVersionMatch: 'NotOlderThan' };
-    let page = await this.page({ limit, ...from }, signal);
-    this.sink.phase('syncing');
-    const anew = older(page.metadata.resourceVersion, this.head);
-    if (anew && !this.consistent) {
-      this.consistent = true;
-      throw new Error('the API server is behind what is known');
-    }
     const keys = new Set<string>();
-    for (;;) {
-      // The next page comes while this one is taken in.
-      const token = page.metadata.continue;
-      const next = token ? this.page({ limit, continue: token }, signal) : undefined;
-      next?.catch(() => {}); // it is looked at below
-      const apiVersion = page.apiVersion;
+    let anew: boolean | undefined;
+    let page: any;
+    for (let coming: Page | undefined = this.page({ limit, ...from }, signal); coming; ) {
+      let next: Page | undefined;
+      try {
+        // The next page comes while this one is taken in.
+        const token = await coming.next;
+        if (token) next = this.page({ limit, continue: token }, signal);
+        page = await coming.whole;
+      } catch (error) {
+        if (!page || !(error instanceof StatusError) || error.code !== 410) throw error;
+        keys.clear(); // too slow for pages
+        page = await this.page(from, signal).whole;
+      }
+      if (anew === undefined) {
+        this.sink.phase('syncing');
+        anew = older(page.metadata.resourceVersion, this.head);
+        if (anew && !this.consistent) {
+          this.consistent = true;
+          throw new Error('the API server is behind what is known');
+        }
+      }
+      const { apiVersion } = page;
       const kind = page.kind?.replace(/List$/, '');
       for (const item of page.items ?? []) {
         // The items of a list do not tell what they are.
@@ -160,14 +177,7 @@ export class Reflector implements Watch {
         this.sink.put(object, { initial, anew });
       }
       this.sink.flush();
-      if (!next) break;
-      try {
-        page = await next;
-      } catch (error) {
-        if (!(error instanceof StatusError) || error.code !== 410) throw error;
-        keys.clear(); // too slow for pages
-        page = await this.page(from, signal);
-      }
+      coming = next;
     }
     this.head = page.metadata.resourceVersion; // that of each page, as they are of one state
     this.listing = this.consistent = this.suspect = this.afterDelete = false;
@@ -176,22 +186,30 @@ export class Reflector implements Watch {
     this.sink.flush();
   }
 
-  private async page(query: Record<string, string>, signal: AbortSignal): Promise<any> {
+  private page(query: Record<string, string>, signal: AbortSignal): Page {
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(new Error('no answer to a list')), pageTime);
     const stop = () => limit.abort(signal.reason);
     signal.addEventListener('abort', stop);
     if (signal.aborted) stop();
-    try {
-      const response = await get(this.shared.source, this.shared.base + this.path_(query), limit.signal);
-      const page = await response.json();
-      if (!page?.metadata?.resourceVersion) throw new Error('the answer is not a list that can be watched');
-      this.heard = Date.now();
-      return page;
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', stop);
-    }
+    // API servers indent what browsers ask for, to nearly twice the size.
+    const response = get(this.shared.source, this.shared.base + this.path_({ ...query, pretty: '0' }), limit.signal);
+    const whole = response
+      .then((answer) => answer.json())
+      .then((page) => {
+        if (!page?.metadata?.resourceVersion) throw new Error('the answer is not a list that can be watched');
+        this.heard = Date.now();
+        return page;
+      })
+      .finally(() => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', stop);
+      });
+    whole.catch(() => {}); // whoever wants it is told
+    // Watchkeeper tells it before the page.
+    const next = response.then(async ({ headers }) => /[?&]continue=([^&>]+)/.exec(headers.get('Link') ?? '')?.[1] ?? (await whole).metadata.continue);
+    next.catch(() => {});
+    return { next, whole };
   }
 
   private path_(query: Record<string, string>): string {

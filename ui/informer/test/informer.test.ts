@@ -23,15 +23,36 @@ test('lists in pages, then follows', async () => {
   const asked = server.requests.filter((url) => url.pathname === path).map((url) => Object.fromEntries(url.searchParams));
   const of = { labelSelector: 'x=y', fieldSelector: 'metadata.name!=z', fields: 'spec.a,spec.b' };
   assert.deepEqual(asked.slice(0, 3), [
-    { ...of, limit: '2', resourceVersion: '1', resourceVersionMatch: 'NotOlderThan' },
-    { ...of, limit: '2', continue: '105:2' },
-    { ...of, limit: '2', continue: '105:4' },
+    { ...of, limit: '2', pretty: '0', resourceVersion: '1', resourceVersionMatch: 'NotOlderThan' },
+    { ...of, limit: '2', pretty: '0', continue: '105:2' },
+    { ...of, limit: '2', pretty: '0', continue: '105:4' },
   ]);
   assert.equal(asked[3]!.resourceVersion, '105');
   assert.equal(asked[3]!.allowWatchBookmarks, 'true');
   // What a list leaves out is put in, so that all objects look alike.
   assert.equal(o.informer.store.get('ns/c')!.kind, 'Thing');
   assert.equal(o.informer.store.get('ns/c')!.apiVersion, 'v1');
+});
+
+test('the next page is asked for while one that tells where it is has not come', async () => {
+  for (const name of ['a', 'b', 'c', 'd', 'e']) server.put(path, name);
+  let page: (() => void) | undefined;
+  let ahead = 0;
+  server.lists.push(
+    (url, response) => {
+      response.writeHead(200, { Link: '<?limit=2&continue=105:2>; rel="next"' }).flushHeaders();
+      page = () => server.list(url, response);
+    },
+    (url, response) => {
+      ahead++;
+      server.list(url, response);
+    },
+  );
+  const o = observe({ pageSize: 2 });
+  await eventually('the second page is asked for', () => ahead === 0);
+  assert.deepEqual([...o.informer.store.keys()], []);
+  page!();
+  await become('the store', () => [...o.informer.store.keys()], ['ns/a', 'ns/b', 'ns/c', 'ns/d', 'ns/e']);
 });
 
 test('the store is a read-only map', async () => {

@@ -159,7 +159,7 @@ export class ApiServer {
     if (!all) return refuse(response, 410, 'Expired');
     this.snapshots.set(url.pathname + rv, all);
     const more = from + limit < all.length;
-    response.setHeader('Content-Type', 'application/json');
+    if (!response.headersSent) response.setHeader('Content-Type', 'application/json');
     response.end(
       JSON.stringify({
         kind: 'ThingList',
