@@ -58,12 +58,12 @@ func chooseSizes(quick bool) sizes {
 
 func main() {
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var err error
 	if *cannon > 0 {
 		err = apiserver.Serve(apiserver.Options{Pods: *cannon, Nodes: *nodes, Churn: true}, os.Stdin, os.Stdout)
 	} else {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
 		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)
 	}
 	if err != nil {

@@ -199,12 +199,12 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     };
   }
 
-  private put(wire: Wire, initial?: boolean, anew?: boolean): void {
+  private put(wire: Wire, initial?: boolean, anew?: boolean): string {
     const key = keyOf(wire);
     const { uid, resourceVersion: rv } = wire.metadata;
     let known = this.entries.get(key);
     // A list may have been taken before the last event.
-    if (known && !anew && (known.rv === rv || older(rv, known.rv))) return;
+    if (known && !anew && (known.rv === rv || older(rv, known.rv))) return key;
     if (known && known.uid !== uid) {
       this.remove(key); // its end was missed
       known = undefined;
@@ -212,7 +212,8 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     const object = this.made(wire);
     this.entries.set(key, { uid, rv, object });
     if (known) this.emit({ type: 'update', key, object, old: known.object });
-    else this.emit({ type: 'add', key, object, ...(initial && { initial }) });
+    else this.emit(initial ? { type: 'add', key, object, initial } : { type: 'add', key, object });
+    return key;
   }
 
   /** Forgets an object; last is its last version, unless that is to be inferred. */

@@ -16,8 +16,8 @@ export interface Wire {
 
 /** Takes what a reflector sees. */
 export interface Sink {
-  /** An object is there. anew: what was known of it proves nothing. */
-  put(object: Wire, how: { initial?: boolean; anew?: boolean }): void;
+  /** An object is there. anew: what was known of it proves nothing. It returns its key. */
+  put(object: Wire, how: { initial?: boolean; anew?: boolean }): string;
   /** An object was deleted. */
   remove(object: Wire): void;
   /** A list is complete; what is not in it is gone. */
@@ -168,13 +168,13 @@ export class Reflector implements Watch {
           throw new Error('the API server is behind what is known');
         }
       }
+      const how = { initial, anew };
       const { apiVersion } = page;
       const kind = page.kind?.replace(/List$/, '');
       for (const item of page.items ?? []) {
         // The items of a list do not tell what they are.
         const object: Wire = item.kind ? item : { kind, apiVersion, ...item };
-        keys.add(keyOf(object));
-        this.sink.put(object, { initial, anew });
+        keys.add(this.sink.put(object, how));
       }
       this.sink.flush();
       coming = next;

@@ -65,6 +65,7 @@ export class BoardView {
   #fitted = true;
   #observer: ResizeObserver | null = null;
   #ghostTimer: ReturnType<typeof setTimeout> | undefined;
+  #writeTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly engine: Engine, readonly source: Source) {
     source.wake = () => this.wake();
@@ -89,6 +90,9 @@ export class BoardView {
 
   detach(): void {
     this.#observer?.disconnect();
+    clearTimeout(this.#writeTimer);
+    clearTimeout(this.#ghostTimer);
+    this.#writeTimer = this.#ghostTimer = undefined;
     this.engine.renderer?.dispose();
     this.engine.renderer = null;
     this.#canvas?.remove();
@@ -151,7 +155,7 @@ export class BoardView {
       const pace = lit && BLOCK * this.camera.scale >= NEAR ? 30 : OVERLAY_PACE * (engine.layout.tiles.length > 1000 ? 4 : 1);
       const written = (lit || this.#dataAt > this.#overlayAt) && now - this.#overlayAt >= pace;
       if (moved || this.#marked || written) this.#write(now);
-      else if (this.#dataAt > this.#overlayAt) again = true;
+      else if (this.#dataAt > this.#overlayAt) this.#later(pace - (now - this.#overlayAt));
     }
     this.figures.frames++;
     this.figures.busy += performance.now() - began;
@@ -159,6 +163,14 @@ export class BoardView {
     this.#lastFrame = now;
     if (again) this.wake();
     else this.#sleep();
+  }
+
+  /** Asks for a frame in some milliseconds, if there is none before. */
+  #later(ms: number): void {
+    this.#writeTimer ??= setTimeout(() => {
+      this.#writeTimer = undefined;
+      this.wake();
+    }, ms);
   }
 
   /** Nothing moves; ghosts are to be let go in time all the same. */

@@ -33,7 +33,7 @@ export class Live {
     const pods = this.#connection.informer('v1/pods', {
       fields: POD_FIELDS,
       // What is decoded of a page is to be garbage before it is moved to where garbage stays long.
-      pageSize: 10000,
+      pageSize: 2000,
       transform: (pod: unknown): Told => {
         const row = podRow(pod as Pod);
         row.labels = share(row.labels);
