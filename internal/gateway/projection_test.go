@@ -5,8 +5,11 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +47,37 @@ func TestProjectedList(t *testing.T) {
 		if code != 200 || body != want {
 			t.Errorf("%s: %d\n got %s\nwant %s", path, code, body, want)
 		}
+	}
+}
+
+// TestProjectedPages: the pages of a projection tell where the next one is, before
+// what is in them.
+func TestProjectedPages(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 4), pod("d", "b", 5), pod("e", "c", 6)))
+	var names []string
+	next := "?resourceVersion=1&resourceVersionMatch=NotOlderThan&limit=1&fields=spec.nodeName,metadata.labels%5B%27a.b/c%27%5D"
+	for pages := 0; next != ""; pages++ {
+		resp := b.open(t.Context(), "/api/v1/pods"+next)
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		var list metav1.PartialObjectMetadataList
+		if err := errors.Join(err, json.Unmarshal(body, &list)); err != nil || resp.StatusCode != 200 || len(list.Items) != 1 || pages > 2 {
+			t.Fatalf("page %d: %s %s %v", pages, resp.Status, body, err)
+		}
+		names = append(names, list.Items[0].Name)
+		link := resp.Header.Get("Link")
+		if (link == "") != (list.Continue == "") || !strings.Contains(link, list.Continue) {
+			t.Fatalf("page %d: Link %q, continue %q", pages, link, list.Continue)
+		}
+		next = strings.TrimPrefix(strings.TrimSuffix(link, `>; rel="next"`), "<")
+	}
+	if want := []string{"a", "b", "c"}; !slices.Equal(names, want) {
+		t.Errorf("the pages have %v, want %v", names, want)
+	}
+	resp := b.open(t.Context(), "/api/v1/pods?resourceVersion=10&resourceVersionMatch=Exact&limit=1")
+	resp.Body.Close()
+	if link := resp.Header.Get("Link"); link != "" {
+		t.Errorf("what the API server answers, too, has Link %q", link)
 	}
 }
 
