@@ -16,72 +16,47 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { chromium } from 'playwright-core';
+import { sleep, start } from './chromium.mjs';
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox'],
-});
+const browser = await start();
 let page;
-let session;
-let worker; // a function that sends to the worker what session.send sends to the page
-const wrong = [];
+let worker; // a function that sends to the worker what page.send sends to the page
 
 const MiB = 2 ** 20;
-const metrics = async () => Object.fromEntries((await session.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
+const metrics = async () => Object.fromEntries((await page.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
 const at = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
-
-/** Attaches to the worker of the page: CDP in CDP. */
-async function attach() {
-  const waiting = new Map();
-  let id = 0;
-  session.on('Target.receivedMessageFromTarget', ({ message }) => {
-    const { id, result, error } = JSON.parse(message);
-    waiting.get(id)?.(error ? Promise.reject(new Error(error.message)) : result);
-    waiting.delete(id);
-  });
-  const attached = new Promise((resolve) => session.once('Target.attachedToTarget', resolve));
-  await session.send('Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: false, flatten: false });
-  const { sessionId } = await attached;
-  return (method, params = {}) => new Promise((resolve) => {
-    waiting.set(++id, resolve);
-    void session.send('Target.sendMessageToTarget', { sessionId, message: JSON.stringify({ id, method, params }) });
-  });
-}
 
 const commands = {
   async open({ url }) {
     await page?.close();
-    page = await browser.newPage({ viewport: { width: 1920, height: 1080 }, colorScheme: 'dark' });
-    page.on('pageerror', (error) => wrong.push(String(error)));
-    session = await page.context().newCDPSession(page);
+    page = await browser.open(1920, 1080);
     // CPU time of the thread: time in which it had to wait for a core is not the page's.
-    await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+    await page.send('Performance.enable', { timeDomain: 'threadTicks' });
     await page.goto(url);
-    await page.waitForFunction(() => window.watchkeeper?.board.figures.painted > 0, null, { polling: 100, timeout: 120_000 });
-    worker = await attach();
+    await page.until('window.watchkeeper?.board.figures.painted > 0');
+    worker = await page.attach();
     const { TaskDuration: busy } = await metrics();
-    const seen = await page.evaluate(() => {
+    const seen = await page.evaluate(`(() => {
       const { board, cluster } = window.watchkeeper;
       return { painted: board.figures.painted, renderer: board.figures.renderer, pods: cluster.pods, nodes: cluster.nodes.size };
-    });
+    })()`);
     return { ...seen, busy };
   },
 
   async frames({ seconds }) {
     const before = await metrics();
-    const { times, batches } = await page.evaluate((ms) => new Promise((resolve) => {
+    const { times, batches } = await page.evaluate(`new Promise((resolve) => {
       const { figures } = window.watchkeeper.board;
       const times = [];
       const first = figures.batches;
-      const end = performance.now() + ms;
+      const end = performance.now() + ${seconds * 1000};
       const tick = (now) => {
         times.push(now);
         if (now < end) requestAnimationFrame(tick);
         else resolve({ times, batches: figures.batches - first });
       };
       requestAnimationFrame(tick);
-    }), seconds * 1000);
+    })`);
     const after = await metrics();
     const took = (times.at(-1) - times[0]) / 1000;
     const gaps = times.slice(1).map((t, i) => t - times[i]).sort((a, b) => a - b);
@@ -97,11 +72,9 @@ const commands = {
       const { usedSize, backingStorageSize = 0 } = await send('Runtime.getHeapUsage');
       return { used: usedSize / MiB, buffers: backingStorageSize / MiB };
     };
-    const main = await held((method) => session.send(method));
+    const main = await held((method) => page.send(method));
     const inWorker = await held(worker);
-    const of = await browser.newBrowserCDPSession();
-    const { processInfo } = await of.send('SystemInfo.getProcessInfo');
-    await of.detach();
+    const { processInfo } = await browser.send('SystemInfo.getProcessInfo');
     let footprint = 0;
     for (const { type, id } of processInfo) {
       if (type !== 'renderer') continue;
@@ -113,43 +86,46 @@ const commands = {
   },
 
   async scrub({ at: places }) {
-    const strip = page.locator('.time .u-over');
-    await strip.waitFor({ timeout: 30_000 });
-    const box = await strip.boundingBox();
+    const strip = `document.querySelector('.time .u-over')`;
+    await page.until(`!!${strip}`, 30_000);
+    const box = await page.evaluate(`(({ x, y, width, height }) => ({ x, y, width, height }))(${strip}.getBoundingClientRect())`);
     const y = box.y + box.height / 2;
-    await page.mouse.move(box.x + box.width / 2, y);
-    for (let i = 0; i < 30; i++) await page.mouse.wheel(0, -120); // as near as it goes
-    await page.waitForTimeout(3000);
+    await page.mouse('mouseMoved', box.x + box.width / 2, y);
+    for (let i = 0; i < 30; i++) await page.mouse('mouseWheel', box.x + box.width / 2, y, { deltaX: 0, deltaY: -120 }); // as near as it goes
+    await sleep(3000);
     const took = [];
     for (const place of places) {
-      await page.mouse.move(box.x + box.width * place, y);
-      const painted = page.evaluate(() => new Promise((resolve) => {
+      const x = box.x + box.width * place;
+      await page.mouse('mouseMoved', x, y);
+      const painted = page.evaluate(`new Promise((resolve) => {
         const { figures } = window.watchkeeper.board;
         addEventListener('pointerdown', ({ timeStamp }) => {
           const before = figures.batches;
           const tick = () => (figures.batches > before ? resolve(performance.now() - timeStamp) : requestAnimationFrame(tick));
           requestAnimationFrame(tick);
         }, { capture: true, once: true });
-      }));
-      await page.waitForTimeout(50);
-      await page.mouse.down();
-      await page.mouse.up();
-      took.push(await Promise.race([painted, page.waitForTimeout(20_000).then(() => NaN)]));
-      await page.waitForTimeout(500);
+      })`);
+      await sleep(50);
+      const left = { button: 'left', buttons: 1, clickCount: 1 };
+      await page.mouse('mousePressed', x, y, left);
+      await page.mouse('mouseReleased', x, y, left);
+      took.push(await Promise.race([painted, sleep(20_000).then(() => NaN)]));
+      await sleep(500);
     }
-    return { took, past: await page.evaluate(() => !!document.querySelector('.stage.past')) };
+    return { took, past: await page.evaluate(`!!document.querySelector('.stage.past')`) };
   },
 
   async shot({ file }) {
-    await page.screenshot({ path: file });
+    const { data } = await page.send('Page.captureScreenshot', { format: 'png' });
+    await writeFile(file, Buffer.from(data, 'base64'));
     return {};
   },
 
   async profile({ seconds, file }) {
-    await session.send('Profiler.enable');
-    await session.send('Profiler.start');
-    await page.waitForTimeout(seconds * 1000);
-    const { profile } = await session.send('Profiler.stop');
+    await page.send('Profiler.enable');
+    await page.send('Profiler.start');
+    await sleep(seconds * 1000);
+    const { profile } = await page.send('Profiler.stop');
     await writeFile(file, JSON.stringify(profile));
     return {};
   },
@@ -160,7 +136,7 @@ for await (const line of createInterface(process.stdin)) {
   const command = JSON.parse(line);
   try {
     const answer = await commands[command.do](command);
-    console.log(JSON.stringify({ ...answer, wrong: wrong.splice(0) }));
+    console.log(JSON.stringify({ ...answer, wrong: page.wrong.splice(0) }));
   } catch (error) {
     console.log(JSON.stringify({ error: String(error?.stack ?? error) }));
   }
