@@ -74,7 +74,11 @@ test('filter, selection and moment outlive a reload', async () => {
   assert.equal(await page.locator('.panel').count(), 0);
   await page.mouse.click(x, y);
 
+  await page.getByLabel('in order of').selectOption('age');
+
   const same = async () => {
+    assert.equal(await page.getByLabel('in order of').inputValue(), 'age');
+    assert.equal(await page.evaluate(() => window.watchkeeper.engine.arrangement.nodes), 'age');
     await until('what matches', async () => (await matching()) === 2);
     assert.equal(await page.getByLabel('Filter').inputValue(), `ns:${ns} app=web`);
     assert.equal(await page.locator('.panel h2').innerText(), name);

@@ -8,7 +8,7 @@ import { createServer, request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { clean, launch, open, shot } from './browser.mjs';
 import { apply, gateway, kubectl, namespace, startGateway, until } from './cluster.mjs';
-import { blockOf, openBoard, shownPods } from './page.mjs';
+import { blockOf, connection, openBoard, shownPods } from './page.mjs';
 
 let browser;
 
@@ -18,14 +18,19 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** Starts a gateway that acts as somebody who has these rules. */
-async function gatewayOf(t, name, rules) {
-  const user = `${name}-${process.pid}`;
+/** Sees to it that somebody has these rules, and no others. */
+async function allow(user, rules) {
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: user } };
   await apply(
     { ...role, kind: 'ClusterRole', rules },
     { ...role, kind: 'ClusterRoleBinding', roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: user }, subjects: [{ kind: 'User', name: user }] },
   );
+}
+
+/** Starts a gateway that acts as somebody who has these rules. */
+async function gatewayOf(t, name, rules) {
+  const user = `${name}-${process.pid}`;
+  await allow(user, rules);
   const running = await startGateway(['--as', user]);
   t.after(() => running.stop());
   return { url: running.url, user };
@@ -48,6 +53,9 @@ for (const [missing, has, name] of [['pods', ['nodes'], 'no-pods'], ['nodes', ['
     assert.match(words, new RegExp(`"${user}" cannot list resource "${missing}"`), 'in the API server\'s own words');
     assert.equal((await page.locator('.connection').innerText()).trim(), 'denied');
     await shot(page, `denied-${missing}`);
+    // It is asked for again, now and then.
+    await allow(user, [reads('pods', 'nodes')]);
+    await until('that it is allowed', async () => (await connection(page)) === 'live' && (await page.locator('.notice, [role=alert]').count()) === 0, 120);
     clean(page);
     await page.close();
   });

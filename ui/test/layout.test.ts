@@ -5,12 +5,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Engine } from '../src/board/engine';
 import { Layout, UNSCHEDULED } from '../src/board/layout';
-import type { Arrangement } from '../src/board/order';
+import { NODE_ORDERS, type Arrangement } from '../src/board/order';
 import { GHOST } from '../src/data/cluster';
 import { State } from '../src/data/state';
 import { filled, Fixture, nodeOf, podOf } from './fixture';
 
-const plain: Arrangement = { group: '', order: 'namespace' };
+const plain: Arrangement = { group: '', nodes: 'name', order: 'namespace' };
 
 function engineOf(f: Fixture): Engine {
   const engine = new Engine(f.cluster);
@@ -173,9 +173,35 @@ test('in a full tile a ghost makes way', () => {
 test('groups have headings, and their Nodes together', () => {
   const f = filled(9, 2);
   const layout = new Layout();
-  layout.arrange(f.cluster, { group: 'zone', order: 'name' }, 1000, 700);
+  layout.arrange(f.cluster, { group: 'zone', nodes: 'name', order: 'name' }, 1000, 700);
   assert.deepEqual(layout.headings.map((h) => h.text), ['z0', 'z1', 'z2']);
   assert.deepEqual(layout.tiles.filter((t) => t.group === 'z1').map((t) => t.name), ['node-1', 'node-4', 'node-7']);
+});
+
+test('Nodes are in the order that was asked for', () => {
+  const f = new Fixture();
+  f.rows.setNode(nodeOf('node-0', { created: 30 }));
+  f.rows.setNode(nodeOf('node-1', { created: 10, cpu: 100_000, pods: 1000 })); // large
+  f.rows.setNode(nodeOf('node-2', { created: 20, ready: 'False' }));
+  f.rows.setNode(nodeOf('node-10', { created: 40 }));
+  for (let i = 0; i < 3; i++) f.set(podOf(`a-${i}`, { node: 'node-0', cpu: 1000, memory: 1 }));
+  for (let i = 0; i < 5; i++) f.set(podOf(`b-${i}`, { node: 'node-1', cpu: 2000, state: i ? State.ready : State.failing }));
+  f.set(podOf('c', { node: 'node-10', cpu: 1, memory: 2 ** 20, state: State.failing }), podOf('d', { node: 'node-10', state: State.failing }));
+  f.rows.sync();
+  f.apply();
+  const layout = new Layout();
+  const wanted = {
+    name: ['node-0', 'node-1', 'node-2', 'node-10'],
+    pods: ['node-0', 'node-10', 'node-1', 'node-2'],
+    cpu: ['node-0', 'node-1', 'node-10', 'node-2'],
+    memory: ['node-10', 'node-1', 'node-0', 'node-2'],
+    failing: ['node-2', 'node-10', 'node-1', 'node-0'],
+    age: ['node-1', 'node-2', 'node-0', 'node-10'],
+  };
+  for (const nodes of NODE_ORDERS) {
+    layout.arrange(f.cluster, { group: '', nodes, order: 'name' }, 1000, 700);
+    assert.deepEqual(layout.tiles.filter((t) => t.name !== UNSCHEDULED).map((t) => t.name), wanted[nodes], nodes);
+  }
 });
 
 test('a Node that is gone keeps its tile until another takes its place', () => {

@@ -1,17 +1,20 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Pictures of the page, dark and light, to be looked at. board.png is that of the
+// Pictures of the page, dark and light, to be looked at: of a cluster that has
+// something to show, and of one that has nothing. board.png is that of the
 // README; "make picture" takes it there.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { clean, launch, shot } from './browser.mjs';
-import { api, apply, gateway, kubectl, load, until } from './cluster.mjs';
+import { clean, launch, open, shot } from './browser.mjs';
+import { api, apply, gateway, kubectl, load, startRecording, until } from './cluster.mjs';
+import { front } from './front.mjs';
 import { openBoard, picture } from './page.mjs';
 
 const NODES = 24;
 let browser;
+const stopping = [];
 
 before(async () => {
   browser = await launch();
@@ -32,7 +35,10 @@ before(async () => {
   }
 });
 
-after(() => browser?.close());
+after(async () => {
+  await browser?.close();
+  for (const one of stopping) await one.stop();
+});
 
 /** Takes a picture, dark and light, and sees to it that something is on it. */
 async function both(page, name) {
@@ -73,6 +79,44 @@ test('the board, a Pod, its versions, the table and the help', async () => {
   await page.keyboard.press('?');
   await until('help', () => page.getByRole('dialog').isVisible());
   await both(page, 'help');
+  clean(page);
+  await page.close();
+});
+
+test('the strip, of a recording', async () => {
+  const recording = await startRecording('demo/incident.wkr');
+  stopping.push(recording);
+  const page = await openBoard(browser, recording.url);
+  const strip = await page.getByRole('slider', { name: 'Moment' }).boundingBox();
+  await until('the past', async () => {
+    await page.mouse.click(strip.x + strip.width * 0.7, strip.y + strip.height / 2);
+    return page.url().includes('at=');
+  });
+  await page.keyboard.press('c');
+  await until('what changed', async () => (await page.locator('.changes-list .pick').count()) > 0);
+  await both(page, 'strip');
+  clean(page);
+  await page.close();
+});
+
+test('no connection at first, and then an empty cluster', async (t) => {
+  let there = false;
+  // The page is the gateway's; of the API there is nothing, and then a cluster without anything.
+  const url = await front(t, ({ pathname }, incoming, outgoing) => {
+    if (!/^\/(api|watchkeeper)\//.test(pathname)) return false;
+    if (!there) incoming.socket.destroy();
+    else if (pathname.endsWith('/history')) outgoing.end(JSON.stringify({ recording: { state: 'off' }, resources: [] }));
+    else if (pathname.endsWith('/multiwatch')) outgoing.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
+    else outgoing.end(JSON.stringify({ kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: '1' }, items: [] }));
+    return true;
+  });
+  const page = await open(browser, `${url}/ui/`, { ignore: /ERR_EMPTY_RESPONSE|ERR_CONNECTION|ERR_SOCKET/ });
+  const says = (words) => until(words, async () => (await page.locator('.notice').innerText()).includes(words));
+  await says('No connection');
+  await both(page, 'no-connection');
+  there = true;
+  await says('An empty cluster');
+  await both(page, 'empty');
   clean(page);
   await page.close();
 });

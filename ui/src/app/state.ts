@@ -4,7 +4,7 @@
 /** What the page shows, as signals; most of it is in its address, too. */
 
 import { computed, effect, signal } from '@preact/signals';
-import type { PodOrder } from '../board/order';
+import { NODE_ORDERS, type NodeOrder, type PodOrder } from '../board/order';
 import { DARK, LIGHT } from '../board/palette';
 import { Cluster } from '../data/cluster';
 import type { Status } from '../data/protocol';
@@ -38,6 +38,7 @@ const query = new URLSearchParams(location.search);
 
 export const filter = signal(query.get('q') ?? '');
 export const group = signal(query.get('group') ?? '');
+export const nodes = signal<NodeOrder>(NODE_ORDERS.find((name) => name === query.get('nodes')) ?? 'name');
 export const order = signal<PodOrder>((query.get('sort') as PodOrder) || 'namespace');
 export const view = signal<'board' | 'table'>(query.get('view') === 'table' ? 'table' : 'board');
 export const selection = signal<Selection>(parseSelection(query.get('sel')));
@@ -113,6 +114,7 @@ export function keepAddress(): void {
     const sel = selection.value;
     put('q', filter.value);
     put('group', group.value);
+    put('nodes', nodes.value === 'name' ? '' : nodes.value);
     put('sort', order.value === 'namespace' ? '' : order.value);
     put('view', view.value === 'table' ? 'table' : '');
     put('sel', sel ? selectionText(sel) : '');

@@ -9,7 +9,7 @@
 
 import { State } from '../data/state';
 import type { Camera } from './camera';
-import { FAR, farColour, farLook, farPlate, Plates } from './far';
+import { FAR, farColour, farGap, farLook, farPlate, Plates } from './far';
 import { BLOCK, PITCH, UNSCHEDULED, type Tile } from './layout';
 import { mix, type Colour } from './palette';
 import { glow, GLOW, type Renderer, type Scene } from './renderer';
@@ -199,11 +199,12 @@ export class CanvasRenderer implements Renderer {
   }
 
   /** Writes the ground of a tile: its fill, its edge, its round corners. */
-  #ground(x: number, y: number, tile: { w: number; h: number }, scale: number, fill: Colour, edge: Colour): void {
+  #ground(x: number, y: number, tile: { w: number; h: number }, scale: number, fill: Colour, edge: Colour, gap = 0): void {
     const left = Math.round(x);
     const top = Math.round(y);
-    const right = Math.round(x + tile.w * scale) - 1;
-    const bottom = Math.round(y + tile.h * scale) - 1;
+    const short = gap && farGap(gap, scale);
+    const right = Math.round(x + (tile.w + gap) * scale) - short - 1;
+    const bottom = Math.round(y + (tile.h + gap) * scale) - short - 1;
     const radius = Math.min(8 * this.#ratio, 4 * scale, (right - left) / 4);
     const line = Math.max(1, Math.round(this.#ratio));
     const { width, height } = this.canvas;
@@ -233,14 +234,15 @@ export class CanvasRenderer implements Renderer {
   /** Writes a tile from afar. */
   #field(scene: Scene, camera: Camera, scale: number, tile: Tile, x: number, y: number): void {
     const { theme } = scene;
+    const { gap } = scene.layout;
     const far = farLook(tile, scene.look, scene.flags);
     if (tile.name === UNSCHEDULED) {
-      this.#ground(x, y, tile, scale, theme.tile, theme.edge);
-      if (far.pods) this.#ground(x, y, { w: Math.max(tile.h, (tile.w * far.pods) / tile.slots.length), h: tile.h }, scale, theme.state.pending, theme.state.pending);
+      this.#ground(x, y, tile, scale, theme.tile, theme.edge, gap);
+      if (far.pods) this.#ground(x, y, { w: Math.max(tile.h, (tile.w * far.pods) / tile.slots.length), h: tile.h }, scale, theme.state.pending, theme.state.pending, gap);
       return;
     }
     const fill = tile.gone ? mix(theme.board, theme.tile, 0.4) : farColour(theme, far.level);
-    this.#ground(x, y, tile, scale, fill, scene.tile(tile).edge ?? (far.level ? fill : theme.edge));
+    this.#ground(x, y, tile, scale, fill, scene.tile(tile).edge ?? (far.level ? fill : theme.edge), gap);
     const plate = farPlate(tile, far);
     if (!plate) return;
     if (this.#plates?.theme !== theme) this.#plates = new Plates(theme);

@@ -26,7 +26,7 @@ export class Engine implements Scene {
   /** The size of the view in pixels, for which the tiles are arranged. */
   viewWidth = 1200;
   viewHeight = 800;
-  arrangement: Arrangement = { group: '', order: 'namespace' };
+  arrangement: Arrangement = { group: '', nodes: 'name', order: 'namespace' };
   /** Whether a row matches the filter; null without one. */
   matches: ((row: number) => boolean) | null = null;
   #filter = '';

@@ -16,6 +16,12 @@ import { coverage, distance } from './shapes';
 
 /** Below this many device pixels for a block and its gap, tiles are painted whole. */
 export const FAR = 2.9;
+/**
+ * Between tiles from afar there are so many pixels, everywhere: a tile is what is
+ * left of its place and the gap behind it. If both of its sides were rounded, the
+ * eye would see a pattern in the gaps that is not there.
+ */
+export const farGap = (gap: number, scale: number): number => Math.max(1, Math.round(gap * scale));
 /** Steps of how full a tile is. */
 export const LEVELS = 8;
 

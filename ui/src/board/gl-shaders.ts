@@ -89,6 +89,7 @@ layout(location=1) in vec4 fill;
 layout(location=2) in vec4 edge;    // the alpha is of the corners: 1 for round ones
 uniform vec3 camera;
 uniform vec2 view;
+uniform vec2 gap;                   // between tiles, in the layout's units and in pixels; see farGap
 out vec2 p;
 flat out vec2 halves;
 flat out vec4 inner;
@@ -97,7 +98,7 @@ void main() {
   int corner = gl_VertexID & 3;
   vec2 c = vec2(float(corner & 1), float((corner & 2) >> 1));
   vec2 a = floor((rect.xy - camera.xy) * camera.z + 0.5);
-  vec2 b = floor((rect.xy + rect.zw - camera.xy) * camera.z + 0.5);
+  vec2 b = floor((rect.xy + rect.zw + gap.x - camera.xy) * camera.z + 0.5) - gap.y;
   halves = (b - a) / 2.0;
   p = (c * 2.0 - 1.0) * halves;
   inner = fill;

@@ -11,7 +11,7 @@
 
 import type { Cluster } from '../data/cluster';
 import { State } from '../data/state';
-import { compareNames, groupLabel, podOrder, type Arrangement } from './order';
+import { compareNames, groupLabel, nodeOrder, podOrder, type Arrangement } from './order';
 import { BLOCK, Places, PITCH, UNSCHEDULED, type Tile } from './places';
 import { Flow, proportion, roomFor, stretch, type Proportions } from './proportions';
 
@@ -49,7 +49,7 @@ export class Layout extends Places {
   #cells = { columns: 1, rows: 1 };
   /** The free place after the last tile, of each group. */
   #ends = new Map<string, { x: number; y: number; right: number }>();
-  #arrangement: Arrangement = { group: '', order: 'namespace' };
+  #arrangement: Arrangement = { group: '', nodes: 'name', order: 'namespace' };
 
   /** Places all anew for a view of that size in pixels. */
   arrange(cluster: Cluster, arrangement: Arrangement, viewWidth: number, viewHeight: number): void {
@@ -65,7 +65,7 @@ export class Layout extends Places {
       else (perTile.get(name) ?? perTile.set(name, []).get(name)!).push(row);
     }
     const groups = new Map<string, string[]>();
-    for (const name of [...perTile.keys()].sort(compareNames)) {
+    for (const name of [...perTile.keys()].sort(nodeOrder(cluster, arrangement.nodes))) {
       const group = groupLabel(cluster.nodes.get(name), arrangement.group);
       (groups.get(group) ?? groups.set(group, []).get(group)!).push(name);
     }

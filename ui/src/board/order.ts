@@ -4,12 +4,19 @@
 /** In what groups and in what order things are put, when they are put anew. */
 
 import type { Cluster, ClusterNode } from '../data/cluster';
+import { State } from '../data/state';
 
 export type PodOrder = 'namespace' | 'owner' | 'name' | 'age' | 'state';
+
+/** By name; or those first that carry most, in share of what they have; that have most failing Pods, or are not ready; that are oldest. */
+export const NODE_ORDERS = ['name', 'pods', 'cpu', 'memory', 'failing', 'age'] as const;
+export type NodeOrder = (typeof NODE_ORDERS)[number];
 
 export interface Arrangement {
   /** How Nodes are grouped: empty for not at all, `zone`, `pool`, or the key of a label. */
   group: string;
+  /** The order of Nodes in a group, and of Pods in a Node. */
+  nodes: NodeOrder;
   order: PodOrder;
 }
 
@@ -44,6 +51,26 @@ export function groupings(nodes: Iterable<ClusterNode>): string[] {
     }
   }
   return [...values].filter(([, set]) => set.size < n || n === 1).map(([key]) => key).sort();
+}
+
+/** The order of Nodes, by their names. */
+export function nodeOrder(cluster: Cluster, order: NodeOrder): (a: string, b: string) => number {
+  if (order === 'name') return compareNames;
+  const failing = new Map<string, number>();
+  for (let row = 0; order === 'failing' && row < cluster.length; row++) {
+    const name = cluster.nodeName(row);
+    if (cluster.shown(row) === State.failing) failing.set(name, (failing.get(name) ?? 0) + 1);
+  }
+  const first = (name: string): number => {
+    const node = cluster.nodes.get(name);
+    const row = node?.row;
+    if (!node) return 0;
+    if (order === 'failing') return (failing.get(name) ?? 0) + (row && row.ready !== 'True' ? 1e6 : 0);
+    if (order === 'age') return row?.created ? -row.created : -Infinity;
+    return node[order] / ((row && row[order]) || Infinity);
+  };
+  const rank = new Map([...cluster.nodes.keys()].map((name) => [name, first(name)]));
+  return (a, b) => Number(rank.get(b)! > rank.get(a)!) - Number(rank.get(b)! < rank.get(a)!) || compareNames(a, b);
 }
 
 /** The order of Pods in a tile. */

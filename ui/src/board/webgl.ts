@@ -8,7 +8,7 @@
  */
 
 import type { Camera } from './camera';
-import { FAR, farColour, farLook, farPlate, SIGN } from './far';
+import { FAR, farColour, farGap, farLook, farPlate, SIGN } from './far';
 import { attribute, Program } from './gl-program';
 import { BLOCK_FRAGMENT, BLOCK_VERTEX, RECT_FRAGMENT, RECT_VERTEX } from './gl-shaders';
 import { PITCH, UNSCHEDULED, type Tile } from './layout';
@@ -107,7 +107,7 @@ export class WebGLRenderer implements Renderer {
     const { theme } = scene;
     gl.clearColor(theme.board[0] / 255, theme.board[1] / 255, theme.board[2] / 255, 1);
     gl.clear(gl.COLOR_BUFFER_BIT);
-    this.#drawRects(camera, scale);
+    this.#drawRects(camera, scale, far ? scene.layout.gap : 0);
     if (far) this.#drawBlocks(scene, camera, scale, now, this.#signPlaces, this.#signLooks, this.#signCount);
     else this.#drawBlocks(scene, camera, scale, now, this.#placeBuffer, this.#lookBuffer, scene.length);
     return lit || waiting;
@@ -117,10 +117,11 @@ export class WebGLRenderer implements Renderer {
     this.#gl.getExtension('WEBGL_lose_context')?.loseContext();
   }
 
-  #drawRects(camera: Camera, scale: number): void {
+  #drawRects(camera: Camera, scale: number, gap: number): void {
     const gl = this.#gl;
     this.#rects.use(camera, scale, this.canvas);
     gl.uniform1f(this.#rects.at('round_corner'), Math.min(8 * this.#ratio, 4 * scale));
+    gl.uniform2f(this.#rects.at('gap'), gap, gap && farGap(gap, scale));
     gl.uniform1f(this.#rects.at('line'), Math.max(1, Math.round(this.#ratio)));
     gl.bindBuffer(gl.ARRAY_BUFFER, this.#rectBuffer);
     attribute(gl, 0, 4, gl.FLOAT, false, RECT, 0);

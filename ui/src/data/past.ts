@@ -72,7 +72,8 @@ export class Past {
   }
 
   async #list<T>(resource: string, fields: string[]): Promise<List<T>> {
-    return (await (await this.#fetch(resource, { fields: fields.join(',') })).json()) as List<T>;
+    // Not indented, as it is for browsers otherwise.
+    return (await (await this.#fetch(resource, { fields: fields.join(','), pretty: '0' })).json()) as List<T>;
   }
 
   async #watch<T>(resource: string, fields: string[], resourceVersion: string, take: (type: string, object: T) => void): Promise<void> {

@@ -6,7 +6,7 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { Feed } from '../app/feed';
-import { beat, changes, cluster, filter, group, keepAddress, mode, needs, order, received, selection, still, theme, view } from '../app/state';
+import { beat, changes, cluster, filter, group, keepAddress, mode, needs, nodes, order, received, selection, still, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
 import { now } from '../app/now';
@@ -74,7 +74,7 @@ export function start(worker: Worker, source: History = history): void {
   });
   let first = true;
   effect(() => {
-    engine.arrangement = { group: group.value, order: order.value };
+    engine.arrangement = { group: group.value, nodes: nodes.value, order: order.value };
     if (!first) engine.arrange();
     first = false;
   });

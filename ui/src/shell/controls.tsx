@@ -3,8 +3,8 @@
 
 /** What floats in the lower corner: how the board is put together. */
 
-import { beat, cluster, group, order, view } from '../app/state';
-import { groupings, type PodOrder } from '../board/order';
+import { beat, cluster, group, nodes, order, view } from '../app/state';
+import { groupings, NODE_ORDERS, type NodeOrder, type PodOrder } from '../board/order';
 import type { BoardView } from '../board/view';
 
 export function Controls({ board }: { board: BoardView }) {
@@ -25,6 +25,11 @@ export function Controls({ board }: { board: BoardView }) {
               <optgroup label="label">
                 {keys().map((key) => <option key={key} value={key}>{key}</option>)}
               </optgroup>
+            </select>
+          </label>
+          <label>in order of{' '}
+            <select value={nodes.value} onChange={(e) => (nodes.value = e.currentTarget.value as NodeOrder)}>
+              {NODE_ORDERS.map((name) => <option key={name}>{name}</option>)}
             </select>
           </label>
           <label>Pods by{' '}
