@@ -4,10 +4,10 @@
 // What one may not see is said, and what others have written is nothing but text.
 
 import assert from 'node:assert/strict';
-import { createServer, request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { clean, launch, open, shot } from './browser.mjs';
 import { apply, gateway, kubectl, namespace, startGateway, until } from './cluster.mjs';
+import { front } from './front.mjs';
 import { blockOf, connection, openBoard, shownPods } from './page.mjs';
 
 let browser;
@@ -51,7 +51,7 @@ for (const [missing, has, name] of [['pods', ['nodes'], 'no-pods'], ['nodes', ['
     });
     assert.match(words, new RegExp(`You may not list and watch ${missing}`));
     assert.match(words, new RegExp(`"${user}" cannot list resource "${missing}"`), 'in the API server\'s own words');
-    assert.equal((await page.locator('.connection').innerText()).trim(), 'denied');
+    assert.equal(await connection(page), 'denied');
     await shot(page, `denied-${missing}`);
     // It is asked for again, now and then.
     await allow(user, [reads('pods', 'nodes')]);
@@ -89,36 +89,27 @@ const MARK = 'hostile-mark';
 
 /** A proxy in front of the gateway that writes EVIL wherever the API server has let only MARK pass, and in the log. */
 async function hostile(t) {
-  const server = createServer((incoming, outgoing) => {
+  const route = (_, incoming, outgoing) => {
     const target = new URL(gateway + decodeURIComponent(incoming.url).replaceAll(EVIL, MARK).replaceAll(' ', '%20'));
-    if (target.pathname.endsWith('/log')) return outgoing.end(`${EVIL}\n<script>window.harmed = 2</script>\n`);
-    const headers = { ...incoming.headers, host: target.host };
-    delete headers['accept-encoding'];
-    const asking = request(target, { method: incoming.method, headers }, (answer) => {
-      const text = /json/.test(answer.headers['content-type'] ?? '');
-      delete answer.headers['content-length'];
-      outgoing.writeHead(answer.statusCode, answer.headers);
-      outgoing.flushHeaders();
-      let rest = ''; // the begin of a mark, perhaps
-      answer.setEncoding('latin1');
-      answer.on('data', (chunk) => {
-        const all = rest + chunk;
-        const cut = text ? Math.max(0, all.length - MARK.length + 1, all.lastIndexOf('\n') + 1) : all.length;
-        rest = all.slice(cut);
-        outgoing.write((text ? all.slice(0, cut).replaceAll(MARK, EVIL) : all), 'latin1');
-      });
-      answer.on('end', () => outgoing.end(rest, 'latin1'));
+    if (target.pathname.endsWith('/log')) return void outgoing.end(`${EVIL}\n<script>window.harmed = 2</script>\n`);
+    delete incoming.headers['accept-encoding'];
+    return target;
+  };
+  return front(t, route, (answer, outgoing) => {
+    const text = /json/.test(answer.headers['content-type'] ?? '');
+    delete answer.headers['content-length'];
+    outgoing.writeHead(answer.statusCode, answer.headers);
+    outgoing.flushHeaders();
+    let rest = ''; // the begin of a mark, perhaps
+    answer.setEncoding('latin1');
+    answer.on('data', (chunk) => {
+      const all = rest + chunk;
+      const cut = text ? Math.max(0, all.length - MARK.length + 1, all.lastIndexOf('\n') + 1) : all.length;
+      rest = all.slice(cut);
+      outgoing.write((text ? all.slice(0, cut).replaceAll(MARK, EVIL) : all), 'latin1');
     });
-    asking.on('error', () => outgoing.destroy());
-    outgoing.on('close', () => asking.destroy());
-    asking.end();
+    answer.on('end', () => outgoing.end(rest, 'latin1'));
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${server.address().port}`;
 }
 
 test('hostile names, labels, annotations, states, Events and logs are text', async (t) => {

@@ -23,20 +23,21 @@ test('a log is followed, of the container that was chosen, or of the one before 
   await apply({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name: 'web' }, spec: { initContainers: [{ name: 'init', image: 'x' }], containers: [{ name: 'web', image: 'x' }, { name: 'proxy', image: 'x' }] } });
   const asked = [];
   const open = new Map(); // by container, what follows
-  const url = await front(t, ({ pathname, searchParams }, _, outgoing) => {
-    if (!pathname.endsWith('/log')) return false;
+  const url = await front(t, (target, _, outgoing) => {
+    const { pathname, searchParams } = target;
+    if (!pathname.endsWith('/log')) return target;
     const { container, previous, follow } = Object.fromEntries(searchParams);
     asked.push(`${container}${previous ? ' previous' : ''}${follow ? ' follow' : ''}`);
     if (previous && container === 'web') {
       const status = { kind: 'Status', apiVersion: 'v1', status: 'Failure', message: 'previous terminated container "web" in pod "web" not found', reason: 'BadRequest', code: 400 };
       outgoing.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify(status));
-      return true;
+      return undefined;
     }
     outgoing.writeHead(200, { 'content-type': 'text/plain' });
     outgoing.write(`${container} ${previous ? 'before' : 'now'}\n`);
     if (follow) open.set(container, outgoing.on('close', () => open.delete(container)));
     else outgoing.end('over');
-    return true;
+    return undefined;
   });
   const page = await openBoard(browser, url, { sel: `pod/${ns}/web`, tab: 'logs' }, { ignore: /status of 400/ });
   const log = page.locator('.log');

@@ -5,10 +5,10 @@
 // that it keeps to.
 
 import assert from 'node:assert/strict';
-import { createServer, request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { clean, launch, open, shot } from './browser.mjs';
 import { gateway, startGateway, until } from './cluster.mjs';
+import { front } from './front.mjs';
 
 let browser;
 
@@ -59,20 +59,12 @@ test('it works below the path of a proxy, and with a prefix of the API', async (
   t.after(() => prefixed.stop());
   // A proxy that serves the gateway below /clusters/one/.
   const below = '/clusters/one/';
-  const front = createServer((incoming, outgoing) => {
-    if (!incoming.url.startsWith(below)) return outgoing.writeHead(404).end();
-    const target = new URL(prefixed.url + '/' + incoming.url.slice(below.length));
-    request(target, { method: incoming.method, headers: { ...incoming.headers, host: target.host } }, (answer) => {
-      outgoing.writeHead(answer.statusCode, answer.headers);
-      answer.pipe(outgoing);
-    }).end();
+  const proxy = await front(t, (_, incoming, outgoing) => {
+    if (incoming.url.startsWith(below)) return new URL(prefixed.url + '/' + incoming.url.slice(below.length));
+    outgoing.writeHead(404).end();
+    return undefined;
   });
-  await new Promise((resolve) => front.listen(0, '127.0.0.1', resolve));
-  t.after(() => {
-    front.closeAllConnections();
-    front.close();
-  });
-  const url = `http://127.0.0.1:${front.address().port}${below}`;
+  const url = proxy + below;
   for (const way of [url, `${url}ui`, `${prefixed.url}/ui`]) {
     const page = await shows(way);
     clean(page);

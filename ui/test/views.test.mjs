@@ -102,13 +102,14 @@ test('the strip, of a recording', async () => {
 test('no connection at first, and then an empty cluster', async (t) => {
   let there = false;
   // The page is the gateway's; of the API there is nothing, and then a cluster without anything.
-  const url = await front(t, ({ pathname }, incoming, outgoing) => {
-    if (!/^\/(api|watchkeeper)\//.test(pathname)) return false;
+  const url = await front(t, (target, incoming, outgoing) => {
+    const { pathname } = target;
+    if (!/^\/(api|watchkeeper)\//.test(pathname)) return target;
     if (!there) incoming.socket.destroy();
     else if (pathname.endsWith('/history')) outgoing.end(JSON.stringify({ recording: { state: 'off' }, resources: [] }));
     else if (pathname.endsWith('/multiwatch')) outgoing.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
     else outgoing.end(JSON.stringify({ kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: '1' }, items: [] }));
-    return true;
+    return undefined;
   });
   const page = await open(browser, `${url}/ui/`, { ignore: /ERR_EMPTY_RESPONSE|ERR_CONNECTION|ERR_SOCKET/ });
   const says = (words) => until(words, async () => (await page.locator('.notice').innerText()).includes(words));
