@@ -68,12 +68,12 @@ var scenarios = []scenario{
 
 func main() {
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var err error
 	if *cannon > 0 {
 		err = apiserver.Serve(apiserver.Options{Pods: *cannon, Tables: true, Churn: true}, os.Stdin, os.Stdout)
 	} else {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
 		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)
 	}
 	if err != nil {

@@ -120,10 +120,8 @@ func (c *cache) serveList(w http.ResponseWriter, r *http.Request, rd *read, res 
 		Kind: v.ListKind, APIVersion: res.id.APIVersion(), Typed: v.BookmarkForm.Typed(),
 		RV: rv, Continue: p.next, Remaining: p.remaining, Columns: v.BookmarkForm.Columns,
 	}
-	return res.write(w, r, rd, func() (*wire.Body, error) {
-		linkNext(w.Header(), r, rd, p.next)
-		return res.encoder.List(rd.form, head, p.items)
-	})
+	linkNext(w.Header(), r, rd, p.next)
+	return res.write(w, r, rd, func() (*wire.Body, error) { return res.encoder.List(rd.form, head, p.items) })
 }
 
 // turnAway is refuse for an error of [cache.at]. What is recorded is read by few

@@ -156,7 +156,7 @@ func afterString(s string, i int) int {
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
 	for i++; ; {
 		if len(b)-i >= 8 {
-			special := quotes(binary.LittleEndian.Uint64(b[i:]))
+			special := specials(binary.LittleEndian.Uint64(b[i:]))
 			if special == 0 {
 				i += 8
 				continue
@@ -172,11 +172,4 @@ func afterString(s string, i int) int {
 			i++
 		}
 	}
-}
-
-// quotes is [specials] for text that has no control characters.
-func quotes(w uint64) uint64 {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
-	quote, backslash := w^ones*'"', w^ones*'\\'
-	return ((quote-ones)&^quote | (backslash-ones)&^backslash) & high
 }

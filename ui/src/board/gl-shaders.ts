@@ -86,7 +86,7 @@ export const RECT_VERTEX = `#version 300 es
 precision highp float;
 layout(location=0) in vec4 rect;    // x, y, width, height
 layout(location=1) in vec4 fill;
-layout(location=2) in vec4 edge;    // the alpha is of the corners: 1 for round ones
+layout(location=2) in vec4 edge;    // the alpha: 1 for a tile, 0 for what has no gap behind it
 uniform vec3 camera;
 uniform vec2 view;
 uniform vec2 gap;                   // between tiles, in the layout's units and in pixels; see farGap
@@ -98,7 +98,7 @@ void main() {
   int corner = gl_VertexID & 3;
   vec2 c = vec2(float(corner & 1), float((corner & 2) >> 1));
   vec2 a = floor((rect.xy - camera.xy) * camera.z + 0.5);
-  vec2 b = floor((rect.xy + rect.zw + gap.x - camera.xy) * camera.z + 0.5) - gap.y;
+  vec2 b = floor((rect.xy + rect.zw + gap.x * edge.a - camera.xy) * camera.z + 0.5) - gap.y * edge.a;
   halves = (b - a) / 2.0;
   p = (c * 2.0 - 1.0) * halves;
   inner = fill;
@@ -116,10 +116,10 @@ uniform float round_corner;         // pixels
 uniform float line;
 out vec4 pixel;
 void main() {
-  float radius = outer.a * min(round_corner, min(halves.x, halves.y) / 2.0);
+  float radius = min(round_corner, min(halves.x, halves.y) / 2.0);
   vec2 d = abs(p) - halves + radius;
   float e = min(max(d.x, d.y), 0.0) + length(max(d, 0.0)) - radius;
   float cover = clamp(0.5 - e, 0.0, 1.0);
-  float rim = clamp(e + line + 0.5, 0.0, 1.0) * outer.a;
+  float rim = clamp(e + line + 0.5, 0.0, 1.0);
   pixel = vec4(mix(inner.rgb, outer.rgb, rim) * cover * inner.a, cover * inner.a);
 }`;

@@ -220,7 +220,7 @@ export class WebGLRenderer implements Renderer {
       const plate = farPlate(tile, look);
       if (!plate) continue;
       floats.push([plate.x - plate.half, plate.y - plate.half, 2 * plate.half, 2 * plate.half]);
-      colours.push([theme.tile, theme.tile, 255]);
+      colours.push([theme.tile, theme.tile, 0]);
       signs.push([plate.x, plate.y, plate.half * SIGN, look.state]);
     }
     this.#writeSigns(signs);
@@ -229,8 +229,8 @@ export class WebGLRenderer implements Renderer {
       for (let corner = 0; corner < 4; corner++) {
         const at = (i * 4 + corner) * RECT;
         rect.forEach((value, n) => data.setFloat32(at + 4 * n, value, true));
-        const [fill, edge, round] = colours[i];
-        [...fill, 255, ...edge, round].forEach((value, n) => data.setUint8(at + 16 + n, value));
+        const [fill, edge, spaced] = colours[i];
+        [...fill, 255, ...edge, spaced].forEach((value, n) => data.setUint8(at + 16 + n, value));
       }
     });
     if (floats.length > this.#rows) {
