@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // benchPod is about as large as a Pod with its managedFields, 4.5 KB.
@@ -85,7 +85,7 @@ func BenchmarkSync(b *testing.B) {
 		runtime.GC()
 		runtime.ReadMemStats(&was)
 		s.Begin(false)
-		head, err := itemForm{}.list(bufio.NewReader(io.Reader(strings.NewReader(text))), &kube.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
+		head, err := itemForm{}.list(bufio.NewReader(io.Reader(strings.NewReader(text))), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
 		if err != nil {
 			b.Fatal(err)
 		}

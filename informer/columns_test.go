@@ -13,7 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // printed makes Tables of the lines of a watch; columns come with the first.
@@ -31,7 +32,7 @@ func printed(columns, lines string) string {
 // rowRecorder notes the columns too.
 type rowRecorder struct{ recorder }
 
-func (s *rowRecorder) End(l *kube.List) bool {
+func (s *rowRecorder) End(l *scan.List) bool {
 	s.log = append(s.log, "columns "+l.Columns)
 	for _, o := range s.list {
 		s.log = append(s.log, o.Row+" under "+o.Columns)
@@ -39,7 +40,7 @@ func (s *rowRecorder) End(l *kube.List) bool {
 	return s.recorder.End(l)
 }
 
-func (s *rowRecorder) Apply(typ kube.EventType, o *kube.Object) error {
+func (s *rowRecorder) Apply(typ kube.EventType, o *scan.Object) error {
 	s.log = append(s.log, o.Row+" under "+o.Columns)
 	return s.recorder.Apply(typ, o)
 }

@@ -11,7 +11,8 @@ import (
 	"io"
 	"net/url"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A form reads the lists and watch streams of one encoding. O is what an object
@@ -22,7 +23,7 @@ type form[O any] interface {
 	accept(query url.Values) string
 	// list reads the body of a LIST and returns its head; like is of the
 	// collection's lists.
-	list(body io.Reader, like *kube.List, item func(O)) (*kube.List, error)
+	list(body io.Reader, like *scan.List, item func(O)) (*scan.List, error)
 	// watch reads the body of a watch; streaming tells that it begins with a
 	// list.
 	watch(body io.Reader, streaming bool) frames[O]
@@ -92,9 +93,9 @@ func (l *lines) next() ([]byte, error) {
 		case errors.Is(err, bufio.ErrBufferFull) && len(l.line) <= maxFrame:
 			continue
 		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("%w: a frame of more than %d bytes", kube.ErrSyntax, maxFrame)
+			return nil, fmt.Errorf("%w: a frame of more than %d bytes", scan.ErrSyntax, maxFrame)
 		case errors.Is(err, io.EOF) && len(l.line) > 0:
-			return nil, fmt.Errorf("%w: the stream ends within a frame", kube.ErrSyntax)
+			return nil, fmt.Errorf("%w: the stream ends within a frame", scan.ErrSyntax)
 		}
 		return nil, err
 	}

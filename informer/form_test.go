@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // field is a delimited field of protobuf.
@@ -38,15 +38,15 @@ func TestFrames(t *testing.T) {
 		err          error
 	}{
 		{"JSON", event("ADDED", "a", 1) + event("MODIFIED", big, 2) + event("DELETED", "b", 3), false, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
-		{"JSON that ends too early", event("ADDED", "a", 1) + event("ADDED", "b", 2)[:20], false, "ADDED 1", kube.ErrSyntax},
-		{"JSON that is none", event("ADDED", "a", 1) + "oops\n", false, "ADDED 1", kube.ErrSyntax},
+		{"JSON that ends too early", event("ADDED", "a", 1) + event("ADDED", "b", 2)[:20], false, "ADDED 1", scan.ErrSyntax},
+		{"JSON that is none", event("ADDED", "a", 1) + "oops\n", false, "ADDED 1", scan.ErrSyntax},
 		{"protobuf", binaryEvent("ADDED", "a", "1") + binaryEvent("MODIFIED", big, "2") + binaryEvent("DELETED", "b", "3"), true, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
 		{"protobuf that ends in a length", binaryEvent("ADDED", "a", "1") + "\x00", true, "ADDED 1", io.ErrUnexpectedEOF},
 		{"protobuf that ends behind a length", binaryEvent("ADDED", "a", "1") + "\x00\x00\x00\x09", true, "ADDED 1", io.ErrUnexpectedEOF},
 		{"protobuf that ends in a frame", binaryEvent("ADDED", "a", "1")[:9], true, "", io.ErrUnexpectedEOF},
-		{"a frame that is too large", binaryEvent("ADDED", "a", "1") + "\xff\xff\xff\xff" + big, true, "ADDED 1", kube.ErrProtobuf},
-		{"protobuf that is none", "\x00\x00\x00\x02\xff\xff", true, "", kube.ErrProtobuf},
-		{"no object", "\x00\x00\x00\x07" + field(1, "ADDED"), true, "", kube.ErrProtobuf},
+		{"a frame that is too large", binaryEvent("ADDED", "a", "1") + "\xff\xff\xff\xff" + big, true, "ADDED 1", scan.ErrProtobuf},
+		{"protobuf that is none", "\x00\x00\x00\x02\xff\xff", true, "", scan.ErrProtobuf},
+		{"no object", "\x00\x00\x00\x07" + field(1, "ADDED"), true, "", scan.ErrProtobuf},
 	} {
 		for pieces, body := range map[string]io.Reader{"whole": strings.NewReader(test.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(test.stream))} {
 			frames := itemForm{test.protobuf}.watch(body, false)

@@ -11,7 +11,7 @@ import (
 	"io"
 	"net/url"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const acceptProtobuf = "application/vnd.kubernetes.protobuf"
@@ -29,16 +29,16 @@ func (f itemForm) accept(url.Values) string {
 
 func (itemForm) plainer() bool { return false }
 
-func (f itemForm) list(body io.Reader, like *kube.List, item func(*kube.Item)) (*kube.List, error) {
-	var it kube.Item
+func (f itemForm) list(body io.Reader, like *scan.List, item func(*scan.Item)) (*scan.List, error) {
+	var it scan.Item
 	var list interface {
-		Next(*kube.Item) (bool, error)
-		Head() *kube.List
+		Next(*scan.Item) (bool, error)
+		Head() *scan.List
 	}
 	if f.protobuf {
-		list = kube.NewProtobufReader(body, like)
+		list = scan.NewProtobufReader(body, like)
 	} else {
-		list = kube.NewItemReader(body, like)
+		list = scan.NewItemReader(body, like)
 	}
 	for {
 		ok, err := list.Next(&it)
@@ -52,7 +52,7 @@ func (f itemForm) list(body io.Reader, like *kube.List, item func(*kube.Item)) (
 	}
 }
 
-func (f itemForm) watch(body io.Reader, _ bool) frames[*kube.Item] {
+func (f itemForm) watch(body io.Reader, _ bool) frames[*scan.Item] {
 	l := lines{body: bufio.NewReaderSize(body, frameBuffer)}
 	if f.protobuf {
 		return &binaryFrames{lines: l}
@@ -63,10 +63,10 @@ func (f itemForm) watch(body io.Reader, _ bool) frames[*kube.Item] {
 // textFrames are JSON, a line each.
 type textFrames struct {
 	lines
-	event kube.ItemEvent
+	event scan.ItemEvent
 }
 
-func (s *textFrames) next() (frame[*kube.Item], error) {
+func (s *textFrames) next() (frame[*scan.Item], error) {
 	line, err := s.lines.next()
 	if err == nil {
 		err = s.event.Scan(line)
@@ -74,20 +74,20 @@ func (s *textFrames) next() (frame[*kube.Item], error) {
 	return itemFrame(&s.event, err)
 }
 
-func itemFrame(e *kube.ItemEvent, err error) (frame[*kube.Item], error) {
+func itemFrame(e *scan.ItemEvent, err error) (frame[*scan.Item], error) {
 	if err != nil {
-		return frame[*kube.Item]{}, err
+		return frame[*scan.Item]{}, err
 	}
-	return frame[*kube.Item]{typ: e.Type, rv: e.Item.RV, end: e.Item.InitialEventsEnd(), object: &e.Item, status: e.Status}, nil
+	return frame[*scan.Item]{typ: e.Type, rv: e.Item.RV, end: e.Item.InitialEventsEnd(), object: &e.Item, status: e.Status}, nil
 }
 
 // binaryFrames are protobuf, with their length before them.
 type binaryFrames struct {
 	lines // of which the buffers are used
-	event kube.ItemEvent
+	event scan.ItemEvent
 }
 
-func (s *binaryFrames) next() (frame[*kube.Item], error) {
+func (s *binaryFrames) next() (frame[*scan.Item], error) {
 	b, err := s.read()
 	if err == nil {
 		err = s.event.ScanProtobuf(b)
@@ -102,7 +102,7 @@ func (s *binaryFrames) read() ([]byte, error) {
 	}
 	n := binary.BigEndian.Uint32(head[:])
 	if n > maxFrame {
-		return nil, fmt.Errorf("%w: a frame of more than %d bytes", kube.ErrProtobuf, maxFrame)
+		return nil, fmt.Errorf("%w: a frame of more than %d bytes", scan.ErrProtobuf, maxFrame)
 	}
 	if int(n) > cap(s.line) {
 		s.line = make([]byte, n+n/4)

@@ -18,7 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestI4Relist: a list with nothing new in it tells nothing, changes nothing and
@@ -35,7 +35,7 @@ func TestI4Relist(t *testing.T) {
 	told := i.subscribe(allRuns)
 	list := func() {
 		s.Begin(false)
-		head, err := itemForm{}.list(strings.NewReader(text), &kube.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
+		head, err := itemForm{}.list(strings.NewReader(text), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
 		if err != nil {
 			t.Fatal(err)
 		}

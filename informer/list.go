@@ -12,7 +12,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const (
@@ -50,7 +51,7 @@ func (r *reflector[O]) list(ctx context.Context, reason string) error {
 }
 
 // same fails if the page is of another collection than that known.
-func (r *reflector[O]) same(page *kube.List) error {
+func (r *reflector[O]) same(page *scan.List) error {
 	if k := r.kind; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
 		return &RefusedError{http.StatusNotFound, fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
 	}
@@ -69,7 +70,7 @@ func (r *reflector[O]) item(o O) {
 }
 
 // listed ends a list of the sink's.
-func (r *reflector[O]) listed(list *kube.List, reason string) {
+func (r *reflector[O]) listed(list *scan.List, reason string) {
 	r.countRelist(reason)
 	r.columns = list.Columns
 	head := r.sink.Head()
@@ -132,7 +133,7 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 }
 
 // pagedList is a consistent LIST, by pages. It returns the head of the first.
-func (r *reflector[O]) pagedList(ctx context.Context) (*kube.List, error) {
+func (r *reflector[O]) pagedList(ctx context.Context) (*scan.List, error) {
 	r.begin()
 	list, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}})
 	if err != nil {
@@ -155,7 +156,7 @@ func (r *reflector[O]) pagedList(ctx context.Context) (*kube.List, error) {
 
 // itemsPage is a LIST request for items, printed if that was asked for, which
 // the sink gets as they are read.
-func (r *reflector[O]) itemsPage(ctx context.Context, query url.Values) (list *kube.List, err error) {
+func (r *reflector[O]) itemsPage(ctx context.Context, query url.Values) (list *scan.List, err error) {
 	err = r.request(ctx, query, r.form.accept(query), func(body io.Reader) error {
 		list, err = r.form.list(body, r.kind, r.item)
 		return err
@@ -169,7 +170,7 @@ func (r *reflector[O]) itemsPage(ctx context.Context, query url.Values) (list *k
 }
 
 // page is a LIST request for what a list tells of its collection.
-func (r *reflector[O]) page(ctx context.Context, query url.Values) (list *kube.List, err error) {
+func (r *reflector[O]) page(ctx context.Context, query url.Values) (list *scan.List, err error) {
 	err = r.request(ctx, query, acceptJSON, func(body io.Reader) error {
 		list, err = scanPage(body, r.opts.Kind)
 		return err
@@ -191,17 +192,17 @@ func (r *reflector[O]) requestOf(ctx context.Context, u *url.URL, accept string,
 	r.refusedSince = time.Time{}
 	defer resp.Body.Close()
 	err = read(counted{resp.Body, r.contact})
-	if errors.Is(err, kube.ErrNotObject) {
+	if errors.Is(err, scan.ErrNotObject) {
 		return &RefusedError{http.StatusNotImplemented, err.Error()}
 	}
 	return err
 }
 
 // scanPage reads a list as a whole.
-func scanPage(body io.Reader, itemKind string) (*kube.List, error) {
+func scanPage(body io.Reader, itemKind string) (*scan.List, error) {
 	text, err := io.ReadAll(io.LimitReader(body, maxPage))
 	if err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
-	return kube.ScanList(string(text), itemKind)
+	return scan.ParseList(string(text), itemKind)
 }

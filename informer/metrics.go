@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // Metrics are told what an informer does, for programs that count it. What an
@@ -69,5 +69,5 @@ func watchEnd(err error) string {
 
 // isMalformed reports whether an error is of a frame that is not one.
 func isMalformed(err error) bool {
-	return errors.Is(err, kube.ErrSyntax) || errors.Is(err, kube.ErrNotObject) || errors.Is(err, kube.ErrProtobuf)
+	return errors.Is(err, scan.ErrSyntax) || errors.Is(err, scan.ErrNotObject) || errors.Is(err, scan.ErrProtobuf)
 }

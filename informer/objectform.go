@@ -9,7 +9,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const (
@@ -40,7 +41,7 @@ func (f *objectForm) plainer() bool {
 	return was
 }
 
-func (f *objectForm) list(body io.Reader, _ *kube.List, item func(*kube.Object)) (*kube.List, error) {
+func (f *objectForm) list(body io.Reader, _ *scan.List, item func(*scan.Object)) (*scan.List, error) {
 	list, err := scanPage(body, f.kind)
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func (f *objectForm) list(body io.Reader, _ *kube.List, item func(*kube.Object))
 	return list, nil
 }
 
-func (f *objectForm) watch(body io.Reader, streaming bool) frames[*kube.Object] {
+func (f *objectForm) watch(body io.Reader, streaming bool) frames[*scan.Object] {
 	return &objectFrames{lines: lines{body: bufio.NewReaderSize(body, frameBuffer)}, form: f, initial: streaming}
 }
 
@@ -64,17 +65,17 @@ type objectFrames struct {
 	columns string // which the first frame told
 }
 
-func (s *objectFrames) next() (frame[*kube.Object], error) {
+func (s *objectFrames) next() (frame[*scan.Object], error) {
 	line, err := s.lines.next()
 	if err != nil {
-		return frame[*kube.Object]{}, err
+		return frame[*scan.Object]{}, err
 	}
-	f, err := kube.ScanFrame(string(line))
+	f, err := scan.ParseFrame(string(line))
 	if err != nil {
-		return frame[*kube.Object]{}, err
+		return frame[*scan.Object]{}, err
 	}
 	if f.Type == kube.Error {
-		return frame[*kube.Object]{typ: f.Type, status: []byte(f.Status)}, nil
+		return frame[*scan.Object]{typ: f.Type, status: []byte(f.Status)}, nil
 	}
 	columns := f.Object.Columns
 	if columns != "" {
@@ -89,8 +90,8 @@ func (s *objectFrames) next() (frame[*kube.Object], error) {
 		// There are columns in the text, which are not to be kept; and a list
 		// is kept for longer than an event.
 		if f, err = f.Detached(s.columns); err != nil {
-			return frame[*kube.Object]{}, err
+			return frame[*scan.Object]{}, err
 		}
 	}
-	return frame[*kube.Object]{typ: f.Type, rv: f.Object.RV, end: f.InitialEventsEnd(), columns: s.columns, object: f.Object}, nil
+	return frame[*scan.Object]{typ: f.Type, rv: f.Object.RV, end: f.InitialEventsEnd(), columns: s.columns, object: f.Object}, nil
 }

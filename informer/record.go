@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"weak"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A record is one version of one object as it is held. But for gen, which is
@@ -42,7 +42,7 @@ func (r *record[T]) key() string { return r.id[:r.keyLen] }
 func (r *record[T]) uid() string { return r.id[r.keyLen:] }
 
 // is reports whether the item is a version of the same object.
-func (r *record[T]) is(it *kube.Item) bool { return r.uid() == it.UID }
+func (r *record[T]) is(it *scan.Item) bool { return r.uid() == it.UID }
 
 func (r *record[T]) bytes() ([]byte, error) {
 	if c := r.how.compression; c != nil {
@@ -135,7 +135,7 @@ func (r Ref[T]) Label(key string) (value string, ok bool) {
 	case err != nil:
 		return "", false
 	case r.r.how.codec.Protobuf():
-		return kube.ProtobufLabel(raw, key)
+		return scan.ProtobufLabel(raw, key)
 	}
-	return kube.ItemLabel(raw, key)
+	return scan.ItemLabel(raw, key)
 }

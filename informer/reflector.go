@@ -15,11 +15,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A Sink takes what a [Reflector] sees. See the package doc for the promises.
-type Sink = sink[*kube.Object]
+type Sink = sink[*scan.Object]
 
 // A sink is a Sink for objects of any kind: O is what the reflector's form
 // makes of them.
@@ -35,7 +36,7 @@ type sink[O any] interface {
 	Item(O)
 	// End ends the list: its items are the whole collection. The list itself
 	// has no Items.
-	End(*kube.List) (continued bool)
+	End(*scan.List) (continued bool)
 	// Apply takes an event. On an error the watch is opened again at Head.
 	Apply(kube.EventType, O) error
 	// Bookmark takes a bookmark: all events up to rv have been applied.
@@ -120,7 +121,7 @@ func (e retryAfter) Unwrap() error { return e.error }
 
 // A Reflector keeps a sink up to date with one collection. Make it with
 // [NewReflector]; Run it once.
-type Reflector = reflector[*kube.Object]
+type Reflector = reflector[*scan.Object]
 
 type reflector[O any] struct {
 	opts ReflectorOptions // but the sink
@@ -134,7 +135,7 @@ type reflector[O any] struct {
 	status Status
 
 	// Run's own.
-	kind         *kube.List // kind and form of the collection's lists
+	kind         *scan.List // kind and form of the collection's lists
 	columns      string     // of the last list
 	items        int        // of the list that is being taken
 	listing      time.Time  // when it was begun
@@ -166,7 +167,7 @@ const (
 // NewReflector returns a reflector.
 func NewReflector(opts ReflectorOptions) *Reflector {
 	r := newReflector(opts, &objectForm{kind: opts.Kind, tables: opts.Columns}, opts.Sink)
-	r.identify = func(o *kube.Object) (kube.Key, string) { return o.Key, o.UID }
+	r.identify = func(o *scan.Object) (kube.Key, string) { return o.Key, o.UID }
 	return r
 }
 
@@ -247,7 +248,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 		case errors.Is(err, errReprinted):
 			r.log.Info("the upstream prints the resource in other columns, listing again")
 			reason = "schema"
-		case errors.Is(err, kube.ErrBareTable) && r.form.plainer():
+		case errors.Is(err, scan.ErrBareTable) && r.form.plainer():
 			r.log.Info("the upstream does not tell how it prints objects, going on without", "cause", err)
 			continue
 		case errors.Is(err, errDiverged):

@@ -19,14 +19,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A recorder is a sink that writes down what it is told, in short.
 type recorder struct {
 	head uint64
 	log  []string
-	list []*kube.Object // of the list that is being taken
+	list []*scan.Object // of the list that is being taken
 	fail func(rv uint64) error
 	// hidden counts what was applied since the last flush.
 	hidden int
@@ -36,9 +37,9 @@ func (s *recorder) Head() uint64 { return s.head }
 
 func (s *recorder) Begin(bool) { s.list = nil }
 
-func (s *recorder) Item(o *kube.Object) { s.list = append(s.list, o) }
+func (s *recorder) Item(o *scan.Object) { s.list = append(s.list, o) }
 
-func (s *recorder) End(l *kube.List) bool {
+func (s *recorder) End(l *scan.List) bool {
 	var keys []string
 	for _, o := range s.list {
 		keys = append(keys, fmt.Sprintf("%s@%d", o.Key, o.RV))
@@ -49,7 +50,7 @@ func (s *recorder) End(l *kube.List) bool {
 	return continued
 }
 
-func (s *recorder) Apply(typ kube.EventType, o *kube.Object) error {
+func (s *recorder) Apply(typ kube.EventType, o *scan.Object) error {
 	if s.fail != nil {
 		if err := s.fail(o.RV); err != nil {
 			return err
@@ -61,7 +62,7 @@ func (s *recorder) Apply(typ kube.EventType, o *kube.Object) error {
 	return nil
 }
 
-func (s *recorder) Bookmark(rv uint64, _ *kube.Object) {
+func (s *recorder) Bookmark(rv uint64, _ *scan.Object) {
 	s.head = rv
 	s.log = append(s.log, fmt.Sprintf("bookmark %d", s.head))
 }

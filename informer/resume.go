@@ -12,7 +12,8 @@ import (
 	"net/url"
 	"path"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A Resume is what a reflector knew that brought a sink to its head, for one that
@@ -31,7 +32,7 @@ import (
 // objects have to be there as they are known.
 type Resume struct {
 	// List is the last list, or one like it: its kind, form and columns count.
-	List *kube.List
+	List *scan.List
 	// AfterDelete tells that the last event was a deletion at the head. Others
 	// may follow that share its RV.
 	AfterDelete bool
@@ -125,7 +126,7 @@ func (r *reflector[O]) tells(f frame[O]) (news bool, err error) {
 
 // compare looks whether objects are there as they are known. page is a list of
 // one.
-func (r *reflector[O]) compare(ctx context.Context, page *kube.List) error {
+func (r *reflector[O]) compare(ctx context.Context, page *scan.List) error {
 	known, err := r.doubt.newest(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: what was known cannot be told: %w", errExpired, err)
@@ -154,7 +155,7 @@ func (r *reflector[O]) compare(ctx context.Context, page *kube.List) error {
 }
 
 // metadata asks for an object's metadata.
-func (r *reflector[O]) metadata(ctx context.Context, key kube.Key) (o *kube.Object, err error) {
+func (r *reflector[O]) metadata(ctx context.Context, key kube.Key) (o *scan.Object, err error) {
 	u := *r.opts.URL
 	dir, resource := path.Split(u.Path)
 	if namespace := key.Namespace(); namespace != "" {
@@ -164,7 +165,7 @@ func (r *reflector[O]) metadata(ctx context.Context, key kube.Key) (o *kube.Obje
 	err = r.requestOf(ctx, &u, acceptMetadata, func(body io.Reader) error {
 		text, err := io.ReadAll(io.LimitReader(body, maxFrame))
 		if err == nil {
-			o, err = kube.ScanObject(string(text))
+			o, err = scan.ParseObject(string(text))
 		}
 		return err
 	})

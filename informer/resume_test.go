@@ -16,14 +16,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestResume: a sink that has a head already is not told a list, unless the
 // head is not to be gone on from.
 func TestResume(t *testing.T) {
-	pods := func(columns string) *kube.List {
-		return &kube.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, Columns: columns}
+	pods := func(columns string) *scan.List {
+		return &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, Columns: columns}
 	}
 	for _, test := range []struct {
 		name    string
@@ -223,7 +224,7 @@ func TestResumeDoubt(t *testing.T) {
 					}
 				}
 				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, failed: failed, Resume: &Resume{
-					List: &kube.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true}, Tail: test.tail,
+					List: &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true}, Tail: test.tail,
 					Newest: func(context.Context) ([]Known, error) { return test.newest, nil },
 				}})
 				if err := r.Run(ctx); err != nil {
@@ -269,7 +270,7 @@ func TestResumeAnother(t *testing.T) {
 		u, _ := url.Parse("http://api/pods")
 		r := NewReflector(ReflectorOptions{
 			Transport: &script{t: t, answers: []answer{at(15)}}, URL: u, Sink: &recorder{head: 10},
-			Resume: &Resume{List: &kube.List{Kind: "WidgetList", APIVersion: "v1", ItemKind: "Widget"}},
+			Resume: &Resume{List: &scan.List{Kind: "WidgetList", APIVersion: "v1", ItemKind: "Widget"}},
 		})
 		refused, ok := r.Run(t.Context()).(*RefusedError)
 		if !ok || refused.Code != 404 {

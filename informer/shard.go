@@ -7,7 +7,8 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A shard holds the objects of one list+watch and is the sink of its reflector,
@@ -25,7 +26,7 @@ type shard[T any] struct {
 	bytes     int64 // of the objects
 	head      uint64
 	synced    bool
-	reflector *reflector[*kube.Item] // of the last run; nil if there was none
+	reflector *reflector[*scan.Item] // of the last run; nil if there was none
 	stop      func()                 // ends that and waits for it
 }
 
@@ -34,13 +35,13 @@ func newShard[T any](of *Informer[T], namespace string) *shard[T] {
 }
 
 // held returns the record of the item's key; nil if there is none.
-func (s *shard[T]) held(it *kube.Item) *record[T] {
+func (s *shard[T]) held(it *scan.Item) *record[T] {
 	s.key = it.AppendKey(s.key[:0])
 	return s.objects[string(s.key)]
 }
 
 // record makes a record of an item. old may be of the same object.
-func (s *shard[T]) record(it *kube.Item, old *record[T]) *record[T] {
+func (s *shard[T]) record(it *scan.Item, old *record[T]) *record[T] {
 	i := s.of
 	r := &record[T]{nsLen: uint16(len(it.Namespace)), gen: s.gen, rv: it.RV, how: i.how}
 	if old != nil && old.is(it) {
@@ -126,7 +127,7 @@ func (s *shard[T]) Begin(anew bool) {
 
 // Item implements sink. An object that is held in the same version is left as
 // it is.
-func (s *shard[T]) Item(it *kube.Item) {
+func (s *shard[T]) Item(it *scan.Item) {
 	old := s.held(it)
 	switch {
 	case old == nil:
@@ -148,7 +149,7 @@ func (s *shard[T]) Item(it *kube.Item) {
 }
 
 // End implements sink: what the list did not have is gone.
-func (s *shard[T]) End(list *kube.List) (continued bool) {
+func (s *shard[T]) End(list *scan.List) (continued bool) {
 	for _, r := range s.objects {
 		if r.gen != s.gen && (r.rv <= list.RV || s.anew) {
 			s.change(r, nil, entry[T]{typ: Deleted, old: r, inferred: true})
@@ -172,7 +173,7 @@ func (s *shard[T]) End(list *kube.List) (continued bool) {
 }
 
 // Apply implements sink.
-func (s *shard[T]) Apply(typ kube.EventType, it *kube.Item) error {
+func (s *shard[T]) Apply(typ kube.EventType, it *scan.Item) error {
 	if it.RV < s.head {
 		return fmt.Errorf("%s of %s/%s at %d, behind %d", typ, it.Namespace, it.Name, it.RV, s.head)
 	}
@@ -197,7 +198,7 @@ func (s *shard[T]) Apply(typ kube.EventType, it *kube.Item) error {
 }
 
 // Bookmark implements sink.
-func (s *shard[T]) Bookmark(rv uint64, _ *kube.Item) { s.advance(rv) }
+func (s *shard[T]) Bookmark(rv uint64, _ *scan.Item) { s.advance(rv) }
 
 func (s *shard[T]) advance(rv uint64) {
 	i := s.of

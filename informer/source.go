@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // A Source is an API server and the way to it. It may be shared by any number

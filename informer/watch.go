@@ -17,7 +17,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const (
@@ -254,7 +255,7 @@ func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.code, e.me
 
 // parseStatus reads a Status, in JSON or protobuf; what is not one is quoted.
 func parseStatus(code int, body []byte) *statusError {
-	if s, err := kube.ScanStatus(body); err == nil {
+	if s, err := scan.ParseStatus(body); err == nil {
 		return &statusError{cmp.Or(s.Code, code), s.Message, parseRetryAfter(strconv.Itoa(s.RetryAfter))}
 	}
 	var status struct {

@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 func newPod(name, rv string) *corev1.Pod {
@@ -59,7 +60,7 @@ func frame(t *testing.T, typ string, o runtime.Object) []byte {
 // alone.
 func TestScanEvent(t *testing.T) {
 	pod := newPod("a", "42")
-	var e kube.ItemEvent
+	var e scan.ItemEvent
 	if err := e.ScanProtobuf(frame(t, "MODIFIED", pod)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestScanEvent(t *testing.T) {
 	}
 	trimmed := it.Append(nil, false)
 	for key, want := range map[string]string{"app": "x", "tier": "back", "none": ""} {
-		if v, ok := kube.ProtobufLabel(trimmed, key); v != want || ok != (want != "") {
+		if v, ok := scan.ProtobufLabel(trimmed, key); v != want || ok != (want != "") {
 			t.Errorf("label %s: %q", key, v)
 		}
 	}
@@ -96,7 +97,7 @@ func TestScanEvent(t *testing.T) {
 	if err := e.ScanProtobuf(frame(t, "ERROR", gone)); err != nil || e.Type != kube.Error {
 		t.Errorf("%v, %+v", err, e)
 	}
-	if s, err := kube.ScanStatus(e.Status); err != nil || s != (kube.Status{Message: "too old", Code: 410, RetryAfter: 7}) {
+	if s, err := scan.ParseStatus(e.Status); err != nil || s != (scan.Status{Message: "too old", Code: 410, RetryAfter: 7}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -107,9 +108,9 @@ func TestScanList(t *testing.T) {
 		ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "next"},
 		Items:    []corev1.Pod{*newPod("a", "1"), *newPod("b", "2")},
 	})
-	read := func(in []byte) (names string, head *kube.List, err error) {
-		r := kube.NewProtobufReader(iotest.OneByteReader(bytes.NewReader(in)), &kube.List{Kind: "PodList"})
-		var it kube.Item
+	read := func(in []byte) (names string, head *scan.List, err error) {
+		r := scan.NewProtobufReader(iotest.OneByteReader(bytes.NewReader(in)), &scan.List{Kind: "PodList"})
+		var it scan.Item
 		ok, err := r.Next(&it)
 		for ; ok && err == nil; ok, err = r.Next(&it) {
 			names += string(it.AppendKey(nil))
@@ -139,8 +140,8 @@ func TestScanListLengths(t *testing.T) {
 		"no envelope":                  []byte("{\"kind\":\"List\"}"),
 		"a huge item":                  []byte("k8s\x00\x12\xff\xff\xff\xff\xff\xff\x01\x12\xff\xff\xff\xff\xff\x01"),
 	} {
-		var it kube.Item
-		if _, err := kube.NewProtobufReader(bytes.NewReader(list), &kube.List{}).Next(&it); !errors.Is(err, kube.ErrProtobuf) {
+		var it scan.Item
+		if _, err := scan.NewProtobufReader(bytes.NewReader(list), &scan.List{}).Next(&it); !errors.Is(err, scan.ErrProtobuf) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -157,10 +158,10 @@ func FuzzProtobuf(f *testing.F) {
 		f.Add(binary.AppendUvarint(b, 8))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var e kube.ItemEvent
+		var e scan.ItemEvent
 		_ = e.ScanProtobuf(b) // is not to panic
-		r := kube.NewProtobufReader(bytes.NewReader(b), &kube.List{})
-		var it kube.Item
+		r := scan.NewProtobufReader(bytes.NewReader(b), &scan.List{})
+		var it scan.Item
 		for ok, err := r.Next(&it); ok && err == nil; ok, err = r.Next(&it) {
 			continue
 		}
@@ -172,7 +173,7 @@ func FuzzProtobuf(f *testing.F) {
 			t.Fatalf("%+v, decoded %+v", it, pod.ObjectMeta)
 		}
 		for key, want := range pod.Labels {
-			if v, ok := kube.ProtobufLabel(b, key); !ok || v != want {
+			if v, ok := scan.ProtobufLabel(b, key); !ok || v != want {
 				t.Fatalf("label %q is %q, %v", key, v, ok)
 			}
 		}

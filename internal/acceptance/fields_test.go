@@ -17,7 +17,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // fieldLabels are all field labels that some kind of the API server's own is
@@ -134,7 +135,7 @@ func compareFields(t *testing.T, resource kube.Resource) (c fieldComparison) {
 func someValues(items []json.RawMessage, label string) []string {
 	values := map[string]bool{}
 	for _, item := range items {
-		if v := kube.Lookup(string(item), strings.Split(label, ".")...); v != "" && len(values) < 3 {
+		if v := scan.Lookup(string(item), strings.Split(label, ".")...); v != "" && len(values) < 3 {
 			values[v] = true
 		}
 	}

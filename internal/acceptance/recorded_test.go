@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 var recordedPods = kube.Resource{Version: "v1", Name: "pods"}

@@ -22,24 +22,25 @@ const module = "github.com/watchkeeper/watchkeeper/"
 // A package that is not here may not be.
 var imports = map[string][]string{
 	"cmd/watchkeeper":      {"internal/cli"},
-	"internal/cli":         {"internal/api", "internal/change", "internal/gateway", "internal/history", "internal/kube", "internal/recorder", "internal/recording", "internal/server"},
+	"internal/cli":         {"informer/kube", "internal/api", "internal/change", "internal/gateway", "internal/history", "internal/recorder", "internal/recording", "internal/server"},
 	"internal/server":      {"internal/gateway", "internal/recorder"},
 	"internal/api":         {"internal/change"},
-	"internal/gateway":     {"informer", "internal/api", "internal/change", "internal/history", "internal/kube", "internal/recorder", "internal/recording", "internal/timeline", "internal/webpage", "internal/wire", "ui"},
+	"internal/gateway":     {"informer", "informer/kube", "informer/scan", "internal/api", "internal/change", "internal/history", "internal/recorder", "internal/recording", "internal/timeline", "internal/webpage", "internal/wire", "ui"},
 	"internal/webpage":     {},
 	"ui":                   {},
-	"internal/recorder":    {"informer", "internal/history", "internal/kube", "internal/timeline"},
-	"internal/timeline":    {"internal/kube"},
-	"internal/wire":        {"internal/kube"},
-	"internal/history":     {"internal/kube"},
-	"internal/recording":   {"internal/history", "internal/kube"},
-	"informer":             {"internal/kube"},
+	"internal/recorder":    {"informer", "informer/kube", "informer/scan", "internal/history", "internal/timeline"},
+	"internal/timeline":    {"informer/kube", "informer/scan"},
+	"internal/wire":        {"informer/kube", "informer/scan"},
+	"internal/history":     {"informer/kube", "informer/scan"},
+	"internal/recording":   {"informer/kube", "informer/scan", "internal/history"},
+	"informer":             {"informer/kube", "informer/scan"},
+	"informer/kube":        {},
+	"informer/scan":        {"informer/kube"},
 	"informer/typed":       {"informer"},
 	"informer/kubeconfig":  {"informer"},
 	"informer/clientgo":    {"informer", "informer/kubeconfig", "informer/typed"},
 	"informer/zstd":        {},
-	"internal/change":      {"internal/kube"},
-	"internal/kube":        {},
+	"internal/change":      {"informer/scan"},
 	"internal/clustertest": {},
 	"internal/acceptance":  {},
 	"internal/compare":     {},
@@ -50,7 +51,7 @@ var imports = map[string][]string{
 
 	"bench/fanout":         {"bench/fanout/gun", "bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
 	"bench/fanout/process": {},
-	"bench/history":        {"bench/fanout/gun", "bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest", "internal/history", "internal/kube"},
+	"bench/history":        {"bench/fanout/gun", "bench/fanout/process", "bench/fanout/streams", "bench/fanout/tally", "bench/informer/apiserver", "informer/kube", "internal/clustertest", "internal/history"},
 	"bench/page":           {"bench/fanout/gun", "bench/fanout/process", "bench/fanout/tally", "bench/informer/apiserver", "internal/clustertest"},
 	"bench/fanout/gun":     {"bench/fanout/process", "bench/informer/apiserver", "internal/clustertest"},
 	"bench/fanout/streams": {},
@@ -67,7 +68,7 @@ var imports = map[string][]string{
 }
 
 // standardOnly lists the packages that need nothing but the standard library.
-var standardOnly = []string{"informer", "internal/kube", "internal/webpage", "ui", "bench/informer/measure"}
+var standardOnly = []string{"informer", "informer/kube", "informer/scan", "internal/webpage", "ui", "bench/informer/measure"}
 
 type pkg struct {
 	ImportPath, Dir  string

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // BenchmarkBetween compares two versions of a Pod, of which a container was
@@ -19,11 +19,11 @@ func BenchmarkBetween(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	before, err := kube.ScanObject(string(text))
+	before, err := scan.ParseObject(string(text))
 	if err != nil {
 		b.Fatal(err)
 	}
-	after, err := kube.ScanObject(strings.Replace(string(text), `"restartCount":`, `"restartCount":1`, 1))
+	after, err := scan.ParseObject(strings.Replace(string(text), `"restartCount":`, `"restartCount":1`, 1))
 	if err != nil {
 		b.Fatal(err)
 	}

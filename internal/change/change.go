@@ -11,7 +11,7 @@ import (
 
 	"github.com/wI2L/jsondiff"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A Patch is a JSON Patch (RFC 6902).
@@ -45,14 +45,14 @@ type Comparer struct {
 
 // A version of an object, as it was read.
 type version struct {
-	o       *kube.Object
+	o       *scan.Object
 	tree    map[string]any // without its noise
 	noise   noise
 	entries []any // of managedFields
 }
 
 // read reads an object, or remembers it.
-func (c *Comparer) read(o *kube.Object) (*version, error) {
+func (c *Comparer) read(o *scan.Object) (*version, error) {
 	for _, v := range c.known {
 		if v != nil && v.o == o {
 			return v, nil
@@ -69,7 +69,7 @@ func (c *Comparer) read(o *kube.Object) (*version, error) {
 
 // Between compares two versions of an object, of which one may be nil: it did
 // not exist. It fails on what is not JSON.
-func (c *Comparer) Between(before, after *kube.Object) (*Change, error) {
+func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 	old, err := c.read(before)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (c *Comparer) Between(before, after *kube.Object) (*Change, error) {
 }
 
 // diffWhole compares all there is of two objects.
-func diffWhole(before, after *kube.Object) (Patch, error) {
+func diffWhole(before, after *scan.Object) (Patch, error) {
 	old, err := decode(before)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func longest(value any) int {
 }
 
 // decode reads an object; numbers keep their text.
-func decode(o *kube.Object) (map[string]any, error) {
+func decode(o *scan.Object) (map[string]any, error) {
 	if o == nil {
 		return nil, nil
 	}
@@ -161,7 +161,7 @@ func decode(o *kube.Object) (map[string]any, error) {
 
 // Quiet returns an object without its noise.
 func Quiet(object []byte) (map[string]any, error) {
-	tree, err := decode(&kube.Object{JSON: string(object)})
+	tree, err := decode(&scan.Object{JSON: string(object)})
 	if err == nil {
 		quiet(tree)
 	}

@@ -14,12 +14,12 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/yaml"
 
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/change"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // object reads an object in YAML; it is given a name and an RV.
-func object(t *testing.T, text string, rv int) *kube.Object {
+func object(t *testing.T, text string, rv int) *scan.Object {
 	t.Helper()
 	var tree map[string]any
 	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
@@ -35,7 +35,7 @@ func object(t *testing.T, text string, rv int) *kube.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := kube.ScanObject(string(b))
+	o, err := scan.ParseObject(string(b))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestArrivals(t *testing.T) {
 	pod := object(t, `{kind: Pod, metadata: {managedFields: [{manager: kubectl, operation: Update, time: x}]}}`, 1)
 	event := object(t, `{kind: Event, type: Warning, reason: BackOff, message: "restarting\nfailed"}`, 1)
 	for _, tc := range []struct {
-		before, after *kube.Object
+		before, after *scan.Object
 		want          change.Change
 	}{
 		{nil, pod, change.Change{Summary: []string{"created"}, By: []change.Manager{{Manager: "kubectl", Operation: "Update", Time: "x"}}}},

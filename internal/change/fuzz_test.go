@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/change"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // value writes a random value; the lists have few different elements, so that
@@ -36,10 +36,10 @@ func value(rnd *rand.Rand, depth int) string {
 	return []string{`"x"`, `"y"`, `""`, "1", "9007199254740993", "true", "false", "null"}[rnd.IntN(8)]
 }
 
-func random(t *testing.T, rnd *rand.Rand, rv int) *kube.Object {
+func random(t *testing.T, rnd *rand.Rand, rv int) *scan.Object {
 	t.Helper()
 	kind := []string{"Pod", "Node", "Event", "Deployment", "Secret"}[rnd.IntN(5)]
-	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":%q,"apiVersion":"v1","metadata":{"name":"a","resourceVersion":"%d","managedFields":%s,"annotations":%s},"spec":%s,"status":{"conditions":%s,"containerStatuses":%s},"data":%s}`,
+	o, err := scan.ParseObject(fmt.Sprintf(`{"kind":%q,"apiVersion":"v1","metadata":{"name":"a","resourceVersion":"%d","managedFields":%s,"annotations":%s},"spec":%s,"status":{"conditions":%s,"containerStatuses":%s},"data":%s}`,
 		kind, rv, value(rnd, 3), value(rnd, 2), value(rnd, 4), value(rnd, 3), value(rnd, 3), value(rnd, 2)))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func FuzzBetween(f *testing.F) {
 		}
 		next := random(t, rnd, 3)
 		var used change.Comparer
-		for _, pair := range [][2]*kube.Object{{nil, before}, {before, after}, {after, next}, {before, after}, {after, nil}, {after, before}} {
+		for _, pair := range [][2]*scan.Object{{nil, before}, {before, after}, {after, next}, {before, after}, {after, nil}, {after, before}} {
 			want, err := new(change.Comparer).Between(pair[0], pair[1])
 			if err != nil {
 				t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 func newAt(s streams) *cobra.Command {
@@ -109,7 +109,7 @@ func (c *client) recorded(ctx context.Context, moment string) error {
 	if err := c.get(ctx, historyAPI, nil, &h); err != nil {
 		return err
 	}
-	w, err := kube.ParseWhen(moment, time.Now())
+	w, err := kube.ParseMoment(moment, time.Now())
 	if err != nil {
 		return err
 	}

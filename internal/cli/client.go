@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 const (
@@ -145,7 +145,7 @@ func (c *client) unreachable(err error) error {
 // when reads a flag that names a moment. An age is turned into the time that it
 // is of, so that all requests are about the same.
 func when(flag, text string) (string, error) {
-	w, err := kube.ParseWhen(text, time.Now())
+	w, err := kube.ParseMoment(text, time.Now())
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
@@ -162,8 +162,8 @@ func when(flag, text string) (string, error) {
 // readable; between a time and a resourceVersion there is no order.
 func inOrder(flag, text, thenFlag, then string) error {
 	now := time.Now()
-	first, err1 := kube.ParseWhen(text, now)
-	second, err2 := kube.ParseWhen(then, now)
+	first, err1 := kube.ParseMoment(text, now)
+	second, err2 := kube.ParseMoment(then, now)
 	if err1 != nil || err2 != nil || (first.RV == 0) != (second.RV == 0) {
 		return nil
 	}

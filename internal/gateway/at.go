@@ -13,7 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // atPrefix stands in front of the paths of the past, as in
@@ -32,9 +32,9 @@ var errNoMoment = errors.New("there is no moment in the path")
 func isAt(path string) bool { return strings.HasPrefix(path+"/", atPrefix) }
 
 // cutAt takes the moment off the path of a request.
-func cutAt(r *http.Request, now time.Time) (kube.When, *http.Request, error) {
+func cutAt(r *http.Request, now time.Time) (kube.Moment, *http.Request, error) {
 	if r.URL.Path+"/" == atPrefix {
-		return kube.When{}, nil, errNoMoment
+		return kube.Moment{}, nil, errNoMoment
 	}
 	// In the path as it was sent, the moment may have escapes of its own.
 	raw := rawPath(r)
@@ -45,15 +45,15 @@ func cutAt(r *http.Request, now time.Time) (kube.When, *http.Request, error) {
 	text, rest, _ := strings.Cut(rest, "/")
 	text, err := url.PathUnescape(text)
 	if err != nil {
-		return kube.When{}, nil, err
+		return kube.Moment{}, nil, err
 	}
-	when, err := kube.ParseWhen(text, now)
+	when, err := kube.ParseMoment(text, now)
 	if err != nil {
-		return kube.When{}, nil, err
+		return kube.Moment{}, nil, err
 	}
 	path, err := url.PathUnescape("/" + rest)
 	if err != nil {
-		return kube.When{}, nil, err
+		return kube.Moment{}, nil, err
 	}
 	out := r.WithContext(r.Context())
 	u := *r.URL

@@ -21,18 +21,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // pod returns a Pod; labels are pairs.
-func pod(namespace, name string, rv uint64, labels ...string) *kube.Object {
+func pod(namespace, name string, rv uint64, labels ...string) *scan.Object {
 	m := map[string]string{}
 	for i := 0; i < len(labels); i += 2 {
 		m[labels[i]] = labels[i+1]
 	}
 	l, _ := json.Marshal(m)
-	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d","labels":%s},"spec":{"containers":null},"status":{"phase":"Running"}}`, name, namespace, rv, l))
+	o, err := scan.ParseObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d","labels":%s},"spec":{"containers":null},"status":{"phase":"Running"}}`, name, namespace, rv, l))
 	if err != nil {
 		panic(err)
 	}
@@ -53,7 +54,7 @@ type bench struct {
 	mute     atomic.Bool // the API server does not say who may do what
 }
 
-func newBench(t *testing.T, list *kube.List) *bench {
+func newBench(t *testing.T, list *scan.List) *bench {
 	t.Helper()
 	b := &bench{t: t, missed: make(chan string, 100)}
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -118,8 +119,8 @@ func (b *bench) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func podList(rv uint64, items ...*kube.Object) *kube.List {
-	return &kube.List{Kind: "PodList", ItemKind: "Pod", APIVersion: "v1", Typed: true, RV: rv, Items: items}
+func podList(rv uint64, items ...*scan.Object) *scan.List {
+	return &scan.List{Kind: "PodList", ItemKind: "Pod", APIVersion: "v1", Typed: true, RV: rv, Items: items}
 }
 
 // get sends a GET; headers are pairs.
@@ -151,9 +152,9 @@ func (b *bench) open(ctx context.Context, path string, headers ...string) *http.
 	return resp
 }
 
-func (b *bench) apply(typ kube.EventType, o *kube.Object) {
+func (b *bench) apply(typ kube.EventType, o *scan.Object) {
 	b.t.Helper()
-	err := b.res.timeline.Apply(kube.Frame{Type: typ, Object: o})
+	err := b.res.timeline.Apply(scan.Frame{Type: typ, Object: o})
 	if err != nil {
 		b.t.Fatal(err)
 	}

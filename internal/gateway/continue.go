@@ -10,7 +10,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // A continueToken is the API server's own (spec §3): unpadded base64url of

@@ -19,7 +19,8 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const (
@@ -299,20 +300,20 @@ func (d *definitions) request(ctx context.Context, accept string) (crd customRes
 // fields returns what objects of the resource can be selected by: what
 // [kube.Resource.Field] is to the API server's own.
 func (res *resource) fields(ctx context.Context, generation int) fieldFunc {
-	return func(label string) (func(*kube.Object) string, bool) {
+	return func(label string) (func(*scan.Object) string, bool) {
 		if res.id.BuiltIn() {
-			return res.id.Field(label)
+			return builtInFields(res.id)(label)
 		}
 		known, err := res.defined.get(ctx, generation)
 		switch {
 		case err != nil:
 			return nil, false
 		case label == "metadata.name":
-			return func(o *kube.Object) string { return o.Key.Name() }, true
+			return func(o *scan.Object) string { return o.Key.Name() }, true
 		case label == "metadata.namespace" && res.info.Namespaced:
-			return func(o *kube.Object) string { return o.Key.Namespace() }, true
+			return func(o *scan.Object) string { return o.Key.Namespace() }, true
 		}
-		return kube.PathValue("", label), slices.Contains(known.definition.selectable, label)
+		return scan.FieldValue(kube.Field{Paths: []string{label}}), slices.Contains(known.definition.selectable, label)
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -219,7 +220,7 @@ func TestDefinedFeed(t *testing.T) {
 		res.timeline = timeline.New(timeline.Options{})
 		res.reflector = informer.NewReflector(informer.ReflectorOptions{})
 		sink := &feed{Timeline: res.timeline, replaced: res.listed}
-		list := &kube.List{Kind: "WidgetList", APIVersion: "example.com/v1", ItemKind: "Widget", RV: 5}
+		list := &scan.List{Kind: "WidgetList", APIVersion: "example.com/v1", ItemKind: "Widget", RV: 5}
 		if sink.End(list); len(server.asked) > 0 {
 			t.Error("asked though nobody wants to know")
 		}
@@ -316,7 +317,7 @@ func TestDefinitionDate(t *testing.T) {
 // TestFields: what a custom resource is selected by. The API server's own are
 // known without a question, and nothing is known of others.
 func TestFields(t *testing.T) {
-	o, err := kube.ScanObject(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"d","resourceVersion":"1"},"spec":{"color":"red","a-b_c":{"d1":5}}}`)
+	o, err := scan.ParseObject(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"d","resourceVersion":"1"},"spec":{"color":"red","a-b_c":{"d1":5}}}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
 
@@ -59,7 +59,7 @@ func (c *historyCall) export() (any, error) {
 		name, usual string
 		at          *time.Time
 	}{{"from", "1h", &sel.From}, {"to", "now", &sel.To}} {
-		when, err := kube.ParseWhen(cmp.Or(c.query.Get(end.name), end.usual), c.now)
+		when, err := kube.ParseMoment(cmp.Or(c.query.Get(end.name), end.usual), c.now)
 		switch {
 		case err != nil:
 			return nil, refuseBad("%s: %v", end.name, err)

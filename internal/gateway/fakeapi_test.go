@@ -21,7 +21,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A fakeAPI is an API server that has Pods, as far as a gateway asks for them.
@@ -32,8 +33,8 @@ type fakeAPI struct {
 
 	mu       sync.Mutex // guards what follows
 	rv       uint64
-	pods     map[kube.Key]*kube.Object
-	frames   []kube.Frame
+	pods     map[kube.Key]*scan.Object
+	frames   []scan.Frame
 	changed  chan struct{} // closed when there is something new
 	held     bool          // the streams of the reflector bring nothing
 	lie      uint64        // what the lists say they are at, instead of rv
@@ -44,7 +45,7 @@ type fakeAPI struct {
 }
 
 func newFakeAPI(t testing.TB) *fakeAPI {
-	return &fakeAPI{t: t, rv: 100, pods: map[kube.Key]*kube.Object{}, changed: make(chan struct{}), asked: map[string]int{}}
+	return &fakeAPI{t: t, rv: 100, pods: map[kube.Key]*scan.Object{}, changed: make(chan struct{}), asked: map[string]int{}}
 }
 
 // write creates or changes a Pod, of about size bytes.
@@ -58,7 +59,7 @@ func (f *fakeAPI) write(namespace, name string, size int) uint64 {
 		typ = kube.Modified
 	}
 	f.pods[o.Key] = o
-	f.publish(kube.Frame{Type: typ, Object: o})
+	f.publish(scan.Frame{Type: typ, Object: o})
 	return f.rv
 }
 
@@ -70,7 +71,7 @@ func (f *fakeAPI) elsewhere() uint64 {
 	return f.rv
 }
 
-func (f *fakeAPI) publish(e kube.Frame) {
+func (f *fakeAPI) publish(e scan.Frame) {
 	f.frames = append(f.frames, e)
 	close(f.changed)
 	f.changed = make(chan struct{})

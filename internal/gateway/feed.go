@@ -6,7 +6,8 @@ package gateway
 import (
 	"runtime/debug"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -19,7 +20,7 @@ const largeList = 8 << 20
 // list or nothing of it, so its objects are collected until it ends.
 type feed struct {
 	*timeline.Timeline
-	items []*kube.Object
+	items []*scan.Object
 	// replaced is called after each list; nil calls nothing.
 	replaced func()
 	// fed is called once, when the timeline has what the upstream says, or there
@@ -31,10 +32,10 @@ type feed struct {
 func (f *feed) Begin(bool) { f.items = nil }
 
 // Item implements informer.Sink.
-func (f *feed) Item(o *kube.Object) { f.items = append(f.items, o) }
+func (f *feed) Item(o *scan.Object) { f.items = append(f.items, o) }
 
 // End implements informer.Sink.
-func (f *feed) End(list *kube.List) (continued bool) {
+func (f *feed) End(list *scan.List) (continued bool) {
 	whole := *list
 	whole.Items, f.items = f.items, nil
 	size := 0
@@ -68,11 +69,11 @@ func (f *feed) began() {
 }
 
 // Apply implements informer.Sink.
-func (f *feed) Apply(typ kube.EventType, o *kube.Object) error {
-	return f.Timeline.Apply(kube.Frame{Type: typ, Object: o})
+func (f *feed) Apply(typ kube.EventType, o *scan.Object) error {
+	return f.Timeline.Apply(scan.Frame{Type: typ, Object: o})
 }
 
 // Bookmark implements informer.Sink.
-func (f *feed) Bookmark(_ uint64, o *kube.Object) {
-	f.Timeline.Bookmark(kube.Frame{Type: kube.Bookmark, Object: o})
+func (f *feed) Bookmark(_ uint64, o *scan.Object) {
+	f.Timeline.Bookmark(scan.Frame{Type: kube.Bookmark, Object: o})
 }

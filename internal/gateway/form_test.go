@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // accept is a GET with an Accept header.
@@ -71,7 +72,7 @@ func TestForms(t *testing.T) {
 // protobuf. The watch ends, and the next one is the API server's.
 func TestFormThatBecomesImpossible(t *testing.T) {
 	b := newBench(t, podList(10))
-	o, err := kube.ScanObject(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"11"},"spec":{"containers":null},"newField":1,"status":{}}`)
+	o, err := scan.ParseObject(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"11"},"spec":{"containers":null},"newField":1,"status":{}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestOtherColumns(t *testing.T) {
 	b := newBench(t, podList(10))
 	for i, column := range []string{"Old", "New"} {
 		rv := 11 + i
-		f, err := kube.ScanFrame(fmt.Sprintf(`{"type":"MODIFIED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"%d"},`+
+		f, err := scan.ParseFrame(fmt.Sprintf(`{"type":"MODIFIED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"%d"},`+
 			`"columnDefinitions":[{"name":%q}],"rows":[{"cells":["x"],"object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"%d"}}}]}}`, rv, column, rv))
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -171,7 +172,7 @@ func (p *prover) replay(ctx context.Context, from, x uint64) (last, rv uint64, e
 		if err != nil {
 			return 0, 0, fmt.Errorf("%w: %w", errNoProof, err)
 		}
-		f, err := kube.ScanFrame(line)
+		f, err := scan.ParseFrame(line)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -200,7 +201,7 @@ func (p *prover) upstreamRV(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	list, err := kube.ScanList(string(body), p.id.Name)
+	list, err := scan.ParseList(string(body), p.id.Name)
 	if err != nil {
 		return 0, err // it may have been cut
 	}

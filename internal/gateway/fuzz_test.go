@@ -21,7 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // The corpora are in testdata/fuzz.
@@ -68,7 +69,7 @@ func understood(r *http.Request) (asked target, rd *read, ok bool) {
 		return target{}, nil, false
 	}
 	asked = rd.target
-	if rd.verb != verbGet && !rd.selectors(true, pods.Field) {
+	if rd.verb != verbGet && !rd.selectors(true, builtInFields(pods)) {
 		return asked, nil, false
 	}
 	return asked, rd, rd.negotiate(r, true, anyCBOR)
@@ -209,13 +210,13 @@ func FuzzSelectors(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := kube.ScanObject(string(text))
+		o, err := scan.ParseObject(string(text))
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		q := url.Values{"labelSelector": {labelSelector}, "fieldSelector": {fieldSelector}}
 		rd, ok := parseRead(httptest.NewRequest(http.MethodGet, "/api/v1/pods?"+q.Encode(), nil))
-		if !ok || !rd.selectors(true, rd.resource.Field) {
+		if !ok || !rd.selectors(true, builtInFields(rd.resource)) {
 			return
 		}
 		byLabel, err := labels.Parse(labelSelector)
@@ -239,6 +240,6 @@ func FuzzSelectors(f *testing.F) {
 }
 
 // selectsAll reports whether an object is selected, in the scope of the read.
-func (rd *read) selectsAll(o *kube.Object) bool {
+func (rd *read) selectsAll(o *scan.Object) bool {
 	return rd.match.matches(o) && (rd.namespace == "" || rd.namespace == o.Key.Namespace()) && (rd.key == "" || rd.key == o.Key)
 }

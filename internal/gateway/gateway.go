@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -92,7 +92,7 @@ type reader interface {
 	// and returns false.
 	serve(w *recorder, r *http.Request) (served bool)
 	// serveAt answers r as of a moment of the past.
-	serveAt(w *recorder, r *http.Request, when kube.When)
+	serveAt(w *recorder, r *http.Request, when kube.Moment)
 	// run works until ctx ends and returns when all it started has ended.
 	run(ctx context.Context) error
 	// drain ends open streams within ctx.

@@ -18,7 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -400,7 +401,7 @@ func TestTakenOverPanic(t *testing.T) {
 		if !b.cache.serve(rec, r) {
 			t.Error("not served")
 		}
-		rec.stream.in.Match = func(*kube.Object) bool { panic("a fault") }
+		rec.stream.in.Match = func(*scan.Object) bool { panic("a fault") }
 		rec.stream.serve(rec)
 	}))
 	defer server.Close()

@@ -18,8 +18,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
 
@@ -222,15 +222,15 @@ func (c *historyCall) objects() (bool, error) {
 
 // when returns the moment that a parameter names, usual if it is not there, and
 // a zero one if there is no usual.
-func (c *historyCall) when(parameter, usual string) (kube.When, error) {
+func (c *historyCall) when(parameter, usual string) (kube.Moment, error) {
 	// The plus of a time zone is a space to who did not escape it.
 	text := strings.ReplaceAll(c.query.Get(parameter), " ", "+")
 	if text == "" {
 		if text = usual; text == "" {
-			return kube.When{}, nil
+			return kube.Moment{}, nil
 		}
 	}
-	when, err := kube.ParseWhen(text, c.now)
+	when, err := kube.ParseMoment(text, c.now)
 	if err != nil {
 		return when, refuseBad("%s: %v", parameter, err)
 	}

@@ -8,9 +8,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // changes answers what changed in a range of time, the newest first.
@@ -107,7 +107,7 @@ type bounds map[string]uint64
 
 // backward returns the events of a stream in a range, nil if there are none.
 func (c *historyCall) backward(st *history.Stream, from, to time.Time, b bounds) (*backward, error) {
-	r, ok, err := rangeOf(st, true, kube.When{At: from}, kube.When{At: to})
+	r, ok, err := rangeOf(st, true, kube.Moment{At: from}, kube.Moment{At: to})
 	if !ok || err != nil || st.Head().At.Before(from) {
 		return nil, err
 	}

@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // A diffPlace is a moment of one stream, and a diffToken where a page goes on:
@@ -77,7 +78,7 @@ func (c *historyCall) selection(t target) (*read, error) {
 		return nil, refuseBad("fieldSelector: %v", err)
 	}
 	rd.name = "" // a single object is looked up
-	if !rd.selectors(true, t.resource.Field) {
+	if !rd.selectors(true, builtInFields(t.resource)) {
 		return nil, refuseBad("fieldSelector: %q is not a field selector of %s", c.query.Get("fieldSelector"), t.resource.GroupResource())
 	}
 	return rd, nil
@@ -202,7 +203,7 @@ func (d *diffPage) all(namespace string, behind kube.Key) error {
 }
 
 // pull returns the next object behind a key, nil at the end.
-func pull(next func() (*kube.Object, error, bool), behind kube.Key) (*kube.Object, error) {
+func pull(next func() (*scan.Object, error, bool), behind kube.Key) (*scan.Object, error) {
 	o, err, _ := next()
 	if o != nil && o.Key == behind {
 		o, err, _ = next()
@@ -219,7 +220,7 @@ func (d *diffPage) token(after kube.Key) string {
 }
 
 // add compares an object, of which one version may be nil.
-func (d *diffPage) add(before, after *kube.Object) error {
+func (d *diffPage) add(before, after *scan.Object) error {
 	was, is := before != nil && d.match.matches(before), after != nil && d.match.matches(after)
 	if !was && !is {
 		return nil

@@ -16,9 +16,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 )
 
@@ -69,7 +70,7 @@ var (
 )
 
 // thing reads an object in YAML, without its metadata but labels.
-func thing(t *testing.T, key kube.Key, rv uint64, text string) *kube.Object {
+func thing(t *testing.T, key kube.Key, rv uint64, text string) *scan.Object {
 	t.Helper()
 	tree := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
@@ -91,7 +92,7 @@ func thing(t *testing.T, key kube.Key, rv uint64, text string) *kube.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := kube.ScanObject(string(b))
+	o, err := scan.ParseObject(string(b))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func thing(t *testing.T, key kube.Key, rv uint64, text string) *kube.Object {
 }
 
 // stream begins a stream with objects, of whose YAML the name is the key.
-func (p *past) stream(r kube.Resource, rv uint64, seconds float64, objects ...*kube.Object) *history.Stream {
+func (p *past) stream(r kube.Resource, rv uint64, seconds float64, objects ...*scan.Object) *history.Stream {
 	p.t.Helper()
 	st, err := p.store.Stream(r)
 	if err != nil {
@@ -109,9 +110,9 @@ func (p *past) stream(r kube.Resource, rv uint64, seconds float64, objects ...*k
 	return st
 }
 
-func (p *past) begin(st *history.Stream, rv uint64, seconds float64, objects ...*kube.Object) {
+func (p *past) begin(st *history.Stream, rv uint64, seconds float64, objects ...*scan.Object) {
 	p.t.Helper()
-	form, err := kube.ScanForm(`{"kind":"X","apiVersion":"v1","metadata":{}}`)
+	form, err := scan.ParseTemplate(`{"kind":"X","apiVersion":"v1","metadata":{}}`)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // historySync bounds the wait for what is on its way to the store.
@@ -130,7 +130,7 @@ func (c *historyCall) resources() ([]kube.Resource, error) {
 }
 
 // stateAt returns the stream that knows the state at a moment, and its RV there.
-func stateAt(streams []*history.Stream, when kube.When) (*history.Stream, api.Moment, error) {
+func stateAt(streams []*history.Stream, when kube.Moment) (*history.Stream, api.Moment, error) {
 	newest := streams[len(streams)-1]
 	if when.RV != 0 {
 		return newest, api.Moment{ResourceVersion: kube.FormatRV(when.RV)}, newest.Check(when.RV)
@@ -159,7 +159,7 @@ type historyRange struct {
 
 // rangeOf cuts a range out of a stream; zero moments are no bound. ok is false if
 // there can be nothing in it.
-func rangeOf(st *history.Stream, newest bool, from, to kube.When) (r historyRange, ok bool, err error) {
+func rangeOf(st *history.Stream, newest bool, from, to kube.Moment) (r historyRange, ok bool, err error) {
 	span := st.Span()
 	r = historyRange{Stream: st, from: span.From.RV, to: span.To.RV, since: from.At}
 	if !newest && (from.RV != 0 || to.RV != 0) || span.From.RV == 0 {

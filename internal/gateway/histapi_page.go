@@ -9,10 +9,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 const (
@@ -108,8 +109,8 @@ func (p *historyPage) change(st *history.Stream, e history.Event) (*api.Change, 
 }
 
 // compare counts what a comparison takes.
-func (p *historyPage) compare(before, after *kube.Object) (*change.Change, error) {
-	for _, o := range []*kube.Object{before, after} {
+func (p *historyPage) compare(before, after *scan.Object) (*change.Change, error) {
+	for _, o := range []*scan.Object{before, after} {
 		if o != nil {
 			p.bytes += len(o.JSON)
 		}

@@ -11,9 +11,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // versions answers what happened to one object, the newest first.
@@ -66,7 +66,7 @@ func (c *historyCall) versions() (any, error) {
 type versionPage struct {
 	historyPage
 	key          kube.Key
-	since, until kube.When
+	since, until kube.Moment
 	out          api.Versions
 }
 

@@ -10,7 +10,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -40,7 +41,7 @@ func scanPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listP
 // a scan finds.
 func TestIndexedPages(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
-	version := func(i int, rv uint64) *kube.Object {
+	version := func(i int, rv uint64) *scan.Object {
 		o := pod(fmt.Sprint("ns", i%7), fmt.Sprint("p", i/2%500), rv,
 			"app", fmt.Sprint("app", rnd.IntN(60)), "color", []string{"red", "blue", ""}[rnd.IntN(3)])
 		text := fmt.Sprintf(`"spec":{"nodeName":"node%d",`, rnd.IntN(40))
@@ -48,14 +49,14 @@ func TestIndexedPages(t *testing.T) {
 			text = `"spec":{`
 		}
 		before, metadata, after := o.Metadata()
-		o, err := kube.ScanObject(before + metadata + "," + text + after[len(`,"spec":{`):])
+		o, err := scan.ParseObject(before + metadata + "," + text + after[len(`,"spec":{`):])
 		if err != nil {
 			t.Fatal(err)
 		}
 		return o
 	}
 	seen := map[kube.Key]bool{}
-	var items []*kube.Object
+	var items []*scan.Object
 	for i := range 1200 {
 		if o := version(i, uint64(i+1)); !seen[o.Key] {
 			seen[o.Key] = true
@@ -79,7 +80,7 @@ func TestIndexedPages(t *testing.T) {
 			path = fmt.Sprintf("/api/v1/namespaces/ns%d/pods", rnd.IntN(8))
 		}
 		rd, ok := parseRead(httptest.NewRequest("GET", path+"?"+selectors[rnd.IntN(len(selectors))], nil))
-		if !ok || !rd.selectors(true, pods.Field) {
+		if !ok || !rd.selectors(true, builtInFields(pods)) {
 			t.Fatalf("%+v is not understood", rd)
 		}
 		s := &tl.View().Snapshot
@@ -107,7 +108,7 @@ func TestIndexedPages(t *testing.T) {
 			}
 			start = got.items[limit-1].Key + "\x00"
 		}
-		if err := tl.Apply(kube.Frame{Type: kube.Modified, Object: version(rnd.IntN(1200), 2001+uint64(i))}); err != nil {
+		if err := tl.Apply(scan.Frame{Type: kube.Modified, Object: version(rnd.IntN(1200), 2001+uint64(i))}); err != nil {
 			t.Fatal(err)
 		}
 		if i%3 == 0 {

@@ -6,7 +6,7 @@ package gateway
 import (
 	"sync"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // A place is one in a list at an RV.

@@ -12,7 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -158,7 +159,7 @@ func uncachedUpstream(id kube.Resource) bool {
 
 // A listPage is a page of a list in the making.
 type listPage struct {
-	items     []*kube.Object
+	items     []*scan.Object
 	next      string // the continue token
 	remaining int64
 }
@@ -166,12 +167,12 @@ type listPage struct {
 // A state is the objects at one RV: a timeline.Snapshot, or a pastState.
 type state interface {
 	// Get returns the object with the key, nil if there is none.
-	Get(kube.Key) *kube.Object
+	Get(kube.Key) *scan.Object
 	// All yields the objects of a namespace, "" for all, in list order, beginning
 	// with the first whose key is at least from. Select is All without some that
 	// do not have the attribute.
-	All(namespace string, from kube.Key) iter.Seq[*kube.Object]
-	Select(namespace string, from kube.Key, a *timeline.Attribute) iter.Seq[*kube.Object]
+	All(namespace string, from kube.Key) iter.Seq[*scan.Object]
+	Select(namespace string, from kube.Key, a *timeline.Attribute) iter.Seq[*scan.Object]
 }
 
 // newPage selects from the state at an RV the page that begins at start. limit

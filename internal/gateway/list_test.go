@@ -17,7 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 func names(t *testing.T, body string) (out []string, meta metav1.ListMeta) {
@@ -71,7 +72,7 @@ func TestListVersions(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	var all []*kube.Object
+	var all []*scan.Object
 	for i := range uint64(23) {
 		color := []string{"red", "blue"}[i%2]
 		all = append(all, pod([]string{"a", "a-b", "b"}[i%3], fmt.Sprintf("p%02d", i), i+1, "color", color))
@@ -161,7 +162,7 @@ func TestContinueTokens(t *testing.T) {
 }
 
 func TestGzip(t *testing.T) {
-	var big []*kube.Object
+	var big []*scan.Object
 	for i := range uint64(1000) {
 		big = append(big, pod("d", fmt.Sprintf("p%03d", i), i+1, "some-label", strings.Repeat("x", 60)))
 	}

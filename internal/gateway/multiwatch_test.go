@@ -20,7 +20,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // multiwatchURL returns the request of the watches.
@@ -106,7 +107,7 @@ func TestMultiwatch(t *testing.T) {
 	}
 	for _, change := range []struct {
 		typ    kube.EventType
-		object *kube.Object
+		object *scan.Object
 		want   string
 	}{
 		{kube.Modified, pod("e", "b", 11), "1 MODIFIED b@11"},

@@ -15,8 +15,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -168,15 +169,15 @@ func (p *past) hold(ctx context.Context, rd *read, limit int64) (release func(),
 // names is known without a definition.
 func (p *past) fields(ctx context.Context, res *resource) fieldFunc {
 	if res.id.BuiltIn() {
-		return res.id.Field
+		return builtInFields(res.id)
 	}
 	defined := res.fields(ctx, 0)
-	return func(label string) (func(*kube.Object) string, bool) {
+	return func(label string) (func(*scan.Object) string, bool) {
 		switch label {
 		case "metadata.name":
 			return nameOf, true
 		case "metadata.namespace":
-			return func(o *kube.Object) string { return o.Key.Namespace() }, true
+			return func(o *scan.Object) string { return o.Key.Namespace() }, true
 		}
 		return defined(label)
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -56,7 +57,7 @@ var epoch = time.Now().Add(-24 * time.Hour).Truncate(time.Second)
 func timeOfRV(rv uint64) time.Time { return epoch.Add(time.Duration(rv) * time.Second) }
 
 // newHistory returns the history of Pods that begins with a list.
-func newHistory(t *testing.T, list *kube.List) *fakeHistory {
+func newHistory(t *testing.T, list *scan.List) *fakeHistory {
 	t.Helper()
 	store, err := history.Open("history", history.Options{Cluster: "c", FS: vfs.NewMem()})
 	if err != nil {
@@ -72,7 +73,7 @@ func newHistory(t *testing.T, list *kube.List) *fakeHistory {
 	return f
 }
 
-func (f *fakeHistory) begin(t *testing.T, list *kube.List) {
+func (f *fakeHistory) begin(t *testing.T, list *scan.List) {
 	t.Helper()
 	st, err := f.store.NewEpoch(pods)
 	if err == nil {
@@ -116,7 +117,7 @@ type pastModel struct {
 	t       *testing.T
 	rnd     *rand.Rand
 	rv      uint64
-	now     map[kube.Key]*kube.Object
+	now     map[kube.Key]*scan.Object
 	events  []timeline.Event // all there were
 	live    *timeline.Timeline
 	history *fakeHistory
@@ -141,7 +142,7 @@ func (m *pastModel) step() {
 	}
 	m.events = append(m.events, timeline.Event{Type: typ, RV: m.rv, Object: o, Prev: prev})
 	m.pending = append(m.pending, history.Event{Type: typ, Object: o, Prev: prev, At: timeOfRV(m.rv)})
-	if err := m.live.Apply(kube.Frame{Type: typ, Object: o}); err != nil {
+	if err := m.live.Apply(scan.Frame{Type: typ, Object: o}); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -197,7 +198,7 @@ func TestPastCursor(t *testing.T) {
 	late := 0
 	for seed := range uint64(8) {
 		list := podList(10, pod("a", "p0", 4), pod("b", "p1", 5))
-		m := &pastModel{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), rv: 10, now: map[kube.Key]*kube.Object{}, history: newHistory(t, list)}
+		m := &pastModel{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), rv: 10, now: map[kube.Key]*scan.Object{}, history: newHistory(t, list)}
 		for _, o := range list.Items {
 			m.now[o.Key] = o
 		}
@@ -267,10 +268,10 @@ func (m *pastModel) watch(b *bench) *pastWatcher {
 	w := &pastWatcher{from: 10 + m.rnd.Uint64N(m.rv-9)}
 	switch m.rnd.IntN(3) {
 	case 0:
-		w.in.Match = func(o *kube.Object) bool { return o.Labels.Get("color") == "red" }
+		w.in.Match = func(o *scan.Object) bool { return o.Labels.Get("color") == "red" }
 		w.in.Attribute = &timeline.Attribute{Label: "color", Values: []string{"red"}}
 	case 1:
-		w.in.Match = func(o *kube.Object) bool { return o.Key.Namespace() == "a" }
+		w.in.Match = func(o *scan.Object) bool { return o.Key.Namespace() == "a" }
 		w.in.Namespace = "a"
 	}
 	v := m.live.View()

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -64,17 +64,17 @@ func (c *pastCursor) event(e *history.Event) *timeline.Event {
 
 // aligned returns an object, which may be nil, with its row under the columns of
 // the first one.
-func (c *pastCursor) aligned(o *kube.Object) *kube.Object {
+func (c *pastCursor) aligned(o *scan.Object) *scan.Object {
 	if o == nil {
 		return nil
 	}
-	one := []*kube.Object{o}
+	one := []*scan.Object{o}
 	c.alignAll(one)
 	return one[0]
 }
 
 // alignAll has the rows of objects be under the columns of what was printed first.
-func (c *pastCursor) alignAll(items []*kube.Object) {
+func (c *pastCursor) alignAll(items []*scan.Object) {
 	if c.columns == "" {
 		c.columns = newestColumns(items, "")
 	}

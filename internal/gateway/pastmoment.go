@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // A moment is a state of a resource that was observed, and the time that it is
@@ -28,7 +28,7 @@ type moment struct {
 var errUnrecorded = errors.New("not recorded")
 
 // locate finds the moment in what is recorded of a resource.
-func (p *past) locate(ctx context.Context, id kube.Resource, when kube.When) (moment, error) {
+func (p *past) locate(ctx context.Context, id kube.Resource, when kube.Moment) (moment, error) {
 	behind := p.sync(ctx, id)
 	if ctx.Err() != nil {
 		return moment{}, context.Cause(ctx)

@@ -12,19 +12,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 // serveAt implements reader.
-func (c *cache) serveAt(w *recorder, r *http.Request, when kube.When) {
+func (c *cache) serveAt(w *recorder, r *http.Request, when kube.Moment) {
 	if refusal := c.past.answer(w, r, when); refusal != nil {
 		writeStatus(w, r, refusal)
 	}
 }
 
 // answer answers a read as of a moment, or returns why it does not.
-func (p *past) answer(w *recorder, r *http.Request, when kube.When) *metav1.Status {
+func (p *past) answer(w *recorder, r *http.Request, when kube.Moment) *metav1.Status {
 	rd, refusal := readAt(r)
 	if refusal != nil {
 		return refusal

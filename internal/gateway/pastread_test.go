@@ -15,12 +15,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // printed returns a Pod that was printed when it was observed.
-func printed(o *kube.Object, cells, columns string) *kube.Object {
+func printed(o *scan.Object, cells, columns string) *scan.Object {
 	out := *o
 	out.Row, out.Columns = `"cells":`+cells, columns
 	return &out
@@ -31,8 +32,8 @@ const (
 	newColumns = `[{"name":"Name","type":"string"},{"name":"Node","type":"string"},{"name":"Age","type":"string"}]`
 )
 
-func created(namespace, name string, rv uint64, at time.Time) *kube.Object {
-	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d","creationTimestamp":%q}}`,
+func created(namespace, name string, rv uint64, at time.Time) *scan.Object {
+	o, err := scan.ParseObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d","creationTimestamp":%q}}`,
 		name, namespace, rv, at.UTC().Format(time.RFC3339)))
 	if err != nil {
 		panic(err)
@@ -72,7 +73,7 @@ func at(rv uint64) string { return "/at/" + url.PathEscape(timeOfRV(rv).UTC().Fo
 // briefList is the names and RVs of a list, behind its own RV.
 func briefList(t *testing.T, body string) string {
 	t.Helper()
-	list, err := kube.ScanList(body, "Pod")
+	list, err := scan.ParseList(body, "Pod")
 	if err != nil {
 		t.Fatalf("%v in %q", err, body)
 	}

@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -26,7 +27,7 @@ type pastState struct {
 }
 
 // Get implements state.
-func (s *pastState) Get(key kube.Key) *kube.Object {
+func (s *pastState) Get(key kube.Key) *scan.Object {
 	o, err := s.stream.Get(key, s.rv)
 	if err != nil {
 		s.err = err
@@ -35,8 +36,8 @@ func (s *pastState) Get(key kube.Key) *kube.Object {
 }
 
 // All implements state.
-func (s *pastState) All(namespace string, from kube.Key) iter.Seq[*kube.Object] {
-	return func(yield func(*kube.Object) bool) {
+func (s *pastState) All(namespace string, from kube.Key) iter.Seq[*scan.Object] {
+	return func(yield func(*scan.Object) bool) {
 		for o, err := range s.stream.All(s.rv, namespace, from) {
 			if err == nil {
 				err = context.Cause(s.ctx)
@@ -56,7 +57,7 @@ func (s *pastState) All(namespace string, from kube.Key) iter.Seq[*kube.Object] 
 }
 
 // Select implements state: there is no index of the past.
-func (s *pastState) Select(namespace string, from kube.Key, _ *timeline.Attribute) iter.Seq[*kube.Object] {
+func (s *pastState) Select(namespace string, from kube.Key, _ *timeline.Attribute) iter.Seq[*scan.Object] {
 	return s.All(namespace, from)
 }
 
@@ -71,7 +72,7 @@ func (s *pastState) count(namespace string, from kube.Key) int64 {
 
 // newestColumns returns the columns that the newest of the objects was printed
 // under; otherwise, if there is none.
-func newestColumns(items []*kube.Object, otherwise string) (columns string) {
+func newestColumns(items []*scan.Object, otherwise string) (columns string) {
 	columns = otherwise
 	newest := uint64(0)
 	for _, o := range items {
@@ -86,7 +87,7 @@ func newestColumns(items []*kube.Object, otherwise string) (columns string) {
 // have been printed by several versions of the API server, or of a definition, and
 // is not printed anew while it does not change. A column that an object was not
 // printed with is empty.
-func align(items []*kube.Object, columns string) {
+func align(items []*scan.Object, columns string) {
 	var names []string
 	places := map[string][]int{} // by columns: where its cells come from
 	for i, o := range items {
@@ -113,7 +114,7 @@ func align(items []*kube.Object, columns string) {
 }
 
 // realigned returns an object with its cells taken from the places given.
-func realigned(o *kube.Object, columns string, cells []string, rest string, from []int) *kube.Object {
+func realigned(o *scan.Object, columns string, cells []string, rest string, from []int) *scan.Object {
 	moved := make([]string, len(from))
 	for i, place := range from {
 		if moved[i] = "null"; 0 <= place && place < len(cells) {

@@ -12,8 +12,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -86,9 +87,9 @@ func (p *past) watch(w *recorder, r *http.Request, rd *read, res *resource, m mo
 
 // initialOf returns a function that returns the state at a moment in pieces, nil
 // at the end.
-func (p *past) initialOf(m moment, rd *read, cur *pastCursor) func() ([]*kube.Object, error) {
+func (p *past) initialOf(m moment, rd *read, cur *pastCursor) func() ([]*scan.Object, error) {
 	next, over := kube.Key(""), false
-	return func() ([]*kube.Object, error) {
+	return func() ([]*scan.Object, error) {
 		if over {
 			return nil, nil
 		}

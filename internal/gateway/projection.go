@@ -14,7 +14,7 @@ import (
 	"github.com/munnerz/goautoneg"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -54,7 +54,7 @@ func (c *cache) serveFields(w *recorder, r *http.Request, rd *read) {
 
 // readFields reads the parameter into rd. It returns why it cannot be served.
 func readFields(r *http.Request, rd *read) *metav1.Status {
-	paths, err := kube.ParsePaths(strings.Join(r.URL.Query()[fieldsParameter], ","))
+	paths, err := scan.ParsePaths(strings.Join(r.URL.Query()[fieldsParameter], ","))
 	if err != nil {
 		return badRequest("fields: " + err.Error() + ": name parts of the object such as spec.nodeName,spec.containers[*].image,metadata.labels['a.b/c']")
 	}

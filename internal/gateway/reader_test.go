@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // fakeReader serves pods and nothing else.
@@ -33,7 +33,7 @@ func (f *fakeReader) serve(w *recorder, r *http.Request) bool {
 	return true
 }
 
-func (f *fakeReader) serveAt(w *recorder, r *http.Request, when kube.When) {
+func (f *fakeReader) serveAt(w *recorder, r *http.Request, when kube.Moment) {
 	io.WriteString(w, "at "+when.String()+" "+r.URL.Path)
 }
 

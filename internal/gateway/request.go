@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -53,7 +54,7 @@ type read struct {
 	websocket bool     // a WATCH over a WebSocket
 	form      wire.Form
 	// fields are those of a projection; nil shows all.
-	fields *kube.Paths
+	fields *scan.Paths
 	// speed is that of a replay; 0 is none.
 	speed float64
 	// refusal is why a projection is not served.

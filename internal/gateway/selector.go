@@ -10,19 +10,28 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // A filterFunc says whether an object is selected. It depends on nothing but
 // the object. nil selects all.
-type filterFunc func(*kube.Object) bool
+type filterFunc func(*scan.Object) bool
 
-func (f filterFunc) matches(o *kube.Object) bool { return f == nil || f(o) }
+func (f filterFunc) matches(o *scan.Object) bool { return f == nil || f(o) }
 
 // A fieldFunc tells how the value of a selectable field is found, by the field's
 // label; false means that there is no such field, or that it is not known.
-type fieldFunc func(label string) (value func(*kube.Object) string, ok bool)
+type fieldFunc func(label string) (value func(*scan.Object) string, ok bool)
+
+// builtInFields is the fieldFunc of one of the API server's own resources.
+func builtInFields(r kube.Resource) fieldFunc {
+	return func(label string) (value func(*scan.Object) string, ok bool) {
+		field, ok := r.Field(label)
+		return scan.FieldValue(field), ok
+	}
+}
 
 // selectors works the scope and the selectors of a LIST or WATCH out into
 // rd.match, rd.attribute and rd.key. It returns false for what is the API
@@ -39,14 +48,14 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 			return false
 		}
 		name, hasName = rd.name, true
-		all = append(all, func(o *kube.Object) bool { return nameOf(o) == name })
+		all = append(all, func(o *scan.Object) bool { return nameOf(o) == name })
 	}
 	if hasName {
 		rd.attribute = &timeline.Attribute{Field: "metadata.name", Of: nameOf, Values: []string{name}}
 	}
 	namespace := rd.namespace
 	if namespace != "" {
-		all = append(all, func(o *kube.Object) bool { return o.Key.Namespace() == namespace })
+		all = append(all, func(o *scan.Object) bool { return o.Key.Namespace() == namespace })
 	} else if ns, ok := selector.RequiresExactMatch("metadata.namespace"); namespaced && ok && ns != "" {
 		rd.namespace, rd.narrowed = ns, true
 	}
@@ -59,18 +68,18 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 		want := req.Value
 		switch req.Operator {
 		case selection.Equals, selection.DoubleEquals:
-			all = append(all, func(o *kube.Object) bool { return value(o) == want })
+			all = append(all, func(o *scan.Object) bool { return value(o) == want })
 			if rd.attribute == nil && field != "metadata.namespace" {
 				rd.attribute = &timeline.Attribute{Field: field, Of: value, Values: []string{want}}
 			}
 		case selection.NotEquals:
-			all = append(all, func(o *kube.Object) bool { return value(o) != want })
+			all = append(all, func(o *scan.Object) bool { return value(o) != want })
 		default:
 			return false
 		}
 	}
 	if labels := rd.opts.LabelSelector; labels != nil && !labels.Empty() {
-		all = append(all, func(o *kube.Object) bool { return labels.Matches(o.Labels) })
+		all = append(all, func(o *scan.Object) bool { return labels.Matches(o.Labels) })
 		if rd.attribute == nil {
 			rd.attribute = labelOf(labels)
 		}
@@ -83,7 +92,7 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 	case 1:
 		rd.match = all[0]
 	default:
-		rd.match = func(o *kube.Object) bool {
+		rd.match = func(o *scan.Object) bool {
 			for _, f := range all {
 				if !f(o) {
 					return false
@@ -95,7 +104,7 @@ func (rd *read) selectors(namespaced bool, fieldOf fieldFunc) bool {
 	return true
 }
 
-func nameOf(o *kube.Object) string { return o.Key.Name() }
+func nameOf(o *scan.Object) string { return o.Key.Name() }
 
 // labelOf returns the label that whatever the selector selects has, with the
 // fewest values it may have; nil if there is none.

@@ -8,7 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // selected parses a request and works its selectors out.
@@ -18,7 +18,7 @@ func selected(t *testing.T, url string, namespaced bool) (*read, bool) {
 	if !ok {
 		t.Fatalf("%s is not a read", url)
 	}
-	return rd, rd.selectors(namespaced, rd.resource.Field)
+	return rd, rd.selectors(namespaced, builtInFields(rd.resource))
 }
 
 func TestSelectors(t *testing.T) {
@@ -41,7 +41,7 @@ func TestSelectors(t *testing.T) {
 	}
 	rd := parse("/api/v1/namespaces/d/pods?labelSelector=color%20in%20(red,blue),!old&fieldSelector=status.phase!%3DFailed", true)
 	for _, test := range []struct {
-		o    *kube.Object
+		o    *scan.Object
 		want bool
 	}{
 		{pod("d", "x", 1, "color", "red"), true},

@@ -11,7 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -65,15 +66,15 @@ type watchStream struct {
 	gone   <-chan struct{} // closed when the client is
 	over   <-chan struct{} // closed when it is to end early; nil for never
 
-	initial []*kube.Object // the state to begin with; nil after it was written
+	initial []*scan.Object // the state to begin with; nil after it was written
 	// more returns the next piece of it, empty at the end; nil for all at once.
-	more func() ([]*kube.Object, error)
+	more func() ([]*scan.Object, error)
 	end  uint64 // the RV of the bookmark behind it; 0 for none
 
 	lost string // why the RV cannot be continued from: the watch is one ERROR; "" when it can
 
 	bookmarks    bool
-	bookmarkForm *kube.Object
+	bookmarkForm *scan.Object
 	start        uint64 // bookmarks at or below it are not sent
 	dirty        bool   // there is something to flush
 	ended        bool
@@ -205,7 +206,7 @@ func (s *watchStream) snapshot() {
 	}
 	s.more = nil
 	if s.end > 0 && s.bookmarks {
-		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.bookmarkForm, s.end, true)))
+		s.write(s.wire.Event(kube.Bookmark, scan.BookmarkObject(s.bookmarkForm, s.end, true)))
 	}
 }
 
@@ -236,9 +237,9 @@ func (s *watchStream) bookmark(rv uint64) {
 	case !s.bookmarks:
 	case !at.IsZero():
 		moment := map[string]string{momentAnnotation: at.UTC().Format(time.RFC3339Nano)}
-		s.write(s.wire.Event(kube.Bookmark, kube.AnnotatedBookmark(s.bookmarkForm, rv, moment)))
+		s.write(s.wire.Event(kube.Bookmark, scan.AnnotatedBookmark(s.bookmarkForm, rv, moment)))
 	case rv > s.start:
-		s.write(s.wire.Event(kube.Bookmark, kube.BookmarkObject(s.bookmarkForm, rv, false)))
+		s.write(s.wire.Event(kube.Bookmark, scan.BookmarkObject(s.bookmarkForm, rv, false)))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/websocket"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 

@@ -23,7 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // boardFields are about what the page asks for of a Pod.
@@ -77,7 +78,7 @@ func serveBench(t *testing.T, b *bench) string {
 func TestMultiwatchBytes(t *testing.T) {
 	const n = 60
 	// As it becomes at rv: with another time of its readiness.
-	made := func(i int, rv uint64) *kube.Object {
+	made := func(i int, rv uint64) *scan.Object {
 		p := apiserver.Pod(i)
 		p.ResourceVersion = fmt.Sprint(rv)
 		p.Status.Conditions[1].LastTransitionTime = metav1.NewTime(time.Unix(1_790_000_000+int64(rv), 0).UTC())
@@ -85,13 +86,13 @@ func TestMultiwatchBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := kube.ScanObject(string(text))
+		o, err := scan.ParseObject(string(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return o
 	}
-	var before []*kube.Object
+	var before []*scan.Object
 	for i := range n {
 		before = append(before, made(i, uint64(i+1)))
 	}

@@ -9,7 +9,8 @@ import (
 	"iter"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // errBegun and errNotBegun are mistakes of a writer.
@@ -20,7 +21,7 @@ var (
 
 // Begin records the first list of a stream: what everything after it builds
 // on. The objects must not come from the same store.
-func (st *Stream) Begin(form Form, objects iter.Seq[*kube.Object], rv uint64, at time.Time) error {
+func (st *Stream) Begin(form Form, objects iter.Seq[*scan.Object], rv uint64, at time.Time) error {
 	c, err := st.change()
 	if err != nil {
 		return err

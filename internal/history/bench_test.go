@@ -18,7 +18,8 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // The targets are for 20,000 Pods and 1,000,000 events:
@@ -31,7 +32,7 @@ var (
 
 // A pod is a Pod of a benchmark: where in its JSON is what changes.
 type pod struct {
-	o               *kube.Object
+	o               *scan.Object
 	rv              int
 	times, restarts []int
 }
@@ -46,7 +47,7 @@ var (
 func newPod(text string) *pod {
 	text = rvText.ReplaceAllString(text, `"resourceVersion":"10000000"`)
 	text = restarts.ReplaceAllString(text, `"restartCount":10`)
-	p := &pod{o: must(kube.ScanObject(text)), rv: rvText.FindStringSubmatchIndex(text)[2]}
+	p := &pod{o: must(scan.ParseObject(text)), rv: rvText.FindStringSubmatchIndex(text)[2]}
 	for _, at := range timeText.FindAllStringSubmatchIndex(text, -1) {
 		p.times = append(p.times, at[2])
 	}
@@ -70,7 +71,7 @@ func (p *pod) change(rnd *rand.Rand, rv uint64, at time.Time) Event {
 			copy(text[i:], fmt.Sprint(10+rnd.IntN(90)))
 		}
 	}
-	e := Event{Type: kube.Modified, Object: must(kube.ScanObject(string(text))), Prev: p.o, At: at}
+	e := Event{Type: kube.Modified, Object: must(scan.ParseObject(string(text))), Prev: p.o, At: at}
 	e.Object.Row = fmt.Sprintf(`"cells":[%q,"1/1","Running",%d,"5m","10.1.%d.%d","node-%d","<none>","<none>"]`, p.o.Key.Name(), rv%7, rv%250, rv%100, rv%500)
 	e.Object.Columns = "[]"
 	p.o = e.Object
@@ -96,14 +97,14 @@ var recorded = sync.OnceValue(func() *fixture {
 	web := httptest.NewServer(server)
 	defer web.Close()
 	resp := must(web.Client().Get(web.URL + "/api/v1/pods?resourceVersion=0"))
-	list := must(kube.ScanList(string(must(io.ReadAll(resp.Body))), "Pod"))
+	list := must(scan.ParseList(string(must(io.ReadAll(resp.Body))), "Pod"))
 	f := &fixture{dir: must(os.MkdirTemp("", "history-bench-")), key: list.Items[7].Key}
 	benched = f.dir
 	f.s = must(Open(f.dir, Options{Cluster: "c"}))
 	f.st = must(f.s.Stream(pods))
 	rnd := rand.New(rand.NewPCG(1, 1))
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	all, objects := make([]*pod, len(list.Items)), make([]*kube.Object, len(list.Items))
+	all, objects := make([]*pod, len(list.Items)), make([]*scan.Object, len(list.Items))
 	for i, o := range list.Items {
 		all[i] = newPod(o.JSON)
 		f.head++

@@ -13,7 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestBudget: many who read events at the same time, of whom some are slow, have
@@ -22,10 +23,10 @@ func TestBudget(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
 	defer s.Close()
 	st := must(s.Stream(pods))
-	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1000)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1000)); err != nil {
 		t.Fatal(err)
 	}
-	last := map[kube.Key]*kube.Object{}
+	last := map[kube.Key]*scan.Object{}
 	var events []Event
 	for rv := uint64(101); rv <= 1500; rv++ {
 		e := Event{Type: kube.Added, Object: object(kube.Key(fmt.Sprint("n/p", rv%40)), rv, 2000), At: ms(rv * 1000)}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // longestChain is how many versions in a row are deltas: what has to be read

@@ -8,17 +8,18 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // What was compacted is what it was, in the lowest level; a closed store says so.
 func TestCompact(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
 	st := must(s.Stream(pods))
-	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(100_000)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(100_000)); err != nil {
 		t.Fatal(err)
 	}
-	var prev *kube.Object
+	var prev *scan.Object
 	for rv := uint64(101); rv <= 300; rv++ {
 		e := Event{Type: kube.Modified, Object: object("ns/a", rv, 500), Prev: prev, At: ms(rv * 1000)}
 		if prev == nil {

@@ -11,7 +11,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestCount compares the count of objects with all of them, where names come, go
@@ -22,7 +23,7 @@ func TestCount(t *testing.T) {
 	defer s.Close()
 	st := must(s.Stream(pods))
 	key := func() kube.Key { return kube.Key(fmt.Sprintf("n%d/p%d", rnd.IntN(3), rnd.IntN(8))) }
-	if err := st.Begin(podForm, slices.Values([]*kube.Object{object("n1/p1", 90, 5)}), 100, ms(1000)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object{object("n1/p1", 90, 5)}), 100, ms(1000)); err != nil {
 		t.Fatal(err)
 	}
 	rv := uint64(100)

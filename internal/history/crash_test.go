@@ -20,7 +20,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A faultFS calls before for every operation that changes the disk. If that
@@ -137,7 +138,7 @@ func checkAll(t *testing.T, m *model, st *Stream) {
 		if s.RV < span.From.RV || i%5 > 0 && s.RV != span.From.RV && s.RV != span.To.RV {
 			continue // a fifth will do, and both ends
 		}
-		got := map[kube.Key]*kube.Object{}
+		got := map[kube.Key]*scan.Object{}
 		for o, err := range st.All(s.RV, "", "") {
 			if err != nil {
 				t.Fatal(err)

@@ -15,7 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // spoil overwrites what a stream has in a table.
@@ -46,7 +47,7 @@ func TestTrimDamaged(t *testing.T) {
 			for _, name := range []string{"nodes", "pods"} {
 				st := must(s.Stream(kube.Resource{Version: "v1", Name: name}))
 				a := object("a", 1, 5)
-				if err := st.Begin(podForm, slices.Values([]*kube.Object{a}), 10, ms(0)); err != nil {
+				if err := st.Begin(podForm, slices.Values([]*scan.Object{a}), 10, ms(0)); err != nil {
 					t.Fatal(err)
 				}
 				for i := range uint64(100) {
@@ -80,7 +81,7 @@ func TestTrimDamaged(t *testing.T) {
 				t.Errorf("table %c, by bytes %v: nothing is said of the damage", table, byBytes)
 			}
 			next := must(s.NewEpoch(damaged.Resource()))
-			if err := next.Begin(podForm, slices.Values([]*kube.Object(nil)), 1000, ms(101_000)); err != nil {
+			if err := next.Begin(podForm, slices.Values([]*scan.Object(nil)), 1000, ms(101_000)); err != nil {
 				t.Fatal(err)
 			}
 			if s.opts.MaxBytes == 0 {
@@ -103,7 +104,7 @@ func TestOpenDamaged(t *testing.T) {
 		dir := t.TempDir()
 		s, st := small(t, dir)
 		other := must(s.Stream(kube.Resource{Version: "v1", Name: "nodes"}))
-		if err := other.Begin(podForm, slices.Values([]*kube.Object{object("n", 1, 5)}), 90, ms(1)); err != nil {
+		if err := other.Begin(podForm, slices.Values([]*scan.Object{object("n", 1, 5)}), 90, ms(1)); err != nil {
 			t.Fatal(err)
 		}
 		st.spoil(t, table)

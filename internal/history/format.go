@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // formatVersion is what this code writes, and the newest that it reads.
@@ -44,7 +45,7 @@ const formatVersion = 1
 //	          version before it, which the delta is to be applied to
 //	text      the text, or its delta (delta.go), to the end
 //
-// and the text is that of the object, how the API server prints it (kube.Object
+// and the text is that of the object, how the API server prints it (scan.Object
 // Row), and the number of the columns that is under, with a 0 between.
 //
 // The versions up to the retained moment are what each object was then; they
@@ -227,21 +228,21 @@ type formRecord struct {
 }
 
 // appendText appends the text of a version.
-func appendText(b []byte, o *kube.Object, columns uint64) []byte {
+func appendText(b []byte, o *scan.Object, columns uint64) []byte {
 	b = append(append(b, o.JSON...), 0)
 	b = append(append(b, o.Row...), 0)
 	return strconv.AppendUint(b, columns, 10)
 }
 
 // parseText returns the object of a version's text. The columns are by number.
-func parseText(text string, columns func(id uint64) (string, error)) (*kube.Object, error) {
+func parseText(text string, columns func(id uint64) (string, error)) (*scan.Object, error) {
 	json, rest, ok := strings.Cut(text, "\x00")
 	row, number, ok2 := strings.Cut(rest, "\x00")
 	id, err := strconv.ParseUint(number, 10, 64)
 	if !ok || !ok2 || err != nil {
 		return nil, corrupt("a version of %d bytes without its parts", len(text))
 	}
-	o, err := kube.ScanObject(json)
+	o, err := scan.ParseObject(json)
 	if err != nil {
 		return nil, corrupt("%v", err)
 	}

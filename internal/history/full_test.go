@@ -19,7 +19,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // testFull fills a disk by full, opens the store on it, and lets there be room again.
@@ -28,7 +29,7 @@ func testFull(t *testing.T, dir string, opts Options, full, room func()) {
 	m := newModel(rand.New(rand.NewPCG(9, 9)), 100, 1_000_000)
 	s := must(Open(dir, opts))
 	st := must(s.Stream(pods))
-	var first []*kube.Object
+	var first []*scan.Object
 	for _, o := range m.now {
 		first = append(first, o)
 	}
@@ -142,7 +143,7 @@ func testSmallDisk(t *testing.T, dir string) {
 	t.Helper()
 	s := must(Open(dir, Options{Cluster: "c", memTable: 64 << 10, reserve: 10 << 20}))
 	st := must(s.Stream(pods))
-	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1)); err != nil {
 		t.Fatal(err)
 	}
 	for rv, i := uint64(100), 0; i < 150; i++ {

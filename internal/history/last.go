@@ -8,7 +8,7 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // LastVersions returns the last n events of an object above from, up to to, in

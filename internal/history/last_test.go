@@ -12,7 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestLast compares the last events with the end of all of them.
@@ -22,7 +23,7 @@ func TestLast(t *testing.T) {
 	defer s.Close()
 	st := must(s.Stream(pods))
 	key := func() kube.Key { return kube.Key(fmt.Sprint("n/p", rnd.IntN(20))) }
-	if err := st.Begin(podForm, slices.Values([]*kube.Object{object("n/p1", 90, 5)}), 100, ms(1000)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object{object("n/p1", 90, 5)}), 100, ms(1000)); err != nil {
 		t.Fatal(err)
 	}
 	rv := uint64(100)

@@ -9,7 +9,8 @@ import (
 	"iter"
 	"runtime"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A life is when an object of a name lived, the last time that there was one.
@@ -53,10 +54,10 @@ const pageSize, firstPage = 256, 8
 
 // All yields the objects as of rv of a namespace, "" for all, in list order,
 // from the first whose key is at least from. An error is the last it yields.
-func (st *Stream) All(rv uint64, namespace string, from kube.Key) iter.Seq2[*kube.Object, error] {
-	return func(yield func(*kube.Object, error) bool) {
+func (st *Stream) All(rv uint64, namespace string, from kube.Key) iter.Seq2[*scan.Object, error] {
+	return func(yield func(*scan.Object, error) bool) {
 		type page struct {
-			objects []*kube.Object
+			objects []*scan.Object
 			size    int // of names
 			err     error
 		}
@@ -138,8 +139,8 @@ func (st *Stream) names(rv uint64, namespace string, from kube.Key, n int) ([]ku
 }
 
 // objects returns those that had the names at rv.
-func (st *Stream) objects(rv uint64, names []kube.Key) (objects []*kube.Object, err error) {
-	objects = make([]*kube.Object, 0, len(names))
+func (st *Stream) objects(rv uint64, names []kube.Key) (objects []*scan.Object, err error) {
+	objects = make([]*scan.Object, 0, len(names))
 	var r reader
 	err = st.read(rv, &r, func() error {
 		for _, key := range names {

@@ -16,7 +16,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A model is what one stream is to hold: every event, and every state.
@@ -25,7 +26,7 @@ type model struct {
 	noise  int // most bytes of an object that are its own
 	rv     uint64
 	clock  uint64 // ms
-	now    map[kube.Key]*kube.Object
+	now    map[kube.Key]*scan.Object
 	states []state // the known ones, in order
 	events []Event // as they are to be read
 	gaps   []Gap
@@ -33,11 +34,11 @@ type model struct {
 
 type state struct {
 	Moment
-	objects map[kube.Key]*kube.Object
+	objects map[kube.Key]*scan.Object
 }
 
 func newModel(rnd *rand.Rand, rv, clock uint64) *model {
-	m := &model{rnd: rnd, noise: 300, rv: rv, clock: clock, now: map[kube.Key]*kube.Object{}}
+	m := &model{rnd: rnd, noise: 300, rv: rv, clock: clock, now: map[kube.Key]*scan.Object{}}
 	for range rnd.IntN(10) {
 		o := object(m.key(), rv-1-rnd.Uint64N(rv-1), 9)
 		m.now[o.Key] = o
@@ -173,7 +174,7 @@ func (m *model) at(rv uint64) (state, bool) {
 	return m.states[i-1], true
 }
 
-func texts(objects map[kube.Key]*kube.Object) map[kube.Key]string {
+func texts(objects map[kube.Key]*scan.Object) map[kube.Key]string {
 	out := map[kube.Key]string{}
 	for k, o := range objects {
 		out[k] = o.JSON + o.Row + o.Columns
@@ -295,10 +296,10 @@ func checkState(t *testing.T, m *model, st *Stream, want state, rv uint64) {
 		from = m.key()
 	}
 	expected := maps.Clone(want.objects)
-	maps.DeleteFunc(expected, func(key kube.Key, _ *kube.Object) bool {
+	maps.DeleteFunc(expected, func(key kube.Key, _ *scan.Object) bool {
 		return key < from || namespace != "" && key.Namespace() != namespace
 	})
-	got, last := map[kube.Key]*kube.Object{}, kube.Key("")
+	got, last := map[kube.Key]*scan.Object{}, kube.Key("")
 	for o, err := range st.All(rv, namespace, from) {
 		if err != nil || o.Key <= last {
 			t.Fatalf("%v behind %s: %v", o, last, err)

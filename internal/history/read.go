@@ -10,7 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A reader reads versions of one stream. It is for one goroutine, which uses the
@@ -104,12 +105,12 @@ func (r *reader) apply(delta []byte) (err error) {
 }
 
 // object returns the object of r.text.
-func (r *reader) object() (*kube.Object, error) {
+func (r *reader) object() (*scan.Object, error) {
 	return parseText(string(r.text), r.st.columnsOf)
 }
 
 // get returns the object as of rv, nil if there was none.
-func (r *reader) get(key kube.Key, rv uint64) (*kube.Object, error) {
+func (r *reader) get(key kube.Key, rv uint64) (*scan.Object, error) {
 	if ok, err := r.seek(key, rv); !ok {
 		return nil, err
 	}
@@ -160,7 +161,7 @@ func (st *Stream) retained(rv uint64) error {
 }
 
 // Get returns the object as of rv, nil if there was none.
-func (st *Stream) Get(key kube.Key, rv uint64) (o *kube.Object, err error) {
+func (st *Stream) Get(key kube.Key, rv uint64) (o *scan.Object, err error) {
 	var r reader
 	err = st.read(rv, &r, func() error {
 		o, err = r.get(key, rv)

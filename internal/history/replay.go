@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const (
@@ -94,7 +95,7 @@ type part struct {
 
 // held is an object and its text.
 type held struct {
-	o    *kube.Object
+	o    *scan.Object
 	text string
 }
 

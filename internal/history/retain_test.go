@@ -15,7 +15,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // count returns how many keys of a table there are.
@@ -37,7 +38,7 @@ func TestTrimByAge(t *testing.T) {
 	defer s.Close()
 	st := must(s.Stream(pods))
 	still, gone, busy := object("n/still", 50, 5), object("n/gone", 51, 5), object("n/busy", 52, 5)
-	if err := st.Begin(podForm, slices.Values([]*kube.Object{still, gone, busy}), 100, ms(0)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object{still, gone, busy}), 100, ms(0)); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Append([]Event{{Type: kube.Deleted, Object: gone.At(101), Prev: gone, At: ms(500)}}, 101, ms(500)); err != nil {
@@ -96,7 +97,7 @@ func TestTrimIsOvertaking(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: time.Millisecond}))
 	defer s.Close()
 	st := must(s.Stream(pods))
-	var objects []*kube.Object
+	var objects []*scan.Object
 	for i := range uint64(3 * pageSize) {
 		objects = append(objects, object(kube.Key("n/"+kube.FormatRV(1000+i)), 1000+i, 5))
 	}
@@ -141,13 +142,13 @@ func TestTrimByBytes(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxBytes: most, memTable: 64 << 10}))
 	defer s.Close()
 	other := must(s.Stream(kube.Resource{Version: "v1", Name: "nodes"}))
-	if err := other.Begin(podForm, slices.Values([]*kube.Object{object("n", 1, 5)}), 90, ms(1)); err != nil {
+	if err := other.Begin(podForm, slices.Values([]*scan.Object{object("n", 1, 5)}), 90, ms(1)); err != nil {
 		t.Fatal(err)
 	}
 	st := must(s.Stream(pods))
 	m := newModel(rand.New(rand.NewPCG(3, 3)), 100, 1_000_000)
 	m.noise = 3000
-	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(m.clock)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(m.clock)); err != nil {
 		t.Fatal(err)
 	}
 	clear(m.now)
@@ -189,7 +190,7 @@ func TestTrimEpochs(t *testing.T) {
 	s, old := small(t, dir)
 	defer func() { s.Close() }()
 	st := must(s.NewEpoch(pods))
-	if err := st.Begin(podForm, slices.Values([]*kube.Object{object("n/z", 7, 5)}), 8, ms(20_000)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object{object("n/z", 7, 5)}), 8, ms(20_000)); err != nil {
 		t.Fatal(err)
 	}
 	s.opts.MaxAge = 5 * time.Second
@@ -242,7 +243,7 @@ func TestDiskFull(t *testing.T) {
 	s := must(Open("history", Options{Cluster: "c", FS: mem}))
 	defer s.Close()
 	st := must(s.Stream(pods))
-	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1)); err != nil {
 		t.Fatal(err)
 	}
 	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: reserve - 1, TotalBytes: 1 << 40})
@@ -267,7 +268,7 @@ func TestDropIsOvertaking(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: time.Second}))
 	defer s.Close()
 	st := must(s.Stream(pods))
-	var objects []*kube.Object
+	var objects []*scan.Object
 	for i := range uint64(5 * pageSize) {
 		objects = append(objects, object(kube.Key("n/"+kube.FormatRV(1000+i)), 1000+i, 5))
 	}
@@ -306,7 +307,7 @@ func TestHangs(t *testing.T) {
 	}
 	s := must(Open("history", Options{Cluster: "c", FS: fs}))
 	st := must(s.Stream(pods))
-	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1)); err != nil {
 		t.Fatal(err)
 	}
 	nodes := kube.Resource{Version: "v1", Name: "nodes"}
@@ -360,7 +361,7 @@ func TestTrimByDisk(t *testing.T) {
 	s := must(Open("history", Options{Cluster: "c", FS: mem, memTable: 64 << 10}))
 	defer s.Close()
 	st := must(s.Stream(pods))
-	if err := st.Begin(podForm, slices.Values([]*kube.Object(nil)), 100, ms(1)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range uint64(200) {

@@ -13,7 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // small is a stream with a gap: a comes with the first list, b at 110, c and a
@@ -25,7 +26,7 @@ func small(t *testing.T, dir string) (*Store, *Stream) {
 	a, b, c := object("n/a", 90, 5), object("n/b", 110, 5), object("n/c", 115, 5)
 	b2 := object("n/b", 117, 9)
 	for _, err := range []error{
-		st.Begin(podForm, slices.Values([]*kube.Object{a}), 100, ms(1000)),
+		st.Begin(podForm, slices.Values([]*scan.Object{a}), 100, ms(1000)),
 		st.Append([]Event{{Type: kube.Added, Object: b, At: ms(1990)}}, 110, ms(2000)),
 		st.AppendGap([]Event{
 			{Type: kube.Added, Object: c, Inferred: true, At: ms(9000)},
@@ -114,7 +115,7 @@ func TestEpochs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Begin(podForm, slices.Values([]*kube.Object{object("n/z", 7, 5)}), 8, ms(20_000)); err != nil {
+	if err := st.Begin(podForm, slices.Values([]*scan.Object{object("n/z", 7, 5)}), 8, ms(20_000)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -186,7 +187,7 @@ func TestAllReadsFew(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
 	defer s.Close()
 	st := must(s.Stream(pods))
-	var objects []*kube.Object
+	var objects []*scan.Object
 	for i := range uint64(3000) {
 		objects = append(objects, object(kube.Key("n/"+kube.FormatRV(10_000+i)), 10_000+i, 5))
 	}

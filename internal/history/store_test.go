@@ -10,12 +10,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 var pods = kube.Resource{Version: "v1", Name: "pods"}
 
-var podForm = Form{ListKind: "PodList", Item: must(kube.ScanForm(`{"kind":"Pod","apiVersion":"v1","metadata":{}}`))}
+var podForm = Form{ListKind: "PodList", Item: must(scan.ParseTemplate(`{"kind":"Pod","apiVersion":"v1","metadata":{}}`))}
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -28,7 +29,7 @@ func must[T any](v T, err error) T {
 func ms(n uint64) time.Time { return time.UnixMilli(int64(n)) }
 
 // object is a Pod, with so many bytes that no other one has.
-func object(key kube.Key, rv uint64, own int) *kube.Object {
+func object(key kube.Key, rv uint64, own int) *scan.Object {
 	noise := make([]byte, own)
 	rnd := rand.New(rand.NewPCG(rv, 0))
 	for i := range noise {
@@ -36,7 +37,7 @@ func object(key kube.Key, rv uint64, own int) *kube.Object {
 	}
 	text := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"u-%s","resourceVersion":"%d"},"spec":{"x":%q},"status":{"at":"%d"}}`,
 		key.Name(), key.Namespace(), key, rv, noise, rv*7)
-	o, err := kube.ScanObject(text)
+	o, err := scan.ParseObject(text)
 	if err != nil {
 		panic(err)
 	}

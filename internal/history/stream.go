@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // An Event is one change of one object.
@@ -19,10 +20,10 @@ type Event struct {
 	Type kube.EventType // Added, Modified or Deleted
 	// Object is the state after the change, at its RV; that of a deletion is the
 	// last state.
-	Object *kube.Object
+	Object *scan.Object
 	// Prev is the version before it, nil for an Added. A writer that does not
 	// hold it may leave it out: then it is read from disk.
-	Prev *kube.Object
+	Prev *scan.Object
 	// Inferred marks a change learned from a list.
 	Inferred bool
 	// At is when it was observed, to the millisecond.
@@ -48,7 +49,7 @@ type Gap struct {
 // A Form is what the upstream's answers look like where there is no object.
 type Form struct {
 	ListKind string       // the kind of its lists
-	Item     *kube.Object // a bookmark, or what takes its place
+	Item     *scan.Object // a bookmark, or what takes its place
 	// Definition tells which definition of a custom resource the objects are under,
 	// in the writer's words; "" if that is not known.
 	Definition string
@@ -114,7 +115,7 @@ func (st *Stream) load() error {
 		return err
 	}
 	if found {
-		item, err := kube.ScanForm(record.Item)
+		item, err := scan.ParseTemplate(record.Item)
 		if err != nil {
 			return corrupt("the form of %s: %v", st.resource, err)
 		}

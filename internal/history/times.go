@@ -10,7 +10,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // At returns the newest state that was observed at or before t: the head, if t

@@ -6,7 +6,8 @@ package history
 import (
 	"iter"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // versionsRead is how many versions of one object are read at a time.
@@ -19,7 +20,7 @@ func (st *Stream) Versions(key kube.Key, rv uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		rv = max(rv, st.Span().From.RV)
 		var r reader
-		var prev *kube.Object
+		var prev *scan.Object
 		var events []Event
 		for first, more := true, true; more; first = false {
 			err := st.read(rv, &r, func() (err error) {
@@ -46,7 +47,7 @@ func (st *Stream) Versions(key kube.Key, rv uint64) iter.Seq2[Event, error] {
 }
 
 // live returns what lives after an event.
-func live(e Event) *kube.Object {
+func live(e Event) *scan.Object {
 	if e.Type == kube.Deleted {
 		return nil
 	}
@@ -55,7 +56,7 @@ func live(e Event) *kube.Object {
 
 // versions appends the first versionsRead events of an object above rv, where it
 // is prev and r.text is its text. More is true if there may be others.
-func (r *reader) versions(events []Event, key kube.Key, rv uint64, prev *kube.Object) (all []Event, more bool, err error) {
+func (r *reader) versions(events []Event, key kube.Key, rv uint64, prev *scan.Object) (all []Event, more bool, err error) {
 	for r.it.SeekGE(appendVersionKey(nil, r.st.id, key, rv+1)); r.it.Valid(); r.it.Next() {
 		got, at, v, err := r.current()
 		if err != nil || got != key {

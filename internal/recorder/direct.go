@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -26,7 +27,7 @@ type direct struct {
 	other  func() bool   // whether its history is another
 
 	err        error
-	items      []*kube.Object // of the list that is being taken
+	items      []*scan.Object // of the list that is being taken
 	definition string         // that it is under
 	listed     func()         // is called after each list that was taken
 	heard      func()         // is called when the upstream has gone on from what is recorded
@@ -43,10 +44,10 @@ func (d *direct) Head() uint64 {
 func (d *direct) Begin(bool) { d.items, d.definition = nil, d.define() }
 
 // Item implements informer.Sink.
-func (d *direct) Item(o *kube.Object) { d.items = append(d.items, o) }
+func (d *direct) Item(o *scan.Object) { d.items = append(d.items, o) }
 
 // End implements informer.Sink.
-func (d *direct) End(list *kube.List) (continued bool) {
+func (d *direct) End(list *scan.List) (continued bool) {
 	whole := *list
 	whole.Items, d.items = d.items, nil
 	d.recent.clear()
@@ -64,7 +65,7 @@ func (d *direct) End(list *kube.List) (continued bool) {
 }
 
 // Apply implements informer.Sink.
-func (d *direct) Apply(typ kube.EventType, o *kube.Object) error {
+func (d *direct) Apply(typ kube.EventType, o *scan.Object) error {
 	if d.err != nil {
 		return d.err
 	}
@@ -111,7 +112,7 @@ func (d *direct) last(key kube.Key) (version, error) {
 }
 
 // Bookmark implements informer.Sink.
-func (d *direct) Bookmark(rv uint64, o *kube.Object) {
+func (d *direct) Bookmark(rv uint64, o *scan.Object) {
 	if d.err == nil {
 		d.err = d.w.bookmark(rv, o)
 		d.check()
@@ -131,7 +132,7 @@ func (d *direct) check() {
 // A version is what an object was last: the RV is 0 if there is none.
 type version struct {
 	rv     uint64
-	object *kube.Object
+	object *scan.Object
 }
 
 // recentBytes bounds the versions that are kept since they were written last,
@@ -154,7 +155,7 @@ func (c *recent) get(key kube.Key) (version, bool) {
 	return v, ok
 }
 
-func (c *recent) set(o *kube.Object, deleted bool) {
+func (c *recent) set(o *scan.Object, deleted bool) {
 	if c.size += len(o.JSON) + eventOverhead; c.size > recentBytes/2 || c.young == nil {
 		c.young, c.old, c.size = map[kube.Key]version{}, c.young, len(o.JSON)+eventOverhead
 	}

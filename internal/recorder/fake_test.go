@@ -24,8 +24,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,8 +39,8 @@ type fakeAPI struct {
 
 	mu      sync.Mutex // guards what follows
 	rv      uint64
-	pods    map[kube.Key]*kube.Object
-	frames  []kube.Frame
+	pods    map[kube.Key]*scan.Object
+	frames  []scan.Frame
 	lost    uint64 // history up to here is gone
 	uid     string // of kube-system; "" is forbidden
 	refuse  int    // the code for everything of Pods; 0 is none
@@ -52,7 +53,7 @@ type fakeAPI struct {
 }
 
 func newFakeAPI(t testing.TB) *fakeAPI {
-	f := &fakeAPI{rv: 100, pods: map[kube.Key]*kube.Object{}, uid: "cluster-1", changed: make(chan struct{})}
+	f := &fakeAPI{rv: 100, pods: map[kube.Key]*scan.Object{}, uid: "cluster-1", changed: make(chan struct{})}
 	f.server = httptest.NewServer(f)
 	t.Cleanup(func() {
 		f.server.CloseClientConnections()
@@ -61,8 +62,8 @@ func newFakeAPI(t testing.TB) *fakeAPI {
 	return f
 }
 
-func pod(name string, rv uint64, text string) *kube.Object {
-	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns","uid":"u-%s","resourceVersion":"%d"},"spec":{"text":%q}}`,
+func pod(name string, rv uint64, text string) *scan.Object {
+	o, err := scan.ParseObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns","uid":"u-%s","resourceVersion":"%d"},"spec":{"text":%q}}`,
 		name, name, rv, text))
 	if err != nil {
 		panic(err)
@@ -88,7 +89,7 @@ func (f *fakeAPI) write(name, text string) (rv uint64) {
 			typ = kube.Modified
 		}
 		f.pods[o.Key] = o
-		f.frames = append(f.frames, kube.Frame{Type: typ, Object: o})
+		f.frames = append(f.frames, scan.Frame{Type: typ, Object: o})
 	})
 	return rv
 }
@@ -100,7 +101,7 @@ func (f *fakeAPI) remove(names ...string) (rv uint64) {
 		rv = f.rv
 		for _, name := range names {
 			key := kube.MakeKey("ns", name)
-			f.frames = append(f.frames, kube.Frame{Type: kube.Deleted, Object: f.pods[key].At(rv)})
+			f.frames = append(f.frames, scan.Frame{Type: kube.Deleted, Object: f.pods[key].At(rv)})
 			delete(f.pods, key)
 		}
 	})
@@ -211,7 +212,7 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request) {
 		f.fail(w, http.StatusGone, "too old resource version")
 		return
 	}
-	next := slices.IndexFunc(f.frames, func(e kube.Frame) bool { return e.Object.RV > rv })
+	next := slices.IndexFunc(f.frames, func(e scan.Frame) bool { return e.Object.RV > rv })
 	if next < 0 {
 		next = len(f.frames)
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -47,16 +48,16 @@ func (r *reading) end() {
 	r.lease.End(false)
 }
 
-func (r *reading) apply(typ kube.EventType, o *kube.Object) {
+func (r *reading) apply(typ kube.EventType, o *scan.Object) {
 	r.t.Helper()
-	if err := r.tl.Apply(kube.Frame{Type: typ, Object: o}); err != nil {
+	if err := r.tl.Apply(scan.Frame{Type: typ, Object: o}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.tl.Flush()
 }
 
-func list(rv uint64, objects ...*kube.Object) *kube.List {
-	return &kube.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: objects}
+func list(rv uint64, objects ...*scan.Object) *scan.List {
+	return &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: objects}
 }
 
 // TestHandOver: one watches at a time, from where the other one ended, without a

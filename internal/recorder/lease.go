@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -88,10 +89,10 @@ type Lease struct {
 // A Seed is what is recorded of a resource.
 type Seed struct {
 	// List is the state at the recorded head, its RV.
-	List *kube.List
+	List *scan.List
 
 	resume informer.Resume
-	form   *kube.Object
+	form   *scan.Object
 }
 
 // Take takes the resource for one who watches it, of whom there is one at a
@@ -148,7 +149,7 @@ func (l *Lease) Seed() *Seed {
 // Load loads the state into an empty timeline.
 func (s *Seed) Load(t *timeline.Timeline) {
 	if s.form.RV != 0 { // a bookmark
-		t.Bookmark(kube.Frame{Type: kube.Bookmark, Object: s.form})
+		t.Bookmark(scan.Frame{Type: kube.Bookmark, Object: s.form})
 	}
 	t.Reset(s.List)
 }

@@ -6,7 +6,7 @@ package recorder
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // metrics are the recorder's; what can be asked for is, when they are scraped.

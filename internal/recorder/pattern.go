@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // core is what is recorded by default, as resource.group.

@@ -13,8 +13,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -146,7 +147,7 @@ func TestBack(t *testing.T) {
 	g.stop()
 	api.change(func() {
 		api.rv, api.lost, api.frames = 90, 90, nil
-		api.pods = map[kube.Key]*kube.Object{"ns/a": pod("a", 50, "0")}
+		api.pods = map[kube.Key]*scan.Object{"ns/a": pod("a", 50, "0")}
 	})
 	g = run(t, api.recorder(t, fs))
 	until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
@@ -160,18 +161,18 @@ func TestBack(t *testing.T) {
 // TestCameBack: an upstream that went back, and has come past what is recorded by
 // the time that it is asked, begins a new epoch.
 func TestCameBack(t *testing.T) {
-	other := func(name string, rv uint64) kube.Frame {
-		return kube.Frame{Type: kube.Modified, Object: pod(name, rv, "other")}
+	other := func(name string, rv uint64) scan.Frame {
+		return scan.Frame{Type: kube.Modified, Object: pod(name, rv, "other")}
 	}
 	for _, test := range []struct {
 		name   string
 		lost   uint64
-		frames []kube.Frame
+		frames []scan.Frame
 		b      uint64
 	}{
-		{"other events came before the head", 100, []kube.Frame{other("b", 103), other("c", 110)}, 103},
-		{"no events are known of then, but the objects are there", 108, []kube.Frame{other("c", 110)}, 103},
-		{"what there is shows nothing of it", 100, []kube.Frame{other("b", 103), other("b", 108), other("c", 110)}, 108},
+		{"other events came before the head", 100, []scan.Frame{other("b", 103), other("c", 110)}, 103},
+		{"no events are known of then, but the objects are there", 108, []scan.Frame{other("c", 110)}, 103},
+		{"what there is shows nothing of it", 100, []scan.Frame{other("b", 103), other("b", 108), other("c", 110)}, 108},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			api, fs := newFakeAPI(t), vfs.NewMem()
@@ -182,7 +183,7 @@ func TestCameBack(t *testing.T) {
 			g.stop()
 			api.change(func() {
 				api.rv, api.lost, api.frames = 110, test.lost, test.frames
-				api.pods = map[kube.Key]*kube.Object{"ns/b": pod("b", test.b, "other"), "ns/c": pod("c", 110, "other")}
+				api.pods = map[kube.Key]*scan.Object{"ns/b": pod("b", test.b, "other"), "ns/c": pod("c", 110, "other")}
 			})
 			g = run(t, api.recorder(t, fs))
 			until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
@@ -281,7 +282,7 @@ func TestOtherCluster(t *testing.T) {
 			api.outage(func() {
 				api.change(func() {
 					api.uid, api.rv, api.lost, api.frames = "cluster-2", 200, 200, nil
-					api.pods = map[kube.Key]*kube.Object{"ns/b": pod("b", 150, "other")}
+					api.pods = map[kube.Key]*scan.Object{"ns/b": pod("b", 150, "other")}
 				})
 				if read {
 					r.tl.Replace(list(200, pod("b", 150, "other")))

@@ -10,8 +10,9 @@ import (
 	"slices"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // compared is how many events, or else objects, the upstream has to have as they
@@ -56,7 +57,7 @@ func (t *track) isSure() bool {
 	return t.p.sure
 }
 
-func knownOf(o *kube.Object) informer.Known {
+func knownOf(o *scan.Object) informer.Known {
 	return informer.Known{Key: o.Key, UID: o.UID, RV: o.RV}
 }
 
@@ -74,8 +75,8 @@ func endsInDeletion(st *history.Stream) (bool, error) {
 
 // newestIn returns those of a stream's live objects that have the highest RVs.
 func newestIn(ctx context.Context, st *history.Stream) (known []informer.Known, err error) {
-	known = newestOf(func(yield func(*kube.Object) bool) {
-		var o *kube.Object
+	known = newestOf(func(yield func(*scan.Object) bool) {
+		var o *scan.Object
 		for o, err = range st.All(st.Head().RV, "", "") {
 			if err == nil {
 				err = context.Cause(ctx)
@@ -90,7 +91,7 @@ func newestIn(ctx context.Context, st *history.Stream) (known []informer.Known, 
 
 // newestOf returns those of the objects that have the highest RVs, the newest
 // first.
-func newestOf(objects iter.Seq[*kube.Object]) []informer.Known {
+func newestOf(objects iter.Seq[*scan.Object]) []informer.Known {
 	var known []informer.Known
 	for o := range objects {
 		i, _ := slices.BinarySearchFunc(known, o.RV, func(k informer.Known, rv uint64) int { return cmp.Compare(rv, k.RV) })

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // A session is a time in which things are recorded: until it is to end, or a

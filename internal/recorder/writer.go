@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -47,8 +48,8 @@ type writer struct {
 	pending []history.Event
 	size    int
 	oldest  time.Time    // when the first pending event was observed
-	form    *kube.Object // a bookmark that is newer than the stream's form; nil if there is none
-	told    *kube.Object // the last one
+	form    *scan.Object // a bookmark that is newer than the stream's form; nil if there is none
+	told    *scan.Object // the last one
 	// definition is which definition the last list that was taken is under, see
 	// Recorder.definition.
 	definition string
@@ -219,7 +220,7 @@ func (w *writer) setForm(listKind string) error {
 
 // alike reports whether two bookmarks, or what takes their place, differ in
 // nothing but their RV.
-func alike(a, b *kube.Object) bool {
+func alike(a, b *scan.Object) bool {
 	if a.Columns != b.Columns || a.Row != b.Row || (a.RV == 0) != (b.RV == 0) {
 		return false
 	}
@@ -230,7 +231,7 @@ func alike(a, b *kube.Object) bool {
 }
 
 // bookmark takes a bookmark.
-func (w *writer) bookmark(rv uint64, o *kube.Object) error {
+func (w *writer) bookmark(rv uint64, o *scan.Object) error {
 	w.formed(o)
 	return w.add(nil, rv, time.Now())
 }
@@ -263,7 +264,7 @@ func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error
 
 // begin records a list that does not continue what is recorded, or before which
 // nothing is.
-func (w *writer) begin(list *kube.List, definition string, at time.Time) error {
+func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 	if w.stream.Head().RV != 0 {
 		next, err := w.store.NewEpoch(w.resource)
 		if err != nil {
@@ -284,7 +285,7 @@ func (w *writer) begin(list *kube.List, definition string, at time.Time) error {
 // take brings the stream from what is recorded to a list under a definition.
 // continued is false if that is not possible and a new epoch has begun. What is
 // recorded is in memory meanwhile. other tells that the list is of another history.
-func (w *writer) take(list *kube.List, definition string, other bool, at time.Time) (continued bool, err error) {
+func (w *writer) take(list *scan.List, definition string, other bool, at time.Time) (continued bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head.RV != 0 {
@@ -298,7 +299,7 @@ func (w *writer) take(list *kube.List, definition string, other bool, at time.Ti
 }
 
 // bring is take for a stream that has something.
-func (w *writer) bring(list *kube.List, definition string, other bool, at time.Time) (continued bool, err error) {
+func (w *writer) bring(list *scan.List, definition string, other bool, at time.Time) (continued bool, err error) {
 	if err := w.write(); err != nil {
 		return false, err
 	}
@@ -432,15 +433,15 @@ func appendEvents(to []history.Event, events []*timeline.Event) []history.Event 
 }
 
 // listOf returns a list without items, of a collection's form.
-func listOf(form history.Form, rv uint64) *kube.List {
-	return &kube.List{
+func listOf(form history.Form, rv uint64) *scan.List {
+	return &scan.List{
 		Kind: form.ListKind, APIVersion: form.Item.APIVersion, ItemKind: form.Item.Kind, Typed: form.Item.Typed(),
 		Columns: form.Item.Columns, RV: rv,
 	}
 }
 
 // stateOf returns what a stream has at its head. It counts the objects in read.
-func stateOf(st *history.Stream, read *atomic.Int64) (*kube.List, error) {
+func stateOf(st *history.Stream, read *atomic.Int64) (*scan.List, error) {
 	list := listOf(st.Form(), st.Head().RV)
 	for o, err := range st.All(list.RV, "", "") {
 		if err != nil {
@@ -453,7 +454,7 @@ func stateOf(st *history.Stream, read *atomic.Int64) (*kube.List, error) {
 }
 
 // newest returns the last recorded version of an object, nil if there is none.
-func (w *writer) newest(key kube.Key) (*kube.Object, error) {
+func (w *writer) newest(key kube.Key) (*scan.Object, error) {
 	stream := w.current()
 	o, err := stream.Get(key, stream.Head().RV)
 	return o, w.damaged(stream, err)
@@ -466,7 +467,7 @@ func (w *writer) position() history.Moment { return *w.shown.head.Load() }
 func (w *writer) current() *history.Stream { return w.shown.stream.Load() }
 
 // formed takes a form of bookmarks.
-func (w *writer) formed(form *kube.Object) {
+func (w *writer) formed(form *scan.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.told != form {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A decoder reads lines, and checks that they are those which were written.
@@ -141,8 +141,8 @@ func (d *decoder) end(end *endLine) error {
 }
 
 // object returns the object of a line.
-func (d *decoder) object(l *objectLine) (*kube.Object, error) {
-	o, err := kube.ScanObject(string(l.JSON))
+func (d *decoder) object(l *objectLine) (*scan.Object, error) {
+	o, err := scan.ParseObject(string(l.JSON))
 	if err != nil {
 		return nil, d.damaged("%w", err)
 	}
@@ -150,8 +150,8 @@ func (d *decoder) object(l *objectLine) (*kube.Object, error) {
 }
 
 // form returns the object of a line that is a form.
-func (d *decoder) form(l *objectLine) (*kube.Object, error) {
-	o, err := kube.ScanForm(string(l.JSON))
+func (d *decoder) form(l *objectLine) (*scan.Object, error) {
+	o, err := scan.ParseTemplate(string(l.JSON))
 	if err != nil {
 		return nil, d.damaged("%w", err)
 	}
@@ -159,7 +159,7 @@ func (d *decoder) form(l *objectLine) (*kube.Object, error) {
 }
 
 // print sets how the object is printed.
-func (d *decoder) print(o *kube.Object, l *objectLine) error {
+func (d *decoder) print(o *scan.Object, l *objectLine) error {
 	if n := len(l.Row); n > 2 && l.Row[0] == '{' {
 		o.Row = string(l.Row[1 : n-1])
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // An encoder writes lines. Its first error is its last word.
@@ -52,7 +52,7 @@ func (e *encoder) line(l line) error {
 }
 
 // stream begins a resource, whose objects have the form of an item.
-func (e *encoder) stream(s *streamLine, item *kube.Object) error {
+func (e *encoder) stream(s *streamLine, item *scan.Object) error {
 	e.columns = map[string]int{}
 	if err := e.line(line{Stream: s}); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (e *encoder) stream(s *streamLine, item *kube.Object) error {
 
 // object returns an object as it is to be in a line, behind the line of its
 // columns if they are new.
-func (e *encoder) object(o *kube.Object) (objectLine, error) {
+func (e *encoder) object(o *scan.Object) (objectLine, error) {
 	l := objectLine{JSON: json.RawMessage(o.JSON)}
 	if o.Row != "" {
 		l.Row = json.RawMessage("{" + o.Row + "}")

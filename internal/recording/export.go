@@ -14,8 +14,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // ErrNothing is returned where nothing was recorded of what is to be exported.
@@ -172,7 +173,7 @@ func (p *part) moment(at time.Time) (history.Moment, error) {
 
 // each calls f for the state at the beginning, object by object (e is nil
 // then), and for the events behind it.
-func (p *part) each(ctx context.Context, object func(*kube.Object) error, event func(history.Event) error) error {
+func (p *part) each(ctx context.Context, object func(*scan.Object) error, event func(history.Event) error) error {
 	for o, err := range p.stream.All(p.from.RV, "", "") {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -205,7 +206,7 @@ func (sel Selection) whole() bool {
 // Event that is about one of these matches, too.
 func (p *part) choose(ctx context.Context, sel Selection, chosen map[string]bool) error {
 	keys := map[kube.Key]bool{}
-	match := func(o *kube.Object) error {
+	match := func(o *scan.Object) error {
 		if sel.Namespace != "" && o.Key.Namespace() != sel.Namespace {
 			return nil
 		}
@@ -221,7 +222,7 @@ func (p *part) choose(ctx context.Context, sel Selection, chosen map[string]bool
 
 // aboutUID returns the UID of the object that an Event is about, "" if it does not
 // say.
-func aboutUID(o *kube.Object) string {
+func aboutUID(o *scan.Object) string {
 	var event struct{ InvolvedObject, Regarding struct{ UID string } }
 	if json.Unmarshal([]byte(o.JSON), &event) != nil {
 		return ""
@@ -243,7 +244,7 @@ func (x *Exporter) learn(ctx context.Context, parts []*part) (*pseudonyms, error
 // write writes a resource.
 func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 	res, form := p.stream.Resource(), p.stream.Form()
-	encode := func(o *kube.Object) (objectLine, error) {
+	encode := func(o *scan.Object) (objectLine, error) {
 		if names != nil {
 			var err error
 			if o, err = names.object(o); err != nil {
@@ -259,7 +260,7 @@ func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 		return err
 	}
 	gaps := p.stream.Gaps()
-	err = p.each(ctx, func(o *kube.Object) error {
+	err = p.each(ctx, func(o *scan.Object) error {
 		l, err := encode(o)
 		if err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // A recording is one zstd stream of lines of JSON, so that
@@ -120,7 +120,7 @@ type columnsLine struct {
 
 type objectLine struct {
 	Columns int             `json:"columns,omitempty"` // the number of those that Row is under, 0 for none
-	Row     json.RawMessage `json:"row,omitempty"`     // an object with the members of kube.Object.Row
+	Row     json.RawMessage `json:"row,omitempty"`     // an object with the members of scan.Object.Row
 	JSON    json.RawMessage `json:"json"`
 }
 

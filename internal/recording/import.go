@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // importBatch is how many events go into the store at a time.
@@ -149,7 +150,7 @@ func (im *importer) begin(s *streamLine) error {
 	}
 	im.count += len(im.live.objects)
 	im.head, im.form = s, history.Form{ListKind: s.ListKind}
-	im.live = live{objects: map[kube.Key]*kube.Object{}, most: im.most.live}
+	im.live = live{objects: map[kube.Key]*scan.Object{}, most: im.most.live}
 	return nil
 }
 
@@ -172,7 +173,7 @@ func (im *importer) begun() error {
 		return im.d.damaged("%s is there twice", im.head.resource())
 	}
 	var failed error
-	objects := func(yield func(*kube.Object) bool) {
+	objects := func(yield func(*scan.Object) bool) {
 		for more := im.ahead != nil; more; {
 			o, err := im.firstObject()
 			if err != nil || o == nil || !yield(o) {
@@ -191,7 +192,7 @@ func (im *importer) begun() error {
 }
 
 // firstObject returns the next object of a first state, nil behind the last.
-func (im *importer) firstObject() (*kube.Object, error) {
+func (im *importer) firstObject() (*scan.Object, error) {
 	for {
 		l, err := im.next()
 		if errors.Is(err, io.EOF) {
@@ -219,7 +220,7 @@ func (im *importer) firstObject() (*kube.Object, error) {
 }
 
 // remember takes note that there is an object.
-func (im *importer) remember(o *kube.Object) error {
+func (im *importer) remember(o *scan.Object) error {
 	if im.live.set(o); im.count+len(im.live.objects) > im.most.objects {
 		return im.d.damaged("there are more than %d objects", im.most.objects)
 	}

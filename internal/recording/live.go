@@ -6,23 +6,24 @@ package recording
 import (
 	"strings"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // live are the objects that there are. Those that are too many to be held are
 // nil.
 type live struct {
-	objects map[kube.Key]*kube.Object
+	objects map[kube.Key]*scan.Object
 	bytes   int // of those that are held
 	most    int // of them
 }
 
-func (v *live) set(o *kube.Object) {
+func (v *live) set(o *scan.Object) {
 	v.bytes += sizeOf(o) - sizeOf(v.objects[o.Key])
 	if v.objects[o.Key] = o; v.bytes <= v.most {
 		return
 	}
-	all := make(map[kube.Key]*kube.Object, len(v.objects))
+	all := make(map[kube.Key]*scan.Object, len(v.objects))
 	for key := range v.objects {
 		all[kube.Key(strings.Clone(string(key)))] = nil // it is a part of the object's text
 	}
@@ -34,7 +35,7 @@ func (v *live) remove(key kube.Key) {
 	delete(v.objects, key)
 }
 
-func sizeOf(o *kube.Object) int {
+func sizeOf(o *scan.Object) int {
 	if o == nil {
 		return 0
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // hasWord reports whether a name stands in a text as a word of its own, and
@@ -71,7 +72,7 @@ func unpacked(t *testing.T, file []byte) string {
 }
 
 // eachVersion calls f for all versions of all objects of a store.
-func eachVersion(t *testing.T, s *history.Store, f func(o *kube.Object)) {
+func eachVersion(t *testing.T, s *history.Store, f func(o *scan.Object)) {
 	t.Helper()
 	for _, res := range s.Resources() {
 		st := s.Streams(res)[0]
@@ -96,8 +97,8 @@ func links(t *testing.T, s *history.Store) []string {
 	t.Helper()
 	type ref struct{ Kind, Namespace, Name string }
 	numbers := map[ref]int{}
-	var objects []*kube.Object
-	eachVersion(t, s, func(o *kube.Object) {
+	var objects []*scan.Object
+	eachVersion(t, s, func(o *scan.Object) {
 		r := ref{o.Kind, o.Key.Namespace(), o.Key.Name()}
 		if _, ok := numbers[r]; !ok {
 			numbers[r] = len(numbers) + 1
@@ -210,7 +211,7 @@ func TestNoNamesOfTheDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
-	eachVersion(t, from, func(o *kube.Object) {
+	eachVersion(t, from, func(o *scan.Object) {
 		for _, name := range []string{o.Key.Name(), o.Key.Namespace()} {
 			if name != "" && !slices.Contains(openNames, name) {
 				names[name] = true
@@ -262,10 +263,10 @@ func TestNoNames(t *testing.T) {
 		plain = before + base64.StdEncoding.EncodeToString([]byte(text)) + after
 	}
 	from := openStore(t)
-	all := map[string][]*kube.Object{}
+	all := map[string][]*scan.Object{}
 	for line := range strings.Lines(strings.TrimSpace(plain)) {
 		resource, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-		o, err := kube.ScanObject(strings.Replace(text, `"metadata":{`, `"metadata":{"resourceVersion":"70",`, 1))
+		o, err := scan.ParseObject(strings.Replace(text, `"metadata":{`, `"metadata":{"resourceVersion":"70",`, 1))
 		if err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
@@ -282,11 +283,11 @@ func TestNoNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		item, err := kube.ScanForm(fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{}}`, objects[0].Kind, gv))
+		item, err := scan.ParseTemplate(fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{}}`, objects[0].Kind, gv))
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.SortFunc(objects, func(a, b *kube.Object) int { return strings.Compare(string(a.Key), string(b.Key)) })
+		slices.SortFunc(objects, func(a, b *scan.Object) int { return strings.Compare(string(a.Key), string(b.Key)) })
 		if err := st.Begin(history.Form{ListKind: objects[0].Kind + "List", Item: item}, slices.Values(objects), 100, at(100)); err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +347,7 @@ func TestEventsOfWhatIsSelected(t *testing.T) {
 		t.Fatal(err)
 	}
 	kinds := map[string]int{}
-	eachVersion(t, to, func(o *kube.Object) {
+	eachVersion(t, to, func(o *scan.Object) {
 		if kinds[o.Kind]++; !strings.HasPrefix(o.Key.Name(), "cart-") {
 			t.Errorf("%s %s", o.Kind, o.Key)
 		}

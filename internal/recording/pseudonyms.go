@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // pseudonyms replace the names of objects, and what refers to objects by their
@@ -57,7 +57,7 @@ func newPseudonyms() *pseudonyms {
 
 // learn takes note of the names in an object. All are to be learned before the
 // first text.
-func (p *pseudonyms) learn(o *kube.Object) error {
+func (p *pseudonyms) learn(o *scan.Object) error {
 	type ref struct{ Kind, Name string }
 	var own struct {
 		Metadata struct {
@@ -162,8 +162,8 @@ func (p *pseudonyms) hash(text string, n int) string {
 }
 
 // object returns the object under its pseudonym.
-func (p *pseudonyms) object(o *kube.Object) (*kube.Object, error) {
-	renamed, err := kube.ScanObject(p.text(o.JSON, o.Kind))
+func (p *pseudonyms) object(o *scan.Object) (*scan.Object, error) {
+	renamed, err := scan.ParseObject(p.text(o.JSON, o.Kind))
 	if err != nil {
 		return nil, err
 	}

@@ -21,17 +21,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 var pods = kube.Resource{Version: "v1", Name: "pods"}
 
 const columns = `[{"name":"Name","type":"string"},{"name":"Status","type":"string"}]`
 
-func pod(t testing.TB, namespace, name string, rv uint64, phase string) *kube.Object {
+func pod(t testing.TB, namespace, name string, rv uint64, phase string) *scan.Object {
 	t.Helper()
-	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"u-%d","resourceVersion":"%d","labels":{"app":"shop"},`+
+	o, err := scan.ParseObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"u-%d","resourceVersion":"%d","labels":{"app":"shop"},`+
 		`"ownerReferences":[{"kind":"ReplicaSet","name":"shop-5d9c"}],"managedFields":[{"fieldsV1":{"k:{\"uid\":\"shop-5d9c\"}":{}}}]},"spec":{"nodeName":"node-7"},"status":{"phase":%q,"message":"<%s> on node-7.example\nshop-5d9c-zz"}}`,
 		name, namespace, len(name), rv, phase, name))
 	if err != nil {
@@ -60,7 +61,7 @@ func fill(t testing.TB, s *history.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	item, err := kube.ScanForm(`{"kind":"Pod","apiVersion":"v1","metadata":{}}`)
+	item, err := scan.ParseTemplate(`{"kind":"Pod","apiVersion":"v1","metadata":{}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func fill(t testing.TB, s *history.Store) {
 	a2, a3 := pod(t, "team", "shop-5d9c-aa", 12, "Running"), pod(t, "team", "shop-5d9c-aa", 25, "Failed")
 	c := pod(t, "team", "shop-5d9c-bb", 28, "Pending")
 	for _, err := range []error{
-		st.Begin(history.Form{ListKind: "PodList", Item: item}, slices.Values([]*kube.Object{b, a}), 10, at(10)),
+		st.Begin(history.Form{ListKind: "PodList", Item: item}, slices.Values([]*scan.Object{b, a}), 10, at(10)),
 		st.Append([]history.Event{{Type: kube.Modified, Object: a2, Prev: a, At: at(12)}}, 15, at(15)),
 		st.AppendGap([]history.Event{
 			{Type: kube.Deleted, Object: b.At(21), Prev: b, Inferred: true, At: at(30)},
@@ -387,7 +388,7 @@ func TestUpstream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, err := kube.ScanFrame(line); err != nil || f.Type != kube.Bookmark || f.Object.RV != 40 || f.Object.Columns != columns {
+	if f, err := scan.ParseFrame(line); err != nil || f.Type != kube.Bookmark || f.Object.RV != 40 || f.Object.Columns != columns {
 		t.Errorf("%s: %+v, %v", line, f, err)
 	}
 	cancel()

@@ -15,8 +15,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/kube"
 )
 
 // Upstream is what a gateway needs of an API server, from a recording: the
@@ -144,7 +145,7 @@ func asksTable(r *http.Request, form history.Form) bool {
 }
 
 // row returns an object as a row of a Table.
-func row(o *kube.Object) string {
+func row(o *scan.Object) string {
 	cells := o.Row
 	if cells == "" {
 		cells = `"cells":[]`
@@ -162,7 +163,7 @@ func (u *Upstream) watch(r *http.Request, res kube.Resource) (*http.Response, er
 	body, w := io.Pipe()
 	go func() {
 		if q.Get("allowWatchBookmarks") == "true" {
-			mark := kube.BookmarkObject(form.Item, st.Head().RV, false)
+			mark := scan.BookmarkObject(form.Item, st.Head().RV, false)
 			object := mark.JSON
 			if asksTable(r, form) {
 				object = fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"%d"},"columnDefinitions":%s,"rows":[%s]}`,

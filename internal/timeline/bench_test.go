@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // BenchmarkInterest measures what an event costs that concerns one watcher,
@@ -24,7 +25,7 @@ func BenchmarkInterest(b *testing.B) {
 			name := fmt.Sprint("n", i)
 			return Interest{
 				Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{name}},
-				Match:     func(o *kube.Object) bool { return node(o) == name },
+				Match:     func(o *scan.Object) bool { return node(o) == name },
 			}
 		}},
 		{"namespace", func(i int) Interest {
@@ -40,7 +41,7 @@ func BenchmarkInterest(b *testing.B) {
 
 func fanOut(b *testing.B, n int, of func(i int) Interest) {
 	tl := New(Options{})
-	tl.Reset(&kube.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: 1})
+	tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: 1})
 	cursors := make([]*Cursor, n)
 	for i := range cursors {
 		c, err := tl.Watch(1, of(i))
@@ -51,11 +52,11 @@ func fanOut(b *testing.B, n int, of func(i int) Interest) {
 		cursors[i] = c
 	}
 	const objects = 64 // as many of the watchers are concerned, in turn
-	at := func(i int, rv uint64) *kube.Object {
+	at := func(i int, rv uint64) *scan.Object {
 		i %= objects
 		return labelled(kube.MakeKey(fmt.Sprint("d", i), "p"), "u", rv, fmt.Sprintf(`{"app":"%d","a":"b","c":"d"}`, i), fmt.Sprint("n", i))
 	}
-	frames := make([]kube.Frame, 0, 4096)
+	frames := make([]scan.Frame, 0, 4096)
 	rv := uint64(1)
 	got := 0
 	for i := 0; b.Loop(); i++ {
@@ -64,7 +65,7 @@ func fanOut(b *testing.B, n int, of func(i int) Interest) {
 			frames = frames[:0]
 			for k := range cap(frames) {
 				rv++
-				frames = append(frames, kube.Frame{Type: kube.Modified, Object: at(k, rv)})
+				frames = append(frames, scan.Frame{Type: kube.Modified, Object: at(k, rv)})
 			}
 			b.StartTimer()
 		}

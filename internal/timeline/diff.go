@@ -7,7 +7,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // Replace takes a list that the upstream answered with after its history was
@@ -31,7 +32,7 @@ import (
 // share the last RV that there is room for, as they did there.
 //
 // It reports whether the timeline continues; false means it was reset.
-func (t *Timeline) Replace(list *kube.List) (continued bool) {
+func (t *Timeline) Replace(list *scan.List) (continued bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	events, ok := t.diff(list)
@@ -55,7 +56,7 @@ func (t *Timeline) Replace(list *kube.List) (continued bool) {
 // columns are other ones. (Under the same columns only the clock makes a
 // difference, unless they are a custom resource's: which of its fields they show
 // may have changed.)
-func (t *Timeline) print(list *kube.List) {
+func (t *Timeline) print(list *scan.List) {
 	for _, o := range list.Items {
 		if held, ok := t.tree.Get(o); ok && held.RV == o.RV && (held.Columns != o.Columns || !o.Typed() && held.Row != o.Row) {
 			t.tree.ReplaceOrInsert(o)
@@ -90,14 +91,14 @@ func (t *Timeline) addGap(g Gap) {
 
 // A deletion is a missed one: of the object, at an RV below the deadline.
 type deletion struct {
-	prev     *kube.Object
+	prev     *scan.Object
 	deadline uint64
 }
 
 // diff returns the events that lead from the objects held to the list, in the
 // order of their RVs. ok is false when there is no such way: nothing is held,
 // or the upstream went back in time.
-func (t *Timeline) diff(list *kube.List) (events []*Event, ok bool) {
+func (t *Timeline) diff(list *scan.List) (events []*Event, ok bool) {
 	head := t.next.RV
 	if t.View() == nil || list.RV < head {
 		return nil, false
@@ -126,7 +127,7 @@ func (t *Timeline) diff(list *kube.List) (events []*Event, ok bool) {
 		}
 		events = append(events, e)
 	}
-	t.tree.Ascend(func(o *kube.Object) bool {
+	t.tree.Ascend(func(o *scan.Object) bool {
 		if !listed[o.Key] {
 			deletions = append(deletions, deletion{o, list.RV + 1})
 		}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // mostPending is how many events a watcher is told of ahead of its reading
@@ -57,7 +57,7 @@ const (
 
 // A field is one that watchers are found by.
 type field struct {
-	of       func(*kube.Object) string
+	of       func(*scan.Object) string
 	watchers int
 }
 
@@ -189,7 +189,7 @@ func (x *index) event(seq uint64, e *Event) {
 
 // look tells the watchers whom what the object has concerns, and the event, of
 // the event.
-func (x *index) look(seq uint64, e *Event, o *kube.Object) {
+func (x *index) look(seq uint64, e *Event, o *scan.Object) {
 	namespace := o.Key.Namespace()
 	x.lookIn("", seq, e, o)
 	if namespace != "" {
@@ -197,7 +197,7 @@ func (x *index) look(seq uint64, e *Event, o *kube.Object) {
 	}
 }
 
-func (x *index) lookIn(namespace string, seq uint64, e *Event, o *kube.Object) {
+func (x *index) lookIn(namespace string, seq uint64, e *Event, o *scan.Object) {
 	x.tellOf(slot{byScope, namespace, "", ""}, seq, e)
 	if x.labels > 0 {
 		for _, l := range o.Labels {

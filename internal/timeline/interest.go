@@ -3,7 +3,10 @@
 
 package timeline
 
-import "github.com/watchkeeper/watchkeeper/internal/kube"
+import (
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+)
 
 // An Interest says which objects a watcher wants. The zero value is everything.
 //
@@ -14,7 +17,7 @@ import "github.com/watchkeeper/watchkeeper/internal/kube"
 type Interest struct {
 	// Match reports whether an object is wanted. It depends on nothing but the
 	// object, and may be called by any goroutine. nil is everything.
-	Match func(*kube.Object) bool
+	Match func(*scan.Object) bool
 	// Namespace is the namespace of all that match; "" if there are several, or
 	// none.
 	Namespace string
@@ -29,13 +32,13 @@ type Attribute struct {
 	// Field is the field's name, such as spec.nodeName, and Of how its value is
 	// found: the same for all interests of a timeline in that field.
 	Field string
-	Of    func(*kube.Object) string
+	Of    func(*scan.Object) string
 	// Values are the values it may have. None is any, of a label that is there.
 	Values []string
 }
 
 // matches reports whether an object, which may be nil, is wanted.
-func (in *Interest) matches(o *kube.Object) bool {
+func (in *Interest) matches(o *scan.Object) bool {
 	return o != nil && (in.Match == nil || in.Match(o))
 }
 
@@ -48,7 +51,7 @@ func (in *Interest) concerns(e *Event) bool {
 // Seen says what an event is to a watcher of what matches: its type and object.
 // ok is false when it is nothing. An object that has ceased to match is as
 // deleted: its last state that did, at the RV at which it no longer does.
-func (in *Interest) Seen(e *Event) (typ kube.EventType, object *kube.Object, ok bool) {
+func (in *Interest) Seen(e *Event) (typ kube.EventType, object *scan.Object, ok bool) {
 	before := in.matches(e.Prev)
 	now := e.Type != kube.Deleted && in.matches(e.Object)
 	switch {

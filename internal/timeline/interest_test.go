@@ -6,12 +6,13 @@ package timeline
 import (
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 func TestSeen(t *testing.T) {
-	red := Interest{Match: func(o *kube.Object) bool { return o.Labels.Get("color") == "red" }}
-	colored := func(rv uint64, color string) *kube.Object {
+	red := Interest{Match: func(o *scan.Object) bool { return o.Labels.Get("color") == "red" }}
+	colored := func(rv uint64, color string) *scan.Object {
 		return labelled("d/a", "u", rv, `{"color":"`+color+`"}`, "")
 	}
 	r5, b5, r9, b9 := colored(5, "red"), colored(5, "blue"), colored(9, "red"), colored(9, "blue")

@@ -16,7 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A cluster is the naive model: every state it ever had, one map per RV.
@@ -24,23 +25,23 @@ type cluster struct {
 	rnd    *rand.Rand
 	rv     uint64
 	uid    int
-	now    map[kube.Key]*kube.Object
-	past   map[uint64]map[kube.Key]*kube.Object
-	frames []kube.Frame // its watch, from the beginning
+	now    map[kube.Key]*scan.Object
+	past   map[uint64]map[kube.Key]*scan.Object
+	frames []scan.Frame // its watch, from the beginning
 }
 
 func newCluster(seed uint64) *cluster {
-	c := &cluster{rnd: rand.New(rand.NewPCG(seed, 0)), rv: 100, now: map[kube.Key]*kube.Object{}, past: map[uint64]map[kube.Key]*kube.Object{}}
+	c := &cluster{rnd: rand.New(rand.NewPCG(seed, 0)), rv: 100, now: map[kube.Key]*scan.Object{}, past: map[uint64]map[kube.Key]*scan.Object{}}
 	c.past[c.rv] = maps.Clone(c.now)
 	return c
 }
 
-func object(key kube.Key, uid string, rv uint64) *kube.Object {
+func object(key kube.Key, uid string, rv uint64) *scan.Object {
 	return labelled(key, uid, rv, `{}`, "")
 }
 
-func labelled(key kube.Key, uid string, rv uint64, labels, node string) *kube.Object {
-	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":"%d","labels":%s},"spec":{"nodeName":%q}}`,
+func labelled(key kube.Key, uid string, rv uint64, labels, node string) *scan.Object {
+	o, err := scan.ParseObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":"%d","labels":%s},"spec":{"nodeName":%q}}`,
 		key.Name(), key.Namespace(), uid, rv, labels, node))
 	if err != nil {
 		panic(err)
@@ -53,21 +54,21 @@ func (c *cluster) step() {
 	c.rv += 1 + uint64(c.rnd.IntN(2)*c.rnd.IntN(3))
 	key := kube.MakeKey([]string{"a", "a-b", "b"}[c.rnd.IntN(3)], fmt.Sprint("p", c.rnd.IntN(8)))
 	old := c.now[key]
-	f := kube.Frame{}
+	f := scan.Frame{}
 	labels := []string{`{}`, `{"app":"x"}`, `{"app":"y"}`, `{"app":"x","tier":"t"}`, `{"tier":""}`}[c.rnd.IntN(5)]
-	object := func(key kube.Key, uid string, rv uint64) *kube.Object {
+	object := func(key kube.Key, uid string, rv uint64) *scan.Object {
 		return labelled(key, uid, rv, labels, []string{"", "n1", "n2"}[c.rnd.IntN(3)])
 	}
 	switch {
 	case old == nil:
 		c.uid++
-		f = kube.Frame{Type: kube.Added, Object: object(key, fmt.Sprint("u", c.uid), c.rv)}
+		f = scan.Frame{Type: kube.Added, Object: object(key, fmt.Sprint("u", c.uid), c.rv)}
 		c.now[key] = f.Object
 	case c.rnd.IntN(3) == 0:
-		f = kube.Frame{Type: kube.Deleted, Object: old.At(c.rv)}
+		f = scan.Frame{Type: kube.Deleted, Object: old.At(c.rv)}
 		delete(c.now, key)
 	default:
-		f = kube.Frame{Type: kube.Modified, Object: object(key, old.UID, c.rv)}
+		f = scan.Frame{Type: kube.Modified, Object: object(key, old.UID, c.rv)}
 		c.now[key] = f.Object
 	}
 	c.frames = append(c.frames, f)
@@ -75,7 +76,7 @@ func (c *cluster) step() {
 }
 
 // at returns the state at any RV.
-func (c *cluster) at(rv uint64) map[kube.Key]*kube.Object {
+func (c *cluster) at(rv uint64) map[kube.Key]*scan.Object {
 	for ; ; rv-- {
 		if m, ok := c.past[rv]; ok {
 			return m
@@ -83,16 +84,16 @@ func (c *cluster) at(rv uint64) map[kube.Key]*kube.Object {
 	}
 }
 
-func (c *cluster) list() *kube.List {
-	return &kube.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: c.rv, Items: slices.Collect(maps.Values(c.now))}
+func (c *cluster) list() *scan.List {
+	return &scan.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: c.rv, Items: slices.Collect(maps.Values(c.now))}
 }
 
-func (c *cluster) bookmark() kube.Frame {
-	return kube.Frame{Type: kube.Bookmark, Object: &kube.Object{RV: c.rv}}
+func (c *cluster) bookmark() scan.Frame {
+	return scan.Frame{Type: kube.Bookmark, Object: &scan.Object{RV: c.rv}}
 }
 
 // versions is a state as key → RV, for comparing.
-func versions(m map[kube.Key]*kube.Object) map[kube.Key]uint64 {
+func versions(m map[kube.Key]*scan.Object) map[kube.Key]uint64 {
 	out := map[kube.Key]uint64{}
 	for k, o := range m {
 		out[k] = o.RV
@@ -129,56 +130,56 @@ func snapshotVersions(t *testing.T, s *Snapshot) map[kube.Key]uint64 {
 var interests = []Interest{
 	{},
 	{Namespace: "a", Match: in("a")},
-	{Attribute: nameIs("p3"), Match: func(o *kube.Object) bool { return o.Key.Name() == "p3" }},
-	{Namespace: "b", Attribute: nameIs("p1"), Match: func(o *kube.Object) bool { return o.Key == "b/p1" }},
+	{Attribute: nameIs("p3"), Match: func(o *scan.Object) bool { return o.Key.Name() == "p3" }},
+	{Namespace: "b", Attribute: nameIs("p1"), Match: func(o *scan.Object) bool { return o.Key == "b/p1" }},
 	{Attribute: &Attribute{Label: "app", Values: []string{"x"}}, Match: app("x")},
 	{Attribute: &Attribute{Label: "app", Values: []string{"x", "y"}}, Match: app("x", "y")},
 	{Namespace: "a-b", Attribute: &Attribute{Label: "app", Values: []string{"y", "z"}}, Match: all(in("a-b"), app("y", "z"))},
 	{Attribute: &Attribute{Label: "tier"}, Match: hasTier},
 	{Namespace: "a", Attribute: &Attribute{Label: "tier"}, Match: all(in("a"), hasTier, app("x"))},
-	{Match: func(o *kube.Object) bool { return o.Labels.Get("app") != "x" }},
-	{Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{"n1"}}, Match: func(o *kube.Object) bool { return node(o) == "n1" }},
-	{Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{""}}, Match: all(hasTier, func(o *kube.Object) bool { return node(o) == "" })},
+	{Match: func(o *scan.Object) bool { return o.Labels.Get("app") != "x" }},
+	{Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{"n1"}}, Match: func(o *scan.Object) bool { return node(o) == "n1" }},
+	{Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{""}}, Match: all(hasTier, func(o *scan.Object) bool { return node(o) == "" })},
 }
 
 func nameIs(name string) *Attribute {
-	return &Attribute{Field: "metadata.name", Of: func(o *kube.Object) string { return o.Key.Name() }, Values: []string{name}}
+	return &Attribute{Field: "metadata.name", Of: func(o *scan.Object) string { return o.Key.Name() }, Values: []string{name}}
 }
 
-func in(namespace string) func(*kube.Object) bool {
-	return func(o *kube.Object) bool { return o.Key.Namespace() == namespace }
+func in(namespace string) func(*scan.Object) bool {
+	return func(o *scan.Object) bool { return o.Key.Namespace() == namespace }
 }
 
-func app(values ...string) func(*kube.Object) bool {
-	return func(o *kube.Object) bool { return slices.Contains(values, o.Labels.Get("app")) }
+func app(values ...string) func(*scan.Object) bool {
+	return func(o *scan.Object) bool { return slices.Contains(values, o.Labels.Get("app")) }
 }
 
-func all(fs ...func(*kube.Object) bool) func(*kube.Object) bool {
-	return func(o *kube.Object) bool {
-		return !slices.ContainsFunc(fs, func(f func(*kube.Object) bool) bool { return !f(o) })
+func all(fs ...func(*scan.Object) bool) func(*scan.Object) bool {
+	return func(o *scan.Object) bool {
+		return !slices.ContainsFunc(fs, func(f func(*scan.Object) bool) bool { return !f(o) })
 	}
 }
 
-func hasTier(o *kube.Object) bool { return o.Labels.Has("tier") }
+func hasTier(o *scan.Object) bool { return o.Labels.Has("tier") }
 
-var node = kube.PathValue("", "spec.nodeName")
+var node = scan.FieldValue(kube.Field{Paths: []string{"spec.nodeName"}})
 
 // A follower is a client: it folds the events of its cursor.
 type follower struct {
 	in     Interest
 	cursor *Cursor
-	state  map[kube.Key]*kube.Object
+	state  map[kube.Key]*scan.Object
 	rv     uint64
 }
 
 // selected is the part of a state that the interest is in.
-func selected(in Interest, state map[kube.Key]*kube.Object) map[kube.Key]*kube.Object {
+func selected(in Interest, state map[kube.Key]*scan.Object) map[kube.Key]*scan.Object {
 	out := maps.Clone(state)
-	maps.DeleteFunc(out, func(_ kube.Key, o *kube.Object) bool { return !in.matches(o) })
+	maps.DeleteFunc(out, func(_ kube.Key, o *scan.Object) bool { return !in.matches(o) })
 	return out
 }
 
-func follow(t *testing.T, tl *Timeline, rv uint64, state map[kube.Key]*kube.Object, in Interest) *follower {
+func follow(t *testing.T, tl *Timeline, rv uint64, state map[kube.Key]*scan.Object, in Interest) *follower {
 	t.Helper()
 	c, err := tl.Watch(rv, in)
 	if err != nil {
@@ -418,7 +419,7 @@ func TestConcurrentReaders(t *testing.T) {
 			f := follow(t, tl, v.RV, nil, in)
 			defer f.cursor.Close()
 			started.Done()
-			state := map[kube.Key]*kube.Object{}
+			state := map[kube.Key]*scan.Object{}
 			for o := range v.All("", "") {
 				state[o.Key] = o
 			}
@@ -443,7 +444,7 @@ func TestConcurrentReaders(t *testing.T) {
 					t.Errorf("at %d: %v", f.cursor.RV(), err)
 					return
 				}
-				state := map[kube.Key]*kube.Object{}
+				state := map[kube.Key]*scan.Object{}
 				for o := range s.All("", "") {
 					state[o.Key] = o
 				}

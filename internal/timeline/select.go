@@ -14,7 +14,8 @@ import (
 
 	"github.com/google/btree"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const (
@@ -48,7 +49,7 @@ func (a *Attribute) id() string {
 
 // value returns the value of an object, which may be nil; false if it has none. A
 // field that is not there is no value to find objects by: most lack it.
-func (a *Attribute) value(o *kube.Object) (value string, ok bool) {
+func (a *Attribute) value(o *scan.Object) (value string, ok bool) {
 	switch {
 	case o == nil:
 		return "", false
@@ -101,7 +102,7 @@ func (x *valueIndex) unused(long time.Duration) bool {
 }
 
 // change enters an object in the place of its version before; either may be nil.
-func (x *valueIndex) change(old, now *kube.Object) {
+func (x *valueIndex) change(old, now *scan.Object) {
 	before, was := x.of.value(old)
 	after, is := x.of.value(now)
 	if was == is && before == after {
@@ -136,7 +137,7 @@ type ask struct {
 }
 
 // change keeps all up to date; the caller holds Timeline.mu.
-func (x *attributes) change(old, now *kube.Object) {
+func (x *attributes) change(old, now *scan.Object) {
 	for _, p := range x.byName {
 		p.change(old, now)
 	}
@@ -223,7 +224,7 @@ func (x *attributes) built(name string) {
 //
 // An attribute that is asked for again gets an index, which the caller that asks
 // for it builds. A snapshot of the past has none.
-func (s *Snapshot) Select(namespace string, from kube.Key, a *Attribute) iter.Seq[*kube.Object] {
+func (s *Snapshot) Select(namespace string, from kube.Key, a *Attribute) iter.Seq[*scan.Object] {
 	if a == nil || !a.selects() || s.timeline == nil || s.Len() < s.timeline.attributes.least {
 		return s.All(namespace, from)
 	}
@@ -240,7 +241,7 @@ func (s *Snapshot) Select(namespace string, from kube.Key, a *Attribute) iter.Se
 		return s.All(namespace, from)
 	}
 	slices.Sort(keys)
-	return func(yield func(*kube.Object) bool) {
+	return func(yield func(*scan.Object) bool) {
 		for _, key := range keys {
 			if o := s.Get(key); o != nil && !yield(o) {
 				return

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // color is an attribute whose value changes with every version of an object; one
@@ -20,7 +21,7 @@ import (
 func color(n uint64, values ...string) *Attribute {
 	return &Attribute{
 		Field: fmt.Sprint("color of ", n),
-		Of: func(o *kube.Object) string {
+		Of: func(o *scan.Object) string {
 			if c := o.RV % (n + 2); c <= n {
 				return strconv.FormatUint(c, 10)
 			}
@@ -31,7 +32,7 @@ func color(n uint64, values ...string) *Attribute {
 }
 
 // having are the objects with the attribute.
-func having(all iter.Seq[*kube.Object], a *Attribute) (out []*kube.Object) {
+func having(all iter.Seq[*scan.Object], a *Attribute) (out []*scan.Object) {
 	for o := range all {
 		if a == nil || slices.Contains(a.Values, a.Of(o)) {
 			out = append(out, o)
@@ -153,7 +154,7 @@ func TestSelectWhileWritten(t *testing.T) {
 // TestIndexesAreBounded: further ones are made when others are not asked for any
 // more; and those go at some time in any case.
 func TestIndexesAreBounded(t *testing.T) {
-	var items []*kube.Object
+	var items []*scan.Object
 	for i := range uint64(20) {
 		items = append(items, object(kube.MakeKey("a", fmt.Sprint("p", i)), "u", 100+i))
 	}

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestSizes: what objects are counted as goes with them.
@@ -15,18 +16,18 @@ func TestSizes(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(100))
 	rv := uint64(100)
-	apply := func(f kube.Frame) {
+	apply := func(f scan.Frame) {
 		t.Helper()
 		if err := tl.Apply(f); err != nil {
 			t.Fatal(err)
 		}
 	}
-	version := func(i int) *kube.Object {
+	version := func(i int) *scan.Object {
 		rv++
 		return object(kube.MakeKey("a", fmt.Sprint("p", i)), "u", rv)
 	}
 	for i := range 100 {
-		apply(kube.Frame{Type: kube.Added, Object: version(i)})
+		apply(scan.Frame{Type: kube.Added, Object: version(i)})
 		apply(modified(version(i)))
 	}
 	tl.Flush()

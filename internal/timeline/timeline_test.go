@@ -15,18 +15,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-func podList(rv uint64, items ...*kube.Object) *kube.List {
-	return &kube.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: rv, Items: items}
+func podList(rv uint64, items ...*scan.Object) *scan.List {
+	return &scan.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: rv, Items: items}
 }
 
-func modified(o *kube.Object) kube.Frame {
-	return kube.Frame{Type: kube.Modified, Object: o}
+func modified(o *scan.Object) scan.Frame {
+	return scan.Frame{Type: kube.Modified, Object: o}
 }
 
-func deleted(o *kube.Object) kube.Frame { return kube.Frame{Type: kube.Deleted, Object: o} }
+func deleted(o *scan.Object) scan.Frame { return scan.Frame{Type: kube.Deleted, Object: o} }
 
 // A change is an event in short.
 type change struct {
@@ -52,42 +53,42 @@ func changes(t *testing.T, c *Cursor) []change {
 func TestReplaceRVs(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		first []*kube.Object // at head 10
-		then  *kube.List
+		first []*scan.Object // at head 10
+		then  *scan.List
 		want  []change // nil: reset
 	}{{
 		"unchanged",
-		[]*kube.Object{object("a", "1", 5)},
+		[]*scan.Object{object("a", "1", 5)},
 		podList(20, object("a", "1", 5)),
 		[]change{},
 	}, {
 		"changes at their own RVs, deletions at the smallest free ones",
-		[]*kube.Object{object("a", "1", 5), object("b", "2", 6), object("c", "3", 7), object("d", "4", 8)},
+		[]*scan.Object{object("a", "1", 5), object("b", "2", 6), object("c", "3", 7), object("d", "4", 8)},
 		podList(20, object("a", "1", 12), object("e", "5", 11)),
 		[]change{{kube.Added, "e", "5", 11}, {kube.Modified, "a", "1", 12}, {kube.Deleted, "b", "2", 13}, {kube.Deleted, "c", "3", 14}, {kube.Deleted, "d", "4", 15}},
 	}, {
 		"a deletion comes before the re-creation, whatever others want",
-		[]*kube.Object{object("a", "1", 5), object("b", "2", 6), object("z", "3", 7)},
+		[]*scan.Object{object("a", "1", 5), object("b", "2", 6), object("z", "3", 7)},
 		podList(14, object("z", "9", 13)),
 		[]change{{kube.Deleted, "z", "3", 11}, {kube.Deleted, "a", "1", 12}, {kube.Added, "z", "9", 13}, {kube.Deleted, "b", "2", 14}},
 	}, {
 		"deletions at one revision share it",
-		[]*kube.Object{object("a", "1", 5), object("b", "2", 6), object("c", "3", 7)},
+		[]*scan.Object{object("a", "1", 5), object("b", "2", 6), object("c", "3", 7)},
 		podList(12),
 		[]change{{kube.Deleted, "a", "1", 11}, {kube.Deleted, "b", "2", 12}, {kube.Deleted, "c", "3", 12}},
 	}, {
 		"no room for a deletion",
-		[]*kube.Object{object("a", "1", 5)},
+		[]*scan.Object{object("a", "1", 5)},
 		podList(12, object("a", "2", 11)),
 		nil,
 	}, {
 		"the upstream went back",
-		[]*kube.Object{object("a", "1", 5)},
+		[]*scan.Object{object("a", "1", 5)},
 		podList(9, object("a", "1", 5)),
 		nil,
 	}, {
 		"another history",
-		[]*kube.Object{object("a", "1", 5)},
+		[]*scan.Object{object("a", "1", 5)},
 		podList(20, object("a", "1", 4)),
 		nil,
 	}} {
@@ -120,8 +121,8 @@ func TestReplaceRVs(t *testing.T) {
 // TestReplacePrints: a list prints objects that have not changed. Under the
 // same columns it is news of a custom resource only.
 func TestReplacePrints(t *testing.T) {
-	printed := func(text, columns, row string) *kube.Object {
-		o, err := kube.ScanObject(text)
+	printed := func(text, columns, row string) *scan.Object {
+		o, err := scan.ParseObject(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,8 +138,8 @@ func TestReplacePrints(t *testing.T) {
 	} {
 		tl := New(Options{})
 		first := printed(test.text, "same", "old")
-		tl.Reset(&kube.List{Kind: "List", RV: 10, Columns: "same", Items: []*kube.Object{first}})
-		if !tl.Replace(&kube.List{Kind: "List", RV: 12, Columns: test.columns, Items: []*kube.Object{printed(test.text, test.columns, "new")}}) {
+		tl.Reset(&scan.List{Kind: "List", RV: 10, Columns: "same", Items: []*scan.Object{first}})
+		if !tl.Replace(&scan.List{Kind: "List", RV: 12, Columns: test.columns, Items: []*scan.Object{printed(test.text, test.columns, "new")}}) {
 			t.Errorf("%+v: reset", test)
 		}
 		if got := tl.View().Get(first.Key); got.Row != test.want {
@@ -357,7 +358,7 @@ func TestApplyOddities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []kube.Frame{
+	for _, f := range []scan.Frame{
 		modified(object("a", "1", 11)),
 		modified(object("a", "1", 11)),   // a duplicate
 		modified(object("new", "2", 12)), // unknown here: an addition
@@ -398,7 +399,7 @@ func TestCloseAndWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tl.Bookmark(kube.Frame{Type: kube.Bookmark, Object: &kube.Object{RV: 12}})
+		tl.Bookmark(scan.Frame{Type: kube.Bookmark, Object: &scan.Object{RV: 12}})
 		tl.Flush()
 		if err := <-got; err != nil {
 			t.Error(err)
@@ -441,7 +442,7 @@ func TestWindowAge(t *testing.T) {
 			t.Errorf("%d events of one a second are held for a minute", n)
 		}
 		time.Sleep(time.Hour)
-		tl.Bookmark(kube.Frame{Type: kube.Bookmark, Object: &kube.Object{RV: 1000}})
+		tl.Bookmark(scan.Frame{Type: kube.Bookmark, Object: &scan.Object{RV: 1000}})
 		tl.Flush()
 		if n := tl.Stats().LogEvents; n > 2 {
 			t.Errorf("%d events after an hour", n)
@@ -562,7 +563,7 @@ func TestRowsCount(t *testing.T) {
 	for rv := range uint64(100) {
 		o := object("a", "1", rv+2)
 		o.Row = strings.Repeat("x", 100<<10)
-		if err := tl.Apply(kube.Frame{Type: kube.Modified, Object: o}); err != nil {
+		if err := tl.Apply(scan.Frame{Type: kube.Modified, Object: o}); err != nil {
 			t.Fatal(err)
 		}
 	}

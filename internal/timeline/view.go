@@ -11,7 +11,8 @@ import (
 
 	"github.com/google/btree"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // An Event is one change of one object. It is immutable.
@@ -20,20 +21,20 @@ type Event struct {
 	RV   uint64
 	// Object is the state after the change; that of a deletion is the last
 	// state with the RV of the deletion.
-	Object *kube.Object
+	Object *scan.Object
 	// Prev is the immediately prior version (T3), nil for an Added.
-	Prev *kube.Object
+	Prev *scan.Object
 	// Inferred marks a change learned from a list, not from a watch.
 	Inferred bool
 	// At is when the first view that has the event was published.
 	At time.Time
 
-	gone atomic.Pointer[kube.Object] // see left
+	gone atomic.Pointer[scan.Object] // see left
 }
 
 // left returns Prev with the RV of the event: what the object was to those who
 // no longer see it. All get the same one.
-func (e *Event) left() *kube.Object {
+func (e *Event) left() *scan.Object {
 	if o := e.gone.Load(); o != nil {
 		return o
 	}
@@ -44,10 +45,10 @@ func (e *Event) left() *kube.Object {
 // A Gap is a span of RVs, ends excluded, of which only the outcome is known.
 type Gap struct{ From, To uint64 }
 
-type tree = btree.BTreeG[*kube.Object]
+type tree = btree.BTreeG[*scan.Object]
 
 func newTree() *tree {
-	return btree.NewG(32, func(a, b *kube.Object) bool { return a.Key < b.Key })
+	return btree.NewG(32, func(a, b *scan.Object) bool { return a.Key < b.Key })
 }
 
 // A Snapshot is the objects at one RV. It is immutable.
@@ -61,8 +62,8 @@ type Snapshot struct {
 }
 
 // Get returns the object with the key, nil if there is none.
-func (s *Snapshot) Get(key kube.Key) *kube.Object {
-	o, _ := s.tree.Get(&kube.Object{Key: key})
+func (s *Snapshot) Get(key kube.Key) *scan.Object {
+	o, _ := s.tree.Get(&scan.Object{Key: key})
 	return o
 }
 
@@ -71,17 +72,17 @@ func (s *Snapshot) Len() int { return s.tree.Len() }
 
 // All yields the objects of a namespace, "" for all, in list order, beginning
 // with the first whose key is at least from.
-func (s *Snapshot) All(namespace string, from kube.Key) iter.Seq[*kube.Object] {
-	return func(yield func(*kube.Object) bool) {
-		each := func(o *kube.Object) bool { return yield(o) }
+func (s *Snapshot) All(namespace string, from kube.Key) iter.Seq[*scan.Object] {
+	return func(yield func(*scan.Object) bool) {
+		each := func(o *scan.Object) bool { return yield(o) }
 		if namespace == "" {
-			s.tree.AscendGreaterOrEqual(&kube.Object{Key: from}, each)
+			s.tree.AscendGreaterOrEqual(&scan.Object{Key: from}, each)
 			return
 		}
 		// The namespace's keys are those from "namespace/" up to, but not
 		// with, "namespace0": '0' is the byte after '/'.
 		from = max(from, kube.Key(namespace+"/"))
-		s.tree.AscendRange(&kube.Object{Key: from}, &kube.Object{Key: kube.Key(namespace + "0")}, each)
+		s.tree.AscendRange(&scan.Object{Key: from}, &scan.Object{Key: kube.Key(namespace + "0")}, each)
 	}
 }
 
@@ -100,7 +101,7 @@ type View struct {
 	// Start is the lowest RV a cursor can start from.
 	Start uint64
 	// BookmarkForm is an object in the form of the upstream's bookmarks.
-	BookmarkForm *kube.Object
+	BookmarkForm *scan.Object
 	// ListKind is the kind of the upstream's lists.
 	ListKind string
 

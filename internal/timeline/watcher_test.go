@@ -9,7 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // inA is an interest in namespace a.
@@ -29,7 +30,7 @@ func selective(t *testing.T, opts Options, in Interest) (*Timeline, *Cursor) {
 	return tl, c
 }
 
-func apply(t *testing.T, tl *Timeline, objects ...*kube.Object) {
+func apply(t *testing.T, tl *Timeline, objects ...*scan.Object) {
 	t.Helper()
 	for _, o := range objects {
 		if err := tl.Apply(modified(o)); err != nil {

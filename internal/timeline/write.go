@@ -9,7 +9,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // Head returns the RV to resume the upstream watch from, 0 when there is none
@@ -23,7 +24,7 @@ func (t *Timeline) Head() uint64 {
 // Apply takes one event of the upstream watch. Readers see it after Flush. An
 // event that is already there is dropped; one below the head is
 // [ErrOutOfOrder].
-func (t *Timeline) Apply(f kube.Frame) error {
+func (t *Timeline) Apply(f scan.Frame) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := f.Object
@@ -52,7 +53,7 @@ func (t *Timeline) Apply(f kube.Frame) error {
 
 // Bookmark takes a bookmark of the upstream watch: every event ≤ its RV has
 // been applied.
-func (t *Timeline) Bookmark(f kube.Frame) {
+func (t *Timeline) Bookmark(f scan.Frame) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next.BookmarkForm, t.dirty = f.Object, true
@@ -91,13 +92,13 @@ func (t *Timeline) Flush() {
 
 // Reset takes a first list, or one after which nothing before is to be served:
 // cursors fail with [ErrCompacted].
-func (t *Timeline) Reset(list *kube.List) {
+func (t *Timeline) Reset(list *scan.List) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reset(list)
 }
 
-func (t *Timeline) reset(list *kube.List) {
+func (t *Timeline) reset(list *scan.List) {
 	t.tree, t.bytes, t.extra = newTree(), 0, 0
 	t.attributes.reset()
 	for _, o := range list.Items {
@@ -133,7 +134,7 @@ func (t *Timeline) Close() {
 }
 
 // set puts an object into the tree.
-func (t *Timeline) set(o *kube.Object) {
+func (t *Timeline) set(o *scan.Object) {
 	t.count(o, 1)
 	old, ok := t.tree.ReplaceOrInsert(o)
 	if ok {
@@ -143,10 +144,10 @@ func (t *Timeline) set(o *kube.Object) {
 }
 
 // count counts a live object that comes (1) or goes (-1).
-func (t *Timeline) count(o *kube.Object, n int64) {
+func (t *Timeline) count(o *scan.Object, n int64) {
 	const slot = 16 // of the tree, whose nodes are half to wholly full
 	t.bytes += n * int64(len(o.JSON))
-	t.extra += n * int64(len(o.Row)+len(o.Key)+slot+int(unsafe.Sizeof(*o))+len(o.Labels)*int(unsafe.Sizeof(kube.Label{})))
+	t.extra += n * int64(len(o.Row)+len(o.Key)+slot+int(unsafe.Sizeof(*o))+len(o.Labels)*int(unsafe.Sizeof(scan.Label{})))
 }
 
 // append enters an event into the tree and the log.
@@ -182,7 +183,7 @@ func (t *Timeline) append(e *Event) {
 }
 
 // eventOverhead is about what an event takes besides its JSON: itself, the
-// kube.Object with its labels, and its share of checkpoints.
+// scan.Object with its labels, and its share of checkpoints.
 const eventOverhead = 1 << 10
 
 // size is what an event is counted as in the log.

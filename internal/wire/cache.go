@@ -8,7 +8,7 @@ import (
 	"sync"
 	"weak"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // cacheEntry is about what an entry takes besides its text.
@@ -50,7 +50,7 @@ const (
 )
 
 type cacheKey struct {
-	object weak.Pointer[kube.Object]
+	object weak.Pointer[scan.Object]
 	as     encoding
 	fields string // of a projection: its paths
 }
@@ -74,11 +74,11 @@ func NewCache(max int64) *Cache {
 }
 
 // get returns the encoding of an object, which encode makes if need be.
-func (c *Cache) get(o *kube.Object, as encoding, encode func(*kube.Object) (string, error)) (string, error) {
+func (c *Cache) get(o *scan.Object, as encoding, encode func(*scan.Object) (string, error)) (string, error) {
 	return c.getKey(cacheKey{object: weak.Make(o), as: as}, o, encode)
 }
 
-func (c *Cache) getKey(key cacheKey, o *kube.Object, encode func(*kube.Object) (string, error)) (string, error) {
+func (c *Cache) getKey(key cacheKey, o *scan.Object, encode func(*scan.Object) (string, error)) (string, error) {
 	m := c.entry(key, o)
 	m.once.Do(func() {
 		m.text, m.err = encode(o)
@@ -87,7 +87,7 @@ func (c *Cache) getKey(key cacheKey, o *kube.Object, encode func(*kube.Object) (
 	return m.text, m.err
 }
 
-func (c *Cache) entry(key cacheKey, o *kube.Object) *made {
+func (c *Cache) entry(key cacheKey, o *scan.Object) *made {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m, ok := c.entries[key]

@@ -11,7 +11,8 @@ import (
 	"time"
 	"weak"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestMadeOnce: an encoding is made once per version while the cache has room,
@@ -20,7 +21,7 @@ func TestMadeOnce(t *testing.T) {
 	items, _, _ := samples(t)
 	c := NewCache(1 << 20)
 	made := 0
-	encode := func(o *kube.Object) (string, error) { made++; return strings.Repeat("x", 100<<10), nil }
+	encode := func(o *scan.Object) (string, error) { made++; return strings.Repeat("x", 100<<10), nil }
 	for range 3 {
 		for _, o := range items {
 			if text, err := c.get(o, asProtobuf, encode); err != nil || len(text) != 100<<10 {
@@ -48,13 +49,13 @@ func TestMadeOnce(t *testing.T) {
 // part is found.
 func TestListLargerThanCache(t *testing.T) {
 	items, _, _ := samples(t)
-	var many []*kube.Object
+	var many []*scan.Object
 	for i := range uint64(300) {
 		many = append(many, items[0].At(1000+i))
 	}
 	c := NewCache(200 * (1000 + cacheEntry) * frameShare / (frameShare - 1))
 	made := 0
-	encode := func(*kube.Object) (string, error) { made++; return strings.Repeat("x", 1000), nil }
+	encode := func(*scan.Object) (string, error) { made++; return strings.Repeat("x", 1000), nil }
 	const rounds = 20
 	for range rounds {
 		for _, o := range many {
@@ -73,7 +74,7 @@ func TestListLargerThanCache(t *testing.T) {
 func TestForgotten(t *testing.T) {
 	items, _, _ := samples(t)
 	c := NewCache(1 << 20)
-	encode := func(*kube.Object) (string, error) { return "text", nil }
+	encode := func(*scan.Object) (string, error) { return "text", nil }
 	for i := range uint64(100) {
 		if _, err := c.get(items[0].At(1000+i), asProtobuf, encode); err != nil {
 			t.Fatal(err)
@@ -98,12 +99,12 @@ func TestForgotten(t *testing.T) {
 // first error is that of the list.
 func TestEncodeAll(t *testing.T) {
 	items, _, _ := samples(t)
-	var many []*kube.Object
+	var many []*scan.Object
 	for i := range uint64(5*atOnce + 7) {
 		many = append(many, items[0].At(1000+i))
 	}
-	encode := func(bad uint64) func(*Body, int, []*kube.Object) error {
-		return func(b *Body, at int, run []*kube.Object) error {
+	encode := func(bad uint64) func(*Body, int, []*scan.Object) error {
+		return func(b *Body, at int, run []*scan.Object) error {
 			for _, o := range run {
 				if o.RV == bad {
 					return ErrForm
@@ -136,6 +137,6 @@ func TestEncodeAll(t *testing.T) {
 				t.Error("a panic is lost")
 			}
 		}()
-		_ = encodeAll(&Body{}, many, func(*Body, int, []*kube.Object) error { panic("oh") })
+		_ = encodeAll(&Body{}, many, func(*Body, int, []*scan.Object) error { panic("oh") })
 	}()
 }

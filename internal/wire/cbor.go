@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // selfDescribed is the tag that CBOR data begins with (RFC 8949, 3.4.6).
@@ -23,13 +24,13 @@ type raw string
 func (r raw) MarshalCBOR() ([]byte, error) { return []byte(r), nil }
 
 // objectCBOR returns an object without the tag.
-func (e *Encoder) objectCBOR(f Form, o *kube.Object) (string, error) {
+func (e *Encoder) objectCBOR(f Form, o *scan.Object) (string, error) {
 	if f.View == Metadata {
 		as := asMetadataCBOR
 		if f.Version == "v1beta1" {
 			as = asMetadataCBORv1
 		}
-		return e.Cache.get(o, as, func(o *kube.Object) (string, error) {
+		return e.Cache.get(o, as, func(o *scan.Object) (string, error) {
 			meta, err := e.metadata(o)
 			if err != nil {
 				return "", err
@@ -40,12 +41,12 @@ func (e *Encoder) objectCBOR(f Form, o *kube.Object) (string, error) {
 			})
 		})
 	}
-	return e.Cache.get(o, asCBOR, func(o *kube.Object) (string, error) { return wholeCBOR(o, true) })
+	return e.Cache.get(o, asCBOR, func(o *scan.Object) (string, error) { return wholeCBOR(o, true) })
 }
 
 // wholeCBOR encodes an object; one of the API server's own types without its
 // kind and apiVersion if it stands in a list.
-func wholeCBOR(o *kube.Object, alone bool) (string, error) {
+func wholeCBOR(o *scan.Object, alone bool) (string, error) {
 	if !o.Typed() {
 		var u unstructured.Unstructured
 		if err := u.UnmarshalJSON([]byte(o.JSON)); err != nil {
@@ -63,7 +64,7 @@ func wholeCBOR(o *kube.Object, alone bool) (string, error) {
 	return encodeCBOR(typed)
 }
 
-func (e *Encoder) listCBOR(f Form, h ListHead, items []*kube.Object) (*Body, error) {
+func (e *Encoder) listCBOR(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	list := struct {
 		Kind       string `json:"kind"`
 		APIVersion string `json:"apiVersion"`
@@ -76,14 +77,14 @@ func (e *Encoder) listCBOR(f Form, h ListHead, items []*kube.Object) (*Body, err
 		list.Metadata = h.untypedMeta()
 	}
 	var encoded Body
-	err := encodeAll(&encoded, items, func(b *Body, _ int, run []*kube.Object) error {
+	err := encodeAll(&encoded, items, func(b *Body, _ int, run []*scan.Object) error {
 		for _, o := range run {
 			var text string
 			var err error
 			if f.View == Metadata {
 				text, err = e.objectCBOR(f, o)
 			} else {
-				text, err = e.Cache.get(o, asCBORItem, func(o *kube.Object) (string, error) { return wholeCBOR(o, false) })
+				text, err = e.Cache.get(o, asCBORItem, func(o *scan.Object) (string, error) { return wholeCBOR(o, false) })
 			}
 			if err != nil {
 				return err

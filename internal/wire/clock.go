@@ -13,13 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A clock gives a cell that depends on the time, such as an age, from the
 // object and the cell as the API server printed it when it was observed. Both
 // cells are JSON.
-type clock func(o *kube.Object, observed string, now time.Time) (string, error)
+type clock func(o *scan.Object, observed string, now time.Time) (string, error)
 
 // unknownTime is the cell of a time that is not set: "<unknown>", escaped.
 const unknownTime = `"\u003cunknown\u003e"`
@@ -76,7 +77,7 @@ func (e *Encoder) clockOf(c column) clock {
 // ageOf is the age of the API server's own types. A custom resource may have
 // anything in a column of that name.
 func ageOf(custom clock) clock {
-	return func(o *kube.Object, observed string, now time.Time) (string, error) {
+	return func(o *scan.Object, observed string, now time.Time) (string, error) {
 		if o.Typed() {
 			return created(o, observed, now)
 		}
@@ -94,7 +95,7 @@ func (e *Encoder) customClock(c column, otherwise clock) clock {
 	if e.DatePath == nil {
 		return otherwise
 	}
-	return func(o *kube.Object, observed string, now time.Time) (string, error) {
+	return func(o *scan.Object, observed string, now time.Time) (string, error) {
 		switch path, ok := e.DatePath(c.Name); {
 		case !ok || (path != nil) != (c.Type == "date"):
 			return otherwise(o, observed, now)
@@ -108,7 +109,7 @@ func (e *Encoder) customClock(c column, otherwise clock) clock {
 
 // unknownDate is for a date of which it is not known where objects have it.
 func unknownDate(name string) clock {
-	return func(*kube.Object, string, time.Time) (string, error) {
+	return func(*scan.Object, string, time.Time) (string, error) {
 		return "", fmt.Errorf("%w: it is not known which date the column %q shows", ErrForm, name)
 	}
 }
@@ -124,12 +125,12 @@ func since(paths ...string) clock {
 }
 
 func sincePaths(paths ...[]string) clock {
-	return func(o *kube.Object, observed string, now time.Time) (string, error) {
+	return func(o *scan.Object, observed string, now time.Time) (string, error) {
 		if observed == unknownTime || isTimestamp(observed) {
 			return observed, nil
 		}
 		for _, p := range paths {
-			text := kube.Lookup(o.JSON, p...)
+			text := scan.Lookup(o.JSON, p...)
 			if text == "" {
 				continue
 			}
@@ -153,7 +154,7 @@ func isTimestamp(cell string) bool {
 // notAClock lets cells stand that are not known to depend on the time, unless
 // they look as if they did: the API server is newer than this table.
 func notAClock(name string) clock {
-	return func(o *kube.Object, observed string, _ time.Time) (string, error) {
+	return func(o *scan.Object, observed string, _ time.Time) (string, error) {
 		if looksLikeAge(observed) {
 			return "", fmt.Errorf("%w: the column %q of %s may depend on the time", ErrForm, name, o.Kind)
 		}
@@ -188,8 +189,8 @@ func looksLikeAge(cell string) bool {
 }
 
 // jobDuration is how long a Job has run, or ran.
-func jobDuration(o *kube.Object, observed string, now time.Time) (string, error) {
-	if kube.Lookup(o.JSON, "status", "completionTime") != "" {
+func jobDuration(o *scan.Object, observed string, now time.Time) (string, error) {
+	if scan.Lookup(o.JSON, "status", "completionTime") != "" {
 		return observed, nil
 	}
 	return jobRunning(o, observed, now)
@@ -198,7 +199,7 @@ func jobDuration(o *kube.Object, observed string, now time.Time) (string, error)
 var jobRunning = since("status.startTime")
 
 // restarts is the count of a Pod's restarts, and the time since the last.
-func (e *Encoder) restarts(o *kube.Object, observed string, now time.Time) (string, error) {
+func (e *Encoder) restarts(o *scan.Object, observed string, now time.Time) (string, error) {
 	count, _, ok := strings.Cut(observed, " (")
 	if !ok || !strings.HasSuffix(observed, ` ago)"`) {
 		return observed, nil
@@ -218,7 +219,7 @@ func (e *Encoder) restarts(o *kube.Object, observed string, now time.Time) (stri
 // reckons it: among the containers and the restartable init containers, or,
 // while the Pod initializes, among the init containers up to the one that it
 // waits for.
-func lastRestart(o *kube.Object) (string, error) {
+func lastRestart(o *scan.Object) (string, error) {
 	var pod corev1.Pod
 	if err := json.Unmarshal([]byte(o.JSON), &pod); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrForm, err)

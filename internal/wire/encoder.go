@@ -10,7 +10,8 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // An Encoder writes the objects of one resource in any form.
@@ -31,10 +32,10 @@ type Encoder struct {
 }
 
 // Object returns a single object as the answer to a GET.
-func (e *Encoder) Object(f Form, o *kube.Object) (*Body, error) {
+func (e *Encoder) Object(f Form, o *scan.Object) (*Body, error) {
 	b := &Body{}
 	if f.View == Table {
-		if err := e.listTable(b, f, ListHead{RV: o.RV, Columns: o.Columns}, []*kube.Object{o}); err != nil {
+		if err := e.listTable(b, f, ListHead{RV: o.RV, Columns: o.Columns}, []*scan.Object{o}); err != nil {
 			return nil, err
 		}
 		return b.finish(f)
@@ -51,7 +52,7 @@ func (e *Encoder) Object(f Form, o *kube.Object) (*Body, error) {
 }
 
 // object returns an object by itself, in parts, in a form that is not a Table.
-func (e *Encoder) object(f Form, o *kube.Object) ([]string, error) {
+func (e *Encoder) object(f Form, o *scan.Object) ([]string, error) {
 	switch {
 	case f.Media == Protobuf:
 		return e.objectProtobuf(f, o)

@@ -25,7 +25,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // samplePods are Pods with fields of all kinds.
@@ -49,13 +50,13 @@ func samplePods() []corev1.Pod {
 	return pods
 }
 
-func samples(t *testing.T) (items []*kube.Object, want corev1.PodList, head ListHead) {
+func samples(t *testing.T) (items []*scan.Object, want corev1.PodList, head ListHead) {
 	t.Helper()
 	remaining := int64(3)
 	want.TypeMeta = metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}
 	want.ListMeta = metav1.ListMeta{ResourceVersion: "99", Continue: "tok", RemainingItemCount: &remaining}
 	for _, p := range samplePods() {
-		items = append(items, scan(t, marshal(p)))
+		items = append(items, parse(t, marshal(p)))
 		p.TypeMeta = metav1.TypeMeta{}
 		want.Items = append(want.Items, p)
 	}
@@ -127,10 +128,10 @@ func TestProtobuf(t *testing.T) {
 
 func TestUnknownFieldsAreNotLost(t *testing.T) {
 	e := newEncoder()
-	for _, o := range []*kube.Object{
-		scan(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"spec":{"newField":1},"status":{}}`),
-		scan(t, `{"kind":"NewKind","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`),
-		scan(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1","newField":1},"spec":{},"status":{}}`),
+	for _, o := range []*scan.Object{
+		parse(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"spec":{"newField":1},"status":{}}`),
+		parse(t, `{"kind":"NewKind","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`),
+		parse(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1","newField":1},"spec":{},"status":{}}`),
 	} {
 		for _, f := range []Form{{Media: Protobuf}, {Media: CBOR}} {
 			if body, err := e.Object(f, o); !errors.Is(err, ErrForm) {
@@ -152,7 +153,7 @@ func TestYAML(t *testing.T) {
 	if diff := cmp.Diff(string(text), listOf(t, newEncoder(), Form{Media: YAML}, head, items)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	big := scan(t, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"data":{"x":"`+strings.Repeat("x", mostYAML)+`"}}`)
+	big := parse(t, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"data":{"x":"`+strings.Repeat("x", mostYAML)+`"}}`)
 	if _, err := newEncoder().Object(Form{Media: YAML}, big); !errors.Is(err, ErrForm) {
 		t.Errorf("of %d bytes: %v", len(big.JSON), err)
 	}
@@ -182,7 +183,7 @@ func TestCBOR(t *testing.T) {
 	if body.String() != encoded(t, codec, &pod) {
 		t.Errorf("object %q", body)
 	}
-	custom := scan(t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","resourceVersion":"4"},"spec":{"n":3,"size":1.5}}`)
+	custom := parse(t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","resourceVersion":"4"},"spec":{"n":3,"size":1.5}}`)
 	var back map[string]any
 	if body, err = e.Object(f, custom); err != nil {
 		t.Fatal(err)
@@ -191,7 +192,7 @@ func TestCBOR(t *testing.T) {
 		t.Errorf("custom resource %v %v", back, err)
 	}
 	back = nil
-	text := listOf(t, e, f, ListHead{Kind: "WidgetList", APIVersion: "example.com/v1", RV: 9}, []*kube.Object{custom})
+	text := listOf(t, e, f, ListHead{Kind: "WidgetList", APIVersion: "example.com/v1", RV: 9}, []*scan.Object{custom})
 	if err := direct.Unmarshal([]byte(text), &back); err != nil ||
 		marshal(back) != `{"apiVersion":"example.com/v1","items":[`+custom.JSON+`],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"9"}}` {
 		t.Errorf("list of custom resources %s %v", marshal(back), err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/munnerz/goautoneg"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // ErrForm marks what is not to be written here in the form asked for.
@@ -66,7 +66,7 @@ type Form struct {
 	// Pretty indents JSON.
 	Pretty bool
 	// Fields are what is shown of whole objects in JSON; nil is all.
-	Fields *kube.Paths
+	Fields *scan.Paths
 }
 
 // same reports whether two forms are the same, with the same fields.

@@ -8,7 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A Frame is an event as it goes over the wire, for all streams that want it.
@@ -58,7 +59,7 @@ type frames struct {
 type sharedFrame struct {
 	typ    kube.EventType
 	form   Form
-	object *kube.Object
+	object *scan.Object
 	once   sync.Once
 	frame  Frame
 	err    error
@@ -66,16 +67,16 @@ type sharedFrame struct {
 
 // weight is about what a frame takes, with the object that it keeps alive. No
 // encoding is much larger than JSON.
-func weight(o *kube.Object) int64 { return int64(2*len(o.JSON)+len(o.Row)) + cacheEntry }
+func weight(o *scan.Object) int64 { return int64(2*len(o.JSON)+len(o.Row)) + cacheEntry }
 
 // is reports whether f is the frame of an event.
-func (f *sharedFrame) is(typ kube.EventType, o *kube.Object, form Form) bool {
+func (f *sharedFrame) is(typ kube.EventType, o *scan.Object, form Form) bool {
 	return f.typ == typ && f.object == o && f.form.same(form)
 }
 
 // get returns the frame of an event, which encode makes if need be; nil if it
 // is too large to be kept.
-func (c *frames) get(typ kube.EventType, o *kube.Object, form Form, encode func() ([]string, error)) (*Frame, error) {
+func (c *frames) get(typ kube.EventType, o *scan.Object, form Form, encode func() ([]string, error)) (*Frame, error) {
 	if weight(o) > c.most {
 		return nil, nil
 	}

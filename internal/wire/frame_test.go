@@ -9,12 +9,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-func framePod(t testing.TB, rv uint64, size int) *kube.Object {
+func framePod(t testing.TB, rv uint64, size int) *scan.Object {
 	t.Helper()
-	o, err := kube.ScanObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"%d","labels":{"filling":%q}},"spec":{"containers":null},"status":{}}`,
+	o, err := scan.ParseObject(fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"%d","labels":{"filling":%q}},"spec":{"containers":null},"status":{}}`,
 		rv, strings.Repeat("x", size)))
 	if err != nil {
 		t.Fatal(err)
@@ -27,8 +28,8 @@ func framePod(t testing.TB, rv uint64, size int) *kube.Object {
 func TestSharedFrames(t *testing.T) {
 	e := &Encoder{Resource: kube.Resource{Version: "v1", Name: "pods"}, Cache: NewCache(64 << 20)}
 	o := framePod(t, 7, 100)
-	paths := func() *kube.Paths {
-		p, err := kube.ParsePaths("spec.nodeName")
+	paths := func() *scan.Paths {
+		p, err := scan.ParsePaths("spec.nodeName")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ func TestSharedFrames(t *testing.T) {
 // TestSharedFrameImpossible: that there is no frame is told to all.
 func TestSharedFrameImpossible(t *testing.T) {
 	e := &Encoder{Cache: NewCache(64 << 20)}
-	o, err := kube.ScanObject(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"unheard":1}`)
+	o, err := scan.ParseObject(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"unheard":1}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestSharedFramesBound(t *testing.T) {
 func TestSharedFramesAtOnce(t *testing.T) {
 	c := NewCache(64 << 20)
 	e := &Encoder{Cache: c}
-	var objects []*kube.Object
+	var objects []*scan.Object
 	for i := range uint64(3 * frameSlots) {
 		objects = append(objects, framePod(t, 1+i*frameSlots/2, int(i)))
 	}

@@ -21,7 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // The corpora are in testdata/fuzz.
@@ -79,12 +80,12 @@ func allForms() (all []Form) {
 // refused as what is not in this form; and read again it is the same.
 func FuzzEncode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, columns, row string) {
-		o, err := kube.ScanObject(text)
+		o, err := scan.ParseObject(text)
 		if err != nil || !utf8.ValidString(text) {
 			return
 		}
 		o.Columns, o.Row = "[]", `"cells":[]`
-		if frame, err := kube.ScanFrame(`{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":` +
+		if frame, err := scan.ParseFrame(`{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":` +
 			columns + `,"rows":[{` + row + `,"object":` + text + `}]}}`); err == nil && frame.Object.JSON == o.JSON {
 			o = frame.Object
 		}
@@ -99,7 +100,7 @@ func FuzzEncode(f *testing.F) {
 			}
 			readAgain(t, form, o, body.String())
 			h := ListHead{Kind: "PodList", APIVersion: "v1", Typed: o.Typed(), RV: 9, Columns: o.Columns}
-			if _, err := e.List(form, h, []*kube.Object{o, o}); err != nil {
+			if _, err := e.List(form, h, []*scan.Object{o, o}); err != nil {
 				t.Errorf("%+v: a list of %s: %v", form, text, err)
 			}
 			if form.Media == YAML {
@@ -118,7 +119,7 @@ func FuzzEncode(f *testing.F) {
 }
 
 // readAgain holds an encoded object to the object.
-func readAgain(t *testing.T, form Form, o *kube.Object, body string) {
+func readAgain(t *testing.T, form Form, o *scan.Object, body string) {
 	t.Helper()
 	if form.View == Table || form.View == Metadata && (form.Media == JSON || form.Media == YAML) {
 		if form.Media == JSON && !json.Valid([]byte(body)) {
@@ -181,7 +182,7 @@ func readAgain(t *testing.T, form Form, o *kube.Object, body string) {
 
 // tooDeep reports whether an object is nested so deeply that some decoders
 // refuse it.
-func tooDeep(o *kube.Object) bool {
+func tooDeep(o *scan.Object) bool {
 	return strings.Count(o.JSON, "{")+strings.Count(o.JSON, "[") >= 60
 }
 
@@ -190,7 +191,7 @@ func tooDeep(o *kube.Object) bool {
 func TestDeepNesting(t *testing.T) {
 	for _, kind := range []string{`"kind":"ConfigMap","apiVersion":"v1"`, `"apiVersion":"example.com/v1","kind":"Widget"`} {
 		for _, nested := range []string{strings.Repeat("[", 9990) + strings.Repeat("]", 9990), strings.Repeat(`{"a":`, 9990) + "1" + strings.Repeat("}", 9990)} {
-			o := scan(t, `{`+kind+`,"metadata":{"name":"a","resourceVersion":"1"},"spec":`+nested+`}`)
+			o := parse(t, `{`+kind+`,"metadata":{"name":"a","resourceVersion":"1"},"spec":`+nested+`}`)
 			o.Columns, o.Row = "[]", `"cells":[]`
 			e := tableEncoder(podResource)
 			for _, form := range allForms() {

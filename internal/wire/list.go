@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // mostYAML bounds the JSON that is converted to YAML, which takes some twenty
@@ -137,7 +138,7 @@ func (b *Body) finish(f Form) (*Body, error) {
 }
 
 // List returns a list in the form.
-func (e *Encoder) List(f Form, h ListHead, items []*kube.Object) (*Body, error) {
+func (e *Encoder) List(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	switch {
 	case f.Media == Protobuf:
 		return e.listProtobuf(f, h, items)
@@ -161,7 +162,7 @@ func (e *Encoder) List(f Form, h ListHead, items []*kube.Object) (*Body, error) 
 }
 
 // listJSON is header, stored fragments and trailer.
-func (e *Encoder) listJSON(b *Body, f Form, h ListHead, items []*kube.Object) error {
+func (e *Encoder) listJSON(b *Body, f Form, h ListHead, items []*scan.Object) error {
 	trailer := "]}"
 	if h.Typed {
 		b.add(`{"kind":`+quote(h.Kind)+`,"apiVersion":`+quote(h.APIVersion)+`,"metadata":`, marshal(h.meta()), `,"items":[`)
@@ -190,13 +191,13 @@ func (e *Encoder) listJSON(b *Body, f Form, h ListHead, items []*kube.Object) er
 	return nil
 }
 
-func (e *Encoder) listMetadata(b *Body, f Form, h ListHead, items []*kube.Object) error {
+func (e *Encoder) listMetadata(b *Body, f Form, h ListHead, items []*scan.Object) error {
 	b.add(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/`+f.Version+`","metadata":`, marshal(h.meta()), `,"items":`)
 	if len(items) == 0 {
 		b.add(`null}`) // as it is there
 		return nil
 	}
-	err := encodeAll(b, items, func(b *Body, at int, run []*kube.Object) error {
+	err := encodeAll(b, items, func(b *Body, at int, run []*scan.Object) error {
 		for i, o := range run {
 			separator := ","
 			if at+i == 0 {

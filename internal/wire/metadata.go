@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // inFields are the annotations that the API server keeps in fields of its
@@ -30,12 +30,12 @@ var inFields = map[string][]string{
 
 // metadataJSON returns metadata as the API server's own types have it, which
 // custom resources do not.
-func (e *Encoder) metadataJSON(o *kube.Object) (string, error) {
+func (e *Encoder) metadataJSON(o *scan.Object) (string, error) {
 	if o.Typed() && len(e.hidden(o)) == 0 {
 		_, text, _ := o.Metadata()
 		return text, nil
 	}
-	return e.Cache.get(o, asMetadataJSON, func(o *kube.Object) (string, error) {
+	return e.Cache.get(o, asMetadataJSON, func(o *scan.Object) (string, error) {
 		meta, err := e.metadata(o)
 		if err != nil {
 			return "", err
@@ -46,7 +46,7 @@ func (e *Encoder) metadataJSON(o *kube.Object) (string, error) {
 
 // metadata decodes what an object's metadata is in Tables and by itself. A
 // field that is not known here is ErrForm.
-func (e *Encoder) metadata(o *kube.Object) (*metav1.ObjectMeta, error) {
+func (e *Encoder) metadata(o *scan.Object) (*metav1.ObjectMeta, error) {
 	_, text, _ := o.Metadata()
 	var meta metav1.ObjectMeta
 	if err := decodeStrict(text, &meta); err != nil {
@@ -59,7 +59,7 @@ func (e *Encoder) metadata(o *kube.Object) (*metav1.ObjectMeta, error) {
 }
 
 // hidden returns the annotations that the object's metadata does not have.
-func (e *Encoder) hidden(o *kube.Object) (names []string) {
+func (e *Encoder) hidden(o *scan.Object) (names []string) {
 	for _, name := range inFields[e.Resource.GroupResource()] {
 		if strings.Contains(o.Annotations(), name) {
 			names = append(names, name)

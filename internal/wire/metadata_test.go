@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestAnnotationsThatAreFields: what is made from the API server's internal
@@ -22,7 +23,7 @@ func TestAnnotationsThatAreFields(t *testing.T) {
 		`"a":"b",` + generation:       `,"annotations":{"a":"b"}`,
 		`"a":"deprecated.daemonset…"`: `,"annotations":{"a":"deprecated.daemonset…"}`,
 	} {
-		o := scan(t, `{"kind":"DaemonSet","apiVersion":"apps/v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"5","annotations":{`+annotations+`}},"spec":{},"status":{}}`)
+		o := parse(t, `{"kind":"DaemonSet","apiVersion":"apps/v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"5","annotations":{`+annotations+`}},"spec":{},"status":{}}`)
 		got, err := e.Object(Form{View: Metadata, Version: "v1"}, o)
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +46,7 @@ func TestLaterStructs(t *testing.T) {
 		`{"kind":"CSINode","apiVersion":"storage.k8s.io/v1","metadata":{"name":"a","resourceVersion":"5"},"spec":{"drivers":null},"status":{}}`: true,
 		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"}}`:                                                  true,
 	} {
-		if _, err := e.Object(Form{Media: Protobuf}, scan(t, text)); (err == nil) != ok || err != nil && !errors.Is(err, ErrForm) {
+		if _, err := e.Object(Form{Media: Protobuf}, parse(t, text)); (err == nil) != ok || err != nil && !errors.Is(err, ErrForm) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -55,7 +56,7 @@ func TestLaterStructs(t *testing.T) {
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"5"},"spec":{"containers":null},"status":{}}`:     true,
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"5"}}`:                                            true,
 	} {
-		f, err := kube.ScanFrame(`{"type":"BOOKMARK","object":` + text + `}`)
+		f, err := scan.ParseFrame(`{"type":"BOOKMARK","object":` + text + `}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestColumnsOfEveryEvent(t *testing.T) {
 		e := newEncoder()
 		e.Resource = r
 		s := e.Stream(Form{View: Table, Version: "v1"}, false)
-		o := scan(t, `{"kind":"X","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"}}`)
+		o := parse(t, `{"kind":"X","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"}}`)
 		o.Row, o.Columns = `"cells":["a"]`, `[{"name":"Name","type":"string","format":"name","description":"","priority":0}]`
 		var told int
 		for range 3 {

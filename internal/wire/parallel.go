@@ -11,7 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // atOnce is how many items of a list one goroutine takes at a time. A list of no
@@ -21,7 +21,7 @@ const atOnce = 64
 // encodeAll appends the items of a list to a body, on as many cores as there are.
 // encode is called for each run of items, which begins at the given place in the
 // list, with a body of its own; after an error no further run is begun.
-func encodeAll(b *Body, items []*kube.Object, encode func(b *Body, at int, run []*kube.Object) error) error {
+func encodeAll(b *Body, items []*scan.Object, encode func(b *Body, at int, run []*scan.Object) error) error {
 	if len(items) <= atOnce {
 		return encode(b, 0, items)
 	}

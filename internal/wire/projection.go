@@ -8,14 +8,15 @@ import (
 	"sync"
 	"weak"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // projection returns what the paths show of an object, and where its RV stands in
 // that. The cache has it as the latter, in 4 bytes, and the text.
-func (e *Encoder) projection(paths *kube.Paths, o *kube.Object) (text string, rv int) {
+func (e *Encoder) projection(paths *scan.Paths, o *scan.Object) (text string, rv int) {
 	key := cacheKey{object: weak.Make(o), as: asProjection, fields: paths.String()}
-	made, _ := e.Cache.getKey(key, o, func(o *kube.Object) (string, error) { // it has no errors
+	made, _ := e.Cache.getKey(key, o, func(o *scan.Object) (string, error) { // it has no errors
 		text, rv := paths.Project(o)
 		return string(binary.LittleEndian.AppendUint32(nil, uint32(rv))) + text, nil
 	})
@@ -24,7 +25,7 @@ func (e *Encoder) projection(paths *kube.Paths, o *kube.Object) (text string, rv
 
 // Unchanged reports whether two versions of an object look the same in the form,
 // but for their RV. That is asked for projections only: otherwise they differ.
-func (e *Encoder) Unchanged(f Form, a, b *kube.Object) bool {
+func (e *Encoder) Unchanged(f Form, a, b *scan.Object) bool {
 	if f.Fields == nil {
 		return false
 	}
@@ -41,8 +42,8 @@ var projections = sync.Pool{New: func() any { return new([]byte) }}
 // apiVersion, which the items of lists leave out otherwise. What the cache has no
 // room for is made anew for each list: to enter it, and to have something else
 // go for it, takes longer than that.
-func (e *Encoder) listProjection(b *Body, paths *kube.Paths, items []*kube.Object) error {
-	return encodeAll(b, items, func(b *Body, at int, run []*kube.Object) error {
+func (e *Encoder) listProjection(b *Body, paths *scan.Paths, items []*scan.Object) error {
+	return encodeAll(b, items, func(b *Body, at int, run []*scan.Object) error {
 		room := e.Cache.hasRoom()
 		buf := projections.Get().(*[]byte)
 		defer projections.Put(buf)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // The protobuf form of an answer is an envelope (runtime.Unknown) around a
@@ -52,7 +52,7 @@ func appendLength(b []byte, field, length int) []byte {
 	return binary.AppendUvarint(append(b, byte(field<<3|2)), uint64(length))
 }
 
-func (e *Encoder) objectProtobuf(f Form, o *kube.Object) ([]string, error) {
+func (e *Encoder) objectProtobuf(f Form, o *scan.Object) ([]string, error) {
 	message, err := e.message(f, o)
 	if err != nil {
 		return nil, err
@@ -64,9 +64,9 @@ func (e *Encoder) objectProtobuf(f Form, o *kube.Object) ([]string, error) {
 }
 
 // message returns an object's message without an envelope.
-func (e *Encoder) message(f Form, o *kube.Object) (string, error) {
+func (e *Encoder) message(f Form, o *scan.Object) (string, error) {
 	if f.View == Metadata {
-		return e.Cache.get(o, asMetadataProtobuf, func(o *kube.Object) (string, error) {
+		return e.Cache.get(o, asMetadataProtobuf, func(o *scan.Object) (string, error) {
 			meta, err := e.metadata(o)
 			if err != nil {
 				return "", err
@@ -74,7 +74,7 @@ func (e *Encoder) message(f Form, o *kube.Object) (string, error) {
 			return marshalProtobuf(&metav1.PartialObjectMetadata{ObjectMeta: *meta})
 		})
 	}
-	return e.Cache.get(o, asProtobuf, func(o *kube.Object) (string, error) {
+	return e.Cache.get(o, asProtobuf, func(o *scan.Object) (string, error) {
 		typed, err := decodeTyped(o)
 		if err != nil {
 			return "", err
@@ -83,7 +83,7 @@ func (e *Encoder) message(f Form, o *kube.Object) (string, error) {
 	})
 }
 
-func (e *Encoder) listProtobuf(f Form, h ListHead, items []*kube.Object) (*Body, error) {
+func (e *Encoder) listProtobuf(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	apiVersion, kind := h.APIVersion, h.Kind
 	metaField, itemsField := 1, 2
 	if f.View == Metadata {
@@ -101,7 +101,7 @@ func (e *Encoder) listProtobuf(f Form, h ListHead, items []*kube.Object) (*Body,
 	if metaField < itemsField {
 		message.add(meta)
 	}
-	err = encodeAll(&message, items, func(b *Body, _ int, run []*kube.Object) error {
+	err = encodeAll(&message, items, func(b *Body, _ int, run []*scan.Object) error {
 		for _, o := range run {
 			m, err := e.message(f, o)
 			if err != nil {
@@ -124,7 +124,7 @@ func (e *Encoder) listProtobuf(f Form, h ListHead, items []*kube.Object) (*Body,
 // no type, or a field that its type does not know, is ErrForm; so is one whose
 // type has got a struct since the API server's release, since that would be
 // written, empty.
-func decodeTyped(o *kube.Object) (runtime.Object, error) {
+func decodeTyped(o *scan.Object) (runtime.Object, error) {
 	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrForm, err)
@@ -138,14 +138,14 @@ func decodeTyped(o *kube.Object) (runtime.Object, error) {
 // later returns the name of a struct of the type that the object would have if
 // the API server knew it, since JSON does not leave structs out. A bookmark
 // that was made here may have none of them.
-func later(o *kube.Object, typ reflect.Type) string {
+func later(o *scan.Object, typ reflect.Type) string {
 	missing, some := "", o.Key.Name() != ""
 	for field := range typ.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" || name == "metadata" || field.Type.Kind() != reflect.Struct || strings.Contains(options, "omitzero") {
 			continue
 		}
-		if kube.Has(o.JSON, name) {
+		if scan.Has(o.JSON, name) {
 			some = true
 		} else {
 			missing = name

@@ -10,7 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // ErrColumns marks an event of a Table that is printed in other columns than
@@ -36,7 +37,7 @@ func (e *Encoder) Stream(f Form, messages bool) *Stream {
 // Event returns one event as it goes over the wire, in parts that are valid
 // until the next call. On [ErrForm] or [ErrColumns] the
 // stream cannot go on.
-func (s *Stream) Event(typ kube.EventType, o *kube.Object) ([]string, error) {
+func (s *Stream) Event(typ kube.EventType, o *scan.Object) ([]string, error) {
 	if typ == kube.Bookmark && s.form.Fields != nil {
 		return s.frame(typ, []string{o.JSON}) // which it is stands in its annotations
 	}
@@ -52,7 +53,7 @@ func (s *Stream) Event(typ kube.EventType, o *kube.Object) ([]string, error) {
 // stream and the time, a message, and what is very large. It is for events that
 // others want at the same time: what a stream alone wants would be kept in
 // their place.
-func (s *Stream) Shared(typ kube.EventType, o *kube.Object) (*Frame, error) {
+func (s *Stream) Shared(typ kube.EventType, o *scan.Object) (*Frame, error) {
 	if s.messages || s.form.View == Table {
 		return nil, nil
 	}
@@ -83,7 +84,7 @@ func (s *Stream) Error(status metav1.Status) ([]string, error) {
 }
 
 // object returns an event's object, in parts.
-func (s *Stream) object(o *kube.Object) ([]string, error) {
+func (s *Stream) object(o *scan.Object) ([]string, error) {
 	if s.form.View != Table {
 		return s.enc.object(s.form, o)
 	}

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A columnSet is what is known of the columns of a Table.
@@ -46,7 +47,7 @@ func (e *Encoder) columnsOf(text string) (*columnSet, error) {
 }
 
 // listTable appends a Table of the items.
-func (e *Encoder) listTable(b *Body, f Form, h ListHead, items []*kube.Object) error {
+func (e *Encoder) listTable(b *Body, f Form, h ListHead, items []*scan.Object) error {
 	return e.table(b, f, marshal(h.meta()), h.Columns, h.Columns, items)
 }
 
@@ -64,11 +65,11 @@ func SortsRows(r kube.Resource) bool {
 
 // tableEvent appends the Table of one event. printed are the columnDefinitions
 // as they are to be written, which may be null.
-func (e *Encoder) tableEvent(b *Body, f Form, printed string, o *kube.Object) error {
-	return e.table(b, f, `{"resourceVersion":"`+kube.FormatRV(o.RV)+`"}`, printed, o.Columns, []*kube.Object{o})
+func (e *Encoder) tableEvent(b *Body, f Form, printed string, o *scan.Object) error {
+	return e.table(b, f, `{"resourceVersion":"`+kube.FormatRV(o.RV)+`"}`, printed, o.Columns, []*scan.Object{o})
 }
 
-func (e *Encoder) table(b *Body, f Form, meta, printed, columns string, items []*kube.Object) error {
+func (e *Encoder) table(b *Body, f Form, meta, printed, columns string, items []*scan.Object) error {
 	set, err := e.columnsOf(columns)
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (e *Encoder) table(b *Body, f Form, meta, printed, columns string, items []
 	if e.Now != nil {
 		now = e.Now()
 	}
-	err = encodeAll(b, items, func(b *Body, at int, run []*kube.Object) error {
+	err = encodeAll(b, items, func(b *Body, at int, run []*scan.Object) error {
 		r := rowPrinter{e: e, f: f, set: set, now: now}
 		for i, o := range run {
 			if at+i > 0 {
@@ -111,7 +112,7 @@ type rowPrinter struct {
 
 // row appends the row of an object: the cells as the API server printed them,
 // and those that depend on the time as they are now.
-func (r *rowPrinter) row(b *Body, o *kube.Object) error {
+func (r *rowPrinter) row(b *Body, o *scan.Object) error {
 	if o.Columns != "" && o.Columns != r.set.text {
 		return fmt.Errorf("%w: %s", ErrColumns, o.Key)
 	}

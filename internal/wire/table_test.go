@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const (
@@ -26,9 +27,9 @@ const (
 )
 
 // printed returns an object with the row and columns that the API server gave it.
-func printed(t *testing.T, columns, row, object string) *kube.Object {
+func printed(t *testing.T, columns, row, object string) *scan.Object {
 	t.Helper()
-	f, err := kube.ScanFrame(`{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"columnDefinitions":` +
+	f, err := scan.ParseFrame(`{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"columnDefinitions":` +
 		columns + `,"rows":[{` + row + `,"object":` + object + `}]}}`)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func TestTable(t *testing.T) {
 	for include, object := range map[Include]string{IncludeMetadata: podMeta, IncludeObject: podObject, IncludeNone: "null"} {
 		want := `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9","continue":"tok","remainingItemCount":2},"columnDefinitions":` +
 			podColumns + `,"rows":[` + cells + object + "}]}\n"
-		got := listOf(t, e, Form{View: Table, Version: "v1", Include: include}, head, []*kube.Object{o})
+		got := listOf(t, e, Form{View: Table, Version: "v1", Include: include}, head, []*scan.Object{o})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", include, diff)
 		}
@@ -63,7 +64,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%v in %s", err, got)
 		}
 	}
-	got := listOf(t, e, Form{View: Table, Version: "v1beta1"}, head, []*kube.Object{o})
+	got := listOf(t, e, Form{View: Table, Version: "v1beta1"}, head, []*scan.Object{o})
 	if n := strings.Count(got, `"apiVersion":"meta.k8s.io/v1beta1"`); n != 2 {
 		t.Errorf("v1beta1: %s", got)
 	}
@@ -74,12 +75,12 @@ func TestTable(t *testing.T) {
 	if got := listOf(t, e, Form{View: Table, Version: "v1"}, ListHead{RV: 9, Columns: bare}, nil); !strings.HasSuffix(got, `,"rows":null}`+"\n") {
 		t.Errorf("of nothing, without columns of its own: %s", got)
 	}
-	for what, o := range map[string]*kube.Object{
-		"no row":         scan(t, podObject),
+	for what, o := range map[string]*scan.Object{
+		"no row":         parse(t, podObject),
 		"other columns":  printed(t, `[{"name":"Name"}]`, `"cells":["a"]`, podObject),
 		"too many cells": printed(t, podColumns, `"cells":["a","0","1m","x"]`, podObject),
 	} {
-		if _, err := e.List(Form{View: Table, Version: "v1"}, head, []*kube.Object{o}); !errors.Is(err, ErrForm) && !errors.Is(err, ErrColumns) {
+		if _, err := e.List(Form{View: Table, Version: "v1"}, head, []*scan.Object{o}); !errors.Is(err, ErrForm) && !errors.Is(err, ErrColumns) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -97,11 +98,11 @@ func TestTableEvents(t *testing.T) {
 		}
 	}
 	form := printed(t, podColumns, `"cells":["","0","\u003cunknown\u003e"]`, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","resourceVersion":"1"}}`)
-	end := event(t, s, kube.Bookmark, kube.BookmarkObject(form, 80, true))
+	end := event(t, s, kube.Bookmark, scan.BookmarkObject(form, 80, true))
 	if !strings.Contains(end, `"cells":["","0","\u003cunknown\u003e"],"object":{"kind":"PartialObjectMetadata"`) || !strings.Contains(end, "initial-events-end") {
 		t.Errorf("end bookmark %s", end)
 	}
-	if got := event(t, s, kube.Bookmark, kube.BookmarkObject(form, 81, false)); !strings.Contains(got, `"object":null`) {
+	if got := event(t, s, kube.Bookmark, scan.BookmarkObject(form, 81, false)); !strings.Contains(got, `"object":null`) {
 		t.Errorf("bookmark %s", got)
 	}
 	other := printed(t, `[{"name":"Name"}]`, `"cells":["a"]`, podObject)
@@ -161,7 +162,7 @@ func TestClocks(t *testing.T) {
 		}
 		columns := "[" + test.column + "]"
 		o := printed(t, columns, `"cells":[`+test.cell+`]`, test.object)
-		b, err := e.List(Form{View: Table, Version: "v1", Include: IncludeNone}, ListHead{RV: 1, Columns: columns}, []*kube.Object{o})
+		b, err := e.List(Form{View: Table, Version: "v1", Include: IncludeNone}, ListHead{RV: 1, Columns: columns}, []*scan.Object{o})
 		if (test.want == "") != errors.Is(err, ErrForm) {
 			t.Errorf("%s: %v", test.column, err)
 		} else if err == nil && !strings.Contains(b.String(), `{"cells":[`+test.want+`],"object":null}`) {
@@ -178,7 +179,7 @@ func TestDateMoves(t *testing.T) {
 	e := tableEncoder(kube.Resource{Group: "example.com", Version: "v1", Name: "widgets"})
 	for field, want := range map[string]string{"made": "24h", "sold": "60s"} {
 		e.DatePath = func(string) ([]string, bool) { return []string{"spec", field}, true }
-		got := listOf(t, e, Form{View: Table, Version: "v1", Include: IncludeNone}, ListHead{RV: 1, Columns: columns}, []*kube.Object{o})
+		got := listOf(t, e, Form{View: Table, Version: "v1", Include: IncludeNone}, ListHead{RV: 1, Columns: columns}, []*scan.Object{o})
 		if !strings.Contains(got, `{"cells":["`+want+`"],`) {
 			t.Errorf("%s: %s, want %s", field, got, want)
 		}
@@ -199,7 +200,7 @@ func TestLastRestart(t *testing.T) {
 		{"initialized before", `"spec":{"containers":[]}`, `"conditions":[{"type":"Initialized","status":"True"}],"initContainerStatuses":[{"name":"i",` + new + `,"state":{"running":{}}}],"containerStatuses":[{"name":"c",` + old + `}]`, "10:00"},
 		{"a sidecar counts", sidecar, `"initContainerStatuses":[{"name":"s","started":true,` + mid + `,"state":{"running":{}}},{"name":"i",` + new + `,"state":{"terminated":{"exitCode":0}}}],"containerStatuses":[{"name":"c",` + old + `}]`, "11:00"},
 	} {
-		o := scan(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"},`+test.spec+`,"status":{`+test.status+`}}`)
+		o := parse(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"},`+test.spec+`,"status":{`+test.status+`}}`)
 		if got, err := lastRestart(o); err != nil || got != "2026-11-21T"+test.want+":00Z" {
 			t.Errorf("%s: %s %v", test.name, got, err)
 		}

@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 func TestNegotiate(t *testing.T) {
@@ -83,7 +84,7 @@ func TestNegotiate(t *testing.T) {
 func newEncoder() *Encoder { return &Encoder{Cache: NewCache(1 << 20)} }
 
 // listOf is List, which has to succeed.
-func listOf(t *testing.T, e *Encoder, f Form, h ListHead, items []*kube.Object) string {
+func listOf(t *testing.T, e *Encoder, f Form, h ListHead, items []*scan.Object) string {
 	t.Helper()
 	b, err := e.List(f, h, items)
 	if err != nil {
@@ -105,10 +106,10 @@ func TestListTyped(t *testing.T) {
 	} {
 		want.TypeMeta = metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}
 		want.ResourceVersion = "99"
-		var items []*kube.Object
+		var items []*scan.Object
 		for _, pod := range want.Items {
 			pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
-			items = append(items, scan(t, marshal(pod)))
+			items = append(items, parse(t, marshal(pod)))
 		}
 		head := ListHead{Kind: "PodList", APIVersion: "v1", Typed: true, RV: 99, Continue: want.Continue}
 		if want.RemainingItemCount != nil {
@@ -131,9 +132,9 @@ func TestListCustom(t *testing.T) {
 	}}
 	want.Items = []unstructured.Unstructured{{Object: map[string]any{
 		"kind": "Widget", "apiVersion": "example.com/v1", "metadata": map[string]any{"name": "w", "resourceVersion": "4"}}}}
-	o := scan(t, marshal(want.Items[0].Object))
+	o := parse(t, marshal(want.Items[0].Object))
 	head := ListHead{Kind: "WidgetList", APIVersion: "example.com/v1", RV: 99, Continue: "tok", Remaining: 3}
-	if diff := cmp.Diff(marshal(want.UnstructuredContent())+"\n", listOf(t, newEncoder(), Form{}, head, []*kube.Object{o})); diff != "" {
+	if diff := cmp.Diff(marshal(want.UnstructuredContent())+"\n", listOf(t, newEncoder(), Form{}, head, []*scan.Object{o})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	empty := ListHead{Kind: "WidgetList", APIVersion: "example.com/v1", RV: 9}
@@ -142,9 +143,9 @@ func TestListCustom(t *testing.T) {
 	}
 }
 
-func scan(t *testing.T, text string) *kube.Object {
+func parse(t *testing.T, text string) *scan.Object {
 	t.Helper()
-	o, err := kube.ScanObject(text)
+	o, err := scan.ParseObject(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func scan(t *testing.T, text string) *kube.Object {
 
 func TestJSONFrames(t *testing.T) {
 	e := newEncoder()
-	o := scan(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`)
+	o := parse(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`)
 	for _, messages := range []bool{false, true} {
 		s := e.Stream(Form{}, messages)
 		if got := event(t, s, kube.Added, o); got != `{"type":"ADDED","object":`+o.JSON+"}\n" {
@@ -166,7 +167,7 @@ func TestJSONFrames(t *testing.T) {
 	}
 }
 
-func event(t *testing.T, s *Stream, typ kube.EventType, o *kube.Object) string {
+func event(t *testing.T, s *Stream, typ kube.EventType, o *scan.Object) string {
 	t.Helper()
 	parts, err := s.Event(typ, o)
 	if err != nil {

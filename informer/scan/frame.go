@@ -1,25 +1,15 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
-)
 
-// EventType is the type of a watch event.
-type EventType string
-
-// The event types of the Kubernetes watch API.
-const (
-	Added    EventType = "ADDED"
-	Modified EventType = "MODIFIED"
-	Deleted  EventType = "DELETED"
-	Bookmark EventType = "BOOKMARK"
-	Error    EventType = "ERROR"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // initialEventsEnd is the annotation on the bookmark that ends the initial
@@ -28,7 +18,7 @@ const initialEventsEnd = "k8s.io/initial-events-end"
 
 // A Frame is one event of a watch stream as it came over the wire.
 type Frame struct {
-	Type EventType
+	Type kube.EventType
 	// Object is the event's object; nil for an ERROR. That of a BOOKMARK has
 	// no name.
 	Object *Object
@@ -36,10 +26,10 @@ type Frame struct {
 	Status string
 }
 
-// ScanFrame reads one watch event from its JSON. The object of an event whose
+// ParseFrame reads one watch event from its JSON. The object of an event whose
 // form is a Table is that of its row. Errors wrap [ErrSyntax], [ErrNotObject] or
 // [ErrBareTable].
-func ScanFrame(text string) (Frame, error) {
+func ParseFrame(text string) (Frame, error) {
 	var f Frame
 	var t table
 	p := scanner{s: text, table: &t}
@@ -55,7 +45,7 @@ func ScanFrame(text string) (Frame, error) {
 		case "type":
 			var s string
 			s, err = p.text()
-			f.Type = EventType(s)
+			f.Type = kube.EventType(s)
 		case "object":
 			t = table{}
 			f.Object, err = p.kubeObject()
@@ -80,14 +70,14 @@ func ScanFrame(text string) (Frame, error) {
 		f.Object.Columns = t.columns
 	}
 	switch f.Type {
-	case Added, Modified, Deleted:
+	case kube.Added, kube.Modified, kube.Deleted:
 		return f, f.Object.check()
-	case Bookmark:
+	case kube.Bookmark:
 		if f.Object.RV == 0 {
 			return Frame{}, fmt.Errorf("%w: a bookmark without a resourceVersion", ErrNotObject)
 		}
 		return f, nil
-	case Error:
+	case kube.Error:
 		f.Status, f.Object = f.Object.JSON, nil
 		return f, nil
 	default:
@@ -99,7 +89,7 @@ func ScanFrame(text string) (Frame, error) {
 // frame's text alive, printed under the columns: those of its stream, which
 // only the first frame carries.
 func (f Frame) Detached(columns string) (Frame, error) {
-	if f.Type == Bookmark {
+	if f.Type == kube.Bookmark {
 		o := *f.Object // there is one at a time
 		o.Columns, f.Object = columns, &o
 		return f, nil
@@ -112,7 +102,7 @@ func (f Frame) Detached(columns string) (Frame, error) {
 // InitialEventsEnd reports whether the frame is the bookmark that ends the
 // initial events of a streaming list.
 func (f Frame) InitialEventsEnd() bool {
-	return f.Type == Bookmark && f.Object.InitialEventsEnd()
+	return f.Type == kube.Bookmark && f.Object.InitialEventsEnd()
 }
 
 // InitialEventsEnd reports whether the object is that of the bookmark that ends
@@ -147,7 +137,7 @@ func AnnotatedBookmark(form *Object, rv uint64, annotations map[string]string) *
 
 func bookmarkJSON(form *Object, rv uint64, more map[string]string) string {
 	before, _, after := form.Metadata()
-	version := `"resourceVersion":"` + FormatRV(rv) + `"`
+	version := `"resourceVersion":"` + kube.FormatRV(rv) + `"`
 	annotations := form.annotations()
 	delete(annotations, initialEventsEnd)
 	maps.Copy(annotations, more)

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/kube"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-func TestParseWhen(t *testing.T) {
+func TestParseMoment(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for text, want := range map[string]kube.When{
+	for text, want := range map[string]kube.Moment{
 		"now":                       {At: now},
 		"10m":                       {At: now.Add(-10 * time.Minute)},
 		"1h30m":                     {At: now.Add(-90 * time.Minute)},
@@ -25,12 +25,12 @@ func TestParseWhen(t *testing.T) {
 		"rv:1":                      {RV: 1},
 		"rv:18446744073709551615":   {RV: 1<<64 - 1},
 	} {
-		got, err := kube.ParseWhen(text, now)
+		got, err := kube.ParseMoment(text, now)
 		if err != nil || got.RV != want.RV || !got.At.Equal(want.At) {
 			t.Errorf("%q: got %v, %v; want %v", text, got, err, want)
 			continue
 		}
-		if again, err := kube.ParseWhen(got.String(), now); err != nil || again.RV != got.RV || !again.At.Equal(got.At) {
+		if again, err := kube.ParseMoment(got.String(), now); err != nil || again.RV != got.RV || !again.At.Equal(got.At) {
 			t.Errorf("%q, written as %q, is %v, %v", text, got, again, err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestParseWhen(t *testing.T) {
 		"", "Now", "yesterday", "-10m", "+10m", "10", "1d-3h", "d", "1.5d", "2d3d", "99999d", "1h2d",
 		"rv:", "rv:0", "rv:-1", "rv:+1", "rv:x", "rv:18446744073709551616", "2026-02-28", "2026-02-28T23:00:00", "9999999h",
 	} {
-		if got, err := kube.ParseWhen(text, now); err == nil {
+		if got, err := kube.ParseMoment(text, now); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
 		}
 	}

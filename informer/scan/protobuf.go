@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"encoding/binary"
@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // ErrProtobuf marks bytes that are not the protobuf of a Kubernetes object.
@@ -153,7 +155,7 @@ func (it *Item) metaField(field uint64, value message, delimited bool) (err erro
 	case metaUID:
 		it.UID = string(value)
 	case metaResourceVersion:
-		if it.RV, err = ParseRV(string(value)); err != nil {
+		if it.RV, err = kube.ParseRV(string(value)); err != nil {
 			return fmt.Errorf("%w: %w", ErrNotObject, err)
 		}
 	case metaLabels, metaAnnotations:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 const managed = `"managedFields":[{"manager":"m","fieldsV1":{"f:a":{}}}]`
@@ -28,7 +30,7 @@ func TestItemEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		it := &e.Item
-		if key := string(it.AppendKey(nil)); e.Type != Added || key != "ns/a" || it.UID != "u-1" || it.RV != 42 || it.InitialEventsEnd() {
+		if key := string(it.AppendKey(nil)); e.Type != kube.Added || key != "ns/a" || it.UID != "u-1" || it.RV != 42 || it.InitialEventsEnd() {
 			t.Errorf("%s %q: %+v", e.Type, key, it)
 		}
 		if got := string(it.Append(nil, false)); got != test.trimmed || len(got) != it.Size(false) {
@@ -48,7 +50,7 @@ func TestItemEvent(t *testing.T) {
 func TestItemEventOfOtherTypes(t *testing.T) {
 	var e ItemEvent
 	end := `{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`
-	if err := e.Scan([]byte(end)); err != nil || e.Type != Bookmark || e.Item.RV != 9 || !e.Item.InitialEventsEnd() {
+	if err := e.Scan([]byte(end)); err != nil || e.Type != kube.Bookmark || e.Item.RV != 9 || !e.Item.InitialEventsEnd() {
 		t.Errorf("%v %+v", err, e)
 	}
 	if err := e.Scan([]byte(`{"type":"ERROR","object":{"kind":"Status","code":410}}`)); err != nil || string(e.Status) != `{"kind":"Status","code":410}` {
@@ -137,19 +139,19 @@ func FuzzItem(f *testing.F) {
 	f.Add(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"77"},"items":[`+bare+`,`+bare+`]}`, 30)
 	f.Fuzz(func(t *testing.T, text string, buffer int) {
 		var e ItemEvent
-		frame, want := ScanFrame(text)
+		frame, want := ParseFrame(text)
 		err := e.Scan([]byte(text))
-		if want == nil && frame.Type != Error && frame.Object.Columns == "" && frame.Object.Row == "" {
+		if want == nil && frame.Type != kube.Error && frame.Object.Columns == "" && frame.Object.Row == "" {
 			if o := frame.Object; err != nil || string(e.Item.AppendKey(nil)) != string(o.Key) || e.Item.UID != o.UID || e.Item.RV != o.RV ||
 				string(e.Item.Append(nil, true)) != o.JSON || frame.InitialEventsEnd() != e.Item.InitialEventsEnd() {
 				t.Fatalf("%+v of %+v, %v", e, o, err)
 			}
-			trimmed, err := ScanObject(string(e.Item.Append(nil, false)))
-			if o := frame.Object; frame.Type != Bookmark && (err != nil || trimmed.Key != o.Key || trimmed.UID != o.UID || trimmed.RV != o.RV) {
+			trimmed, err := ParseObject(string(e.Item.Append(nil, false)))
+			if o := frame.Object; frame.Type != kube.Bookmark && (err != nil || trimmed.Key != o.Key || trimmed.UID != o.UID || trimmed.RV != o.RV) {
 				t.Fatalf("trimmed %+v, %v", trimmed, err)
 			}
 		}
-		list, want := ScanList(text, "Pod")
+		list, want := ParseList(text, "Pod")
 		if want != nil || list.table() || list.Kind == "" {
 			return
 		}

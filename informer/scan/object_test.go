@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +17,8 @@ const pod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":
 
 const widget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","resourceVersion":"7"},"spec":{}}`
 
-func TestScanObject(t *testing.T) {
-	o, err := ScanObject(pod)
+func TestParseObject(t *testing.T) {
+	o, err := ParseObject(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +38,7 @@ func TestScanObject(t *testing.T) {
 		t.Errorf("at another RV: %+v", at)
 	}
 
-	w, err := ScanObject(widget)
+	w, err := ParseObject(widget)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +47,7 @@ func TestScanObject(t *testing.T) {
 	}
 }
 
-func TestScanFrame(t *testing.T) {
+func TestParseFrame(t *testing.T) {
 	for _, test := range []struct {
 		text string
 		want error
@@ -70,7 +69,7 @@ func TestScanFrame(t *testing.T) {
 		{strings.Repeat("[", 20000), ErrSyntax},
 		{`{"a":` + strings.Repeat("[", 20000), ErrSyntax},
 	} {
-		_, err := ScanFrame(test.text)
+		_, err := ParseFrame(test.text)
 		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
 			t.Errorf("%.60q: %v, want %v", test.text, err, test.want)
 		}
@@ -95,7 +94,7 @@ func TestBookmarkObject(t *testing.T) {
 			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"123"}}`,
 		},
 	} {
-		f, err := ScanFrame(`{"type":"BOOKMARK","object":` + test.form + `}`)
+		f, err := ParseFrame(`{"type":"BOOKMARK","object":` + test.form + `}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,9 +111,9 @@ func TestBookmarkObject(t *testing.T) {
 	}
 }
 
-func TestScanList(t *testing.T) {
+func TestParseList(t *testing.T) {
 	bare := strings.Replace(pod, `"kind":"Pod","apiVersion":"v1",`, "", 1)
-	l, err := ScanList(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"50","continue":"tok"},"items":[`+bare+`]}`+"\n", "")
+	l, err := ParseList(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"50","continue":"tok"},"items":[`+bare+`]}`+"\n", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +123,7 @@ func TestScanList(t *testing.T) {
 	if got := l.EmptyItem().JSON; got != `{"kind":"Pod","apiVersion":"v1","metadata":{}}` {
 		t.Errorf("EmptyItem: %s", got)
 	}
-	l, err = ScanList(`{"apiVersion":"example.com/v1","items":[`+widget+`],"kind":"WidgetCollection","metadata":{"continue":"","resourceVersion":"8"}}`, "Widget")
+	l, err = ParseList(`{"apiVersion":"example.com/v1","items":[`+widget+`],"kind":"WidgetCollection","metadata":{"continue":"","resourceVersion":"8"}}`, "Widget")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,26 +131,18 @@ func TestScanList(t *testing.T) {
 		t.Errorf("custom list: %+v", l)
 	}
 	for _, bad := range []string{`{"kind":"Status","metadata":{}}`, `{"kind":"PodList","metadata":{"resourceVersion":""},"items":[]}`, `{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[{}]}`, `{`, `not json`} {
-		if l, err := ScanList(bad, ""); err == nil {
+		if l, err := ParseList(bad, ""); err == nil {
 			t.Errorf("%s gave %+v", bad, l)
 		}
 	}
 }
 
-func TestKeyOrderIsListOrder(t *testing.T) {
-	keys := []Key{MakeKey("ns-a", "x"), MakeKey("ns-a-b", "y"), MakeKey("ns", "z")}
-	slices.Sort(keys)
-	if want := []Key{"ns-a-b/y", "ns-a/x", "ns/z"}; !slices.Equal(keys, want) {
-		t.Errorf("order %v, want %v", keys, want)
-	}
-}
-
-func BenchmarkScanFrame(b *testing.B) {
+func BenchmarkParseFrame(b *testing.B) {
 	text := `{"type":"MODIFIED","object":` + strings.Replace(pod, `"spec":{`, `"spec":{"env":[`+strings.Repeat(`{"name":"KEY","value":"some value of an environment variable"},`, 60)+`{}],`, 1) + `}`
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ScanFrame(text); err != nil {
+		if _, err := ParseFrame(text); err != nil {
 			b.Fatal(err)
 		}
 	}

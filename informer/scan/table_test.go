@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"errors"
@@ -12,10 +12,10 @@ import (
 
 const tableHead = `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"50","continue":"tok"},"columnDefinitions":`
 
-func TestScanTable(t *testing.T) {
+func TestParseTable(t *testing.T) {
 	const row = `"cells":["a","1/1",3,null],"conditions":[{"type":"Completed"}]`
 	rows := `,"rows":[{` + row + `,"object":` + pod + `}]}`
-	f, err := ScanFrame(`{"type":"ADDED","object":` + tableHead + `[{"name":"Name"}]` + rows + `}`)
+	f, err := ParseFrame(`{"type":"ADDED","object":` + tableHead + `[{"name":"Name"}]` + rows + `}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,18 +26,18 @@ func TestScanTable(t *testing.T) {
 	if err != nil || !slices.Equal(cells, []string{`"a"`, `"1/1"`, "3", "null"}) || rest != `,"conditions":[{"type":"Completed"}]` {
 		t.Errorf("cells %q, %q, %v", cells, rest, err)
 	}
-	if f, err = ScanFrame(`{"type":"ADDED","object":` + tableHead + `null` + rows + `}`); err != nil || f.Object.Columns != "" {
+	if f, err = ParseFrame(`{"type":"ADDED","object":` + tableHead + `null` + rows + `}`); err != nil || f.Object.Columns != "" {
 		t.Errorf("without columns: %+v %v", f.Object, err)
 	}
 	if f, err = f.Detached("[]"); err != nil || f.Object.JSON != pod || f.Object.Row != row || f.Object.Columns != "[]" || f.Object.Key != "ns/a" {
 		t.Errorf("detached: %+v %v", f.Object, err)
 	}
-	l, err := ScanList(tableHead+`[{"name":"Name"}]`+rows, "")
+	l, err := ParseList(tableHead+`[{"name":"Name"}]`+rows, "")
 	if err != nil || l.RV != 50 || l.Continue != "tok" || l.Columns != `[{"name":"Name"}]` || len(l.Items) != 1 ||
 		l.Items[0].JSON != pod || l.Items[0].Row != row || l.Items[0].Columns != l.Columns {
 		t.Errorf("list %+v %v", l, err)
 	}
-	if l, err = ScanList(tableHead+`[],"rows":null}`, "Pod"); err != nil || len(l.Items) != 0 {
+	if l, err = ParseList(tableHead+`[],"rows":null}`, "Pod"); err != nil || len(l.Items) != 0 {
 		t.Errorf("empty list %+v %v", l, err)
 	}
 	partial := `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","resourceVersion":"1"}}`
@@ -51,17 +51,17 @@ func TestScanTable(t *testing.T) {
 		tableHead + `[],"rows":[{"cells":[}]}`:                                    ErrSyntax,
 		strings.Replace(tableHead, `"50"`, `""`, 1) + `[],"rows":[{"cells":[]}]}`: ErrBareTable,
 	} {
-		if _, err := ScanFrame(`{"type":"ADDED","object":` + text + `}`); !errors.Is(err, want) {
+		if _, err := ParseFrame(`{"type":"ADDED","object":` + text + `}`); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 	}
 	// A custom resource may be of a kind Table, with rows of its own.
 	custom := `{"apiVersion":"example.com/v1","kind":"Table","metadata":{"name":"t","resourceVersion":"3"},"rows":[1]}`
-	if f, err := ScanFrame(`{"type":"ADDED","object":` + custom + `}`); err != nil || f.Object.JSON != custom {
+	if f, err := ParseFrame(`{"type":"ADDED","object":` + custom + `}`); err != nil || f.Object.JSON != custom {
 		t.Errorf("custom Table: %+v %v", f.Object, err)
 	}
 	// The object comes first: then what else is in the row is not understood.
-	if f, err := ScanFrame(`{"type":"ADDED","object":` + tableHead + `[],"rows":[{"object":` + pod + `,"cells":["a"]}]}}`); err != nil || f.Object.Row != "" || f.Object.JSON != pod {
+	if f, err := ParseFrame(`{"type":"ADDED","object":` + tableHead + `[],"rows":[{"object":` + pod + `,"cells":["a"]}]}}`); err != nil || f.Object.Row != "" || f.Object.JSON != pod {
 		t.Errorf("%+v %v", f.Object, err)
 	}
 }

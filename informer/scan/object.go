@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // ErrNotObject marks JSON that is not a Kubernetes object: it has no
@@ -47,7 +49,7 @@ func (l Labels) Lookup(key string) (string, bool) {
 // and what the scan found in it. Objects are immutable; all strings but
 // Columns are parts of one text.
 type Object struct {
-	Key        Key
+	Key        kube.Key
 	UID        string
 	RV         uint64
 	APIVersion string
@@ -72,9 +74,9 @@ type span struct{ from, to uint32 }
 
 func (s span) of(text string) string { return text[s.from:s.to] }
 
-// ScanObject reads one object from its JSON. Errors wrap [ErrSyntax] or
+// ParseObject reads one object from its JSON. Errors wrap [ErrSyntax] or
 // [ErrNotObject].
-func ScanObject(text string) (*Object, error) {
+func ParseObject(text string) (*Object, error) {
 	p := scanner{s: text}
 	o, err := p.kubeObject()
 	if err != nil {
@@ -86,9 +88,9 @@ func ScanObject(text string) (*Object, error) {
 	return o, o.check()
 }
 
-// ScanForm reads what may have neither a name nor a resourceVersion: the object
+// ParseTemplate reads what may have neither a name nor a resourceVersion: the object
 // of a bookmark, or [List.EmptyItem].
-func ScanForm(text string) (*Object, error) {
+func ParseTemplate(text string) (*Object, error) {
 	p := scanner{s: text}
 	o, err := p.kubeObject()
 	if err != nil {
@@ -177,7 +179,7 @@ func (p *scanner) metadata(o *Object, start int) error {
 			if digits, err = p.rawOrNull(); err == nil {
 				end := p.i - 1 // before the quote
 				o.rvText = span{uint32(end - len(digits) - start), uint32(end - start)}
-				if o.RV, err = ParseRV(digits); err != nil {
+				if o.RV, err = kube.ParseRV(digits); err != nil {
 					err = fmt.Errorf("%w: %w", ErrNotObject, err)
 				}
 			}
@@ -198,7 +200,7 @@ func (p *scanner) metadata(o *Object, start int) error {
 			return err
 		}
 	}
-	o.Key = MakeKey(namespace, name)
+	o.Key = kube.MakeKey(namespace, name)
 	return nil
 }
 

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package kube_test
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestField looks up every selectable field beyond the metadata in an object
@@ -16,13 +18,13 @@ func TestField(t *testing.T) {
 		return `{"` + object + `":{"kind":"Pod","namespace":"d","name":"p","uid":"u","apiVersion":"v1","resourceVersion":"7","fieldPath":"spec.x"}`
 	}
 	for _, test := range []struct {
-		resource Resource
+		resource kube.Resource
 		members  string // of the object, in place of its brace
 		set      map[string]string
 		unset    map[string]string // those that are not "" when they are not there
 	}{
 		{
-			Resource{"", "v1", "pods"},
+			kube.Resource{"", "v1", "pods"},
 			`{"spec":{"nodeName":"n1","restartPolicy":"Never","schedulerName":"s","serviceAccountName":"sa","hostNetwork":true},` +
 				`"status":{"phase":"Running","podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}],"nominatedNodeName":"n2"}`,
 			map[string]string{
@@ -32,14 +34,14 @@ func TestField(t *testing.T) {
 			},
 			map[string]string{"spec.hostNetwork": "false"},
 		},
-		{Resource{"", "v1", "nodes"}, `{"spec":{"unschedulable":true}`, map[string]string{"spec.unschedulable": "true"}, map[string]string{"spec.unschedulable": "false"}},
-		{Resource{"", "v1", "namespaces"}, `{"status":{"phase":"Active"}`, map[string]string{"status.phase": "Active"}, nil},
-		{Resource{"", "v1", "secrets"}, `{"type":"Opaque"`, map[string]string{"type": "Opaque"}, nil},
-		{Resource{"", "v1", "services"}, `{"spec":{"clusterIP":"None","type":"ClusterIP"}`, map[string]string{"spec.clusterIP": "None", "spec.type": "ClusterIP"}, nil},
-		{Resource{"", "v1", "replicationcontrollers"}, `{"status":{"replicas":3}`, map[string]string{"status.replicas": "3"}, map[string]string{"status.replicas": "0"}},
-		{Resource{"batch", "v1", "jobs"}, `{"status":{"succeeded":2}`, map[string]string{"status.successful": "2"}, map[string]string{"status.successful": "0"}},
+		{kube.Resource{"", "v1", "nodes"}, `{"spec":{"unschedulable":true}`, map[string]string{"spec.unschedulable": "true"}, map[string]string{"spec.unschedulable": "false"}},
+		{kube.Resource{"", "v1", "namespaces"}, `{"status":{"phase":"Active"}`, map[string]string{"status.phase": "Active"}, nil},
+		{kube.Resource{"", "v1", "secrets"}, `{"type":"Opaque"`, map[string]string{"type": "Opaque"}, nil},
+		{kube.Resource{"", "v1", "services"}, `{"spec":{"clusterIP":"None","type":"ClusterIP"}`, map[string]string{"spec.clusterIP": "None", "spec.type": "ClusterIP"}, nil},
+		{kube.Resource{"", "v1", "replicationcontrollers"}, `{"status":{"replicas":3}`, map[string]string{"status.replicas": "3"}, map[string]string{"status.replicas": "0"}},
+		{kube.Resource{"batch", "v1", "jobs"}, `{"status":{"succeeded":2}`, map[string]string{"status.successful": "2"}, map[string]string{"status.successful": "0"}},
 		{
-			Resource{"", "v1", "events"},
+			kube.Resource{"", "v1", "events"},
 			eventOf("involvedObject") + `,"reason":"r","type":"Normal","reportingComponent":"c","source":{"component":"s"}`,
 			map[string]string{
 				"involvedObject.kind": "Pod", "involvedObject.namespace": "d", "involvedObject.name": "p", "involvedObject.uid": "u",
@@ -47,9 +49,9 @@ func TestField(t *testing.T) {
 				"reason": "r", "type": "Normal", "reportingComponent": "c", "source": "s",
 			}, nil,
 		},
-		{Resource{"", "v1", "events"}, `{"reportingComponent":"c","source":{}`, map[string]string{"source": "c"}, nil},
+		{kube.Resource{"", "v1", "events"}, `{"reportingComponent":"c","source":{}`, map[string]string{"source": "c"}, nil},
 		{
-			Resource{"events.k8s.io", "v1", "events"},
+			kube.Resource{"events.k8s.io", "v1", "events"},
 			eventOf("regarding") + `,"reason":"r","type":"Normal","reportingController":"c"`,
 			map[string]string{
 				"regarding.kind": "Pod", "regarding.namespace": "d", "regarding.name": "p", "regarding.uid": "u",
@@ -57,19 +59,19 @@ func TestField(t *testing.T) {
 				"reason": "r", "type": "Normal", "reportingController": "c",
 			}, nil,
 		},
-		{Resource{"certificates.k8s.io", "v1", "certificatesigningrequests"}, `{"spec":{"signerName":"s"}`, map[string]string{"spec.signerName": "s"}, nil},
-		{Resource{"certificates.k8s.io", "v1beta1", "clustertrustbundles"}, `{"spec":{"signerName":"s"}`, map[string]string{"spec.signerName": "s"}, nil},
+		{kube.Resource{"certificates.k8s.io", "v1", "certificatesigningrequests"}, `{"spec":{"signerName":"s"}`, map[string]string{"spec.signerName": "s"}, nil},
+		{kube.Resource{"certificates.k8s.io", "v1beta1", "clustertrustbundles"}, `{"spec":{"signerName":"s"}`, map[string]string{"spec.signerName": "s"}, nil},
 		{
-			Resource{"certificates.k8s.io", "v1beta1", "podcertificaterequests"}, `{"spec":{"signerName":"s","podName":"p","nodeName":"n"}`,
+			kube.Resource{"certificates.k8s.io", "v1beta1", "podcertificaterequests"}, `{"spec":{"signerName":"s","podName":"p","nodeName":"n"}`,
 			map[string]string{"spec.signerName": "s", "spec.podName": "p", "spec.nodeName": "n"}, nil,
 		},
 		{
-			Resource{"resource.k8s.io", "v1", "resourceslices"}, `{"spec":{"nodeName":"n","driver":"d"}`,
+			kube.Resource{"resource.k8s.io", "v1", "resourceslices"}, `{"spec":{"nodeName":"n","driver":"d"}`,
 			map[string]string{"spec.nodeName": "n", "spec.driver": "d"}, nil,
 		},
 	} {
 		for label, want := range test.set {
-			value, ok := test.resource.Field(label)
+			field, ok := test.resource.Field(label)
 			if !ok {
 				t.Errorf("%s is not selectable by %s", test.resource, label)
 				continue
@@ -79,11 +81,11 @@ func TestField(t *testing.T) {
 				if members == "{" {
 					comma = ""
 				}
-				o, err := ScanObject(members + comma + bare[1:])
+				o, err := scan.ParseObject(members + comma + bare[1:])
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := value(o); got != want {
+				if got := scan.FieldValue(field)(o); got != want {
 					t.Errorf("%s of %s is %q, want %q", label, o.JSON, got, want)
 				}
 			}
@@ -95,18 +97,18 @@ func TestField(t *testing.T) {
 // whether they have one or not. Nothing is known of what is not built in.
 func TestFieldMetadata(t *testing.T) {
 	for _, test := range []struct {
-		resource        Resource
+		resource        kube.Resource
 		name, namespace bool
 	}{
-		{Resource{"", "v1", "pods"}, true, true},
-		{Resource{"", "v1", "persistentvolumes"}, true, true},
-		{Resource{"rbac.authorization.k8s.io", "v1", "clusterroles"}, true, true},
-		{Resource{"", "v1", "nodes"}, true, false},
-		{Resource{"", "v1", "namespaces"}, true, false},
-		{Resource{"certificates.k8s.io", "v1beta1", "podcertificaterequests"}, true, false},
-		{Resource{"resource.k8s.io", "v1beta2", "resourceslices"}, true, false},
-		{Resource{"", "v1", "widgets"}, false, false},
-		{Resource{"example.com", "v1", "pods"}, false, false},
+		{kube.Resource{"", "v1", "pods"}, true, true},
+		{kube.Resource{"", "v1", "persistentvolumes"}, true, true},
+		{kube.Resource{"rbac.authorization.k8s.io", "v1", "clusterroles"}, true, true},
+		{kube.Resource{"", "v1", "nodes"}, true, false},
+		{kube.Resource{"", "v1", "namespaces"}, true, false},
+		{kube.Resource{"certificates.k8s.io", "v1beta1", "podcertificaterequests"}, true, false},
+		{kube.Resource{"resource.k8s.io", "v1beta2", "resourceslices"}, true, false},
+		{kube.Resource{"", "v1", "widgets"}, false, false},
+		{kube.Resource{"example.com", "v1", "pods"}, false, false},
 	} {
 		for label, want := range map[string]bool{"metadata.name": test.name, "metadata.namespace": test.namespace, "metadata.uid": false} {
 			if _, ok := test.resource.Field(label); ok != want {
@@ -114,25 +116,13 @@ func TestFieldMetadata(t *testing.T) {
 			}
 		}
 	}
-	o, err := ScanObject(pod)
+	o, err := scan.ParseObject(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"42"}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for label, want := range map[string]string{"metadata.name": "a", "metadata.namespace": "ns"} {
-		if value, ok := (Resource{"", "v1", "pods"}).Field(label); !ok || value(o) != want {
+		if field, ok := (kube.Resource{"", "v1", "pods"}).Field(label); !ok || scan.FieldValue(field)(o) != want {
 			t.Errorf("%s is not %q", label, want)
-		}
-	}
-}
-
-func TestLookup(t *testing.T) {
-	const text = `{"a":{"b":"x","n":5,"f":1.5,"t":true,"null":null,"list":["y"],"o":{"c":"\u00e9"},"e":""},"b":"z"}`
-	for path, want := range map[string]string{
-		"a.b": "x", "a.n": "5", "a.f": "1.5", "a.t": "true", "a.null": "", "a.list": "", "a.o": "", "a.o.c": "é", "a.e": "",
-		"b": "z", "b.c": "", "c": "", "a.list.0": "", "a.b.c": "",
-	} {
-		if got := Lookup(text, strings.Split(path, ".")...); got != want {
-			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
 }

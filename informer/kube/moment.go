@@ -10,37 +10,37 @@ import (
 	"time"
 )
 
-// When names a moment: by the RV that was the newest, if that is not 0, or by
+// A Moment names a moment: by the RV that was the newest, if that is not 0, or by
 // the time.
-type When struct {
+type Moment struct {
 	RV uint64
 	At time.Time
 }
 
-// whenForms is what there is to choose from.
-const whenForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 2026-01-31T15:04:05Z, or rv:N"
+// momentForms is what there is to choose from.
+const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 2026-01-31T15:04:05Z, or rv:N"
 
-// ParseWhen reads what a person writes for a moment: "now", an age ("10m",
+// ParseMoment reads what a person writes for a moment: "now", an age ("10m",
 // "1h30m", "2d", "1d12h"), a time of RFC 3339, or "rv:N". Ages are taken from
 // now. That a moment is in the future is no error here.
-func ParseWhen(text string, now time.Time) (When, error) {
+func ParseMoment(text string, now time.Time) (Moment, error) {
 	if text == "now" {
-		return When{At: now}, nil
+		return Moment{At: now}, nil
 	}
 	if digits, ok := strings.CutPrefix(text, "rv:"); ok {
 		rv, err := strconv.ParseUint(digits, 10, 64)
 		if err != nil || rv == 0 {
-			return When{}, fmt.Errorf("%q is no moment: behind rv: comes a resourceVersion above 0", text)
+			return Moment{}, fmt.Errorf("%q is no moment: behind rv: comes a resourceVersion above 0", text)
 		}
-		return When{RV: rv}, nil
+		return Moment{RV: rv}, nil
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return When{At: at}, nil
+		return Moment{At: at}, nil
 	}
 	if age, ok := parseAge(text); ok {
-		return When{At: now.Add(-age)}, nil
+		return Moment{At: now.Add(-age)}, nil
 	}
-	return When{}, fmt.Errorf("%q is no moment: %s", text, whenForms)
+	return Moment{}, fmt.Errorf("%q is no moment: %s", text, momentForms)
 }
 
 const day = 24 * time.Hour
@@ -65,10 +65,10 @@ func parseAge(text string) (time.Duration, bool) {
 	return age + rest, err == nil && age+rest >= 0
 }
 
-// String returns the form that [ParseWhen] reads.
-func (w When) String() string {
-	if w.RV != 0 {
-		return "rv:" + FormatRV(w.RV)
+// String returns the form that [ParseMoment] reads.
+func (m Moment) String() string {
+	if m.RV != 0 {
+		return "rv:" + FormatRV(m.RV)
 	}
-	return w.At.UTC().Format(time.RFC3339Nano)
+	return m.At.UTC().Format(time.RFC3339Nano)
 }

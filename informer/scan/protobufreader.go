@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"bufio"
@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // An object by itself is a message in an envelope (runtime.Unknown); a list's
@@ -68,7 +70,7 @@ func (e *ItemEvent) ScanProtobuf(frame []byte) error {
 	if err != nil {
 		return err
 	}
-	if e.Type == Error {
+	if e.Type == kube.Error {
 		e.Status = []byte(raw)
 		return nil
 	}
@@ -85,8 +87,8 @@ type Status struct {
 	RetryAfter int // seconds; 0 if it does not say
 }
 
-// ScanStatus reads a Status in protobuf, with its envelope.
-func ScanStatus(b []byte) (Status, error) {
+// ParseStatus reads a Status in protobuf, with its envelope.
+func ParseStatus(b []byte) (Status, error) {
 	var s Status
 	m, err := openEnvelope(message(b))
 	for err == nil && m != "" {
@@ -275,7 +277,7 @@ func (r *ProtobufReader) metadata(m message) error {
 		case err != nil:
 			return err
 		case field == 2 && delimited:
-			if r.list.RV, err = ParseRV(string(value)); err != nil {
+			if r.list.RV, err = kube.ParseRV(string(value)); err != nil {
 				return err
 			}
 		case field == 3 && delimited:

@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // An Item is one object in a list or a watch stream, found by a scan of its
@@ -92,7 +94,7 @@ func (it *Item) check() error {
 
 // An ItemEvent is one frame of a watch stream with an [Item].
 type ItemEvent struct {
-	Type EventType
+	Type kube.EventType
 	Item Item // of all but ERROR
 	// Status is the JSON or protobuf of an ERROR's object.
 	Status []byte
@@ -138,20 +140,20 @@ func (e *ItemEvent) Scan(text []byte) error {
 }
 
 // eventType returns a type that does not keep s alive.
-func eventType(s string) EventType {
-	for _, t := range []EventType{Added, Modified, Deleted, Bookmark, Error} {
+func eventType(s string) kube.EventType {
+	for _, t := range []kube.EventType{kube.Added, kube.Modified, kube.Deleted, kube.Bookmark, kube.Error} {
 		if string(t) == s {
 			return t
 		}
 	}
-	return EventType(strings.Clone(s))
+	return kube.EventType(strings.Clone(s))
 }
 
 func (e *ItemEvent) check() error {
 	switch e.Type {
-	case Added, Modified, Deleted:
+	case kube.Added, kube.Modified, kube.Deleted:
 		return e.Item.check()
-	case Bookmark:
+	case kube.Bookmark:
 		if e.Item.RV == 0 {
 			return fmt.Errorf("%w: a bookmark without a resourceVersion", ErrNotObject)
 		}
@@ -159,7 +161,7 @@ func (e *ItemEvent) check() error {
 			e.Item.end = Lookup(annots, initialEventsEnd) == "true"
 		}
 		return nil
-	case Error:
+	case kube.Error:
 		e.Item = Item{}
 		return nil
 	}
@@ -211,7 +213,7 @@ func (p *scanner) itemMetadata(it *Item, start int) error {
 		case "resourceVersion":
 			var digits string
 			if digits, err = p.rawOrNull(); err == nil {
-				if it.RV, err = ParseRV(digits); err != nil {
+				if it.RV, err = kube.ParseRV(digits); err != nil {
 					err = fmt.Errorf("%w: %w", ErrNotObject, err)
 				}
 			}

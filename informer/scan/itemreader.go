@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"errors"
@@ -33,13 +33,13 @@ type ItemReader struct {
 	buf  []byte
 	i, n int  // buf[i:n] has been read, and not been consumed
 	eof  bool // there is no more to read
-	at   place
+	at   position
 	head string // what the list leaves out of its items
 	list List
 }
 
-// A place is where in a list a reader is.
-type place struct {
+// A position is where in a list a reader is.
+type position struct {
 	depth int
 	first bool // nothing of the object or array has been consumed
 	items bool // in the array of items
@@ -51,7 +51,7 @@ type place struct {
 // are: a list's items may stand before its kind.
 func NewItemReader(in io.Reader, like *List) *ItemReader {
 	list := List{Kind: like.Kind, APIVersion: like.APIVersion, ItemKind: like.ItemKind, Typed: like.Typed}
-	return &ItemReader{in: in, buf: make([]byte, listBuffer), at: place{first: true}, head: like.itemHeader(), list: list}
+	return &ItemReader{in: in, buf: make([]byte, listBuffer), at: position{first: true}, head: like.itemHeader(), list: list}
 }
 
 // Head returns the list without its items; it is complete when they are through.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"errors"
@@ -123,7 +123,7 @@ func (o *Object) Cells(cells []string) (all []string, rest string, err error) {
 // around it, printed under the columns.
 func (o *Object) detached(columns string) (*Object, error) {
 	text := o.JSON + o.Row
-	n, err := ScanObject(text[:len(o.JSON)])
+	n, err := ParseObject(text[:len(o.JSON)])
 	if err != nil {
 		return nil, err
 	}

@@ -7,55 +7,42 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // BuiltIn reports whether the resource is one of the API server's own as far as
 // the table knows.
 func (r Resource) BuiltIn() bool { return slices.Contains(builtIn[r.Group], r.Name) }
 
-// Field returns the value that a field selector compares for label, such as
-// "spec.nodeName"; a field that is not there is "". ok is false when the
-// resource is none of the API server's own, or has no such selectable field as
-// far as this table knows: whether that is an error is the API server's to say.
+// A Field says where a selectable field is in an object's JSON.
+type Field struct {
+	// Paths are member names with dots between them, such as "spec.nodeName".
+	// The first path that leads to a value counts.
+	Paths []string
+	// Zero is what an absent field is compared as. JSON also leaves out false
+	// and 0.
+	Zero string
+}
+
+// Field returns the field that a field selector names by label, such as
+// "spec.nodeName". ok is false when the resource is not one of the API server's
+// own, or when the table has no such field of it: whether that is an error, the
+// API server decides.
 //
-// The table is the API server's as of Kubernetes 1.36. The versions of a
-// resource do not differ in it.
-func (r Resource) Field(label string) (value func(*Object) string, ok bool) {
+// The table is the API server's as of Kubernetes 1.36. It is the same for all
+// versions of a resource.
+func (r Resource) Field(label string) (f Field, ok bool) {
 	if !r.BuiltIn() {
-		return nil, false
+		return Field{}, false
 	}
 	own := selectable[r.GroupResource()]
 	switch {
-	case label == "metadata.name":
-		return func(o *Object) string { return o.Key.Name() }, true
-	case label == "metadata.namespace" && !own.noNamespace:
-		// Also of resources without namespaces: it is "" then.
-		return func(o *Object) string { return o.Key.Namespace() }, true
+	case label == "metadata.name",
+		// Also for cluster-scoped resources, whose namespace is "".
+		label == "metadata.namespace" && !own.noNamespace:
+		return Field{Paths: []string{label}}, true
 	}
-	f, ok := own.fields[label]
-	if !ok {
-		return nil, false
-	}
-	return PathValue(f.zero, f.paths...), true
-}
-
-// PathValue returns a function that looks an object's value up at paths such as
-// "spec.nodeName", of which the first that leads to something counts, and that
-// returns zero if none does.
-func PathValue(zero string, paths ...string) func(*Object) string {
-	names := make([][]string, len(paths))
-	for i, p := range paths {
-		names[i] = strings.Split(p, ".")
-	}
-	return func(o *Object) string {
-		for _, path := range names {
-			if v := Lookup(o.JSON, path...); v != "" {
-				return v
-			}
-		}
-		return zero
-	}
+	f, ok = own.fields[label]
+	return f, ok
 }
 
 // SimplePath returns the path, such as "spec.color", of a JSONPath that is member
@@ -109,30 +96,23 @@ var builtIn = map[string][]string{
 	"storagemigration.k8s.io": {"storageversionmigrations"},
 }
 
-// A field is where a selectable field stands in the JSON, and what it is
-// compared as when it is not there, or is what JSON leaves out: false, or 0.
-type field struct {
-	paths []string
-	zero  string
-}
-
 // A kindFields is what the API server selects a kind by, beyond metadata.name.
 type kindFields struct {
 	noNamespace bool // metadata.namespace is not accepted
-	fields      map[string]field
+	fields      map[string]Field
 }
 
 // plain are fields that are named after where they stand.
-func plain(paths ...string) map[string]field {
-	m := make(map[string]field, len(paths))
+func plain(paths ...string) map[string]Field {
+	m := make(map[string]Field, len(paths))
 	for _, p := range paths {
-		m[p] = field{paths: []string{p}}
+		m[p] = Field{Paths: []string{p}}
 	}
 	return m
 }
 
 // and adds fields to others.
-func and(fields map[string]field, more map[string]field) map[string]field {
+func and(fields map[string]Field, more map[string]Field) map[string]Field {
 	maps.Copy(fields, more)
 	return fields
 }
@@ -143,30 +123,30 @@ var selectable = map[string]kindFields{
 	"pods": {fields: and(
 		plain("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
 			"status.phase", "status.podIP", "status.nominatedNodeName"),
-		map[string]field{
-			"spec.host":        {paths: []string{"spec.nodeName"}},
-			"spec.hostNetwork": {paths: []string{"spec.hostNetwork"}, zero: "false"},
+		map[string]Field{
+			"spec.host":        {Paths: []string{"spec.nodeName"}},
+			"spec.hostNetwork": {Paths: []string{"spec.hostNetwork"}, Zero: "false"},
 			"status.podIPs":    {}, // accepted, but never set
 		},
 	)},
-	"nodes": {noNamespace: true, fields: map[string]field{
-		"spec.unschedulable": {paths: []string{"spec.unschedulable"}, zero: "false"},
+	"nodes": {noNamespace: true, fields: map[string]Field{
+		"spec.unschedulable": {Paths: []string{"spec.unschedulable"}, Zero: "false"},
 	}},
 	"namespaces": {noNamespace: true, fields: plain("status.phase")},
 	"secrets":    {fields: plain("type")},
 	"services":   {fields: plain("spec.clusterIP", "spec.type")},
-	"replicationcontrollers": {fields: map[string]field{
-		"status.replicas": {paths: []string{"status.replicas"}, zero: "0"},
+	"replicationcontrollers": {fields: map[string]Field{
+		"status.replicas": {Paths: []string{"status.replicas"}, Zero: "0"},
 	}},
-	"jobs.batch": {fields: map[string]field{
-		"status.successful": {paths: []string{"status.succeeded"}, zero: "0"},
+	"jobs.batch": {fields: map[string]Field{
+		"status.successful": {Paths: []string{"status.succeeded"}, Zero: "0"},
 	}},
 	"events": {fields: and(
 		plain("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
 			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
 			"reason", "reportingComponent", "type"),
-		map[string]field{
-			"source": {paths: []string{"source.component", "reportingComponent"}},
+		map[string]Field{
+			"source": {Paths: []string{"source.component", "reportingComponent"}},
 		},
 	)},
 	"events.events.k8s.io": {fields: plain("regarding.kind", "regarding.namespace", "regarding.name",
@@ -178,33 +158,4 @@ var selectable = map[string]kindFields{
 		noNamespace: true, fields: plain("spec.signerName", "spec.podName", "spec.nodeName"),
 	},
 	"resourceslices.resource.k8s.io": {noNamespace: true, fields: plain("spec.nodeName", "spec.driver")},
-}
-
-// Lookup returns the string, number or boolean at a path of member names in a
-// JSON object, as text; "" if there is none.
-func Lookup(text string, path ...string) string {
-	p := scanner{s: text}
-	for _, member := range path {
-		if !p.find(member) {
-			return ""
-		}
-	}
-	switch p.next() {
-	case '"':
-		v, _ := p.text() // "" if it is none
-		return v
-	case '{', '[', 'n':
-		return ""
-	}
-	from := p.i
-	if p.skip() != nil {
-		return ""
-	}
-	return p.s[from:p.i]
-}
-
-// Has reports whether a JSON object has a member.
-func Has(text, member string) bool {
-	p := scanner{s: text}
-	return p.find(member)
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // The corpora are in testdata/fuzz. What is read here is held to what
@@ -31,7 +33,7 @@ func FuzzScan(f *testing.F) {
 		if valid := json.Valid([]byte(text)); valid != (err == nil) {
 			t.Fatalf("%q: valid %v, scanner says %v", text, valid, err)
 		}
-		if o, err := ScanObject(text); err == nil {
+		if o, err := ParseObject(text); err == nil {
 			checkObject(t, o, text)
 		}
 	})
@@ -41,7 +43,7 @@ func FuzzScan(f *testing.F) {
 // a Table as well, and so is what is made of it.
 func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
-		frame, err := ScanFrame(text)
+		frame, err := ParseFrame(text)
 		if err != nil {
 			return
 		}
@@ -50,7 +52,7 @@ func FuzzFrame(f *testing.F) {
 			t.Fatalf("type %q, want %q", frame.Type, got)
 		}
 		want := string(event["object"])
-		if frame.Type == Error {
+		if frame.Type == kube.Error {
 			if frame.Object != nil || !strings.Contains(want, frame.Status) {
 				t.Fatalf("ERROR %q of %q", frame.Status, want)
 			}
@@ -74,7 +76,7 @@ func FuzzFrame(f *testing.F) {
 		if again.JSON != o.JSON || again.Row != o.Row || again.Key != o.Key || again.RV != o.RV || again.Columns != "[]" {
 			t.Errorf("detached %+v of %+v", again, o)
 		}
-		if frame.Type == Bookmark {
+		if frame.Type == kube.Bookmark {
 			for _, end := range []bool{false, true} {
 				b := BookmarkObject(o, o.RV+1, end)
 				if b.RV != o.RV+1 || b.InitialEventsEnd() != end || !reflect.DeepEqual(value(t, b.JSON, "metadata"), value(t, o.JSON, "metadata")) {
@@ -88,13 +90,13 @@ func FuzzFrame(f *testing.F) {
 // FuzzList: the items of a list are those in its text.
 func FuzzList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, itemKind string) {
-		l, err := ScanList(text, itemKind)
+		l, err := ParseList(text, itemKind)
 		if err != nil {
 			return
 		}
 		list := members(t, text)
 		meta := members(t, string(list["metadata"]))
-		if got := str(t, meta["resourceVersion"]); got != FormatRV(l.RV) && strings.TrimLeft(got, "0") != FormatRV(l.RV) {
+		if got := str(t, meta["resourceVersion"]); got != kube.FormatRV(l.RV) && strings.TrimLeft(got, "0") != kube.FormatRV(l.RV) {
 			t.Errorf("RV %d of %q", l.RV, got)
 		}
 		if got := str(t, meta["continue"]); got != clean(l.Continue) {
@@ -139,10 +141,10 @@ func checkObject(t *testing.T, o *Object, text string) {
 		t.Errorf("%s %s of %s", o.APIVersion, o.Kind, text)
 	}
 	meta := members(t, string(object["metadata"]))
-	if key := MakeKey(str(t, meta["namespace"]), str(t, meta["name"])); Key(clean(string(o.Key))) != key || str(t, meta["uid"]) != clean(o.UID) {
+	if key := kube.MakeKey(str(t, meta["namespace"]), str(t, meta["name"])); kube.Key(clean(string(o.Key))) != key || str(t, meta["uid"]) != clean(o.UID) {
 		t.Errorf("%q %q of %s", o.Key, o.UID, text)
 	}
-	if rv, err := ParseRV(str(t, meta["resourceVersion"])); err != nil || rv != o.RV {
+	if rv, err := kube.ParseRV(str(t, meta["resourceVersion"])); err != nil || rv != o.RV {
 		t.Errorf("RV %d of %s", o.RV, text)
 	}
 	if strings.HasPrefix(string(meta["labels"]), "{") {
@@ -172,7 +174,7 @@ func checkObject(t *testing.T, o *Object, text string) {
 		t.Errorf("with another RV: %+v", at)
 	}
 	want := value(t, text).(map[string]any)
-	want["metadata"].(map[string]any)["resourceVersion"] = FormatRV(at.RV)
+	want["metadata"].(map[string]any)["resourceVersion"] = kube.FormatRV(at.RV)
 	if !reflect.DeepEqual(value(t, at.JSON), want) {
 		t.Errorf("with another RV: %s, of %s", at.JSON, text)
 	}
@@ -264,11 +266,11 @@ func TestScanTakesLinearMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		l, err := ScanList(text, "")
+		l, err := ParseList(text, "")
 		if err == nil {
 			_ = l.EmptyItem()
 		}
-		if f, err := ScanFrame(`{"type":"ADDED","object":` + text + "}"); err == nil {
+		if f, err := ParseFrame(`{"type":"ADDED","object":` + text + "}"); err == nil {
 			if f, err = f.Detached("[]"); err != nil || f.Object == nil {
 				t.Error(err)
 			}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 const projected = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"57","labels":{"app.kubernetes.io/name":"web","tier":"x"},"annotations":{}},` +
@@ -16,7 +18,7 @@ const projected = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","names
 
 func TestProject(t *testing.T) {
 	const base = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"57"`
-	o, err := ScanObject(projected)
+	o, err := ParseObject(projected)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func FuzzPaths(f *testing.F) {
 		if err != nil {
 			return
 		}
-		o, err := ScanObject(object)
+		o, err := ParseObject(object)
 		if err != nil {
 			return
 		}
@@ -106,11 +108,11 @@ func FuzzPaths(f *testing.F) {
 		if !json.Valid([]byte(got)) {
 			t.Fatalf("%q shows %q of %s", text, got, object)
 		}
-		of, err := ScanObject(got)
+		of, err := ParseObject(got)
 		if err != nil || of.Key != o.Key || of.UID != o.UID || of.RV != o.RV || of.Kind != o.Kind || of.APIVersion != o.APIVersion {
 			t.Fatalf("%q shows %q of %s: %v", text, got, object, err)
 		}
-		if !strings.HasPrefix(got[rv:], FormatRV(o.RV)) && !strings.Contains(object, `\`) {
+		if !strings.HasPrefix(got[rv:], kube.FormatRV(o.RV)) && !strings.Contains(object, `\`) {
 			t.Fatalf("%q shows %q: no RV at %d", text, got, rv)
 		}
 		if again, at := p.Append([]byte("before"), of); string(again) != "before"+got || at != rv {
@@ -125,7 +127,7 @@ func BenchmarkProject(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	o, err := ScanObject(string(text))
+	o, err := ParseObject(string(text))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package scan
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // A List is one page of a collection.
@@ -28,12 +30,12 @@ type List struct {
 // every item.
 const longestKind = 1 << 10
 
-// ScanList reads a list from its JSON, be it in the form of a Table, whose kind
+// ParseList reads a list from its JSON, be it in the form of a Table, whose kind
 // tells nothing of the collection then. itemKind is the kind of its items; if it
 // is "", it is the list's own, less "List" (custom resources may name their
 // lists otherwise). Items that leave out kind and apiVersion get them. Items do
 // not keep text alive: each has a copy of its own.
-func ScanList(text, itemKind string) (*List, error) {
+func ParseList(text, itemKind string) (*List, error) {
 	l := &List{}
 	p := scanner{s: text}
 	var t table
@@ -147,13 +149,13 @@ func (l *List) itemHeader() string {
 
 func (l *List) item(text string) (*Object, error) {
 	if strings.HasPrefix(text, `{"metadata":`) {
-		return ScanObject(l.header() + text[1:])
+		return ParseObject(l.header() + text[1:])
 	}
-	o, err := ScanObject(strings.Clone(text))
+	o, err := ParseObject(strings.Clone(text))
 	if err != nil || o.Kind != "" {
 		return o, err
 	}
-	return ScanObject(l.header() + strings.TrimLeft(text, " \t\r\n")[1:])
+	return ParseObject(l.header() + strings.TrimLeft(text, " \t\r\n")[1:])
 }
 
 func (p *scanner) listMetadata(l *List) error {
@@ -167,7 +169,7 @@ func (p *scanner) listMetadata(l *List) error {
 		case "resourceVersion":
 			var text string
 			if text, err = p.textOrNull(); err == nil {
-				l.RV, err = ParseRV(text)
+				l.RV, err = kube.ParseRV(text)
 			}
 		case "continue":
 			l.Continue, err = p.textOrNull()
