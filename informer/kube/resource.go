@@ -90,3 +90,9 @@ func ParseRV(s string) (uint64, error) {
 
 // FormatRV is the inverse of [ParseRV].
 func FormatRV(rv uint64) string { return strconv.FormatUint(rv, 10) }
+
+// Uncached reports whether the API server keeps no watch cache for the resource: it
+// then honours the limit of a LIST at RV 0, and sends no bookmarks.
+func (r Resource) Uncached() bool {
+	return r.Name == "events" && (r.Group == "" || r.Group == "events.k8s.io")
+}

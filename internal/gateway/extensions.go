@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
 const (
-	// extensionPrefix is where what Kubernetes does not have is served.
+	// extensionPrefix is the path below which extensions of the API are served.
 	extensionPrefix = "/watchkeeper/v1/"
 	multiwatchPath  = extensionPrefix + "multiwatch"
-	// historyPath is where the history API is served, and below it.
-	historyPath = extensionPrefix + "history"
 	// openAPIPath is where all of this is described.
 	openAPIPath = extensionPrefix + "openapi.json"
 )
@@ -25,19 +25,19 @@ const (
 // extensions serves what is below extensionPrefix.
 type extensions struct {
 	multiwatch http.Handler
-	history    *historyAPI
+	history    http.Handler
 }
 
 func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == multiwatchPath:
 		e.multiwatch.ServeHTTP(w, r)
-	case path == historyPath, strings.HasPrefix(path, historyPath+"/"):
+	case path == historyapi.Path, strings.HasPrefix(path, historyapi.Path+"/"):
 		e.history.ServeHTTP(w, r)
 	case path == openAPIPath:
 		serveOpenAPI(w, r)
 	default:
-		writeStatus(w, r, newStatus(http.StatusNotFound, metav1.StatusReasonNotFound,
+		status.Write(w, r, status.New(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"there is nothing at "+path+": "+openAPIPath+" says what there is"))
 	}
 }
@@ -45,10 +45,10 @@ func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", "GET")
-		writeStatus(w, r, methodNotAllowed())
+		status.Write(w, r, status.MethodNotAllowed())
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache")
-	w.Write(api.OpenAPI) //nolint:errcheck // nobody is left to tell
+	w.Write(api.OpenAPI) //nolint:errcheck // the client is gone
 }

@@ -23,6 +23,8 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
 // A fakeAPI is an API server that has Pods, as far as a gateway asks for them.
@@ -236,8 +238,8 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, probe, ours bool
 func (f *fakeAPI) front() (g *Gateway, url string) {
 	t := f.t
 	t.Helper()
-	upstream := httptest.NewServer(f)
-	up, err := NewUpstream(&rest.Config{Host: upstream.URL}, UpstreamOptions{})
+	apiserver := httptest.NewServer(f)
+	up, err := upstream.New(&rest.Config{Host: apiserver.URL}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,24 +258,21 @@ func (f *fakeAPI) front() (g *Gateway, url string) {
 		}
 		server.Close()
 		up.Close()
-		upstream.CloseClientConnections()
-		upstream.Close()
+		apiserver.CloseClientConnections()
+		apiserver.Close()
 	})
 	return g, server.URL
 }
 
 // podsOf returns the gateway's own resource of Pods, once it is watched.
-func podsOf(t testing.TB, g *Gateway, url string) *resource {
+func podsOf(t testing.TB, g *Gateway, url string) *watchcache.Resource {
 	t.Helper()
 	resp, err := http.Get(url + "/api/v1/pods?resourceVersion=0")
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatal(resp, err)
 	}
 	resp.Body.Close()
-	c := g.reader.(*cache)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.watched[pods]
+	return g.reads.cache.Watched(pods)
 }
 
 // until waits for a condition.

@@ -13,6 +13,9 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
 // Defaults of FilterOptions: those of kubectl proxy, except that exec and
@@ -88,15 +91,15 @@ func newFilter(opts FilterOptions) (*filter, error) {
 // resolves to us by a trick, makes a browser send. It holds for every path.
 func (f *filter) checkOrigin(r *http.Request) *metav1.Status {
 	if !f.disabled && !acceptsHost(f.acceptHosts, r.Host) {
-		return forbidden(fmt.Sprintf("host %q is not accepted: see --accept-hosts", r.Host))
+		return status.Forbidden(fmt.Sprintf("host %q is not accepted: see --accept-hosts", r.Host))
 	}
 	if err := f.crossOrigin.Check(r); err != nil {
-		return forbidden("cross-origin requests may not change anything: " + err.Error())
+		return status.Forbidden("cross-origin requests may not change anything: " + err.Error())
 	}
 	// CORS does not hold a browser back from opening a WebSocket, nor from
 	// sending a GET whose answer it then hides from the page.
-	if (isUpgrade(r) || isInteractive(r.URL.Path)) && foreignOrigin(r) {
-		return forbidden("cross-origin upgrades, exec, attach and port-forward are refused")
+	if (request.IsUpgrade(r) || request.IsInteractive(r.URL.Path)) && foreignOrigin(r) {
+		return status.Forbidden("cross-origin upgrades, exec, attach and port-forward are refused")
 	}
 	return nil
 }
@@ -111,11 +114,11 @@ func (f *filter) checkAPI(r *http.Request) *metav1.Status {
 	sent, cleaned := r.URL.Path, path.Clean(r.URL.Path)
 	switch {
 	case matchAny(f.rejectPaths, sent), matchAny(f.rejectPaths, cleaned):
-		return forbidden(fmt.Sprintf("path %q is rejected by --reject-paths", sent))
+		return status.Forbidden(fmt.Sprintf("path %q is rejected by --reject-paths", sent))
 	case matchAny(f.rejectMethods, r.Method):
-		return forbidden(fmt.Sprintf("method %q is rejected by --reject-methods", r.Method))
+		return status.Forbidden(fmt.Sprintf("method %q is rejected by --reject-methods", r.Method))
 	case !matchAny(f.acceptPaths, sent) || !matchAny(f.acceptPaths, cleaned) && !matchAny(f.acceptPaths, cleaned+"/"):
-		return forbidden(fmt.Sprintf("path %q is not accepted by --accept-paths", sent))
+		return status.Forbidden(fmt.Sprintf("path %q is not accepted by --accept-paths", sent))
 	}
 	return nil
 }
@@ -139,19 +142,6 @@ func matchAny(res []*regexp.Regexp, s string) bool {
 		if re.MatchString(s) {
 			return true
 		}
-	}
-	return false
-}
-
-// isInteractive reports whether p leads to a subresource that runs commands in
-// a pod or opens connections to it.
-func isInteractive(p string) bool {
-	if !strings.Contains(p, "/pods/") {
-		return false
-	}
-	switch path.Base(p) {
-	case "exec", "attach", "portforward":
-		return true
 	}
 	return false
 }

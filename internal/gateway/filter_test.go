@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // ok is an upstream that answers everything.
@@ -100,7 +101,7 @@ func TestFilter(t *testing.T) {
 }
 
 func TestFilterMistakes(t *testing.T) {
-	up, err := gateway.NewUpstream(&rest.Config{Host: "http://127.0.0.1:1"}, gateway.UpstreamOptions{})
+	up, err := upstream.New(&rest.Config{Host: "http://127.0.0.1:1"}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

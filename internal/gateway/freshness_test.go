@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
 // read200 is a GET that has to succeed.
@@ -50,7 +52,7 @@ func TestConsistentList(t *testing.T) {
 		t.Errorf("nothing happened since the head: at %d, want %d", rv, last)
 	}
 	_, meta := names(t, read200(t, url+"/api/v1/namespaces/d/pods?limit=35"))
-	if meta.ResourceVersion != fmt.Sprint(last) || *meta.RemainingItemCount != 5 || meta.Continue != encodeContinue(last, "d/p34", "d") {
+	if meta.ResourceVersion != fmt.Sprint(last) || *meta.RemainingItemCount != 5 || meta.Continue != request.EncodeContinue(last, "d/p34", "d") {
 		t.Errorf("a page: %+v", meta)
 	}
 	if rest, _ := names(t, read200(t, url+"/api/v1/namespaces/d/pods?continue="+meta.Continue)); len(rest) != 5 || f.count("list") != 0 {
@@ -95,7 +97,7 @@ func TestConsistentList(t *testing.T) {
 	if n := f.count("latest"); n != 1 {
 		t.Errorf("%d proofs were tried", n)
 	}
-	if v := res.timeline.View(); v.RV != last {
+	if v := res.Timeline.View(); v.RV != last {
 		t.Errorf("the head went from %d to %d", last, v.RV)
 	}
 }
@@ -129,7 +131,7 @@ func TestWatchWithoutRV(t *testing.T) {
 	if n, end := initial(); n != 41 || end != fmt.Sprintf("BOOKMARK @%d end", now) {
 		t.Errorf("%d initial events, %s; now is %d", n, end, now)
 	}
-	if v := res.timeline.View(); v.RV != now {
+	if v := res.Timeline.View(); v.RV != now {
 		t.Errorf("the head is at %d, and %d is proven", v.RV, now)
 	}
 	f.count("list")
@@ -148,7 +150,7 @@ func TestWatchWithoutRV(t *testing.T) {
 		done <- n
 	}()
 	until(t, "a probe", func() bool { return f.count("probe") > 0 })
-	if v := res.timeline.View(); v.RV >= now {
+	if v := res.Timeline.View(); v.RV >= now {
 		t.Errorf("the head is at %d before the event came", v.RV)
 	}
 	f.hold(false)
@@ -161,7 +163,7 @@ func TestWatchWithoutRV(t *testing.T) {
 	f.lie = 50
 	f.mu.Unlock()
 	f.count("watch")
-	if _, err := res.prover.fresh(t.Context()); err == nil {
+	if _, err := res.Fresh(t.Context()); err == nil {
 		t.Error("proven by an upstream that has gone back in time")
 	}
 }
@@ -196,16 +198,8 @@ func TestProofsAreShared(t *testing.T) {
 		})
 	}
 	<-f.arrivals
-	full := &g.reader.(*cache).watched[pods].prover.full
-	until(t, "a second round", func() bool {
-		full.mu.Lock()
-		defer full.mu.Unlock()
-		return full.next != nil
-	})
 	until(t, "all readers", func() bool {
-		g.requests.mu.Lock()
-		defer g.requests.mu.Unlock()
-		return g.requests.active == readers
+		return g.tracker.Active() == readers
 	})
 	time.Sleep(100 * time.Millisecond) // until they wait
 	f.count("latest")
@@ -222,18 +216,5 @@ func TestProofsAreShared(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	if n := f.total(); n != 0 {
 		t.Errorf("the upstream was asked %d times though nobody reads", n)
-	}
-}
-
-// TestReadLine bounds what a proof keeps of an upstream's answer.
-func TestReadLine(t *testing.T) {
-	in := bufio.NewReaderSize(strings.NewReader("one\n"+strings.Repeat("x", 100)+"\n"+strings.Repeat("y", 1000)+"\n"), 16)
-	for _, want := range []string{"one", strings.Repeat("x", 100)} {
-		if got, err := readLine(in, 200); got != want || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
-	}
-	if got, err := readLine(in, 200); err == nil {
-		t.Errorf("a line of %d bytes", len(got))
 	}
 }

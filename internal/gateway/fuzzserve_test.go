@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
 // FuzzServe puts arbitrary requests to a whole gateway in front of an API
@@ -83,7 +85,7 @@ func FuzzHandshake(f *testing.F) {
 			!slices.ContainsFunc(offered, func(p string) bool { return strings.TrimSpace(p) == got }) {
 			t.Errorf("%q is agreed to, of %q", got, offered)
 		}
-		if bringsToken(r.Header) {
+		if request.BringsToken(r.Header) {
 			t.Errorf("a caller with a token is served from the cache: %q", r.Header)
 		}
 	})
@@ -108,20 +110,15 @@ func fuzzedGateway(f *testing.F) *fuzzed {
 // Pods to be watched and nothing else, whatever the paths say.
 func (g *fuzzed) checkBounds(t *testing.T) {
 	t.Helper()
-	c := g.reader.(*cache)
-	c.mu.Lock()
-	watched, refused, names := len(c.watched), len(c.refused), 0
-	c.mu.Unlock()
-	c.discovery.mu.Lock()
-	known := len(c.discovery.known)
-	for gv := range c.discovery.known {
-		names = max(names, len(gv))
+	watched, refused := g.reads.cache.Sizes()
+	known, longest := g.reads.discovery.Known(), 0
+	for _, gv := range known {
+		longest = max(longest, len(gv))
 	}
-	c.discovery.mu.Unlock()
-	if watched > 1 || refused > 0 || known > discoveryMost || names > 2*longestName+1 {
-		t.Errorf("%d resources watched, %d refused, %d group versions known, of up to %d bytes", watched, refused, known, names)
+	if watched > 1 || refused > 0 || len(known) > 1000 || longest > 2*253+1 {
+		t.Errorf("%d resources watched, %d refused, %d group versions known, of up to %d bytes", watched, refused, len(known), longest)
 	}
-	if n := c.encodings.Bytes(); n > encodingBytes {
+	if n := g.reads.encodings.Bytes(); n > encodingBytes {
 		t.Errorf("%d bytes of encodings", n)
 	}
 	series := make(chan prometheus.Metric, 1000)

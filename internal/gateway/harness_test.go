@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // rig is a gateway on a loopback socket in front of a fake API server.
@@ -37,7 +38,7 @@ type rig struct {
 type rigOptions struct {
 	tlsUpstream bool // HTTP/2 over TLS, as an API server is
 	h2c         bool // the client speaks HTTP/2 to the gateway
-	upstream    gateway.UpstreamOptions
+	upstream    upstream.Options
 	config      func(*rest.Config)
 	gateway     gateway.Options
 }
@@ -66,7 +67,7 @@ func newRig(t *testing.T, handler http.Handler, opts rigOptions) *rig {
 func newRigFor(t *testing.T, config *rest.Config, opts rigOptions) *rig {
 	t.Helper()
 	r := &rig{t: t, log: &logBuffer{}}
-	upstream, err := gateway.NewUpstream(config, opts.upstream)
+	upstream, err := upstream.New(config, opts.upstream)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -20,11 +19,10 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
-	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 // request sends text over a connection of its own, at once.
-func request(t *testing.T, addr, text string) net.Conn {
+func rawRequest(t *testing.T, addr, text string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(addr, "http://"))
 	if err != nil {
@@ -92,8 +90,8 @@ func TestTakenOverLikeNetHTTP(t *testing.T) {
 	defer plain.Close()
 	for _, query := range []string{"resourceVersion=10&timeoutSeconds=-1", "resourceVersion=10&timeoutSeconds=1", "resourceVersion=0&timeoutSeconds=1&allowWatchBookmarks=1"} {
 		for _, headers := range [][]string{nil, {"Connection: close"}, {"Accept: application/vnd.kubernetes.protobuf"}} {
-			ours := request(t, b.server.URL, watchText(query, headers...))
-			theirs := request(t, plain.URL, watchText(query, append(headers, "Connection: close")...))
+			ours := rawRequest(t, b.server.URL, watchText(query, headers...))
+			theirs := rawRequest(t, plain.URL, watchText(query, append(headers, "Connection: close")...))
 			got, want := whole(t, ours), whole(t, theirs)
 			if !date.MatchString(got) {
 				t.Errorf("no date in %q", got)
@@ -120,12 +118,12 @@ func TestTakenOverNot(t *testing.T) {
 	b.apply(kube.Added, pod("d", "a", 11))
 	const path = "/api/v1/pods?watch=1&resourceVersion=10&timeoutSeconds=1"
 	event := `{"type":"ADDED","object":` + pod("d", "a", 11).JSON + "}\n"
-	old := whole(t, request(t, b.server.URL, "GET "+path+" HTTP/1.0\r\n\r\n"))
+	old := whole(t, rawRequest(t, b.server.URL, "GET "+path+" HTTP/1.0\r\n\r\n"))
 	if head, body, _ := strings.Cut(old, "\r\n\r\n"); !strings.HasPrefix(old, "HTTP/1.0 200 OK\r\n") || strings.Contains(head, "chunked") || body != event {
 		t.Errorf("HTTP/1.0: %q", old)
 	}
 	// The next request on the connection of one with a body is answered.
-	two := request(t, b.server.URL, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"+
+	two := rawRequest(t, b.server.URL, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"+
 		"GET /api/v1/pods?resourceVersion=0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	in := bufio.NewReader(two)
 	for i, want := range []string{event, `"kind":"PodList"`} {
@@ -137,7 +135,7 @@ func TestTakenOverNot(t *testing.T) {
 			t.Errorf("answer %d: %q, %v", i, body, err)
 		}
 	}
-	if head := whole(t, request(t, b.server.URL, "HEAD "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")); !strings.HasPrefix(head, "HTTP/1.1 418 ") {
+	if head := whole(t, rawRequest(t, b.server.URL, "HEAD "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")); !strings.HasPrefix(head, "HTTP/1.1 418 ") {
 		t.Errorf("HEAD: %q", head)
 	}
 }
@@ -147,7 +145,7 @@ func TestTakenOverNot(t *testing.T) {
 func TestTakenOverInput(t *testing.T) {
 	b := newBench(t, podList(10))
 	text := watchText("resourceVersion=10")
-	conn := request(t, b.server.URL, text+text+strings.Repeat("x", 10000))
+	conn := rawRequest(t, b.server.URL, text+text+strings.Repeat("x", 10000))
 	in := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(in, nil)
 	if err != nil || !resp.Close {
@@ -179,33 +177,31 @@ func TestTakenOverIdleClientLeaves(t *testing.T) {
 	b := newBench(t, podList(10))
 	var conns []net.Conn
 	for range 20 {
-		conn := request(t, b.server.URL, watchText("resourceVersion=10"))
+		conn := rawRequest(t, b.server.URL, watchText("resourceVersion=10"))
 		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
 			t.Fatal(err)
 		}
 		conns = append(conns, conn)
 	}
-	if n := b.res.watches.Load(); n != 20 {
+	if n := b.res.OpenWatches(); n != 20 {
 		t.Errorf("%d watches", n)
 	}
 	for _, conn := range conns {
 		conn.Close()
 	}
-	<-b.requests.idle()
-	if n := b.res.watches.Load(); n != 0 {
+	<-b.reads.tracker.Idle()
+	if n := b.res.OpenWatches(); n != 0 {
 		t.Errorf("%d watches are left", n)
 	}
-	if len(b.requests.adopted) != 0 {
-		t.Error("connections are left")
-	}
+	<-b.reads.tracker.Idle()
 }
 
 // TestTakenOverSlowClient: one that does not read for a while gets everything
 // (T4), and holds up nobody; its events are larger than a block.
 func TestTakenOverSlowClient(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 5)))
-	slow := request(t, b.server.URL, watchText("resourceVersion=10"))
-	quick := request(t, b.server.URL, watchText("resourceVersion=10"))
+	slow := rawRequest(t, b.server.URL, watchText("resourceVersion=10"))
+	quick := rawRequest(t, b.server.URL, watchText("resourceVersion=10"))
 	const events = 120
 	filling := strings.Repeat("x", 200<<10)
 	for i := range uint64(events) {
@@ -226,37 +222,6 @@ func TestTakenOverSlowClient(t *testing.T) {
 	}
 }
 
-// TestTakenOverStuck: a client that does not read holds up neither the end of
-// the gateway nor, once it is given up, that of its own stream.
-func TestTakenOverStuck(t *testing.T) {
-	for name, end := range map[string]func(*requestTracker){
-		"cut": (*requestTracker).cut,
-		"abort": func(requests *requestTracker) {
-			requests.mu.Lock()
-			defer requests.mu.Unlock()
-			for s := range requests.adopted {
-				s.pulse.out.abort()
-			}
-		},
-	} {
-		b := newBench(t, podList(10))
-		filling := strings.Repeat("x", 1<<20)
-		for i := range uint64(24) {
-			b.apply(kube.Modified, pod("d", "a", 11+i, "filling", filling))
-		}
-		conn := request(t, b.server.URL, watchText("resourceVersion=10"))
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		end(&b.requests)
-		select {
-		case <-b.requests.idle():
-		case <-time.After(time.Minute):
-			t.Errorf("%s does not end the stream", name)
-		}
-	}
-}
-
 // TestTakenOverDrain: the gateway knows the streams that it has taken over,
 // ends them well, and waits for them.
 func TestTakenOverDrain(t *testing.T) {
@@ -265,8 +230,8 @@ func TestTakenOverDrain(t *testing.T) {
 	f.write("ns", "a", 10)
 	res := podsOf(t, g, url)
 	rv := f.write("ns", "b", 10)
-	until(t, "the event", func() bool { return res.timeline.View().RV >= rv })
-	conn := request(t, url, watchText("resourceVersion=0&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"))
+	until(t, "the event", func() bool { return res.Timeline.View().RV >= rv })
+	conn := rawRequest(t, url, watchText("resourceVersion=0&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"))
 	in := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(in, nil)
 	if err != nil {
@@ -286,8 +251,8 @@ func TestTakenOverDrain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	g.Drain(ctx)
-	if ctx.Err() != nil || res.watches.Load() != 0 {
-		t.Errorf("%v, %d watches are left", ctx.Err(), res.watches.Load())
+	if ctx.Err() != nil || res.OpenWatches() != 0 {
+		t.Errorf("%v, %d watches are left", ctx.Err(), res.OpenWatches())
 	}
 	if lines.Scan(); brief(t, lines.Text()) != fmt.Sprintf("BOOKMARK @%d", rv) {
 		t.Fatal(lines.Text())
@@ -313,8 +278,8 @@ func TestTakenOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(b.requests.adopted) != 1 {
-		t.Error("not taken over")
+	if b.reads.tracker.Active() != 1 {
+		t.Error("the watch is not counted")
 	}
 	b.apply(kube.Added, pod("d", "a", 11))
 	lines := bufio.NewScanner(resp.Body)
@@ -329,83 +294,20 @@ func TestTakenOverTLS(t *testing.T) {
 	}
 }
 
-// TestWatchHTTP2: over HTTP/2 a watch stays net/http's. It, too, ends well at
-// the end of the gateway, and when its client does not read, it can be ended.
-func TestWatchHTTP2(t *testing.T) {
-	b := newBench(t, podList(10, pod("d", "a", 5)))
-	server := httptest.NewUnstartedServer(http.HandlerFunc(b.serve))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	defer server.Close()
-	open := func() *bufio.Reader {
-		resp, err := server.Client().Get(server.URL + "/api/v1/pods?watch=1&resourceVersion=10")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { resp.Body.Close() })
-		if resp.ProtoMajor != 2 {
-			t.Fatal(resp.Proto)
-		}
-		return bufio.NewReader(resp.Body)
-	}
-	lines := open()
-	filling := strings.Repeat("x", 100<<10)
-	rv := uint64(10)
-	for range 5 {
-		rv++
-		b.apply(kube.Modified, pod("d", "a", rv, "filling", filling))
-		want := `{"type":"MODIFIED","object":` + pod("d", "a", rv, "filling", filling).JSON + "}\n"
-		if got, err := lines.ReadString('\n'); err != nil || got != want {
-			t.Fatalf("%.200s, %v", got, err)
-		}
-	}
-	stuck := open()
-	for range 50 { // more than the client's window
-		rv++
-		b.apply(kube.Modified, pod("d", "a", rv, "filling", filling))
-	}
-	for i := range uint64(50) {
-		if got, err := lines.ReadString('\n'); err != nil || !strings.Contains(got[:200], fmt.Sprintf(`"resourceVersion":"%d"`, 16+i)) {
-			t.Fatalf("%.200s, %v", got, err)
-		}
-	}
-	var waiting *watchStream
-	until(t, "a stream that is stuck", func() bool {
-		b.requests.mu.Lock()
-		defer b.requests.mu.Unlock()
-		for s := range b.requests.adopted {
-			if s.pulse.since.Load() != 0 {
-				waiting = s
-			}
-		}
-		return waiting != nil
-	})
-	waiting.pulse.out.abort()
-	if _, err := io.ReadAll(stuck); err == nil {
-		t.Error("what was given up ended as if whole")
-	}
-	until(t, "its end", func() bool { return b.res.watches.Load() == 1 })
-	b.requests.cut()
-	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
-		t.Errorf("%.200q, %v", rest, err)
-	}
-	<-b.requests.idle()
-}
-
 // TestTakenOverPanic: a watch that fails takes nothing with it, and does not
 // end as if it were whole.
 func TestTakenOverPanic(t *testing.T) {
 	b := newBench(t, podList(10))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec := &recorder{ResponseWriter: w, metrics: b.metrics, requests: &b.requests, request: r}
-		if !b.cache.serve(rec, r) {
+		rec := &responseRecorder{ResponseWriter: w, metrics: b.metrics, request: r}
+		if b.reads.serve(rec, r) != nil {
 			t.Error("not served")
 		}
-		rec.stream.in.Match = func(*scan.Object) bool { panic("a fault") }
-		rec.stream.serve(rec)
+		rec.stream.Interest.Match = func(*scan.Object) bool { panic("a fault") }
+		b.reads.tracker.Serve(rec, r, rec.stream)
 	}))
 	defer server.Close()
-	conn := request(t, server.URL, watchText("resourceVersion=10"))
+	conn := rawRequest(t, server.URL, watchText("resourceVersion=10"))
 	b.apply(kube.Added, pod("d", "a", 11))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -414,40 +316,8 @@ func TestTakenOverPanic(t *testing.T) {
 	if rest, err := io.ReadAll(resp.Body); err != io.ErrUnexpectedEOF {
 		t.Errorf("%q, %v", rest, err)
 	}
-	<-b.requests.idle()
-	if n := b.res.watches.Load(); n != 0 {
+	<-b.reads.tracker.Idle()
+	if n := b.res.OpenWatches(); n != 0 {
 		t.Errorf("%d watches are left", n)
 	}
 }
-
-// TestBlock: what is put into blocks comes out as chunks.
-func TestBlock(t *testing.T) {
-	var out chunks
-	s := httpSink{out: &out, pulse: &pulse{}}
-	var want bytes.Buffer
-	for i := range 40 {
-		parts := []string{fmt.Sprint("head ", i), strings.Repeat("x", i*1000), "tail\n"}
-		want.WriteString(strings.Join(parts, ""))
-		if err := s.frame(parts); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.flush(); err != nil {
-		t.Fatal(err)
-	}
-	out.WriteString("0\r\n\r\n")
-	if got := body(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+out.String()); got != want.String() {
-		t.Errorf("%d bytes came out as %d", want.Len(), len(got))
-	}
-	if s.block != nil {
-		t.Error("a block is kept")
-	}
-}
-
-// chunks is a streamOut that keeps what is written.
-type chunks struct{ bytes.Buffer }
-
-func (c *chunks) writeFrame(f *wire.Frame) error { c.Write(f.Chunk()); return nil }
-func (c *chunks) writeBlock(b *block) error      { c.Write(b.chunk()); return nil }
-func (c *chunks) abort()                         {}
-func (c *chunks) cut()                           {}

@@ -324,9 +324,13 @@ func TestHistoryEpochs(t *testing.T) {
 	if got := lines(ask[api.Versions](r, path).Items); cmp.Diff(want, got) != "" {
 		t.Errorf("%q", got)
 	}
-	d := ask[api.Differences](r, "/diff/api/v1/pods?from="+p.when(100)+"&to="+p.when(205))
+	d := ask[api.Differences](r, "/diff/api/v1/pods?from="+p.when(10)+"&to="+p.when(205))
 	if len(d.Items) != 1 || d.Items[0].From != "110" || d.Items[0].To != "40" || d.Items[0].Summary[0] != "scheduled to m" {
 		t.Errorf("%+v", d)
+	}
+	// Between them nothing was observed, as /at has it, too.
+	if s := statusOf(t, r.get("/watchkeeper/v1/history/diff/api/v1/pods?from="+p.when(100)+"&to="+p.when(205))); s.Code != http.StatusGone {
+		t.Errorf("between two epochs: %+v", s)
 	}
 	if h := ask[api.History](r, ""); len(h.Resources[0].Epochs) != 2 || h.Resources[0].Epochs[0].Epoch != 1 {
 		t.Errorf("%+v", h.Resources[0])

@@ -12,23 +12,24 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // scanPage is newPage without an index: what the API server does.
-func scanPage(s *timeline.Snapshot, rd *read, start kube.Key, limit int64) listPage {
+func scanPage(s *timeline.Snapshot, q *query, start kube.Key, limit int64) listPage {
 	var p listPage
-	for o := range s.All(rd.namespace, start) {
+	for o := range s.All(q.Selection.Namespace, start) {
 		if limit <= 0 || int64(len(p.items)) < limit {
-			if rd.match.matches(o) {
+			if q.Match.Matches(o) {
 				p.items = append(p.items, o)
 			}
 			continue
 		}
 		if p.next == "" {
-			p.next = encodeContinue(s.RV, p.items[limit-1].Key, rd.namespace)
+			p.next = request.EncodeContinue(s.RV, p.items[limit-1].Key, q.Selection.Namespace)
 		}
-		if rd.selective() {
+		if q.IsSelective() {
 			break
 		}
 		p.remaining++
@@ -73,16 +74,21 @@ func TestIndexedPages(t *testing.T) {
 		"fieldSelector=metadata.name%3Dp17", "fieldSelector=metadata.namespace%3Dns3,spec.nodeName%3Dnode2",
 		"fieldSelector=spec.nodeName%3Dnode3&labelSelector=color%3Dblue", "fieldSelector=status.phase%3DRunning", "",
 	}
-	var left leftover
+	var remaining remainingCount
 	for i := range 3000 {
 		path := "/api/v1/pods"
 		if rnd.IntN(3) == 0 {
 			path = fmt.Sprintf("/api/v1/namespaces/ns%d/pods", rnd.IntN(8))
 		}
-		rd, ok := parseRead(httptest.NewRequest("GET", path+"?"+selectors[rnd.IntN(len(selectors))], nil))
-		if !ok || !rd.selectors(true, builtInFields(pods)) {
-			t.Fatalf("%+v is not understood", rd)
+		read, err := request.Parse(httptest.NewRequest("GET", path+"?"+selectors[rnd.IntN(len(selectors))], nil))
+		if err != nil {
+			t.Fatal(err)
 		}
+		selection, ok := read.Select(true, request.BuiltInFields(pods))
+		if !ok {
+			t.Fatalf("%+v is not understood", read)
+		}
+		q := &query{Read: read, Selection: selection}
 		s := &tl.View().Snapshot
 		if i%10 == 0 {
 			var err error
@@ -94,11 +100,15 @@ func TestIndexedPages(t *testing.T) {
 		if limit > 0 && rnd.IntN(2) == 0 {
 			start = kube.MakeKey(fmt.Sprint("ns", i%7), fmt.Sprint("p", i%500)) + "\x00"
 		}
-		if rd.key != "" && start == "" {
+		if q.Key != "" && start == "" {
 			continue // that one is looked up
 		}
 		for range 1 + rnd.IntN(3) { // pages
-			got, want := newPage(s.RV, s, rd, start, limit, &left), scanPage(s, rd, start, limit)
+			got, err := newPage(&state{objects: timelineSnapshot{s}, rv: s.RV}, q, start, limit, &remaining)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := scanPage(s, q, start, limit)
 			if !slices.Equal(got.items, want.items) || got.next != want.next || got.remaining != want.remaining {
 				t.Fatalf("%s: %d items, next %q, %d remain; a scan has %d, %q, %d", path,
 					len(got.items), got.next, got.remaining, len(want.items), want.next, want.remaining)

@@ -6,7 +6,6 @@ package gateway
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
 func names(t *testing.T, body string) (out []string, meta metav1.ListMeta) {
@@ -55,7 +55,7 @@ func TestListVersions(t *testing.T) {
 		{"resourceVersion=9&resourceVersionMatch=Exact", "", nil},
 		{"resourceVersion=15&resourceVersionMatch=Exact", "", nil},
 		{"continue=garbage", "", nil},
-		{"continue=" + encodeContinue(3, "d/a", ""), "", nil},
+		{"continue=" + request.EncodeContinue(3, "d/a", ""), "", nil},
 	} {
 		code, body := b.get("/api/v1/pods?" + test.query)
 		if test.rv == "" {
@@ -81,7 +81,7 @@ func TestPages(t *testing.T) {
 	next := uint64(100)
 	for _, scope := range []string{"/api/v1/pods", "/api/v1/namespaces/a/pods"} {
 		for _, selector := range []string{"", "&labelSelector=color%3Dred"} {
-			rv := b.res.timeline.View().RV
+			rv := b.res.Timeline.View().RV
 			_, body := b.get(fmt.Sprintf("%s?resourceVersion=%d&resourceVersionMatch=Exact%s", scope, rv, selector))
 			want, _ := names(t, body)
 			for limit := 1; limit <= 24; limit++ {
@@ -135,32 +135,6 @@ func TestGet(t *testing.T) {
 	}
 }
 
-func TestContinueTokens(t *testing.T) {
-	token := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
-	for _, test := range []struct {
-		token, namespace string
-		want             page
-		ok               bool
-	}{
-		{encodeContinue(232, "cm2", ""), "", page{232, "cm2\x00"}, true},
-		{encodeContinue(232, "ns/cm2", "ns"), "ns", page{232, "ns/cm2\x00"}, true},
-		{token(`{"v":"meta.k8s.io/v1","rv":232,"start":"/cm2\u0000"}`), "ns", page{232, "ns/cm2\x00"}, true},
-		{token(`{"v":"meta.k8s.io/v1","rv":232,"start":"ns/cm2\u0000"}`), "", page{232, "ns/cm2\x00"}, true},
-		{token(`{"v":"meta.k8s.io/v1","rv":-1,"start":"cm2\u0000"}`), "", page{}, false},
-		{token(`{"v":"meta.k8s.io/v1","rv":0,"start":"cm2\u0000"}`), "", page{}, false},
-		{token(`{"v":"meta.k8s.io/v1","rv":5,"start":"../x\u0000"}`), "ns", page{}, false},
-		{token(`{"v":"meta.k8s.io/v1","rv":5,"start":""}`), "", page{}, false},
-		{token(`{"v":"v2","rv":5,"start":"x"}`), "", page{}, false},
-		{token(`{`), "", page{}, false},
-		{"!", "", page{}, false},
-	} {
-		got, err := decodeContinue(test.token, test.namespace)
-		if got != test.want || (err == nil) != test.ok {
-			t.Errorf("%s in %q: %+v, %v", test.token, test.namespace, got, err)
-		}
-	}
-}
-
 func TestGzip(t *testing.T) {
 	var big []*scan.Object
 	for i := range uint64(1000) {
@@ -207,7 +181,7 @@ func TestGzip(t *testing.T) {
 
 func TestOddVersions(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 5), pod("d", "b", 6)))
-	token := encodeContinue(10, "d/a", "")
+	token := request.EncodeContinue(10, "d/a", "")
 	for _, query := range []string{
 		"resourceVersion=00", "watch=1&resourceVersion=00", "resourceVersion=010",
 		"continue=" + token + "&resourceVersion=5", "continue=" + token + "&resourceVersion=0&limit=1",

@@ -7,21 +7,24 @@ import (
 	"runtime/metrics"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/watchkeeper/watchkeeper/internal/past"
 )
 
-// cacheMetrics reads the state of the resources when it is scraped; only the
-// dispatch lag is measured as it happens.
+// cacheMetrics reads the state of the resources when it is scraped; only the lag of
+// watches is measured as it happens.
 type cacheMetrics struct {
-	cache *cache
-	lag   prometheus.Histogram
+	reads    *reads
+	lag      prometheus.Histogram
+	limiters func() []*past.Limiter
 }
 
-func newCacheMetrics(c *cache) *cacheMetrics {
-	return &cacheMetrics{cache: c, lag: prometheus.NewHistogram(prometheus.HistogramOpts{
+func newLag() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "watchkeeper_dispatch_lag_seconds",
 		Help:    "Time from the publication of events to their having been written to a watch, per watch and batch.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 10),
-	})}
+	})
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -48,7 +51,7 @@ var (
 	descReaders = prometheus.NewDesc("watchkeeper_history_readers", "How many read recorded events.", nil, nil)
 	descPlaces  = prometheus.NewDesc("watchkeeper_history_places",
 		"Exports and whole lists of the past that are being answered.", []string{"what"}, nil)
-	descTurnedAway = prometheus.NewDesc("watchkeeper_history_turned_away_total",
+	descRejected = prometheus.NewDesc("watchkeeper_history_turned_away_total",
 		"Exports and whole lists of the past that were answered with 429, for others were being made.", []string{"what"}, nil)
 	descStacks = prometheus.NewDesc("watchkeeper_stack_bytes_per_watch",
 		"Stacks of the process, per open watch: most of what an idle watch takes, where there are many.", nil, nil)
@@ -64,7 +67,7 @@ func stackBytes() float64 {
 // Describe implements prometheus.Collector.
 func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
 	m.lag.Describe(ch)
-	for _, d := range []*prometheus.Desc{descEncodings, descReading, descReaders, descPlaces, descTurnedAway,
+	for _, d := range []*prometheus.Desc{descEncodings, descReading, descReaders, descPlaces, descRejected,
 		descHead, descStart, descContact, descSynced, descEvents, descObjects,
 		descBytes, descOverhead, descLogEvents, descLogBytes, descReceived, descRelists, descWatches, descStacks} {
 		ch <- d
@@ -74,28 +77,28 @@ func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.lag.Collect(ch)
-	ch <- prometheus.MustNewConstMetric(descEncodings, prometheus.GaugeValue, float64(m.cache.encodings.Bytes()))
+	ch <- prometheus.MustNewConstMetric(descEncodings, prometheus.GaugeValue, float64(m.reads.encodings.Bytes()))
 	m.collectPast(ch)
 	watches := int64(0)
-	for _, res := range m.cache.all() {
+	for _, res := range m.reads.cache.All() {
 		gauge := func(d *prometheus.Desc, v float64) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, res.id.String())
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, res.ID.String())
 		}
 		counter := func(d *prometheus.Desc, v float64, labels ...string) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, append([]string{res.id.String()}, labels...)...)
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, append([]string{res.ID.String()}, labels...)...)
 		}
-		stats := res.timeline.Stats()
-		v, status, ok := res.view()
+		stats := res.Timeline.Stats()
+		s := res.State()
 		synced := 0.0
-		if ok {
+		if s.Readable {
 			synced = 1
 		}
-		if v != nil {
+		if v := s.View; v != nil {
 			gauge(descHead, float64(v.RV))
 			gauge(descStart, float64(v.Start))
 		}
-		if !status.LastContact.IsZero() {
-			gauge(descContact, float64(status.LastContact.UnixMilli())/1000)
+		if !s.Status.LastContact.IsZero() {
+			gauge(descContact, float64(s.Status.LastContact.UnixMilli())/1000)
 		}
 		gauge(descSynced, synced)
 		counter(descEvents, float64(stats.Events))
@@ -104,12 +107,12 @@ func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(descOverhead, float64(stats.Overhead))
 		gauge(descLogEvents, float64(stats.LogEvents))
 		gauge(descLogBytes, float64(stats.LogBytes))
-		counter(descReceived, float64(status.Bytes))
-		for reason, n := range status.Relists {
+		counter(descReceived, float64(s.Status.Bytes))
+		for reason, n := range s.Status.Relists {
 			counter(descRelists, float64(n), reason)
 		}
-		gauge(descWatches, float64(res.watches.Load()))
-		watches += res.watches.Load()
+		gauge(descWatches, float64(res.OpenWatches()))
+		watches += res.OpenWatches()
 	}
 	if watches > 0 {
 		ch <- prometheus.MustNewConstMetric(descStacks, prometheus.GaugeValue, stackBytes()/float64(watches))
@@ -117,15 +120,15 @@ func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *cacheMetrics) collectPast(ch chan<- prometheus.Metric) {
-	store := m.cache.past.store()
+	store := m.reads.past.Store()
 	if store == nil {
 		return
 	}
 	reading := store.Reading()
 	ch <- prometheus.MustNewConstMetric(descReading, prometheus.GaugeValue, float64(reading.Bytes))
 	ch <- prometheus.MustNewConstMetric(descReaders, prometheus.GaugeValue, float64(reading.Readers))
-	for _, p := range []*places{m.cache.lists, m.cache.exports} {
-		ch <- prometheus.MustNewConstMetric(descPlaces, prometheus.GaugeValue, float64(len(p.taken)), p.what)
-		ch <- prometheus.MustNewConstMetric(descTurnedAway, prometheus.CounterValue, float64(p.turnedAway.Load()), p.what)
+	for _, p := range m.limiters() {
+		ch <- prometheus.MustNewConstMetric(descPlaces, prometheus.GaugeValue, float64(p.InUse()), p.What)
+		ch <- prometheus.MustNewConstMetric(descRejected, prometheus.CounterValue, float64(p.Rejected()), p.What)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 )
 
 // TestMemoryMetrics: what a resource and its watches take can be read off.
@@ -18,7 +19,7 @@ func TestMemoryMetrics(t *testing.T) {
 	b := newBench(t, podList(10, o))
 	b.apply(kube.Modified, pod("ns", "a", 11, "app", "web"))
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(b.cache.metrics); err != nil {
+	if err := registry.Register(&cacheMetrics{reads: b.reads, lag: newLag(), limiters: nil}); err != nil {
 		t.Fatal(err)
 	}
 	gather := func() map[string]float64 { return gathered(t, registry) }
@@ -30,7 +31,8 @@ func TestMemoryMetrics(t *testing.T) {
 	if _, ok := got["watchkeeper_stack_bytes_per_watch"]; ok {
 		t.Error("there is a size of watches, though there are none")
 	}
-	b.res.watches.Add(1)
+	b.res.OpenWatch()
+	defer b.res.CloseWatch()
 	if n := gather()["watchkeeper_stack_bytes_per_watch"]; n < 1000 {
 		t.Errorf("%v bytes for a watch", n)
 	}
@@ -67,14 +69,16 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 func TestPastMetrics(t *testing.T) {
 	b, h := newPastBench(t)
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(b.cache.metrics); err != nil {
+	history := historyapi.New(historyapi.Handler{Past: b.reads.past})
+	exports := history.Limiters()[1]
+	if err := registry.Register(&cacheMetrics{reads: b.reads, lag: newLag(), limiters: history.Limiters}); err != nil {
 		t.Fatal(err)
 	}
-	release, err := b.cache.exports.take(t.Context())
+	release, err := exports.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, stop := iter.Pull2(h.stream.Events(10, 100))
+	next, stop := iter.Pull2(h.Stream.Events(10, 100))
 	if _, err, ok := next(); err != nil || !ok {
 		t.Fatal(err)
 	}
@@ -85,11 +89,11 @@ func TestPastMetrics(t *testing.T) {
 	}
 	stop()
 	release()
-	for range mostExports + 1 {
-		_, _ = b.cache.exports.take(t.Context())
+	for range 3 {
+		_, _ = exports.Acquire(t.Context())
 	}
 	got = gathered(t, registry)
-	if got["watchkeeper_history_places export"] != mostExports || got["watchkeeper_history_turned_away_total export"] != 1 ||
+	if got["watchkeeper_history_places export"] != 2 || got["watchkeeper_history_turned_away_total export"] != 1 ||
 		got["watchkeeper_history_readers"] != 0 || got["watchkeeper_history_reading_bytes"] != 0 {
 		t.Errorf("%v", got)
 	}

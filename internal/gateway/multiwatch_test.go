@@ -4,7 +4,10 @@
 package gateway
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,8 +23,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/multiwatch"
+	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
 // multiwatchURL returns the request of the watches.
@@ -32,7 +38,7 @@ func multiwatchURL(server string, watches ...string) string {
 // serveMultiwatch serves multiwatches whose watches answer serves.
 func serveMultiwatch(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	server := httptest.NewServer(&multiwatch{answer: answer, log: slog.New(slog.DiscardHandler)})
+	server := httptest.NewServer(&multiwatch.Handler{Answer: answer, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(server.Close)
 	return server
 }
@@ -71,11 +77,11 @@ func nextLine(t *testing.T, lines *bufio.Scanner) string {
 func TestMultiwatch(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 5, "color", "red"), pod("e", "b", 6)))
 	server := serveMultiwatch(t, func(w http.ResponseWriter, r *http.Request) {
-		rec := &recorder{ResponseWriter: w, metrics: b.metrics, requests: &b.requests, request: r}
-		if !b.cache.serve(rec, r) {
-			writeStatus(w, r, newStatus(http.StatusForbidden, "Forbidden", "passed through"))
+		rec := &responseRecorder{ResponseWriter: w, metrics: b.metrics, request: r}
+		if b.reads.serve(rec, r) != nil {
+			status.Write(w, r, status.New(http.StatusForbidden, "Forbidden", "passed through"))
 		} else if rec.stream != nil {
-			rec.stream.serve(rec)
+			b.reads.tracker.Serve(rec, r, rec.stream)
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -119,7 +125,7 @@ func TestMultiwatch(t *testing.T) {
 			t.Fatalf("got %q, want %q", got, change.want)
 		}
 	}
-	b.res.timeline.Close() // ends both
+	b.res.Timeline.Close() // ends both
 	for range 2 {
 		if got := nextLine(t, lines); !strings.HasSuffix(got, " END") {
 			t.Fatalf("got %q, want an end", got)
@@ -130,122 +136,106 @@ func TestMultiwatch(t *testing.T) {
 	}
 }
 
-// TestMultiwatchEnds: the watches end with their client.
-func TestMultiwatchEnds(t *testing.T) {
-	var open atomic.Int32
-	both := make(chan struct{})
-	server := serveMultiwatch(t, func(w http.ResponseWriter, r *http.Request) {
-		if open.Add(1) == 2 {
-			close(both)
-		}
-		<-r.Context().Done()
-		open.Add(-1)
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, multiwatchURL(server.URL, "/api/v1/pods?watch=1", "/api/v1/nodes?watch=1"), nil)
+// boardFields are about what the page asks for of a Pod.
+const boardFields = "metadata.labels,metadata.ownerReferences,metadata.creationTimestamp,metadata.deletionTimestamp,spec.nodeName," +
+	"spec.containers[*].resources.requests,status.phase,status.conditions[*].type,status.conditions[*].status,status.conditions[*].lastTransitionTime," +
+	"status.containerStatuses[*].name,status.containerStatuses[*].ready,status.containerStatuses[*].restartCount,status.containerStatuses[*].state"
+
+// A countedReader counts what is read.
+type countedReader struct {
+	r io.Reader
+	n atomic.Int64
+}
+
+func (c *countedReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// zipped asks for a multiwatch in gzip, and does not read it.
+func zipped(ctx context.Context, t *testing.T, url string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Header.Set("Accept-Encoding", "gzip, deflate, br")
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-both
-	cancel()
-	resp.Body.Close()
-	server.Close() // waits for the handlers
-	if n := open.Load(); n != 0 {
-		t.Errorf("%d watches are still open", n)
+	t.Cleanup(func() { resp.Body.Close() })
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "gzip" || resp.Header.Get("Vary") != "Accept-Encoding" {
+		t.Fatalf("%s %v", resp.Status, resp.Header)
 	}
+	return resp
 }
 
-// TestMultiwatchOddAnswers: whatever a watch is answered with, its lines are
-// JSON and say what is wrong.
-func TestMultiwatchOddAnswers(t *testing.T) {
-	server := serveMultiwatch(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(strings.NewReader(r.URL.Query().Get("body")))
-		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
-		if code := r.URL.Query().Get("code"); code != "" {
-			var n int
-			fmt.Sscan(code, &n)
-			w.WriteHeader(n)
+// serveBench serves multiwatches of the bench's.
+func serveBench(t *testing.T, b *bench) string {
+	return serveMultiwatch(t, func(w http.ResponseWriter, r *http.Request) {
+		rec := &responseRecorder{ResponseWriter: w, metrics: b.metrics, request: r}
+		if b.reads.serve(rec, r) == nil && rec.stream != nil {
+			b.reads.tracker.Serve(rec, r, rec.stream)
 		}
-		if r.URL.Query().Has("panic") {
-			panic("on purpose")
-		}
-		for len(body) > 0 { // in pieces that split lines
-			n := min(7, len(body))
-			_, _ = w.Write(body[:n])
-			_ = http.NewResponseController(w).Flush()
-			body = body[n:]
-		}
-	})
-	event := `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"}}}`
-	for name, test := range map[string]struct {
-		query url.Values
-		want  []string
-	}{
-		"lines":      {url.Values{"type": {"application/json"}, "body": {event + "\n\n" + event + "\n"}}, []string{"0 ADDED a@5", "0 ADDED a@5"}},
-		"cut off":    {url.Values{"type": {"application/json;stream=watch"}, "body": {event + "\n" + event[:20]}}, []string{"0 ADDED a@5"}},
-		"not JSON":   {url.Values{"type": {"application/json"}, "body": {"<html>\n"}}, []string{`0 ERROR Status 502 the answer to the watch is not one: it has a line that begins with "<html>"`}},
-		"protobuf":   {url.Values{"type": {"application/vnd.kubernetes.protobuf"}, "body": {"k8s"}}, []string{`0 ERROR Status 406 a multiwatch is JSON, and by its Accept header this watch is "application/vnd.kubernetes.protobuf"`}},
-		"a Status":   {url.Values{"type": {"application/json"}, "code": {"410"}, "body": {"{\n \"kind\":\"Status\",\"code\":410,\"message\":\"gone\"}\n"}}, []string{"0 ERROR Status 410 gone"}},
-		"plain text": {url.Values{"type": {"text/plain"}, "code": {"503"}, "body": {"no\nserver"}}, []string{"0 ERROR Status 503 no\nserver"}},
-		"a panic":    {url.Values{"type": {"application/json"}, "panic": {""}}, []string{"0 ERROR Status 500 the gateway failed: see its log"}},
-		"nothing":    {url.Values{"type": {"application/json"}}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			test.query.Set("watch", "1")
-			resp, err := http.Get(multiwatchURL(server.URL, "/api/v1/pods?"+test.query.Encode()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			lines := bufio.NewScanner(resp.Body)
-			for _, want := range append(test.want, "0 END", "end <nil>") {
-				if got := nextLine(t, lines); got != want {
-					t.Fatalf("got %q, want %q", got, want)
-				}
-			}
-		})
-	}
+	}).URL
 }
 
-// TestMultiwatchRequests are requests that are refused.
-func TestMultiwatchRequests(t *testing.T) {
-	server := serveMultiwatch(t, func(http.ResponseWriter, *http.Request) { t.Error("it was served") })
-	many := make([]string, mostWatches+1)
-	for i := range many {
-		many[i] = "/api/v1/pods?watch=1"
-	}
-	for name, path := range map[string]string{
-		"none":       multiwatchURL(""),
-		"too many":   multiwatchURL("", many...),
-		"a list":     multiwatchURL("", "/api/v1/pods?watch=1", "/api/v1/pods"),
-		"no path":    multiwatchURL("", "pods?watch=1"),
-		"a host":     multiwatchURL("", "http://example.com/api/v1/pods?watch=1"),
-		"two slash":  multiwatchURL("", "//example.com/api/v1/pods?watch=1"),
-		"not a path": multiwatchURL("", "/%zz?watch=1"),
-		"a log":      multiwatchURL("", "/api/v1/namespaces/d/pods/a/log?follow=1&watch=1"),
-		"itself":     multiwatchURL("", multiwatchPath+"?watch=1"),
-		"a query":    multiwatchPath + "?watch=%zz",
-	} {
-		resp, err := http.Get(server.URL + path)
+// TestMultiwatchBytes: a change of a Pod takes the page 300 bytes at the most,
+// even one that comes alone; and it comes though nothing follows it.
+func TestMultiwatchBytes(t *testing.T) {
+	const n = 60
+	// As it becomes at rv: with another time of its readiness.
+	made := func(i int, rv uint64) *scan.Object {
+		p := apiserver.Pod(i)
+		p.ResourceVersion = fmt.Sprint(rv)
+		p.Status.Conditions[1].LastTransitionTime = metav1.NewTime(time.Unix(1_790_000_000+int64(rv), 0).UTC())
+		text, err := json.Marshal(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var s struct{ Kind, Message string }
-		if err := json.NewDecoder(resp.Body).Decode(&s); err != nil || resp.StatusCode != http.StatusBadRequest || s.Kind != "Status" || s.Message == "" {
-			t.Errorf("%s: %s %+v, %v", name, resp.Status, s, err)
+		o, err := scan.ParseObject(string(text))
+		if err != nil {
+			t.Fatal(err)
 		}
-		resp.Body.Close()
+		return o
 	}
-	resp, err := http.Post(server.URL+multiwatchURL(""), "", nil)
+	var before []*scan.Object
+	for i := range n {
+		before = append(before, made(i, uint64(i+1)))
+	}
+	b := newBench(t, podList(n, before...))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	watch := "/api/v1/pods?watch=1&resourceVersion=" + fmt.Sprint(n) + "&fields=" + url.QueryEscape(boardFields)
+	resp := zipped(ctx, t, multiwatchURL(serveBench(t, b), watch))
+	wire := &countedReader{r: resp.Body}
+	plain, err := gzip.NewReader(wire)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("a POST: %s", resp.Status)
+	lines := bufio.NewScanner(plain)
+	began, size := wire.n.Load(), 0
+	for i := range n {
+		o := made(n-1-i, uint64(n+1+i))
+		b.apply(kube.Modified, o)
+		if got, want := nextLine(t, lines), fmt.Sprintf("0 MODIFIED %s@%d", o.Key.Name(), o.RV); got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+		size += len(lines.Bytes())
+	}
+	each := (wire.n.Load() - began) / n
+	t.Logf("%d bytes for a change of %d", each, size/n)
+	if each > 300 {
+		t.Errorf("%d bytes for a change", each)
+	}
+	// The whole is valid to its end.
+	b.res.Timeline.Close()
+	if got := nextLine(t, lines); got != "0 END" {
+		t.Errorf("got %q, want an end", got)
+	}
+	if got := nextLine(t, lines); got != "end <nil>" {
+		t.Errorf("behind the last: %s", got)
 	}
 }

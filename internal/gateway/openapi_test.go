@@ -15,7 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
 
-	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 )
 
 // described is an API with its description.
@@ -127,7 +127,7 @@ func (d *described) check(t *testing.T, path string, res *http.Response, body st
 
 // complete checks that all there is, is described.
 func (d *described) complete(t *testing.T) {
-	for name, parameters := range gateway.HistoryParameters() {
+	for name, parameters := range historyapi.Parameters() {
 		found := 0
 		for path, item := range d.doc.Paths.Map() {
 			rest, ok := strings.CutPrefix(path, "/watchkeeper/v1/history"+name)

@@ -19,11 +19,11 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// errDraining is the cause of a passed-through request's end when the gateway
-// stops.
-var errDraining = errors.New("the gateway is shutting down")
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
 
 // forwardingHeaders are dropped by ReverseProxy, which cannot know whether
 // they can be trusted. That is the API server's to judge.
@@ -36,13 +36,13 @@ type passthrough struct {
 	down  atomic.Bool // the last request found nobody there
 }
 
-func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
+func newPassthrough(up *upstream.Server, log *slog.Logger) http.Handler {
 	p := &passthrough{log: log}
 	p.proxy = &httputil.ReverseProxy{
 		Transport: roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 			main, upgrade := up.Transport, up.Upgrade
-			if bringsToken(r.Header) {
-				main, upgrade = up.callers, up.callersUpgrade
+			if request.BringsToken(r.Header) {
+				main, upgrade = up.CallerTransport, up.CallerUpgrade
 			}
 			if r.Header.Get("Upgrade") != "" {
 				return upgrade.RoundTrip(r)
@@ -52,7 +52,7 @@ func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
 		FlushInterval: -1,
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			in, out := pr.In, pr.Out
-			out.URL = up.URL(rawPath(in), in.URL.RawQuery)
+			out.URL = up.URL(request.RawPath(in), in.URL.RawQuery)
 			out.URL.ForceQuery = in.URL.ForceQuery
 			out.Host = "" // the upstream's, from the URL
 			for _, name := range forwardingHeaders {
@@ -63,7 +63,7 @@ func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
 			// Connection may name any header for removal; who the caller is
 			// must not be among them (T8).
 			for name, v := range in.Header {
-				if isIdentity(name) {
+				if request.IsIdentity(name) {
 					out.Header[name] = v
 				}
 			}
@@ -71,7 +71,7 @@ func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
 			// the transport sends what is there by then: both need the same map.
 			out.Trailer = in.Trailer
 			// An offer to speak HTTP/2 concerns the connection to us.
-			if !isUpgrade(in) {
+			if !request.IsUpgrade(in) {
 				out.Header.Del("Connection")
 				out.Header.Del("Upgrade")
 			}
@@ -85,7 +85,7 @@ func newPassthrough(up *Upstream, log *slog.Logger) http.Handler {
 
 func (p *passthrough) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if wrong := unsendable(r); wrong != "" {
-		writeStatus(w, r, newStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest, wrong))
+		status.Write(w, r, status.New(http.StatusBadRequest, metav1.StatusReasonBadRequest, wrong))
 		return
 	}
 	var x exchange
@@ -110,7 +110,7 @@ func unsendable(r *http.Request) string {
 		}
 	}
 	upgrade := r.Header.Get("Upgrade")
-	if isUpgrade(r) && strings.ContainsFunc(upgrade, func(c rune) bool { return c < ' ' || c > '~' }) {
+	if request.IsUpgrade(r) && strings.ContainsFunc(upgrade, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return fmt.Sprintf("%q is no protocol to switch to", upgrade)
 	}
 	return ""
@@ -121,8 +121,8 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	switch {
-	case errors.Is(context.Cause(ctx), errDraining):
-		writeStatus(w, r, unavailable(errDraining.Error(), !x.connected.Load() || isSafe(r.Method)))
+	case errors.Is(context.Cause(ctx), upstream.ErrShutdown):
+		status.Write(w, r, status.Unavailable(upstream.ErrShutdown.Error(), !x.connected.Load() || isSafe(r.Method)))
 	case ctx.Err() != nil, x.bodyFailed.Load():
 		// The client went away: nobody reads an answer, and nothing is wrong.
 		panic(http.ErrAbortHandler)
@@ -131,15 +131,15 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if p.down.Swap(true) {
 			level = slog.LevelDebug // said before
 		}
-		p.log.Log(ctx, level, "upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", cause(err))
-		writeStatus(w, r, unavailable("upstream unreachable: "+cause(err), true))
+		p.log.Log(ctx, level, "upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
+		status.Write(w, r, status.Unavailable("upstream unreachable: "+upstream.Cause(err), true))
 	default:
-		p.log.Warn("upstream gave no answer", "method", r.Method, "path", r.URL.Path, "err", cause(err))
-		message := "the connection to the upstream broke before it answered: " + cause(err)
+		p.log.Warn("upstream gave no answer", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
+		message := "the connection to the upstream broke before it answered: " + upstream.Cause(err)
 		if !isSafe(r.Method) {
 			message += " (the request may have been carried out)"
 		}
-		writeStatus(w, r, unavailable(message, isSafe(r.Method)))
+		status.Write(w, r, status.Unavailable(message, isSafe(r.Method)))
 	}
 }
 
@@ -157,46 +157,13 @@ func (p *passthrough) finish(res *http.Response) error {
 		res.Header.Del("Content-Length")
 	}
 	r := res.Request
-	watch := res.ContentLength < 0 && isWatch(r)
+	watch := res.ContentLength < 0 && request.IsWatch(r)
 	res.Body = &upstreamBody{ReadCloser: res.Body, ctx: r.Context(), watch: watch, broken: func(err error) {
 		if r.Context().Err() == nil {
-			p.log.Warn("upstream broke off a response", "method", r.Method, "path", r.URL.Path, "err", cause(err))
+			p.log.Warn("upstream broke off a response", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
 		}
 	}}
 	return nil
-}
-
-// rawPath returns the path as the client sent it, where that is known.
-func rawPath(r *http.Request) string {
-	if strings.HasPrefix(r.RequestURI, "/") {
-		p, _, _ := strings.Cut(r.RequestURI, "?")
-		return p
-	}
-	return r.URL.EscapedPath()
-}
-
-// isUpgrade reports whether r asks to switch to another protocol than HTTP/2,
-// which is nothing to pass on.
-func isUpgrade(r *http.Request) bool {
-	upgrade := r.Header.Get("Upgrade")
-	if upgrade == "" || strings.EqualFold(upgrade, "h2c") {
-		return false
-	}
-	for _, v := range r.Header["Connection"] {
-		for token := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// bringsToken reports whether the caller authenticates, be it as browsers do
-// on a WebSocket.
-func bringsToken(h http.Header) bool {
-	return h.Get("Authorization") != "" ||
-		strings.Contains(strings.Join(h["Sec-Websocket-Protocol"], ","), "base64url.bearer.authorization.k8s.io.")
 }
 
 // isSafe reports whether a method may be repeated without a second thought.
@@ -235,7 +202,7 @@ type upstreamBody struct {
 func (b *upstreamBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
-		if b.watch && errors.Is(context.Cause(b.ctx), errDraining) {
+		if b.watch && errors.Is(context.Cause(b.ctx), upstream.ErrShutdown) {
 			return n, io.EOF // as the API server ends a watch
 		}
 		b.broken(err)

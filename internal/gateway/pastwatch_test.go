@@ -5,8 +5,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +15,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
 // TestPastWatch: a watch begins anywhere in the past and goes on live.
@@ -81,101 +79,6 @@ func TestPastWatchInGap(t *testing.T) {
 	expectEnd(t, lines)
 }
 
-// TestPastFutureInGap: what begins where the history has yet to come, and that
-// turns out to be inside a gap, ends: whichever of the two that tell is first.
-func TestPastFutureInGap(t *testing.T) {
-	for _, order := range []string{"timeline history", "history timeline", "history", "late history timeline"} {
-		t.Run(order, func(t *testing.T) {
-			b, h := newPastBench(t)
-			first := b.res.timeline
-			if strings.HasPrefix(order, "late") { // it has no view yet
-				b.res.timeline = timeline.New(timeline.Options{})
-			}
-			c := &pastCursor{past: b.cache.past, id: pods, live: b.res.timeline, stream: h.stream, rv: 105, early: true}
-			defer c.Close()
-			if batch, err := c.Next(); err != nil || len(batch.Events) > 0 {
-				t.Fatal(batch, err)
-			}
-			changed := pod("d", "a", 103)
-			for _, what := range strings.Fields(order) {
-				switch what {
-				case "late":
-					b.res.timeline.Reset(podList(100, slices.Collect(first.View().All("", ""))...))
-				case "timeline":
-					b.res.timeline.Reset(podList(110, changed))
-				case "history":
-					if err := h.stream.AppendGap([]history.Event{{Type: kube.Modified, Object: changed, Inferred: true}}, 110, timeOfRV(110)); err != nil {
-						t.Fatal(err)
-					}
-					if order == "history" { // as if it had fallen back
-						c.cursor, c.early = nil, true
-						c.stream, c.live = h.stream, nil
-					}
-				}
-			}
-			for range 100 {
-				batch, err := c.Next()
-				if _, gone := errors.AsType[goneError](err); gone || errors.Is(err, timeline.ErrCompacted) {
-					return
-				}
-				if err != nil || len(batch.Events) > 0 {
-					t.Fatal(batch, err)
-				}
-				ready(t, c, batch)
-			}
-			t.Fatal("it does not end")
-		})
-	}
-}
-
-// ready waits until a source may have more.
-func ready(t *testing.T, c source, b timeline.Batch) {
-	t.Helper()
-	if b.More {
-		return
-	}
-	select {
-	case <-c.Ready():
-	case <-time.After(10 * time.Second):
-		t.Fatal("it waits for ever")
-	}
-}
-
-// TestPastThroughGap: what reads its way through a gap of the history reads all of
-// it there, even if the timeline has no gap: the deletions are elsewhere.
-func TestPastThroughGap(t *testing.T) {
-	b, h := newPastBench(t)
-	gone := pod("e", "c", 102)
-	big := pod("d", "a", 103, "pad", strings.Repeat("x", batchBytes))
-	b.apply(kube.Deleted, gone)
-	b.apply(kube.Modified, big)
-	if err := h.stream.AppendGap([]history.Event{
-		{Type: kube.Modified, Object: big, Inferred: true},
-		{Type: kube.Deleted, Object: gone.At(110), Inferred: true},
-	}, 110, timeOfRV(110)); err != nil {
-		t.Fatal(err)
-	}
-	b.apply(kube.Added, pod("d", "d", 111))
-	h.append(t, history.Event{Type: kube.Added, Object: pod("d", "d", 111)})
-	c := &pastCursor{past: b.cache.past, id: pods, live: b.res.timeline, stream: h.stream, rv: 50, printed: true}
-	defer c.Close()
-	var got []string
-	for batch := (timeline.Batch{More: true}); c.RV() < 111; {
-		ready(t, c, batch)
-		var err error
-		if batch, err = c.Next(); err != nil {
-			t.Fatal(err)
-		}
-		c.printed = false // the timeline's turn, if it has the place
-		for _, e := range batch.Events {
-			got = append(got, fmt.Sprintf("%s %s@%d", e.Type, e.Object.Key.Name(), e.RV))
-		}
-	}
-	if got, want := strings.Join(got, ", "), "MODIFIED a@60, MODIFIED a@103, DELETED c@110, ADDED d@111"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
 // TestPastWebSocket: a watch of the past is one over a WebSocket, too.
 func TestPastWebSocket(t *testing.T) {
 	b, _ := newPastBench(t)
@@ -196,9 +99,9 @@ func TestPastWebSocket(t *testing.T) {
 // TestReplay: a replay tells of each event in its order, and of the moment that it
 // is at, and goes live when it has caught up.
 func TestReplay(t *testing.T) {
-	h := newHistory(t, podList(10, pod("d", "a", 4)))
-	h.append(t, history.Event{Type: kube.Modified, Object: pod("d", "a", 20)}, history.Event{Type: kube.Modified, Object: pod("d", "a", 20_000)})
-	if err := h.stream.Append(nil, 86_000, timeOfRV(86_000)); err != nil {
+	h := pasttest.New(t, podList(10, pod("d", "a", 4)))
+	h.Append(t, history.Event{Type: kube.Modified, Object: pod("d", "a", 20)}, history.Event{Type: kube.Modified, Object: pod("d", "a", 20_000)})
+	if err := h.Stream.Append(nil, 86_000, pasttest.TimeOf(86_000)); err != nil {
 		t.Fatal(err)
 	}
 	b := newBench(t, podList(86_000, pod("d", "a", 20_000)))
@@ -234,7 +137,7 @@ func TestReplay(t *testing.T) {
 			continue
 		}
 		bookmarks++
-		at, err := time.Parse(time.RFC3339Nano, meta.Annotations[momentAnnotation])
+		at, err := time.Parse(time.RFC3339Nano, meta.Annotations["watchkeeper/moment"])
 		if err != nil || !at.After(last) || at.After(time.Now()) {
 			t.Fatalf("behind one at %v: %s", last, line)
 		}
@@ -248,7 +151,7 @@ func TestReplay(t *testing.T) {
 	if !seen {
 		t.Fatal("the watch has ended")
 	}
-	until(t, "a cursor in the timeline", func() bool { return b.res.timeline.View().RV == 86_000 })
+	until(t, "a cursor in the timeline", func() bool { return b.res.Timeline.View().RV == 86_000 })
 	b.apply(kube.Modified, pod("d", "a", 86_001))
 	for line := range lines {
 		if got := brief(t, line); !strings.HasPrefix(got, "BOOKMARK") {
@@ -263,18 +166,18 @@ func TestReplay(t *testing.T) {
 
 // TestPastEpochs: RVs that went backwards are another history.
 func TestPastEpochs(t *testing.T) {
-	h := newHistory(t, podList(10, pod("d", "a", 4)))
-	h.append(t, history.Event{Type: kube.Modified, Object: pod("d", "a", 50)})
-	old := h.stream
+	h := pasttest.New(t, podList(10, pod("d", "a", 4)))
+	h.Append(t, history.Event{Type: kube.Modified, Object: pod("d", "a", 50)})
+	old := h.Stream
 	var err error
-	if h.stream, err = h.store.NewEpoch(pods); err != nil {
+	if h.Stream, err = h.History.NewEpoch(pods); err != nil {
 		t.Fatal(err)
 	}
 	restored := podList(30, pod("d", "a", 4))
 	form := history.Form{ListKind: restored.Kind, Item: restored.EmptyItem()}
-	later := timeOfRV(100)
-	if err = h.stream.Begin(form, slices.Values(restored.Items), 30, later); err == nil {
-		err = h.stream.Append([]history.Event{{Type: kube.Modified, Object: pod("d", "a", 40), At: later.Add(time.Second)}}, 45, later.Add(time.Second))
+	later := pasttest.TimeOf(100)
+	if err = h.Stream.Begin(form, slices.Values(restored.Items), 30, later); err == nil {
+		err = h.Stream.Append([]history.Event{{Type: kube.Modified, Object: pod("d", "a", 40), At: later.Add(time.Second)}}, 45, later.Add(time.Second))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -303,70 +206,11 @@ func TestPastEpochs(t *testing.T) {
 	lines, stop := b.watchAt(at(10) + "/api/v1/pods?watch=1&resourceVersion=10")
 	defer stop()
 	expect(t, lines, "MODIFIED a@50")
-	if line := <-lines; !strings.Contains(line, `"code":410`) || !strings.Contains(line, "began anew") {
+	if line := <-lines; !strings.Contains(line, `"code":410`) || !strings.Contains(line, "began again") {
 		t.Errorf("got %s", line)
 	}
 	expectEnd(t, lines)
 	if old.Head().RV != 50 {
 		t.Error("the old history was written")
-	}
-}
-
-// TestFallsBack: a watch that falls behind the window goes on in the history, and
-// ends with 410 where that does not have its place.
-func TestFallsBack(t *testing.T) {
-	for name, test := range map[string]struct {
-		record func(t *testing.T, h *fakeHistory, e history.Event)
-		then   func(b *bench)
-		want   string
-	}{
-		"recorded":             {record: func(t *testing.T, h *fakeHistory, e history.Event) { h.append(t, e) }, want: "a@101 a@102 a@103 a@104"},
-		"not recorded in time": {want: "too old resource version: 100 (*)"},
-		"another history": {
-			record: func(t *testing.T, h *fakeHistory, e history.Event) { h.append(t, e) },
-			then:   func(b *bench) { b.res.timeline.Reset(podList(90)) },
-			want:   "too old resource version: 100 (90)",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b, h := newPastBench(t)
-			b.res.timeline = timeline.New(timeline.Options{WindowBytes: 1})
-			a := pod("d", "a", 60)
-			b.res.timeline.Reset(podList(100, a))
-			v := b.res.timeline.View()
-			cursor, err := b.res.timeline.WatchFrom(v, 100, timeline.Interest{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := &watchStream{res: b.res, cache: b.cache, source: b.cache.past.follow(b.res, v, cursor, timeline.Interest{})}
-			defer s.source.Close()
-			for rv := uint64(101); rv < 105; rv++ {
-				o := pod("d", "a", rv)
-				b.apply(kube.Modified, o)
-				if test.record != nil {
-					test.record(t, h, history.Event{Type: kube.Modified, Object: o})
-				}
-			}
-			if test.then != nil {
-				test.then(b)
-			}
-			var got []string
-			for s.source.RV() < 104 {
-				batch, err := s.source.Next()
-				if err != nil {
-					got = append(got, s.whyBroken(err))
-					break
-				}
-				for _, e := range batch.Events {
-					got = append(got, fmt.Sprintf("%s@%d", e.Object.Key.Name(), e.RV))
-				}
-				if !batch.More {
-					<-s.source.Ready()
-				}
-			}
-			if got := strings.Join(got, " "); !matches(got, test.want) {
-				t.Errorf("%s, want %s", got, test.want)
-			}
-		})
 	}
 }

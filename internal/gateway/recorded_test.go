@@ -19,7 +19,8 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	recording "github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // cluster answers what a recorder asks besides.
@@ -38,19 +39,19 @@ func (f *fakeAPI) cluster(w http.ResponseWriter, r *http.Request) {
 
 // record starts a gateway in front of the API server that records Pods. stop ends
 // both, as the end of the process does.
-func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *recording.Recorder, url string, stop func()) {
+func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *recorder.Recorder, url string, stop func()) {
 	t := f.t
 	t.Helper()
-	upstream := httptest.NewServer(http.HandlerFunc(f.cluster))
-	up, err := NewUpstream(&rest.Config{Host: upstream.URL}, UpstreamOptions{})
+	apiserver := httptest.NewServer(http.HandlerFunc(f.cluster))
+	up, err := upstream.New(&rest.Config{Host: apiserver.URL}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	selected, err := recording.Select([]string{"pods"}, nil, false)
+	selected, err := recorder.Select([]string{"pods"}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err = recording.New(recording.Options{Dir: "data", FS: fs, Select: selected, Transport: up.Agent(), URL: up.URL})
+	rec, err = recorder.New(recorder.Options{Dir: "data", FS: fs, Select: selected, Transport: up.Agent(), URL: up.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +77,8 @@ func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *record
 		<-recorded
 		server.Close()
 		up.Close()
-		upstream.CloseClientConnections()
-		upstream.Close()
+		apiserver.CloseClientConnections()
+		apiserver.Close()
 	}
 }
 
@@ -89,14 +90,14 @@ func TestGoesOnFromRecord(t *testing.T) {
 	g, rec, url, stop := f.record(fs, time.Minute)
 	podsOf(t, g, url)
 	head := f.write("ns", "b", 10)
-	until(t, "the event in the timeline", func() bool { return podsOf(t, g, url).timeline.View().RV >= head })
+	until(t, "the event in the timeline", func() bool { return podsOf(t, g, url).Timeline.View().RV >= head })
 	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
 	missed := f.write("ns", "c", 10)
 
 	g, _, url, stop = f.record(fs, time.Minute)
 	defer stop()
-	until(t, "what was missed in the timeline", func() bool { return podsOf(t, g, url).timeline.View().RV >= missed })
+	until(t, "what was missed in the timeline", func() bool { return podsOf(t, g, url).Timeline.View().RV >= missed })
 	f.count("list")
 	resp, err := http.Get(url + "/api/v1/pods?resourceVersion=" + kube.FormatRV(missed))
 	if err != nil {
@@ -110,11 +111,11 @@ func TestGoesOnFromRecord(t *testing.T) {
 		}
 	}
 	res := podsOf(t, g, url)
-	if s := res.reflector.Status(); len(s.Relists) != 0 || f.count("list") != 0 {
+	if s := res.Status(); len(s.Relists) != 0 || f.count("list") != 0 {
 		t.Errorf("it was listed: %v", s.Relists)
 	}
 	// The recorder may have been a moment faster than the reader.
-	if v := res.timeline.View(); v.Start != head && v.Start != missed {
+	if v := res.Timeline.View(); v.Start != head && v.Start != missed {
 		t.Errorf("the timeline begins at %d, what was recorded ended at %d", v.Start, head)
 	}
 }
@@ -156,15 +157,15 @@ func TestRecordIsChecked(t *testing.T) {
 		answered <- resp.StatusCode
 	}()
 	<-arrivals // the gateway's
-	res := g.reader.(*cache).all()[0]
-	if v, _, ok := res.view(); ok || v == nil {
-		t.Errorf("it is served, from %v", v)
+	res := g.reads.cache.All()[0]
+	if s := res.State(); s.Readable || s.View == nil {
+		t.Errorf("it is served, from %v", s.View)
 	}
 	open() // to the recorder's, too, which nobody waits for any more
 	if code := <-answered; code != http.StatusOK {
 		t.Errorf("code %d", code)
 	}
-	if _, _, ok := res.view(); !ok {
+	if !res.State().Readable {
 		t.Error("it is not served")
 	}
 }
@@ -205,7 +206,7 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	gate <- struct{}{}
 	<-arrivals // the gateway's again, whose watch has expired
 	until(t, "a list", func() bool {
-		return g.reader.(*cache).all()[0].reflector.Status().Phase == informer.Listing
+		return g.reads.cache.All()[0].Status().Phase == informer.Listing
 	})
 	open()
 	if got := <-line; !strings.HasPrefix(got, `{"type":"ADDED"`) || !strings.Contains(got, `"name":"b"`) {
@@ -221,7 +222,7 @@ func TestIdleGoesToTheRecorder(t *testing.T) {
 	defer stop()
 	for range 3 {
 		podsOf(t, g, url)
-		until(t, "an idle resource", func() bool { return len(g.reader.(*cache).all()) == 0 })
+		until(t, "an idle resource", func() bool { return len(g.reads.cache.All()) == 0 })
 		rv := f.write("ns", "a", 10)
 		until(t, "a record of it", func() bool {
 			return rec.Sync(t.Context(), pods) == nil && rec.Store().Streams(pods)[0].Head().RV >= rv

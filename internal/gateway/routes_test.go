@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // site makes a directory of static files with things beside it that are not
@@ -195,7 +196,7 @@ func TestPage(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	up, err := gateway.NewUpstream(&rest.Config{Host: "http://127.0.0.1:1"}, gateway.UpstreamOptions{})
+	up, err := upstream.New(&rest.Config{Host: "http://127.0.0.1:1"}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	for _, host := range []string{"https://a b", "host/path"} {
-		if _, err := gateway.NewUpstream(&rest.Config{Host: host}, gateway.UpstreamOptions{}); err == nil {
+		if _, err := upstream.New(&rest.Config{Host: host}, upstream.Options{}); err == nil {
 			t.Errorf("host %q accepted", host)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // closedPort returns an address where nothing listens.
@@ -109,7 +109,7 @@ func TestReady(t *testing.T) {
 		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			agent <- r.UserAgent()
 			w.WriteHeader(tc.code)
-		}), rigOptions{upstream: gateway.UpstreamOptions{UserAgent: "watchkeeper/test"}})
+		}), rigOptions{upstream: upstream.Options{UserAgent: "watchkeeper/test"}})
 		err := r.gateway.Ready(t.Context())
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%d: %v, want %q", tc.code, err, tc.want)

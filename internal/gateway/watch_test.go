@@ -116,7 +116,7 @@ func TestWatch(t *testing.T) {
 	if q := <-b.missed; !strings.Contains(q, "timeoutSeconds=10") {
 		t.Errorf("an RV older than the window is passed through with %s", q)
 	}
-	b.res.timeline.Close()
+	b.res.Timeline.Close()
 	expectEnd(t, streaming)
 }
 
@@ -154,7 +154,7 @@ func TestWatchExpires(t *testing.T) {
 	b := newBench(t, podList(10))
 	lines, stop := b.watch("resourceVersion=10")
 	defer stop()
-	b.res.timeline.Reset(podList(5))
+	b.res.Timeline.Reset(podList(5))
 	line := <-lines
 	if !strings.HasPrefix(line, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 10 (5)","reason":"Expired","code":410}}`) {
 		t.Errorf("got %s", line)
@@ -166,7 +166,7 @@ func TestWatchExpires(t *testing.T) {
 // miss deletions wherever it went on.
 func TestWatchInsideGap(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 5), pod("d", "b", 6)))
-	b.res.timeline.Replace(podList(20))
+	b.res.Timeline.Replace(podList(20))
 	lines, stop := b.watch("resourceVersion=11")
 	defer stop()
 	if line := <-lines; !strings.Contains(line, `"message":"too old resource version: 11 (20)","reason":"Expired","code":410`) {
@@ -187,7 +187,8 @@ func TestDrain(t *testing.T) {
 	expect(t, plain, "ADDED a@11")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	b.cache.drain(ctx)
+	deadline, _ := ctx.Deadline()
+	b.reads.tracker.Drain(time.Until(deadline) / 1000)
 	expect(t, asked, "BOOKMARK @11")
 	expectEnd(t, asked)
 	expectEnd(t, plain)

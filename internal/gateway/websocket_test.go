@@ -19,6 +19,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // dial opens a watch over a WebSocket.
@@ -38,7 +39,7 @@ func TestWatchKeepsNoView(t *testing.T) {
 	for _, how := range []string{"HTTP", "WebSocket"} {
 		b := newBench(t, podList(10, pod("ns", "a", 3)))
 		freed := make(chan struct{})
-		runtime.SetFinalizer(b.res.timeline.View(), func(*timeline.View) { close(freed) })
+		runtime.SetFinalizer(b.res.Timeline.View(), func(*timeline.View) { close(freed) })
 		const path = "/api/v1/pods?watch=1&resourceVersion=0"
 		if how == "HTTP" {
 			resp, err := http.Get(b.server.URL + path)
@@ -73,10 +74,10 @@ func TestWatchKeepsNoView(t *testing.T) {
 // that of the gateway.
 func TestWebSocketThatDoesNotRead(t *testing.T) {
 	f := newFakeAPI(t)
-	upstream := httptest.NewServer(f)
-	defer upstream.Close()
-	defer upstream.CloseClientConnections()
-	up, err := NewUpstream(&rest.Config{Host: upstream.URL}, UpstreamOptions{})
+	apiserver := httptest.NewServer(f)
+	defer apiserver.Close()
+	defer apiserver.CloseClientConnections()
+	up, err := upstream.New(&rest.Config{Host: apiserver.URL}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,14 +94,14 @@ func TestWebSocketThatDoesNotRead(t *testing.T) {
 	}
 	res := podsOf(t, g, server.URL)
 	dial(t, server.URL, "/api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=1")
-	for res.watches.Load() == 0 {
+	for res.OpenWatches() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	for res.watches.Load() > 0 { // its time comes
+	for res.OpenWatches() > 0 { // its time comes
 		time.Sleep(10 * time.Millisecond)
 	}
 	dial(t, server.URL, "/api/v1/pods?watch=1&resourceVersion=0")
-	for res.watches.Load() == 0 {
+	for res.OpenWatches() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	server.Config.Close()

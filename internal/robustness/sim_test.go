@@ -25,6 +25,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 func encodeToken(rv uint64, start string) string {
@@ -87,7 +88,7 @@ func (t upstreamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // startGateway starts a gateway in place of the one before.
 func (s *simulation) startGateway() error {
-	up, err := gateway.NewUpstream(&rest.Config{Host: "http://upstream"}, gateway.UpstreamOptions{UserAgent: "watchkeeper/sim"})
+	up, err := upstream.New(&rest.Config{Host: "http://upstream"}, upstream.Options{UserAgent: "watchkeeper/sim"})
 	if err != nil {
 		return err
 	}

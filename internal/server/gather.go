@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 )
 
 const (
@@ -132,8 +132,8 @@ func (c *gatherConn) flush() {
 
 // writeLocked writes, without the lock.
 func (c *gatherConn) writeLocked(p []byte, now time.Time) {
-	if !c.closed && c.deadline.Sub(now) < gateway.WriteTimeout { // not each time: it has its price
-		c.deadline = now.Add(gateway.WriteTimeout * 3 / 2)
+	if !c.closed && c.deadline.Sub(now) < httpstream.WriteTimeout { // not each time: it has its price
+		c.deadline = now.Add(httpstream.WriteTimeout * 3 / 2)
 		_ = c.Conn.SetWriteDeadline(c.deadline)
 	}
 	c.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // newRecorder returns the recorder, nil if nothing is to be recorded.
-func newRecorder(opts RecordOptions, up *gateway.Upstream, log *slog.Logger, registry prometheus.Registerer) (*recorder.Recorder, error) {
+func newRecorder(opts RecordOptions, up *upstream.Server, log *slog.Logger, registry prometheus.Registerer) (*recorder.Recorder, error) {
 	if opts.Missing != nil {
 		log.Warn("nothing is recorded", "cause", opts.Missing)
 	}

@@ -18,7 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 const (
@@ -70,7 +72,7 @@ type Options struct {
 
 	// Upstream and Gateway are passed on. Gateway's Upstream, History, Logger and
 	// Registerer are filled in here.
-	Upstream gateway.UpstreamOptions
+	Upstream upstream.Options
 	Gateway  gateway.Options
 
 	// Logger takes the log; nil discards it.
@@ -112,7 +114,7 @@ func Run(ctx context.Context, opts Options) error {
 type server struct {
 	opts  Options
 	log   *slog.Logger
-	up    *gateway.Upstream
+	up    *upstream.Server
 	gw    *gateway.Gateway
 	rec   *recorder.Recorder // nil if nothing is recorded
 	main  *endpoint
@@ -144,7 +146,7 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	var err error
-	if s.up, err = gateway.NewUpstream(opts.RESTConfig, opts.Upstream); err != nil {
+	if s.up, err = upstream.New(opts.RESTConfig, opts.Upstream); err != nil {
 		return nil, err
 	}
 	if s.rec, err = newRecorder(opts.Record, s.up, s.log, registry); err != nil {
@@ -194,7 +196,7 @@ func (s *server) newHTTPServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: gateway.WriteTimeout},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: httpstream.WriteTimeout},
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleConnTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// learnInterval is how often Past looks for recorded resources of which it does
+// not know yet whether the gateway may list them.
+const learnInterval = 2 * time.Second
+
+// A Record is what Past has to know of the history.
+type Record interface {
+	// Resources returns the recorded resources.
+	Resources() []kube.Resource
+	// Withholds reports whether what was recorded of a resource is not to be shown.
+	Withholds(kube.Resource) bool
+}
+
+// Past decides who may read the past of a resource (T8). What is recorded does not
+// show that: it may be a year old, and have been read with other credentials. So
+// nothing is shown before the API server has decided once; from then on its last
+// decision stays in force, as it does for the cache. Past is safe for concurrent
+// use.
+type Past struct {
+	up         *upstream.Server
+	record     Record
+	background *upstream.Background
+
+	mu    sync.Mutex // guards known
+	known map[kube.Resource]*Own
+}
+
+// NewPast returns the access to what is recorded.
+func NewPast(up *upstream.Server, record Record, b *upstream.Background) *Past {
+	return &Past{up: up, record: record, background: b, known: map[kube.Resource]*Own{}}
+}
+
+// of returns what is known of a resource; there are as many as are recorded.
+func (p *Past) of(id kube.Resource) *Own {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.known[id]
+	if own == nil {
+		own = NewOwn(p.up, id, p.background)
+		own.asksAgain = true
+		p.known[id] = own
+	}
+	return own
+}
+
+// Decided reports whether the API server has allowed the gateway to list a recorded
+// resource.
+func (p *Past) Decided(id kube.Resource) bool {
+	last, _ := p.of(id).last(request.List)
+	return last.decision == upstream.Allowed
+}
+
+// Refusal returns why a request may not read the past of a target, nil if it may:
+// a caller with credentials of their own may read the target now, or else the
+// gateway may do in all namespaces what the verb says.
+func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *metav1.Status {
+	own, name := p.of(t.Resource), t.Resource.GroupResource()
+	if p.record.Withholds(t.Resource) {
+		return status.Forbidden(fmt.Sprintf("%s were recorded before, and are not shown while watchkeeper runs without --record-secrets", name))
+	}
+	who, where, decision := "the gateway", " in all namespaces", upstream.Unknown
+	if caller := request.Identity(r.Header); caller != nil {
+		who, where, verb = "the caller", "", t.Verb
+		decision = own.caller(r.Context(), t, caller)
+	} else {
+		decision = own.decidePast(r.Context(), verb)
+	}
+	switch decision {
+	case upstream.Allowed:
+		return nil
+	case upstream.Denied:
+		return status.Forbidden(fmt.Sprintf("%s may not %s %s%s now, so their past is not shown", who, verb, name, where))
+	}
+	return status.Unavailable(fmt.Sprintf("it is not known whether %s may %s %s%s now: the API server does not answer", who, verb, name, where), true)
+}
+
+// decidePast is decide for the past. An identity that may list everything may read
+// each object: that counts for verbs about which the API server was not asked
+// before it went away.
+func (o *Own) decidePast(ctx context.Context, verb request.Verb) upstream.Decision {
+	d, err := o.decide(ctx, verb)
+	if err == nil && d == upstream.Unknown && verb != request.List {
+		d, _ = o.decide(ctx, request.List)
+	}
+	return d
+}
+
+// Run asks, until ctx ends, whether the gateway may list what is recorded: once for
+// each resource, so that its past can be shown while the API server is away.
+func (p *Past) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, id := range p.record.Resources() {
+			own := p.of(id)
+			if last, _ := own.last(request.List); last.decision == upstream.Unknown {
+				_, _ = own.decide(ctx, request.List)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(learnInterval):
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+var pods = kube.Resource{Version: "v1", Name: "pods"}
+
+// A reviewer is an API server that answers access reviews.
+type reviewer struct {
+	answer string // "true" or "false"; "" for no answer
+	asked  int
+}
+
+func (v *reviewer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if v.asked++; v.answer == "" {
+		return nil, errors.New("connection refused")
+	}
+	body := `{"status":{"allowed":` + v.answer + `}}`
+	return &http.Response{StatusCode: http.StatusCreated, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+func (v *reviewer) Resources() []kube.Resource   { return []kube.Resource{pods} }
+func (v *reviewer) Withholds(kube.Resource) bool { return false }
+
+// TestPastDecisions: nothing is shown before the API server has decided once; then its
+// last decision stays in force while it does not answer (T8).
+func TestPastDecisions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := &reviewer{}
+		up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: v}, upstream.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := upstream.NewBackground()
+		defer b.Stop()
+		p := NewPast(up, v, b)
+		for _, step := range []struct {
+			what   string
+			answer string
+			after  time.Duration
+			code   int32
+			asked  int
+		}{
+			{"never decided", "", 0, http.StatusServiceUnavailable, 1},
+			{"asked again at once", "true", 0, 0, 2},
+			{"not asked for ten seconds", "false", 9 * time.Second, 0, 2},
+			{"no answer", "", 2 * time.Second, 0, 3},
+			{"denied", "false", 11 * time.Second, http.StatusForbidden, 4},
+			{"no answer after a denial", "", 11 * time.Second, http.StatusForbidden, 5},
+		} {
+			time.Sleep(step.after)
+			v.answer = step.answer
+			code := int32(0)
+			if refusal := p.Refusal(httptest.NewRequest("GET", "/", nil), request.Target{Verb: request.List, Resource: pods}, request.List); refusal != nil {
+				code = refusal.Code
+			}
+			if code != step.code || v.asked != step.asked {
+				t.Errorf("%s: %d after %d questions, want %d after %d", step.what, code, v.asked, step.code, step.asked)
+			}
+		}
+	})
+}

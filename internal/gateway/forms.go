@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+const (
+	// unwritablePause is how long a form in which a resource could not be written is
+	// left to the API server.
+	unwritablePause = time.Minute
+	// maxForms bounds the resources whose forms are remembered.
+	maxForms = 2000
+)
+
+// forms is what it takes to write the objects of one resource. It is the
+// httpstream.Owner of the watches that read it, and safe for concurrent use.
+type forms struct {
+	encoder     wire.Encoder
+	definitions *upstream.Definitions
+	cbor        *upstream.CBOROffer
+	remaining   remainingCount
+	res         *watchcache.Resource // nil for objects of the past
+
+	mu         sync.Mutex // guards unwritable
+	unwritable map[wire.Form]time.Time
+}
+
+// encoderAt returns an encoder that prints ages as of a time; zero for now.
+func (f *forms) encoderAt(at time.Time) *wire.Encoder {
+	if at.IsZero() {
+		return &f.encoder
+	}
+	return f.encoderWith(func() time.Time { return at })
+}
+
+// encoderWith returns an encoder with another clock.
+func (f *forms) encoderWith(now func() time.Time) *wire.Encoder {
+	e := &f.encoder
+	return &wire.Encoder{Resource: e.Resource, Cache: e.Cache, DatePath: e.DatePath, Now: now}
+}
+
+// isUnwritable reports whether the resource could not be written in a form within
+// the last minute: a client whose watch ended for that is then passed through.
+func (f *forms) isUnwritable(form wire.Form) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, ok := f.unwritable[form]
+	return ok && time.Since(at) < unwritablePause
+}
+
+// Unwritable implements httpstream.Owner.
+func (f *forms) Unwritable(form wire.Form) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unwritable == nil {
+		f.unwritable = map[wire.Form]time.Time{}
+	}
+	f.unwritable[form] = time.Now()
+}
+
+// openWatch holds the resource until CloseWatch.
+func (f *forms) openWatch() {
+	if f.res != nil {
+		f.res.OpenWatch()
+	}
+}
+
+// CloseWatch implements httpstream.Owner.
+func (f *forms) CloseWatch() {
+	if f.res != nil {
+		f.res.CloseWatch()
+	}
+}
+
+// Oldest implements httpstream.Owner.
+func (f *forms) Oldest() uint64 {
+	if f.res == nil {
+		return 0
+	}
+	return f.res.Timeline.View().Start
+}
+
+// A formsTable has the forms of resources. It is safe for concurrent use.
+type formsTable struct {
+	mu    sync.Mutex // guards known
+	known map[kube.Resource]*forms
+}
+
+// of returns the forms of a resource; res is nil for those of the past. A resource
+// that is watched again gets new ones.
+func (t *formsTable) of(h *reads, id kube.Resource, res *watchcache.Resource) *forms {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.known[id]
+	if f != nil && f.res == res {
+		return f
+	}
+	f = &forms{encoder: wire.Encoder{Resource: id, Cache: h.encodings}, cbor: upstream.NewCBOROffer(h.up, id, h.background), res: res}
+	if res != nil {
+		f.definitions = res.Definitions
+	} else {
+		f.definitions = upstream.NewDefinitions(h.up, id, h.background)
+	}
+	if !id.BuiltIn() {
+		f.encoder.DatePath = f.definitions.Date
+	}
+	if h.recording && res != nil {
+		f.encoder.Now = h.past.End
+	}
+	if t.known == nil || len(t.known) >= maxForms {
+		t.known = map[kube.Resource]*forms{}
+	}
+	t.known[id] = f
+	return f
+}

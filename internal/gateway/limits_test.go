@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+)
+
+// TestPastListsAtATime: where other whole lists are being answered, the client is
+// told to come again, on all paths; pages are not counted.
+func TestPastListsAtATime(t *testing.T) {
+	b, _ := newPastBench(t)
+	b.reads.past.Lists = past.NewLimiter("list", 1, time.Millisecond)
+	for range 1 {
+		if _, err := b.reads.past.Lists.Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{at(45) + "/api/v1/pods", "/api/v1/pods?resourceVersionMatch=Exact&resourceVersion=20"} {
+		resp := b.open(t.Context(), path)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "5" {
+			t.Errorf("%s: %s, Retry-After %q", path, resp.Status, resp.Header.Get("Retry-After"))
+		}
+	}
+	if code, body := b.get(at(45) + "/api/v1/pods?limit=1000"); code != http.StatusOK {
+		t.Errorf("a page: %d %s", code, body)
+	}
+}
+
+// A deadlined is a ResponseWriter that notes the last deadline of a write.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (d *deadlined) SetWriteDeadline(t time.Time) error {
+	if !t.IsZero() {
+		d.deadline = t
+	}
+	return nil
+}
+
+// TestPastListIsRead: the client of a list that others wait for has less time to
+// read it.
+func TestPastListIsRead(t *testing.T) {
+	b, _ := newPastBench(t)
+	for path, want := range map[string]time.Duration{
+		at(45) + "/api/v1/pods":         httpstream.HeldTimeout,
+		at(45) + "/api/v1/pods?limit=9": httpstream.WriteTimeout,
+	} {
+		w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+		before := time.Now()
+		b.serve(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if w.Code != http.StatusOK || w.deadline.Before(before.Add(want)) || w.deadline.After(time.Now().Add(want)) {
+			t.Errorf("%s: %d, a deadline of %v", path, w.Code, w.deadline.Sub(before))
+		}
+	}
+}

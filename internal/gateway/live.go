@@ -1,0 +1,274 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+// reachTimeout is how long a projection at an RV that is yet to come waits for it,
+// as the API server waits.
+const reachTimeout = 3 * time.Second
+
+// noProofOfEvents is why projections of Events need an RV.
+const noProofOfEvents = "of Events, it cannot be known here what is most recent: give a resourceVersion, such as 0"
+
+// live is the store of a watched resource: its timeline, and what is recorded of it
+// from before the timeline's window. It belongs to one request. It never
+// approximates: what it cannot answer exactly as the API server would, it declines.
+type live struct {
+	h    *reads
+	res  *watchcache.Resource
+	f    *forms
+	view *timeline.View
+	over <-chan struct{} // closed when the definition of the resource changes
+	// projection is set if the API server cannot answer the request.
+	projection bool
+}
+
+// openLive opens the store of a resource for a read. The error is a *decline if the
+// read cannot be answered from it.
+func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Resource) (*live, *query, error) {
+	ctx := r.Context()
+	if read.Namespace != "" && !res.Info.Namespaced || read.Name != "" && read.Namespace == "" && res.Info.Namespaced {
+		return nil, nil, errDeclined // the API server has an error for it
+	}
+	st := res.StateFor(ctx, read.Verb)
+	if !st.Readable {
+		return nil, nil, errDeclined
+	}
+	if !res.Access.Allows(ctx, read.Verb) {
+		return nil, nil, &decline{status: status.Forbidden(fmt.Sprintf(
+			"the gateway may not %s %s in all namespaces, and so does not serve them from its cache", read.Verb, res.ID.GroupResource()))}
+	}
+	lists := st.Lists()
+	if !res.Served(ctx, lists) {
+		return nil, nil, errDeclined
+	}
+	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, projection: read.Fields != nil}
+	q := &query{Read: read, Selection: request.Selection{Namespace: read.Namespace}, warnings: st.Status.Warnings}
+	var ok bool
+	if read.Verb != request.Get {
+		if q.Selection, ok = read.Select(res.Info.Namespaced, res.Fields(ctx, lists)); !ok {
+			return nil, nil, s.decline(status.BadRequest("the field selector is not one that is answered from the cache"))
+		}
+	}
+	q.Form, ok = read.Negotiate(r, st.View.BookmarkForm.Typed(), func() bool { return s.f.cbor.Offered(ctx) })
+	if !ok || s.f.isUnwritable(q.Form.Form) {
+		return nil, nil, errDeclined
+	}
+	if read.Verb == request.List && q.View == wire.Table && wire.SortsRows(read.Resource) {
+		return nil, nil, errDeclined
+	}
+	if s.over, ok = res.Defined(ctx, lists); !ok {
+		return nil, nil, errDeclined
+	}
+	consistent := read.Verb == request.List && read.Options.ResourceVersion == "" && read.Options.Continue == ""
+	if consistent && !s.projection && !res.Pays(&st.View.Snapshot, q.Selection, read.Options.Limit) {
+		return nil, nil, errDeclined
+	}
+	return s, q, s.reach(ctx, q)
+}
+
+// reach waits until the timeline has the RV of a projection, which cannot be passed
+// through.
+func (s *live) reach(ctx context.Context, q *query) error {
+	exact := q.Verb == request.List || q.SendsInitialEvents()
+	if !s.projection || !exact || s.view.RV >= q.RV {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	reached, err := s.res.Timeline.WaitRV(ctx, q.RV)
+	if err != nil {
+		return &decline{status: status.TooLarge(q.RV, s.view.RV)}
+	}
+	s.view = reached
+	return nil
+}
+
+func (s *live) forms() *forms { return s.f }
+
+// decline implements store.
+func (s *live) decline(why *metav1.Status) error {
+	if s.projection {
+		why.Message = "fields: " + why.Message
+	}
+	return &decline{status: why}
+}
+
+// failed implements store: the API server may be able to answer.
+func (s *live) failed(error) error { return errDeclined }
+
+// otherForm implements store: the API server answers.
+func (s *live) otherForm(_ *http.Request, q *query, err error) (request.Form, error) {
+	// YAML and indented JSON are a question of size, and columns one of the version.
+	if q.Media != wire.YAML && !q.Pretty && !errors.Is(err, wire.ErrColumns) {
+		s.f.Unwritable(q.Form.Form)
+	}
+	return q.Form, errDeclined
+}
+
+// state returns a snapshot as a state in the form of a view.
+func (s *live) state(v *timeline.View, snapshot *timeline.Snapshot) state {
+	return state{objects: timelineSnapshot{snapshot}, rv: snapshot.RV, item: v.BookmarkForm, listKind: v.ListKind}
+}
+
+// latest implements store: after a proof of freshness.
+func (s *live) latest(ctx context.Context, q *query, _ int64) (state, error) {
+	prove := s.res.FreshSoon
+	if s.projection {
+		if q.Resource.Uncached() {
+			return state{}, s.decline(status.BadRequest(noProofOfEvents))
+		}
+		prove = s.res.Fresh
+	}
+	fresh, err := prove(ctx)
+	if err != nil {
+		return state{}, errDeclined
+	}
+	return s.state(fresh, &fresh.Snapshot), nil
+}
+
+// cached implements store.
+func (s *live) cached(_ context.Context, q *query, _ int64) (state, error) {
+	if q.Options.Limit > 0 && q.Resource.Uncached() && !s.projection {
+		return state{}, errDeclined
+	}
+	return s.state(s.view, &s.view.Snapshot), nil
+}
+
+// notOlderThan implements store.
+func (s *live) notOlderThan(_ context.Context, q *query, _ int64) (state, error) {
+	if s.view.RV < q.RV {
+		return state{}, errDeclined
+	}
+	return s.state(s.view, &s.view.Snapshot), nil
+}
+
+// exactly implements store: from the timeline, or from what is recorded.
+func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (state, error) {
+	snapshot, err := s.res.Timeline.At(rv)
+	switch {
+	case err == nil:
+		return s.state(s.view, snapshot), nil
+	case !errors.Is(err, timeline.ErrCompacted):
+		return state{}, errDeclined // the API server may have it, or says why not
+	}
+	expired := &decline{status: status.Expired(err.Error())}
+	stream, _ := s.h.past.Holding(ctx, q.Resource, rv)
+	if stream == nil {
+		return state{}, expired
+	}
+	release, held, err := s.h.past.AcquireList(ctx, limit)
+	if errors.Is(err, past.ErrBusy) {
+		// The API server has less: it is not asked instead.
+		return state{}, &status.Error{Status: s.h.past.Refusal(err)}
+	}
+	if err != nil {
+		return state{}, errDeclined
+	}
+	return state{
+		objects: &past.Snapshot{Stream: stream, RV: rv, Ctx: ctx}, rv: rv,
+		item: s.view.BookmarkForm, listKind: s.view.ListKind, recorded: true, release: release, held: held,
+	}, nil
+}
+
+// watch implements store.
+func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
+	initial := q.SendsInitialEvents()
+	v := s.view
+	if q.Options.ResourceVersion == "" {
+		if q.Resource.Uncached() {
+			return watchStart{}, s.decline(status.BadRequest(noProofOfEvents)) // no bookmarks in time for a proof
+		}
+		// From now on, or all there is now: "now" includes every write that was
+		// acknowledged before the request.
+		fresh, err := s.res.Fresh(ctx)
+		if err != nil {
+			s.h.log.Debug("no proof of freshness", "resource", q.Resource.String(), "err", err)
+			return watchStart{}, errDeclined
+		}
+		v = fresh
+	}
+	if initial && v.RV < q.RV {
+		return watchStart{}, errDeclined // the API server waits for it, or says that it is too large
+	}
+	start := watchStart{state: s.state(v, &v.Snapshot), rv: q.RV, owner: s.f, over: s.over, encoder: &s.f.encoder}
+	gap, inGap := v.GapAround(q.RV)
+	if initial || q.RV == 0 {
+		start.rv = v.RV
+	} else if !s.projection && inGap {
+		// The API server cannot continue it either: the client may have stopped
+		// within the difference (ADR 2).
+		start.rv, start.expired = v.RV, status.TooOld(q.RV, gap.To)
+	}
+	if q.Speed > 0 || !v.CanStart(start.rv) {
+		if err := s.resume(ctx, q, v, &start); err != nil {
+			return watchStart{}, err
+		}
+	}
+	if start.source == nil {
+		cursor, err := s.res.Timeline.WatchFrom(v, start.rv, q.Interest())
+		if err != nil {
+			return watchStart{}, errDeclined
+		}
+		start.source = cursor
+		if source := s.h.past.Follow(q.Resource, s.res.Timeline, v, cursor, q.Interest()); source != nil {
+			start.source = source
+		}
+	}
+	return start, nil
+}
+
+// resume makes a watch begin in what is recorded: for an RV that the timeline no
+// longer has, or a replay.
+func (s *live) resume(ctx context.Context, q *query, v *timeline.View, start *watchStart) error {
+	source, err := s.h.past.Resume(ctx, q.Resource, s.res.Timeline, v, q.RV, q.Interest())
+	switch gone, inGap := errors.AsType[status.ExpiredError](err); {
+	case inGap && !s.projection:
+		start.rv, start.expired = v.RV, gone.Error()
+	case source != nil:
+		source.Start(q.Speed)
+		start.source = source
+		if q.Speed > 0 {
+			start.replayed = source.Replayed
+		}
+	case q.Speed > 0 && err != nil:
+		return &decline{status: s.h.past.Refusal(err)}
+	case q.Speed > 0:
+		return &decline{status: s.h.past.NotRecorded(q.Resource)}
+	case s.projection:
+		return &decline{status: status.Expired(status.TooOld(start.rv, v.Start))}
+	default:
+		return &decline{short: true}
+	}
+	return nil
+}
+
+// noProjection returns why a projection that is in order is not served.
+func (h *reads) noProjection(ctx context.Context, read *request.Read) *metav1.Status {
+	if _, err := h.discovery.Lookup(ctx, read.Resource, time.Time{}); errors.Is(err, upstream.ErrNoResource) {
+		return status.NotFound("fields: there is no such resource that can be listed and watched")
+	}
+	if refusal := h.cache.Refused(read.Resource); refusal != nil && refusal.Code == http.StatusForbidden {
+		return status.Forbidden(refusal.Message) // another try does not help
+	}
+	return status.Unavailable(fmt.Sprintf("fields: projections are made of what is watched here, and %s cannot be served from that now: try again, or leave fields out",
+		read.Resource.GroupResource()), true)
+}

@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+// reads answers LIST, GET and WATCH: of the present from the timelines
+// ([reads.serve], [live]), and of a moment from the history ([reads.serveAt],
+// [moment]).
+type reads struct {
+	up         *upstream.Server
+	background *upstream.Background
+	discovery  *upstream.Discovery
+	cache      *watchcache.Cache
+	past       *past.Past // nil if nothing is recorded
+	access     *access.Past
+	tracker    *httpstream.Tracker
+	log        *slog.Logger
+	// recording is set if the upstream is a recording, in which nothing changes.
+	recording bool
+
+	encodings *wire.Cache // of all resources' objects
+	liveForms formsTable
+	pastForms formsTable
+}
+
+// A query is a read of which all is known that it takes to answer it. It is
+// immutable.
+type query struct {
+	*request.Read
+	request.Selection
+	request.Form
+	warnings []string // the API server's about the resource's version
+}
+
+// A store is one resource, now or at a moment: what the handlers of GET, LIST and
+// WATCH read. The error of a method is a *decline, which leaves the request to the
+// API server, or a *status.Error, which is the answer.
+type store interface {
+	// latest returns the state for a read with RV unset, which is consistent.
+	// limit is that of the list, here and below.
+	latest(ctx context.Context, q *query, limit int64) (state, error)
+	// cached returns a state of any version, for RV 0.
+	cached(ctx context.Context, q *query, limit int64) (state, error)
+	// notOlderThan returns a state at q.RV or later.
+	notOlderThan(ctx context.Context, q *query, limit int64) (state, error)
+	// exactly returns the state at an RV.
+	exactly(ctx context.Context, q *query, rv uint64, limit int64) (state, error)
+	// watch returns where a WATCH begins.
+	watch(context.Context, *query) (watchStart, error)
+
+	forms() *forms
+	// failed is the error for one in reading a state.
+	failed(error) error
+	// decline is the error for a request that is not answered for a reason.
+	decline(*metav1.Status) error
+	// otherForm returns a form to answer with in place of one in which the objects
+	// cannot be encoded.
+	otherForm(*http.Request, *query, error) (request.Form, error)
+}
+
+// A decline says that a request is not answered here, and left to the API server. A
+// request that the API server does not know gets the status, if there is one.
+type decline struct {
+	status *metav1.Status
+	// short is set for a watch that is passed through for a short time: the client's
+	// next one is answered here.
+	short bool
+}
+
+func (d *decline) Error() string {
+	if d.status == nil {
+		return "not answered from the cache"
+	}
+	return d.status.Message
+}
+
+var errDeclined = &decline{}
+
+// serve answers a request if it can do so exactly. Otherwise it returns a decline,
+// and has written nothing.
+func (h *reads) serve(w *responseRecorder, r *http.Request) *decline {
+	read, err := request.Parse(r)
+	if err == nil {
+		err = h.serveNow(w, r, read)
+	}
+	if err == nil {
+		return nil
+	}
+	if refused, ok := errors.AsType[*status.Error](err); ok {
+		status.Write(w, r, refused.Status)
+		return nil
+	}
+	declined, ok := errors.AsType[*decline](err)
+	if !ok {
+		return errDeclined
+	}
+	if read.Fields == nil && read.Speed == 0 {
+		return declined
+	}
+	// The API server knows neither projections nor replays.
+	why := declined.status
+	switch {
+	case why != nil:
+	case read.Fields != nil:
+		why = h.noProjection(r.Context(), read)
+	default:
+		why = status.Unavailable(fmt.Sprintf("speed: %s cannot be replayed now: try again", read.Resource.GroupResource()), true)
+	}
+	status.Write(w, r, why)
+	return nil
+}
+
+// serveNow answers a read of the present.
+func (h *reads) serveNow(w *responseRecorder, r *http.Request, read *request.Read) error {
+	if h.recording {
+		read = read.AnyVersion()
+	} else if read.Verb == request.Get && read.Options.ResourceVersion == "" {
+		return errDeclined // no reason to watch the whole resource
+	}
+	if read.Speed > 0 && read.RV == 0 {
+		return &decline{status: status.BadRequest("speed: a replay begins with a resourceVersion, or at a moment, as in /at/10m" + r.URL.Path)}
+	}
+	res := h.cache.Acquire(r.Context(), read.Resource)
+	if res == nil {
+		return errDeclined
+	}
+	defer res.Release()
+	s, q, err := h.openLive(r, read, res)
+	if err != nil {
+		return err
+	}
+	return h.answer(w, r, q, s)
+}
+
+// serveAt answers a read as of a moment.
+func (h *reads) serveAt(w *responseRecorder, r *http.Request, when kube.Moment) {
+	s, q, err := h.openMoment(r, when)
+	if err == nil {
+		err = h.answer(w, r, q, s)
+	}
+	if err != nil {
+		status.Write(w, r, h.past.Refusal(err))
+	}
+}
+
+// answer answers a query from a store.
+func (h *reads) answer(w *responseRecorder, r *http.Request, q *query, s store) error {
+	switch q.Verb {
+	case request.Get:
+		return h.get(w, r, q, s)
+	case request.List:
+		return h.list(w, r, q, s)
+	}
+	return h.watch(w, r, q, s)
+}
+
+// get answers a GET of any version (RV 0) or one not older than N.
+func (h *reads) get(w http.ResponseWriter, r *http.Request, q *query, s store) error {
+	st, err := s.notOlderThan(r.Context(), q, 1)
+	if err != nil {
+		return err
+	}
+	defer st.close()
+	o, err := st.objects.Get(kube.MakeKey(q.Read.Namespace, q.Name))
+	if err != nil {
+		return s.failed(err)
+	}
+	if o == nil {
+		missing := status.ObjectNotFound(q.Resource.Group, q.Resource.Name, q.Name)
+		if !q.PlainStatus {
+			return s.decline(missing)
+		}
+		warn(w.Header(), q)
+		return &status.Error{Status: missing}
+	}
+	return h.write(w, r, q, s, &st, func(e *wire.Encoder, f wire.Form) (*wire.Body, error) { return e.Object(f, o) })
+}
+
+// write encodes an answer, and writes it with its headers.
+func (h *reads) write(w http.ResponseWriter, r *http.Request, q *query, s store, st *state, encode func(*wire.Encoder, wire.Form) (*wire.Body, error)) error {
+	enc, form := s.forms().encoderAt(st.at), q.Form
+	body, err := encode(enc, form.Form)
+	if err != nil {
+		if form, err = s.otherForm(r, q, err); err != nil {
+			return err
+		}
+		if body, err = encode(enc, form.Form); err != nil {
+			return s.decline(notAcceptable(r))
+		}
+	}
+	setHeaders(w.Header(), form, q)
+	httpstream.WriteBody(w, r, body, st.held)
+	return nil
+}
+
+func setHeaders(header http.Header, form request.Form, q *query) {
+	header.Set("Content-Type", form.ContentType(q.Verb == request.Watch))
+	header.Set("Cache-Control", "no-cache, private")
+	warn(header, q)
+}
+
+// warn adds what the API server warns of.
+func warn(header http.Header, q *query) {
+	for _, warning := range q.warnings {
+		header.Add("Warning", warning)
+	}
+}
+
+func notAcceptable(r *http.Request) *metav1.Status {
+	return status.New(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+		fmt.Sprintf("the past of this cannot be written as %q asks: accept application/json", r.Header.Get("Accept")))
+}

@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// mount is a part of the URL space. The longest matching prefix wins.
+type mount struct {
+	prefix  string
+	source  string
+	handler http.Handler // nil for the API
+}
+
+// mount lays out the URL space.
+func (g *Gateway) mount(www, wwwPrefix string) error {
+	// Links of the page lead below the prefix, except that one beginning with
+	// /api stands for the API server's own paths.
+	linkPrefix := g.apiPrefix
+	if !g.stripsPrefix() {
+		linkPrefix = "/"
+	}
+	ui, err := newUI(linkPrefix)
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	g.mounts = []mount{
+		{g.apiPrefix, sourcePassthrough, nil},
+		{uiPrefix, sourceStatic, ui},
+		{extensionPrefix, sourceExtension, g.extensions},
+	}
+	if g.stripsPrefix() { // for a client that knows one URL
+		below := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			g.extensions.ServeHTTP(w, stripPrefix(r, g.apiPrefix))
+		})
+		g.mounts = append(g.mounts, mount{g.apiPrefix + extensionPrefix[1:], sourceExtension, below})
+	} else if g.apiPrefix != "/" {
+		g.mounts = append(g.mounts, mount{request.AtPrefix, sourcePassthrough, nil})
+	}
+	if www != "" {
+		files, err := newStatic(www, wwwPrefix)
+		if err != nil {
+			return err
+		}
+		g.mounts = append(g.mounts, mount{wwwPrefix, sourceStatic, files})
+	}
+	slices.SortFunc(g.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
+	for i, m := range g.mounts[1:] {
+		if m.prefix == g.mounts[i].prefix {
+			return fmt.Errorf("two things would be served at %s: change --api-prefix or --www-prefix", m.prefix)
+		}
+	}
+	return nil
+}
+
+// ServeHTTP answers one request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.tracker.Enter()
+	defer g.tracker.Leave()
+	start := time.Now()
+	rec := &responseRecorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}
+	returned := false
+	defer func() {
+		// A handler that wrote nothing meant 200; one that panicked, nothing.
+		if returned {
+			rec.count(http.StatusOK)
+		} else {
+			rec.count(codeAborted)
+		}
+		g.log.Debug("request", "method", r.Method, "path", r.URL.Path,
+			"source", rec.source, "code", rec.code, "took", time.Since(start))
+	}()
+	if g.route(rec, r); rec.stream != nil {
+		g.tracker.Serve(rec, rec.request, rec.stream)
+	}
+	returned = true
+}
+
+func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
+	if r.Method == http.MethodConnect {
+		status.Write(rec, r, status.MethodNotAllowed()) // we are no forward proxy
+		return
+	}
+	if refusal := g.filter.checkOrigin(r); refusal != nil {
+		status.Write(rec, r, refusal)
+		return
+	}
+	m := g.mountFor(r.URL.Path)
+	switch {
+	case toPage(r) && (m == nil || m.handler == nil):
+		rec.source = sourceStatic
+		redirectBelow(rec, uiPrefix[1:], http.StatusFound)
+	case m == nil:
+		status.Write(rec, r, g.notServed())
+	case m.handler == nil:
+		g.serveAPI(rec, r)
+	case r.URL.Path+"/" == m.prefix:
+		rec.source = m.source
+		redirectBelow(rec, path.Base(m.prefix)+"/", http.StatusMovedPermanently)
+	default:
+		rec.source = m.source
+		m.handler.ServeHTTP(rec, r)
+	}
+}
+
+func (g *Gateway) notServed() *metav1.Status {
+	return status.NotFound(fmt.Sprintf("the API is served below %s: see --api-prefix", g.apiPrefix))
+}
+
+// redirectBelow redirects to a path relative to that of the request, so that it is
+// right below any path at which a proxy serves the gateway.
+func redirectBelow(w http.ResponseWriter, to string, code int) {
+	w.Header().Set("Location", to)
+	w.WriteHeader(code)
+}
+
+// mountFor returns the mount of a path, nil if there is none. A directory
+// without its slash belongs to the mount as well.
+func (g *Gateway) mountFor(path string) *mount {
+	for i := range g.mounts {
+		if strings.HasPrefix(path+"/", g.mounts[i].prefix) {
+			return &g.mounts[i]
+		}
+	}
+	return nil
+}
+
+// toPage reports whether r is a browser that opened the root.
+func toPage(r *http.Request) bool {
+	return r.URL.Path == "/" && r.Method == http.MethodGet && prefersHTML(r)
+}
+
+func (g *Gateway) serveAPI(rec *responseRecorder, r *http.Request) {
+	if g.stripsPrefix() {
+		r = stripPrefix(r, g.apiPrefix)
+		rec.request = r
+	}
+	g.answer(rec, r)
+}
+
+// serveInner serves a request for the API that is a part of another request.
+func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) {
+	rec := &responseRecorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}
+	if g.answer(rec, r); rec.stream != nil {
+		g.tracker.Serve(rec, rec.request, rec.stream)
+	}
+}
+
+// answer serves a request for the API, below the prefix.
+func (g *Gateway) answer(rec *responseRecorder, r *http.Request) {
+	if request.IsAt(r.URL.Path) {
+		g.answerAt(rec, r)
+		return
+	}
+	if refusal := g.filter.checkAPI(r); refusal != nil {
+		status.Write(rec, r, refusal)
+		return
+	}
+	rec.source = sourceCache
+	cut, release, _ := g.tracker.Bind(r.Context(), false)
+	declined := g.reads.serve(rec, r.WithContext(cut))
+	release()
+	switch {
+	case declined == nil:
+	case declined.short:
+		g.passThrough(rec, shorten(r))
+	default:
+		g.passThrough(rec, r)
+	}
+}
+
+// passThrough hands a request to the API server.
+func (g *Gateway) passThrough(rec *responseRecorder, r *http.Request) {
+	rec.source = sourcePassthrough
+	ctx, cancel, ok := g.tracker.Bind(r.Context(), request.IsLongRunning(r))
+	defer cancel()
+	if !ok {
+		status.Write(rec, r, status.Unavailable(upstream.ErrShutdown.Error(), true))
+		return
+	}
+	g.passthrough.ServeHTTP(rec, r.WithContext(ctx))
+}
+
+// stripsPrefix reports whether the API prefix is ours alone. kubectl proxy
+// reads --api-prefix=/api/ as "serve only what is below /api/".
+func (g *Gateway) stripsPrefix() bool {
+	return g.apiPrefix != "/" && !strings.HasPrefix(g.apiPrefix, "/api")
+}
+
+// stripPrefix returns r with prefix, which ends in a slash, taken off its path.
+func stripPrefix(r *http.Request, prefix string) *http.Request {
+	cut := func(path string) (string, bool) {
+		if path+"/" == prefix {
+			return "/", true
+		}
+		rest, ok := strings.CutPrefix(path, prefix)
+		return "/" + rest, ok
+	}
+	out := r.WithContext(r.Context())
+	u := *r.URL
+	out.URL = &u
+	u.Path, _ = cut(r.URL.Path)
+	if raw, ok := cut(request.RawPath(r)); ok {
+		out.RequestURI = raw
+	} else {
+		// The client escaped something in the prefix itself.
+		out.RequestURI = (&url.URL{Path: u.Path}).EscapedPath()
+	}
+	u.RawPath = out.RequestURI
+	return out
+}
+
+// dirPath returns p with a slash at both ends.
+func dirPath(p string) string {
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
+	}
+	if !strings.HasSuffix(p, "/") {
+		p += "/"
+	}
+	return p
+}

@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+)
+
+// changes answers what changed in a range of time, the newest first.
+func (c *call) changes() (any, error) {
+	p, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	from, to, err := c.times("1h", "now")
+	if err != nil {
+		return nil, err
+	}
+	resources, err := c.resources()
+	if err != nil {
+		return nil, err
+	}
+	bounds, err := parseBounds(c.query.Get("continue"))
+	if err != nil {
+		return nil, err
+	}
+	var sources []*backward
+	for _, r := range resources {
+		for _, st := range c.store.Streams(r) {
+			b, err := c.backward(st, from, to, bounds)
+			if err != nil {
+				return nil, err
+			}
+			if b != nil {
+				sources = append(sources, b)
+			}
+		}
+	}
+	namespace, skipped := c.query.Get("namespace"), 0
+	out := api.Changes{From: from, To: to, Items: []api.ObjectChange{}}
+	for {
+		if err := p.ended(); err != nil {
+			return nil, err
+		}
+		next, err := newestOf(sources)
+		if err != nil {
+			return nil, err
+		}
+		if next == nil {
+			return out, nil
+		}
+		if (p.full() || skipped >= maxSkipped) && next.apart() {
+			out.Continue = formatBounds(sources)
+			return out, nil
+		}
+		e := next.pop()
+		if namespace != "" && e.Object.Key.Namespace() != namespace {
+			skipped++
+			continue
+		}
+		item, _, err := p.change(next.Stream, e)
+		if err != nil {
+			return nil, err
+		}
+		if item == nil {
+			out.Folded++
+			continue
+		}
+		p.items++
+		key := e.Object.Key
+		out.Items = append(out.Items, api.ObjectChange{
+			Resource: next.Resource().GroupResource(), Path: request.ObjectPath(next.Resource(), key), Kind: e.Object.Kind,
+			Namespace: key.Namespace(), Name: key.Name(), Change: *item,
+		})
+	}
+}
+
+// A backward reads the events of a stream, the newest first.
+type backward struct {
+	eventRange
+	events []history.Event // what was read of it, in order
+	last   uint64          // the RV of the one before
+}
+
+// bounds are RVs by the stream, below which it is to go on.
+type bounds map[string]uint64
+
+// backward returns the events of a stream in a range, nil if there are none.
+func (c *call) backward(st *history.Stream, from, to time.Time, b bounds) (*backward, error) {
+	r, ok, err := rangeOf(st, true, kube.Moment{At: from}, kube.Moment{At: to})
+	if !ok || err != nil || st.Head().At.Before(from) {
+		return nil, err
+	}
+	r.since = from
+	if b != nil {
+		below, ok := b[streamName(st)]
+		if !ok {
+			return nil, nil // it was at its end
+		}
+		r.to = min(r.to, below-1)
+	}
+	return &backward{eventRange: r}, nil
+}
+
+// streamName tells streams apart.
+func streamName(st *history.Stream) string {
+	return st.Resource().String() + "#" + kube.FormatRV(uint64(st.Epoch()))
+}
+
+// maxSkipped bounds the events of other namespaces that one page goes through.
+const maxSkipped = 100_000
+
+// peek returns the newest event that is left, nil if there is none.
+func (b *backward) peek() (*history.Event, error) {
+	if len(b.events) == 0 && b.from < b.to {
+		events, err := b.LastEvents(b.from, b.to, eventChunk/4) // there are many streams
+		if err != nil {
+			return nil, err
+		}
+		if b.events, b.to = events, b.from; len(events) > 0 {
+			b.to = events[0].Object.RV - 1
+		}
+	}
+	n := len(b.events)
+	if n == 0 {
+		return nil, nil
+	}
+	if b.events[n-1].At.Before(b.since) {
+		b.events, b.to = nil, b.from
+		return nil, nil
+	}
+	return &b.events[n-1], nil
+}
+
+// pop takes the event that peek returned.
+func (b *backward) pop() history.Event {
+	n := len(b.events) - 1
+	e := b.events[n]
+	b.events, b.last = b.events[:n], e.Object.RV
+	return e
+}
+
+// apart reports whether a page may end before the event that peek returned:
+// it goes on by RV.
+func (b *backward) apart() bool { return b.events[len(b.events)-1].Object.RV != b.last }
+
+// newestOf returns the source whose next event is the newest.
+func newestOf(sources []*backward) (*backward, error) {
+	var best *backward
+	var newest *history.Event
+	for _, b := range sources {
+		e, err := b.peek()
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			continue
+		}
+		if best == nil || e.At.After(newest.At) || e.At.Equal(newest.At) && e.Object.RV > newest.Object.RV {
+			best, newest = b, e
+		}
+	}
+	return best, nil
+}
+
+// formatBounds returns where the sources go on.
+func formatBounds(sources []*backward) string {
+	b := bounds{}
+	for _, s := range sources {
+		if n := len(s.events); n > 0 {
+			b[streamName(s.Stream)] = s.events[n-1].Object.RV + 1
+		}
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		panic(err) // names and numbers
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+func parseBounds(text string) (b bounds, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	decoded, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(decoded, &b)
+	}
+	if err != nil || b == nil {
+		return nil, refuseBad("continue is %q: use what the page before has as its continue", text)
+	}
+	return b, nil
+}

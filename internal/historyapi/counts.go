@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+const (
+	// maxBins is how many bins a count can have, defaultBins about how many it
+	// has when nobody says.
+	maxBins     = 2000
+	defaultBins = 200
+	// minBin is the resolution of the times of events.
+	minBin = time.Millisecond
+	maxBin = 366 * 24 * time.Hour
+)
+
+// counts answers how many events there were in each of a number of bins.
+func (c *call) counts() (any, error) {
+	from, to, err := c.times("1h", "now")
+	if err != nil {
+		return nil, err
+	}
+	bin, err := c.bin(to.Sub(from))
+	if err != nil {
+		return nil, err
+	}
+	// Bins begin at multiples of their length, so that a moving window has the
+	// same ones.
+	from = from.Truncate(bin)
+	if from.Unix() < 0 {
+		return nil, refuseBad("from: %s is before there were clusters", from.Format(time.RFC3339))
+	}
+	out := api.Counts{From: from, To: to, BinSeconds: bin.Seconds(), Bins: int((to.Sub(from)-1)/bin) + 1, Resources: []api.ResourceCounts{}}
+	if out.Bins > maxBins+1 {
+		return nil, refuseBad("bin: %v is %d times in that range, of %d at the most: use a longer one", bin, out.Bins, maxBins)
+	}
+	resources, err := c.resources()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		one := api.ResourceCounts{
+			Resource: r.GroupResource(), Path: r.Path(),
+			Added: make([]int, out.Bins), Modified: make([]int, out.Bins), Deleted: make([]int, out.Bins),
+			Spans: []api.TimeSpan{}, Gaps: []api.TimeSpan{},
+		}
+		if err := c.count(&one, r, from, to, bin); err != nil {
+			return nil, err
+		}
+		out.Resources = append(out.Resources, one)
+	}
+	return out, nil
+}
+
+// count adds up the epochs of a resource.
+func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Time, bin time.Duration) error {
+	for _, st := range c.store.Streams(r) {
+		if err := context.Cause(c.r.Context()); err != nil {
+			return err
+		}
+		span := st.Span()
+		if s, ok := inside(span.From.At, span.To.At, from, to); ok && span.From.RV != 0 {
+			one.Spans = append(one.Spans, s)
+		} else {
+			continue
+		}
+		for _, g := range st.Gaps() {
+			if s, ok := inside(g.Since, g.Until, from, to); ok {
+				one.Gaps = append(one.Gaps, s)
+			}
+		}
+		counts, err := st.Counts(c.r.Context(), from, to, bin)
+		if err != nil {
+			return err
+		}
+		for i, n := range counts {
+			one.Added[i] += n.Added
+			one.Modified[i] += n.Modified
+			one.Deleted[i] += n.Deleted
+		}
+	}
+	if more := len(one.Gaps) - maxGaps; more > 0 {
+		one.Gaps = slices.Delete(one.Gaps, 0, more)
+	}
+	return nil
+}
+
+// inside cuts a span to a range.
+func inside(from, to, lower, upper time.Time) (api.TimeSpan, bool) {
+	if from.Before(lower) {
+		from = lower
+	}
+	if to.After(upper) {
+		to = upper
+	}
+	return api.TimeSpan{From: from.UTC(), To: to.UTC()}, !to.Before(from)
+}
+
+// times returns the range of the parameters from and to.
+func (c *call) times(usualFrom, usualTo string) (from, to time.Time, err error) {
+	first, err := c.when("from", usualFrom)
+	if err != nil {
+		return from, to, err
+	}
+	last, err := c.when("to", usualTo)
+	if err != nil {
+		return from, to, err
+	}
+	if first.RV != 0 || last.RV != 0 {
+		return from, to, refuseBad("from and to: a range of several resources has times, not resourceVersions")
+	}
+	if !first.At.Before(last.At) {
+		return from, to, refuseBad("from (%s) is not before to (%s)", first, last)
+	}
+	return first.At.UTC(), last.At.UTC(), nil
+}
+
+// niceBins are lengths that people count in.
+var niceBins = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// bin returns the length of a bin.
+func (c *call) bin(length time.Duration) (time.Duration, error) {
+	text := c.query.Get("bin")
+	if text == "" {
+		for _, nice := range niceBins {
+			if length/nice <= defaultBins {
+				return nice, nil
+			}
+		}
+		return (length/defaultBins + 24*time.Hour).Truncate(24 * time.Hour), nil
+	}
+	bin, err := time.ParseDuration(text)
+	if err != nil || bin < minBin || bin > maxBin {
+		return 0, refuseBad("bin is %q: it has to be a duration such as 10s or 5m, of a millisecond at least and a year at the most", text)
+	}
+	return bin, nil
+}

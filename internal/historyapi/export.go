@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+const (
+	// documentTimeout bounds how long the upstream is asked for the documents of an
+	// export, maxDocument the size of one in bytes.
+	documentTimeout = 10 * time.Second
+	maxDocument     = 64 << 20
+	// aggregated is the discovery of all groups in one answer (KEP-3352).
+	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	// maxExports is how many are made at a time: each reads a part of the history
+	// from its beginning to its end, once or more. exportRetry is when another may
+	// find a place, in seconds.
+	maxExports  = 2
+	exportRetry = 10
+)
+
+// An export answers with a recording of a part of the history. Only resources
+// that may be listed are in it, and what the API server says of itself is what it
+// says to who asks (T8).
+type export struct {
+	*call
+	selection recording.Selection
+}
+
+// export reads what is to be exported.
+func (c *call) export() (any, error) {
+	x := &export{call: c}
+	sel := &x.selection
+	sel.Namespace = c.query.Get("namespace")
+	var err error
+	if sel.Labels, err = labels.Parse(c.query.Get("labelSelector")); err != nil {
+		return nil, refuseBad("labelSelector: %v", err)
+	}
+	switch text := c.query.Get("pseudonyms"); text {
+	case "", "false":
+	case "true":
+		sel.Pseudonyms = true
+	default:
+		return nil, refuseBad("pseudonyms is %q: it has to be true or false", text)
+	}
+	for _, end := range []struct {
+		name, usual string
+		at          *time.Time
+	}{{"from", "1h", &sel.From}, {"to", "now", &sel.To}} {
+		when, err := kube.ParseMoment(cmp.Or(c.query.Get(end.name), end.usual), c.now)
+		switch {
+		case err != nil:
+			return nil, refuseBad("%s: %v", end.name, err)
+		case when.RV != 0:
+			return nil, refuseBad("%s: an export is of a time: give an age, such as 2h, or an RFC 3339 time", end.name)
+		}
+		*end.at = when.At
+	}
+	if sel.To.Before(sel.From) {
+		return nil, refuseBad("from is after to")
+	}
+	sel.Resources, err = c.resources()
+	return x, err
+}
+
+func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	release, err := x.exports.Acquire(r.Context())
+	if err != nil {
+		status.Write(w, r, status.TooMany(fmt.Sprintf("%d exports are being made: try again when one of them has ended", maxExports), exportRetry))
+		return
+	}
+	defer release()
+	out := &exportBody{DeadlineWriter: httpstream.NewDeadlineWriter(w, httpstream.HeldTimeout), header: w.Header()}
+	defer out.Clear()
+	e := recording.Exporter{
+		Store: x.store, Program: x.Upstream.UserAgent(), Cluster: x.store.Cluster(),
+		Documents: func(ctx context.Context) ([]recording.Document, error) {
+			return documents(ctx, x.Upstream, request.Identity(x.r.Header), x.selection.Resources)
+		},
+	}
+	err = e.Export(r.Context(), out, x.selection)
+	switch {
+	case err == nil:
+	case out.begun:
+		panic(http.ErrAbortHandler) // the client is not to take it for a whole one
+	default:
+		x.fail(w, r, err)
+	}
+}
+
+// documents asks the upstream, in the name of a caller, for what a client needs to
+// know of the API before it reads objects.
+func documents(ctx context.Context, u *upstream.Server, caller http.Header, resources []kube.Resource) ([]recording.Document, error) {
+	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
+	defer cancel()
+	type question struct{ path, accept string }
+	questions := []question{{"/version", ""}, {"/api", aggregated}, {"/api", ""}, {"/apis", aggregated}, {"/apis", ""}}
+	for _, id := range resources {
+		questions = append(questions, question{upstream.GroupPath(id), ""})
+		if !id.BuiltIn() {
+			questions = append(questions, question{"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + id.GroupResource(), ""})
+		}
+	}
+	var documents []recording.Document
+	for i, q := range questions {
+		if slices.Contains(questions[:i], q) {
+			continue
+		}
+		d, err := document(ctx, u, caller, q.path, q.accept)
+		if err != nil {
+			return nil, &status.Error{Status: status.Unavailable(fmt.Sprintf("the API server's %s, which belongs to an export, cannot be had: %v", q.path, err), true)}
+		}
+		if d != nil {
+			documents = append(documents, *d)
+		}
+	}
+	return documents, nil
+}
+
+// document asks the upstream for one document, nil if it has none for the caller.
+func document(ctx context.Context, u *upstream.Server, caller http.Header, path, accept string) (*recording.Document, error) {
+	r := u.NewRequest(ctx, http.MethodGet, path, "")
+	r.Header.Set("Accept", strings.TrimPrefix(accept+",application/json", ","))
+	resp, err := u.As(caller, r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil, err
+	}
+	return &recording.Document{Path: path, Type: resp.Header.Get("Content-Type"), Body: body}, nil
+}
+
+// An exportBody begins the answer with the first byte of the recording.
+type exportBody struct {
+	httpstream.DeadlineWriter
+	header http.Header
+	begun  bool
+}
+
+func (b *exportBody) Write(p []byte) (int, error) {
+	if !b.begun {
+		b.begun = true
+		b.header.Set("Content-Type", "application/zstd")
+		b.header.Set("Cache-Control", "no-store")
+		b.header.Set("Content-Disposition", `attachment; filename="recording.wkr"`)
+	}
+	return b.DeadlineWriter.Write(p)
+}

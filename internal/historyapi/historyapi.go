@@ -1,0 +1,272 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package historyapi serves /watchkeeper/v1/history: what changed, when, and by whom,
+// from what is recorded. docs/extensions.md and openapi.json describe it.
+//
+// Each endpoint is a method of [call] in a file of its own. What a moment means is
+// decided by package past; who may read what, by package access.
+package historyapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+const (
+	// Path is where the history API is served, and below it.
+	Path = "/watchkeeper/v1/history"
+	// openAPIPath is where it is described.
+	openAPIPath = "/watchkeeper/v1/openapi.json"
+)
+
+// A RecordingState says how recording does.
+type RecordingState struct {
+	State  string // one of the api.Recording constants
+	Reason string // why it does not go on; "" if it does
+}
+
+// A Handler serves [Path] and what is below it. The fields are set before its first
+// use.
+type Handler struct {
+	Past     *past.Past // nil if nothing is recorded
+	Access   *access.Past
+	Upstream *upstream.Server
+	// Recording returns how recording does.
+	Recording func() RecordingState
+	// Filter returns why a path may not be read, nil if it may.
+	Filter func(*http.Request) *metav1.Status
+
+	exports *past.Limiter
+}
+
+// New returns a handler; see the fields of [Handler].
+func New(h Handler) *Handler {
+	h.exports = past.NewLimiter("export", maxExports, 0)
+	return &h
+}
+
+// Limiters returns what limits the answers that take much memory or work.
+func (h *Handler) Limiters() []*past.Limiter { return []*past.Limiter{h.Past.Lists, h.exports} }
+
+// A call is one request.
+type call struct {
+	*Handler
+	r     *http.Request
+	store *history.Store
+	query url.Values
+	now   time.Time
+	// path is that of the API after the name of the endpoint, "" for none.
+	path string
+}
+
+func refuse(code int32, reason metav1.StatusReason, format string, args ...any) error {
+	return &status.Error{Status: status.New(code, reason, fmt.Sprintf(format, args...))}
+}
+
+func refuseBad(format string, args ...any) error {
+	return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, format, args...)
+}
+
+// An endpoint is one of the API's.
+type endpoint struct {
+	// serve returns the answer: an http.Handler, or what is encoded as JSON.
+	serve      func(*call) (any, error)
+	parameters []string
+	// object is set if the path of a resource or an object follows.
+	object bool
+}
+
+// endpoints are the API's, by what follows Path.
+var endpoints = map[string]endpoint{
+	"":          {serve: (*call).index},
+	"/versions": {serve: (*call).versions, parameters: []string{"since", "until", "limit", "continue", "noise", "objects"}, object: true},
+	"/diff":     {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects"}, object: true},
+	"/counts":   {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource"}},
+	"/export":   {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},
+	"/changes":  {serve: (*call).changes, parameters: []string{"from", "to", "resource", "namespace", "limit", "continue", "noise", "objects"}},
+}
+
+// Parameters returns the query parameters of the endpoints, by the path below
+// [Path].
+func Parameters() map[string][]string {
+	all := map[string][]string{}
+	for name, e := range endpoints {
+		all[name] = slices.Clone(e.parameters)
+	}
+	return all
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer, err := h.answer(r)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	if answerer, ok := answer.(http.Handler); ok {
+		answerer.ServeHTTP(w, r)
+	} else {
+		writeJSON(w, r, answer)
+	}
+}
+
+// fail answers with the Status for an error.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	refusal := h.refusal(err)
+	if refusal.Code == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", "GET")
+	}
+	status.Write(w, r, refusal)
+}
+
+func (h *Handler) refusal(err error) *metav1.Status {
+	if errors.Is(err, recording.ErrNothing) {
+		return status.NotFound(err.Error())
+	}
+	return h.Past.Refusal(err)
+}
+
+// writeJSON answers with a value.
+func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
+	body, err := json.Marshal(answer)
+	if status.WantsPretty(r) && err == nil {
+		body, err = json.MarshalIndent(answer, "", "  ")
+	}
+	if err != nil {
+		status.Write(w, r, status.New(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()))
+		return
+	}
+	body = append(body, '\n')
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	out := httpstream.NewDeadlineWriter(w, httpstream.WriteTimeout)
+	defer out.Clear()
+	_, _ = out.Write(body) // nobody is left to tell
+}
+
+// answer works a request out.
+func (h *Handler) answer(r *http.Request) (any, error) {
+	name, path := cutPath(r.URL.Path)
+	e, ok := endpoints[name]
+	switch {
+	case !ok, e.object == (path == ""):
+		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"there is nothing at %s: see %s for what there is", r.URL.Path, openAPIPath)
+	case r.Method != http.MethodGet || request.IsUpgrade(r):
+		return nil, &status.Error{Status: status.MethodNotAllowed()}
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, refuseBad("the query cannot be read: %v", err)
+	}
+	for parameter, values := range query {
+		switch {
+		case parameter == "pretty", parameter == "resource" && slices.Contains(e.parameters, "resource"):
+		case !slices.Contains(e.parameters, parameter):
+			return nil, refuseBad("there is no parameter %q: there are %s", parameter, strings.Join(e.parameters, ", "))
+		case len(values) > 1:
+			return nil, refuseBad("%s is given %d times", parameter, len(values))
+		}
+	}
+	c := &call{Handler: h, r: r, query: query, now: time.Now(), path: path, store: h.Past.Store()}
+	if c.store == nil && name != "" {
+		state := h.Recording()
+		if state.State == api.RecordingOff {
+			return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded: give watchkeeper serve a --data-dir")
+		}
+		return nil, &status.Error{Status: status.Unavailable("the history is not open: "+cmp.Or(state.Reason, "it is being opened"), true)}
+	}
+	return e.serve(c)
+}
+
+// cutPath takes a path apart: what is asked for, and the path of the API
+// behind it.
+func cutPath(path string) (name, rest string) {
+	path = strings.TrimPrefix(path, Path)
+	for name, e := range endpoints {
+		if e.object {
+			if rest, ok := strings.CutPrefix(path, name+"/"); ok {
+				return name, "/" + rest
+			}
+		}
+	}
+	return strings.TrimSuffix(path, "/"), ""
+}
+
+// limit returns how many items a page is to have.
+func (c *call) limit(usual, max int) (int, error) {
+	text := c.query.Get("limit")
+	if text == "" {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > max {
+		return 0, refuseBad("limit is %q: it has to be from 1 to %d", text, max)
+	}
+	return n, nil
+}
+
+// noise reports whether noise is to be shown.
+func (c *call) noise() (bool, error) {
+	switch text := c.query.Get("noise"); text {
+	case "", "fold":
+		return false, nil
+	case "show":
+		return true, nil
+	default:
+		return false, refuseBad("noise is %q: it is fold, unless it is to be show", text)
+	}
+}
+
+// objects reports whether whole objects are to be in the answer.
+func (c *call) objects() (bool, error) {
+	switch text := c.query.Get("objects"); text {
+	case "", "0", "false":
+		return false, nil
+	case "1", "true":
+		return true, nil
+	default:
+		return false, refuseBad("objects is %q: it has to be true or false", text)
+	}
+}
+
+// when returns the moment that a parameter names, usual if it is not there, and
+// a zero one if there is no usual.
+func (c *call) when(parameter, usual string) (kube.Moment, error) {
+	// The plus of a time zone is a space to who did not escape it.
+	text := strings.ReplaceAll(c.query.Get(parameter), " ", "+")
+	if text == "" {
+		if text = usual; text == "" {
+			return kube.Moment{}, nil
+		}
+	}
+	when, err := kube.ParseMoment(text, c.now)
+	if err != nil {
+		return when, refuseBad("%s: %v", parameter, err)
+	}
+	return when, nil
+}

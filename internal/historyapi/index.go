@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+)
+
+// maxGaps is how many gaps of a resource are told.
+const maxGaps = 100
+
+// index answers what is recorded.
+func (c *call) index() (any, error) {
+	out := api.History{Recording: c.recordingState(), Resources: []api.ResourceHistory{}}
+	if c.store == nil {
+		return out, nil
+	}
+	usage := c.store.Usage()
+	out.Store = api.Store{Bytes: usage.Bytes, MaxBytes: usage.MaxBytes, MaxAgeSeconds: int64(usage.MaxAge / time.Second)}
+	resources, err := c.resources()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		one := api.ResourceHistory{Resource: r.GroupResource(), Path: r.Path(), Epochs: []api.Epoch{}}
+		for _, st := range slices.Backward(c.store.Streams(r)) {
+			if st.Head().RV == 0 {
+				continue // nothing came yet
+			}
+			one.Epochs = append(one.Epochs, epochOf(st))
+		}
+		out.Resources = append(out.Resources, one)
+	}
+	return out, nil
+}
+
+func (c *call) recordingState() api.Recording {
+	s := c.Recording()
+	if s.State == api.RecordingFailed {
+		s.Reason = cmp.Or(s.Reason, "it has not begun yet")
+	}
+	return api.Recording{State: s.State, Reason: s.Reason}
+}
+
+func epochOf(st *history.Stream) api.Epoch {
+	span := st.Span()
+	e := api.Epoch{Epoch: st.Epoch(), Span: api.Span{From: apiMoment(span.From), To: apiMoment(span.To)}, Gaps: []api.Gap{}}
+	for _, g := range slices.Backward(st.Gaps()) {
+		if len(e.Gaps) == maxGaps {
+			e.MoreGaps++
+			continue
+		}
+		e.Gaps = append(e.Gaps, api.Gap{
+			From: api.Moment{ResourceVersion: kube.FormatRV(g.From), Time: g.Since.UTC()},
+			To:   api.Moment{ResourceVersion: kube.FormatRV(g.To), Time: g.Until.UTC()},
+		})
+	}
+	return e
+}

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+)
+
+const (
+	// defaultLimit and maxLimit are how many items a page has.
+	defaultLimit = 100
+	maxLimit     = 1000
+	// maxCompared and maxPageBytes end a page before its limit: by how many
+	// versions were compared for it, and by how large they were.
+	maxCompared  = 3000
+	maxPageBytes = 16 << 20
+	// eventChunk is how many events are read at a time.
+	eventChunk = 128
+)
+
+// A page is being filled.
+type page struct {
+	ctx     context.Context // of the request
+	limit   int
+	noise   bool // is shown
+	objects bool // whole ones, too
+
+	comparer change.Comparer
+	items    int
+	compared int
+	bytes    int
+}
+
+// page reads the parameters of a page.
+func (c *call) page() (p page, err error) {
+	p.ctx = c.r.Context()
+	if p.limit, err = c.limit(defaultLimit, maxLimit); err != nil {
+		return p, err
+	}
+	if p.noise, err = c.noise(); err != nil {
+		return p, err
+	}
+	p.comparer.Noise = p.noise
+	p.objects, err = c.objects()
+	return p, err
+}
+
+// full reports whether nothing more goes onto the page.
+func (p *page) full() bool {
+	return p.items >= p.limit || p.compared >= maxCompared || p.bytes >= maxPageBytes
+}
+
+// ended returns an error when nobody waits for the page any more.
+func (p *page) ended() error { return context.Cause(p.ctx) }
+
+// change describes an event. It returns nil if it is noise, which is left out,
+// with the kinds of it.
+func (p *page) change(st *history.Stream, e history.Event) (*api.Change, []string, error) {
+	before, after := e.Prev, e.Object
+	out := &api.Change{
+		ResourceVersion: kube.FormatRV(e.Object.RV), Time: e.At.UTC(), UID: e.Object.UID,
+		Epoch: st.Epoch(), Inferred: e.Inferred,
+	}
+	switch e.Type {
+	case kube.Added:
+		out.Type, before = api.Added, nil
+	case kube.Deleted:
+		out.Type, after = api.Deleted, nil
+		if before == nil {
+			before = e.Object
+		}
+	default:
+		out.Type = api.Modified
+	}
+	p.compared++
+	d, err := p.compare(before, after)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.OnlyNoise && !p.noise {
+		return nil, d.Noise, nil
+	}
+	out.Summary, out.Changes, out.By, out.Noise = d.Summary, d.Patch, d.By, d.Noise
+	if e.Type == kube.Added {
+		if err := again(out, st, e); err != nil {
+			return nil, nil, err
+		}
+	}
+	if d.OnlyNoise {
+		out.Summary = []string{"only noise"}
+	}
+	if p.objects {
+		out.Object = json.RawMessage(e.Object.JSON)
+		if before != nil {
+			out.Before = json.RawMessage(before.JSON)
+		}
+	}
+	return out, nil, nil
+}
+
+// compare counts what a comparison takes.
+func (p *page) compare(before, after *scan.Object) (*change.Change, error) {
+	for _, o := range []*scan.Object{before, after} {
+		if o != nil {
+			p.bytes += len(o.JSON)
+		}
+	}
+	return p.comparer.Between(before, after)
+}
+
+// again adds to the change that made an object that there was another one of
+// that name.
+func again(c *api.Change, st *history.Stream, e history.Event) error {
+	last, err := st.LastVersions(e.Object.Key, 0, e.Object.RV-1, 1)
+	if err != nil || len(last) == 0 || last[0].Type != kube.Deleted {
+		return err
+	}
+	c.Summary = []string{fmt.Sprintf("%s again, %v after its deletion", c.Summary[0], e.At.Sub(last[0].At).Round(time.Millisecond))}
+	return nil
+}

@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+)
+
+// mayRead returns why the history of something may not be read, now (T8): the
+// gateway has to be allowed to list the resource, also where one object is asked
+// for.
+func (c *call) mayRead(t request.Target) error {
+	if refusal := c.Access.Refusal(c.r, t, request.List); refusal != nil {
+		return &status.Error{Status: refusal}
+	}
+	return nil
+}
+
+// target reads the path of the API, of which the history may be read.
+func (c *call) target() (request.Target, []*history.Stream, error) {
+	t, ok := request.ParsePath(c.path)
+	if !ok || t.WatchPath {
+		return t, nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"%s is not the path of a resource or an object, such as /apis/apps/v1/namespaces/default/deployments/web", c.path)
+	}
+	inner := c.r.Clone(c.r.Context())
+	inner.URL.Path = c.path
+	if refusal := c.Filter(inner); refusal != nil {
+		return t, nil, &status.Error{Status: refusal}
+	}
+	streams := c.store.Streams(t.Resource)
+	if len(streams) == 0 {
+		return t, nil, &status.Error{Status: c.Past.NotRecorded(t.Resource)}
+	}
+	if err := c.mayRead(t); err != nil {
+		return t, nil, err
+	}
+	c.sync(t.Resource)
+	return t, streams, nil
+}
+
+// notRecorded is why there is nothing of a resource of this name.
+func notRecorded(name string) error {
+	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"%s are not recorded: name them with --record to watchkeeper serve", name)
+}
+
+// sync waits a few seconds until the store has what the gateway has seen. What it has
+// not by then is in a later answer.
+func (c *call) sync(resource kube.Resource) { _ = c.Past.Sync(c.r.Context(), resource) }
+
+// resources returns those that are recorded and may be listed: of the names in
+// the parameters, such as deployments.apps, or all. It fails if it is not known
+// what may be: what is left out would not be missed.
+func (c *call) resources() ([]kube.Resource, error) {
+	var chosen []kube.Resource
+	names := map[string]bool{}
+	for _, name := range c.query["resource"] {
+		names[name] = false
+	}
+	for _, r := range c.store.Resources() {
+		if len(names) == 0 {
+			chosen = append(chosen, r)
+			continue
+		}
+		for _, name := range []string{r.GroupResource(), r.String()} {
+			if _, ok := names[name]; ok {
+				names[name] = true
+				chosen = append(chosen, r)
+			}
+		}
+	}
+	for name, found := range names {
+		if !found {
+			return nil, notRecorded(name)
+		}
+	}
+	namespace := c.query.Get("namespace")
+	refused := make([]error, len(chosen))
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i, r := range chosen {
+		group.Go(func() error {
+			inner := c.r.Clone(c.r.Context())
+			inner.URL.Path = request.ListPath(r, namespace)
+			if refusal := c.Filter(inner); refusal != nil {
+				refused[i] = &status.Error{Status: refusal}
+				return nil
+			}
+			refused[i] = c.mayRead(request.Target{Verb: request.List, Resource: r, Namespace: namespace})
+			if undecided, ok := errors.AsType[*status.Error](refused[i]); ok && undecided.Code == http.StatusServiceUnavailable {
+				return refused[i]
+			}
+			if refused[i] == nil {
+				c.sync(r)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var out []kube.Resource
+	for i, r := range chosen {
+		if refused[i] == nil {
+			out = append(out, r)
+		} else if len(names) > 0 {
+			return nil, refused[i]
+		}
+	}
+	return out, nil
+}
+
+func apiMoment(m history.Moment) api.Moment {
+	return api.Moment{ResourceVersion: kube.FormatRV(m.RV), Time: m.At.UTC()}
+}
+
+// An eventRange is the part of one stream that a range is about: the events above from
+// up to to, observed since.
+type eventRange struct {
+	*history.Stream
+	from, to uint64
+	since    time.Time
+}
+
+// rangeOf cuts a range out of a stream; zero moments are no bound. ok is false if
+// there can be nothing in it.
+func rangeOf(st *history.Stream, newest bool, from, to kube.Moment) (r eventRange, ok bool, err error) {
+	span := st.Span()
+	r = eventRange{Stream: st, from: span.From.RV, to: span.To.RV, since: from.At}
+	if !newest && (from.RV != 0 || to.RV != 0) || span.From.RV == 0 {
+		return r, false, nil // RVs are those of the newest epoch
+	}
+	r.from = max(r.from, from.RV)
+	if to.RV != 0 {
+		r.to = min(r.to, to.RV)
+	}
+	if !to.At.IsZero() && to.At.Before(span.To.At) {
+		switch at, err := st.At(to.At); {
+		case err == nil:
+			r.to = min(r.to, at.RV)
+		case errors.Is(err, history.ErrBefore):
+			return r, false, nil
+		case errors.Is(err, history.ErrGap):
+			for _, g := range st.Gaps() {
+				if g.Since.Before(to.At) && to.At.Before(g.Until) {
+					r.to = min(r.to, g.From)
+				}
+			}
+		default:
+			return r, false, err
+		}
+	}
+	return r, r.from < r.to, nil
+}

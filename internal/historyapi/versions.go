@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+)
+
+// versions answers what happened to one object, the newest first.
+func (c *call) versions() (any, error) {
+	t, streams, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	if t.Name == "" {
+		return nil, refuseBad("%s is a collection: versions are those of one object, changes those of a collection", c.path)
+	}
+	v := versionPage{key: kube.MakeKey(t.Namespace, t.Name)}
+	if v.page, err = c.page(); err != nil {
+		return nil, err
+	}
+	if v.since, err = c.when("since", ""); err != nil {
+		return nil, err
+	}
+	if v.until, err = c.when("until", ""); err != nil {
+		return nil, err
+	}
+	epoch, below, err := parseContinue(c.query.Get("continue"))
+	if err != nil {
+		return nil, err
+	}
+	v.out = api.Versions{Resource: t.Resource.GroupResource(), Namespace: t.Namespace, Name: t.Name, Items: []api.Change{}}
+	for i, st := range slices.Backward(streams) {
+		if below != 0 && st.Epoch() > epoch {
+			continue
+		}
+		if st.Epoch() != epoch {
+			below = 0
+		}
+		more, err := v.stream(st, i == len(streams)-1, below)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+	}
+	if len(v.out.Items) == 0 && !c.query.Has("since") && !c.query.Has("until") && !c.query.Has("continue") {
+		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"nothing is recorded of %s %q", t.Resource.GroupResource(), v.key)
+	}
+	return v.out, nil
+}
+
+// A versionPage is a page of the versions of one object.
+type versionPage struct {
+	page
+	key          kube.Key
+	since, until kube.Moment
+	out          api.Versions
+}
+
+// stream adds the versions of one epoch, those below an RV if it is not 0. It
+// returns false when older ones are not wanted.
+func (v *versionPage) stream(st *history.Stream, newest bool, below uint64) (more bool, err error) {
+	r, ok, err := rangeOf(st, newest, v.since, v.until)
+	if err != nil {
+		return false, err
+	}
+	if below != 0 {
+		r.to = min(r.to, below-1)
+	}
+	for ok && r.to > r.from {
+		events, err := st.LastVersions(v.key, r.from, r.to, eventChunk)
+		if err != nil {
+			return false, err
+		}
+		if len(events) == 0 {
+			break
+		}
+		for _, e := range slices.Backward(events) {
+			if err := v.ended(); err != nil {
+				return false, err
+			}
+			if e.At.Before(v.since.At) {
+				return false, nil
+			}
+			if v.full() {
+				v.out.Continue = fmt.Sprintf("%d.%d", st.Epoch(), e.Object.RV+1)
+				return false, nil
+			}
+			if err := v.add(st, e); err != nil {
+				return false, err
+			}
+		}
+		r.to = events[0].Object.RV - 1
+	}
+	return true, v.begin(st)
+}
+
+// add adds a version.
+func (v *versionPage) add(st *history.Stream, e history.Event) error {
+	item, noise, err := v.change(st, e)
+	if err != nil {
+		return err
+	}
+	if item != nil {
+		v.items++
+		v.out.Items = append(v.out.Items, *item)
+		return nil
+	}
+	at := api.Moment{ResourceVersion: kube.FormatRV(e.Object.RV), Time: e.At.UTC()}
+	last := len(v.out.Items) - 1
+	if last < 0 || v.out.Items[last].Type != api.Folded || v.out.Items[last].Epoch != st.Epoch() {
+		v.items++
+		last++
+		v.out.Items = append(v.out.Items, api.Change{
+			Type: api.Folded, ResourceVersion: at.ResourceVersion, Time: at.Time, UID: e.Object.UID,
+			Epoch: st.Epoch(), Summary: []string{}, Folded: &api.Fold{Noise: map[string]int{}},
+		})
+	}
+	f := v.out.Items[last].Folded
+	f.Oldest = at
+	f.Count++
+	for _, kind := range noise {
+		f.Noise[kind]++
+	}
+	return nil
+}
+
+// begin adds what the object was when what is retained of an epoch begins.
+func (v *versionPage) begin(st *history.Stream) error {
+	from := st.Span().From
+	after := v.since.RV > from.RV || v.since.At.After(from.At)
+	before := v.until.RV != 0 && v.until.RV < from.RV || !v.until.At.IsZero() && v.until.At.Before(from.At)
+	if after || before {
+		return nil
+	}
+	o, err := st.Get(v.key, from.RV)
+	if o == nil || err != nil {
+		return err
+	}
+	item := api.Change{
+		Type: api.Initial, ResourceVersion: kube.FormatRV(o.RV), Time: from.At.UTC(), UID: o.UID,
+		Epoch: st.Epoch(), Summary: []string{"was there when the recorded history begins"},
+	}
+	if v.objects {
+		item.Object = json.RawMessage(o.JSON)
+	}
+	v.out.Items = append(v.out.Items, item)
+	return nil
+}
+
+// parseContinue reads where a page goes on: below an RV of an epoch.
+func parseContinue(text string) (epoch int, below uint64, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	if n, err := fmt.Sscanf(text, "%d.%d", &epoch, &below); n != 2 || err != nil || below == 0 || text != fmt.Sprintf("%d.%d", epoch, below) {
+		return 0, 0, refuseBad("continue is %q: use what the page before has as its continue", text)
+	}
+	return epoch, below, nil
+}

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpstream
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// TestWatchHTTP2: over HTTP/2 a watch stays net/http's. It, too, ends well at
+// the end of the gateway, and when its client does not read, it can be ended.
+func TestWatchHTTP2(t *testing.T) {
+	tl := timeline.New(timeline.Options{})
+	tl.Reset(pasttest.List(10, pasttest.Pod("d", "a", 5)))
+	tracker := NewTracker(slog.New(slog.DiscardHandler), prometheus.NewHistogram(prometheus.HistogramOpts{}))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tracker.Serve(w, r, newWatch(t, tl, 10))
+	}))
+	modify := func(rv uint64, filling string) {
+		if err := tl.Apply(scan.Frame{Type: kube.Modified, Object: pasttest.Pod("d", "a", rv, "filling", filling)}); err != nil {
+			t.Fatal(err)
+		}
+		tl.Flush()
+	}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	open := func() *bufio.Reader {
+		resp, err := server.Client().Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		if resp.ProtoMajor != 2 {
+			t.Fatal(resp.Proto)
+		}
+		return bufio.NewReader(resp.Body)
+	}
+	lines := open()
+	filling := strings.Repeat("x", 100<<10)
+	rv := uint64(10)
+	for range 5 {
+		rv++
+		modify(rv, filling)
+		want := `{"type":"MODIFIED","object":` + pasttest.Pod("d", "a", rv, "filling", filling).JSON + "}\n"
+		if got, err := lines.ReadString('\n'); err != nil || got != want {
+			t.Fatalf("%.200s, %v", got, err)
+		}
+	}
+	stuck := open()
+	for range 50 { // more than the client's window
+		rv++
+		modify(rv, filling)
+	}
+	for i := range uint64(50) {
+		if got, err := lines.ReadString('\n'); err != nil || !strings.Contains(got[:200], fmt.Sprintf(`"resourceVersion":"%d"`, 16+i)) {
+			t.Fatalf("%.200s, %v", got, err)
+		}
+	}
+	var waiting *Watch
+	until(t, "a stream that is stuck", func() bool {
+		tracker.mu.Lock()
+		defer tracker.mu.Unlock()
+		for s := range tracker.adopted {
+			if s.timer.since.Load() != 0 {
+				waiting = s
+			}
+		}
+		return waiting != nil
+	})
+	waiting.timer.out.abort()
+	if _, err := io.ReadAll(stuck); err == nil {
+		t.Error("what was given up ended as if whole")
+	}
+	until(t, "its end", func() bool { return tracker.Active() == 1 })
+	tracker.Cut()
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+		t.Errorf("%.200q, %v", rest, err)
+	}
+	<-tracker.Idle()
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("there never was " + what)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpstream
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// A Tracker knows the requests and watches under way, and ends them when the gateway
+// shuts down: streams as soon as it drains, the rest when time is up. http.Server
+// cannot do this, since it forgets hijacked connections. A Tracker is safe for
+// concurrent use.
+type Tracker struct {
+	log *slog.Logger
+	lag prometheus.Observer // seconds from the publication of events to their being written
+
+	streams    context.Context // ends when draining begins
+	endStreams context.CancelCauseFunc
+	all        context.Context // ends when time is up
+	endAll     context.CancelCauseFunc
+	draining   chan struct{} // closed when watches have to end
+	spread     time.Duration // over which they do; set before draining is closed
+
+	mu     sync.Mutex    // guards what follows
+	active int           // requests between Enter and Leave, and watches
+	none   chan struct{} // closed while active is 0
+	// adopted are the watches, whose requests may have left.
+	adopted map[*Watch]struct{}
+}
+
+// NewTracker returns a tracker of nothing.
+func NewTracker(log *slog.Logger, lag prometheus.Observer) *Tracker {
+	t := &Tracker{log: log, lag: lag, draining: make(chan struct{}), none: make(chan struct{}), adopted: map[*Watch]struct{}{}}
+	t.streams, t.endStreams = context.WithCancelCause(context.Background())
+	t.all, t.endAll = context.WithCancelCause(context.Background())
+	close(t.none)
+	return t
+}
+
+// Enter counts a request until Leave.
+func (t *Tracker) Enter() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.enterLocked()
+}
+
+func (t *Tracker) enterLocked() {
+	if t.active == 0 {
+		t.none = make(chan struct{})
+	}
+	t.active++
+}
+
+// Leave ends what Enter began.
+func (t *Tracker) Leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leaveLocked()
+}
+
+func (t *Tracker) leaveLocked() {
+	if t.active--; t.active == 0 {
+		close(t.none)
+	}
+}
+
+// Active returns how many requests and watches are under way.
+func (t *Tracker) Active() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.active
+}
+
+// adopt counts a watch, which may go on after its handler has returned, until part.
+func (t *Tracker) adopt(s *Watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.enterLocked()
+	t.adopted[s] = struct{}{}
+	if t.all.Err() != nil {
+		s.timer.cut()
+	}
+}
+
+func (t *Tracker) part(s *Watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.adopted, s)
+	t.leaveLocked()
+}
+
+// Bind returns a context that also ends with the gateway. It reports false for a
+// stream that comes when no new one is accepted.
+func (t *Tracker) Bind(ctx context.Context, stream bool) (context.Context, context.CancelFunc, bool) {
+	end := t.all
+	if stream {
+		end = t.streams
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(end, func() { cancel(upstream.ErrShutdown) })
+	return ctx, func() { stop(); cancel(nil) }, end.Err() == nil
+}
+
+// Drain ends the streams that are bound, and refuses new ones. Watches end within
+// the spread, each with a last bookmark, so that their clients do not come back all
+// at once. Only the first call counts.
+func (t *Tracker) Drain(spread time.Duration) {
+	t.endStreams(upstream.ErrShutdown)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !isClosed(t.draining) {
+		t.spread = spread
+		close(t.draining)
+	}
+}
+
+// Draining reports whether Drain was called.
+func (t *Tracker) Draining() bool { return t.streams.Err() != nil }
+
+// Cut ends everything.
+func (t *Tracker) Cut() {
+	t.endStreams(upstream.ErrShutdown)
+	t.endAll(upstream.ErrShutdown)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for s := range t.adopted {
+		s.timer.cut()
+	}
+}
+
+// Idle returns a channel that is closed once no request is under way.
+func (t *Tracker) Idle() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.none
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpstream
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// bookmarkInterval is the API server's period of bookmarks, and lastBookmark how
+	// long before the end the last one comes.
+	bookmarkInterval = 60 * time.Second
+	lastBookmark     = 2 * time.Second
+)
+
+// A watchTimer is the one timer of a watch. It fires when a bookmark is due and when
+// the time is up; and since it fires every minute, it also sees a client that has
+// not taken anything for too long, so that writes need no deadlines of their own.
+type watchTimer struct {
+	// fired gets a value when a bookmark is due, or the watch has to end.
+	fired chan struct{}
+	// deadline is when the watch ends.
+	deadline time.Time
+	cutOff   atomic.Bool
+	since    atomic.Int64 // when the write began that goes on, in Unix nanoseconds; 0 for none
+
+	mu       sync.Mutex    // guards what follows
+	interval time.Duration // of bookmarks; 0 for the API server's
+	timer    *time.Timer
+	out      output
+	over     bool
+}
+
+// begin starts the timer of a stream that is written to out; nil for one with write
+// deadlines of its own. It has to be stopped.
+func (t *watchTimer) begin(out output) {
+	t.fired, t.out = make(chan struct{}, 1), out
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer = time.AfterFunc(t.next(), t.tick)
+}
+
+func (t *watchTimer) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer.Stop()
+	t.over = true
+}
+
+func (t *watchTimer) writing() { t.since.Store(time.Now().UnixNano()) }
+func (t *watchTimer) written() { t.since.Store(0) }
+
+func (t *watchTimer) tick() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	if since := t.since.Load(); since != 0 && time.Since(time.Unix(0, since)) >= WriteTimeout {
+		t.out.abort()
+		return
+	}
+	t.wake()
+	t.timer.Reset(t.next())
+}
+
+func (t *watchTimer) wake() {
+	select {
+	case t.fired <- struct{}{}:
+	default: // the stream has not seen the last one yet
+	}
+}
+
+// cut ends the watch before its time, even if its client does not read.
+func (t *watchTimer) cut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.over {
+		t.cutOff.Store(true)
+		t.wake()
+		t.out.cut()
+	}
+}
+
+// timeUp reports whether the watch has to end.
+func (t *watchTimer) timeUp() bool { return t.cutOff.Load() || !time.Now().Before(t.deadline) }
+
+// setInterval changes the interval of bookmarks from the next one on.
+func (t *watchTimer) setInterval(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.interval = d
+}
+
+// next returns when the timer fires next: at the next bookmark or at the end, and
+// after that every minute.
+func (t *watchTimer) next() time.Duration {
+	left := time.Until(t.deadline)
+	switch {
+	case left <= 0:
+		return bookmarkInterval
+	case t.interval > 0:
+		return min(t.interval, left)
+	}
+	return min(nextBookmark(t.deadline), left)
+}
+
+// nextBookmark returns when the next bookmark is due: in a minute, or shortly before
+// the end if that is earlier.
+func nextBookmark(deadline time.Time) time.Duration {
+	left := time.Until(deadline) - lastBookmark
+	if left <= 0 || left > bookmarkInterval {
+		return bookmarkInterval
+	}
+	return left
+}

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpstream
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/websocket"
+
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+// lastWrites is for how long a WebSocket is written to after its watch is over.
+const lastWrites = time.Second
+
+// A webSocketSink sends each frame as a message, text for JSON.
+type webSocketSink struct {
+	ctx  context.Context // of the watch
+	ws   *websocket.Conn
+	text bool
+}
+
+func (s webSocketSink) frame(parts []string) (err error) {
+	s.limit(WriteTimeout)
+	if s.ctx.Err() != nil {
+		s.limit(lastWrites)
+	}
+	message := strings.Join(parts, "")
+	if s.text {
+		err = websocket.Message.Send(s.ws, message)
+	} else {
+		err = websocket.Message.Send(s.ws, []byte(message))
+	}
+	_ = s.ws.SetWriteDeadline(time.Time{}) // pings are answered at any time
+	return err
+}
+
+// limit gives what is written, and what is being written, so long. It fails
+// only on a connection that is closed.
+func (s webSocketSink) limit(d time.Duration) { _ = s.ws.SetWriteDeadline(time.Now().Add(d)) }
+
+func (webSocketSink) flush() error { return nil }
+func (webSocketSink) release()     {}
+
+// ServeWebSocket answers a request with a watch over a WebSocket, and returns when
+// the watch has ended. The handshake is that of the library which the API server
+// uses: it wants an Origin and at most one subprotocol.
+func (t *Tracker) ServeWebSocket(w http.ResponseWriter, r *http.Request, s *Watch) {
+	defer s.Close()
+	s.tracker = t
+	ctx, cancel := context.WithDeadline(r.Context(), s.timer.deadline)
+	defer cancel()
+	websocket.Handler(func(ws *websocket.Conn) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			defer cancel()
+			_, _ = io.Copy(io.Discard, ws) // clients send nothing of meaning
+		})
+		sink := webSocketSink{ctx, ws, s.Form.Media == wire.JSON}
+		// A client that does not read is not waited for at the end.
+		defer context.AfterFunc(ctx, func() { sink.limit(lastWrites) })()
+		s.sink, s.gone = sink, ctx.Done()
+		s.timer.begin(nil)
+		defer s.timer.stop()
+		s.run()
+		sink.limit(lastWrites)
+		ws.Close()
+		reading.Wait()
+	}).ServeHTTP(w, r)
+}

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package multiwatch serves several watches as one response, for browsers, which
+// open at most six connections:
+//
+//	GET /watchkeeper/v1/multiwatch?watch=<path and query>&watch=…
+//
+// Each line is an event of one of them with the number of the watch in front,
+// counted from 0:
+//
+//	{"watch":1,"type":"ADDED","object":{…}}
+//
+// Each watch is served as the request by itself would be, and in the caller's name.
+// What would be an answer with an error is an event ERROR with its Status.
+// {"watch":1,"type":"END"} is the last line of a watch; the others go on.
+//
+// With upstream=1 the response also has the state of the upstream, which a watch by
+// itself does not show: see [staleNotifier].
+//
+// A client that accepts gzip gets gzip.
+package multiwatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+)
+
+const (
+	// maxWatches is how many watches one multiwatch may have.
+	maxWatches = 100
+	// gzipInterval is the shortest time between two writes of a multiwatch in gzip:
+	// events that are compressed together take fewer bytes and less time. What
+	// follows a pause is written at once.
+	gzipInterval = 16 * time.Millisecond
+)
+
+// A Handler serves multiwatches.
+type Handler struct {
+	// Answer serves a request for the API.
+	Answer http.HandlerFunc
+	// Upstream returns the state of the upstream of a watch; nil if it is not known.
+	Upstream func(*http.Request) UpstreamState
+	Logger   *slog.Logger
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || request.IsUpgrade(r) {
+		w.Header().Set("Allow", "GET")
+		status.Write(w, r, status.MethodNotAllowed())
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	requests, err := watchRequests(r.WithContext(ctx))
+	if err != nil {
+		status.Write(w, r, status.BadRequest(err.Error()))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.Header().Set("Vary", "Accept-Encoding")
+	gzip := request.AcceptsGzip(r)
+	if gzip {
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	lines, err := httpstream.NewLines(w, gzip)
+	if err != nil {
+		return
+	}
+	defer lines.Close()
+	shared := &sharedLines{lines: lines, gzip: gzip, failed: cancel}
+	var watches, notifying sync.WaitGroup
+	notifier := &staleNotifier{upstream: h.Upstream}
+	for i, inner := range requests {
+		writer := &watchWriter{shared: shared, prefix: fmt.Sprintf(`{"watch":%d,`, i)}
+		notifier.watches = append(notifier.watches, notifiedWatch{writer: writer, request: inner})
+		watches.Go(func() { h.serve(writer, inner) })
+	}
+	if h.Upstream != nil && r.URL.Query().Get("upstream") == "1" {
+		notifying.Go(func() { notifier.run(ctx) })
+	}
+	watches.Wait()
+	cancel()
+	notifying.Wait()
+	shared.end()
+}
+
+// serve serves one of the watches.
+func (h *Handler) serve(w *watchWriter, r *http.Request) {
+	defer w.end()
+	defer func() {
+		// net/http is not there to recover for this goroutine.
+		switch p := recover(); p {
+		case nil, http.ErrAbortHandler:
+		default:
+			h.Logger.Error("panic in a watch", "path", r.URL.Path, "panic", p)
+			w.status = status.Internal("the gateway failed: see its log")
+		}
+	}()
+	h.Answer(w, r)
+}
+
+// watchRequests returns the watches that a request asks for.
+func watchRequests(r *http.Request) ([]*http.Request, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("the query cannot be read: %w", err)
+	}
+	watches := query["watch"]
+	if n := len(watches); n == 0 || n > maxWatches {
+		return nil, fmt.Errorf("a multiwatch has 1 to %d watches, each a parameter such as watch=%s; this one has %d",
+			maxWatches, url.QueryEscape("/api/v1/pods?watch=1"), n)
+	}
+	var requests []*http.Request
+	for i, text := range watches {
+		u, err := url.ParseRequestURI(text)
+		if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/") {
+			return nil, fmt.Errorf("watch %d is %q: it has to be a path with its query, such as /api/v1/pods?watch=1", i, text)
+		}
+		inner := r.Clone(r.Context())
+		inner.URL, inner.RequestURI = u, u.RequestURI()
+		inner.Header.Del("Accept-Encoding")
+		if !request.IsWatch(inner) {
+			return nil, fmt.Errorf("watch %d, %q, is not a watch of a resource: watch=1 is missing, or the path is not that of a resource", i, text)
+		}
+		requests = append(requests, inner)
+	}
+	return requests, nil
+}
+
+// sharedLines takes the lines of several watches to one client. A client that does
+// not read holds them all back.
+type sharedLines struct {
+	gzip   bool
+	failed func() // called when the client is gone
+
+	mu      sync.Mutex // guards what follows
+	lines   *httpstream.Lines
+	flushed time.Time   // the last time
+	later   *time.Timer // the flush that is due; nil for none
+	ended   bool
+}
+
+func (s *sharedLines) line(parts ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lineLocked(parts...)
+}
+
+func (s *sharedLines) lineLocked(parts ...string) error { return s.done(s.lines.Write(parts...)) }
+
+// flush writes what there is, in gzip within gzipInterval.
+func (s *sharedLines) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.gzip {
+		return s.done(s.lines.Flush())
+	}
+	if s.later != nil {
+		return nil
+	}
+	if wait := gzipInterval - time.Since(s.flushed); wait > 0 {
+		s.later = time.AfterFunc(wait, s.flushDue)
+		return nil
+	}
+	return s.flushLocked()
+}
+
+func (s *sharedLines) flushDue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.later = nil
+	if !s.ended {
+		_ = s.flushLocked() // the next write fails, too
+	}
+}
+
+func (s *sharedLines) flushLocked() error {
+	err := s.done(s.lines.Flush())
+	s.flushed = time.Now()
+	return err
+}
+
+// end writes what is left when all watches have ended.
+func (s *sharedLines) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.later != nil {
+		s.later.Stop()
+	}
+	s.lines.End()
+}
+
+func (s *sharedLines) done(err error) error {
+	if err != nil {
+		s.failed()
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package multiwatch
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// staleInterval is how often the state of the upstream is looked at.
+const staleInterval = time.Second
+
+// An UpstreamState is whether the gateway hears from the API server about a
+// resource.
+type UpstreamState struct {
+	// Since is when the API server last sent something.
+	Since time.Time `json:"since"`
+	// Message is why it is out of reach; "" while it is not.
+	Message string `json:"message"`
+}
+
+// A staleNotifier tells the watches of a multiwatch when their upstream is out of
+// reach, again when the reason changes, and when it is back:
+//
+//	{"watch":1,"type":"STALE","object":{"since":"…","message":"…"}}
+//	{"watch":1,"type":"CURRENT"}
+type staleNotifier struct {
+	upstream func(*http.Request) UpstreamState
+	watches  []notifiedWatch
+}
+
+// A notifiedWatch is a watch, and the last reason it was sent for being stale; "" if
+// it is not.
+type notifiedWatch struct {
+	writer  *watchWriter
+	request *http.Request
+	stale   string
+}
+
+// run notifies until ctx ends or the client is gone.
+func (n *staleNotifier) run(ctx context.Context) {
+	tick := time.NewTicker(staleInterval)
+	defer tick.Stop()
+	for n.notify() == nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (n *staleNotifier) notify() error {
+	for i := range n.watches {
+		w := &n.watches[i]
+		now := n.upstream(w.request)
+		line := `"type":"CURRENT"}`
+		switch now.Message {
+		case w.stale:
+			continue
+		case "":
+		default:
+			object, err := json.Marshal(now)
+			if err != nil {
+				return err // it is a time and a text
+			}
+			line = `"type":"STALE","object":` + string(object) + "}"
+		}
+		if err := w.writer.notify(line); err != nil {
+			return err
+		}
+		w.stale = now.Message
+	}
+	return nil
+}

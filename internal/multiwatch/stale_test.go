@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package multiwatch
+
+import (
+	"bufio"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/status"
+)
+
+// TestStale: a multiwatch that asks for it is notified when the upstream is out of
+// reach, for each reason, and when it is back, once each; but not about a watch that
+// is over.
+func TestStale(t *testing.T) {
+	var mu sync.Mutex
+	now := UpstreamState{Since: time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC), Message: "connection refused"}
+	server := httptest.NewServer(&Handler{
+		Answer: func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/api/v1/secrets" {
+				status.Write(w, r, status.New(http.StatusForbidden, "Forbidden", "not for you"))
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+			<-r.Context().Done()
+		},
+		Upstream: func(r *http.Request) UpstreamState {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.URL.Path == "/api/v1/pods" {
+				return now
+			}
+			return UpstreamState{}
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	defer server.Close()
+
+	resp, err := http.Get(multiwatchURL(server.URL, "/api/v1/nodes?watch=1", "/api/v1/pods?watch=1") + "&upstream=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	const stale = `{"watch":1,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"connection refused"}}`
+	for _, step := range []struct{ message, want string }{
+		{"", stale},
+		{"no route", `{"watch":1,"type":"CURRENT"}`},
+		{"timeout", `{"watch":1,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"no route"}}`},
+		{"", `{"watch":1,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"timeout"}}`},
+	} {
+		if !lines.Scan() || lines.Text() != step.want {
+			t.Fatalf("got %s %v, want %s", lines.Text(), lines.Err(), step.want)
+		}
+		mu.Lock()
+		now.Message = step.message
+		mu.Unlock()
+	}
+
+	mu.Lock()
+	now.Message = "connection refused"
+	mu.Unlock()
+	// A multiwatch that did not ask is not notified.
+	for query, paths := range map[string][]string{"": {"/api/v1/pods?watch=1", "/api/v1/secrets?watch=1"}, "&upstream=1": {"/api/v1/nodes?watch=1", "/api/v1/secrets?watch=1"}} {
+		resp, err := http.Get(multiwatchURL(server.URL, paths...) + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(resp.Body)
+		for _, want := range []string{"1 ERROR Status 403 not for you", "1 END"} {
+			if got := nextLine(t, lines); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		resp.Body.Close()
+	}
+}

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package past
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// syncTimeout bounds how long a read waits for what was seen before it to be
+// recorded.
+const syncTimeout = 5 * time.Second
+
+// A Record is what is recorded of the cluster: a recorder's, or a recording.
+type Record interface {
+	// Store returns the store; nil while nothing is recorded.
+	Store() *history.Store
+	// Sync returns nil when what the gateway had seen of the resource at the call
+	// is in the store.
+	Sync(ctx context.Context, r kube.Resource) error
+	// Withholds reports whether what was recorded of a resource is not to be shown.
+	Withholds(r kube.Resource) bool
+}
+
+// Recording is the record of a recording, to which nothing is added.
+type Recording struct{ History *history.Store }
+
+// Store implements Record.
+func (r Recording) Store() *history.Store { return r.History }
+
+// Sync implements Record.
+func (Recording) Sync(context.Context, kube.Resource) error { return nil }
+
+// Withholds implements Record.
+func (Recording) Withholds(kube.Resource) bool { return false }
+
+// Past reads a record. A nil *Past has nothing.
+type Past struct {
+	// Lists limits the whole lists that are held at a time.
+	Lists *Limiter
+
+	record     Record
+	background *upstream.Background
+	log        *slog.Logger
+}
+
+// New returns the past of a record.
+func New(record Record, b *upstream.Background, log *slog.Logger) *Past {
+	return &Past{record: record, background: b, log: log, Lists: NewLimiter("list", maxLists, listWait)}
+}
+
+// Store returns the store, nil if nothing is recorded.
+func (p *Past) Store() *history.Store {
+	if p == nil {
+		return nil
+	}
+	return p.record.Store()
+}
+
+// Resources returns the recorded resources.
+func (p *Past) Resources() []kube.Resource {
+	if s := p.Store(); s != nil {
+		return s.Resources()
+	}
+	return nil
+}
+
+// Withholds reports whether what was recorded of a resource is not to be shown.
+func (p *Past) Withholds(id kube.Resource) bool { return p.record.Withholds(id) }
+
+// End returns the time of the newest recorded state of all resources.
+func (p *Past) End() (end time.Time) {
+	for _, id := range p.Resources() {
+		if at := p.Newest(id).Head().At; at.After(end) {
+			end = at
+		}
+	}
+	return end
+}
+
+// Streams returns what is recorded of a resource and not withheld, the oldest epoch
+// first.
+func (p *Past) Streams(id kube.Resource) []*history.Stream {
+	s := p.Store()
+	if s == nil || p.record.Withholds(id) {
+		return nil
+	}
+	return s.Streams(id)
+}
+
+// Newest returns the epoch that the upstream continues, nil if the resource is not
+// recorded.
+func (p *Past) Newest(id kube.Resource) *history.Stream {
+	if all := p.Streams(id); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return nil
+}
+
+// Sync waits a few seconds for what the gateway has seen of the resource to be
+// recorded.
+func (p *Past) Sync(ctx context.Context, id kube.Resource) error {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	return p.record.Sync(ctx, id)
+}
+
+// Holding returns the newest epoch of a resource if it has the state at an RV: else
+// nil, and why not. A resource that is not recorded gives nil and no error.
+func (p *Past) Holding(ctx context.Context, id kube.Resource, rv uint64) (*history.Stream, error) {
+	st := p.Newest(id)
+	if st == nil {
+		return nil, nil
+	}
+	err := st.Check(rv)
+	if errors.Is(err, history.ErrFuture) && p.Sync(ctx, id) == nil {
+		if st = p.Newest(id); st == nil {
+			return nil, nil
+		}
+		err = st.Check(rv)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+// Refusal returns the Status for an error in reading the past.
+func (p *Past) Refusal(err error) *metav1.Status {
+	if refused, ok := errors.AsType[*status.Error](err); ok {
+		return refused.Status
+	}
+	switch {
+	case errors.Is(err, ErrUnrecorded):
+		return status.Unavailable(err.Error(), false)
+	case errors.Is(err, ErrBusy):
+		return tooBusy()
+	case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap):
+		return status.Expired(err.Error())
+	case errors.Is(err, history.ErrFuture):
+		return status.BadRequest(err.Error())
+	case errors.Is(err, history.ErrClosed), errors.Is(err, upstream.ErrShutdown):
+		return status.Unavailable("the history cannot be read now: "+err.Error(), true)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.Timeout("the request ended before its answer: " + err.Error())
+	}
+	p.log.Error("reading the history", "err", err)
+	return status.Internal("the history cannot be read: " + err.Error())
+}
+
+// NotRecorded is why nothing of a resource's past can be served.
+func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
+	if p.Store() == nil {
+		return status.NotFound("nothing is recorded here: give watchkeeper a --data-dir to have a past")
+	}
+	var others []string
+	for _, r := range p.Resources() {
+		if r.GroupResource() == id.GroupResource() {
+			others = append(others, r.APIVersion())
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		return status.NotFound(fmt.Sprintf("%s are not recorded as %s, but as %s", id.GroupResource(), id.APIVersion(), strings.Join(others, ", ")))
+	}
+	flag := "--record=core," + id.GroupResource()
+	if id.GroupResource() == "secrets" {
+		flag = "--record-secrets"
+	}
+	return status.NotFound(fmt.Sprintf("%s are not recorded: start watchkeeper with %s to record them from then on", id.GroupResource(), flag))
+}

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package past
+
+import (
+	"context"
+	"iter"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// A Snapshot is the objects of a stream at an RV. It reads from disk what it is
+// asked for, each time again. It is for one request.
+type Snapshot struct {
+	Stream *history.Stream
+	RV     uint64
+	Ctx    context.Context // of the request
+}
+
+// Get returns the object with the key, nil if there is none.
+func (s *Snapshot) Get(key kube.Key) (*scan.Object, error) { return s.Stream.Get(key, s.RV) }
+
+// List yields the objects of a namespace, "" for all, in list order, beginning with
+// the first whose key is at least from. There is no index of the past, so the
+// attribute is not used. After an error it ends.
+func (s *Snapshot) List(namespace string, from kube.Key, _ *timeline.Attribute) iter.Seq2[*scan.Object, error] {
+	return func(yield func(*scan.Object, error) bool) {
+		for o, err := range s.Stream.All(s.RV, namespace, from) {
+			if err == nil {
+				err = context.Cause(s.Ctx)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if o.Key < from {
+				continue // from is not a key of an object
+			}
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Count returns how many objects List would yield.
+func (s *Snapshot) Count(namespace string, from kube.Key) (int64, error) {
+	n, err := s.Stream.Count(s.Ctx, s.RV, namespace, from)
+	return int64(n), err
+}

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/munnerz/goautoneg"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+)
+
+const (
+	// fieldsParameter asks for a projection: only some fields of the objects. The
+	// API server ignores it, so such a request is never passed through: what would
+	// come back is not what was asked for.
+	fieldsParameter = "fields"
+	// speedParameter asks for a replay: a WATCH of the past in so many times real
+	// time, which goes on live when it has caught up.
+	speedParameter = "speed"
+	maxSpeed       = 10_000
+)
+
+// IsProjection reports whether a request for a resource is for a projection.
+func IsProjection(r *http.Request) bool {
+	if r.Method != http.MethodGet || !mentions(r, fieldsParameter) || !r.URL.Query().Has(fieldsParameter) {
+		return false
+	}
+	_, ok := ParsePath(r.URL.Path)
+	return ok
+}
+
+// parseFields reads the parameter fields. rd is nil for a request that is not
+// understood otherwise. It returns nil without the parameter.
+func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {
+	if !IsProjection(r) {
+		return nil, nil
+	}
+	paths, err := scan.ParsePaths(strings.Join(r.URL.Query()[fieldsParameter], ","))
+	refusal := jsonOnly(r.Header.Get("Accept"))
+	switch {
+	case err != nil:
+		refusal = status.BadRequest("fields: " + err.Error() + ": name parts of the object such as spec.nodeName,spec.containers[*].image,metadata.labels['a.b/c']")
+	case BringsIdentity(r.Header):
+		refusal = status.BadRequest("fields: a request with credentials of its own is for the API server, which has no projections: leave fields or the credentials out")
+	case rd == nil:
+		refusal = status.BadRequest("fields: the rest of the request cannot be answered from the cache: check its path and parameters")
+	case rd.Verb == Get:
+		refusal = status.BadRequest("fields: projections are of lists and watches: use fieldSelector=metadata.name=" + rd.Name)
+	}
+	if refusal != nil {
+		return nil, &status.Error{Status: refusal}
+	}
+	return paths, nil
+}
+
+// jsonOnly returns nil if plain JSON is acceptable.
+func jsonOnly(accept string) *metav1.Status {
+	if accept == "" {
+		return nil
+	}
+	table := false
+	for _, clause := range goautoneg.ParseAccept(accept) {
+		_, as := clause.Params["as"]
+		json := clause.Type == "*" && clause.SubType == "*" || clause.Type == "application" && (clause.SubType == "json" || clause.SubType == "*")
+		if json && !as {
+			return nil
+		}
+		table = table || clause.Params["as"] == "Table"
+	}
+	if table {
+		return status.BadRequest("fields: a Table has columns instead: ask for one of the two")
+	}
+	return status.New(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "fields: projections are JSON only: accept application/json")
+}
+
+// parseSpeed reads the parameter speed of a WATCH, 0 if it is not there.
+func parseSpeed(r *http.Request) (float64, error) {
+	if !AsksSpeed(r) {
+		return 0, nil
+	}
+	text := r.URL.Query().Get(speedParameter)
+	speed, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(speed) || speed <= 0 || speed > maxSpeed {
+		return 0, &status.Error{Status: status.BadRequest(fmt.Sprintf("speed: %q is not a number above 0 and up to %d", text, maxSpeed))}
+	}
+	return speed, nil
+}
+
+// AsksSpeed reports whether a request has the parameter speed.
+func AsksSpeed(r *http.Request) bool {
+	return mentions(r, speedParameter) && r.URL.Query().Has(speedParameter)
+}

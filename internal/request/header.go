@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"net/http"
+	"strings"
+)
+
+// IsIdentity reports whether a header says who the caller is.
+func IsIdentity(name string) bool {
+	return name == "Authorization" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-")
+}
+
+// BringsIdentity reports whether the caller brings an identity of their own: what
+// they may read is then for the API server to say (T8).
+func BringsIdentity(h http.Header) bool {
+	for name := range h {
+		if IsIdentity(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Identity returns the headers that say who the caller is, nil if there are none.
+func Identity(h http.Header) (identity http.Header) {
+	for name, values := range h {
+		if IsIdentity(name) {
+			if identity == nil {
+				identity = http.Header{}
+			}
+			identity[name] = values
+		}
+	}
+	return identity
+}
+
+// BringsToken reports whether the caller authenticates with a token, be it in the
+// subprotocol of a WebSocket as browsers do.
+func BringsToken(h http.Header) bool {
+	return h.Get("Authorization") != "" ||
+		strings.Contains(strings.Join(h["Sec-Websocket-Protocol"], ","), "base64url.bearer.authorization.k8s.io.")
+}
+
+// IsUpgrade reports whether r asks to switch to another protocol than HTTP/2,
+// which concerns only the connection to the gateway.
+func IsUpgrade(r *http.Request) bool {
+	upgrade := r.Header.Get("Upgrade")
+	if upgrade == "" || strings.EqualFold(upgrade, "h2c") {
+		return false
+	}
+	for _, v := range r.Header["Connection"] {
+		for token := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// IsWebSocket reports whether r asks for a WebSocket, as the API server reads the
+// headers.
+func IsWebSocket(r *http.Request) bool {
+	return r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+// AcceptsGzip is the API server's rule: the exact token, without a weight.
+func AcceptsGzip(r *http.Request) bool {
+	for token := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		if strings.TrimSpace(token) == "gzip" {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports, at little cost, whether the query may have a parameter.
+func mentions(r *http.Request, name string) bool {
+	return strings.Contains(r.URL.RawQuery, name) || strings.Contains(r.URL.RawQuery, "%")
+}
+
+// IsTrue reads a boolean query parameter by the API server's rule: all but "0" and
+// "false" is true, even nothing.
+func IsTrue(r *http.Request, name string) bool {
+	if !mentions(r, name) {
+		return false
+	}
+	values, ok := r.URL.Query()[name]
+	return ok && values[0] != "0" && !strings.EqualFold(values[0], "false")
+}

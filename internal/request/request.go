@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	internalscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+)
+
+// ErrPassThrough says that a request is no LIST, GET or WATCH of a resource, or
+// that it is not wholly understood: the API server answers it.
+var ErrPassThrough = errors.New("not a read that is understood here")
+
+// A Read is a LIST, GET or WATCH. It is immutable.
+type Read struct {
+	Target
+	// Options are those of a LIST or WATCH. Of a GET only ResourceVersion is set.
+	Options internalversion.ListOptions
+	// RV is Options.ResourceVersion as a number; 0 if that is unset.
+	RV uint64
+	// WebSocket is set for a WATCH over a WebSocket.
+	WebSocket bool
+	// Fields are the fields of a projection; nil shows whole objects.
+	Fields *scan.Paths
+	// Speed is that of a replay, in times real time; 0 for none.
+	Speed float64
+}
+
+// Parse reads a request. The error is [ErrPassThrough], or a *status.Error for
+// one of our own parameters (fields, speed) that cannot be served: the API server
+// would ignore it and answer something else.
+func Parse(r *http.Request) (*Read, error) {
+	rd, ok := parse(r)
+	if !ok {
+		rd = nil
+	}
+	paths, err := parseFields(r, rd)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, ErrPassThrough
+	}
+	rd.Fields = paths
+	if rd.Verb == Watch {
+		rd.Speed, err = parseSpeed(r)
+	}
+	return rd, err
+}
+
+// parse reads what Kubernetes defines of a request. It returns false for what is
+// not wholly understood.
+func parse(r *http.Request) (*Read, bool) {
+	if r.Method != http.MethodGet || BringsIdentity(r.Header) {
+		return nil, false
+	}
+	if r.URL.EscapedPath() != r.URL.Path {
+		return nil, false // no resource, namespace or name needs an escape
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, false
+	}
+	target, ok := ParsePath(r.URL.Path)
+	if !ok {
+		return nil, false
+	}
+	rd := &Read{Target: target}
+	if rd.Verb == List && IsTrue(r, "watch") {
+		rd.Verb = Watch
+	}
+	if IsUpgrade(r) {
+		if rd.WebSocket = IsWebSocket(r); !rd.WebSocket || rd.Verb != Watch || BringsToken(r.Header) {
+			return nil, false
+		}
+	}
+	for _, name := range []string{"export", "shardSelector"} {
+		if query.Get(name) != "" {
+			return nil, false
+		}
+	}
+	if rd.Verb != Watch && query.Has("timeout") {
+		return nil, false
+	}
+	if rd.Verb == Get {
+		// A GET has no other option, and reads a malformed RV its own way.
+		rd.Options.ResourceVersion = query.Get("resourceVersion")
+		return rd, rd.parseRV()
+	}
+	if err := internalscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &rd.Options); err != nil {
+		return nil, false
+	}
+	// A /watch/ path is validated and defaulted as a list unless it also says
+	// watch=true.
+	internalversion.SetListOptionsDefaults(&rd.Options, true)
+	if len(validation.ValidateListOptions(&rd.Options, true)) > 0 {
+		return nil, false
+	}
+	return rd, rd.parseRV()
+}
+
+// parseRV reads the RV. One that is not in canonical form, such as 00, is
+// malformed or has a meaning of its own at the API server.
+func (rd *Read) parseRV() bool {
+	text := rd.Options.ResourceVersion
+	var err error
+	rd.RV, err = kube.ParseRV(text)
+	return err == nil && (text == "" || text == kube.FormatRV(rd.RV))
+}
+
+// AnyVersion returns the read with RV 0 in place of an unset one, for a store in
+// which nothing changes: there is nothing newer to wait for.
+func (rd *Read) AnyVersion() *Read {
+	if rd.Options.ResourceVersion != "" || rd.Options.Continue != "" {
+		return rd
+	}
+	latest := *rd
+	latest.Options.ResourceVersion, latest.Options.Limit = "0", 0
+	return &latest
+}
+
+// SendsInitialEvents reports whether a WATCH begins with the state (KEP-3157).
+func (rd *Read) SendsInitialEvents() bool {
+	return rd.Options.SendInitialEvents != nil && *rd.Options.SendInitialEvents
+}
+
+// IsLegacyWatch reports whether a WATCH on a deprecated /watch/ path begins with
+// the state, without a bookmark at its end.
+func (rd *Read) IsLegacyWatch() bool {
+	return rd.WatchPath && rd.RV == 0 && rd.Options.SendInitialEvents == nil
+}
+
+// IsSelective reports whether the request has selectors: then a list does not
+// tell how many items remain.
+func (rd *Read) IsSelective() bool {
+	return rd.Options.LabelSelector != nil && !rd.Options.LabelSelector.Empty() ||
+		rd.Options.FieldSelector != nil && !rd.Options.FieldSelector.Empty()
+}

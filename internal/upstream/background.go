@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrShutdown is the cause of everything that ends because the gateway does.
+var ErrShutdown = errors.New("the gateway is shutting down")
+
+// A Background runs work that may outlast the request that started it, such as a
+// question to the API server whose answer other requests share. It is safe for
+// concurrent use.
+type Background struct {
+	ctx  context.Context
+	stop context.CancelFunc
+
+	mu     sync.Mutex // guards closed, and wg.Add against Stop
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// NewBackground returns a Background, which [Background.Stop] ends.
+func NewBackground() *Background {
+	b := &Background{}
+	b.ctx, b.stop = context.WithCancel(context.Background())
+	return b
+}
+
+// Begin announces work that Stop waits for until end is called. The work must end
+// soon after ctx does. ok is false after Close.
+func (b *Background) Begin() (ctx context.Context, end func(), ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, nil, false
+	}
+	b.wg.Add(1)
+	return b.ctx, b.wg.Done, true
+}
+
+// Close refuses new work. It reports whether this is the first call.
+func (b *Background) Close() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first := !b.closed
+	b.closed = true
+	return first
+}
+
+// Closed reports whether new work is refused.
+func (b *Background) Closed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
+// Stop refuses new work, ends the context of what runs, and waits for it.
+func (b *Background) Stop() {
+	b.Close()
+	b.stop()
+	b.wg.Wait()
+}

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A FreshCall shares the answers to a question whose answer changes with time. A
+// caller gets the answer of a call that began after it asked: those who come while
+// a call is under way share the next one, since the call under way may have begun
+// too early for them. Nothing is asked while nobody waits.
+type FreshCall[T any] struct {
+	// Ask asks the question.
+	Ask func(context.Context) (T, error)
+	// Background runs the calls.
+	Background *Background
+	// Timeout bounds a call.
+	Timeout time.Duration
+	// Pause is how long nothing is asked after a call that failed; callers get
+	// ErrPaused meanwhile.
+	Pause     time.Duration
+	ErrPaused error
+
+	mu        sync.Mutex // guards what follows
+	running   *call[T]
+	next      *call[T]
+	notBefore time.Time // when the pause ends
+}
+
+// A call asks once; answer and err are set when done is closed.
+type call[T any] struct {
+	done   chan struct{}
+	answer T
+	err    error
+}
+
+// Do returns the answer of a call that began after Do did.
+func (f *FreshCall[T]) Do(ctx context.Context) (answer T, err error) {
+	f.mu.Lock()
+	if time.Now().Before(f.notBefore) {
+		f.mu.Unlock()
+		return answer, f.ErrPaused
+	}
+	mine := f.next
+	if mine == nil {
+		mine = &call[T]{done: make(chan struct{})}
+		if f.running != nil {
+			f.next = mine
+		} else {
+			base, end, ok := f.Background.Begin()
+			if !ok {
+				f.mu.Unlock()
+				return answer, ErrShutdown
+			}
+			f.running = mine
+			go func() {
+				defer end()
+				f.run(base, mine)
+			}()
+		}
+	}
+	f.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.answer, mine.err
+	case <-ctx.Done():
+		return answer, context.Cause(ctx)
+	}
+}
+
+// Paused reports whether nothing is asked for now.
+func (f *FreshCall[T]) Paused() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Now().Before(f.notBefore)
+}
+
+// run makes calls as long as somebody waits for one. Those who wait while a call
+// fails fall into the pause after it.
+func (f *FreshCall[T]) run(base context.Context, c *call[T]) {
+	for c != nil {
+		ctx, cancel := context.WithTimeout(base, f.Timeout)
+		c.answer, c.err = f.Ask(ctx)
+		cancel()
+		close(c.done)
+		failed := c.err != nil
+		f.mu.Lock()
+		c, f.next = f.next, nil
+		if failed {
+			f.notBefore = time.Now().Add(f.Pause)
+			if c != nil {
+				c.err = f.ErrPaused
+				close(c.done)
+				c = nil
+			}
+		}
+		f.running = c
+		f.mu.Unlock()
+	}
+}

@@ -1,0 +1,281 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/request"
+)
+
+const (
+	dialTimeout      = 30 * time.Second
+	defaultKeepAlive = 30 * time.Second
+
+	// probeTimeout bounds [Server.Probe], and maxAnswerAge is how long an
+	// answer counts as a sign of life, so that a busy gateway probes nothing.
+	probeTimeout = 3 * time.Second
+	maxAnswerAge = 10 * time.Second
+)
+
+// Options are the settings of a [Server] that a rest.Config does
+// not carry. The zero value is usable.
+type Options struct {
+	// KeepAlive is the TCP keep-alive period of upstream connections. Zero
+	// means 30 s, a negative value turns keep-alive off.
+	KeepAlive time.Duration
+
+	// AppendServerPath puts the path of the server URL in front of every
+	// request path. Without it that path is ignored, as kubectl proxy does.
+	AppendServerPath bool
+
+	// UserAgent names the gateway in requests of its own (see NewRequest).
+	// Requests passed through keep the client's. Empty means "watchkeeper".
+	UserAgent string
+}
+
+// A Server is the API server behind the gateway: its address, and how to reach it
+// with the gateway's credentials or with a caller's own.
+//
+// A Server is safe for concurrent use.
+type Server struct {
+	// Transport serves everything but upgrades: HTTP/2 where TLS allows it,
+	// with client-go's health pings. It adds no Accept-Encoding and no
+	// User-Agent of its own.
+	Transport http.RoundTripper
+
+	// Upgrade speaks HTTP/1.1 only, since HTTP/2 cannot switch protocols.
+	Upgrade http.RoundTripper
+
+	// CallerTransport and CallerUpgrade are the same without the gateway's
+	// credentials, for callers who bring a token: the API server prefers a client
+	// certificate to a token.
+	CallerTransport, CallerUpgrade http.RoundTripper
+
+	base       *url.URL
+	prefix     string // escaped, without a trailing slash
+	userAgent  string
+	lastAnswer atomic.Int64 // Unix nanoseconds of the last answer below 500
+}
+
+// New returns the server described by cfg, which it does not change.
+// Client-side rate limits and timeouts in cfg are ignored: a gateway that
+// queued its clients' requests would only hide the server's own flow control,
+// and streams live long.
+func New(cfg *rest.Config, opts Options) (*Server, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = 0
+	cfg.UserAgent = ""
+	cfg.DisableCompression = true
+	if cfg.Dial == nil {
+		keepAlive := opts.KeepAlive
+		if keepAlive == 0 {
+			keepAlive = defaultKeepAlive
+		}
+		cfg.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
+	}
+
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("server address: %s", Cause(err))
+	}
+	u := &Server{base: base, userAgent: opts.UserAgent}
+	if u.userAgent == "" {
+		u.userAgent = "watchkeeper"
+	}
+	if opts.AppendServerPath {
+		u.prefix = strings.TrimRight(base.EscapedPath(), "/")
+	}
+
+	main, err := rest.TransportFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("transport to %s: %w", base.Host, err)
+	}
+	// The same configuration with ALPN narrowed to HTTP/1.1 gives a transport
+	// of its own, and keeps client-go's proxies, exec plugins, and token,
+	// certificate and CA rotation.
+	upgradeCfg := rest.CopyConfig(cfg)
+	upgradeCfg.NextProtos = []string{"http/1.1"}
+	upgrade, err := rest.TransportFor(upgradeCfg)
+	if err != nil {
+		return nil, fmt.Errorf("transport for upgrades to %s: %w", base.Host, err)
+	}
+	anonymous := rest.AnonymousClientConfig(cfg)
+	anonymous.Transport = cfg.Transport // of an upstream that is no server
+	callers, err := rest.TransportFor(anonymous)
+	if err != nil {
+		return nil, fmt.Errorf("transport to %s: %w", base.Host, err)
+	}
+	anonymous.NextProtos = []string{"http/1.1"}
+	callersUpgrade, err := rest.TransportFor(anonymous)
+	if err != nil {
+		return nil, fmt.Errorf("transport for upgrades to %s: %w", base.Host, err)
+	}
+	u.Transport = &answerRecorder{base: main, last: &u.lastAnswer}
+	u.Upgrade = &answerRecorder{base: upgrade, last: &u.lastAnswer}
+	u.CallerTransport, u.CallerUpgrade = callers, callersUpgrade
+	return u, nil
+}
+
+// Host returns the host and port of the server.
+func (u *Server) Host() string { return u.base.Host }
+
+// IgnoredPath returns the path of the server URL when it is not used because
+// AppendServerPath is off, and "" otherwise.
+func (u *Server) IgnoredPath() string {
+	if p := strings.TrimRight(u.base.Path, "/"); u.prefix == "" && p != "" {
+		return p
+	}
+	return ""
+}
+
+// URL returns the upstream URL of an escaped path and a raw query. Both reach
+// the server byte for byte.
+func (u *Server) URL(path, rawQuery string) *url.URL {
+	full := u.prefix + path
+	out := &url.URL{Scheme: u.base.Scheme, Host: u.base.Host, RawQuery: rawQuery}
+	if decoded, err := url.PathUnescape(full); err == nil {
+		out.Path, out.RawPath = decoded, full
+	}
+	// net/url would escape bytes it does not expect in a path, such as "|",
+	// and decode %2F on the way. An opaque URL is sent as it stands, except
+	// that one beginning with "//" would be taken for an authority.
+	if out.EscapedPath() != full && !strings.HasPrefix(full, "//") {
+		out.Opaque = full
+	}
+	return out
+}
+
+// NewRequest returns a request of the gateway's own for JSON, to be sent through
+// u.Transport.
+func (u *Server) NewRequest(ctx context.Context, method, path, rawQuery string) *http.Request {
+	r := &http.Request{
+		Method: method,
+		URL:    u.URL(path, rawQuery),
+		Header: http.Header{"User-Agent": {u.userAgent}, "Accept": {"application/json"}},
+	}
+	return r.WithContext(ctx)
+}
+
+// UserAgent returns the name of the gateway in requests of its own.
+func (u *Server) UserAgent() string { return u.userAgent }
+
+// Agent returns a transport for requests of the gateway's own, under its name. Its
+// errors contain no credentials.
+func (u *Server) Agent() http.RoundTripper { return agent{u} }
+
+// agent sends requests of the gateway's own, under its name.
+type agent struct{ up *Server }
+
+func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", a.up.userAgent)
+	resp, err := a.up.Transport.RoundTrip(r)
+	if err != nil {
+		err = Redacted(err)
+	}
+	return resp, err
+}
+
+// As sends a request of the gateway's own in the name of a caller, given by the
+// headers that say who that is; nil is the gateway itself.
+func (u *Server) As(caller http.Header, r *http.Request) (*http.Response, error) {
+	maps.Copy(r.Header, caller)
+	transport := u.Transport
+	if request.BringsToken(caller) {
+		transport = u.CallerTransport
+	}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		err = Redacted(err)
+	}
+	return resp, err
+}
+
+// Probe returns nil if the upstream answered within the last ten seconds or
+// answers now. An answer that refuses the gateway's credentials or reports a
+// server error does not count.
+func (u *Server) Probe(ctx context.Context) error {
+	if time.Since(time.Unix(0, u.lastAnswer.Load())) < maxAnswerAge {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	res, err := u.Transport.RoundTrip(u.NewRequest(ctx, http.MethodGet, "/version", ""))
+	if err != nil {
+		return fmt.Errorf("upstream %s: %s", u.base.Host, Cause(err))
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusUnauthorized {
+		return fmt.Errorf("upstream %s does not accept the gateway's credentials", u.base.Host)
+	}
+	if res.StatusCode >= 500 {
+		return fmt.Errorf("upstream %s answers %s", u.base.Host, res.Status)
+	}
+	return nil
+}
+
+// Close closes idle connections. Requests under way are not affected.
+func (u *Server) Close() {
+	for _, rt := range []http.RoundTripper{u.Transport, u.Upgrade, u.CallerTransport, u.CallerUpgrade} {
+		utilnet.CloseIdleConnectionsFor(rt)
+	}
+}
+
+// answerRecorder notes when the upstream last gave an answer that shows it is
+// serving us.
+type answerRecorder struct {
+	base http.RoundTripper
+	last *atomic.Int64
+}
+
+var _ utilnet.RoundTripperWrapper = (*answerRecorder)(nil)
+
+func (a *answerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := a.base.RoundTrip(r)
+	if err == nil && res.StatusCode < 500 && res.StatusCode != http.StatusUnauthorized {
+		a.last.Store(time.Now().UnixNano())
+	}
+	return res, err
+}
+
+// WrappedRoundTripper lets apimachinery find the transport underneath.
+func (a *answerRecorder) WrappedRoundTripper() http.RoundTripper { return a.base }
+
+var (
+	userinfoPattern = regexp.MustCompile(`://[^/\s]*@`)
+	bearerPattern   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
+)
+
+// redact removes what may be a credential from text meant for people.
+func redact(s string) string {
+	s = userinfoPattern.ReplaceAllString(s, "://")
+	return bearerPattern.ReplaceAllString(s, "$1 [redacted]")
+}
+
+// Cause describes a transport error for a client, in one line and without
+// credentials.
+func Cause(err error) string {
+	return strings.Join(strings.Fields(redact(err.Error())), " ")
+}
+
+// Redacted returns an error whose text is [Cause] of err.
+func Redacted(err error) error { return redacted{err} }
+
+type redacted struct{ error }
+
+func (e redacted) Error() string { return Cause(e.error) }
+func (e redacted) Unwrap() error { return e.error }

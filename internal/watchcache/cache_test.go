@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import "testing"
+
+// TestIdleResourceIsStopped: a resource is stopped when nothing holds it any more.
+func TestIdleResourceIsStopped(t *testing.T) {
+	res := (&definer{}).resource(t)
+	stopped := false
+	res.cancel = func() { stopped = true }
+	held := res.cache.Acquire(t.Context(), res.ID)
+	held.OpenWatch()
+	held.Release()
+	if res.cache.stopIdle(0); stopped {
+		t.Fatal("stopped under an open watch")
+	}
+	held.CloseWatch()
+	if res.cache.stopIdle(0); !stopped || res.cache.Watched(res.ID) != nil {
+		t.Error("not stopped")
+	}
+}

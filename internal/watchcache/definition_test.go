@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// A definer is an API server that answers with one definition.
+type definer struct {
+	code  int // 0: the server does not answer
+	body  string
+	asked []string
+}
+
+func (d *definer) RoundTrip(r *http.Request) (*http.Response, error) {
+	d.asked = append(d.asked, r.URL.Path)
+	if d.code == 0 {
+		return nil, errors.New("connection refused")
+	}
+	return &http.Response{StatusCode: d.code, Body: io.NopCloser(strings.NewReader(d.body)), Request: r}, nil
+}
+
+// resource is a custom resource of the definer's.
+func (d *definer) resource(t *testing.T) *Resource {
+	t.Helper()
+	up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: d}, upstream.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := upstream.NewBackground()
+	t.Cleanup(b.Stop)
+	c := New(Options{Upstream: up, Background: b, Discovery: upstream.NewDiscovery(up, b), Logger: slog.New(slog.DiscardHandler)})
+	id := kube.Resource{Group: "example.com", Version: "v1", Name: "widgets"}
+	return c.Insert(id, metav1.APIResource{Name: "widgets", Namespaced: true})
+}
+
+const widgetDefinition = `{"metadata":{"uid":"u","generation":7},"spec":{"versions":[
+	{"name":"v1beta1","selectableFields":[{"jsonPath":".spec.old"}]},
+	{"name":"v1","selectableFields":[{"jsonPath":".spec.color"},{"jsonPath":".spec.a-b_c.d1"},{"jsonPath":".spec['x']"},{"jsonPath":".spec.*"},{"jsonPath":".."}],
+	 "additionalPrinterColumns":[{"name":"Color","type":"string","jsonPath":".spec.color","priority":1},{"name":"Since","type":"date","jsonPath":".status.since"}]},
+	{"name":"v2"}]}}`
+
+// TestUndefinedOver: watches that began while there was no definition to be had
+// end when there is one.
+func TestUndefinedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &definer{code: 403}
+		res := server.resource(t)
+		over, ok := res.Defined(t.Context(), 1)
+		if !ok || over == nil {
+			t.Fatalf("not to be served: %v %v", over, ok)
+		}
+		time.Sleep(11 * time.Second)
+		server.code, server.body = 200, widgetDefinition
+		if _, ok := res.Defined(t.Context(), 1); !ok {
+			t.Error("not to be served")
+		}
+		<-over
+	})
+}
+
+// TestTerminatingDefinition: what is being deleted is the API server's to answer.
+func TestTerminatingDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &definer{code: 200, body: strings.Replace(widgetDefinition, `"uid"`, `"deletionTimestamp":"2026-11-21T12:00:00Z","uid"`, 1)}
+		res := server.resource(t)
+		if _, ok := res.Defined(t.Context(), 1); ok {
+			t.Error("served while it is being deleted")
+		}
+		time.Sleep(11 * time.Second)
+		server.body = widgetDefinition // created again
+		if _, ok := res.Defined(t.Context(), 1); !ok {
+			t.Error("not served when there is another one")
+		}
+	})
+}
+
+// TestListRefreshesDefinition: after a list the definition is asked for again, if it
+// is known.
+func TestListRefreshesDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &definer{code: 200, body: widgetDefinition}
+		res := server.resource(t)
+		sink := &timelineSink{Timeline: res.Timeline, listed: res.listed}
+		list := &scan.List{Kind: "WidgetList", APIVersion: "example.com/v1", ItemKind: "Widget", RV: 5}
+		if sink.End(list); len(server.asked) > 0 {
+			t.Error("asked before the definition was used")
+		}
+		def, err := res.Definitions.Get(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.body = strings.Replace(widgetDefinition, `"uid":"u"`, `"uid":"v"`, 1)
+		if !sink.End(list) {
+			t.Error("the timeline does not continue")
+		}
+		<-def.Over
+	})
+}

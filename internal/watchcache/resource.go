@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// syncTimeout is how long the first reader of a resource waits for its first list
+// before the upstream is asked instead. A LIST that waits gets an RV that the
+// timeline already holds, so that the WATCH that follows it is served from here.
+const syncTimeout = 5 * time.Second
+
+// A Resource is one watched collection: a reflector that writes a timeline, and the
+// count of its readers.
+type Resource struct {
+	ID          kube.Resource
+	Info        metav1.APIResource
+	Timeline    *timeline.Timeline
+	Access      *access.Own
+	Definitions *upstream.Definitions
+
+	cache     *Cache
+	reflector *informer.Reflector
+	prover    *prover
+	served    servedState
+	log       *slog.Logger
+
+	dropped atomic.Bool     // see Cache.drop
+	resume  informer.Resume // filled in from what is recorded
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the reflector has stopped
+	seeded  atomic.Bool   // the timeline begins with what is recorded
+	live    chan struct{} // closed at the first list, or the first flush of a resumed watch
+	watches atomic.Int64  // open ones
+
+	// Guarded by Cache.mu.
+	readers  int       // requests and watches that hold the resource
+	lastUsed time.Time // when the last reader left
+}
+
+func newResource(c *Cache, id kube.Resource, info metav1.APIResource) *Resource {
+	up, background := c.opts.Upstream, c.opts.Background
+	res := &Resource{
+		ID: id, Info: info, Timeline: timeline.New(c.opts.Window),
+		Access:      access.NewOwn(up, id, background),
+		Definitions: upstream.NewDefinitions(up, id, background),
+		cache:       c, log: c.opts.Logger.With("resource", id.String()),
+		done: make(chan struct{}), live: make(chan struct{}),
+	}
+	res.Definitions.Changed = func() { c.drop(res) }
+	res.reflector = informer.NewReflector(informer.ReflectorOptions{
+		Transport: up.Agent(),
+		URL:       up.URL(id.Path(), ""),
+		Kind:      info.Kind,
+		Columns:   true,
+		Sink:      &timelineSink{Timeline: res.Timeline, listed: res.listed, live: func() { close(res.live) }},
+		Resume:    &res.resume,
+		Logger:    res.log,
+	})
+	res.prover = newProver(up, id, res.Timeline, res.reflector, background)
+	return res
+}
+
+// Release ends the hold of [Cache.Acquire].
+func (res *Resource) Release() {
+	res.cache.mu.Lock()
+	defer res.cache.mu.Unlock()
+	res.readers--
+	res.lastUsed = time.Now()
+}
+
+// OpenWatch counts a watch, which holds the resource until CloseWatch.
+func (res *Resource) OpenWatch() {
+	res.watches.Add(1)
+	res.cache.mu.Lock()
+	defer res.cache.mu.Unlock()
+	res.readers++
+}
+
+// CloseWatch ends what OpenWatch began.
+func (res *Resource) CloseWatch() {
+	res.watches.Add(-1)
+	res.Release()
+}
+
+// OpenWatches returns how many watches are open.
+func (res *Resource) OpenWatches() int64 { return res.watches.Load() }
+
+// Status returns the reflector's status.
+func (res *Resource) Status() informer.Status { return res.reflector.Status() }
+
+// run feeds the timeline until ctx ends, or until the upstream refuses the resource:
+// then it returns the refusal. Open watches end with it. Where the resource is
+// recorded, run resumes what is on disk.
+func (res *Resource) run(ctx context.Context) (refused *informer.RefusedError) {
+	defer close(res.done)
+	lease, err := res.cache.opts.Recorder.Take(ctx, res.ID)
+	if err != nil {
+		res.Timeline.Close()
+		return nil
+	}
+	// What has gone, or has become another, cannot be resumed.
+	defer func() { lease.End(res.dropped.Load() || refused != nil && refused.Code == http.StatusNotFound) }()
+	defer res.Timeline.Close()
+	if seed := lease.Seed(); seed != nil {
+		res.begin(seed)
+	}
+	lease.Follow(res.Timeline)
+	refused, ok := errors.AsType[*informer.RefusedError](res.reflector.Run(ctx))
+	if ok {
+		res.log.Warn("stopped watching: the upstream refuses the resource", "code", refused.Code, "cause", refused.Message)
+	}
+	return refused
+}
+
+// begin makes the timeline and the reflector begin with what is recorded.
+func (res *Resource) begin(seed *recorder.Seed) {
+	res.seeded.Store(true)
+	seed.Load(res.Timeline)
+	res.resume = seed.Resume()
+	res.log.Info("resuming what is recorded", "rv", seed.List.RV, "objects", len(seed.List.Items))
+}
+
+// A State is the published view of a resource, and the reflector's status that it
+// was judged by.
+type State struct {
+	View   *timeline.View
+	Status informer.Status
+	// Readable is set if reads may be served from View: there has been a list, and
+	// the upstream's last answer was not a refusal.
+	Readable bool
+}
+
+// Lists returns how many lists the reflector has taken.
+func (s State) Lists() int { return Lists(s.Status) }
+
+// Lists returns how many lists a reflector has taken.
+func Lists(s informer.Status) int {
+	n := 0
+	for _, lists := range s.Relists {
+		n += lists
+	}
+	return n
+}
+
+// State returns the current state.
+func (res *Resource) State() State {
+	v, status := res.Timeline.View(), res.reflector.Status()
+	ok := v != nil && !v.Closed() && status.Phase != informer.Refused && !(res.seeded.Load() && resuming(status))
+	return State{v, status, ok}
+}
+
+// resuming reports whether the reflector still asks the upstream for what happened
+// after the record. The upstream may have gone back in time, and then the record
+// must not be served. While the upstream cannot be reached, the record is served.
+func resuming(status informer.Status) bool {
+	return status.Phase == informer.Starting || status.Phase == informer.Listing && len(status.Relists) == 0
+}
+
+// StateFor returns the state for a read with the verb. A GET never waits; other
+// reads wait a few seconds for the first list, or for the record to be resumed.
+func (res *Resource) StateFor(ctx context.Context, verb request.Verb) State {
+	if verb == request.Get {
+		return res.State()
+	}
+	waited := res.WaitSynced(ctx)
+	s := res.State()
+	if !s.Readable && waited && resuming(s.Status) { // the watch ended as it began
+		res.WaitSynced(ctx)
+		return res.State()
+	}
+	return s
+}
+
+// WaitSynced waits a few seconds for the first list, or for the record to be
+// resumed, and reports whether that has happened.
+func (res *Resource) WaitSynced(ctx context.Context) bool {
+	if isClosed(res.Timeline.Synced()) && (!res.seeded.Load() || isClosed(res.live) && !resuming(res.reflector.Status())) {
+		return true
+	}
+	if p := res.reflector.Status().Phase; p == informer.Retrying || p == informer.Refused {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if !await(ctx, res.done, res.Timeline.Synced()) {
+		return false
+	}
+	if !res.seeded.Load() {
+		return true
+	}
+	if !await(ctx, res.done, res.live) {
+		return false
+	}
+	// The upstream may answer the resumed watch with 410 at once. Reads are served
+	// from the record only when there is a list.
+	for resuming(res.reflector.Status()) {
+		if !await(ctx, res.done, time.After(resumingPoll)) {
+			return false
+		}
+	}
+	return true
+}
+
+// resumingPoll is how often WaitSynced looks whether the record is resumed, where
+// that takes a list.
+const resumingPoll = 20 * time.Millisecond
+
+// await reports whether c has something before ctx and done have.
+func await[T any](ctx context.Context, done <-chan struct{}, c <-chan T) bool {
+	select {
+	case <-c:
+		return true
+	case <-done:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Fields returns what objects of the resource can be selected by, as of a number of
+// lists.
+func (res *Resource) Fields(ctx context.Context, lists int) request.FieldFunc {
+	return res.Definitions.Fields(ctx, lists, res.Info.Namespaced)
+}
+
+// Defined waits until the definition of a custom resource is known as of a number
+// of lists: what the timeline has is as the definition says. Watches end when over
+// is closed, as the API server ends them; nil never is. ok is false when it is not
+// known whether there is a definition, or when it is being deleted.
+func (res *Resource) Defined(ctx context.Context, lists int) (over <-chan struct{}, ok bool) {
+	if res.ID.BuiltIn() {
+		return nil, true
+	}
+	known, err := res.Definitions.Get(ctx, lists)
+	return known.Over, err == nil || errors.Is(err, upstream.ErrUndefined)
+}
+
+// listed is called after a list, which may have been taken because the definition
+// of a custom resource has changed: the definition is asked for again, so that the
+// watches that began under the old one end.
+func (res *Resource) listed() {
+	if res.Definitions.Now().Definition != nil {
+		res.Definitions.Refresh(Lists(res.reflector.Status()))
+	}
+}
+
+// Fresh returns a view that has everything the upstream acknowledged before the
+// call, in about a second at the most. Its RV is at least that of any consistent
+// read that was answered before.
+func (res *Resource) Fresh(ctx context.Context) (*timeline.View, error) { return res.prover.fresh(ctx) }
+
+// FreshSoon is Fresh for a reader who cannot wait: it fails soon unless the
+// resource is a busy one.
+func (res *Resource) FreshSoon(ctx context.Context) (*timeline.View, error) {
+	return res.prover.freshSoon(ctx)
+}
+
+// Pays reports whether FreshSoon is worth trying for a consistent list: not just
+// after it failed, and not when the list is so small that the upstream may as well
+// be asked for it.
+func (res *Resource) Pays(s *timeline.Snapshot, sel request.Selection, limit int64) bool {
+	return res.prover.pays(s, sel, limit)
+}

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+)
+
+const (
+	namespacedWidgets = `{"resources":[{"name":"widgets","kind":"Widget","namespaced":true,"verbs":["list","watch"]}]}`
+	clusterWidgets    = `{"resources":[{"name":"widgets","kind":"Widget","verbs":["list","watch"]}]}`
+	unwatchedWidgets  = `{"resources":[{"name":"widgets","kind":"Widget","namespaced":true,"verbs":["list"]}]}`
+)
+
+// TestServed: discovery is asked again after every list, and every ten seconds.
+func TestServed(t *testing.T) {
+	type step struct {
+		what   string
+		after  time.Duration
+		code   int
+		body   string
+		lists  int
+		served bool
+		asked  int
+	}
+	for name, steps := range map[string][]step{
+		"the same": {
+			{"first", 0, 200, namespacedWidgets, 1, true, 1},
+			{"at once", 0, 500, "", 1, true, 1},
+			{"after a list", time.Second, 200, namespacedWidgets, 2, true, 2},
+			{"after a while", 11 * time.Second, 200, namespacedWidgets, 2, true, 3},
+		},
+		"out of reach": {
+			{"first", 0, 0, "", 1, false, 1},
+			{"later", 11 * time.Second, 200, namespacedWidgets, 1, true, 2},
+			{"when nobody answers", 11 * time.Second, 0, "", 1, true, 3},
+			{"still", 0, 0, "", 1, true, 3},
+			{"when nobody answers after a list", 0, 0, "", 2, false, 4},
+		},
+		"out of service": {
+			{"first", 0, 200, namespacedWidgets, 1, true, 1},
+			{"then", 11 * time.Second, 503, "", 1, false, 2},
+			{"still", 0, 200, namespacedWidgets, 1, false, 2},
+			{"again", 11 * time.Second, 200, namespacedWidgets, 1, true, 3},
+		},
+		"another scope": {{"at once", 0, 200, clusterWidgets, 1, false, 1}},
+		"not watched":   {{"at once", 0, 200, unwatchedWidgets, 1, false, 1}},
+		"gone":          {{"at once", 0, 404, "", 1, false, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &definer{}
+				res := server.resource(t)
+				res.Info = metav1.APIResource{Namespaced: true, Kind: "Widget"}
+				dropped := false
+				res.cancel = func() { dropped = true }
+				var last step
+				for _, last = range steps {
+					time.Sleep(last.after)
+					server.code, server.body = last.code, last.body
+					if got := res.Served(t.Context(), last.lists); got != last.served || len(server.asked) != last.asked {
+						t.Errorf("%s: %v after %d questions, want %v after %d", last.what, got, len(server.asked), last.served, last.asked)
+					}
+				}
+				if want := name == "another scope" || name == "not watched" || name == "gone"; dropped != want || (res.cache.Watched(res.ID) == nil) != want {
+					t.Errorf("dropped: %v, want %v", dropped, want)
+				}
+			})
+		})
+	}
+}
+
+// TestBuiltInServed: nothing is asked about built-in resources.
+func TestBuiltInServed(t *testing.T) {
+	server := &definer{}
+	res := server.resource(t)
+	res.ID = kube.Resource{Version: "v1", Name: "pods"}
+	if !res.Served(t.Context(), 1) || len(server.asked) > 0 {
+		t.Errorf("asked for %v", server.asked)
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	"runtime/debug"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// largeList is the size of a list, in bytes, from which the garbage of reading it is
+// returned to the system at once. That takes some 20 ms, more with a large heap.
+const largeList = 8 << 20
+
+// A timelineSink is a timeline as the sink of a reflector. Readers must see all of
+// a list or nothing of it, so its objects are collected until it ends.
+type timelineSink struct {
+	*timeline.Timeline
+	items []*scan.Object
+	// listed is called after each list; nil calls nothing.
+	listed func()
+	// live is called once, at the first list or the first flush of a resumed watch;
+	// nil calls nothing.
+	live func()
+}
+
+// Begin implements informer.Sink.
+func (s *timelineSink) Begin(bool) { s.items = nil }
+
+// Item implements informer.Sink.
+func (s *timelineSink) Item(o *scan.Object) { s.items = append(s.items, o) }
+
+// End implements informer.Sink.
+func (s *timelineSink) End(list *scan.List) (continued bool) {
+	whole := *list
+	whole.Items, s.items = s.items, nil
+	size := 0
+	for _, o := range whole.Items {
+		size += len(o.JSON)
+	}
+	continued = s.Replace(&whole)
+	if size > largeList {
+		debug.FreeOSMemory()
+	}
+	if s.listed != nil {
+		s.listed()
+	}
+	s.goLive()
+	return continued
+}
+
+// Flush implements informer.Sink.
+func (s *timelineSink) Flush() {
+	s.Timeline.Flush()
+	if s.live != nil && s.View() != nil {
+		s.goLive()
+	}
+}
+
+func (s *timelineSink) goLive() {
+	if s.live != nil {
+		s.live()
+		s.live = nil
+	}
+}
+
+// Apply implements informer.Sink.
+func (s *timelineSink) Apply(typ kube.EventType, o *scan.Object) error {
+	return s.Timeline.Apply(scan.Frame{Type: typ, Object: o})
+}
+
+// Bookmark implements informer.Sink.
+func (s *timelineSink) Bookmark(_ uint64, o *scan.Object) {
+	s.Timeline.Bookmark(scan.Frame{Type: kube.Bookmark, Object: o})
+}
