@@ -7,8 +7,8 @@
 // to both, says what the API server must answer, so that it cannot hold
 // vacuously, and compares the answers byte for byte.
 //
-// The rules follow the sections of the project's list-watch specification,
-// which their comments cite as §1 to §9. [Rules] lists them; [Run] runs them
+// The rules follow the sections of docs/kubernetes-watch.md, which their
+// comments cite as §1 to §9. [Rules] lists them; [Run] runs them
 // all and prints a table. A rule that is not the same by design has the number
 // of a line in docs/semantics.md, "Differences from the API server", and then
 // must indeed differ.

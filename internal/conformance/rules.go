@@ -13,7 +13,7 @@ import (
 
 // A Rule is one thing that the API does.
 type Rule struct {
-	// Section is that of the specification, such as "§1".
+	// Section is that of docs/kubernetes-watch.md, such as "§1".
 	Section string
 	// Check returns nil when both endpoints do it alike. Its comment says
 	// what it is.
@@ -30,7 +30,7 @@ func (r Rule) Name() string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// Sections names the sections of the specification.
+// Sections names the sections of docs/kubernetes-watch.md.
 var Sections = []struct{ Number, Title string }{
 	{"§1", "URLs and verbs"},
 	{"§2", "query parameters"},
@@ -43,7 +43,7 @@ var Sections = []struct{ Number, Title string }{
 	{"§9", "field selectors"},
 }
 
-// Rules returns all rules, in the order of the specification.
+// Rules returns all rules, in the order of docs/kubernetes-watch.md.
 func Rules() []Rule {
 	return slices.Concat(
 		urlRules, parameterRules, versionRules, listRules, watchRules, expiredRules, eventRules, occasionRules, bookmarkRules,

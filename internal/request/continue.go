@@ -13,7 +13,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// A continueToken is the API server's own (docs/kubernetes-watch.md, "Continue tokens"): unpadded base64url of
+// A continueToken is the API server's own (docs/kubernetes-watch.md, "Expired and
+// future versions"): unpadded base64url of
 //
 //	{"v":"meta.k8s.io/v1","rv":232,"start":"/cm2\u0000"}
 //

@@ -21,7 +21,8 @@ const (
 	Watch Verb = "watch"
 )
 
-// A Target is what the path of a read names.
+// A Target is what the path of a read names (docs/kubernetes-watch.md, "URLs and
+// verbs").
 type Target struct {
 	Verb      Verb
 	Resource  kube.Resource

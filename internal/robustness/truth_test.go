@@ -110,8 +110,8 @@ func (s selector) matches(v *version) bool {
 	return (s.Namespace == "" || namespace == s.Namespace) && s.labels.Matches(v.labels) && s.fields.Matches(v.fields)
 }
 
-// transition returns what a change is to a watcher (spec §4): ok is false if it
-// is nothing.
+// transition returns the event that a watcher gets for a change
+// (docs/kubernetes-watch.md, "Events"). ok is false if it gets none.
 func (s selector) transition(prev, cur *version, rv uint64) (e event, ok bool) {
 	before, now := s.matches(prev), s.matches(cur)
 	switch {

@@ -55,7 +55,7 @@ type proof struct {
 }
 
 // A prover proves that a timeline has everything the upstream had acknowledged
-// when it was asked (docs/kubernetes-watch.md, "Freshness for a proxy").
+// when it was asked (docs/kubernetes-watch.md, "Freshness seen from a client").
 type prover struct {
 	up        *upstream.Server
 	id        kube.Resource

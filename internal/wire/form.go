@@ -98,8 +98,9 @@ type Offer struct {
 }
 
 // Negotiate chooses the form of an answer from an Accept header, by the rules
-// of the API server (spec §5). ok is false where the API server would refuse,
-// or do something that is not understood here.
+// of the API server (docs/kubernetes-watch.md, "Negotiation and wire format").
+// ok is false if the API server would refuse the header, or if the gateway does
+// not implement what it asks for.
 func Negotiate(accept string, o Offer) (f Form, ok bool) {
 	if accept == "" {
 		return Form{}, true
