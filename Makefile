@@ -1,4 +1,4 @@
-# Watchkeeper. "make run" to see it, "make test" before a commit.
+# Watchkeeper. "make help" lists the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := build
@@ -6,22 +6,22 @@ SHELL := /bin/bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-# "make run PORT=9001": the gateway's port; its admin listener is on the next.
-# DIR is where the control plane lives. They are not taken from the environment.
+# PORT is the gateway's port ("make run PORT=9001"); its admin listener has the
+# next one. DIR has the control plane's data. The environment does not set them.
 DIR := .localcluster
 NODES := 5
 PORT := 8001
 
 .PHONY: help
-help: ## This list.
+help: ## Prints this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: deps
-deps: ## What the rest needs: Go, Node, curl, a C compiler (for the race detector).
+deps: ## Checks for Go, Node, curl and a C compiler (for the race detector).
 	@scripts/deps
 
 .PHONY: build
-build: bin/watchkeeper bin/localcluster ## Both programs into bin/.
+build: bin/watchkeeper bin/localcluster ## Builds both programs into bin/.
 
 .PHONY: ui
 ui: deps
@@ -38,20 +38,20 @@ bin/localcluster: deps
 	  go build -C localcluster -v -trimpath -ldflags '-s -w' -o ../bin/localcluster .
 
 .PHONY: run
-run: build ## A local control plane with some life in it, and the gateway on 127.0.0.1:8001.
+run: build ## Starts a local control plane with workloads, and the gateway on 127.0.0.1:8001.
 	@scripts/run "$(DIR)" "$(NODES)" "$(PORT)"
 
 .PHONY: cluster
-cluster: bin/localcluster ## The local control plane alone.
+cluster: bin/localcluster ## Starts only the local control plane.
 	@exec bin/localcluster up --dir "$(DIR)" --nodes "$(NODES)"
 
 .PHONY: demo
-demo: bin/watchkeeper ## A recorded story (a rollout, a crash loop, a lost node) on 127.0.0.1:8001, without a cluster.
-	@echo "the page: http://127.0.0.1:$(PORT)/ui/ - Ctrl-C ends it"
+demo: bin/watchkeeper ## Serves a recorded incident (a rollout, a crash loop, a lost Node) on 127.0.0.1:8001, without a cluster.
+	@echo "the page: http://127.0.0.1:$(PORT)/ui/ - Ctrl-C stops it"
 	@exec bin/watchkeeper open demo/incident.wkr --port "$(PORT)"
 
 .PHONY: test
-test: build ## All tests but the soaks; a part alone: scripts/test PART.
+test: build ## Runs all tests except the soak tests. One part: scripts/test PART.
 	@scripts/deps test
 	@scripts/gofmt
 	@echo "go vet"
@@ -59,29 +59,29 @@ test: build ## All tests but the soaks; a part alone: scripts/test PART.
 	@scripts/test
 
 .PHONY: picture
-picture: build ## Takes the README's picture of the page anew, as its test does.
+picture: build ## Updates the README's screenshot of the page.
 	cd ui && npm test --silent -- views
 	cp ui/.test/shots/board.png docs/images/board.png
 
 .PHONY: lint
-lint: deps ## gofmt, vet, staticcheck, govulncheck.
+lint: deps ## Runs gofmt, vet, staticcheck and govulncheck.
 	@scripts/gofmt
 	for dir in . localcluster clients; do (cd $$dir && go vet ./... && go run $(STATICCHECK) ./...) || exit; done
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench
-bench: build ## Measures the gateway against the API server itself, the history and the page (about 50 minutes); results in bench/results/.
+bench: build ## Measures the gateway against the API server, the history and the page (about 50 minutes); results in bench/results/.
 	@scripts/deps test
 	@scripts/bench fanout
 	@scripts/bench history
 	@scripts/bench page
 
 .PHONY: bench-informer
-bench-informer: deps ## Measures informers, client-go's beside, over one synthetic API server (about an hour).
+bench-informer: deps ## Measures informers, including client-go's, with a fake API server (about an hour).
 	@scripts/bench informer
 
 .PHONY: soak
-soak: build ## Long fuzzing and long faults (about four hours).
+soak: build ## Runs long fuzzing and fault tests (about four hours).
 	scripts/fuzz 3m
 	scripts/bench page -run memory -minutes 60
 	cd ui && WATCHKEEPER_SIMULATIONS=1000 npm test --silent -w informer
@@ -94,5 +94,5 @@ soak: build ## Long fuzzing and long faults (about four hours).
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
 
 .PHONY: clean
-clean: ## Removes what was built, and the local control plane's data.
+clean: ## Removes built files and the local control plane's data.
 	rm -rf bin .run ui/dist/* ui/informer/dist ui/informer/build "$(DIR)"
