@@ -17,11 +17,11 @@ import (
 
 const demo = "../../demo/incident.wkr"
 
-// TestOpenLeavesNothing: whenever a signal ends it, what a recording was unpacked
-// into is gone.
+// TestOpenLeavesNothing: open removes its temporary directory, whenever a signal
+// ends it.
 func TestOpenLeavesNothing(t *testing.T) {
-	// open starts it, and returns a function that waits for its end and checks
-	// that.
+	// open starts the command and returns a function that waits for its end and
+	// checks that the directory is gone.
 	open := func(t *testing.T, file string) (cmd *exec.Cmd, stdout, stderr *bufio.Reader, ended func(code int)) {
 		temp := t.TempDir()
 		cmd = exec.CommandContext(t.Context(), "watchkeeper", "open", file, "--port=0")
@@ -97,7 +97,7 @@ func TestOpenLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		// Its body never comes to the end.
+		// The body never ends.
 		io.WriteString(conn, "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n")
 		if answer, err := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(answer, "100 Continue") {
 			t.Fatalf("%q, %v", answer, err)

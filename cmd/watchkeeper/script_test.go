@@ -33,12 +33,12 @@ func TestMain(m *testing.M) {
 // Scripts find these in their environment:
 //
 //	UPSTREAM  URL of a server that answers every request with its path
-//	BUSY      a port of 127.0.0.1 that is taken
-//	PORT      one that is free
+//	BUSY      a port of 127.0.0.1 that is in use
+//	PORT      a free port
 //	HOME      a directory without a kubeconfig
 //	DEMO      the recording of make demo
 //
-// and these commands beside the standard ones:
+// and these commands in addition to the standard ones:
 //
 //	fetch URL [HEADER:VALUE...]   print status and body, waiting until the server is there;
 //	                              a URL of the form unix:PATH:/path asks a socket

@@ -26,11 +26,11 @@ func newAt(s streams) *cobra.Command {
 	c := &client{streams: s}
 	var kubectl []string
 	cmd := &cobra.Command{
-		Use:   "at WHEN [flags] -- COMMAND OF KUBECTL",
-		Short: "Run kubectl against a moment of the past",
+		Use:   "at WHEN [flags] -- KUBECTL-ARGUMENTS",
+		Short: "Run kubectl against a past moment",
 		Long: `Run kubectl (from PATH) against a moment that a running gateway has recorded:
-an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z, or rv:N.
-Whatever only reads works: get, describe, watch. The exit code is kubectl's.`,
+an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z, or rv:N. Only
+commands that read work: get, describe, watch. The exit code is kubectl's.`,
 		Example: `  watchkeeper at 10m -- get pods -A -o wide
   watchkeeper at 2026-01-31T15:04:05Z -- describe node worker-3
   watchkeeper at 1h -n shop -- get pods --watch`,
@@ -42,18 +42,18 @@ Whatever only reads works: get, describe, watch. The exit code is kubectl's.`,
 	}
 	c.addFlags(cmd.Flags())
 	c.addNamespace(cmd.Flags())
-	cmd.Flags().SetInterspersed(false) // what is behind -- is kubectl's
+	cmd.Flags().SetInterspersed(false) // arguments after -- are kubectl's
 	return cmd
 }
 
-// kubectlArgs returns what is kubectl's, behind the moment and our own flags.
+// kubectlArgs returns kubectl's arguments, which follow the moment and our flags.
 func kubectlArgs(cmd *cobra.Command, args []string) ([]string, error) {
-	missing := usageError(cmd, errors.New("at needs a moment and, behind --, what to ask kubectl, such as: watchkeeper at 10m -- get pods"))
+	missing := usageError(cmd, errors.New("at needs a moment and, after --, arguments for kubectl, such as: watchkeeper at 10m -- get pods"))
 	if len(args) == 0 {
 		return nil, missing
 	}
 	if err := cmd.Flags().Parse(args[1:]); err != nil {
-		return nil, usageError(cmd, fmt.Errorf("%w: kubectl's flags come behind --", err))
+		return nil, usageError(cmd, fmt.Errorf("%w: kubectl's flags follow after --", err))
 	}
 	if help, err := cmd.Flags().GetBool("help"); help && err == nil {
 		return nil, pflag.ErrHelp
@@ -75,7 +75,7 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	if err := c.recorded(ctx, moment); err != nil {
 		return err
 	}
-	// What else is wrong with it, kubectl says.
+	// kubectl reports other errors.
 	if body, err := c.open(ctx, "/at/"+moment+"/api", nil); err == nil {
 		body.Close()
 	} else if _, ok := errors.AsType[*elsewhereError](err); ok {
@@ -83,18 +83,17 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	}
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
-		return fmt.Errorf("kubectl is not in PATH: install it, or ask %s/at/%s with another client", c.server, moment)
+		return fmt.Errorf("kubectl is not in PATH: install it, or read %s/at/%s with another client", c.server, moment)
 	}
-	// What kubectl remembers of an API server it keeps by its URL, which is
-	// another one each time.
+	// kubectl's cache is keyed by the server's URL, which differs each time.
 	cache, err := os.MkdirTemp("", "watchkeeper-at-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(cache)
-	// The credentials of a kubeconfig are for its API server.
+	// The credentials of the kubeconfig are for its API server, not for this one.
 	flags := []string{"--server=" + c.server + "/at/" + moment, "--kubeconfig=" + os.DevNull, "--cache-dir=" + cache, "--namespace=" + c.namespace}
-	// Behind the command, should that be one of a plugin, or none.
+	// Flags follow the command, because a plugin's command must come first.
 	if !strings.HasPrefix(args[0], "-") {
 		flags, args = append(args[:1:1], flags...), args[1:]
 	}
@@ -103,7 +102,7 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	return runChild(ctx, cmd)
 }
 
-// recorded checks that something is recorded of a moment.
+// recorded checks that the history includes a moment.
 func (c *client) recorded(ctx context.Context, moment string) error {
 	var h api.History
 	if err := c.get(ctx, historyAPI, nil, &h); err != nil {
@@ -129,13 +128,13 @@ func (c *client) recorded(ctx context.Context, moment string) error {
 		}
 	}
 	if first.IsZero() {
-		return fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see --record of watchkeeper serve"))
+		return fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
 	}
-	return fmt.Errorf("%s is before the recorded history, which begins at %s: choose a later moment", moment, first.Local().Format(time.RFC3339))
+	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", moment, first.Local().Format(time.RFC3339))
 }
 
-// runChild runs a command to its end, with its exit code. Signals that a terminal
-// sends reach it by themselves, others are passed on.
+// runChild runs a command to its end and returns its exit code. The terminal's
+// signals reach the command directly; runChild forwards the others.
 func runChild(ctx context.Context, cmd *exec.Cmd) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -165,7 +164,7 @@ func runChild(ctx context.Context, cmd *exec.Cmd) error {
 	}
 }
 
-// exitCode is that of a process, as a shell has it.
+// exitCode returns the exit code of a process, as a shell reports it.
 func exitCode(failed *exec.ExitError) int {
 	if status, ok := failed.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Port 0 takes a free port and prints it, and the end of the context is a
-// clean end.
+// Port 0 uses a free port and prints it, and Main returns 0 when the context
+// ends.
 func TestServeOnAnyPort(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "upstream") }))
 	defer upstream.Close()

@@ -26,7 +26,7 @@ import (
 
 const (
 	defaultServer = "http://127.0.0.1:8001"
-	// serverVariable names the gateway where --server does not.
+	// serverVariable is the environment variable with the default of --server.
 	serverVariable = "WATCHKEEPER_SERVER"
 	historyAPI     = "/watchkeeper/v1/history"
 )
@@ -41,18 +41,18 @@ type client struct {
 
 func (c *client) addFlags(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVarP(&c.server, "server", "s", cmp.Or(os.Getenv(serverVariable), defaultServer), "URL of the running gateway, with its --api-prefix if it has one; "+serverVariable+" is its default")
+	f.StringVarP(&c.server, "server", "s", cmp.Or(os.Getenv(serverVariable), defaultServer), "URL of the running gateway, including its --api-prefix if it has one; "+serverVariable+" overrides the default")
 }
 
 func (c *client) addNamespace(f *pflag.FlagSet) {
-	f.StringVarP(&c.namespace, "namespace", "n", "", "namespace; that of the current context if it is left out")
+	f.StringVarP(&c.namespace, "namespace", "n", "", "namespace; the default is that of the current context")
 }
 
-// prepare checks the flags.
+// prepare validates the flags.
 func (c *client) prepare() error {
 	u, err := url.Parse(c.server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("--server %q is no URL: use one such as %s", c.server, defaultServer)
+		return fmt.Errorf("--server %q is not a URL: use one such as %s", c.server, defaultServer)
 	}
 	c.server = strings.TrimSuffix(c.server, "/")
 	if c.namespace == "" {
@@ -61,29 +61,29 @@ func (c *client) prepare() error {
 	return nil
 }
 
-// contextNamespace is what kubectl would use.
+// contextNamespace returns the namespace that kubectl would use.
 func contextNamespace() string {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).Namespace()
 	if err != nil {
-		return metav1.NamespaceDefault // the gateway has no need of a kubeconfig
+		return metav1.NamespaceDefault // the gateway needs no kubeconfig
 	}
 	return cmp.Or(namespace, metav1.NamespaceDefault)
 }
 
-// A statusError is an error that the gateway answered.
+// A statusError is a Status that the gateway returned as an error.
 type statusError struct{ metav1.Status }
 
 func (e *statusError) Error() string { return e.Message }
 
-// An elsewhereError is that of a gateway which serves below a path.
+// An elsewhereError is the answer of a gateway that serves the API below a path.
 type elsewhereError struct{ server, below string }
 
 func (e *elsewhereError) Error() string {
-	return fmt.Sprintf("the API is served below %s: name it so, as in --server %s%s", e.below, e.server, strings.TrimSuffix(e.below, "/"))
+	return fmt.Sprintf("the API is served below %s: use --server %s%s", e.below, e.server, strings.TrimSuffix(e.below, "/"))
 }
 
-// get asks the gateway for an answer in JSON.
+// get decodes the gateway's JSON answer.
 func (c *client) get(ctx context.Context, path string, query url.Values, into any) error {
 	body, err := c.open(ctx, path, query)
 	if err != nil {
@@ -91,13 +91,13 @@ func (c *client) get(ctx context.Context, path string, query url.Values, into an
 	}
 	defer body.Close()
 	if err := json.NewDecoder(body).Decode(into); err != nil {
-		return fmt.Errorf("the answer of %s cannot be read: %w: is it watchkeeper?", c.server, err)
+		return fmt.Errorf("the answer of %s cannot be decoded: %w: is it watchkeeper?", c.server, err)
 	}
 	return nil
 }
 
-// open asks the gateway, and returns the body of its answer, which the caller
-// closes. An answer that is none is an error.
+// open sends a request to the gateway and returns the body of the answer, which
+// the caller closes. A status other than 200 is an error.
 func (c *client) open(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
 	u := c.server + path
 	if len(query) > 0 {
@@ -125,25 +125,25 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 		return nil, &elsewhereError{c.server, below}
 	}
 	if status.Message == "the server could not find the requested resource" || status.Message == "404 page not found" {
-		return nil, fmt.Errorf("what serves at %s has no history: is it watchkeeper?", c.server)
+		return nil, fmt.Errorf("the server at %s has no history: is it watchkeeper?", c.server)
 	}
 	return nil, status
 }
 
-// unreachable says what to do when nothing answers.
+// unreachable returns an error that says what to do if no server answers.
 func (c *client) unreachable(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		err = failed.Err
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("nothing serves at %s: start it with 'watchkeeper serve', or name where it is with --server", c.server)
+		return fmt.Errorf("no server at %s: start it with 'watchkeeper serve', or use --server", c.server)
 	}
 	return fmt.Errorf("%s: %w: check --server", c.server, err)
 }
 
-// when reads a flag that names a moment. An age is turned into the time that it
-// is of, so that all requests are about the same.
+// when parses a flag with a moment. An age is resolved once, so that all requests
+// see the same moment.
 func when(flag, text string) (string, error) {
 	w, err := kube.ParseMoment(text, time.Now())
 	if err != nil {
@@ -158,8 +158,8 @@ func when(flag, text string) (string, error) {
 	return w.String(), nil
 }
 
-// inOrder refuses two moments of which the first comes after the second. They are
-// readable; between a time and a resourceVersion there is no order.
+// inOrder returns an error if the first of two valid moments is after the second.
+// A time and a resourceVersion cannot be compared.
 func inOrder(flag, text, thenFlag, then string) error {
 	now := time.Now()
 	first, err1 := kube.ParseMoment(text, now)
@@ -168,7 +168,7 @@ func inOrder(flag, text, thenFlag, then string) error {
 		return nil
 	}
 	if first.RV > second.RV || first.At.After(second.At) {
-		return fmt.Errorf("%s %s is after %s %s: exchange them", flag, text, thenFlag, then)
+		return fmt.Errorf("%s %s is after %s %s: swap them", flag, text, thenFlag, then)
 	}
 	return nil
 }

@@ -30,19 +30,19 @@ type diffOptions struct {
 	fields        string
 }
 
-// diffFailed is the exit code of an error: 1 says that there are differences.
+// diffFailed is the exit code after an error; 1 means that there are differences.
 const diffFailed = 2
 
 func newDiff(s streams) *cobra.Command {
 	o := &diffOptions{client: client{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "diff [RESOURCE[/NAME]]",
-		Short: "Show what is different between two moments",
-		Long: `Show what was added, removed and modified between two moments that a running
-gateway has recorded: of an object, of a resource, or of all that is recorded.
+		Short: "Show the difference between two moments",
+		Long: `Show what was added, deleted and modified between two moments that a running
+gateway has recorded, in an object, a resource, or everything recorded except
+Events.
 
-The exit code is 0 when there is no difference, 1 when there is one, and above
-that for an error.`,
+The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
 		Example: `  watchkeeper diff --from 1h -A
   watchkeeper diff deployments -n shop --from 2026-01-31T15:00:00Z --to 10m
   watchkeeper diff deployment/web --from 1h -p`,
@@ -62,13 +62,13 @@ that for an error.`,
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "compare all namespaces")
 	f.StringVar(&o.from, "from", "1h", "the earlier moment: an age such as 1h, a time, or rv:N")
 	f.StringVar(&o.to, "to", "now", "the later moment")
-	f.StringVarP(&o.labels, "selector", "l", "", "label selector, as of kubectl get")
-	f.StringVar(&o.fields, "field-selector", "", "field selector, as of kubectl get")
+	f.StringVarP(&o.labels, "selector", "l", "", "label selector, as in kubectl get")
+	f.StringVar(&o.fields, "field-selector", "", "field selector, as in kubectl get")
 	o.output.addFlags(f)
 	return cmd
 }
 
-// failed prints an error and returns the code of one.
+// failed prints an error and returns its exit code.
 func (o *diffOptions) failed(err error) error {
 	if err == nil {
 		return nil
@@ -114,8 +114,8 @@ func (o *diffOptions) run(ctx context.Context, args []string) (different bool, e
 	return o.compare(ctx, args, all, query)
 }
 
-// named returns what is to be compared: what the arguments name, or all that is
-// recorded and in the scope.
+// named returns the resources or the object to compare: those in the arguments,
+// or everything recorded in the scope.
 func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error) {
 	r, err := o.resolver(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 		n, err := r.find(resource)
 		n.name = name
 		if name != "" && n.namespaced && o.namespace == "" && err == nil {
-			err = errors.New("one object is in one namespace: name it with -n, and leave out -A")
+			err = errors.New("an object is in one namespace: use -n, and leave out -A")
 		}
 		return []named{n}, err
 	}
@@ -138,7 +138,7 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 		return nil, err
 	}
 	if len(h.Resources) == 0 {
-		return nil, fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see --record of watchkeeper serve"))
+		return nil, fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
 	}
 	var all []named
 	for _, res := range h.Resources {
@@ -149,12 +149,11 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 	return all, nil
 }
 
-// eventsResource is left out of a comparison of everything: its objects tell of
-// the differences of others.
+// eventsResource is left out of a comparison of everything, because Events
+// describe the changes of other objects.
 var eventsResource = kube.Resource{Version: "v1", Name: "events"}
 
-// compare prints the differences of each, which the arguments name, or which are
-// all that there is.
+// compare prints the differences of each resource.
 func (o *diffOptions) compare(ctx context.Context, args []string, all []named, query url.Values) (different bool, err error) {
 	var failed error
 	err = o.page(o.streams, func(w io.Writer) error {
@@ -174,7 +173,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 			different = different || len(one.Items) > 0
 			if len(args) > 0 && len(one.Items)+one.Unchanged+one.Folded == 0 {
 				if n.name != "" {
-					return fmt.Errorf("there was no %s at either moment", n.describe(o.namespace))
+					return fmt.Errorf("%s did not exist at either moment", n.describe(o.namespace))
 				}
 				fmt.Fprintf(o.err, "No %s at either moment.\n", n.describe(o.namespace))
 			}
@@ -189,7 +188,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		return o.marshal(w, map[string]any{"items": out})
 	})
 	if failed != nil && err == nil {
-		err = fmt.Errorf("not all that is recorded could be compared: choose a moment that is in the history of each, or name a resource")
+		err = fmt.Errorf("some resources could not be compared: choose a moment that is in the history of each, or name a resource")
 	}
 	return different, err
 }
@@ -224,7 +223,7 @@ func (o *diffOptions) compareOne(ctx context.Context, w io.Writer, n named, quer
 	return all, nil
 }
 
-// print prints a difference: a line, and with diffs the diff below it.
+// print prints a difference: one line, followed by the YAML diff if requested.
 func (o *diffOptions) print(w io.Writer, n named, d api.Difference) error {
 	sign, color := "~", yellow
 	switch d.Type {

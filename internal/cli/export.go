@@ -25,7 +25,7 @@ const exportPath = historyAPI + "/export"
 func newRecord(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record",
-		Short: "Make recordings of what happened in a cluster",
+		Short: "Export recordings",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -47,22 +47,22 @@ func newExport(s streams) *cobra.Command {
 	o := &exportOptions{client: client{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "export [RESOURCE ...] --output FILE",
-		Short: "Write what happened in some time into one file",
-		Long: `Write what a running gateway has recorded of some time into one file, which
-"watchkeeper open" serves again on any machine, without the cluster.
+		Short: "Write a part of the history to one file",
+		Long: `Write a part of the history of a running gateway to one file, which
+"watchkeeper open" serves on any machine, without the cluster.
 
-Without RESOURCEs (such as pods or deployments.apps) it is everything recorded
-that the gateway may read.`,
+Without RESOURCEs (such as pods or deployments.apps) the file has every recorded
+resource that the gateway may read.`,
 		Example: `  # The last two hours
   watchkeeper record export --since 2h -o incident.wkr
 
   # One application, with the names of all objects replaced
   watchkeeper record export pods events --since 30m -n shop -l app=cart --pseudonyms -o cart.wkr
 
-  # What is in it
+  # The content
   zstd -dc incident.wkr | jq -c .`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Removed here, so that it is after a second signal as well.
+			// Removed here, so that a second signal removes it as well.
 			temp := &temporary{}
 			err := runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args, temp) })
 			return errors.Join(err, temp.remove())
@@ -71,18 +71,18 @@ that the gateway may read.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "file to write, - for standard output")
-	f.StringVar(&o.since, "since", "1h", "where it begins: an age (2h, 3d) or an RFC 3339 time")
-	f.StringVar(&o.until, "until", "now", "where it ends, likewise")
-	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; all of them without it")
-	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for all of it")
-	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects, and of what they refer to, wherever they stand as words; nothing else is hidden")
+	f.StringVar(&o.since, "since", "1h", "start of the recording: an age (2h, 3d) or an RFC 3339 time")
+	f.StringVar(&o.until, "until", "now", "end of the recording: an age or a time")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; the default is all namespaces")
+	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for the whole time")
+	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects and of the objects that they refer to, wherever they are whole words; nothing else is hidden")
 	o.client.addFlags(f)
 	return cmd
 }
 
 func (o *exportOptions) run(ctx context.Context, resources []string, temp *temporary) error {
 	if o.output == "" {
-		return errors.New("no file to write to: name one with --output, such as -o incident.wkr")
+		return errors.New("no output file: use --output, such as -o incident.wkr")
 	}
 	q := url.Values{}
 	for parameter, flag := range map[string][2]string{"from": {"--since", o.since}, "to": {"--until", o.until}} {
@@ -116,8 +116,8 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 		_, err := io.Copy(o.out, body)
 		return err
 	}
-	// What is there and no file, as /dev/stdout, takes what comes; a link leads to
-	// the file.
+	// A device or a pipe, such as /dev/stdout, is written to, not replaced. A link
+	// is followed.
 	if info, err := os.Stat(o.output); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(o.output, os.O_WRONLY, 0)
 		if err == nil {
@@ -135,7 +135,8 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	return o.save(ctx, body, temp)
 }
 
-// choose names resources as the gateway does, whichever of their names they go by.
+// choose adds the resources to the query by the gateway's names, from any of
+// kubectl's names.
 func (o *exportOptions) choose(ctx context.Context, resources []string, q url.Values) error {
 	if len(resources) == 0 {
 		return nil
@@ -154,7 +155,8 @@ func (o *exportOptions) choose(ctx context.Context, resources []string, q url.Va
 	return nil
 }
 
-// save writes the file, which is there when it is whole and right, or not at all.
+// save writes the file. It appears under its name only if it is complete and
+// valid.
 func (o *exportOptions) save(ctx context.Context, body io.Reader, temp *temporary) (err error) {
 	var f *os.File
 	err = temp.make(func() (string, error) {
@@ -166,10 +168,10 @@ func (o *exportOptions) save(ctx context.Context, body io.Reader, temp *temporar
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	defer f.Close() // it has been closed, or is of no use
+	defer f.Close() // it is closed already, or the export has failed
 	n, err := io.Copy(f, body)
 	if err != nil {
-		return fmt.Errorf("the recording broke off after %d bytes: %w", n, err)
+		return fmt.Errorf("the recording ended early, after %d bytes: %w", n, err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -179,19 +181,19 @@ func (o *exportOptions) save(ctx context.Context, body io.Reader, temp *temporar
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("what the gateway sent is no recording: %w", err)
+		return fmt.Errorf("the gateway sent an invalid recording: %w", err)
 	}
 	for _, do := range []func() error{f.Sync, f.Close, func() error { return os.Rename(f.Name(), o.output) }} {
 		if err := do(); err != nil {
 			return fmt.Errorf("--output: %w", err)
 		}
 	}
-	fmt.Fprintf(o.err, "%s: %s, %s to %s, %d resources, %d objects at first, %d changes, %d gaps\n", o.output, size(n),
+	fmt.Fprintf(o.err, "%s: %s, %s to %s, %d resources, %d initial objects, %d changes, %d gaps\n", o.output, size(n),
 		sum.From.Local().Format(time.DateTime), sum.To.Local().Format(time.DateTime), sum.Resources, sum.Objects, sum.Changes, sum.Gaps)
 	return nil
 }
 
-// size returns a number of bytes as a person reads it.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n < 10<<10:

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestExportTo: a file is replaced behind a link; what is no file is written to, and
-// stays what it is.
+// TestExportTo: the target of a link is replaced; a pipe or a device is written to
+// and stays what it is.
 func TestExportTo(t *testing.T) {
 	demo, err := os.ReadFile("../../demo/incident.wkr")
 	if err != nil {

@@ -18,12 +18,11 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/cli"
 )
 
-// A fakeGateway answers what it was given, and discovery of Pods, Nodes and
-// Deployments.
+// A fakeGateway serves fixed answers, and discovery of Pods, Nodes and Deployments.
 type fakeGateway struct {
 	*httptest.Server
-	answers map[string]string // JSON by path; "older" is that of a page that goes on
-	prefix  string            // below which it serves
+	answers map[string]string // JSON by path; "older" is that of a further page
+	prefix  string            // path below which it serves
 
 	mu    sync.Mutex // guards asked
 	asked []string
@@ -77,7 +76,7 @@ func (f *fakeGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, answer)
 }
 
-// questions returns what was asked for since the last call.
+// questions returns the requests since the last call.
 func (f *fakeGateway) questions() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// leastGC and mostGC are by how many percent the heap grows before garbage is
-	// collected. Go's default, 100, is meant for heaps of pointers. Nearly all of
-	// this one is the text of objects, which the collector does not look at, and
-	// half of the memory would be slack: the least is cheap where not much happens.
-	leastGC, mostGC = 20, 100
-	// gcShare is the part of the CPU that the collector may take before the heap
-	// grows further: at a high rate of events it would be a quarter.
-	gcShare = 0.1
-	// gcEvery is how often that is looked at. What takes more only once, as the
-	// first list of a resource does, is not worth the memory.
+	// minGC and maxGC are the percentages by which the heap grows between
+	// collections. With Go's default, 100, half of the memory would be slack.
+	// Collections are cheap here, because the collector does not scan the text of
+	// objects, which is nearly all of the heap.
+	minGC, maxGC = 20, 100
+	// maxGCShare is the share of the CPU that the collector may take before the
+	// heap grows further. At a high rate of events it would take a quarter.
+	maxGCShare = 0.1
+	// gcEvery is how often the share is measured. A single excess, as during the
+	// first list of a resource, does not change the percentage.
 	gcEvery = 3 * time.Second
 )
 
-// collectGarbage sets by how much the heap grows until ctx ends, unless GOGC says
-// it.
+// collectGarbage adjusts the percentage by which the heap grows until ctx ends,
+// unless GOGC sets it.
 func collectGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	percent := leastGC
+	percent := minGC
 	defer debug.SetGCPercent(debug.SetGCPercent(percent))
 	work := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/user:cpu-seconds"}}
 	metrics.Read(work)
@@ -42,7 +42,7 @@ func collectGarbage(ctx context.Context) {
 			percent = next
 			debug.SetGCPercent(percent)
 		}
-		last, busy = now, next > leastGC
+		last, busy = now, next > minGC
 		select {
 		case <-ctx.Done():
 			return
@@ -52,14 +52,14 @@ func collectGarbage(ctx context.Context) {
 	}
 }
 
-// gcPercent is by how many percent the heap is to grow from now on, where it grew
-// by some since the last time, and so many seconds of CPU went into its collection
-// and into everything else. What a collection costs is the same however rare it
-// is, so that their share is inversely proportional to the growth.
+// gcPercent returns the new percentage, given the previous one and the seconds of
+// CPU that collections and everything else took with it. A collection costs the
+// same however rare it is, so the share of collections is inversely proportional
+// to the percentage.
 func gcPercent(was int, gc, user float64) int {
-	if gc+user < gcEvery.Seconds()/20 { // hardly anything happens
-		return leastGC
+	if gc+user < gcEvery.Seconds()/20 { // idle
+		return minGC
 	}
 	share := gc / (gc + user)
-	return min(max(int(float64(was)*share/gcShare), leastGC), mostGC)
+	return min(max(int(float64(was)*share/maxGCShare), minGC), maxGC)
 }

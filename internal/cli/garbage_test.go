@@ -5,8 +5,7 @@ package cli
 
 import "testing"
 
-// The heap may grow as far as keeps the collector's share, and comes to rest
-// there.
+// The percentage settles where the collector has its maximum share.
 func TestGCPercent(t *testing.T) {
 	for _, test := range []struct {
 		was      int
@@ -14,12 +13,12 @@ func TestGCPercent(t *testing.T) {
 		want     int
 	}{
 		{20, 0, 0, 20},
-		{100, 0, 0.05, 20},    // nothing happens any more
-		{20, 0.02, 1.98, 20},  // little of it is garbage
+		{100, 0, 0.05, 20},    // idle again
+		{20, 0.02, 1.98, 20},  // a small share
 		{20, 0.5, 1.5, 50},    // a quarter
-		{50, 0.2, 1.8, 50},    // as it should be
-		{20, 1.6, 0.4, 100},   // not more than that
-		{100, 0.05, 1.95, 25}, // less of it than before
+		{50, 0.2, 1.8, 50},    // the maximum share
+		{20, 1.6, 0.4, 100},   // the maximum percentage
+		{100, 0.05, 1.95, 25}, // a smaller share than before
 		{100, 0.002, 1.998, 20},
 	} {
 		if got := gcPercent(test.was, test.gc, test.user); got != test.want {

@@ -29,11 +29,11 @@ func newHistory(s streams) *cobra.Command {
 	o := &historyOptions{client: client{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "history RESOURCE/NAME | RESOURCE NAME",
-		Short: "Show what happened to an object, when, and by whom",
-		Long: `Show the versions of an object that a running gateway has recorded, the newest
-first: when each came about, what changed, and who did it, as far as the
-object's managedFields tell. Versions in which nothing but noise changed are
-folded into a line.`,
+		Short: "Show the changes of an object, with time and author",
+		Long: `Show the versions of an object that a running gateway has recorded, newest
+first: the time, the change, and its author according to the object's
+managedFields. Consecutive versions that differ only in noise are folded into
+one line.`,
 		Example: `  watchkeeper history deployment/web
   watchkeeper history pod web-0 -n shop --since 1h -p
   watchkeeper history node/worker-3 --show-noise -o json`,
@@ -43,21 +43,21 @@ folded into a line.`,
 	f := cmd.Flags()
 	o.client.addFlags(f)
 	o.addNamespace(f)
-	f.StringVar(&o.since, "since", "", "the oldest moment to show: an age such as 1h, a time, or rv:N")
-	f.StringVar(&o.until, "until", "", "the newest moment to show")
-	f.IntVar(&o.limit, "limit", 0, "how many versions to show; 0 shows all")
+	f.StringVar(&o.since, "since", "", "show versions since this moment: an age such as 1h, a time, or rv:N")
+	f.StringVar(&o.until, "until", "", "show versions up to this moment")
+	f.IntVar(&o.limit, "limit", 0, "maximum number of versions; 0 means all")
 	o.output.addFlags(f)
 	return cmd
 }
 
-// resourceArgs refuses another number of arguments in a sentence.
-func resourceArgs(least, most int) cobra.PositionalArgs {
+// resourceArgs validates the number of arguments, with a helpful error.
+func resourceArgs(minArgs, maxArgs int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least {
-			return usageError(cmd, fmt.Errorf("%s of what? name it as RESOURCE/NAME, such as deployment/web", cmd.Name()))
+		if len(args) < minArgs {
+			return usageError(cmd, fmt.Errorf("%s needs an object: name it as RESOURCE/NAME, such as deployment/web", cmd.Name()))
 		}
-		if len(args) > most {
-			return usageError(cmd, fmt.Errorf("%s is of one thing, but got %q", cmd.Name(), args))
+		if len(args) > maxArgs {
+			return usageError(cmd, fmt.Errorf("%s takes one resource or object, but got %q", cmd.Name(), args))
 		}
 		return nil
 	}
@@ -69,7 +69,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if name == "" {
-		return fmt.Errorf("history is of one object: name it as %s/NAME; 'watchkeeper diff %s' compares all of them", resource, resource)
+		return fmt.Errorf("history shows one object: name it as %s/NAME, or compare all of them with 'watchkeeper diff %s'", resource, resource)
 	}
 	if err := o.client.prepare(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.limit < 0 {
-		return fmt.Errorf("--limit %d is no number of versions: use one above 0, or 0 for all", o.limit)
+		return fmt.Errorf("--limit %d is negative: use a number above 0, or 0 for all", o.limit)
 	}
 	query := url.Values{}
 	for parameter, text := range map[string]string{"since": o.since, "until": o.until} {
@@ -114,7 +114,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 
 // show prints all pages.
 func (o *historyOptions) show(ctx context.Context, n named, query url.Values) error {
-	// The first page is asked for before there is a pager to hide an error.
+	// The first page is requested before the pager starts, which would hide an error.
 	first, err := o.pageOf(ctx, n, query, 0)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values) er
 		}
 		if o.format == "text" {
 			if shown == 0 {
-				fmt.Fprintf(o.err, "Nothing happened to %s %s in that time.\n", n.resource.GroupResource(), n.name)
+				fmt.Fprintf(o.err, "%s %s has not changed in that time.\n", n.resource.GroupResource(), n.name)
 			}
 			return nil
 		}
@@ -153,7 +153,7 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values) er
 	})
 }
 
-// pageOf asks for a page, of which no more is wanted than is left of the limit.
+// pageOf requests a page, with at most the rest of the limit.
 func (o *historyOptions) pageOf(ctx context.Context, n named, query url.Values, shown int) (v api.Versions, err error) {
 	if o.limit > 0 {
 		query.Set("limit", fmt.Sprint(min(o.limit-shown, 1000)))
@@ -165,7 +165,7 @@ func (o *historyOptions) pageOf(ctx context.Context, n named, query url.Values, 
 	return v, err
 }
 
-// print prints a version: a line, and with diffs the diff below it.
+// print prints a version: one line, followed by the YAML diff if requested.
 func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 	what, color := strings.Join(c.Summary, "; "), ""
 	switch c.Type {
@@ -179,7 +179,7 @@ func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 		color = dim
 	}
 	if c.Inferred {
-		what += " (not observed: found in a list)"
+		what += " (inferred from a list)"
 	}
 	_, err := fmt.Fprintf(w, "%s  %s  %s%s\n", stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)), o.paint(color, plain(what)), o.paint(dim, plain(by(c.By))))
 	if err != nil || !o.patch || c.Type == api.Folded || c.Type == api.Initial {
@@ -197,7 +197,7 @@ func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 	return err
 }
 
-// folded says what was folded.
+// folded describes folded versions.
 func folded(f *api.Fold) string {
 	versions := "versions"
 	if f.Count == 1 {
@@ -206,7 +206,7 @@ func folded(f *api.Fold) string {
 	return fmt.Sprintf("%d %s with noise only (%s) since %s", f.Count, versions, strings.Join(sortedKeys(f.Noise), ", "), stamp(f.Oldest.Time))
 }
 
-// by says who made a change.
+// by names the authors of a change.
 func by(managers []change.Manager) string {
 	var names []string
 	for _, m := range managers {
@@ -220,5 +220,5 @@ func by(managers []change.Manager) string {
 	return "  by " + strings.Join(names, ", ")
 }
 
-// stamp is a time as people read it, in their zone.
+// stamp formats a time in the local zone.
 func stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }

@@ -42,7 +42,7 @@ func TestHistory(t *testing.T) {
 	first := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).Local().Format("2006-01-02 15:04:05")
 	want := `2026-01-02 12:00:00  99        deleted
 2026-01-02 12:00:00  98        2 versions with noise only (generation, heartbeat) since 2026-01-02 12:00:00
-2026-01-02 12:00:00  95        replicas 3 → 5; label a=b added (not observed: found in a list)  by kubectl, hpa
+2026-01-02 12:00:00  95        replicas 3 → 5; label a=b added (inferred from a list)  by kubectl, hpa
 ` + first + `  90        was there
 `
 	for _, args := range [][]string{{"deploy/web"}, {"deployments", "web"}, {"Deployment/web"}, {"deployments.apps/web"}, {"deployments.v1.apps/web"}, {"deploy/web", "-n", "default"}} {
@@ -84,22 +84,22 @@ func TestHistoryMistakes(t *testing.T) {
 	newFakeGateway(t, nil)
 	for line, want := range map[string]string{
 		"history":                    "name it as RESOURCE/NAME, such as deployment/web (see 'watchkeeper history --help')",
-		"history deploy":             "name it as deploy/NAME; 'watchkeeper diff deploy' compares all of them",
-		"history a b c":              "history is of one thing",
+		"history deploy":             "name it as deploy/NAME, or compare all of them with 'watchkeeper diff deploy'",
+		"history a b c":              "history takes one resource or object",
 		"history a/b c":              "use either RESOURCE/NAME or RESOURCE NAME",
 		"history a/":                 "\"a/\" is not RESOURCE/NAME",
-		"history widget/a":           "there is no resource \"widget\": 'kubectl api-resources' lists what there is",
+		"history widget/a":           "there is no resource \"widget\": 'kubectl api-resources' lists all resources",
 		"history pod/a":              "nothing is recorded of it",
 		"history pod/a --since soon": "--since: \"soon\" is no moment",
 		"history pod/a --since 2099-01-01T00:00:00Z": "is in the future",
-		"history pod/a --limit -1":                   "--limit -1 is no number of versions",
+		"history pod/a --limit -1":                   "--limit -1 is negative: use a number above 0, or 0 for all",
 		"history pod/a --since 1h --until 2h":        "--since 1h is after --until 2h",
 		"history pod/a --since rv:9 --until rv:8":    "--since rv:9 is after --until rv:8",
-		"record export deplyo -o x":                  "there is no resource \"deplyo\": 'kubectl api-resources' lists what there is",
-		"history pod/a -o wide":                      "--output \"wide\" is not known: use text, json or yaml",
-		"history pod/a --color red":                  "--color \"red\" is not known",
-		"history pod/a -s 127.0.0.1":                 "--server \"127.0.0.1\" is no URL: use one such as http://127.0.0.1:8001",
-		"history pod/a -s http://127.0.0.1:1":        "nothing serves at http://127.0.0.1:1: start it with 'watchkeeper serve', or name where it is with --server",
+		"record export deplyo -o x":                  "there is no resource \"deplyo\": 'kubectl api-resources' lists all resources",
+		"history pod/a -o wide":                      "--output \"wide\" is unknown: use text, json or yaml",
+		"history pod/a --color red":                  "--color \"red\" is unknown: use auto, always or never",
+		"history pod/a -s 127.0.0.1":                 "--server \"127.0.0.1\" is not a URL: use one such as http://127.0.0.1:8001",
+		"history pod/a -s http://127.0.0.1:1":        "no server at http://127.0.0.1:1: start it with 'watchkeeper serve', or use --server",
 		"at":                                         "watchkeeper at 10m -- get pods",
 		"at 10m":                                     "watchkeeper at 10m -- get pods",
 		"at soon -- get pods":                        "WHEN: \"soon\" is no moment",
@@ -160,7 +160,7 @@ func TestDiff(t *testing.T) {
 	if out, _, code := run("diff", "deploy", "-p"); code != 1 || !strings.Contains(out, "    -  replicas: 3\n    +  replicas: 5\n") {
 		t.Errorf("%d %s", code, out)
 	}
-	if out, errs, code := run("diff", "node/nope"); code != 2 || out != "" || errs != "watchkeeper: there was no nodes nope at either moment\n" {
+	if out, errs, code := run("diff", "node/nope"); code != 2 || out != "" || errs != "watchkeeper: nodes nope did not exist at either moment\n" {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	if out, errs, code := run("diff", "pods", "-n", "none"); code != 0 || out != "" || errs != "No pods in namespace none at either moment.\n" {
@@ -173,12 +173,12 @@ func TestDiff(t *testing.T) {
 	if _, errs, code := run("diff", "pods/a", "-A"); code != 2 || !strings.Contains(errs, "leave out -A") {
 		t.Errorf("%d %s", code, errs)
 	}
-	if out, errs, code := run("diff", "-n", "else"); code != 2 || out != "" || !strings.Contains(errs, "pods: nothing is recorded of it\n") || !strings.Contains(errs, "not all that is recorded could be compared") {
+	if out, errs, code := run("diff", "-n", "else"); code != 2 || out != "" || !strings.Contains(errs, "pods: nothing is recorded of it\n") || !strings.Contains(errs, "some resources could not be compared") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 }
 
-// TestPrefix: a gateway that serves below a path is named with it.
+// TestPrefix: --server includes the path below which a gateway serves.
 func TestPrefix(t *testing.T) {
 	f := newFakeGateway(t, map[string]string{web: versions(t), "older": older,
 		"": `{"recording":{"state":"on"},"store":{},"resources":[{"resource":"deployments.apps"}]}`,
@@ -191,13 +191,13 @@ func TestPrefix(t *testing.T) {
 				t.Errorf("%s at %s: %d %s", line, server, code, errs)
 			}
 		}
-		if _, errs, code := run(strings.Fields(line)...); code == 0 || !strings.Contains(errs, "the API is served below /k8s/: name it so, as in --server "+f.URL+"/k8s") {
+		if _, errs, code := run(strings.Fields(line)...); code == 0 || !strings.Contains(errs, "the API is served below /k8s/: use --server "+f.URL+"/k8s") {
 			t.Errorf("%s: %d %s", line, code, errs)
 		}
 	}
 }
 
-// TestAt runs a kubectl that prints what it is called with.
+// TestAt runs a kubectl that prints its arguments.
 func TestAt(t *testing.T) {
 	f := newFakeGateway(t, map[string]string{
 		"": `{"recording":{"state":"on"},"store":{},"resources":[{"resource":"pods","epochs":[{"span":{"from":{"resourceVersion":"100","time":"2026-01-01T00:00:00Z"},"to":{"resourceVersion":"200"}}}]}]}`,
@@ -222,7 +222,7 @@ func TestAt(t *testing.T) {
 			}
 		}
 	}
-	// Flags behind the moment are ours up to --, and kubectl's from there.
+	// Flags between the moment and -- are ours, those after it kubectl's.
 	t.Setenv("WATCHKEEPER_SERVER", "http://127.0.0.1:1")
 	for _, line := range []string{"at rv:150 -s URL -n shop -- get -s x", "at rv:150 --server=URL --namespace shop get -s x", "at -s URL rv:150 -n=shop -- get -s x"} {
 		out, errs, code := run(strings.Fields(strings.ReplaceAll(line, "URL", f.URL))...)
@@ -234,7 +234,7 @@ func TestAt(t *testing.T) {
 		t.Errorf("a flag of kubectl first: %s", out)
 	}
 	for line, want := range map[string]string{
-		"at rv:150 -A -- get pods": "unknown shorthand flag: 'A' in -A: kubectl's flags come behind --",
+		"at rv:150 -A -- get pods": "unknown shorthand flag: 'A' in -A: kubectl's flags follow after --",
 		"at rv:150 -n shop --":     "at needs a moment",
 		"at":                       "at needs a moment",
 	} {
@@ -247,9 +247,9 @@ func TestAt(t *testing.T) {
 	}
 	t.Setenv("WATCHKEEPER_SERVER", f.URL)
 	if out, _, _ := run("at", "5m", "get"); !strings.Contains(out, "/at/2") {
-		t.Errorf("an age is to be one time for all requests: %s", out)
+		t.Errorf("an age was not resolved before the requests: %s", out)
 	}
-	for moment, want := range map[string]string{"rv:99": "rv:99 is before the recorded history, which begins at 20", "2025-12-31T00:00:00Z": "is before the recorded history"} {
+	for moment, want := range map[string]string{"rv:99": "rv:99 is before the recorded history, which starts at 20", "2025-12-31T00:00:00Z": "is before the recorded history"} {
 		if out, errs, code := run("at", moment, "--", "get", "pods"); code != 1 || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%s: %d %s", moment, code, errs)
 		}

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// newConfigFlags returns kubectl's connection flags without those that mean
-// nothing to a gateway.
+// newConfigFlags returns kubectl's connection flags, except those that do not
+// apply to a gateway.
 func newConfigFlags() *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.Namespace = nil
@@ -30,8 +30,8 @@ func newConfigFlags() *genericclioptions.ConfigFlags {
 }
 
 // restConfig finds the API server as kubectl does: flags, then kubeconfig,
-// then the service account of the pod we run in. Unlike kubectl it does not
-// fall back to localhost:8080, where only a mistake listens today.
+// then the service account of the Pod. Unlike kubectl it does not fall back to
+// localhost:8080, where no API server listens today.
 func restConfig(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	if path := *flags.KubeConfig; path != "" {
 		if err := readable(path); err != nil {
@@ -64,7 +64,7 @@ func restConfig(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	return config, nil
 }
 
-// readable reports why a file cannot be read, without repeating its name.
+// readable returns why a file cannot be read, without its name.
 func readable(path string) error {
 	f, err := os.Open(path)
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {

@@ -17,14 +17,13 @@ const (
 	// debugVerbosity is the -v from which our own debug lines are shown.
 	debugVerbosity = 4
 
-	// maxLibraryVerbosity keeps client-go from printing requests and
-	// responses, which it does from 6 on, tokens masked or not.
+	// maxLibraryVerbosity keeps client-go from logging requests and responses,
+	// possibly with tokens, as it does from 6 on.
 	maxLibraryVerbosity = 5
 )
 
-// newLogger returns the log of a long-running command, and sends client-go's
-// there as well. klog has one logger per process, so that this is for the
-// command line alone.
+// newLogger returns the logger of a long-running command, which client-go uses as
+// well. klog has one logger per process, so only the command line may call this.
 func newLogger(out io.Writer, format string, verbosity int) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if verbosity >= debugVerbosity {
@@ -38,7 +37,7 @@ func newLogger(out io.Writer, format string, verbosity int) (*slog.Logger, error
 	case "json":
 		handler = slog.NewJSONHandler(out, opts)
 	default:
-		return nil, fmt.Errorf("--log-format %q is not known: use text or json", format)
+		return nil, fmt.Errorf("--log-format %q is unknown: use text or json", format)
 	}
 	log := slog.New(handler)
 

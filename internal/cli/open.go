@@ -29,7 +29,8 @@ type openOptions struct {
 	verbosity int
 }
 
-// defaultUnpacked is a few hours of a large cluster, and what a disk can take.
+// defaultUnpacked is enough for a few hours of a large cluster, and fits on most
+// disks.
 const defaultUnpacked = "8Gi"
 
 func newOpen(s streams) *cobra.Command {
@@ -37,22 +38,21 @@ func newOpen(s streams) *cobra.Command {
 	o.maxBytes.Quantity = resource.MustParse(defaultUnpacked)
 	cmd := &cobra.Command{
 		Use:   "open FILE",
-		Short: "Serve a recording: the API and the page, without its cluster",
-		Long: `Serve a recording that "watchkeeper record export" has made. The cluster stands
-still at the end of the recording; what was before is below /at/. Nothing can
-be changed. It is unpacked into a temporary directory (below $TMPDIR), which is
-removed at the end.`,
+		Short: "Serve a recording, as API and page, without the cluster",
+		Long: `Serve a recording of "watchkeeper record export", read-only. The live state is
+the end of the recording; earlier states are below /at/. The file is unpacked
+into a temporary directory (below $TMPDIR), which is removed at the end.`,
 		Example: `  watchkeeper open incident.wkr
   kubectl -s http://127.0.0.1:8001 get pods -A
   kubectl -s http://127.0.0.1:8001/at/2026-11-21T14:02:00Z get pods -A`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError(cmd, fmt.Errorf("open serves one FILE, such as incident.wkr, but got %d", len(args)))
+				return usageError(cmd, fmt.Errorf("open takes one FILE, such as incident.wkr, but got %d", len(args)))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Removed here, so that it is after a second signal as well.
+			// Removed here, so that a second signal removes it as well.
 			dir := &temporary{}
 			err := runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args[0], dir) })
 			return errors.Join(err, dir.remove())
@@ -61,11 +61,11 @@ removed at the end.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.server.Address, "address", "127.0.0.1", "IP address to serve on")
-	f.IntVarP(&o.server.Port, "port", "p", defaultPort, "port to serve on; 0 takes a free one and prints it")
-	f.StringVar(&o.server.Gateway.Filter.AcceptHosts, "accept-hosts", gateway.DefaultAcceptHosts, "regular expressions for the hosts to accept, separated by commas")
-	f.Var(&o.maxBytes, "max-bytes", "how large the recording may be when it is unpacked, such as 20Gi; 0 means no bound")
-	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "verbosity of the log: 0 is information, 4 and above is debugging")
+	f.IntVarP(&o.server.Port, "port", "p", defaultPort, "port to serve on; 0 uses a free one and prints it")
+	f.StringVar(&o.server.Gateway.Filter.AcceptHosts, "accept-hosts", gateway.DefaultAcceptHosts, "regular expressions of the hosts to accept, separated by commas")
+	f.Var(&o.maxBytes, "max-bytes", "maximum size of the unpacked recording, such as 20Gi; 0 means no limit")
+	f.StringVar(&o.logFormat, "log-format", "text", "log format: text or json")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "log verbosity: 0 is information, 4 and above is debugging")
 	return cmd
 }
 
@@ -74,7 +74,7 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 		return fmt.Errorf("--port %d is not a port: use 0 to 65535", p)
 	}
 	if o.maxBytes.Value() < 0 {
-		return fmt.Errorf("--max-bytes %s is no size: use one such as %s, or 0 for any", o.maxBytes.String(), defaultUnpacked)
+		return fmt.Errorf("--max-bytes %s is not a size: use one such as %s, or 0 for no limit", o.maxBytes.String(), defaultUnpacked)
 	}
 	log, err := newLogger(o.err, o.logFormat, o.verbosity)
 	if err != nil {
@@ -85,9 +85,9 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 		return err
 	}
 	defer f.Close()
-	// A pipe can keep one waiting.
+	// A read from a pipe may block.
 	defer context.AfterFunc(ctx, func() { f.Close() })()
-	// On disk, not in memory: a recording may be of days.
+	// On disk, not in memory: a recording may cover days.
 	if err := dir.make(func() (string, error) { return os.MkdirTemp("", "watchkeeper-open-*") }); err != nil {
 		return err
 	}
@@ -101,9 +101,9 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, recording.ErrTooLarge):
-		return fmt.Errorf("%s: %w: it unpacks to more than %s; if you trust who made it, and %s has the room, allow more with --max-bytes", file, err, o.maxBytes.String(), os.TempDir())
+		return fmt.Errorf("%s: %w: it unpacks to more than %s; if you trust its author and %s has enough space, raise --max-bytes", file, err, o.maxBytes.String(), os.TempDir())
 	case errors.Is(err, history.ErrDiskFull):
-		return fmt.Errorf("%s: %w: it is unpacked in %s; make room there, or set TMPDIR to a directory that has it", file, err, os.TempDir())
+		return fmt.Errorf("%s: %w: it is unpacked in %s; free space there, or set TMPDIR to another directory", file, err, os.TempDir())
 	case err != nil:
 		return fmt.Errorf("%s: %w", file, err)
 	}

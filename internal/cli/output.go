@@ -24,7 +24,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
-// An output is how a command prints.
+// An output holds the flags of a command's output.
 type output struct {
 	format string // text, json or yaml
 	color  string // auto, always or never
@@ -35,17 +35,17 @@ type output struct {
 }
 
 func (o *output) addFlags(f *pflag.FlagSet) {
-	f.BoolVarP(&o.patch, "patch", "p", false, "show what changed as diffs of the YAML")
-	f.BoolVar(&o.noise, "show-noise", false, "show what changes without anybody changing anything: managedFields, heartbeats, renewals, counters")
-	f.StringVarP(&o.format, "output", "o", "text", "format: text, json or yaml")
-	f.StringVar(&o.color, "color", "auto", "colours: auto, always or never; NO_COLOR turns auto off")
+	f.BoolVarP(&o.patch, "patch", "p", false, "show changes as YAML diffs")
+	f.BoolVar(&o.noise, "show-noise", false, "show noise: changes of managedFields, heartbeats, lease renewals, counters")
+	f.StringVarP(&o.format, "output", "o", "text", "output format: text, json or yaml")
+	f.StringVar(&o.color, "color", "auto", "colours: auto, always or never; with NO_COLOR, auto means never")
 }
 
 func (o *output) prepare(s streams) error {
 	switch o.format {
 	case "text", "json", "yaml":
 	default:
-		return fmt.Errorf("--output %q is not known: use text, json or yaml", o.format)
+		return fmt.Errorf("--output %q is unknown: use text, json or yaml", o.format)
 	}
 	switch o.color {
 	case "auto":
@@ -53,21 +53,21 @@ func (o *output) prepare(s streams) error {
 	case "always", "never":
 		o.colored = o.color == "always"
 	default:
-		return fmt.Errorf("--color %q is not known: use auto, always or never", o.color)
+		return fmt.Errorf("--color %q is unknown: use auto, always or never", o.color)
 	}
 	return nil
 }
 
-// dumb reports whether the terminal can neither paint nor scroll.
+// dumb reports whether the terminal supports neither colours nor scrolling.
 func dumb() bool { return os.Getenv("TERM") == "dumb" }
 
-// terminal reports whether a stream is one.
+// terminal reports whether a stream is a terminal.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Colours, as of git.
+// Colours, as in git.
 const (
 	red    = "31"
 	green  = "32"
@@ -84,7 +84,7 @@ func (o *output) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// marshal prints a value in a format that is not text.
+// marshal prints a value as JSON or YAML.
 func (o *output) marshal(w io.Writer, value any) error {
 	text, err := json.MarshalIndent(value, "", "    ")
 	if o.format == "yaml" && err == nil {
@@ -99,8 +99,7 @@ func (o *output) marshal(w io.Writer, value any) error {
 	return err
 }
 
-// diff prints the unified diff of two objects in JSON as YAML; either may be
-// missing.
+// diff prints the unified YAML diff of two JSON objects; either may be empty.
 func (o *output) diff(w io.Writer, name string, before, after json.RawMessage) error {
 	old, err := o.yaml(before)
 	if err != nil {
@@ -133,7 +132,7 @@ func (o *output) diff(w io.Writer, name string, before, after json.RawMessage) e
 	return nil
 }
 
-// yaml is the YAML of an object in JSON, without the noise if that is not shown.
+// yaml converts a JSON object to YAML, without noise unless it is shown.
 func (o *output) yaml(object json.RawMessage) (string, error) {
 	if len(object) == 0 {
 		return "", nil
@@ -151,8 +150,8 @@ func (o *output) yaml(object json.RawMessage) (string, error) {
 	return string(text), err
 }
 
-// page has print write to the pager when standard output is a terminal, else to
-// it. That the reader has seen enough is no error.
+// page calls print with the pager as its output if standard output is a terminal,
+// else with standard output. A pager that the user closes early is no error.
 func (o *output) page(s streams, print func(io.Writer) error) error {
 	pager, ok := os.LookupEnv("PAGER")
 	if !ok {
@@ -179,12 +178,12 @@ func (o *output) page(s streams, print func(io.Writer) error) error {
 		failed = err
 	}
 	if err := cmd.Wait(); err != nil && enough(failed) == nil {
-		return fmt.Errorf("%s: %w: set PAGER to another, or to cat", pager, err)
+		return fmt.Errorf("%s: %w: set PAGER to another pager, or to cat", pager, err)
 	}
 	return enough(failed)
 }
 
-// enough takes the error of a reader that is gone for none.
+// enough ignores the error of a reader that has closed its end.
 func enough(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
 		return nil
@@ -192,7 +191,7 @@ func enough(err error) error {
 	return err
 }
 
-// indent puts spaces before each line.
+// indent indents each line.
 func indent(text string) string {
 	var b bytes.Buffer
 	for line := range strings.Lines(text) {
@@ -201,8 +200,8 @@ func indent(text string) string {
 	return b.String()
 }
 
-// plain takes out of a text that somebody else wrote what a terminal would obey,
-// and ends of lines.
+// plain replaces control characters and line ends in foreign text, so that it
+// cannot control the terminal.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -5,7 +5,7 @@ package cli
 
 import "testing"
 
-// TestPlain: what somebody wrote into an object does nothing to a terminal.
+// TestPlain: text in an object cannot control the terminal.
 func TestPlain(t *testing.T) {
 	for text, want := range map[string]string{
 		"image web:1 → 2":          "image web:1 → 2",

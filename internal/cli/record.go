@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	stateDir               = "watchkeeper" // below the user's state directory
+	stateDir               = "watchkeeper" // in the user's state directory
 	defaultDataDir         = "~/.local/state/" + stateDir
 	defaultHistoryMaxAge   = 7 * day
 	defaultHistoryMaxBytes = "10Gi"
-	// leastHistory is more than what an empty history takes.
-	leastHistory = 64 << 20
+	// minHistory is more than the size of an empty history.
+	minHistory = 64 << 20
 
 	day = 24 * time.Hour
 )
 
-// recordOptions are the flags of serve that say what is recorded.
+// recordOptions are the flags of serve for recording.
 type recordOptions struct {
 	dir              string
 	include, exclude []string
@@ -43,15 +43,15 @@ type recordOptions struct {
 func (o *recordOptions) addFlags(f *pflag.FlagSet) {
 	o.maxAge = ageValue(defaultHistoryMaxAge)
 	o.maxBytes.Quantity = resource.MustParse(defaultHistoryMaxBytes)
-	f.StringVar(&o.dir, "data-dir", defaultDataDir, "directory to record to, which gets one per cluster; the default is below $XDG_STATE_HOME if that is set; empty records nothing")
-	f.StringSliceVar(&o.include, "record", []string{"core"}, "what to record: pods, deployments.apps, apps/*, *.example.com, core (workloads, nodes, events), or * (all but Secrets and Leases)")
-	f.StringSliceVar(&o.exclude, "record-exclude", nil, "what not to record of that")
-	f.BoolVar(&o.secrets, "record-secrets", false, "record Secrets; whoever may read the disk can then read them")
-	f.Var(&o.maxAge, "history-max-age", "how long what is recorded is kept, such as 7d or 36h; 0 means as long as --history-max-bytes allows")
-	f.Var(&o.maxBytes, "history-max-bytes", "how large the history of a cluster may be on disk, such as 10Gi; 0 means no bound")
+	f.StringVar(&o.dir, "data-dir", defaultDataDir, "directory of the history, with one subdirectory per cluster; the default is below $XDG_STATE_HOME if that is set; empty disables recording")
+	f.StringSliceVar(&o.include, "record", []string{"core"}, "resources to record: pods, deployments.apps, apps/*, *.example.com, core (workloads, Nodes, Services, Events), or * (all except Secrets and Leases)")
+	f.StringSliceVar(&o.exclude, "record-exclude", nil, "resources not to record")
+	f.BoolVar(&o.secrets, "record-secrets", false, "record Secrets; they can then be read from the disk")
+	f.Var(&o.maxAge, "history-max-age", "how long to keep the history, such as 7d or 36h; 0 means as long as --history-max-bytes allows")
+	f.Var(&o.maxBytes, "history-max-bytes", "maximum size of a cluster's history on disk, such as 10Gi; 0 means no limit")
 }
 
-// options returns what the server needs.
+// options returns the server's options.
 func (o *recordOptions) options(cmd *cobra.Command) (s server.RecordOptions, err error) {
 	if s.Dir = o.dir; !cmd.Flags().Changed("data-dir") {
 		if s.Dir, err = userStateDir(); err != nil {
@@ -62,7 +62,7 @@ func (o *recordOptions) options(cmd *cobra.Command) (s server.RecordOptions, err
 	if s.Dir == "" {
 		for _, flag := range []string{"record", "record-exclude", "record-secrets"} {
 			if cmd.Flags().Changed(flag) {
-				return s, fmt.Errorf("--%s says what to record, and an empty --data-dir that nothing is: leave one out", flag)
+				return s, fmt.Errorf("--%s selects what to record, but an empty --data-dir disables recording: leave one out", flag)
 			}
 		}
 		return s, nil
@@ -74,27 +74,27 @@ func (o *recordOptions) options(cmd *cobra.Command) (s server.RecordOptions, err
 		return s, fmt.Errorf("--record: %w", err)
 	}
 	s.MaxAge, s.MaxBytes = time.Duration(o.maxAge), o.maxBytes.Value()
-	if b := s.MaxBytes; b < 0 || b > 0 && b < leastHistory {
-		return s, fmt.Errorf("--history-max-bytes %s is too little to keep a history in: use 64Mi or more, such as %s", o.maxBytes.String(), defaultHistoryMaxBytes)
+	if b := s.MaxBytes; b < 0 || b > 0 && b < minHistory {
+		return s, fmt.Errorf("--history-max-bytes %s is too small: use 64Mi or more, such as %s", o.maxBytes.String(), defaultHistoryMaxBytes)
 	}
 	return s, nil
 }
 
-// userStateDir returns where programs keep a user's state (the XDG base directory
-// specification), below which ours is.
+// userStateDir returns the program's directory in the user's state directory (XDG
+// base directory specification).
 func userStateDir() (string, error) {
-	// A relative path there is to be ignored, as the specification says.
+	// The specification requires that a relative path is ignored.
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, stateDir), nil
 	}
 	home, err := os.UserHomeDir()
 	if err != nil || home == "/" {
-		return "", errors.New("there is no home directory to record below: use --data-dir")
+		return "", errors.New("no home directory for the history: use --data-dir")
 	}
 	return filepath.Join(home, ".local", "state", stateDir), nil
 }
 
-// An ageValue is a flag for a duration that may have days: 7d, 1d12h, 36h.
+// An ageValue is a duration flag that accepts days: 7d, 1d12h, 36h.
 type ageValue time.Duration
 
 // String implements pflag.Value.
@@ -112,14 +112,14 @@ func (a *ageValue) Set(text string) error {
 	if days, after, ok := strings.Cut(text, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)
 		if err != nil || n < 0 || n > 100_000 {
-			return fmt.Errorf("%q is no age: use such as 7d or 36h", text)
+			return fmt.Errorf("%q is not an age: use one such as 7d or 36h", text)
 		}
 		sum, rest = time.Duration(n*float64(day)), after
 	}
 	if rest != "" || sum == 0 && text == "" {
 		d, err := time.ParseDuration(rest)
 		if err != nil || d < 0 {
-			return fmt.Errorf("%q is no age: use such as 7d or 36h", text)
+			return fmt.Errorf("%q is not an age: use one such as 7d or 36h", text)
 		}
 		sum += d
 	}

@@ -19,8 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// A named is what a person names on the command line: a resource, and one object
-// of it or none.
+// A named is a resource, or one of its objects, that the command line names.
 type named struct {
 	resource   kube.Resource
 	namespaced bool
@@ -40,22 +39,22 @@ func parseNamed(args []string) (resource, name string, err error) {
 			return "", "", fmt.Errorf("%q and %q: use either RESOURCE/NAME or RESOURCE NAME", resource, name)
 		}
 	default:
-		return "", "", fmt.Errorf("one resource and one name, but got %q", args)
+		return "", "", fmt.Errorf("expected one resource and one name, but got %q", args)
 	}
 	return resource, name, nil
 }
 
-// A resolver finds resources by any of their names.
+// A resolver finds resources by any of kubectl's names for them.
 type resolver struct{ mapper meta.RESTMapper }
 
-// resolver asks the gateway which resources there are.
+// resolver runs discovery at the gateway.
 func (c *client) resolver(ctx context.Context) (*resolver, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: c.server, UserAgent: userAgent()})
 	if err != nil {
 		return nil, err
 	}
 	groups, err := restmapper.GetAPIGroupResourcesWithContext(ctx, d)
-	if apierrors.IsNotFound(err) { // client-go does not say what the answer was
+	if apierrors.IsNotFound(err) { // client-go hides the answer
 		body, err := c.open(ctx, "/api", nil)
 		if err != nil {
 			return nil, err
@@ -69,7 +68,7 @@ func (c *client) resolver(ctx context.Context) (*resolver, error) {
 	return &resolver{restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), known, nil)}, nil
 }
 
-// known spares the shortcuts a discovery of their own.
+// known lets the shortcut expander use the discovery that was already run.
 type known struct {
 	discovery.DiscoveryInterface
 	groups []*restmapper.APIGroupResources
@@ -94,7 +93,7 @@ func (k known) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIReso
 func (r *resolver) find(text string) (named, error) {
 	mapping, err := r.mapping(text)
 	if err != nil {
-		return named{}, fmt.Errorf("there is no resource %q: 'kubectl api-resources' lists what there is", text)
+		return named{}, fmt.Errorf("there is no resource %q: 'kubectl api-resources' lists all resources", text)
 	}
 	gvr := mapping.Resource
 	return named{
@@ -125,8 +124,8 @@ func (r *resolver) mapping(text string) (*meta.RESTMapping, error) {
 	return r.mapper.RESTMapping(group)
 }
 
-// path is that of what is named, at the API server; of a collection over all
-// namespaces if there is none.
+// path returns the API path; without a namespace, that of the collection in all
+// namespaces.
 func (n named) path(namespace string) string {
 	path := n.resource.Path()
 	if n.namespaced && namespace != "" {
@@ -140,7 +139,7 @@ func (n named) path(namespace string) string {
 	return path
 }
 
-// describe says what is named, in a namespace or in all of them.
+// describe returns the resource or object for messages.
 func (n named) describe(namespace string) string {
 	text := n.resource.GroupResource()
 	switch {

@@ -13,14 +13,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// streams are what a command reads and writes.
+// streams are the standard streams of a command.
 type streams struct {
 	in  io.Reader
 	out io.Writer
 	err io.Writer
 }
 
-// exitError ends the command with a code of its own and nothing printed.
+// exitError ends the command with an exit code, without a message.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -44,9 +44,10 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "watchkeeper",
-		Short: "Keep the watch on a Kubernetes cluster",
-		Long: `Watchkeeper opens one list and watch per resource against a Kubernetes API
-server and serves the Kubernetes API from there to any number of clients.`,
+		Short: "A caching proxy for the Kubernetes API, with history",
+		Long: `Watchkeeper is a caching proxy for the Kubernetes API. It opens one list and
+watch per resource, serves any number of clients from it, and records the
+cluster's history.`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -60,13 +61,12 @@ server and serves the Kubernetes API from there to any number of clients.`,
 	return root
 }
 
-// usageError adds where to read on.
+// usageError adds a reference to the command's help.
 func usageError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 }
 
-// noArgs refuses arguments in a sentence; cobra's own answer to one is
-// "unknown command".
+// noArgs refuses arguments; cobra's own message would be "unknown command".
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError(cmd, fmt.Errorf("%s takes no arguments, but got %q", cmd.Name(), args[0]))
@@ -74,5 +74,5 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneLine folds an error that a library spread over several lines.
+// oneLine joins the lines of a library's multi-line error.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -25,8 +25,8 @@ const (
 	defaultPort        = 8001
 	defaultAdminListen = "127.0.0.1:8002"
 	defaultWindow      = "64Mi"
-	// leastWindow holds a large object or a few hundred small ones.
-	leastWindow = 1 << 20
+	// minWindow holds a large object or a few hundred small ones.
+	minWindow = 1 << 20
 )
 
 // serveOptions are the flags of serve.
@@ -46,23 +46,23 @@ func newServe(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the Kubernetes API of a cluster to any number of clients",
-		Long: `Serve the Kubernetes API of a cluster. LIST, GET and WATCH come from one watch
-per resource; everything else is passed through. The flags are those of
-kubectl proxy, and mean the same.
+		Long: `Serve the Kubernetes API of a cluster. LIST, GET and WATCH are served from one
+watch per resource; everything else is passed through. The flags of kubectl
+proxy are supported, with the same meaning.
 
-What happens in the cluster is recorded on disk, as far as --record says, so that
-the past can be read, and a restart goes on where the last run ended.
+The resources in --record are recorded on disk, so that clients can read the past
+and a restart needs no list.
 
-Clients without credentials of their own act with the gateway's, so that it
-listens on loopback unless told otherwise.`,
+Clients without their own credentials act with the gateway's. Therefore it
+listens on loopback by default.`,
 		Example: `  # In front of the cluster of the current context
   watchkeeper serve
   kubectl -s http://127.0.0.1:8001 get pods --watch
 
-  # Another context, any free port, and static files beside the API
+  # Another context, any free port, and static files
   watchkeeper serve --context staging --port 0 --www ./public
 
-  # Recording all there is but Events, for a month, elsewhere
+  # Record everything except Events, for a month, in another directory
   watchkeeper serve --record '*' --record-exclude events --history-max-age 30d --data-dir /data
 
   # On a Unix socket
@@ -80,41 +80,41 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	s, g := &o.server, &o.server.Gateway
 
 	f.StringVar(&s.Address, "address", "127.0.0.1", "IP address to serve on")
-	f.IntVarP(&s.Port, "port", "p", defaultPort, "port to serve on; 0 takes a free one and prints it")
-	f.StringVarP(&s.UnixSocket, "unix-socket", "u", "", "path of a Unix socket to serve on instead")
-	f.StringVar(&s.TLSCertFile, "tls-cert-file", "", "certificate (and chain) to serve TLS with; read again when it changes")
+	f.IntVarP(&s.Port, "port", "p", defaultPort, "port to serve on; 0 uses a free one and prints it")
+	f.StringVarP(&s.UnixSocket, "unix-socket", "u", "", "path of a Unix socket to serve on, instead of a port")
+	f.StringVar(&s.TLSCertFile, "tls-cert-file", "", "certificate (and chain) for TLS; reloaded when it changes")
 	f.StringVar(&s.TLSKeyFile, "tls-private-key-file", "", "private key of --tls-cert-file")
-	f.StringVar(&s.AdminListen, "admin-listen", defaultAdminListen, "host:port of /livez, /readyz, /metrics and /debug/pprof; empty turns them off")
-	f.DurationVar(&s.ShutdownGrace, "shutdown-grace", 10*time.Second, "how long open requests get to end on SIGTERM")
+	f.StringVar(&s.AdminListen, "admin-listen", defaultAdminListen, "host:port of /livez, /readyz, /metrics and /debug/pprof; empty disables them")
+	f.DurationVar(&s.ShutdownGrace, "shutdown-grace", 10*time.Second, "how long open requests may continue after SIGTERM")
 
 	f.StringVar(&g.APIPrefix, "api-prefix", "/", "path to serve the API below")
 	f.StringVarP(&g.WWW, "www", "w", "", "directory of static files to serve below --www-prefix")
 	f.StringVarP(&g.WWWPrefix, "www-prefix", "P", "/static/", "path to serve the files of --www below")
-	f.StringVar(&g.Filter.AcceptHosts, "accept-hosts", gateway.DefaultAcceptHosts, "regular expressions for the hosts to accept, separated by commas")
-	f.StringVar(&g.Filter.AcceptPaths, "accept-paths", gateway.DefaultAcceptPaths, "regular expressions for the paths to accept")
-	f.StringVar(&g.Filter.RejectPaths, "reject-paths", gateway.DefaultRejectPaths, "regular expressions for paths to reject even if accepted")
-	f.StringVar(&g.Filter.RejectMethods, "reject-methods", gateway.DefaultRejectMethods, "regular expressions for the HTTP methods to reject (example: 'POST,PUT,PATCH')")
-	f.BoolVar(&g.Filter.Disabled, "disable-filter", false, "accept every host, path and method; dangerous, since a web page may then reach the cluster through this address")
-	f.DurationVar(&g.IdleTimeout, "idle-timeout", 30*time.Minute, "how long a resource without readers stays watched")
+	f.StringVar(&g.Filter.AcceptHosts, "accept-hosts", gateway.DefaultAcceptHosts, "regular expressions of the hosts to accept, separated by commas")
+	f.StringVar(&g.Filter.AcceptPaths, "accept-paths", gateway.DefaultAcceptPaths, "regular expressions of the paths to accept")
+	f.StringVar(&g.Filter.RejectPaths, "reject-paths", gateway.DefaultRejectPaths, "regular expressions of paths to reject, even if accepted")
+	f.StringVar(&g.Filter.RejectMethods, "reject-methods", gateway.DefaultRejectMethods, "regular expressions of the HTTP methods to reject (example: 'POST,PUT,PATCH')")
+	f.BoolVar(&g.Filter.Disabled, "disable-filter", false, "accept every host, path and method; dangerous, because a web page may then reach the cluster through this address")
+	f.DurationVar(&g.IdleTimeout, "idle-timeout", 30*time.Minute, "how long to watch a resource without readers")
 
-	f.Var(&o.window, "window-bytes", "memory for the past events of each resource, such as 64Mi: how far back a watch can resume, and be behind")
-	f.DurationVar(&g.WindowAge, "window-age", 0, "how long events are kept, of each resource; 0 means as long as --window-bytes allows")
+	f.Var(&o.window, "window-bytes", "memory for past events per resource, such as 64Mi; limits how far back a watch can resume and how far it can lag")
+	f.DurationVar(&g.WindowAge, "window-age", 0, "how long to keep past events in memory; 0 means as long as --window-bytes allows")
 
 	o.record.addFlags(f)
 
-	f.DurationVar(&s.Upstream.KeepAlive, "keepalive", 0, "keep-alive period of connections to the API server; 0 means 30s, a negative value turns it off")
-	f.BoolVar(&s.Upstream.AppendServerPath, "append-server-path", false, "put the path of the server URL in front of every request path")
+	f.DurationVar(&s.Upstream.KeepAlive, "keepalive", 0, "keep-alive period of connections to the API server; 0 means 30s, a negative value disables it")
+	f.BoolVar(&s.Upstream.AppendServerPath, "append-server-path", false, "prepend the path of the server URL to every request path")
 	o.config.AddFlags(f)
 
-	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "verbosity of the log: 0 is information, 4 and above is debugging")
+	f.StringVar(&o.logFormat, "log-format", "text", "log format: text or json")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "log verbosity: 0 is information, 4 and above is debugging")
 }
 
 func (o *serveOptions) run(cmd *cobra.Command) error {
 	if o.server.UnixSocket != "" {
 		for _, flag := range []string{"port", "address", "tls-cert-file", "tls-private-key-file"} {
 			if cmd.Flags().Changed(flag) {
-				return fmt.Errorf("--unix-socket and --%s exclude each other: leave one out", flag)
+				return fmt.Errorf("--unix-socket and --%s cannot be combined: leave one out", flag)
 			}
 		}
 	}
@@ -123,15 +123,15 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	}
 	for flag, d := range map[string]time.Duration{"shutdown-grace": o.server.ShutdownGrace, "idle-timeout": o.server.Gateway.IdleTimeout} {
 		if d <= 0 {
-			return fmt.Errorf("--%s %v is not a time to wait: use one above 0, such as 10s", flag, d)
+			return fmt.Errorf("--%s %v is not positive: use a duration such as 10s", flag, d)
 		}
 	}
 	o.server.Gateway.WindowBytes = o.window.Value()
-	if b := o.server.Gateway.WindowBytes; b < leastWindow {
-		return fmt.Errorf("--window-bytes %s is too little to keep a window in: use 1Mi or more, such as %s", o.window.String(), defaultWindow)
+	if b := o.server.Gateway.WindowBytes; b < minWindow {
+		return fmt.Errorf("--window-bytes %s is too small: use 1Mi or more, such as %s", o.window.String(), defaultWindow)
 	}
 	if d := o.server.Gateway.WindowAge; d < 0 {
-		return fmt.Errorf("--window-age %v is not an age: use 0 for none, or such as 1h", d)
+		return fmt.Errorf("--window-age %v is negative: use an age such as 1h, or 0 for no limit", d)
 	}
 	var err error
 	if o.server.Record, err = o.record.options(cmd); err != nil {
@@ -156,9 +156,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 }
 
 // runUntilSignal calls run with a context that the first SIGINT, SIGTERM or
-// SIGHUP ends. What run had not come to the end of by then, it leaves with the
-// code a shell expects. A second one ends the process at once, by returning that
-// code while run may still be at work.
+// SIGHUP cancels. If run returns because of that, runUntilSignal returns the
+// signal's exit code. After a second signal it returns that code at once, even if
+// run has not returned.
 func runUntilSignal(ctx context.Context, run func(context.Context) error) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

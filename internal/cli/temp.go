@@ -9,16 +9,16 @@ import (
 	"sync"
 )
 
-// A temporary is a file or a directory that does not outlive the command, whatever
-// is still at work in it. The zero value is none yet. It may be used by any
-// goroutine.
+// A temporary is a file or directory that is removed with the command, even while
+// a goroutine writes to it. The zero value has no file yet. Any goroutine may use
+// it.
 type temporary struct {
 	mu   sync.Mutex // guards what follows
 	path string
 	gone bool
 }
 
-// make makes it, unless it has been removed before.
+// make creates it, unless it was removed before.
 func (t *temporary) make(create func() (path string, err error)) (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,15 +29,14 @@ func (t *temporary) make(create func() (path string, err error)) (err error) {
 	return err
 }
 
-// remove removes it, if it has been made.
+// remove removes it, if it was created.
 func (t *temporary) remove() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone = true; t.path == "" {
 		return nil
 	}
-	// Whoever is at work can make one more file in a directory that is being
-	// emptied, but not for ever.
+	// A running goroutine may create files while the directory is removed.
 	err := os.RemoveAll(t.path)
 	for tries := 0; err != nil && tries < 100; tries++ {
 		err = os.RemoveAll(t.path)

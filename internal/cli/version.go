@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionInfo says what a binary was built from.
+// versionInfo describes the build of a binary.
 type versionInfo struct {
 	Version    string `json:"version"`
 	Revision   string `json:"revision,omitempty"`
@@ -40,10 +40,10 @@ func newVersion(s streams) *cobra.Command {
 				enc.SetIndent("", "  ")
 				return enc.Encode(v)
 			}
-			return fmt.Errorf("--output %q is not known: use json or leave it out", output)
+			return fmt.Errorf("--output %q is unknown: use json or leave it out", output)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "format: json")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json")
 	return cmd
 }
 
@@ -77,7 +77,7 @@ func readVersion() versionInfo {
 	return v
 }
 
-// userAgent names the gateway in requests of its own.
+// userAgent is the User-Agent of the gateway's own requests.
 func userAgent() string {
 	v := readVersion()
 	return fmt.Sprintf("watchkeeper/%s (%s)", strings.Trim(v.Version, "()"), v.Platform)
