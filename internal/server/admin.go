@@ -19,8 +19,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 )
 
-// newAdmin serves health, metrics and profiles. pprof's cmdline is left out,
-// since a token may be among the arguments.
+// newAdmin serves health, metrics and profiles. It leaves out pprof's cmdline,
+// because the arguments may include a token.
 func newAdmin(gw *gateway.Gateway, rec *recorder.Recorder, registry *prometheus.Registry, addr net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
@@ -37,10 +37,10 @@ func newAdmin(gw *gateway.Gateway, rec *recorder.Recorder, registry *prometheus.
 	return mux
 }
 
-// readyz answers in the API server's manner: "ok", or one line per check when
-// asked for ?verbose or when one failed. A resource in trouble does not make
-// the gateway unready, since its requests are passed through; that nothing can be
-// recorded does not either, but is always said.
+// readyz answers as the API server does: "ok", or one line per check with
+// ?verbose or after a failure. A failing resource does not make the gateway
+// unready, because its requests are passed through. Nor does failing recording,
+// but it is always reported.
 func readyz(gw *gateway.Gateway, rec *recorder.Recorder, w http.ResponseWriter, r *http.Request) {
 	var lines strings.Builder
 	lines.WriteString("[+]ping ok\n")
@@ -94,8 +94,8 @@ func plain(w http.ResponseWriter, code int, body string) {
 	io.WriteString(w, body) //nolint:errcheck // the client is gone
 }
 
-// localOnly refuses requests under another name than this machine's, which is
-// how a web page would reach a loopback address (DNS rebinding).
+// localOnly refuses requests whose Host is not this machine: with such a Host a
+// web page would reach a loopback address (DNS rebinding).
 func localOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)

@@ -1,16 +1,15 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server puts a gateway together and runs it: listeners, TLS, the
-// admin endpoints, and an orderly end.
+// Package server composes and runs a gateway: listeners, TLS, the admin
+// endpoints, and an orderly shutdown.
 //
-// Everything is checked before the first socket opens, so that a mistake in
-// the options is one error and leaves nothing behind. Run starts from leaf to
-// edge (upstream, gateway, admin listener, main listener) and stops from edge
-// to leaf: it takes no more connections, reports not ready, lets the gateway
-// end its streams, and closes what is left when the grace period is over. It
-// joins every goroutine it started before it returns.
+// All options are checked before the first socket opens, so an invalid option is
+// one error and has no side effects. Run starts from leaf to edge (upstream,
+// recorder, gateway, admin listener, main listener). It stops from edge to leaf:
+// it accepts no more connections, reports not ready, lets the gateway end its
+// streams, and closes the remaining ones after the grace period. It waits for
+// every goroutine that it started.
 //
-// Errors name the flag they come from; choosing exit codes is left to the
-// command line.
+// Errors name the flag that caused them. The command line chooses exit codes.
 package server

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// gatherMost is how much waits to be written at the most, and about how
-	// much is written at once.
-	gatherMost = 64 << 10
-	// gatherLast is how long what waits when a connection is closed gets.
-	gatherLast = time.Second
+	// maxGathered is the number of bytes that may wait to be written, and about
+	// the size of one write.
+	maxGathered = 64 << 10
+	// flushTimeout is how long a closed connection may write waiting bytes.
+	flushTimeout = time.Second
 )
 
-// gatherSoon is how soon after another a write must come to be gathered.
+// gatherSoon is the time within which a write must follow another to be gathered.
 const gatherSoon = time.Millisecond
 
-// A gatherListener accepts connections that gather what is written to them, if
-// their clients speak HTTP/2. net/http writes each frame of each stream by
-// itself, and the system call is most of what that costs: when a hundred
-// watches on a connection get an event, it is a few calls now.
+// A gatherListener accepts connections that gather writes if the client uses
+// HTTP/2. net/http writes each frame of each stream separately, and most of the
+// cost is in the system call. With gathering, an event for a hundred watches on a
+// connection takes a few calls.
 type gatherListener struct {
 	net.Listener
 	flushing sync.WaitGroup // writes in the background
@@ -43,8 +43,8 @@ func (l *gatherListener) Accept() (net.Conn, error) {
 	return &gatherConn{Conn: conn, flushing: &l.flushing}, nil
 }
 
-// gatherHTTP2 is a tls.Config's GetConfigForClient. It changes no config, but
-// has the connection gather when HTTP/2 is what will be chosen.
+// gatherHTTP2 is a tls.Config's GetConfigForClient. It does not change the config;
+// it makes the connection gather if HTTP/2 will be negotiated.
 func gatherHTTP2(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if c, ok := hello.Conn.(*gatherConn); ok && slices.Contains(hello.SupportedProtos, "h2") {
 		c.gathers.Store(true)
@@ -52,17 +52,17 @@ func gatherHTTP2(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return nil, nil
 }
 
-// A gatherConn, once it gathers, writes in the background what comes soon after
-// other writes: all that comes until the other goroutines have had their turn.
-// Errors are then those of an earlier write. It is written to by one goroutine
-// at a time, as by a tls.Conn.
+// A gatherConn that gathers collects writes that soon follow others, until the
+// other goroutines have run, and writes them in the background. A Write may then
+// return the error of an earlier one. One goroutine at a time may write, as with
+// a tls.Conn.
 type gatherConn struct {
 	net.Conn
 	gathers  atomic.Bool
 	flushing *sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
-	room     *sync.Cond // there is room again, or an error; nil while nobody has waited
+	room     *sync.Cond // signals free space or an error; nil before the first wait
 	waits    []byte
 	last     time.Time // of the writes
 	deadline time.Time // for writing
@@ -71,9 +71,8 @@ type gatherConn struct {
 	err      error
 }
 
-// gatherBuffers are shared: one is needed only while there is something to
-// write.
-var gatherBuffers = sync.Pool{New: func() any { b := make([]byte, 0, gatherMost+20<<10); return &b }}
+// gatherBuffers are shared: a connection needs one only while bytes wait.
+var gatherBuffers = sync.Pool{New: func() any { b := make([]byte, 0, maxGathered+20<<10); return &b }}
 
 func (c *gatherConn) Write(p []byte) (int, error) {
 	if !c.gathers.Load() {
@@ -84,7 +83,7 @@ func (c *gatherConn) Write(p []byte) (int, error) {
 	now := time.Now()
 	soon := now.Sub(c.last) < gatherSoon
 	c.last = now
-	for len(c.waits) >= gatherMost && c.err == nil {
+	for len(c.waits) >= maxGathered && c.err == nil {
 		if c.room == nil {
 			c.room = sync.NewCond(&c.mu)
 		}
@@ -115,9 +114,9 @@ func (c *gatherConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes what waits until nothing does.
+// flush writes until no bytes wait.
 func (c *gatherConn) flush() {
-	runtime.Gosched() // behind those who are about to write as well
+	runtime.Gosched() // lets goroutines write first that are about to
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.err == nil && len(c.waits) > 0 {
@@ -130,9 +129,9 @@ func (c *gatherConn) flush() {
 	c.doneLocked()
 }
 
-// writeLocked writes, without the lock.
+// writeLocked releases the lock during the write.
 func (c *gatherConn) writeLocked(p []byte, now time.Time) {
-	if !c.closed && c.deadline.Sub(now) < httpstream.WriteTimeout { // not each time: it has its price
+	if !c.closed && c.deadline.Sub(now) < httpstream.WriteTimeout { // rarely, because setting a deadline is expensive
 		c.deadline = now.Add(httpstream.WriteTimeout * 3 / 2)
 		_ = c.Conn.SetWriteDeadline(c.deadline)
 	}
@@ -145,7 +144,7 @@ func (c *gatherConn) writeLocked(p []byte, now time.Time) {
 	}
 }
 
-// doneLocked is called when nothing waits to be written any more.
+// doneLocked is called when no bytes wait.
 func (c *gatherConn) doneLocked() {
 	c.active = false
 	if c.closed {
@@ -153,20 +152,20 @@ func (c *gatherConn) doneLocked() {
 	}
 }
 
-// Close closes the connection behind what waits.
+// Close closes the connection after waiting bytes are written.
 func (c *gatherConn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
 	if c.active {
 		_ = c.Conn.SetReadDeadline(time.Now())
-		return c.Conn.SetWriteDeadline(time.Now().Add(gatherLast))
+		return c.Conn.SetWriteDeadline(time.Now().Add(flushTimeout))
 	}
 	return c.Conn.Close()
 }
 
-// SetWriteDeadline is for a connection that does not gather: one that does has
-// deadlines of its own.
+// SetWriteDeadline has no effect on a connection that gathers, which sets its own
+// deadlines.
 func (c *gatherConn) SetWriteDeadline(t time.Time) error {
 	if c.gathers.Load() {
 		return nil

@@ -42,9 +42,9 @@ func gathering(t *testing.T) (*gatherListener, *gatherConn, *net.TCPConn) {
 	return l, c, client.(*net.TCPConn)
 }
 
-// TestGatherKeepsOrder: all that is written arrives, in order, whether it comes
-// at once or with pauses, and though the client pauses; the last of it though
-// the connection is closed at once.
+// TestGatherKeepsOrder: all writes arrive in order, with and without pauses of the
+// writer and of the client. The last one arrives although the connection is
+// closed at once.
 func TestGatherKeepsOrder(t *testing.T) {
 	l, c, client := gathering(t)
 	const writes = 3000
@@ -80,12 +80,12 @@ func TestGatherKeepsOrder(t *testing.T) {
 	}
 	l.flushing.Wait()
 	if _, err := c.Write([]byte("x")); err == nil {
-		t.Error("written behind the end")
+		t.Error("written after the end")
 	}
 }
 
-// TestGatherIsBounded: a client that does not read has little waiting for it,
-// and the end does not wait for it; reads end at once.
+// TestGatherIsBounded: the bytes that wait for a client that does not read are
+// limited. Close does not wait for it, and reads end at once.
 func TestGatherIsBounded(t *testing.T) {
 	l, c, _ := gathering(t)
 	p := make([]byte, 16<<10)
@@ -95,7 +95,7 @@ func TestGatherIsBounded(t *testing.T) {
 			c.mu.Lock()
 			waits := len(c.waits)
 			c.mu.Unlock()
-			if waits > gatherMost+len(p) {
+			if waits > maxGathered+len(p) {
 				t.Errorf("%d bytes wait", waits)
 			}
 			if _, err := c.Write(p); err != nil {
@@ -118,13 +118,13 @@ func TestGatherIsBounded(t *testing.T) {
 	}
 	c.Close()
 	if _, err := c.Read(p); err == nil {
-		t.Error("read behind the end")
+		t.Error("read after the end")
 	}
 	l.flushing.Wait()
 }
 
-// TestGatherTellsErrors: that the client is gone is told by a later write.
-func TestGatherTellsErrors(t *testing.T) {
+// TestGatherReportsErrors: a later write reports that the client is gone.
+func TestGatherReportsErrors(t *testing.T) {
 	_, c, client := gathering(t)
 	_ = client.SetLinger(0)
 	client.Close()

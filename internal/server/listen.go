@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// ListenError is a listener that could not be opened, and the flag that says
-// where to open it.
+// A ListenError is returned if a listener cannot be opened. It names the flag of
+// its address.
 type ListenError struct {
 	Flag    string // without dashes
 	Address string
@@ -46,13 +46,12 @@ func listenTCP(ctx context.Context, flag, address string) (net.Listener, error) 
 	return l, nil
 }
 
-// listenUnix opens a socket that only its owner may use; who wants others to
-// may change its mode. A socket left behind by a process that was killed is
-// replaced.
+// listenUnix opens a socket that only its owner may use; the owner may change its
+// mode. It replaces the socket of a process that was killed.
 //
-// The socket is made in a directory of its own and moved into place with its
-// final mode. Changing the mode afterwards would leave a moment in which
-// others may connect, and the umask belongs to the whole process.
+// The socket is created in a private directory and linked to its path with its
+// final mode. If the mode were changed afterwards, others could connect before,
+// and the umask belongs to the whole process.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err := clearSocket(ctx, path); err != nil {
 		return nil, listenError("unix-socket", path, err)
@@ -64,7 +63,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// clearSocket removes a socket nobody serves any more.
+// clearSocket removes a socket that has no server.
 func clearSocket(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +73,7 @@ func clearSocket(ctx context.Context, path string) error {
 		return err
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return errors.New("there is a file that is not a socket")
+		return errors.New("a file exists that is not a socket")
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -106,7 +105,7 @@ func makeSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err == nil {
 		err = os.Link(private, path) // which, unlike Rename, replaces nothing
 		if errors.Is(err, fs.ErrExist) {
-			err = syscall.EADDRINUSE // somebody was faster
+			err = syscall.EADDRINUSE // another process was faster
 		}
 	}
 	if err != nil {
@@ -116,7 +115,7 @@ func makeSocket(ctx context.Context, path string) (net.Listener, error) {
 	return &socket{Listener: l, path: path, info: info}, nil
 }
 
-// socket is a listener on a Unix socket that was moved to path.
+// socket is a listener on a Unix socket that was linked to path.
 type socket struct {
 	net.Listener
 	path string
@@ -125,15 +124,15 @@ type socket struct {
 
 func (s *socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix"} }
 
-// Close also removes the socket, unless somebody put another in its place.
+// Close also removes the socket, unless it was replaced.
 func (s *socket) Close() error {
 	if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.info) {
-		os.Remove(s.path) //nolint:errcheck // a stale socket is replaced next time
+		os.Remove(s.path) //nolint:errcheck // the next start replaces an unused socket
 	}
 	return s.Listener.Close()
 }
 
-// listenError drops the operation and address that net and os repeat.
+// listenError removes the operation and address that net and os repeat.
 func listenError(flag, address string, err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
@@ -147,7 +146,7 @@ func listenError(flag, address string, err error) error {
 	return &ListenError{Flag: flag, Address: address, Err: err}
 }
 
-// isLoopback reports whether only this machine reaches addr.
+// isLoopback reports whether only this machine can reach addr.
 func isLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()

@@ -13,7 +13,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// newRecorder returns the recorder, nil if nothing is to be recorded.
+// newRecorder returns the recorder, nil if recording is disabled.
 func newRecorder(opts RecordOptions, up *upstream.Server, log *slog.Logger, registry prometheus.Registerer) (*recorder.Recorder, error) {
 	if opts.Missing != nil {
 		log.Warn("nothing is recorded", "cause", opts.Missing)
@@ -27,8 +27,8 @@ func newRecorder(opts RecordOptions, up *upstream.Server, log *slog.Logger, regi
 	})
 }
 
-// openHistory opens what was recorded, if the API server says in time whose to
-// open. It fails where the directory is not to be used.
+// openHistory opens the cluster's history if the API server identifies the cluster
+// in time. It fails if the directory must not be used.
 func openHistory(ctx context.Context, rec *recorder.Recorder) error {
 	if rec == nil {
 		return nil

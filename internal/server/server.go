@@ -26,17 +26,17 @@ import (
 const (
 	defaultGrace = 10 * time.Second
 
-	// lingerTime is what connections without a request get to close by
-	// themselves: HTTP/2 needs a second to see its last frame through.
+	// lingerTime is how long connections without a request get to close on their
+	// own: HTTP/2 needs a second to deliver its last frame.
 	lingerTime = 1500 * time.Millisecond
 
 	readHeaderTimeout = 30 * time.Second
 	idleConnTimeout   = 3 * time.Minute
 	maxHeaderBytes    = 1 << 20
 
-	// maxStreams is the number of concurrent requests on an HTTP/2
-	// connection. Every watch is one, and the default of 100 to 250 is soon
-	// used up by a proxy that multiplexes its clients.
+	// maxStreams is the number of concurrent requests on an HTTP/2 connection.
+	// Every watch is one. A proxy that multiplexes its clients would soon reach
+	// the default of 100 to 250.
 	maxStreams = 20000
 )
 
@@ -51,12 +51,11 @@ type Options struct {
 	Address string
 	Port    int
 
-	// UnixSocket is a path to listen at instead. A socket that is already
-	// there is replaced, anything else is an error.
+	// UnixSocket is a path to listen on instead. An unused socket there is
+	// replaced; any other file is an error.
 	UnixSocket string
 
-	// TLSCertFile and TLSKeyFile turn TLS on. They are read again when they
-	// change.
+	// TLSCertFile and TLSKeyFile enable TLS. They are reloaded when they change.
 	TLSCertFile string
 	TLSKeyFile  string
 
@@ -64,31 +63,31 @@ type Options struct {
 	// /debug/pprof; empty means none.
 	AdminListen string
 
-	// ShutdownGrace is how long open requests get to end. Zero means 10 s.
+	// ShutdownGrace is how long open requests may continue after ctx ends. Zero
+	// means 10 s.
 	ShutdownGrace time.Duration
 
-	// Record says what is recorded, and where.
+	// Record selects what is recorded, and where.
 	Record RecordOptions
 
-	// Upstream and Gateway are passed on. Gateway's Upstream, History, Logger and
-	// Registerer are filled in here.
+	// Upstream and Gateway are passed on. Run sets Gateway's Upstream, History,
+	// Logger and Registerer.
 	Upstream upstream.Options
 	Gateway  gateway.Options
 
-	// Logger takes the log; nil discards it.
+	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 
-	// OnListening is called once both listeners are open. The second URL is
-	// empty when there is no admin listener.
+	// OnListening is called when both listeners are open. The second URL is empty
+	// without an admin listener.
 	OnListening func(mainURL, adminURL string)
 }
 
-// RecordOptions say what is recorded. The zero value is nothing.
+// RecordOptions select what is recorded. The zero value disables recording.
 type RecordOptions struct {
-	// Dir is the directory that gets one for each cluster; empty means that
-	// nothing is recorded.
+	// Dir has one subdirectory per cluster; empty disables recording.
 	Dir string
-	// Missing is why there is no directory, if there should be one.
+	// Missing is why there is no directory although one is wanted.
 	Missing error
 	// Select, MaxAge and MaxBytes are as in [recorder.Options].
 	Select   recorder.Selection
@@ -96,12 +95,12 @@ type RecordOptions struct {
 	MaxBytes int64
 }
 
-// openTimeout is how long the start waits for the API server to say whose history
-// to open; after that, it is opened while serving.
+// openTimeout is how long the start waits for the API server to identify the
+// cluster whose history to open. After that, the recorder opens it while serving.
 const openTimeout = 3 * time.Second
 
-// Run serves until ctx ends, then drains and returns nil. An error means that
-// it could not start, or that a listener broke.
+// Run serves until ctx ends, then drains and returns nil. An error means that it
+// could not start, or that a listener failed.
 func Run(ctx context.Context, opts Options) error {
 	s, err := newServer(ctx, opts)
 	if err != nil {
@@ -116,7 +115,7 @@ type server struct {
 	log   *slog.Logger
 	up    *upstream.Server
 	gw    *gateway.Gateway
-	rec   *recorder.Recorder // nil if nothing is recorded
+	rec   *recorder.Recorder // nil if recording is disabled
 	main  *endpoint
 	admin *endpoint // nil without one
 }
@@ -200,7 +199,7 @@ func (s *server) newHTTPServer(handler http.Handler) *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleConnTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// What a client does wrong on a connection is no event here.
+		// Errors of clients' connections are only for debugging.
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
@@ -211,7 +210,7 @@ func (s *server) run(ctx context.Context) error {
 	defer stop()
 	failed := make(chan error, 3)
 	var edge, leaf, recording sync.WaitGroup
-	// What the gateway has seen is recorded after its end.
+	// The recorder stops after the gateway, to record everything that it saw.
 	last, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRecording()
 	if s.rec != nil {
@@ -253,7 +252,7 @@ func (s *server) run(ctx context.Context) error {
 	return err
 }
 
-// drain ends what clients have open, within the grace period.
+// drain ends the clients' requests within the grace period.
 func (s *server) drain(ctx context.Context) {
 	s.log.Info("draining", "grace", s.opts.ShutdownGrace)
 	ctx, cancel := context.WithTimeout(ctx, s.opts.ShutdownGrace)
@@ -263,17 +262,17 @@ func (s *server) drain(ctx context.Context) {
 
 	var shutdown sync.WaitGroup
 	shutdown.Go(func() {
-		// Shutdown closes the listener at once and then waits for requests,
-		// except those on connections it no longer owns.
+		// Shutdown closes the listener at once and then waits for requests, except
+		// those on hijacked connections.
 		if err := s.main.http.Shutdown(linger); err != nil {
 			s.main.http.Close()
 		}
 	})
 	s.gw.Drain(ctx)
 	if ctx.Err() != nil {
-		s.log.Warn("grace period over, closing what is still open")
+		s.log.Warn("grace period over, closing open requests")
 	}
-	// No request is left; a browser's spare connection must not hold us up.
+	// No request is left; a browser's idle connection must not delay the end.
 	timer := time.AfterFunc(lingerTime, cancelLinger)
 	defer timer.Stop()
 	shutdown.Wait()
@@ -286,7 +285,7 @@ func (s *server) endpoints() []*endpoint {
 	return []*endpoint{s.admin, s.main}
 }
 
-// announce tells where the server listens, and warns of what is dangerous.
+// announce logs where the server listens, and warns about dangerous options.
 func (s *server) announce() {
 	mainURL, adminURL := s.main.url(), ""
 	if s.admin != nil {
@@ -294,14 +293,14 @@ func (s *server) announce() {
 	}
 	s.log.Info("serving", "url", mainURL, "admin", adminURL, "upstream", s.up.Host())
 	if !isLoopback(s.main.listener.Addr()) {
-		s.log.Warn("listening beyond loopback: anybody who reaches this address acts with the gateway's credentials, "+
-			"and names other than localhost must be in --accept-hosts", "address", s.main.listener.Addr().String())
+		s.log.Warn("listening beyond loopback: every client that reaches this address acts with the gateway's credentials, "+
+			"and host names other than localhost must be in --accept-hosts", "address", s.main.listener.Addr().String())
 	}
 	if s.opts.Gateway.Filter.Disabled {
-		s.log.Warn("request filter is off: a web page may reach the cluster through this address by DNS rebinding")
+		s.log.Warn("request filter is disabled: a web page may reach the cluster through this address by DNS rebinding")
 	}
 	if p := s.up.IgnoredPath(); p != "" {
-		s.log.Warn("the path of the server URL is not used: see --append-server-path", "path", p)
+		s.log.Warn("the path of the server URL is ignored: see --append-server-path", "path", p)
 	}
 	if s.opts.OnListening != nil {
 		s.opts.OnListening(mainURL, adminURL)
@@ -318,7 +317,8 @@ func (e *endpoint) serve() error {
 func (e *endpoint) url() string {
 	addr := e.listener.Addr()
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		// Nobody connects to "any"; and this host is one that is accepted.
+		// Clients cannot connect to an unspecified address. --accept-hosts includes
+		// this one by default.
 		addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
 	}
 	switch {

@@ -214,7 +214,7 @@ func TestNotReadyWithoutUpstream(t *testing.T) {
 
 func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
-	// A socket that nobody serves is in the way of nobody.
+	// A socket without a server is replaced.
 	stale, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestMistakes(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	s := start(t, echo, server.Options{Address: "0.0.0.0", Gateway: gateway.Options{Filter: gateway.FilterOptions{Disabled: true}}})
 	s.stop(t)
-	for _, want := range []string{"anybody who reaches this address", "--accept-hosts", "request filter is off"} {
+	for _, want := range []string{"every client that reaches this address", "--accept-hosts", "request filter is disabled"} {
 		if !strings.Contains(s.log.String(), want) {
 			t.Errorf("no warning %q in:\n%s", want, s.log)
 		}
@@ -318,8 +318,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A log that is followed ends at once, a request that ends in time is let be,
-// and a spare connection holds up nobody.
+// On shutdown, a followed log ends at once, a request that ends in time is not
+// cut, and an idle connection causes no delay.
 func TestDrain(t *testing.T) {
 	release := make(chan struct{})
 	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// certCheckInterval is how often at most the files are looked at. There is no
-// timer: they are looked at when a client connects.
+// certCheckInterval is the minimum time between checks of the files. They are
+// checked when a client connects, without a timer.
 const certCheckInterval = time.Second
 
 // newTLSConfig returns nil when neither file is given.
@@ -23,7 +23,7 @@ func newTLSConfig(certFile, keyFile string, log *slog.Logger) (*tls.Config, erro
 		return nil, nil
 	}
 	if certFile == "" || keyFile == "" {
-		return nil, errors.New("--tls-cert-file and --tls-private-key-file go together: one is missing")
+		return nil, errors.New("--tls-cert-file and --tls-private-key-file belong together: one is missing")
 	}
 	k := &keyPair{certFile: certFile, keyFile: keyFile, log: log}
 	if err := k.load(); err != nil {
@@ -33,13 +33,13 @@ func newTLSConfig(certFile, keyFile string, log *slog.Logger) (*tls.Config, erro
 		MinVersion:         tls.VersionTLS12,
 		GetCertificate:     k.get,
 		GetConfigForClient: gatherHTTP2,
-		// Small records at first would make four of an event, each with a
-		// system call of its own.
+		// Small initial records would split an event into four, each with its own
+		// system call.
 		DynamicRecordSizingDisabled: true,
 	}, nil
 }
 
-// keyPair is a certificate that follows its files.
+// A keyPair is a certificate that is reloaded when its files change.
 type keyPair struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -50,7 +50,7 @@ type keyPair struct {
 	checked time.Time
 }
 
-// fileStamp tells whether a file changed. Size helps where times are coarse.
+// A fileStamp shows whether a file has changed. The size helps if times are coarse.
 type fileStamp struct {
 	modified time.Time
 	size     int64
@@ -67,16 +67,16 @@ func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return cert, nil
 	}
 	if err := k.load(); err != nil {
-		// Both files rarely change in the same instant; the old pair serves
-		// until the new one is whole.
-		k.log.Warn("TLS certificate not reloaded, the previous one stays in use", "err", err)
+		// The files rarely change at the same instant; the old pair is used until
+		// the new one is complete.
+		k.log.Warn("TLS certificate not reloaded, the previous one remains in use", "err", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.cert, nil
 }
 
-// load reads the files if they changed.
+// load reads the files if they have changed.
 func (k *keyPair) load() error {
 	var stamp [2]fileStamp
 	for i, file := range []string{k.certFile, k.keyFile} {

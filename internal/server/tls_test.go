@@ -75,7 +75,7 @@ func TestTLS(t *testing.T) {
 		}
 	}
 
-	// A pair that is only half there changes nothing.
+	// An incomplete pair changes nothing.
 	if err := os.WriteFile(keyFile, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
