@@ -29,8 +29,9 @@ func newAt(s streams) *cobra.Command {
 		Use:   "at WHEN [flags] -- KUBECTL-ARGUMENTS",
 		Short: "Run kubectl against a past moment",
 		Long: `Run kubectl (from PATH) against a moment that a running gateway has recorded:
-an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z, or rv:N. Only
-commands that read work: get, describe, watch. The exit code is kubectl's.`,
+an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z, or rv:N. The
+past is read-only: use get, get --watch and describe. The exit code is
+kubectl's.`,
 		Example: `  watchkeeper at 10m -- get pods -A -o wide
   watchkeeper at 2026-01-31T15:04:05Z -- describe node worker-3
   watchkeeper at 1h -n shop -- get pods --watch`,
