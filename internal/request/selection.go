@@ -66,7 +66,7 @@ func Select(t Target, labelSelector labels.Selector, selector fields.Selector, n
 		all = append(all, func(o *scan.Object) bool { return NameOf(o) == name })
 	}
 	if hasName {
-		s.Attribute = &timeline.Attribute{Field: "metadata.name", Of: NameOf, Values: []string{name}}
+		s.Attribute = &timeline.Attribute{Field: "metadata.name", FieldValue: NameOf, Values: []string{name}}
 	}
 	if namespace := t.Namespace; namespace != "" {
 		all = append(all, func(o *scan.Object) bool { return NamespaceOf(o) == namespace })
@@ -84,7 +84,7 @@ func Select(t Target, labelSelector labels.Selector, selector fields.Selector, n
 		case selection.Equals, selection.DoubleEquals:
 			all = append(all, func(o *scan.Object) bool { return value(o) == want })
 			if s.Attribute == nil && field != "metadata.namespace" {
-				s.Attribute = &timeline.Attribute{Field: field, Of: value, Values: []string{want}}
+				s.Attribute = &timeline.Attribute{Field: field, FieldValue: value, Values: []string{want}}
 			}
 		case selection.NotEquals:
 			all = append(all, func(o *scan.Object) bool { return value(o) != want })

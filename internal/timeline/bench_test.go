@@ -11,8 +11,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// BenchmarkInterest measures what an event costs that concerns one watcher,
-// beside more and more that it does not concern: it is to be flat.
+// BenchmarkInterest measures the cost of an event that concerns one of many
+// watchers. It must not depend on their number.
 func BenchmarkInterest(b *testing.B) {
 	for _, kind := range []struct {
 		name string
@@ -24,7 +24,7 @@ func BenchmarkInterest(b *testing.B) {
 		{"field", func(i int) Interest {
 			name := fmt.Sprint("n", i)
 			return Interest{
-				Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{name}},
+				Attribute: &Attribute{Field: "spec.nodeName", FieldValue: node, Values: []string{name}},
 				Match:     func(o *scan.Object) bool { return node(o) == name },
 			}
 		}},
@@ -51,7 +51,7 @@ func fanOut(b *testing.B, n int, of func(i int) Interest) {
 		defer c.Close()
 		cursors[i] = c
 	}
-	const objects = 64 // as many of the watchers are concerned, in turn
+	const objects = 64 // the events concern the first 64 watchers in turn
 	at := func(i int, rv uint64) *scan.Object {
 		i %= objects
 		return labelled(kube.MakeKey(fmt.Sprint("d", i), "p"), "u", rv, fmt.Sprintf(`{"app":"%d","a":"b","c":"d"}`, i), fmt.Sprint("n", i))

@@ -11,27 +11,27 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// Replace takes a list that the upstream answered with after its history was
-// lost: the difference to the objects held enters the log as ordinary events,
-// at once (readers see all of it or nothing), and the span as a [Gap]. The
-// first list, and one which does not continue what is held, is a Reset.
+// Replace takes the list of a relist after the upstream lost its history. The
+// difference between the objects held and the list is appended as ordinary
+// events, which one view publishes together, and the span is recorded as a
+// [Gap]. A first list, and a list that cannot continue what is held, is a Reset.
 //
-// An event needs an RV of its own: a client that stopped between two events of
-// one RV would lose the second. Added and modified objects have theirs. An
-// inferred deletion gets one inside the gap that no listed object has,
+// Each event needs an RV of its own: a client that stopped between two events
+// at one RV would lose the second. Added and modified objects have theirs. An
+// inferred deletion gets an RV inside the gap that no listed object has,
 //
 //	     head                          list
 //	───────┤ . d . . d . m . . a . . m . ├──
 //	       └──────────── gap ────────────┘
 //
-// and, where the name has come back with another UID, below that of its
-// successor. The smallest free RVs go to the earliest deadlines, which finds
-// an assignment if there is one. There is, since each missed deletion consumed
-// a revision inside the gap and below its deadline, unless the upstream made
-// several at one revision, as etcd does when a lease expires: such deletions
-// share the last RV that there is room for, as they did there.
+// and, if an object of the same name but another UID is listed, below that
+// object's RV. The smallest free RVs go to the deletions with the earliest
+// deadlines, which finds an assignment if one exists. One exists, since each
+// missed deletion consumed a revision inside the gap and below its deadline,
+// unless the upstream made several at one revision, as etcd does when a lease
+// expires: such deletions share the last free RV, as they did upstream.
 //
-// It reports whether the timeline continues; false means it was reset.
+// It reports whether the timeline continues; false means that it was reset.
 func (t *Timeline) Replace(list *scan.List) (continued bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,7 +44,7 @@ func (t *Timeline) Replace(list *scan.List) (continued bool) {
 	for _, e := range events {
 		t.append(e)
 	}
-	t.print(list)
+	t.updateRows(list)
 	t.next.ListKind = list.Kind
 	t.advance(list.RV)
 	t.trim()
@@ -52,52 +52,52 @@ func (t *Timeline) Replace(list *scan.List) (continued bool) {
 	return true
 }
 
-// print takes over how the list prints objects that have not changed, where its
-// columns are other ones. (Under the same columns only the clock makes a
-// difference, unless they are a custom resource's: which of its fields they show
-// may have changed.)
-func (t *Timeline) print(list *scan.List) {
+// updateRows takes the list's Table rows for unchanged objects where its columns
+// differ from those held. Under equal columns only cells that depend on the clock
+// differ, except in custom resources: the definition may show other fields in
+// columns of the same names.
+func (t *Timeline) updateRows(list *scan.List) {
 	for _, o := range list.Items {
 		if held, ok := t.tree.Get(o); ok && held.RV == o.RV && (held.Columns != o.Columns || !o.Typed() && held.Row != o.Row) {
 			t.tree.ReplaceOrInsert(o)
 		}
 	}
 	if form := t.next.BookmarkForm; form.Columns != list.Columns {
-		other := *form
-		other.Row, other.Columns = "", list.Columns // until there is a bookmark
-		t.next.BookmarkForm = &other
+		unprinted := *form
+		unprinted.Row, unprinted.Columns = "", list.Columns // until the next bookmark
+		t.next.BookmarkForm = &unprinted
 	}
 }
 
-// maxGaps is how many gaps are remembered; they outlast the log (see
+// maxGaps is how many gaps are remembered, including those below the window (see
 // View.GapAround).
 const maxGaps = 256
 
-// addGap records a gap at the head. Where nothing is known to have happened
-// since the last one began, that one grows.
+// addGap records a gap at the head. It extends the last gap if that ends here
+// and no event has been appended since it began.
 func (t *Timeline) addGap(g Gap) {
 	if g.From == g.To {
 		return
 	}
-	gaps := slices.Clone(t.next.gaps) // published ones are not touched
+	gaps := slices.Clone(t.next.gaps) // published views share the old slice
 	if n := len(gaps); n > 0 && gaps[n-1].To == g.From && t.next.after(gaps[n-1].From) == len(t.next.log) {
 		gaps[n-1].To = g.To
 	} else {
 		gaps = append(gaps, g)
 	}
 	gaps = gaps[max(0, len(gaps)-maxGaps):]
-	t.next.gaps, t.news = gaps, true
+	t.next.gaps, t.wakeAll = gaps, true
 }
 
-// A deletion is a missed one: of the object, at an RV below the deadline.
+// A deletion is one that was not observed, at an RV below the deadline.
 type deletion struct {
 	prev     *scan.Object
 	deadline uint64
 }
 
-// diff returns the events that lead from the objects held to the list, in the
-// order of their RVs. ok is false when there is no such way: nothing is held,
-// or the upstream went back in time.
+// diff returns the events that turn the objects held into those of the list, in
+// RV order. ok is false if there are no such events: before the first list, or
+// when the upstream's RVs went backwards.
 func (t *Timeline) diff(list *scan.List) (events []*Event, ok bool) {
 	head := t.next.RV
 	if t.View() == nil || list.RV < head {
@@ -113,8 +113,8 @@ func (t *Timeline) diff(list *scan.List) (events []*Event, ok bool) {
 		case prev != nil && prev.RV == o.RV && prev.JSON == o.JSON:
 			continue
 		case o.RV <= head || o.RV > list.RV || used[o.RV]:
-			// Not the history that we know; or the same version looks
-			// otherwise, after a change of a custom resource's schema.
+			// The list is of another history; or a changed schema of a
+			// custom resource changed the JSON of the same version.
 			return nil, false
 		case prev != nil && prev.UID != o.UID:
 			deletions = append(deletions, deletion{prev, o.RV})
@@ -135,18 +135,18 @@ func (t *Timeline) diff(list *scan.List) (events []*Event, ok bool) {
 	})
 	slices.SortStableFunc(deletions, func(a, b deletion) int { return cmp.Compare(a.deadline, b.deadline) })
 
-	free := func(rv uint64) uint64 { // the first free RV from rv on
+	free := func(rv uint64) uint64 { // the first free RV ≥ rv
 		for used[rv] {
 			rv++
 		}
 		return rv
 	}
-	rv := head // of the deletion before
+	rv := head // of the previous deletion
 	for _, d := range deletions {
 		if next := free(rv + 1); next < d.deadline {
 			rv = next
 		} else if rv == head {
-			return nil, false // no room at all
+			return nil, false // there is no free RV
 		}
 		events = append(events, &Event{Type: kube.Deleted, RV: rv, Object: d.prev.At(rv), Prev: d.prev, Inferred: true})
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// An Interest says which objects a watcher wants. The zero value is everything.
+// An Interest says which objects a watcher selects. The zero value selects all.
 //
-// Match decides. The rest is what follows from it, by which the index finds the
-// watcher: every object that matches is in the namespace, and has the attribute
-// with one of the values. The narrower, the fewer events the watcher is asked
-// about.
+// Match decides. Namespace and Attribute follow from it and are what the index
+// finds the watcher by: every object that matches is in the namespace and has
+// the attribute with one of its values. The narrower they are, the fewer events
+// are tested by Match.
 type Interest struct {
-	// Match reports whether an object is wanted. It depends on nothing but the
-	// object, and may be called by any goroutine. nil is everything.
+	// Match reports whether an object is selected. The result depends on the
+	// object only; any goroutine may call it. nil selects all.
 	Match func(*scan.Object) bool
-	// Namespace is the namespace of all that match; "" if there are several, or
-	// none.
+	// Namespace is the namespace of all objects that match, "" if there may be
+	// several or none.
 	Namespace string
-	// Attribute is one that all have which match; nil if there is none.
+	// Attribute is one that all objects that match have; nil if there is none.
 	Attribute *Attribute
 }
 
@@ -29,28 +29,49 @@ type Interest struct {
 type Attribute struct {
 	// Label is the label's key, "" for a field.
 	Label string
-	// Field is the field's name, such as spec.nodeName, and Of how its value is
-	// found: the same for all interests of a timeline in that field.
-	Field string
-	Of    func(*scan.Object) string
-	// Values are the values it may have. None is any, of a label that is there.
+	// Field is the field's name, such as spec.nodeName. FieldValue reads it, in
+	// the same way in all attributes of that name.
+	Field      string
+	FieldValue func(*scan.Object) string
+	// Values are the values it may have. For a label, none means any.
 	Values []string
 }
 
-// matches reports whether an object, which may be nil, is wanted.
+// An attributeName identifies the label or the field of attributes.
+type attributeName struct {
+	kind attributeKind
+	name string
+}
+
+type attributeKind uint8
+
+const (
+	noAttribute attributeKind = iota
+	label
+	labelWithAnyValue // in slots of the interestIndex only
+	field
+)
+
+func (a *Attribute) name() attributeName {
+	if a.Label != "" {
+		return attributeName{label, a.Label}
+	}
+	return attributeName{field, a.Field}
+}
+
+// matches reports whether an object, which may be nil, is selected.
 func (in *Interest) matches(o *scan.Object) bool {
 	return o != nil && (in.Match == nil || in.Match(o))
 }
 
-// concerns reports whether the event makes a difference to who watches for the
-// interest.
+// concerns reports whether Seen has an event for the watcher.
 func (in *Interest) concerns(e *Event) bool {
 	return in.matches(e.Prev) || e.Type != kube.Deleted && in.matches(e.Object)
 }
 
-// Seen says what an event is to a watcher of what matches: its type and object.
-// ok is false when it is nothing. An object that has ceased to match is as
-// deleted: its last state that did, at the RV at which it no longer does.
+// Seen returns the type and object of an event as a watcher with the interest
+// sees it; ok is false if it sees none. An object that stops matching is DELETED:
+// its last state that matched, at the RV of the event.
 func (in *Interest) Seen(e *Event) (typ kube.EventType, object *scan.Object, ok bool) {
 	before := in.matches(e.Prev)
 	now := e.Type != kube.Deleted && in.matches(e.Object)
@@ -62,7 +83,7 @@ func (in *Interest) Seen(e *Event) (typ kube.EventType, object *scan.Object, ok 
 	case before && e.Type == kube.Deleted:
 		return kube.Deleted, e.Object, true
 	case before:
-		return kube.Deleted, e.left(), true
+		return kube.Deleted, e.deselected(), true
 	}
 	return "", nil, false
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A cluster is the naive model: every state it ever had, one map per RV.
+// A cluster is the naive model: all its states, one map per RV.
 type cluster struct {
 	rnd    *rand.Rand
 	rv     uint64
 	uid    int
 	now    map[kube.Key]*scan.Object
 	past   map[uint64]map[kube.Key]*scan.Object
-	frames []scan.Frame // its watch, from the beginning
+	frames []scan.Frame // all its watch events
 }
 
 func newCluster(seed uint64) *cluster {
@@ -49,7 +49,7 @@ func labelled(key kube.Key, uid string, rv uint64, labels, node string) *scan.Ob
 	return o
 }
 
-// step makes one random change, or lets RVs go by as other resources do.
+// step makes one random change and skips RVs, as changes of other resources do.
 func (c *cluster) step() {
 	c.rv += 1 + uint64(c.rnd.IntN(2)*c.rnd.IntN(3))
 	key := kube.MakeKey([]string{"a", "a-b", "b"}[c.rnd.IntN(3)], fmt.Sprint("p", c.rnd.IntN(8)))
@@ -92,7 +92,7 @@ func (c *cluster) bookmark() scan.Frame {
 	return scan.Frame{Type: kube.Bookmark, Object: &scan.Object{RV: c.rv}}
 }
 
-// versions is a state as key → RV, for comparing.
+// versions returns the RVs of a state by key.
 func versions(m map[kube.Key]*scan.Object) map[kube.Key]uint64 {
 	out := map[kube.Key]uint64{}
 	for k, o := range m {
@@ -101,7 +101,7 @@ func versions(m map[kube.Key]*scan.Object) map[kube.Key]uint64 {
 	return out
 }
 
-// differ describes how two states differ, "" if they don't.
+// differ describes how two states differ, "" if they are equal.
 func differ(model, got map[kube.Key]uint64) string {
 	if maps.Equal(model, got) {
 		return "" // reflection is slow
@@ -126,7 +126,7 @@ func snapshotVersions(t *testing.T, s *Snapshot) map[kube.Key]uint64 {
 	return out
 }
 
-// interests are the kinds of interests there are.
+// interests has one of each kind of interest.
 var interests = []Interest{
 	{},
 	{Namespace: "a", Match: in("a")},
@@ -138,12 +138,12 @@ var interests = []Interest{
 	{Attribute: &Attribute{Label: "tier"}, Match: hasTier},
 	{Namespace: "a", Attribute: &Attribute{Label: "tier"}, Match: all(in("a"), hasTier, app("x"))},
 	{Match: func(o *scan.Object) bool { return o.Labels.Get("app") != "x" }},
-	{Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{"n1"}}, Match: func(o *scan.Object) bool { return node(o) == "n1" }},
-	{Attribute: &Attribute{Field: "spec.nodeName", Of: node, Values: []string{""}}, Match: all(hasTier, func(o *scan.Object) bool { return node(o) == "" })},
+	{Attribute: &Attribute{Field: "spec.nodeName", FieldValue: node, Values: []string{"n1"}}, Match: func(o *scan.Object) bool { return node(o) == "n1" }},
+	{Attribute: &Attribute{Field: "spec.nodeName", FieldValue: node, Values: []string{""}}, Match: all(hasTier, func(o *scan.Object) bool { return node(o) == "" })},
 }
 
 func nameIs(name string) *Attribute {
-	return &Attribute{Field: "metadata.name", Of: func(o *scan.Object) string { return o.Key.Name() }, Values: []string{name}}
+	return &Attribute{Field: "metadata.name", FieldValue: func(o *scan.Object) string { return o.Key.Name() }, Values: []string{name}}
 }
 
 func in(namespace string) func(*scan.Object) bool {
@@ -172,7 +172,7 @@ type follower struct {
 	rv     uint64
 }
 
-// selected is the part of a state that the interest is in.
+// selected returns the part of a state that the interest selects.
 func selected(in Interest, state map[kube.Key]*scan.Object) map[kube.Key]*scan.Object {
 	out := maps.Clone(state)
 	maps.DeleteFunc(out, func(_ kube.Key, o *scan.Object) bool { return !in.matches(o) })
@@ -188,8 +188,8 @@ func follow(t *testing.T, tl *Timeline, rv uint64, state map[kube.Key]*scan.Obje
 	return &follower{in, c, selected(in, state), rv}
 }
 
-// catchUp folds what there is, checking order (T1, T4) and the prior versions
-// (T3).
+// catchUp folds the events up to the head and checks their order (T1, T4) and
+// prior versions (T3).
 func (f *follower) catchUp(t *testing.T) error {
 	t.Helper()
 	for more := true; more; {
@@ -202,7 +202,7 @@ func (f *follower) catchUp(t *testing.T) error {
 			f.fold(t, e)
 		}
 		if f.cursor.RV() < f.rv && !more {
-			t.Fatalf("the place is %d after an event at %d", f.cursor.RV(), f.rv)
+			t.Fatalf("the cursor is at %d after an event at %d", f.cursor.RV(), f.rv)
 		}
 	}
 	return nil
@@ -239,8 +239,8 @@ func (f *follower) fold(t *testing.T, e *Event) {
 }
 
 // TestModel drives a timeline with random operations and compares every state
-// it serves with the model's (T1–T5). WATCHKEEPER_MODEL_SEEDS says how many
-// seeds are tried.
+// it serves with the model's (T1–T5). WATCHKEEPER_MODEL_SEEDS is the number of
+// seeds.
 func TestModel(t *testing.T) {
 	seeds := uint64(100)
 	if s := os.Getenv("WATCHKEEPER_MODEL_SEEDS"); s != "" {
@@ -261,16 +261,16 @@ func runModel(t *testing.T, seed uint64, steps int) {
 		opts.WindowBytes = 30 * eventOverhead
 	}
 	tl := New(opts)
-	tl.checkpointEvery = 1 + int(seed%16)
+	tl.checkpointInterval = 1 + int(seed%16)
 	if seed%2 == 1 {
-		tl.index.mostPending = int(seed % 5)
+		tl.interests.maxPending = int(seed % 5)
 	}
 	interest := func() Interest { return interests[c.rnd.IntN(len(interests))] }
 	for range c.rnd.IntN(20) {
 		c.step()
 	}
 	if tl.Replace(c.list()) {
-		t.Fatal("the first list continues something")
+		t.Fatal("the first list does not reset the timeline")
 	}
 	sent := len(c.frames)
 	var followers []*follower
@@ -278,14 +278,14 @@ func runModel(t *testing.T, seed uint64, steps int) {
 		switch n := c.rnd.IntN(100); {
 		case n < 60:
 			c.step()
-		case n < 85: // the watch delivers some
+		case n < 85: // the upstream watch delivers some events
 			for k := c.rnd.IntN(10); k > 0 && sent < len(c.frames); k-- {
 				if err := tl.Apply(c.frames[sent]); err != nil {
 					t.Fatal(err)
 				}
 				sent++
 			}
-			if sent > 0 && c.rnd.IntN(4) == 0 { // and the last one twice
+			if sent > 0 && c.rnd.IntN(4) == 0 { // and repeats the last one
 				if err := tl.Apply(c.frames[sent-1]); err != nil && !errors.Is(err, ErrOutOfOrder) {
 					t.Fatal(err)
 				}
@@ -294,20 +294,20 @@ func runModel(t *testing.T, seed uint64, steps int) {
 				tl.Bookmark(c.bookmark())
 			}
 			tl.Flush()
-		case n < 88: // history lost
+		case n < 88: // the upstream has lost its history
 			if !tl.Replace(c.list()) {
 				t.Fatal("the list does not continue the timeline")
 			}
 			sent = len(c.frames)
-		case n < 90 && sent == len(c.frames): // somebody knows that it was quiet
+		case n < 90 && sent == len(c.frames): // a caller proves that nothing changed
 			tl.Flush()
 			v := tl.View()
 			c.rv += uint64(c.rnd.IntN(5))
 			tl.Advance(v, c.rv)
 			if got := tl.View().RV; got != c.rv {
-				t.Fatalf("the head is at %d, and %d is known", got, c.rv)
+				t.Fatalf("the head is at %d after Advance to %d", got, c.rv)
 			}
-		case n < 92 && c.rv > tl.View().RV: // a client has listed upstream, ahead of us
+		case n < 92 && c.rv > tl.View().RV: // a client has listed upstream, ahead of the timeline
 			followers = append(followers, follow(t, tl, c.rv, c.now, interest()))
 		default:
 			v := tl.View()
@@ -339,13 +339,13 @@ func runModel(t *testing.T, seed uint64, steps int) {
 	for _, f := range followers {
 		f.cursor.Close()
 	}
-	if x := &tl.index; len(x.slots) > 0 || len(x.fields) > 0 || x.labels != 0 {
-		t.Errorf("left in the index: %+v, fields %v, labels %d", x.slots, x.fields, x.labels)
+	if x := &tl.interests; len(x.slots) > 0 || len(x.fields) > 0 || x.labels != 0 {
+		t.Errorf("the index is not empty: %+v, fields %v, labels %d", x.slots, x.fields, x.labels)
 	}
 }
 
-// checkPast compares the state at a random RV around the window (T2), and that
-// of a client which resumes from there (T4).
+// checkPast compares the state at a random RV in or near the window (T2), and the
+// state of a client that resumes from it (T4).
 func checkPast(t *testing.T, c *cluster, tl *Timeline) {
 	t.Helper()
 	v := tl.View()
@@ -376,26 +376,26 @@ func checkPast(t *testing.T, c *cluster, tl *Timeline) {
 	}
 }
 
-// TestConcurrentReaders has readers check the invariants on a timeline that is
-// being written, for the race detector.
+// TestConcurrentReaders has readers check the invariants while the timeline is
+// written. It is for the race detector.
 func TestConcurrentReaders(t *testing.T) {
 	c := newCluster(1)
 	tl := New(Options{WindowBytes: 1000 * eventOverhead})
-	tl.checkpointEvery = 64
+	tl.checkpointInterval = 64
 	tl.Replace(c.list())
 	done := make(chan struct{})
 	var wg sync.WaitGroup
-	type quiet struct {
+	type proof struct { // that nothing changed up to rv
 		view *View
 		rv   uint64
 	}
-	known := make(chan quiet, 1000)
-	wg.Go(func() { // has learned, some time ago, that nothing happened for a while
-		for q := range known {
-			tl.Advance(q.view, q.rv)
+	proofs := make(chan proof, 1000)
+	wg.Go(func() { // advances late
+		for p := range proofs {
+			tl.Advance(p.view, p.rv)
 		}
 	})
-	var started sync.WaitGroup // the window may run away from those that have not
+	var started sync.WaitGroup // before the window moves past their start
 	started.Add(len(interests))
 	for i, in := range interests {
 		rnd := rand.New(rand.NewPCG(uint64(i), 0))
@@ -468,13 +468,13 @@ func TestConcurrentReaders(t *testing.T) {
 			tl.Flush()
 			c.rv += uint64(c.rnd.IntN(3))
 			select {
-			case known <- quiet{tl.View(), c.rv}:
+			case proofs <- proof{tl.View(), c.rv}:
 			default:
 			}
 		}
-		clear(c.past) // nobody asks the model here
+		clear(c.past) // not used here
 	}
 	close(done)
-	close(known)
+	close(proofs)
 	wg.Wait()
 }

@@ -17,11 +17,11 @@ import (
 )
 
 // color is an attribute whose value changes with every version of an object; one
-// in n+2 has none.
+// version in n+2 has none.
 func color(n uint64, values ...string) *Attribute {
 	return &Attribute{
 		Field: fmt.Sprint("color of ", n),
-		Of: func(o *scan.Object) string {
+		FieldValue: func(o *scan.Object) string {
 			if c := o.RV % (n + 2); c <= n {
 				return strconv.FormatUint(c, 10)
 			}
@@ -31,18 +31,17 @@ func color(n uint64, values ...string) *Attribute {
 	}
 }
 
-// having are the objects with the attribute.
+// having returns the objects with the attribute.
 func having(all iter.Seq[*scan.Object], a *Attribute) (out []*scan.Object) {
 	for o := range all {
-		if a == nil || slices.Contains(a.Values, a.Of(o)) {
+		if a == nil || slices.Contains(a.Values, a.FieldValue(o)) {
 			out = append(out, o)
 		}
 	}
 	return out
 }
 
-// checkSelect compares what is selected with a scan, for one choice of
-// everything.
+// checkSelect compares Select with a scan, for one choice of arguments.
 func checkSelect(t *testing.T, s *Snapshot, choice uint64) {
 	t.Helper()
 	namespace := []string{"", "a", "a-b", "b", "none"}[choice%5]
@@ -54,24 +53,24 @@ func checkSelect(t *testing.T, s *Snapshot, choice uint64) {
 		color(30, strconv.FormatUint(choice%30, 10)),
 		color(30, strconv.FormatUint(choice%30, 10), strconv.FormatUint((choice+11)%30, 10)),
 		color(40, strconv.FormatUint(choice%40, 10)),
-		color(2, "1"), // too many to be worth while
+		color(2, "1"), // of too many objects for an index
 		color(30, ""),
 		color(30, "unheard of"),
 		nil,
 	}[choice%7]
 	want := having(s.All(namespace, from), a)
 	if got := having(s.Select(namespace, from, a), a); !slices.Equal(want, got) {
-		t.Fatalf("choice %d: %d objects are selected at %d, and a scan has %d", choice, len(got), s.RV, len(want))
+		t.Fatalf("choice %d: %d objects are selected at %d, a scan finds %d", choice, len(got), s.RV, len(want))
 	}
 }
 
-// TestSelect lets a random history pass, relists and resets in it, and asks for
-// everything at each of its steps, and in its past.
+// TestSelect selects at each step of a random history with relists and resets,
+// and at past RVs.
 func TestSelect(t *testing.T) {
 	for seed := range uint64(20) {
 		c := newCluster(seed)
 		tl := New(Options{WindowBytes: 200 << 10})
-		tl.attributes.least = 5
+		tl.indexes.minObjects = 5
 		tl.Replace(c.list())
 		indexed := 0
 		for step := range 400 {
@@ -89,7 +88,7 @@ func TestSelect(t *testing.T) {
 					if err := tl.Apply(f); err != nil {
 						t.Fatal(err)
 					}
-					if c.rnd.IntN(4) == 0 { // before the writer publishes
+					if c.rnd.IntN(4) == 0 { // between Apply and Flush
 						checkSelect(t, &tl.View().Snapshot, uint64(step))
 					}
 				}
@@ -105,17 +104,17 @@ func TestSelect(t *testing.T) {
 			}
 		}
 		if indexed != 3 {
-			t.Errorf("seed %d: there were %d indexes, not 3", seed, indexed)
+			t.Errorf("seed %d: %d indexes, want 3", seed, indexed)
 		}
 	}
 }
 
-// TestSelectWhileWritten has readers ask while the writer works. A view that was
-// loaded before goes on to tell its own state.
+// TestSelectWhileWritten has readers select while the timeline is written. A view
+// keeps its own state.
 func TestSelectWhileWritten(t *testing.T) {
 	c := newCluster(1)
 	tl := New(Options{})
-	tl.attributes.least = 5
+	tl.indexes.minObjects = 5
 	tl.Replace(c.list())
 	done := make(chan struct{})
 	var readers sync.WaitGroup
@@ -147,46 +146,46 @@ func TestSelectWhileWritten(t *testing.T) {
 	readers.Wait()
 	tl.Flush()
 	if n := len(tl.View().indexes); n != 3 {
-		t.Errorf("there are %d indexes, not 3", n)
+		t.Errorf("%d indexes, want 3", n)
 	}
 }
 
-// TestIndexesAreBounded: further ones are made when others are not asked for any
-// more; and those go at some time in any case.
+// TestIndexesAreBounded: an idle index makes room for another, and is dropped in
+// the end even if none needs the room.
 func TestIndexesAreBounded(t *testing.T) {
 	var items []*scan.Object
 	for i := range uint64(20) {
 		items = append(items, object(kube.MakeKey("a", fmt.Sprint("p", i)), "u", 100+i))
 	}
 	tl := New(Options{})
-	tl.attributes.least, tl.checkpointEvery = 5, 1
+	tl.indexes.minObjects, tl.checkpointInterval = 5, 1
 	tl.Replace(podList(200, items...))
-	ask := func(n uint64) {
-		for range asksForIndex {
+	request := func(n uint64) {
+		for range minIndexRequests {
 			for range tl.View().Select("", "", color(n, "1")) {
 				break
 			}
 		}
 	}
-	for n := range uint64(mostAsked * 2) {
-		ask(10 + n)
+	for n := range uint64(maxRequested * 2) {
+		request(10 + n)
 	}
-	if n := len(tl.View().indexes); n != mostIndexes {
-		t.Errorf("there are %d indexes", n)
+	if n := len(tl.View().indexes); n != maxListIndexes {
+		t.Errorf("%d indexes, want %d", n, maxListIndexes)
 	}
-	if n := len(tl.attributes.asked); n > mostAsked {
-		t.Errorf("%d attributes are remembered", n)
+	if n := len(tl.indexes.requests); n > maxRequested {
+		t.Errorf("the requests of %d attributes are counted", n)
 	}
 	before := tl.View().indexes
 	for _, p := range before {
-		p.used.Store(time.Now().Add(-2 * time.Minute).Unix())
+		p.requested.Store(time.Now().Add(-2 * time.Minute).Unix())
 	}
-	ask(5000)
+	request(5000)
 	if after := tl.View().indexes; len(after) != 1 {
-		t.Errorf("there are %d indexes, of which one was asked for of late", len(after))
+		t.Errorf("%d indexes, of which one is not idle", len(after))
 	}
 	for _, p := range tl.View().indexes {
-		p.used.Store(time.Now().Add(-2 * indexUnused).Unix())
+		p.requested.Store(time.Now().Add(-2 * maxIndexIdle).Unix())
 	}
 	for i := range uint64(10) { // to the next checkpoint
 		if err := tl.Apply(modified(object("a/p1", "u", 201+i))); err != nil {
@@ -195,6 +194,6 @@ func TestIndexesAreBounded(t *testing.T) {
 	}
 	tl.Flush()
 	if n := len(tl.View().indexes); n != 0 {
-		t.Errorf("%d indexes are kept that nobody asks for", n)
+		t.Errorf("%d idle indexes are kept", n)
 	}
 }

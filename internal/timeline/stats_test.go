@@ -11,7 +11,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// TestSizes: what objects are counted as goes with them.
+// TestSizes: the sizes return to zero when all objects are deleted.
 func TestSizes(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(100))
@@ -40,6 +40,6 @@ func TestSizes(t *testing.T) {
 	}
 	tl.Flush()
 	if s := tl.Stats(); s.Objects != 0 || s.Bytes != 0 || s.Overhead != 0 {
-		t.Errorf("of nothing: %+v", s)
+		t.Errorf("without objects: %+v", s)
 	}
 }

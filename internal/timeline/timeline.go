@@ -12,52 +12,60 @@ import (
 	"time"
 )
 
-// minCheckpoint is how many events lie between two checkpoints at the least;
-// in a large collection it is a quarter of its objects. It is what a snapshot
-// in the past has to undo at the most.
-const minCheckpoint = 1024
+// minCheckpointInterval is the least number of events between two checkpoints;
+// in a large collection the interval is a quarter of its objects. A snapshot of
+// the past undoes at most one interval of events.
+const minCheckpointInterval = 1024
+
+// defaultWindowBytes is the default of Options.WindowBytes.
+const defaultWindowBytes = 64 << 20
+
+// maxHeldWindows is how many times WindowBytes the log may take while events are
+// held.
+const maxHeldWindows = 4
 
 // Options bound a timeline. The zero value means the defaults.
 type Options struct {
-	// WindowBytes is how many bytes of events the log holds at the most
-	// (T10), with what it takes to hold them. The default is 64 MiB.
+	// WindowBytes bounds the events of the log (T10), including what it takes
+	// to hold them. The default is 64 MiB.
 	WindowBytes int64
-	// WindowAge is how long the log holds an event; 0 means as long as
+	// WindowAge is how long the log holds an event; by default, as long as
 	// WindowBytes allows.
 	WindowAge time.Duration
 }
 
-// A Timeline is one resource's log and snapshots. Its writing methods are for
-// one goroutine (T1), but for Advance; all others may be called by any.
+// A Timeline is one resource's log and snapshots. Its writing methods, except
+// Advance, are for one goroutine (T1); all other methods may be called by any.
 type Timeline struct {
 	opts   Options
 	view   atomic.Pointer[View]
 	synced chan struct{} // closed with the first view
-	events atomic.Uint64
-	held   atomic.Uint64 // see Hold; 0 is nothing
+	events atomic.Uint64 // appended since the timeline began
+	held   atomic.Uint64 // events above this RV are held; 0 for none
 
-	index index // of the selective watchers
+	interests interestIndex // of the selective watchers
+	indexes   listIndexes   // by which Select finds objects
 
-	cloneMu sync.Mutex // serialises Clone of published trees
+	cloneMu sync.Mutex // guards Clone of published trees, which writes to them
 
-	attributes attributes // by which snapshots are selected from
+	// mu guards the fields below and indexes.byName; readers take it only to
+	// add a list index.
+	mu          sync.Mutex
+	tree        *tree
+	next        View    // what publish makes the current view
+	times       []stamp // at most one per 1/64 of WindowAge
+	logBytes    int64
+	dropped     int   // dropped events that the log's array still holds
+	objectBytes int64 // JSON of the live objects
+	overhead    int64 // what the live objects take besides
+	dirty       bool  // next is not the current view
+	wakeAll     bool  // next has something besides events, such as a gap, for all watchers
 
-	mu    sync.Mutex // guards what follows; readers never take it
-	tree  *tree
-	next  View    // the view in the making
-	times []stamp // when events entered the log, coarsely
-	size  int64   // bytes of the log
-	dead  int     // dropped events that the log's array still holds
-	bytes int64   // bytes of the live objects
-	extra int64   // what they take besides
-	dirty bool
-	news  bool // something besides events, that all watchers are to know
-
-	checkpointEvery int // minCheckpoint, but for tests
-	sinceCheckpoint int
+	checkpointInterval int // minCheckpointInterval, except in tests
+	sinceCheckpoint    int // events
 }
 
-// A stamp says when the event with the sequence number entered the log.
+// A stamp says when the event with a sequence number entered the log.
 type stamp struct {
 	seq uint64
 	at  time.Time
@@ -66,28 +74,24 @@ type stamp struct {
 // New returns an empty timeline.
 func New(opts Options) *Timeline {
 	if opts.WindowBytes <= 0 {
-		opts.WindowBytes = 64 << 20
+		opts.WindowBytes = defaultWindowBytes
 	}
 	t := &Timeline{
-		opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointEvery: minCheckpoint,
-		attributes: attributes{least: minIndexed},
+		opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointInterval: minCheckpointInterval,
+		indexes: listIndexes{minObjects: minIndexedObjects},
 	}
-	t.index.init()
+	t.interests.init()
 	return t
 }
 
-// heldWindows is how many times WindowBytes the log may take while it is held.
-const heldWindows = 4
-
-// Hold has the log keep the events above rv, 0 for none, from now on: up to four
-// times WindowBytes of them. It is for who has to have every event, and now and
-// then comes to a halt.
+// Hold keeps the events above rv in the log, up to four times WindowBytes; 0
+// holds none. It serves a reader that needs every event and sometimes stalls.
 func (t *Timeline) Hold(rv uint64) { t.held.Store(rv) }
 
-// View returns the current view, nil until there is a first list.
+// View returns the current view, nil before the first list.
 func (t *Timeline) View() *View { return t.view.Load() }
 
-// Synced returns a channel that is closed when there is a first view.
+// Synced returns a channel that is closed with the first view.
 func (t *Timeline) Synced() <-chan struct{} { return t.synced }
 
 // WaitRV waits until the head is at least rv and returns a view there. It
@@ -126,7 +130,7 @@ func (t *Timeline) At(rv uint64) (*Snapshot, error) {
 	case rv < v.Start || v.inGap(rv):
 		return nil, fmt.Errorf("%w: %d, the window begins at %d", ErrCompacted, rv, v.Start)
 	}
-	n := v.after(rv) // the state is that after n events of the log
+	n := v.after(rv) // the state is the one after n events of the log
 	if n == len(v.log) {
 		s := v.Snapshot
 		s.RV = rv
@@ -156,9 +160,9 @@ func (t *Timeline) At(rv uint64) (*Snapshot, error) {
 type Stats struct {
 	Objects   int    // live objects
 	Bytes     int64  // JSON of the live objects
-	Overhead  int64  // about what they take besides: rows, attributes, trees, indexes
+	Overhead  int64  // estimate of what they take besides: rows, attributes, trees, indexes
 	LogEvents int    // events in the window
-	LogBytes  int64  // what the events in the window count as
+	LogBytes  int64  // estimate of what the events in the window take
 	Events    uint64 // events since the timeline began
 	Gaps      int    // gaps in the window
 }

@@ -29,7 +29,7 @@ func modified(o *scan.Object) scan.Frame {
 
 func deleted(o *scan.Object) scan.Frame { return scan.Frame{Type: kube.Deleted, Object: o} }
 
-// A change is an event in short.
+// A change is the part of an event that tests compare.
 type change struct {
 	Type kube.EventType
 	Key  kube.Key
@@ -67,7 +67,7 @@ func TestReplaceRVs(t *testing.T) {
 		podList(20, object("a", "1", 12), object("e", "5", 11)),
 		[]change{{kube.Added, "e", "5", 11}, {kube.Modified, "a", "1", 12}, {kube.Deleted, "b", "2", 13}, {kube.Deleted, "c", "3", 14}, {kube.Deleted, "d", "4", 15}},
 	}, {
-		"a deletion comes before the re-creation, whatever others want",
+		"a deletion comes before the re-creation, and before deletions with later deadlines",
 		[]*scan.Object{object("a", "1", 5), object("b", "2", 6), object("z", "3", 7)},
 		podList(14, object("z", "9", 13)),
 		[]change{{kube.Deleted, "z", "3", 11}, {kube.Deleted, "a", "1", 12}, {kube.Added, "z", "9", 13}, {kube.Deleted, "b", "2", 14}},
@@ -77,12 +77,12 @@ func TestReplaceRVs(t *testing.T) {
 		podList(12),
 		[]change{{kube.Deleted, "a", "1", 11}, {kube.Deleted, "b", "2", 12}, {kube.Deleted, "c", "3", 12}},
 	}, {
-		"no room for a deletion",
+		"no free RV for a deletion",
 		[]*scan.Object{object("a", "1", 5)},
 		podList(12, object("a", "2", 11)),
 		nil,
 	}, {
-		"the upstream went back",
+		"the upstream's RVs went backwards",
 		[]*scan.Object{object("a", "1", 5)},
 		podList(9, object("a", "1", 5)),
 		nil,
@@ -118,9 +118,9 @@ func TestReplaceRVs(t *testing.T) {
 	}
 }
 
-// TestReplacePrints: a list prints objects that have not changed. Under the
-// same columns it is news of a custom resource only.
-func TestReplacePrints(t *testing.T) {
+// TestReplaceRows: a list's rows replace those of unchanged objects if the columns
+// have changed, or if it is of a custom resource.
+func TestReplaceRows(t *testing.T) {
 	printed := func(text, columns, row string) *scan.Object {
 		o, err := scan.ParseObject(text)
 		if err != nil {
@@ -164,8 +164,8 @@ func TestStartInsideGap(t *testing.T) {
 	}
 }
 
-// TestGapOutlivesLog: who stopped inside a gap can be told so when the log no
-// longer holds it, until the upstream goes back in time.
+// TestGapOutlivesLog: a gap is remembered when the log no longer holds its events,
+// until the upstream's RVs go backwards.
 func TestGapOutlivesLog(t *testing.T) {
 	tl := New(Options{WindowBytes: eventOverhead})
 	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
@@ -185,7 +185,7 @@ func TestGapOutlivesLog(t *testing.T) {
 		}
 	}
 	if v := tl.View(); v.Start < 20 || tl.Stats().Gaps != 0 {
-		t.Fatalf("the log begins at %d and has %d gaps: nothing is shown", v.Start, tl.Stats().Gaps)
+		t.Fatalf("the log begins at %d and has %d gaps: it still holds the gap", v.Start, tl.Stats().Gaps)
 	}
 	check(true)
 	tl.Reset(podList(40))
@@ -194,8 +194,8 @@ func TestGapOutlivesLog(t *testing.T) {
 	check(false)
 }
 
-// TestGapOverFutureStart: a client that had listed at 15 watches from there
-// before the relist shows that everything between 10 and 20 was missed.
+// TestGapOverFutureStart: a client that listed upstream at 15 watches from there;
+// then a relist makes the RVs between 10 and 20 a gap.
 func TestGapOverFutureStart(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
@@ -207,9 +207,9 @@ func TestGapOverFutureStart(t *testing.T) {
 		return c
 	}
 	inside, end, beyond := watch(15), watch(20), watch(25)
-	tl.Replace(podList(20, object("b", "2", 15))) // a's deletion is put at 11
+	tl.Replace(podList(20, object("b", "2", 15))) // a is deleted at 11
 	if _, err := inside.Next(); !errors.Is(err, ErrCompacted) {
-		t.Errorf("a start that a gap came over: %v", err)
+		t.Errorf("a start inside the gap: %v", err)
 	}
 	for _, rv := range []uint64{21, 25, 26} {
 		if err := tl.Apply(modified(object("b", "2", rv))); err != nil {
@@ -225,8 +225,8 @@ func TestGapOverFutureStart(t *testing.T) {
 	}
 }
 
-// TestHold: events that are held stay beyond the window, up to four windows of
-// them, and go when they are not held any more.
+// TestHold: held events are kept beyond the window, up to four times its size,
+// and dropped once they are not held any more.
 func TestHold(t *testing.T) {
 	const window = 8 * eventOverhead
 	tl := New(Options{WindowBytes: window})
@@ -248,8 +248,8 @@ func TestHold(t *testing.T) {
 		start uint64 // of the window then
 	}{
 		{0, 20, 30 - fits},
-		{30, 20, 30},            // up to 50: nothing above 30 goes
-		{45, 1, 45},             // up to 51
+		{30, 20, 30},            // the head is 50: nothing above 30 is dropped
+		{45, 1, 45},             // the head is 51
 		{45, 100, 151 - 4*fits}, // four windows
 		{0, 1, 152 - fits},
 	} {
@@ -261,8 +261,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestSharedRV: deletions at one RV reach a cursor though a view came between
-// them, and leave the window together.
+// TestSharedRV: a cursor gets deletions at one RV even if they are in different
+// views, and they leave the window together.
 func TestSharedRV(t *testing.T) {
 	tl := New(Options{WindowBytes: 6 * eventOverhead})
 	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6), object("c", "3", 7)))
@@ -293,8 +293,7 @@ func TestSharedRV(t *testing.T) {
 	}
 }
 
-// TestBatches: a cursor far behind gets its events in pieces, none split
-// between events of one RV, and its place moves with them.
+// TestBatches: a lagging cursor gets its events in batches and moves with them.
 func TestBatches(t *testing.T) {
 	tl := New(Options{WindowBytes: 1 << 30})
 	tl.Replace(podList(10))
@@ -323,16 +322,16 @@ func TestBatches(t *testing.T) {
 			last = e.RV
 		}
 		if c.RV() != last || b.More != (last < 30) {
-			t.Fatalf("the place is %d after the event at %d, of 30; more: %v", c.RV(), last, b.More)
+			t.Fatalf("the cursor is at %d after the event at %d, of 30; more: %v", c.RV(), last, b.More)
 		}
 		rounds++
 	}
 	if rounds < 5 {
-		t.Errorf("20 events of a third of a batch came in %d pieces", rounds)
+		t.Errorf("20 events of a third of a batch came in %d batches", rounds)
 	}
 }
 
-// TestQuietGaps: relists that find nothing new do not pile up gaps.
+// TestQuietGaps: relists that find no change extend one gap.
 func TestQuietGaps(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(10, object("a", "1", 5)))
@@ -361,7 +360,7 @@ func TestApplyOddities(t *testing.T) {
 	for _, f := range []scan.Frame{
 		modified(object("a", "1", 11)),
 		modified(object("a", "1", 11)),   // a duplicate
-		modified(object("new", "2", 12)), // unknown here: an addition
+		modified(object("new", "2", 12)), // not held: an addition
 		deleted(object("never", "3", 13)),
 		deleted(object("a", "1", 14)),
 		deleted(object("a", "1", 14)),   // a duplicate
@@ -476,8 +475,7 @@ func TestNamespaceRange(t *testing.T) {
 	}
 }
 
-// TestTimes: an event has the time of the view that it came with, whenever it is
-// read.
+// TestTimes: an event has the time of the first view with it, whenever it is read.
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -516,8 +514,8 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// TestAdvance: what is learned elsewhere moves the head, and with it where a
-// gap begins, unless the timeline has moved on or been reset.
+// TestAdvance: a proof that nothing changed moves the head, and with it the start
+// of a later gap, unless the head is past it or the timeline was reset.
 func TestAdvance(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(10, object("a", "1", 5)))
@@ -530,7 +528,7 @@ func TestAdvance(t *testing.T) {
 	select {
 	case <-v.changed:
 	default:
-		t.Error("readers are not told")
+		t.Error("readers are not woken")
 	}
 	if tl.Head() != 20 || tl.View().RV != 20 {
 		t.Errorf("the head is at %d, %d", tl.Head(), tl.View().RV)
@@ -542,7 +540,7 @@ func TestAdvance(t *testing.T) {
 	if s, err := tl.At(17); err != nil || s.RV != 17 || s.Len() != 1 {
 		t.Errorf("the state in between: %+v, %v", s, err)
 	}
-	// The gap begins behind what is known, so that the start stays good.
+	// The gap begins at 20, so a cursor may start at 15.
 	if !tl.Replace(podList(30)) {
 		t.Fatal("the list does not continue the timeline")
 	}
@@ -556,7 +554,7 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestRowsCount: how objects are printed is part of the window's bytes (T10).
+// TestRowsCount: Table rows count towards WindowBytes (T10).
 func TestRowsCount(t *testing.T) {
 	tl := New(Options{WindowBytes: 1 << 20})
 	tl.Replace(podList(1))

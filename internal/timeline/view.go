@@ -19,30 +19,32 @@ import (
 type Event struct {
 	Type kube.EventType // Added, Modified or Deleted
 	RV   uint64
-	// Object is the state after the change; that of a deletion is the last
-	// state with the RV of the deletion.
+	// Object is the state after the change; for a deletion, the last state at
+	// the RV of the deletion.
 	Object *scan.Object
 	// Prev is the immediately prior version (T3), nil for an Added.
 	Prev *scan.Object
 	// Inferred marks a change learned from a list, not from a watch.
 	Inferred bool
-	// At is when the first view that has the event was published.
+	// At is when the first view with the event was published.
 	At time.Time
 
-	gone atomic.Pointer[scan.Object] // see left
+	prevAtRV atomic.Pointer[scan.Object] // see deselected
 }
 
-// left returns Prev with the RV of the event: what the object was to those who
-// no longer see it. All get the same one.
-func (e *Event) left() *scan.Object {
-	if o := e.gone.Load(); o != nil {
+// deselected returns Prev at the RV of the event: the object of the DELETED
+// event that a watcher gets when the object stops matching its selector. All
+// watchers share it.
+func (e *Event) deselected() *scan.Object {
+	if o := e.prevAtRV.Load(); o != nil {
 		return o
 	}
-	e.gone.CompareAndSwap(nil, e.Prev.At(e.RV))
-	return e.gone.Load()
+	e.prevAtRV.CompareAndSwap(nil, e.Prev.At(e.RV))
+	return e.prevAtRV.Load()
 }
 
-// A Gap is a span of RVs, ends excluded, of which only the outcome is known.
+// A Gap is a span of RVs, ends excluded, within which nothing was observed; the
+// states at its ends are known.
 type Gap struct{ From, To uint64 }
 
 type tree = btree.BTreeG[*scan.Object]
@@ -51,14 +53,14 @@ func newTree() *tree {
 	return btree.NewG(32, func(a, b *scan.Object) bool { return a.Key < b.Key })
 }
 
-// A Snapshot is the objects at one RV. It is immutable.
+// A Snapshot holds the objects at one RV. It is immutable.
 type Snapshot struct {
 	// RV is the resourceVersion of the state.
 	RV   uint64
 	tree *tree
 
-	timeline *Timeline              // nil for a snapshot of the past
-	indexes  map[string]sharedIndex // by the names of their attributes
+	timeline *Timeline // nil for a snapshot of the past
+	indexes  map[attributeName]publishedIndex
 }
 
 // Get returns the object with the key, nil if there is none.
@@ -79,26 +81,26 @@ func (s *Snapshot) All(namespace string, from kube.Key) iter.Seq[*scan.Object] {
 			s.tree.AscendGreaterOrEqual(&scan.Object{Key: from}, each)
 			return
 		}
-		// The namespace's keys are those from "namespace/" up to, but not
-		// with, "namespace0": '0' is the byte after '/'.
+		// The namespace's keys are at least "namespace/" and less than
+		// "namespace0": '0' is the byte after '/'.
 		from = max(from, kube.Key(namespace+"/"))
 		s.tree.AscendRange(&scan.Object{Key: from}, &scan.Object{Key: kube.Key(namespace + "0")}, each)
 	}
 }
 
-// A checkpoint is the state after the first seq events of the log's life.
+// A checkpoint is the state after the first seq events since the timeline began.
 type checkpoint struct {
 	seq  uint64
 	tree *tree
 }
 
-// A View is the timeline at one moment: the snapshot at its head and the log
-// behind it. It is immutable.
+// A View is the timeline at one moment: the log and the snapshot at its head.
+// It is immutable.
 type View struct {
 	Snapshot
 	// At is when the view was published.
 	At time.Time
-	// Start is the lowest RV a cursor can start from.
+	// Start is the lowest RV that a cursor can start from.
 	Start uint64
 	// BookmarkForm is an object in the form of the upstream's bookmarks.
 	BookmarkForm *scan.Object
@@ -115,14 +117,14 @@ type View struct {
 	changed     chan struct{} // closed when there is a newer view
 }
 
-// Epoch counts the histories that the timeline has had: views of two that do not
-// continue each other (Reset) have different ones.
+// Epoch counts how often the timeline was reset. A view does not continue one of
+// another epoch.
 func (v *View) Epoch() uint64 { return v.epoch }
 
-// Closed reports whether the timeline has ended; there is no newer view then.
+// Closed reports whether the timeline has ended, so that there is no newer view.
 func (v *View) Closed() bool { return v.closed }
 
-// end returns the sequence number behind the log.
+// end returns the sequence number after the last event of the log.
 func (v *View) end() uint64 { return v.first + uint64(len(v.log)) }
 
 // after returns the index in the log of the first event above rv.
@@ -142,10 +144,10 @@ func (v *View) inGap(rv uint64) bool {
 	return in
 }
 
-// GapAround returns the gap that rv is inside of, also one that the log no longer
-// holds. Whoever has such an RV may have a part of the gap's difference, which
-// neither this log nor the API server's continues: its inferred deletions may be
-// on either side of the true ones (ADR 2).
+// GapAround returns the gap that rv is inside of, even if the log no longer holds
+// its events. A client at such an RV may have seen a part of them, which neither
+// this log nor the API server's continues: an inferred deletion may be at a lower
+// or a higher RV than the true one (ADR 2).
 func (v *View) GapAround(rv uint64) (g Gap, in bool) {
 	i := slices.IndexFunc(v.gaps, func(g Gap) bool { return g.From < rv && rv < g.To })
 	if i < 0 {
@@ -154,7 +156,7 @@ func (v *View) GapAround(rv uint64) (g Gap, in bool) {
 	return v.gaps[i], true
 }
 
-// GapAfter returns the first gap that ends above rv. Its difference is the events
+// GapAfter returns the first gap that ends above rv. The gap's events are those
 // above From, up to To.
 func (v *View) GapAfter(rv uint64) (g Gap, ok bool) {
 	i := slices.IndexFunc(v.gaps, func(g Gap) bool { return rv < g.To })
@@ -164,7 +166,7 @@ func (v *View) GapAfter(rv uint64) (g Gap, ok bool) {
 	return v.gaps[i], true
 }
 
-// gapsInWindow returns how many gaps the log holds the difference of.
+// gapsInWindow returns how many gaps have their events in the log.
 func (v *View) gapsInWindow() (n int) {
 	for _, g := range v.gaps {
 		if g.To > v.Start {
@@ -174,7 +176,7 @@ func (v *View) gapsInWindow() (n int) {
 	return n
 }
 
-// CanStart reports whether a cursor can start from rv. A future RV is fine.
-// One inside a gap is not: the client may hold objects whose inferred deletion
-// has a lower RV.
+// CanStart reports whether a cursor can start from rv, which may be above the
+// head. It cannot start inside a gap: the client may hold objects whose inferred
+// deletion has a lower RV.
 func (v *View) CanStart(rv uint64) bool { return rv >= v.Start && !v.inGap(rv) }

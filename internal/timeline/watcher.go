@@ -8,87 +8,89 @@ import (
 	"sync"
 )
 
-// A watcher is a selective cursor as the index knows it.
+// A watcher is the entry of a selective cursor in the index.
 //
-// It learns of events in one of two ways. Those of the log before scan it looks
-// through itself: from where it began, or lagged too far. Those from there on
-// the index tells it of, by their sequence numbers.
+// A cursor gets events in one of two ways. Those of the log before logEnd it
+// reads and matches itself, after it was opened or has lagged too far. Those
+// from there on are dispatched to it, by their sequence numbers.
 //
-//	       seq               scan
+//	       seq              logEnd
 //	log ────┼─────────────────┼───────────────── head
 //	        └ read and match ─┘└ take from pending ┘
 //
-// Numbers, not events, so that one which is stuck keeps nothing alive (T10).
+// Numbers, not events, so that a cursor that is not read keeps no events in
+// memory (T10).
 type watcher struct {
 	in   Interest
-	wake chan struct{} // of one; filled when there is something to take
+	wake chan struct{} // of capacity 1; filled when Next may have more
 
-	// The cursor's own.
-	scan  uint64   // up to where the log is to be looked through
-	taken []uint64 // of pending, not yet yielded
-	place place    // of the cursor when taken is empty
+	// Of the cursor's goroutine.
+	logEnd  uint64   // events before it are read from the log
+	taken   []uint64 // from pending, not yet yielded
+	takenTo position // of the cursor when taken is empty
 
-	mu      sync.Mutex // guards what follows
-	pending []uint64   // ascending; some twice
-	behind  bool       // it was not told of all
+	mu      sync.Mutex // guards pending and lagging
+	pending []uint64   // ascending, some twice
+	lagging bool       // not all events have been added to pending
 }
 
 func newWatcher(in Interest) *watcher {
 	return &watcher{in: in, wake: make(chan struct{}, 1)}
 }
 
-// tell adds an event, unless that makes more than most.
-func (w *watcher) tell(seq uint64, most int) {
+// add adds an event to pending; the watcher lags if that has maxPending already.
+func (w *watcher) add(seq uint64, maxPending int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.behind = w.behind || len(w.pending) >= most; !w.behind {
+	if w.lagging = w.lagging || len(w.pending) >= maxPending; !w.lagging {
 		w.pending = append(w.pending, seq)
 	}
 }
 
-func (w *watcher) fallBehind() {
+func (w *watcher) setLagging() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.behind = true
+	w.lagging = true
 }
 
 func (w *watcher) signal() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it has not yet noticed the last one
+	default: // the last signal has not been received yet
 	}
 }
 
-// take takes over what the watcher was told of, up to where the index has told
-// everybody: then every event up to that place is known.
-func (w *watcher) take(to place) (ok bool) {
+// take moves the events before a position from pending to taken. All events
+// before it have been dispatched, so taken has every one that concerns the
+// cursor. It fails if the watcher lags.
+func (w *watcher) take(to position) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.behind {
+	if w.lagging {
 		return false
 	}
 	n, _ := slices.BinarySearch(w.pending, to.seq)
 	w.taken = append(w.taken[:0], w.pending[:n]...)
 	w.pending = append(w.pending[:0], w.pending[n:]...)
-	w.place = to
+	w.takenTo = to
 	return true
 }
 
 // nextSelected is Next of a selective cursor.
 func (c *Cursor) nextSelected() (Batch, error) {
 	w := c.watcher
-	if c.seq >= w.scan && len(w.taken) == 0 && !w.take(*c.t.index.told.Load()) {
-		c.t.index.catchUp(w)
+	if c.seq >= w.logEnd && len(w.taken) == 0 && !w.take(*c.t.interests.dispatched.Load()) {
+		c.t.interests.catchUp(w)
 	}
-	v := c.t.View() // it has whatever has been told of
+	v := c.t.View() // loaded last, so that it has every event that was dispatched
 	b := Batch{At: v.At}
-	if c.seq < w.scan {
-		return b, c.look(v, &b)
+	if c.seq < w.logEnd {
+		return b, c.readLog(v, &b)
 	}
 	for size := 0; len(w.taken) > 0; w.taken = w.taken[1:] {
 		seq := w.taken[0]
 		if seq < c.seq {
-			continue // told of twice; or published, but not yet told of, when the cursor began
+			continue // dispatched twice; or published but not yet dispatched when the cursor was opened
 		}
 		if err := c.check(v, seq); err != nil {
 			return Batch{}, err
@@ -104,9 +106,9 @@ func (c *Cursor) nextSelected() (Batch, error) {
 	if err := c.check(v, v.first); err != nil {
 		return Batch{}, err
 	}
-	if w.place.epoch == c.epoch {
-		c.seq, c.rv = max(c.seq, w.place.seq), max(c.rv, w.place.rv)
-		c.early = c.early && w.place.rv < c.start
+	if w.takenTo.epoch == c.epoch {
+		c.seq, c.rv = max(c.seq, w.takenTo.seq), max(c.rv, w.takenTo.rv)
+		c.future = c.future && w.takenTo.rv < c.start
 	}
 	if len(b.Events) == 0 && v.closed && c.seq == v.end() {
 		return Batch{}, ErrClosed
@@ -114,13 +116,14 @@ func (c *Cursor) nextSelected() (Batch, error) {
 	return b, nil
 }
 
-// look looks through the log.
-func (c *Cursor) look(v *View, b *Batch) error {
+// readLog adds the events before logEnd that concern the cursor to a batch, up to
+// its size.
+func (c *Cursor) readLog(v *View, b *Batch) error {
 	if err := c.check(v, c.seq); err != nil {
 		return err
 	}
 	last := c.rv
-	for size := 0; c.seq < c.watcher.scan; c.seq++ {
+	for size := 0; c.seq < c.watcher.logEnd; c.seq++ {
 		e := v.log[c.seq-v.first]
 		if size >= batchBytes && e.RV > last {
 			break
@@ -130,13 +133,13 @@ func (c *Cursor) look(v *View, b *Batch) error {
 		}
 	}
 	c.rv = max(c.rv, last)
-	b.More = true // the rest, or what there was to tell meanwhile
+	b.More = true // in the log, or dispatched in the meantime
 	return nil
 }
 
-// yield adds an event to a batch, and returns its size.
+// yield adds an event to a batch and returns its size.
 func (c *Cursor) yield(e *Event, b *Batch) (size int) {
-	if c.early && e.RV <= c.start {
+	if c.future && e.RV <= c.start {
 		return 0
 	}
 	b.Events = append(b.Events, e)

@@ -48,8 +48,8 @@ func ready(c *Cursor) bool {
 	}
 }
 
-// TestWoken: a selective cursor is woken by what concerns it, and by all that is
-// not an event.
+// TestWoken: a selective cursor is woken by the events that concern it, and by
+// every change that is not an event.
 func TestWoken(t *testing.T) {
 	tl, c := selective(t, Options{}, inA)
 	apply(t, tl, object("b/p", "2", 11))
@@ -73,8 +73,8 @@ func TestWoken(t *testing.T) {
 	}
 }
 
-// TestWindowRunsAway: more comes at once than the window holds.
-func TestWindowRunsAway(t *testing.T) {
+// TestWindowOverrun: more events come at once than the window holds.
+func TestWindowOverrun(t *testing.T) {
 	tl, c := selective(t, Options{WindowBytes: 4 * eventOverhead}, inA)
 	apply(t, tl, object("a/p", "1", 11))
 	for rv := uint64(12); rv < 40; rv++ {
@@ -89,8 +89,8 @@ func TestWindowRunsAway(t *testing.T) {
 	}
 }
 
-// TestIdleThroughWindow: nothing is lost to a cursor that no event concerned
-// while the window went by.
+// TestIdleThroughWindow: a cursor loses nothing if the window moves past it while
+// no event concerns it.
 func TestIdleThroughWindow(t *testing.T) {
 	tl, c := selective(t, Options{WindowBytes: 4 * eventOverhead}, inA)
 	for rv := uint64(11); rv < 40; rv++ {
@@ -104,17 +104,17 @@ func TestIdleThroughWindow(t *testing.T) {
 	}
 }
 
-// TestPublishedNotTold: a view is published before the watchers are told of it.
-// A cursor's place is no further than what it was told of (T5); one that begins
-// in between is not told again of what it began behind (T4).
-func TestPublishedNotTold(t *testing.T) {
+// TestPublishedNotDispatched: a view is published before its events are
+// dispatched. A cursor's RV is not above the dispatched events (T5); a cursor that
+// is opened in between does not get the events before its start again (T4).
+func TestPublishedNotDispatched(t *testing.T) {
 	tl, c := selective(t, Options{}, inA)
-	told := *tl.index.told.Load()
+	before := *tl.interests.dispatched.Load()
 	apply(t, tl, object("a/p", "1", 11))
 	tl.Flush()
 	view := tl.View()
-	// As it was when the view was published.
-	tl.index.told.Store(&told)
+	// Undo the dispatch.
+	tl.interests.dispatched.Store(&before)
 	c.watcher.pending = nil
 	<-c.Ready()
 	late, err := tl.Watch(11, inA)
@@ -128,7 +128,7 @@ func TestPublishedNotTold(t *testing.T) {
 	if got := changes(t, late); len(got) > 0 || late.RV() != 11 {
 		t.Errorf("%v, at %d", got, late.RV())
 	}
-	tl.index.tell(view, false)
+	tl.interests.dispatch(view, false)
 	if got := changes(t, c); len(got) != 1 || c.RV() != 11 || !ready(c) {
 		t.Errorf("%v, at %d", got, c.RV())
 	}
@@ -137,9 +137,9 @@ func TestPublishedNotTold(t *testing.T) {
 	}
 }
 
-// TestFarBehind: a cursor that lags by more than it is told of gets everything,
-// in pieces, from the log, and is then told again.
-func TestFarBehind(t *testing.T) {
+// TestLagging: a cursor that lags by more than maxPending reads all events from
+// the log, in batches; then events are dispatched to it again.
+func TestLagging(t *testing.T) {
 	tl, c := selective(t, Options{}, inA)
 	last := uint64(10)
 	read := func() {
@@ -157,17 +157,17 @@ func TestFarBehind(t *testing.T) {
 			more = b.More
 		}
 	}
-	for rv := uint64(11); rv < 11+8*mostPending; rv += 2 {
+	for rv := uint64(11); rv < 11+8*maxPending; rv += 2 {
 		apply(t, tl, object("b/p", "2", rv), object("a/p", "1", rv+1))
-		if tl.Flush(); rv == 11+2*mostPending {
+		if tl.Flush(); rv == 11+2*maxPending {
 			read()
 		}
 	}
 	read()
 	if head := tl.View().RV; last != head || c.RV() != head {
-		t.Errorf("the last is %d, the place %d of %d", last, c.RV(), head)
+		t.Errorf("the last event is at %d, the cursor at %d, the head at %d", last, c.RV(), head)
 	}
-	if len(c.watcher.pending) > 0 || c.watcher.behind {
-		t.Errorf("it is still behind: %+v", c.watcher)
+	if len(c.watcher.pending) > 0 || c.watcher.lagging {
+		t.Errorf("the cursor lags: %+v", c.watcher)
 	}
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// Head returns the RV to resume the upstream watch from, 0 when there is none
-// yet. It is the writer's own: what is not yet flushed counts.
+// Head returns the RV to resume the upstream watch from, 0 before the first
+// list. Events that are not yet flushed count.
 func (t *Timeline) Head() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.next.RV
 }
 
-// Apply takes one event of the upstream watch. Readers see it after Flush. An
-// event that is already there is dropped; one below the head is
-// [ErrOutOfOrder].
+// Apply appends one event of the upstream watch. Readers see it after Flush. An
+// event that the timeline already has is dropped; for one below the head it
+// returns [ErrOutOfOrder].
 func (t *Timeline) Apply(f scan.Frame) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,15 +33,15 @@ func (t *Timeline) Apply(f scan.Frame) error {
 	case o.RV < t.next.RV:
 		return fmt.Errorf("%w: %s %s at %d, the head is %d", ErrOutOfOrder, f.Type, o.Key, o.RV, t.next.RV)
 	case f.Type == kube.Deleted && prev == nil:
-		t.advance(o.RV) // seen before, or never known
+		t.advance(o.RV) // already deleted, or never held
 		return nil
 	case prev != nil && prev.RV >= o.RV:
-		return nil // seen before
+		return nil // already applied
 	}
 	e := &Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev}
 	if f.Type != kube.Deleted {
-		// What the upstream calls it depends on what it holds; here
-		// it depends on what we hold.
+		// The upstream's type depends on the state that it sent before;
+		// ours on the state that we hold.
 		if e.Type = kube.Added; prev != nil {
 			e.Type = kube.Modified
 		}
@@ -51,8 +51,8 @@ func (t *Timeline) Apply(f scan.Frame) error {
 	return nil
 }
 
-// Bookmark takes a bookmark of the upstream watch: every event ≤ its RV has
-// been applied.
+// Bookmark advances the head to a bookmark of the upstream watch: every event ≤
+// its RV has been applied.
 func (t *Timeline) Bookmark(f scan.Frame) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,11 +61,10 @@ func (t *Timeline) Bookmark(f scan.Frame) {
 	t.trim()
 }
 
-// Advance moves the head to rv and publishes that. The caller knows from
-// elsewhere that nothing happened between the view's RV and rv, and that a list
-// given to Replace from now on is not below rv. Unlike the other writing
-// methods it may be called by any goroutine. Where the timeline has been
-// reset since the view, or is beyond rv, nothing happens.
+// Advance moves the head to rv and publishes it. The caller has proof that
+// nothing changed between the view's RV and rv, and that no later list is below
+// rv. Unlike the other writing methods it may be called by any goroutine. It does
+// nothing if the timeline was reset after the view, or if the head is past rv.
 func (t *Timeline) Advance(v *View, rv uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,8 +89,8 @@ func (t *Timeline) Flush() {
 	}
 }
 
-// Reset takes a first list, or one after which nothing before is to be served:
-// cursors fail with [ErrCompacted].
+// Reset starts the timeline from a list and drops what it held: cursors fail
+// with [ErrCompacted].
 func (t *Timeline) Reset(list *scan.List) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,8 +98,8 @@ func (t *Timeline) Reset(list *scan.List) {
 }
 
 func (t *Timeline) reset(list *scan.List) {
-	t.tree, t.bytes, t.extra = newTree(), 0, 0
-	t.attributes.reset()
+	t.tree, t.objectBytes, t.overhead = newTree(), 0, 0
+	t.indexes.byName = nil
 	for _, o := range list.Items {
 		t.set(o)
 	}
@@ -109,7 +108,7 @@ func (t *Timeline) reset(list *scan.List) {
 		form = list.EmptyItem()
 	}
 	var gaps []Gap
-	if list.RV >= t.next.RV { // it is of the same history
+	if list.RV >= t.next.RV { // RVs have not gone backwards, so the gaps keep their meaning
 		gaps = t.next.gaps
 	}
 	t.next = View{
@@ -118,61 +117,62 @@ func (t *Timeline) reset(list *scan.List) {
 		first: t.next.end(),
 	}
 	t.next.RV = list.RV
-	t.print(list)
-	t.times, t.size, t.dead = nil, 0, 0
-	t.news = true
+	t.updateRows(list)
+	t.times, t.logBytes, t.dropped = nil, 0, 0
+	t.wakeAll = true
 	t.publish()
 }
 
-// Close ends the timeline: cursors fail with [ErrClosed] once they have
-// yielded what there is.
+// Close ends the timeline: cursors fail with [ErrClosed] once they have yielded
+// the rest of the log.
 func (t *Timeline) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.next.closed, t.news = true, true
+	t.next.closed, t.wakeAll = true, true
 	t.publish()
 }
 
-// set puts an object into the tree.
+// set enters an object into the tree and the indexes.
 func (t *Timeline) set(o *scan.Object) {
 	t.count(o, 1)
 	old, ok := t.tree.ReplaceOrInsert(o)
 	if ok {
 		t.count(old, -1)
 	}
-	t.attributes.change(old, o)
+	t.indexes.change(old, o)
 }
 
-// count counts a live object that comes (1) or goes (-1).
+// count adds an object to the sizes of the live objects (n is 1), or takes it out
+// (-1).
 func (t *Timeline) count(o *scan.Object, n int64) {
-	const slot = 16 // of the tree, whose nodes are half to wholly full
-	t.bytes += n * int64(len(o.JSON))
-	t.extra += n * int64(len(o.Row)+len(o.Key)+slot+int(unsafe.Sizeof(*o))+len(o.Labels)*int(unsafe.Sizeof(scan.Label{})))
+	const slot = 16 // a pointer in the tree, whose nodes may be half empty
+	t.objectBytes += n * int64(len(o.JSON))
+	t.overhead += n * int64(len(o.Row)+len(o.Key)+slot+int(unsafe.Sizeof(*o))+len(o.Labels)*int(unsafe.Sizeof(scan.Label{})))
 }
 
-// append enters an event into the tree and the log.
+// append applies an event to the tree and appends it to the log.
 func (t *Timeline) append(e *Event) {
 	if e.Type == kube.Deleted {
 		if old, ok := t.tree.Delete(e.Object); ok {
 			t.count(old, -1)
-			t.attributes.change(old, nil)
+			t.indexes.change(old, nil)
 		}
 	} else {
 		t.set(e.Object)
 	}
 	n := &t.next
 	n.log = append(n.log, e)
-	t.size += e.size()
+	t.logBytes += e.size()
 	t.advance(e.RV)
 	t.dirty = true
 	t.events.Add(1)
 
 	seq := n.end()
-	// A checkpoint keeps the parts of the tree that have changed since.
-	if t.sinceCheckpoint++; t.sinceCheckpoint >= max(t.checkpointEvery, t.tree.Len()/4) {
+	// A checkpoint costs memory for each part of the tree that changes after it.
+	if t.sinceCheckpoint++; t.sinceCheckpoint >= max(t.checkpointInterval, t.tree.Len()/4) {
 		t.sinceCheckpoint = 0
 		n.checkpoints = append(n.checkpoints, checkpoint{seq, t.tree.Clone()})
-		t.attributes.expire(indexUnused)
+		t.indexes.expire(maxIndexIdle)
 	}
 	if t.opts.WindowAge > 0 {
 		now := time.Now()
@@ -182,27 +182,27 @@ func (t *Timeline) append(e *Event) {
 	}
 }
 
-// eventOverhead is about what an event takes besides its JSON: itself, the
-// scan.Object with its labels, and its share of checkpoints.
+// eventOverhead estimates what an event takes besides its JSON: the Event, the
+// scan.Object with its labels, and its share of the checkpoints.
 const eventOverhead = 1 << 10
 
-// size is what an event is counted as in the log.
+// size estimates what an event takes in the log.
 func (e *Event) size() int64 { return int64(len(e.Object.JSON)+len(e.Object.Row)) + eventOverhead }
 
-// trim drops the oldest events while the log is over its bounds.
+// trim drops the oldest events while the log exceeds its bounds (T10).
 func (t *Timeline) trim() {
 	n, drop, held := &t.next, 0, t.held.Load()
-	for t.size > t.opts.WindowBytes && drop < len(n.log)-1 {
-		if held != 0 && n.log[drop].RV > held && t.size <= heldWindows*t.opts.WindowBytes {
+	for t.logBytes > t.opts.WindowBytes && drop < len(n.log)-1 {
+		if held != 0 && n.log[drop].RV > held && t.logBytes <= maxHeldWindows*t.opts.WindowBytes {
 			break
 		}
-		t.size -= n.log[drop].size()
+		t.logBytes -= n.log[drop].size()
 		drop++
 	}
-	// A stamp tells that events before the one behind it are older.
+	// Events before the second stamp are older than it.
 	for len(t.times) > 1 && time.Since(t.times[1].at) > t.opts.WindowAge {
 		for n.first+uint64(drop) < t.times[1].seq {
-			t.size -= n.log[drop].size()
+			t.logBytes -= n.log[drop].size()
 			drop++
 		}
 		t.times = t.times[1:]
@@ -211,42 +211,43 @@ func (t *Timeline) trim() {
 		return
 	}
 	t.dirty = true
-	// Events of one RV stay or go together.
+	// Events at one RV are kept or dropped together: a cursor could not start
+	// between them.
 	for drop < len(n.log) && n.log[drop].RV == n.log[drop-1].RV {
-		t.size -= n.log[drop].size()
+		t.logBytes -= n.log[drop].size()
 		drop++
 	}
 	n.Start = n.log[drop-1].RV
 	n.first += uint64(drop)
 	n.log = n.log[drop:]
-	// The array below still holds what was dropped: move when that is most
-	// of it.
-	if t.dead += drop; t.dead > len(n.log)+minCheckpoint {
-		n.log, t.dead = slices.Clone(n.log), 0
+	// The log's array still holds the dropped events: copy the log once they
+	// outnumber the others.
+	if t.dropped += drop; t.dropped > len(n.log)+minCheckpointInterval {
+		n.log, t.dropped = slices.Clone(n.log), 0
 	}
 	n.checkpoints = slices.DeleteFunc(slices.Clone(n.checkpoints), func(c checkpoint) bool { return c.seq <= n.first })
 }
 
-// publish makes the view in the making the current one.
+// publish makes next the current view and dispatches its new events.
 func (t *Timeline) publish() {
 	v, old := t.next, t.View()
-	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.attributes.publish()
+	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.indexes.publish()
 	v.At = time.Now()
-	known := v.first
+	seen := v.first // events before it are in an earlier view
 	if old != nil {
-		known = max(known, old.end())
+		seen = max(seen, old.end())
 	}
-	for _, e := range v.log[known-v.first:] {
+	for _, e := range v.log[seen-v.first:] {
 		e.At = v.At
 	}
 	v.changed = make(chan struct{})
-	v.stats = Stats{Bytes: t.bytes, LogBytes: t.size, Overhead: t.extra + t.attributes.size()}
+	v.stats = Stats{Bytes: t.objectBytes, LogBytes: t.logBytes, Overhead: t.overhead + t.indexes.size()}
 	t.dirty = false
 	if t.view.Swap(&v); old == nil {
 		close(t.synced)
 	} else {
 		close(old.changed)
 	}
-	t.index.tell(&v, t.news)
-	t.news = false
+	t.interests.dispatch(&v, t.wakeAll)
+	t.wakeAll = false
 }
