@@ -11,52 +11,52 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// cacheEntry is about what an entry takes besides its text.
-const cacheEntry = 400
+// entryOverhead estimates what a cache entry takes besides its text.
+const entryOverhead = 400
 
-// frameShare is the part of a cache's bytes that frames may take: one in so many.
+// frameShare is the fraction of a cache's bytes that frames may take: a quarter.
 const frameShare = 4
 
 // A Cache holds encodings of objects, so that each is made once while it is in
-// use, and the frames of the newest events. It holds a bounded number of bytes
-// (T10). It does not keep the objects: what becomes of one that nobody else
-// holds any more is dropped.
+// use, and the frames of the newest events, within a number of bytes (T10). It
+// does not keep the objects: when an object is collected, its encodings are
+// dropped.
 //
-// What has to make room is chosen at random. A list that is larger than the
-// cache, wanted again and again, still finds a part of itself here; if what was
-// not wanted for longest had to go, each item would go just before its turn.
+// Entries are evicted at random. When a list that is larger than the cache is
+// read repeatedly, a part of it is found in the cache; with eviction of the least
+// recently used, each item would be evicted just before it is read again.
 type Cache struct {
-	max    int64 // without the frames
-	frames frames
+	maxBytes int64 // without the frames
+	frames   frames
 
-	mu      sync.Mutex // guards what follows
-	entries map[cacheKey]*made
+	mu      sync.Mutex // guards entries, their size and cleanup, and size
+	entries map[cacheKey]*cacheEntry
 	size    int64
 }
 
-// An encoding is what of an object an entry holds.
+// An encoding is what a cache entry holds of an object.
 type encoding uint8
 
 const (
-	asProtobuf     encoding = iota // the bare message
+	asProtobuf     encoding = iota // the message without its envelope
 	asCBOR                         // with kind and apiVersion
-	asCBORItem                     // as it stands in a list
+	asCBORItem                     // as an item of a list
 	asMetadataJSON                 // metav1.ObjectMeta
 	asMetadataProtobuf
-	asMetadataCBOR   // PartialObjectMetadata v1
-	asMetadataCBORv1 // PartialObjectMetadata v1beta1
-	asLastRestart    // of a Pod, in RFC 3339
-	asProjection     // see projection
+	asMetadataCBOR      // PartialObjectMetadata v1
+	asMetadataCBORBeta1 // PartialObjectMetadata v1beta1
+	asLastRestart       // of a Pod, in RFC 3339
+	asProjection        // see projection
 )
 
 type cacheKey struct {
 	object weak.Pointer[scan.Object]
 	as     encoding
-	fields string // of a projection: its paths
+	fields string // the paths of a projection
 }
 
-// A made is one encoding, made by whoever wants it first.
-type made struct {
+// A cacheEntry is one encoding, made by the first caller that needs it.
+type cacheEntry struct {
 	once sync.Once
 	text string
 	err  error
@@ -66,77 +66,76 @@ type made struct {
 	cleanup runtime.Cleanup
 }
 
-// NewCache returns a cache of at most max bytes.
-func NewCache(max int64) *Cache {
-	c := &Cache{max: max - max/frameShare, entries: map[cacheKey]*made{}}
-	c.frames.most = max / frameShare / frameSlots
+// NewCache returns a cache of at most maxBytes bytes.
+func NewCache(maxBytes int64) *Cache {
+	c := &Cache{maxBytes: maxBytes - maxBytes/frameShare, entries: map[cacheKey]*cacheEntry{}}
+	c.frames.maxFrame = maxBytes / frameShare / frameSlots
 	return c
 }
 
-// get returns the encoding of an object, which encode makes if need be.
+// get returns the encoding of an object; encode makes it if it is not cached.
 func (c *Cache) get(o *scan.Object, as encoding, encode func(*scan.Object) (string, error)) (string, error) {
 	return c.getKey(cacheKey{object: weak.Make(o), as: as}, o, encode)
 }
 
 func (c *Cache) getKey(key cacheKey, o *scan.Object, encode func(*scan.Object) (string, error)) (string, error) {
-	m := c.entry(key, o)
-	m.once.Do(func() {
-		m.text, m.err = encode(o)
-		c.count(key, m)
+	e := c.entry(key, o)
+	e.once.Do(func() {
+		e.text, e.err = encode(o)
+		c.count(key, e)
 	})
-	return m.text, m.err
+	return e.text, e.err
 }
 
-func (c *Cache) entry(key cacheKey, o *scan.Object) *made {
+func (c *Cache) entry(key cacheKey, o *scan.Object) *cacheEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m, ok := c.entries[key]
+	e, ok := c.entries[key]
 	if !ok {
-		m = &made{size: cacheEntry + int64(len(key.fields))}
-		m.cleanup = runtime.AddCleanup(o, c.forget, key)
-		c.entries[key] = m
-		c.size += m.size
+		e = &cacheEntry{size: entryOverhead + int64(len(key.fields))}
+		e.cleanup = runtime.AddCleanup(o, c.collected, key)
+		c.entries[key] = e
+		c.size += e.size
 	}
-	return m
+	return e
 }
 
-// forget drops what was made of an object that is no more.
-func (c *Cache) forget(key cacheKey) {
+// collected drops an encoding of an object that was garbage-collected.
+func (c *Cache) collected(key cacheKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m, ok := c.entries[key]; ok {
-		c.remove(key, m)
+	if e, ok := c.entries[key]; ok {
+		c.removeLocked(key, e)
 	}
 }
 
-// hasRoom reports whether more can be entered without something else having to
-// go.
+// hasRoom reports whether an eighth of the cache is free.
 func (c *Cache) hasRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.size < c.max-c.max/8
+	return c.size < c.maxBytes-c.maxBytes/8
 }
 
-// remove drops an entry; the caller holds mu.
-func (c *Cache) remove(key cacheKey, m *made) {
+func (c *Cache) removeLocked(key cacheKey, e *cacheEntry) {
 	delete(c.entries, key)
-	c.size -= m.size
+	c.size -= e.size
 }
 
-// count adds the text to the size of an entry, and makes room.
-func (c *Cache) count(key cacheKey, m *made) {
+// count adds the text to the size of its entry, and evicts entries if the cache
+// exceeds its bound.
+func (c *Cache) count(key cacheKey, e *cacheEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.entries[key] == m { // else it is gone already
-		m.size += int64(len(m.text))
-		c.size += int64(len(m.text))
+	if c.entries[key] == e { // it has not been evicted
+		e.size += int64(len(e.text))
+		c.size += int64(len(e.text))
 	}
-	for key, old := range c.entries { // in no order
-		if c.size <= c.max {
+	for key, old := range c.entries { // in random order
+		if c.size <= c.maxBytes {
 			return
 		}
 		old.cleanup.Stop()
-		c.remove(key, old)
+		c.removeLocked(key, old)
 	}
 }
 

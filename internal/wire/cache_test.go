@@ -15,8 +15,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// TestMadeOnce: an encoding is made once per version while the cache has room,
-// and the cache stays within its bound.
+// TestMadeOnce: an encoding is made once per version while the cache has room, and
+// the cache does not exceed its bound.
 func TestMadeOnce(t *testing.T) {
 	items, _, _ := samples(t)
 	c := NewCache(1 << 20)
@@ -45,15 +45,15 @@ func TestMadeOnce(t *testing.T) {
 	}
 }
 
-// TestListLargerThanCache: of a list that does not fit, wanted again and again, a
-// part is found.
+// TestListLargerThanCache: a part of a list that does not fit is found in the cache
+// when the list is read again.
 func TestListLargerThanCache(t *testing.T) {
 	items, _, _ := samples(t)
 	var many []*scan.Object
 	for i := range uint64(300) {
 		many = append(many, items[0].At(1000+i))
 	}
-	c := NewCache(200 * (1000 + cacheEntry) * frameShare / (frameShare - 1))
+	c := NewCache(200 * (1000 + entryOverhead) * frameShare / (frameShare - 1))
 	made := 0
 	encode := func(*scan.Object) (string, error) { made++; return strings.Repeat("x", 1000), nil }
 	const rounds = 20
@@ -65,13 +65,13 @@ func TestListLargerThanCache(t *testing.T) {
 		}
 	}
 	if all := rounds * len(many); made > all*3/4 {
-		t.Errorf("%d of %d were made, though two thirds have room", made, all)
+		t.Errorf("%d of %d were made, though the cache has room for two thirds", made, all)
 	}
 }
 
-// TestForgotten: the cache keeps no object alive, nor what was made of one that
-// is no more.
-func TestForgotten(t *testing.T) {
+// TestCollected: the cache keeps no object in memory, and drops the encodings of
+// objects that are collected.
+func TestCollected(t *testing.T) {
 	items, _, _ := samples(t)
 	c := NewCache(1 << 20)
 	encode := func(*scan.Object) (string, error) { return "text", nil }
@@ -83,24 +83,23 @@ func TestForgotten(t *testing.T) {
 	if _, err := c.get(items[0], asProtobuf, encode); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); c.Bytes() > cacheEntry+4; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); c.Bytes() > entryOverhead+4; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d bytes are kept", c.Bytes())
 		}
 		runtime.GC()
 	}
 	if _, ok := c.entries[cacheKey{object: weak.Make(items[0]), as: asProtobuf}]; !ok {
-		t.Error("that of a live object has gone, too")
+		t.Error("the encoding of a live object is dropped")
 	}
 	runtime.KeepAlive(items)
 }
 
-// TestEncodeAll: a long list is what its items are one after the other, and the
-// first error is that of the list.
+// TestEncodeAll: a long list has its items in order, and returns the error of any.
 func TestEncodeAll(t *testing.T) {
 	items, _, _ := samples(t)
 	var many []*scan.Object
-	for i := range uint64(5*atOnce + 7) {
+	for i := range uint64(5*runLength + 7) {
 		many = append(many, items[0].At(1000+i))
 	}
 	encode := func(bad uint64) func(*Body, int, []*scan.Object) error {
@@ -111,7 +110,7 @@ func TestEncodeAll(t *testing.T) {
 				}
 				b.add(kube.FormatRV(o.RV), ";")
 				if many[at] != run[0] {
-					t.Errorf("the run of %s is said to be at %d", o.Key, at)
+					t.Errorf("wrong index for the run of %s: %d", o.Key, at)
 				}
 			}
 			return nil
@@ -126,7 +125,7 @@ func TestEncodeAll(t *testing.T) {
 	if err := encodeAll(b, many, encode(0)); err != nil || b.String() != want.String() {
 		t.Errorf("%v %s", err, b)
 	}
-	for _, bad := range []uint64{1000, 1000 + 3*atOnce, 1000 + 5*atOnce + 6} {
+	for _, bad := range []uint64{1000, 1000 + 3*runLength, 1000 + 5*runLength + 6} {
 		if err := encodeAll(&Body{}, many, encode(bad)); !errors.Is(err, ErrForm) {
 			t.Errorf("%d: %v", bad, err)
 		}
@@ -134,7 +133,7 @@ func TestEncodeAll(t *testing.T) {
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("a panic is lost")
+				t.Error("a panic is not passed on")
 			}
 		}()
 		_ = encodeAll(&Body{}, many, func(*Body, int, []*scan.Object) error { panic("oh") })

@@ -18,17 +18,17 @@ import (
 // selfDescribed is the tag that CBOR data begins with (RFC 8949, 3.4.6).
 const selfDescribed = "\xd9\xd9\xf7"
 
-// raw is CBOR that is encoded already.
+// raw is encoded CBOR.
 type raw string
 
 func (r raw) MarshalCBOR() ([]byte, error) { return []byte(r), nil }
 
-// objectCBOR returns an object without the tag.
+// objectCBOR encodes an object, without the tag.
 func (e *Encoder) objectCBOR(f Form, o *scan.Object) (string, error) {
 	if f.View == Metadata {
 		as := asMetadataCBOR
 		if f.Version == "v1beta1" {
-			as = asMetadataCBORv1
+			as = asMetadataCBORBeta1
 		}
 		return e.Cache.get(o, as, func(o *scan.Object) (string, error) {
 			meta, err := e.metadata(o)
@@ -41,12 +41,12 @@ func (e *Encoder) objectCBOR(f Form, o *scan.Object) (string, error) {
 			})
 		})
 	}
-	return e.Cache.get(o, asCBOR, func(o *scan.Object) (string, error) { return wholeCBOR(o, true) })
+	return e.Cache.get(o, asCBOR, func(o *scan.Object) (string, error) { return wholeCBOR(o, false) })
 }
 
-// wholeCBOR encodes an object; one of the API server's own types without its
-// kind and apiVersion if it stands in a list.
-func wholeCBOR(o *scan.Object, alone bool) (string, error) {
+// wholeCBOR encodes a whole object. As an item of a list, an object of the API
+// server's own types has no kind and apiVersion.
+func wholeCBOR(o *scan.Object, item bool) (string, error) {
 	if !o.Typed() {
 		var u unstructured.Unstructured
 		if err := u.UnmarshalJSON([]byte(o.JSON)); err != nil {
@@ -58,7 +58,7 @@ func wholeCBOR(o *scan.Object, alone bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !alone {
+	if item {
 		typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 	return encodeCBOR(typed)
@@ -84,7 +84,7 @@ func (e *Encoder) listCBOR(f Form, h ListHead, items []*scan.Object) (*Body, err
 			if f.View == Metadata {
 				text, err = e.objectCBOR(f, o)
 			} else {
-				text, err = e.Cache.get(o, asCBORItem, func(o *scan.Object) (string, error) { return wholeCBOR(o, false) })
+				text, err = e.Cache.get(o, asCBORItem, func(o *scan.Object) (string, error) { return wholeCBOR(o, true) })
 			}
 			if err != nil {
 				return err

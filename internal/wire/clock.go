@@ -17,19 +17,19 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A clock gives a cell that depends on the time, such as an age, from the
-// object and the cell as the API server printed it when it was observed. Both
-// cells are JSON.
+// A clock returns a cell that depends on the time, such as an age, as of now. It
+// is given the object and the cell that the API server printed when the object
+// was observed. Both cells are JSON.
 type clock func(o *scan.Object, observed string, now time.Time) (string, error)
 
-// unknownTime is the cell of a time that is not set: "<unknown>", escaped.
+// unknownTime is the cell of an unset time: "<unknown>", escaped.
 const unknownTime = `"\u003cunknown\u003e"`
 
 var created = since("metadata.creationTimestamp")
 
-// clocks are the columns of the API server's own types whose cells depend on
-// the time, besides Age, which all have. They are those of Kubernetes 1.36; nil
-// marks what only looks so.
+// clocks has the columns of the API server's own types whose cells depend on the
+// time, as of Kubernetes 1.36; the column Age, which all types have, is not listed.
+// nil is for a column whose cells only look as if they did.
 var clocks = map[string]map[string]clock{
 	"cronjobs.batch":                   {"Last Schedule": since("status.lastScheduleTime")},
 	"devicetaintrules.resource.k8s.io": {"TimeAdded": since("spec.taint.timeAdded")},
@@ -43,11 +43,12 @@ var clocks = map[string]map[string]clock{
 	},
 	"jobs.batch": {"Duration": jobDuration},
 	"resourcepoolstatusrequests.resource.k8s.io": {"Completed": unknownDate("Completed")},
-	// How long a certificate was asked for does not depend on the time.
+	// The requested lifetime of a certificate.
 	"certificatesigningrequests.certificates.k8s.io": {"RequestedDuration": nil},
 }
 
-// clockOf returns the clock of a column, nil if it needs none.
+// clockOf returns the clock of a column, nil if its cells do not depend on the
+// time.
 func (e *Encoder) clockOf(c column) clock {
 	res := e.Resource.GroupResource()
 	path, custom := strings.CutPrefix(c.Description, customColumn)
@@ -59,7 +60,7 @@ func (e *Encoder) clockOf(c column) clock {
 	case custom && isSimple:
 		return since(simple)
 	case c.Type == "date" && c.Description == (metav1.ObjectMeta{}).SwaggerDoc()["creationTimestamp"]:
-		return created // the column of those that define none
+		return created // of a custom resource that defines no columns
 	case c.Type == "date":
 		return e.customClock(c, unknownDate(c.Name))
 	case isOwn:
@@ -74,8 +75,8 @@ func (e *Encoder) clockOf(c column) clock {
 	return e.customClock(c, notAClock(c.Name))
 }
 
-// ageOf is the age of the API server's own types. A custom resource may have
-// anything in a column of that name.
+// ageOf returns the age of the API server's own types. A custom resource may
+// define a column of that name that shows something else.
 func ageOf(custom clock) clock {
 	return func(o *scan.Object, observed string, now time.Time) (string, error) {
 		if o.Typed() {
@@ -85,12 +86,13 @@ func ageOf(custom clock) clock {
 	}
 }
 
-// customColumn is what the API server says of the column of a custom resource
-// that has no description of its own.
+// customColumn begins the API server's description of a custom resource's column
+// that has none in the definition.
 const customColumn = "Custom resource definition column (in JSONPath format): "
 
-// customClock goes by the definition of a custom resource, where it is known.
-// It may change while its columns read the same: it is asked for each cell.
+// customClock follows the definition of a custom resource if it is known. It looks
+// the definition up for each cell, since that may change while the
+// columnDefinitions stay equal.
 func (e *Encoder) customClock(c column, otherwise clock) clock {
 	if e.DatePath == nil {
 		return otherwise
@@ -107,15 +109,15 @@ func (e *Encoder) customClock(c column, otherwise clock) clock {
 	}
 }
 
-// unknownDate is for a date of which it is not known where objects have it.
+// unknownDate refuses a column of dates if it is not known which field they are in.
 func unknownDate(name string) clock {
 	return func(*scan.Object, string, time.Time) (string, error) {
-		return "", fmt.Errorf("%w: it is not known which date the column %q shows", ErrForm, name)
+		return "", fmt.Errorf("%w: unknown which date the column %q shows", ErrForm, name)
 	}
 }
 
-// since is the time since the first of the paths that is a time. Where there is
-// none, what the API server printed stands: it does not depend on the time.
+// since returns the time since the value of the first path that has one. An object
+// without any keeps the printed cell, which does not depend on the time.
 func since(paths ...string) clock {
 	var split [][]string
 	for _, p := range paths {
@@ -136,7 +138,7 @@ func sincePaths(paths ...[]string) clock {
 			}
 			t, err := time.Parse(time.RFC3339, text)
 			if err != nil {
-				break // "<invalid>"
+				break // the API server has printed "<invalid>"
 			}
 			return quote(duration.HumanDuration(now.Sub(t))), nil
 		}
@@ -144,15 +146,15 @@ func sincePaths(paths ...[]string) clock {
 	}
 }
 
-// isTimestamp reports whether a cell is a time, rather than the time since. The
-// API server prints kinds for which it has no columns of their own so, with
-// their creation.
+// isTimestamp reports whether a cell is a time, not the time since. The API server
+// prints the creation so for types that have no columns of their own.
 func isTimestamp(cell string) bool {
 	return len(cell) > 20 && cell[5] == '-' && cell[11] == 'T'
 }
 
-// notAClock lets cells stand that are not known to depend on the time, unless
-// they look as if they did: the API server is newer than this table.
+// notAClock keeps the cells of a column that is not known to depend on the time. It
+// refuses those that look like an age: the API server may be newer than the table
+// of clocks.
 func notAClock(name string) clock {
 	return func(o *scan.Object, observed string, _ time.Time) (string, error) {
 		if looksLikeAge(observed) {
@@ -188,7 +190,7 @@ func looksLikeAge(cell string) bool {
 	return units > 0 && units <= 2
 }
 
-// jobDuration is how long a Job has run, or ran.
+// jobDuration returns how long a Job has been running, or ran.
 func jobDuration(o *scan.Object, observed string, now time.Time) (string, error) {
 	if scan.Lookup(o.JSON, "status", "completionTime") != "" {
 		return observed, nil
@@ -198,7 +200,7 @@ func jobDuration(o *scan.Object, observed string, now time.Time) (string, error)
 
 var jobRunning = since("status.startTime")
 
-// restarts is the count of a Pod's restarts, and the time since the last.
+// restarts returns the number of a Pod's restarts and the time since the last.
 func (e *Encoder) restarts(o *scan.Object, observed string, now time.Time) (string, error) {
 	count, _, ok := strings.Cut(observed, " (")
 	if !ok || !strings.HasSuffix(observed, ` ago)"`) {
@@ -215,10 +217,9 @@ func (e *Encoder) restarts(o *scan.Object, observed string, now time.Time) (stri
 	return count + " (" + duration.HumanDuration(now.Sub(t)) + ` ago)"`, nil
 }
 
-// lastRestart returns when the last restart of a Pod was, as the API server
-// reckons it: among the containers and the restartable init containers, or,
-// while the Pod initializes, among the init containers up to the one that it
-// waits for.
+// lastRestart returns the time of a Pod's last restart, by the API server's rules:
+// of its containers and restartable init containers or, while the Pod
+// initializes, of its init containers up to the one that it waits for.
 func lastRestart(o *scan.Object) (string, error) {
 	var pod corev1.Pod
 	if err := json.Unmarshal([]byte(o.JSON), &pod); err != nil {
@@ -228,7 +229,7 @@ func lastRestart(o *scan.Object) (string, error) {
 	for _, c := range pod.Spec.InitContainers {
 		restartable[c.Name] = c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	}
-	var all, lasting metav1.Time
+	var last, lastOfRestartable metav1.Time
 	later := func(t *metav1.Time, s corev1.ContainerStatus) {
 		if end := s.LastTerminationState.Terminated; end != nil && t.Before(&end.FinishedAt) {
 			*t = end.FinishedAt
@@ -236,9 +237,9 @@ func lastRestart(o *scan.Object) (string, error) {
 	}
 	initializing := false
 	for _, s := range pod.Status.InitContainerStatuses {
-		later(&all, s)
+		later(&last, s)
 		if restartable[s.Name] {
-			later(&lasting, s)
+			later(&lastOfRestartable, s)
 		}
 		done := s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 		started := restartable[s.Name] && s.Started != nil && *s.Started
@@ -248,12 +249,12 @@ func lastRestart(o *scan.Object) (string, error) {
 		}
 	}
 	if !initializing || initialized(&pod) {
-		all = lasting
+		last = lastOfRestartable
 		for _, s := range pod.Status.ContainerStatuses {
-			later(&all, s)
+			later(&last, s)
 		}
 	}
-	return all.UTC().Format(time.RFC3339), nil
+	return last.UTC().Format(time.RFC3339), nil
 }
 
 func initialized(pod *corev1.Pod) bool {

@@ -16,22 +16,22 @@ import (
 
 // An Encoder writes the objects of one resource in any form.
 type Encoder struct {
-	// Resource is what it writes.
+	// Resource is the resource of the objects.
 	Resource kube.Resource
 	// Cache holds the encodings. Required.
 	Cache *Cache
-	// DatePath returns where a custom resource has the date that a column
-	// shows, by its definition as of now: nil for a column that shows no date;
-	// ok is false when that is not known. It is asked for every cell of a
-	// column that does not tell itself. nil knows nothing.
+	// DatePath returns the path of the date that a column of a custom resource
+	// shows, by the current definition: nil for a column that shows no date. ok
+	// is false when the definition is not known. It is called for each cell of
+	// a column whose description has no path. nil knows no definition.
 	DatePath func(column string) (path []string, ok bool)
 	// Now is the clock of Tables; nil means time.Now.
 	Now func() time.Time
 
-	columns atomic.Pointer[columnSet] // the last ones in use
+	columns atomic.Pointer[columnSet] // those used last
 }
 
-// Object returns a single object as the answer to a GET.
+// Object returns the body of a GET.
 func (e *Encoder) Object(f Form, o *scan.Object) (*Body, error) {
 	b := &Body{}
 	if f.View == Table {
@@ -51,7 +51,7 @@ func (e *Encoder) Object(f Form, o *scan.Object) (*Body, error) {
 	return b, nil
 }
 
-// object returns an object by itself, in parts, in a form that is not a Table.
+// object returns an object, not in a list, in a form that is not a Table.
 func (e *Encoder) object(f Form, o *scan.Object) ([]string, error) {
 	switch {
 	case f.Media == Protobuf:
@@ -70,14 +70,15 @@ func (e *Encoder) object(f Form, o *scan.Object) ([]string, error) {
 	return []string{o.JSON}, nil
 }
 
-// partialHead is a PartialObjectMetadata up to its metadata, by version.
+// partialHead has the beginning of a PartialObjectMetadata, up to its metadata, by
+// version.
 var partialHead = map[string]string{
 	"v1":      `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`,
 	"v1beta1": `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1beta1","metadata":`,
 }
 
-// decodeStrict decodes JSON as the API server does. What would be lost is
-// ErrForm.
+// decodeStrict decodes JSON as the API server does. It returns ErrForm for a field
+// that the type does not have, which would be lost.
 func decodeStrict(text string, v any) error {
 	unknown, err := kjson.UnmarshalStrict([]byte(text), v)
 	if err == nil && len(unknown) > 0 {

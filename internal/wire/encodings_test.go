@@ -29,7 +29,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// samplePods are Pods with fields of all kinds.
+// samplePods returns Pods with fields of all kinds.
 func samplePods() []corev1.Pod {
 	when := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	var pods []corev1.Pod
@@ -63,7 +63,7 @@ func samples(t *testing.T) (items []*scan.Object, want corev1.PodList, head List
 	return items, want, ListHead{Kind: "PodList", APIVersion: "v1", Typed: true, RV: 99, Continue: "tok", Remaining: 3}
 }
 
-// encoded is what apimachinery's own serializer writes.
+// encoded returns what apimachinery's serializer writes.
 func encoded(t *testing.T, s runtime.Encoder, o runtime.Object) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -153,7 +153,7 @@ func TestYAML(t *testing.T) {
 	if diff := cmp.Diff(string(text), listOf(t, newEncoder(), Form{Media: YAML}, head, items)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	big := parse(t, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"data":{"x":"`+strings.Repeat("x", mostYAML)+`"}}`)
+	big := parse(t, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"},"data":{"x":"`+strings.Repeat("x", maxYAML)+`"}}`)
 	if _, err := newEncoder().Object(Form{Media: YAML}, big); !errors.Is(err, ErrForm) {
 		t.Errorf("of %d bytes: %v", len(big.JSON), err)
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// ErrForm marks what is not to be written here in the form asked for.
-var ErrForm = errors.New("not in this form")
+// ErrForm marks what cannot be written here in the requested form.
+var ErrForm = errors.New("cannot be written in this form")
 
-// A Media is the encoding of an answer.
+// A Media is the media type of an answer.
 type Media uint8
 
-// The media that the API server knows.
+// The media types of the API server.
 const (
 	JSON Media = iota
 	YAML
@@ -34,7 +34,7 @@ var mediaTypes = [mediaCount]struct{ typ, sub, watch string }{
 	CBOR:     {"application", "cbor", "application/cbor-seq"},
 }
 
-// A View is what of the objects an answer shows.
+// A View is what an answer shows of the objects.
 type View uint8
 
 // The views.
@@ -44,8 +44,8 @@ const (
 	Table         // as=Table
 )
 
-// An Include is what a row of a Table has of its object: the values of the
-// includeObject parameter.
+// An Include is a value of the includeObject parameter: what a row of a Table has
+// of its object.
 type Include string
 
 // The values of includeObject; "" means IncludeMetadata.
@@ -59,18 +59,18 @@ const (
 type Form struct {
 	Media Media
 	View  View
-	// Version is that of meta.k8s.io, v1 or v1beta1, for views that are not Whole.
+	// Version is the version of meta.k8s.io, v1 or v1beta1, for Metadata and Table.
 	Version string
 	// Include is for Tables.
 	Include Include
 	// Pretty indents JSON.
 	Pretty bool
-	// Fields are what is shown of whole objects in JSON; nil is all.
+	// Fields is a projection of whole objects in JSON; nil shows all fields.
 	Fields *scan.Paths
 }
 
-// same reports whether two forms are the same, with the same fields.
-func (f Form) same(other Form) bool {
+// equal reports whether two forms are equal, with equal fields.
+func (f Form) equal(other Form) bool {
 	a, b := f.Fields, other.Fields
 	f.Fields, other.Fields = nil, nil
 	return f == other && (a == b || a != nil && b != nil && a.String() == b.String())
@@ -87,13 +87,13 @@ func (f Form) ContentType(watch bool) string {
 
 // An Offer is what Negotiate chooses from.
 type Offer struct {
-	// Watch and List say what is asked for; neither means a single object.
+	// Watch and List are the verb; neither means GET.
 	Watch, List bool
-	// Typed is set for the API server's own types. Custom resources have no
-	// protobuf, but their metadata has.
+	// Typed is set for the API server's own types. Custom resources have
+	// protobuf of their metadata only.
 	Typed bool
-	// CBOR reports whether the API server offers it (its feature gate
-	// CBORServingAndStorage). It is asked only when a client would have it.
+	// CBOR reports whether the API server offers CBOR (its feature gate
+	// CBORServingAndStorage). It is called only for a client that accepts it.
 	CBOR func() bool
 }
 
@@ -123,8 +123,8 @@ func Negotiate(accept string, o Offer) (f Form, ok bool) {
 	return Form{}, false
 }
 
-// routed reports whether the router of the API server (go-restful), which its
-// own types are behind, lets a request pass: it knows */*, but no other
+// routed reports whether the API server's router (go-restful) passes a request on.
+// Requests for its own types go through the router, which knows */* but no other
 // wildcard.
 func (o Offer) routed(accept string) bool {
 	for clause := range strings.SplitSeq(accept, ",") {
@@ -142,8 +142,8 @@ func (o Offer) routed(accept string) bool {
 	return false
 }
 
-// accept reads the parameters of a clause. What it returns false for, the API
-// server skips.
+// accept reads the parameters of a clause. The API server skips a clause for which
+// it returns false.
 func (o Offer) accept(media Media, params map[string]string) (Form, bool) {
 	f := Form{Media: media, Pretty: params["pretty"] == "1"}
 	stream, sv := params["stream"], params["sv"]
@@ -167,15 +167,15 @@ func (o Offer) accept(media Media, params map[string]string) (Form, bool) {
 	case "PartialObjectMetadata", "PartialObjectMetadataList":
 		f.View = Metadata
 		if (kind == "PartialObjectMetadataList") != (o.List && !o.Watch) {
-			f.Version = "" // accepted, and refused later: see exists
+			f.Version = "" // chosen, then refused: see exists
 		}
 		return f, media != CBOR || o.CBOR()
 	}
 	return Form{}, false
 }
 
-// exists reports whether there is such an answer. The API server fails where
-// there is none, rather than trying the next clause.
+// exists reports whether the verb has an answer in the form. If not, the API server
+// refuses the request and does not try the next clause.
 func (o Offer) exists(f Form) bool {
 	return (f.View == Whole || f.Version != "") && !(o.Watch && f.Media == YAML)
 }

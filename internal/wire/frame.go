@@ -12,11 +12,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A Frame is an event as it goes over the wire, for all streams that want it.
-// Its bytes are shared and must not be changed.
+// A Frame is an encoded event that streams share. Its bytes must not be changed.
 type Frame struct {
 	chunk    []byte
-	from, to int // of the frame in the chunk
+	from, to int // the frame is chunk[from:to]
 }
 
 // Bytes returns the frame.
@@ -42,20 +41,21 @@ func newFrame(parts []string) Frame {
 	return Frame{chunk: append(chunk, "\r\n"...), from: from, to: from + size}
 }
 
-// frameSlots is how many frames are kept. All streams want the newest ones, and
-// those that lag put theirs together themselves: see [Stream.Shared].
+// frameSlots is how many frames are kept. They are those of the newest events,
+// which most streams write at the same time; a lagging stream encodes its own
+// (see [Stream.Shared]).
 const frameSlots = 128
 
-// frames keeps the last frames that were asked for. Looking one up takes no
-// lock, since all streams do it at the same moment: a frame has its slot by its
-// RV, and is replaced by the next one that falls there.
+// frames keeps frames of the newest events. A lookup takes no lock, since all
+// streams do it at the same moment: the RV determines a frame's slot, and the
+// next frame with the same slot replaces it.
 type frames struct {
-	most  int64 // bytes of the largest frame that is kept, and of its object
-	slots [frameSlots]atomic.Pointer[sharedFrame]
-	size  atomic.Int64 // of what is in the slots
+	maxFrame int64 // the largest weight that is kept
+	slots    [frameSlots]atomic.Pointer[sharedFrame]
+	size     atomic.Int64 // the weights in the slots
 }
 
-// A sharedFrame is made by whoever wants it first.
+// A sharedFrame is encoded by the first stream that needs it.
 type sharedFrame struct {
 	typ    kube.EventType
 	form   Form
@@ -65,26 +65,26 @@ type sharedFrame struct {
 	err    error
 }
 
-// weight is about what a frame takes, with the object that it keeps alive. No
-// encoding is much larger than JSON.
-func weight(o *scan.Object) int64 { return int64(2*len(o.JSON)+len(o.Row)) + cacheEntry }
+// weight estimates what a frame takes, including the object that it keeps in
+// memory. No encoding is much larger than JSON.
+func weight(o *scan.Object) int64 { return int64(2*len(o.JSON)+len(o.Row)) + entryOverhead }
 
-// is reports whether f is the frame of an event.
+// is reports whether f is the frame of an event in a form.
 func (f *sharedFrame) is(typ kube.EventType, o *scan.Object, form Form) bool {
-	return f.typ == typ && f.object == o && f.form.same(form)
+	return f.typ == typ && f.object == o && f.form.equal(form)
 }
 
-// get returns the frame of an event, which encode makes if need be; nil if it
-// is too large to be kept.
+// get returns the frame of an event; encode makes it if it is not kept. It returns
+// nil for a frame that is too large to keep.
 func (c *frames) get(typ kube.EventType, o *scan.Object, form Form, encode func() ([]string, error)) (*Frame, error) {
-	if weight(o) > c.most {
+	if weight(o) > c.maxFrame {
 		return nil, nil
 	}
 	slot := &c.slots[(o.RV+uint64(form.Media)<<3+uint64(form.View)<<5)%frameSlots]
 	f := slot.Load()
 	for f == nil || !f.is(typ, o, form) {
-		made := &sharedFrame{typ: typ, form: form, object: o}
-		if !slot.CompareAndSwap(f, made) {
+		added := &sharedFrame{typ: typ, form: form, object: o}
+		if !slot.CompareAndSwap(f, added) {
 			f = slot.Load()
 			continue
 		}
@@ -92,7 +92,7 @@ func (c *frames) get(typ kube.EventType, o *scan.Object, form Form, encode func(
 		if f != nil {
 			c.size.Add(-weight(f.object))
 		}
-		f = made
+		f = added
 	}
 	f.once.Do(func() {
 		var parts []string

@@ -23,8 +23,8 @@ func framePod(t testing.TB, rv uint64, size int) *scan.Object {
 	return o
 }
 
-// TestSharedFrames: a shared frame is the frame that a stream writes by itself,
-// and is the same for all streams in its form.
+// TestSharedFrames: a shared frame equals the frame that Event returns, and is the
+// same for all streams in its form.
 func TestSharedFrames(t *testing.T) {
 	e := &Encoder{Resource: kube.Resource{Version: "v1", Name: "pods"}, Cache: NewCache(64 << 20)}
 	o := framePod(t, 7, 100)
@@ -58,7 +58,7 @@ func TestSharedFrames(t *testing.T) {
 			if got, want := string(shared.Chunk()), fmt.Sprintf("%x\r\n%s\r\n", len(want), want); got != want {
 				t.Errorf("%+v %s: got %q, want %q", f, typ, got, want)
 			}
-			if f.Fields != nil { // another request's
+			if f.Fields != nil { // equal, of another request
 				f.Fields = paths()
 			}
 			if again, err := e.Stream(f, false).Shared(typ, o); again != shared || err != nil {
@@ -77,8 +77,8 @@ func TestSharedFrames(t *testing.T) {
 	}
 }
 
-// TestSharedFrameImpossible: that there is no frame is told to all.
-func TestSharedFrameImpossible(t *testing.T) {
+// TestSharedFrameError: all streams get the error of a frame that cannot be encoded.
+func TestSharedFrameError(t *testing.T) {
 	e := &Encoder{Cache: NewCache(64 << 20)}
 	o, err := scan.ParseObject(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"unheard":1}`)
 	if err != nil {
@@ -91,14 +91,14 @@ func TestSharedFrameImpossible(t *testing.T) {
 	}
 }
 
-// TestSharedFramesBound: however many events there are, and of whatever size,
-// the frames take their part of the cache and no more (T10).
+// TestSharedFramesBound: frames do not exceed their part of the cache, whatever the
+// number and size of the events (T10).
 func TestSharedFramesBound(t *testing.T) {
-	const most = 1 << 20
-	c := NewCache(most)
+	const maxBytes = 1 << 20
+	c := NewCache(maxBytes)
 	e := &Encoder{Cache: c}
 	if c.Bytes() != 0 {
-		t.Error("something is there before any event")
+		t.Error("the cache is not empty before any event")
 	}
 	for rv := range uint64(2000) {
 		f, err := e.Stream(Form{}, false).Shared(kube.Modified, framePod(t, rv+1, int(rv)))
@@ -108,12 +108,12 @@ func TestSharedFramesBound(t *testing.T) {
 		if small := rv < 500; small && f == nil {
 			t.Fatalf("none at %d", rv)
 		}
-		if b := c.Bytes(); b == 0 || b > most/frameShare {
+		if b := c.Bytes(); b == 0 || b > maxBytes/frameShare {
 			t.Fatalf("%d bytes at %d", b, rv)
 		}
 	}
-	if f, _ := e.Stream(Form{}, false).Shared(kube.Modified, framePod(t, 1, most)); f != nil {
-		t.Error("a very large one is kept")
+	if f, _ := e.Stream(Form{}, false).Shared(kube.Modified, framePod(t, 1, maxBytes)); f != nil {
+		t.Error("a very large frame is kept")
 	}
 	sum := int64(0)
 	for i := range c.frames.slots {
@@ -122,12 +122,12 @@ func TestSharedFramesBound(t *testing.T) {
 		}
 	}
 	if sum != c.Bytes() {
-		t.Errorf("%d bytes counted, %d there", c.Bytes(), sum)
+		t.Errorf("%d bytes counted, %d held", c.Bytes(), sum)
 	}
 }
 
-// TestSharedFramesAtOnce: streams that want the same and other frames at the
-// same moment get the right ones.
+// TestSharedFramesAtOnce: streams that call Shared at the same time, for equal and
+// for different events, get the right frames.
 func TestSharedFramesAtOnce(t *testing.T) {
 	c := NewCache(64 << 20)
 	e := &Encoder{Cache: c}

@@ -27,15 +27,14 @@ import (
 
 // The corpora are in testdata/fuzz.
 
-// FuzzNegotiate: whatever is chosen, the client named it, and there is such an
-// answer.
+// FuzzNegotiate: the chosen form is one that the client accepts and that exists.
 func FuzzNegotiate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, accept string, watch, list, typed, offersCBOR bool) {
 		asked := 0
 		o := Offer{Watch: watch, List: list, Typed: typed, CBOR: func() bool { asked++; return offersCBOR }}
 		form, ok := Negotiate(accept, o)
 		if asked > 0 && !strings.Contains(accept, "cbor") && !strings.Contains(accept, "*") {
-			t.Errorf("%q: CBOR is asked after", accept)
+			t.Errorf("%q: Offer.CBOR is called", accept)
 		}
 		if !ok {
 			return
@@ -62,7 +61,7 @@ func FuzzNegotiate(f *testing.F) {
 	})
 }
 
-// allForms are the forms that an object may be asked for in.
+// allForms returns the forms of a single object.
 func allForms() (all []Form) {
 	for media := range mediaCount {
 		all = append(all, Form{Media: media})
@@ -76,8 +75,8 @@ func allForms() (all []Form) {
 	return append(all, Form{Pretty: true})
 }
 
-// FuzzEncode: an object that the scanner takes is written in any form, or
-// refused as what is not in this form; and read again it is the same.
+// FuzzEncode: an object that the scanner accepts is written in each form, or
+// refused with ErrForm; decoded again, it is equal.
 func FuzzEncode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, columns, row string) {
 		o, err := scan.ParseObject(text)
@@ -118,7 +117,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// readAgain holds an encoded object to the object.
+// readAgain decodes an encoded object and compares it with the object.
 func readAgain(t *testing.T, form Form, o *scan.Object, body string) {
 	t.Helper()
 	if form.View == Table || form.View == Metadata && (form.Media == JSON || form.Media == YAML) {
@@ -132,7 +131,7 @@ func readAgain(t *testing.T, form Form, o *scan.Object, body string) {
 		return
 	}
 	if form.View == Metadata {
-		return // the strict decoding of metadata is that of the whole
+		return // covered by decoding the whole object
 	}
 	switch form.Media {
 	case JSON:
@@ -173,7 +172,7 @@ func readAgain(t *testing.T, form Form, o *scan.Object, body string) {
 			}
 			return
 		}
-		// In JSON, empty and missing are alike, as they are in protobuf.
+		// Compared as JSON, where empty and absent are equal, as in protobuf.
 		if a, b := marshal(got), marshal(want); a != b {
 			t.Errorf("%+v: %s, want %s", form, a, b)
 		}
@@ -186,8 +185,8 @@ func tooDeep(o *scan.Object) bool {
 	return strings.Count(o.JSON, "{")+strings.Count(o.JSON, "[") >= 60
 }
 
-// TestDeepNesting: the deepest object that the scanner takes is encoded, or
-// refused, and overflows nothing.
+// TestDeepNesting: the deepest object that the scanner accepts is encoded or
+// refused, without a stack overflow.
 func TestDeepNesting(t *testing.T) {
 	for _, kind := range []string{`"kind":"ConfigMap","apiVersion":"v1"`, `"apiVersion":"example.com/v1","kind":"Widget"`} {
 		for _, nested := range []string{strings.Repeat("[", 9990) + strings.Repeat("]", 9990), strings.Repeat(`{"a":`, 9990) + "1" + strings.Repeat("}", 9990)} {

@@ -17,32 +17,32 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// mostYAML bounds the JSON that is converted to YAML, which takes some twenty
-// times its size: longer lists are for the API server.
-const mostYAML = 8 << 20
+// maxYAML bounds the JSON that is converted to YAML, which takes about twenty
+// times its size in memory.
+const maxYAML = 8 << 20
 
-// mostNested bounds how deeply what is indented, as YAML and JSON for people
-// are, may be nested: each line takes twice its depth in bytes, so that a small
-// object could be made to take gigabytes (T10).
-const mostNested = 100
+// maxIndentDepth bounds the nesting of indented output, which is YAML and pretty
+// JSON. A line takes twice its depth in bytes, so a small object that is nested
+// deeply could take gigabytes (T10).
+const maxIndentDepth = 100
 
-// A ListHead is what a list says besides its items.
+// A ListHead is a list without its items.
 type ListHead struct {
 	// Kind is the list's own kind, such as PodList.
 	Kind, APIVersion string
-	// Typed selects the form of the API server's own types; the other one,
-	// with all keys in alphabetical order, is that of custom resources.
+	// Typed is set for the API server's own types. Lists of custom resources
+	// have all keys in alphabetical order.
 	Typed bool
 	RV    uint64
 	// Continue is the token of the next page, "" on the last one.
 	Continue string
-	// Remaining is the number of items behind this page; 0 is left out.
+	// Remaining is the number of items after this page; 0 is left out.
 	Remaining int64
 	// Columns are the columnDefinitions, for a Table.
 	Columns string
 }
 
-// meta returns metadata as the API server's own types have it.
+// meta returns the metadata of lists of the API server's own types.
 func (h ListHead) meta() metav1.ListMeta {
 	m := metav1.ListMeta{ResourceVersion: kube.FormatRV(h.RV), Continue: h.Continue}
 	if h.Remaining > 0 {
@@ -51,8 +51,8 @@ func (h ListHead) meta() metav1.ListMeta {
 	return m
 }
 
-// untypedMeta returns metadata as the lists of custom resources have it: with
-// continue on the last page, too.
+// untypedMeta returns the metadata of lists of custom resources, which have
+// continue on the last page too.
 func (h ListHead) untypedMeta() map[string]any {
 	m := map[string]any{"resourceVersion": kube.FormatRV(h.RV), "continue": h.Continue}
 	if h.Remaining > 0 {
@@ -61,12 +61,12 @@ func (h ListHead) untypedMeta() map[string]any {
 	return m
 }
 
-// A Body is an encoded answer, in pieces that may be shared.
+// A Body is an encoded answer, in parts that may be shared.
 type Body struct{ parts []string }
 
 func (b *Body) add(parts ...string) { b.parts = append(b.parts, parts...) }
 
-// Size returns its length in bytes.
+// Size returns the body's length in bytes.
 func (b *Body) Size() int {
 	n := 0
 	for _, p := range b.parts {
@@ -88,11 +88,11 @@ func (b *Body) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// String returns it in one piece.
+// String returns the body in one string.
 func (b *Body) String() string { return strings.Join(b.parts, "") }
 
-// nested returns how deeply a body of JSON is nested.
-func (b *Body) nested() (deepest int) {
+// depth returns how deeply a body of JSON is nested.
+func (b *Body) depth() (maxDepth int) {
 	depth, quoted, escaped := 0, false, false
 	for _, p := range b.parts {
 		for i := range len(p) {
@@ -106,29 +106,30 @@ func (b *Body) nested() (deepest int) {
 			case quoted:
 			case c == '{' || c == '[':
 				depth++
-				deepest = max(deepest, depth)
+				maxDepth = max(maxDepth, depth)
 			case c == '}' || c == ']':
 				depth--
 			}
 		}
 	}
-	return deepest
+	return maxDepth
 }
 
-// finish gives a body of JSON, without a newline behind it, its last form.
+// finish converts a body of JSON to YAML or pretty JSON, or adds the newline of
+// plain JSON.
 func (b *Body) finish(f Form) (*Body, error) {
 	switch {
-	case (f.Media == YAML || f.Pretty) && b.nested() > mostNested:
+	case (f.Media == YAML || f.Pretty) && b.depth() > maxIndentDepth:
 		return nil, ErrForm
 	case f.Media == YAML:
-		if b.Size() > mostYAML {
+		if b.Size() > maxYAML {
 			return nil, ErrForm
 		}
 		text, err := yaml.JSONToYAML([]byte(b.String()))
 		return &Body{[]string{string(text)}}, err
 	case f.Pretty:
-		// As the API server prints it for people: indented by two spaces,
-		// without a newline behind it.
+		// As the API server does: indented by two spaces, without a final
+		// newline.
 		var out bytes.Buffer
 		err := json.Indent(&out, []byte(b.String()), "", "  ")
 		return &Body{[]string{out.String()}}, err
@@ -137,7 +138,7 @@ func (b *Body) finish(f Form) (*Body, error) {
 	return b, nil
 }
 
-// List returns a list in the form.
+// List returns the body of a LIST.
 func (e *Encoder) List(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	switch {
 	case f.Media == Protobuf:
@@ -161,7 +162,7 @@ func (e *Encoder) List(f Form, h ListHead, items []*scan.Object) (*Body, error) 
 	return b.finish(f)
 }
 
-// listJSON is header, stored fragments and trailer.
+// listJSON appends a header, the stored items and a trailer.
 func (e *Encoder) listJSON(b *Body, f Form, h ListHead, items []*scan.Object) error {
 	trailer := "]}"
 	if h.Typed {
@@ -194,7 +195,7 @@ func (e *Encoder) listJSON(b *Body, f Form, h ListHead, items []*scan.Object) er
 func (e *Encoder) listMetadata(b *Body, f Form, h ListHead, items []*scan.Object) error {
 	b.add(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/`+f.Version+`","metadata":`, marshal(h.meta()), `,"items":`)
 	if len(items) == 0 {
-		b.add(`null}`) // as it is there
+		b.add(`null}`) // as the API server writes it
 		return nil
 	}
 	err := encodeAll(b, items, func(b *Body, at int, run []*scan.Object) error {
@@ -217,7 +218,7 @@ func (e *Encoder) listMetadata(b *Body, f Form, h ListHead, items []*scan.Object
 
 func quote(s string) string { return marshal(s) }
 
-// marshal is for what always marshals.
+// marshal encodes a value that has no errors.
 func marshal(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

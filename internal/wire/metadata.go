@@ -11,11 +11,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// inFields are the annotations that the API server keeps in fields of its
-// internal version of an object, and adds when it writes a version that lacks
-// those fields. Tables and metadata it makes from the internal version, which
-// does not have the annotations.
-var inFields = map[string][]string{
+// derivedAnnotations are those that the API server keeps as fields of its internal
+// version of an object, and adds when it writes a version without these fields.
+// It makes Tables and metadata from the internal version, without the annotations.
+var derivedAnnotations = map[string][]string{
 	"daemonsets.apps":  {"deprecated.daemonset.template.generation"},
 	"deployments.apps": {"deprecated.deployment.rollback.to"},
 	"horizontalpodautoscalers.autoscaling": {
@@ -28,8 +27,8 @@ var inFields = map[string][]string{
 	},
 }
 
-// metadataJSON returns metadata as the API server's own types have it, which
-// custom resources do not.
+// metadataJSON returns an object's metadata in the form of the API server's own
+// types; custom resources store it in another.
 func (e *Encoder) metadataJSON(o *scan.Object) (string, error) {
 	if o.Typed() && len(e.hidden(o)) == 0 {
 		_, text, _ := o.Metadata()
@@ -44,8 +43,8 @@ func (e *Encoder) metadataJSON(o *scan.Object) (string, error) {
 	})
 }
 
-// metadata decodes what an object's metadata is in Tables and by itself. A
-// field that is not known here is ErrForm.
+// metadata decodes an object's metadata as Tables and PartialObjectMetadata show
+// it. It returns ErrForm for an unknown field.
 func (e *Encoder) metadata(o *scan.Object) (*metav1.ObjectMeta, error) {
 	_, text, _ := o.Metadata()
 	var meta metav1.ObjectMeta
@@ -58,9 +57,9 @@ func (e *Encoder) metadata(o *scan.Object) (*metav1.ObjectMeta, error) {
 	return &meta, nil
 }
 
-// hidden returns the annotations that the object's metadata does not have.
+// hidden returns the object's annotations that metadata leaves out.
 func (e *Encoder) hidden(o *scan.Object) (names []string) {
-	for _, name := range inFields[e.Resource.GroupResource()] {
+	for _, name := range derivedAnnotations[e.Resource.GroupResource()] {
 		if strings.Contains(o.Annotations(), name) {
 			names = append(names, name)
 		}

@@ -12,9 +12,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// TestAnnotationsThatAreFields: what is made from the API server's internal
-// version does not have them, whatever else is annotated.
-func TestAnnotationsThatAreFields(t *testing.T) {
+// TestDerivedAnnotations: metadata leaves out derived annotations, and no others.
+func TestDerivedAnnotations(t *testing.T) {
 	e := newEncoder()
 	e.Resource = kube.Resource{Group: "apps", Version: "v1", Name: "daemonsets"}
 	const generation = `"deprecated.daemonset.template.generation":"1"`
@@ -37,9 +36,9 @@ func TestAnnotationsThatAreFields(t *testing.T) {
 	}
 }
 
-// TestLaterStructs: an API server whose CSINode has no status yet does not
-// write an empty one, which the type would.
-func TestLaterStructs(t *testing.T) {
+// TestMissingStruct: a CSINode of an API server that does not know its status is
+// refused, since it would be written with an empty one.
+func TestMissingStruct(t *testing.T) {
 	e := newEncoder()
 	for text, ok := range map[string]bool{
 		`{"kind":"CSINode","apiVersion":"storage.k8s.io/v1","metadata":{"name":"a","resourceVersion":"5"},"spec":{"drivers":null}}`:             false,
@@ -50,7 +49,7 @@ func TestLaterStructs(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	// The bookmarks of an API server, and one made here.
+	// Bookmarks of an API server, and one that the gateway made.
 	for text, ok := range map[string]bool{
 		`{"kind":"CSINode","apiVersion":"storage.k8s.io/v1","metadata":{"resourceVersion":"5"},"spec":{"drivers":null}}`: false,
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"5"},"spec":{"containers":null},"status":{}}`:     true,
@@ -66,7 +65,7 @@ func TestLaterStructs(t *testing.T) {
 	}
 }
 
-// TestColumnsOfEveryEvent: the aggregation layer tells them each time.
+// TestColumnsOfEveryEvent: only events of the aggregation layer repeat the columns.
 func TestColumnsOfEveryEvent(t *testing.T) {
 	for _, r := range []kube.Resource{{Version: "v1", Name: "pods"}, {Group: "apiregistration.k8s.io", Version: "v1", Name: "apiservices"}} {
 		e := newEncoder()
@@ -74,16 +73,16 @@ func TestColumnsOfEveryEvent(t *testing.T) {
 		s := e.Stream(Form{View: Table, Version: "v1"}, false)
 		o := parse(t, `{"kind":"X","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"}}`)
 		o.Row, o.Columns = `"cells":["a"]`, `[{"name":"Name","type":"string","format":"name","description":"","priority":0}]`
-		var told int
+		var repeated int
 		for range 3 {
 			parts, err := s.Event(kube.Added, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			told += strings.Count(strings.Join(parts, ""), `"columnDefinitions":[`)
+			repeated += strings.Count(strings.Join(parts, ""), `"columnDefinitions":[`)
 		}
-		if want := map[string]int{"": 1, "apiregistration.k8s.io": 3}[r.Group]; told != want {
-			t.Errorf("%s: the columns are told %d times in 3 events, not %d", r.Name, told, want)
+		if want := map[string]int{"": 1, "apiregistration.k8s.io": 3}[r.Group]; repeated != want {
+			t.Errorf("%s: %d of 3 events have the columns, want %d", r.Name, repeated, want)
 		}
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// atOnce is how many items of a list one goroutine takes at a time. A list of no
-// more is encoded by its caller.
-const atOnce = 64
+// runLength is how many items of a list a goroutine encodes at a time. A list of
+// one run is encoded by its caller.
+const runLength = 64
 
-// encodeAll appends the items of a list to a body, on as many cores as there are.
-// encode is called for each run of items, which begins at the given place in the
-// list, with a body of its own; after an error no further run is begun.
+// encodeAll appends the items of a list to a body, on all cores. encode is called
+// for each run of items, which begins at items[at], with a body of its own. After
+// an error no further run is begun.
 func encodeAll(b *Body, items []*scan.Object, encode func(b *Body, at int, run []*scan.Object) error) error {
-	if len(items) <= atOnce {
+	if len(items) <= runLength {
 		return encode(b, 0, items)
 	}
-	n := (len(items) + atOnce - 1) / atOnce
+	n := (len(items) + runLength - 1) / runLength
 	bodies, errs := make([]Body, n), make([]error, n)
 	var next atomic.Int64
 	var failed atomic.Bool
@@ -35,8 +35,8 @@ func encodeAll(b *Body, items []*scan.Object, encode func(b *Body, at int, run [
 			if i >= n {
 				return
 			}
-			at := i * atOnce
-			run := items[at:min(at+atOnce, len(items))]
+			at := i * runLength
+			run := items[at:min(at+runLength, len(items))]
 			bodies[i].parts = make([]string, 0, 4*len(run))
 			if errs[i] = encode(&bodies[i], at, run); errs[i] != nil {
 				failed.Store(true)
@@ -47,7 +47,7 @@ func encodeAll(b *Body, items []*scan.Object, encode func(b *Body, at int, run [
 	var panicked atomic.Value
 	for range min(runtime.GOMAXPROCS(0), n) - 1 {
 		others.Go(func() {
-			// It is the request's, not the process's.
+			// A panic fails the request, not the process.
 			defer func() {
 				if p := recover(); p != nil {
 					panicked.Store(fmt.Sprint(p))

@@ -32,7 +32,7 @@ const (
 	envelopeTrailer = "\x1a\x00\x22\x00"
 )
 
-// envelope returns a message, in parts, in its envelope.
+// envelope returns the parts of a message, in an envelope.
 func envelope(apiVersion, kind string, message ...string) []string {
 	size := 0
 	for _, m := range message {
@@ -47,7 +47,7 @@ func envelope(apiVersion, kind string, message ...string) []string {
 	return append(append(out, message...), envelopeTrailer)
 }
 
-// appendLength appends the tag of a length-delimited field, and a length.
+// appendLength appends the tag and the length of a length-delimited field.
 func appendLength(b []byte, field, length int) []byte {
 	return binary.AppendUvarint(append(b, byte(field<<3|2)), uint64(length))
 }
@@ -63,7 +63,7 @@ func (e *Encoder) objectProtobuf(f Form, o *scan.Object) ([]string, error) {
 	return envelope(o.APIVersion, o.Kind, message), nil
 }
 
-// message returns an object's message without an envelope.
+// message returns an object's message, without an envelope.
 func (e *Encoder) message(f Form, o *scan.Object) (string, error) {
 	if f.View == Metadata {
 		return e.Cache.get(o, asMetadataProtobuf, func(o *scan.Object) (string, error) {
@@ -120,38 +120,38 @@ func (e *Encoder) listProtobuf(f Form, h ListHead, items []*scan.Object) (*Body,
 	return &Body{envelope(apiVersion, kind, message.parts...)}, nil
 }
 
-// decodeTyped decodes an object into the type compiled in here. One that has
-// no type, or a field that its type does not know, is ErrForm; so is one whose
-// type has got a struct since the API server's release, since that would be
-// written, empty.
+// decodeTyped decodes an object into its type compiled in here. It returns ErrForm
+// if there is no such type, if the object has a field that the type does not
+// have, or if the type has a struct that the API server's release does not have:
+// it would be written as an empty struct.
 func decodeTyped(o *scan.Object) (runtime.Object, error) {
 	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrForm, err)
 	}
-	if name := later(o, reflect.TypeOf(typed).Elem()); name != "" {
-		return nil, fmt.Errorf("%w: %s of %s is later than the API server", ErrForm, name, o.Kind)
+	if name := missingStruct(o, reflect.TypeOf(typed).Elem()); name != "" {
+		return nil, fmt.Errorf("%w: %s of %s is newer than the API server", ErrForm, name, o.Kind)
 	}
 	return typed, decodeStrict(o.JSON, typed)
 }
 
-// later returns the name of a struct of the type that the object would have if
-// the API server knew it, since JSON does not leave structs out. A bookmark
-// that was made here may have none of them.
-func later(o *scan.Object, typ reflect.Type) string {
-	missing, some := "", o.Key.Name() != ""
+// missingStruct returns the name of a struct field of the type that the object
+// lacks, "" if it lacks none. An API server that knows the field writes it, since
+// JSON does not omit structs. A bookmark that the gateway made may lack all.
+func missingStruct(o *scan.Object, typ reflect.Type) string {
+	missing, hasStructs := "", o.Key.Name() != ""
 	for field := range typ.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" || name == "metadata" || field.Type.Kind() != reflect.Struct || strings.Contains(options, "omitzero") {
 			continue
 		}
 		if scan.Has(o.JSON, name) {
-			some = true
+			hasStructs = true
 		} else {
 			missing = name
 		}
 	}
-	if !some {
+	if !hasStructs {
 		return ""
 	}
 	return missing

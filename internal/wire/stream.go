@@ -14,32 +14,31 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// ErrColumns marks an event of a Table that is printed in other columns than
-// those before it: the definition of the custom resource has changed.
-var ErrColumns = errors.New("other columns than those before")
+// ErrColumns marks a row of a Table whose columns differ from the earlier ones: the
+// definition of the custom resource has changed.
+var ErrColumns = errors.New("the columns have changed")
 
 // A Stream writes the events of one watch. It is for one goroutine.
 type Stream struct {
 	enc      *Encoder
 	form     Form
 	messages bool
-	columns  string   // of a Table: those that the first event told
-	begun    bool     // the first event has been written
+	columns  string   // the columnDefinitions of a Table, from the first event
+	begun    bool     // the first event of a Table has been written
 	parts    []string // of the last event
 }
 
-// Stream returns a stream in the form. In messages (of a WebSocket) each event
-// stands by itself; otherwise what separates events in the form is written too.
+// Stream returns a stream in the form. With messages, as on a WebSocket, each event
+// is a message of its own and needs no length before it.
 func (e *Encoder) Stream(f Form, messages bool) *Stream {
 	return &Stream{enc: e, form: f, messages: messages}
 }
 
-// Event returns one event as it goes over the wire, in parts that are valid
-// until the next call. On [ErrForm] or [ErrColumns] the
-// stream cannot go on.
+// Event returns an encoded event, in parts that are valid until the next call.
+// After [ErrForm] or [ErrColumns] the stream cannot continue.
 func (s *Stream) Event(typ kube.EventType, o *scan.Object) ([]string, error) {
 	if typ == kube.Bookmark && s.form.Fields != nil {
-		return s.frame(typ, []string{o.JSON}) // which it is stands in its annotations
+		return s.frame(typ, []string{o.JSON}) // with its annotations, which may end the initial events
 	}
 	object, err := s.object(o)
 	if err != nil {
@@ -48,11 +47,11 @@ func (s *Stream) Event(typ kube.EventType, o *scan.Object) ([]string, error) {
 	return s.frame(typ, object)
 }
 
-// Shared returns one event as a frame that is made once for all streams; nil if
-// it is not shared, and Event is to be used: a Table, whose rows depend on the
-// stream and the time, a message, and what is very large. It is for events that
-// others want at the same time: what a stream alone wants would be kept in
-// their place.
+// Shared returns an event as a frame that is encoded once for all streams. It
+// returns nil if the frame cannot be shared, and the caller is to use Event: for a
+// Table, whose rows depend on the stream and the time, for a message, and for a
+// very large frame. A lagging stream must not call it, since its frames would
+// replace those that other streams share.
 func (s *Stream) Shared(typ kube.EventType, o *scan.Object) (*Frame, error) {
 	if s.messages || s.form.View == Table {
 		return nil, nil
@@ -83,7 +82,7 @@ func (s *Stream) Error(status metav1.Status) ([]string, error) {
 	return s.frame(kube.Error, object)
 }
 
-// object returns an event's object, in parts.
+// object returns the parts of an event's object.
 func (s *Stream) object(o *scan.Object) ([]string, error) {
 	if s.form.View != Table {
 		return s.enc.object(s.form, o)
@@ -103,7 +102,7 @@ func (s *Stream) object(o *scan.Object) ([]string, error) {
 	return b.parts, nil
 }
 
-// frame puts an event around the parts of its object.
+// frame returns the parts of an event.
 func (s *Stream) frame(typ kube.EventType, object []string) ([]string, error) {
 	switch s.form.Media {
 	case Protobuf:
@@ -129,12 +128,12 @@ var jsonFrameHead = map[kube.EventType]string{
 	kube.Error:    `{"type":"ERROR","object":`,
 }
 
-// frameProtobuf returns what stands before the object of an event:
+// frameProtobuf returns the part of an event before its object:
 //
-//	length   4 bytes, big endian, of all behind it; not in messages
+//	length   4 bytes, big endian, of what follows; not in messages
 //	0a …     the type
 //	12 …     a RawExtension, whose only field
-//	  0a …     is the object, an envelope of its own
+//	  0a …     is the object, in its envelope
 func frameProtobuf(typ kube.EventType, object []string, messages bool) string {
 	size := 0
 	for _, p := range object {

@@ -12,12 +12,12 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A columnSet is what is known of the columns of a Table.
+// A columnSet describes the columns of a Table.
 type columnSet struct {
 	text   string  // the columnDefinitions
 	clocks []clock // by column; nil for one that does not depend on the time
-	noRows string  // how an empty list is written
-	err    error   // the columns are not understood
+	noRows string  // the rows of an empty list
+	err    error   // text is not valid
 }
 
 // A column is one of the columnDefinitions.
@@ -26,20 +26,20 @@ type column struct {
 	Priority                        int32
 }
 
-// columnsOf reads columnDefinitions, mostly from memory.
+// columnsOf parses columnDefinitions; it keeps those parsed last.
 func (e *Encoder) columnsOf(text string) (*columnSet, error) {
 	set := e.columns.Load()
 	if set == nil || set.text != text {
 		set = &columnSet{text: text}
 		var columns []column
 		if set.err = json.Unmarshal([]byte(text), &columns); set.err != nil {
-			set.err = fmt.Errorf("%w: %w", ErrForm, set.err) // "" too: no columns are known
+			set.err = fmt.Errorf("%w: %w", ErrForm, set.err) // also for "", unknown columns
 		}
 		for _, c := range columns {
 			set.clocks = append(set.clocks, e.clockOf(c))
 		}
 		if set.noRows = "[]"; len(columns) == 2 && columns[1].Name == "Created At" {
-			set.noRows = "null" // those of a kind without columns of its own
+			set.noRows = "null" // of a type without columns of its own
 		}
 		e.columns.Store(set)
 	}
@@ -51,20 +51,20 @@ func (e *Encoder) listTable(b *Body, f Form, h ListHead, items []*scan.Object) e
 	return e.table(b, f, marshal(h.meta()), h.Columns, h.Columns, items)
 }
 
-// repeatsColumns reports whether every event of a watch tells the columns: the
-// aggregation layer prints them whether they are wanted or not.
+// repeatsColumns reports whether every event of a watch has the columnDefinitions,
+// as those of the aggregation layer have.
 func repeatsColumns(r kube.Resource) bool {
 	return r.GroupResource() == "apiservices.apiregistration.k8s.io"
 }
 
-// SortsRows reports whether Tables of the resource have their rows in an order
-// of their own: FlowSchemas are printed by precedence.
+// SortsRows reports whether the API server sorts the rows of the resource's Tables:
+// FlowSchemas are sorted by precedence.
 func SortsRows(r kube.Resource) bool {
 	return r.GroupResource() == "flowschemas.flowcontrol.apiserver.k8s.io"
 }
 
-// tableEvent appends the Table of one event. printed are the columnDefinitions
-// as they are to be written, which may be null.
+// tableEvent appends the Table of one event. printed are the columnDefinitions to
+// write, which may be null.
 func (e *Encoder) tableEvent(b *Body, f Form, printed string, o *scan.Object) error {
 	return e.table(b, f, `{"resourceVersion":"`+kube.FormatRV(o.RV)+`"}`, printed, o.Columns, []*scan.Object{o})
 }
@@ -101,7 +101,7 @@ func (e *Encoder) table(b *Body, f Form, meta, printed, columns string, items []
 	return err
 }
 
-// A rowPrinter prints rows at one time.
+// A rowPrinter writes rows as of one time.
 type rowPrinter struct {
 	e     *Encoder
 	f     Form
@@ -110,8 +110,8 @@ type rowPrinter struct {
 	cells []string
 }
 
-// row appends the row of an object: the cells as the API server printed them,
-// and those that depend on the time as they are now.
+// row appends the row of an object. Cells that depend on the time are as of now, the
+// others as the API server printed them.
 func (r *rowPrinter) row(b *Body, o *scan.Object) error {
 	if o.Columns != "" && o.Columns != r.set.text {
 		return fmt.Errorf("%w: %s", ErrColumns, o.Key)
@@ -119,7 +119,7 @@ func (r *rowPrinter) row(b *Body, o *scan.Object) error {
 	cells, rest, err := o.Cells(r.cells[:0])
 	r.cells = cells
 	if err != nil || len(cells) != len(r.set.clocks) {
-		return fmt.Errorf("%w: it is not known how %s is printed", ErrForm, o.Key)
+		return fmt.Errorf("%w: the row of %s is not known", ErrForm, o.Key)
 	}
 	text := make([]byte, 0, len(o.Row)+16)
 	text = append(text, `{"cells":[`...)
@@ -139,7 +139,7 @@ func (r *rowPrinter) row(b *Body, o *scan.Object) error {
 	b.add(string(text), `,"object":`)
 	include := r.f.Include
 	if o.InitialEventsEnd() && include == IncludeNone {
-		include = IncludeMetadata // which bookmark it is must be told
+		include = IncludeMetadata // an annotation marks the bookmark
 	}
 	switch include {
 	case IncludeObject:

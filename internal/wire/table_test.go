@@ -37,7 +37,7 @@ func printed(t *testing.T, columns, row, object string) *scan.Object {
 	return f.Object
 }
 
-// tableEncoder's clock stands at 13:00.
+// tableEncoder returns an encoder whose clock is stopped at 13:00.
 func tableEncoder(resource kube.Resource) *Encoder {
 	e := newEncoder()
 	e.Resource = resource
@@ -69,11 +69,11 @@ func TestTable(t *testing.T) {
 		t.Errorf("v1beta1: %s", got)
 	}
 	if got := listOf(t, e, Form{View: Table, Version: "v1"}, ListHead{RV: 9, Columns: podColumns}, nil); !strings.HasSuffix(got, `,"rows":[]}`+"\n") {
-		t.Errorf("of nothing: %s", got)
+		t.Errorf("empty: %s", got)
 	}
 	bare := `[{"name":"Name","type":"string"},{"name":"Created At","type":"date","description":` + marshal((metav1.ObjectMeta{}).SwaggerDoc()["creationTimestamp"]) + `}]`
 	if got := listOf(t, e, Form{View: Table, Version: "v1"}, ListHead{RV: 9, Columns: bare}, nil); !strings.HasSuffix(got, `,"rows":null}`+"\n") {
-		t.Errorf("of nothing, without columns of its own: %s", got)
+		t.Errorf("empty, of a type without columns of its own: %s", got)
 	}
 	for what, o := range map[string]*scan.Object{
 		"no row":         parse(t, podObject),
@@ -86,8 +86,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableEvents: the columns come with the first event only, and a stream
-// cannot go on in others.
+// TestTableEvents: only the first event has the columns, and a stream cannot
+// continue with others.
 func TestTableEvents(t *testing.T) {
 	o := printed(t, podColumns, podRow, podObject)
 	s := tableEncoder(podResource).Stream(Form{View: Table, Version: "v1", Include: IncludeNone}, false)
@@ -107,11 +107,11 @@ func TestTableEvents(t *testing.T) {
 	}
 	other := printed(t, `[{"name":"Name"}]`, `"cells":["a"]`, podObject)
 	if _, err := s.Event(kube.Modified, other); !errors.Is(err, ErrColumns) {
-		t.Errorf("in other columns: %v", err)
+		t.Errorf("with other columns: %v", err)
 	}
 }
 
-// TestClocks: cells that depend on the time are right when they are served.
+// TestClocks: cells that depend on the time are as of the time of the answer.
 func TestClocks(t *testing.T) {
 	job := kube.Resource{Group: "batch", Version: "v1", Name: "jobs"}
 	events := kube.Resource{Version: "v1", Name: "events"}
@@ -138,7 +138,7 @@ func TestClocks(t *testing.T) {
 		{widgets, `{"name":"Made","type":"date","description":"when it was made"}`, at("spec", `{"made":"2026-11-20T13:00:00Z"}`), `"1s"`, `"24h"`},
 		{widgets, `{"name":"Unknown","type":"date","description":"nobody knows"}`, at("spec", `{}`), `null`, ""},
 		{widgets, `{"name":"List","type":"date","description":"Custom resource definition column (in JSONPath format): .spec.x[0]"}`, at("spec", `{}`), `null`, ""},
-		// Those of a custom resource that show no date may look as they like.
+		// Columns of a custom resource that show no date may look like an age.
 		{widgets, `{"name":"Every","description":"Custom resource definition column (in JSONPath format): .spec.every"}`, at("spec", `{}`), `"5m"`, `"5m"`},
 		{widgets, `{"name":"Age","description":"Custom resource definition column (in JSONPath format): .spec.age"}`, podObject, `"5m"`, `"5m"`},
 		{widgets, `{"name":"Text","type":"string","description":"as the definition says"}`, podObject, `"5m"`, `"5m"`},
@@ -171,8 +171,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestDateMoves: which field a column shows can change while its columns read
-// the same.
+// TestDateMoves: a changed definition can change the field that a column shows,
+// without a change of the columns.
 func TestDateMoves(t *testing.T) {
 	const columns = `[{"name":"Made","type":"date","description":"when it was made"}]`
 	o := printed(t, columns, `"cells":["1s"]`, `{"kind":"X","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"},"spec":{"made":"2026-11-20T13:00:00Z","sold":"2026-11-21T12:59:00Z"}}`)
@@ -186,7 +186,7 @@ func TestDateMoves(t *testing.T) {
 	}
 }
 
-// TestLastRestart follows the API server's reckoning through a Pod's life.
+// TestLastRestart follows a Pod's life by the API server's rules.
 func TestLastRestart(t *testing.T) {
 	const (
 		old = `"lastState":{"terminated":{"finishedAt":"2026-11-21T10:00:00Z"}}`
@@ -196,7 +196,7 @@ func TestLastRestart(t *testing.T) {
 	sidecar := `"spec":{"initContainers":[{"name":"s","restartPolicy":"Always"},{"name":"i"}],"containers":[]}`
 	for _, test := range []struct{ name, spec, status, want string }{
 		{"waits for an init container", `"spec":{"containers":[]}`, `"initContainerStatuses":[{"name":"i",` + mid + `,"state":{"running":{}}}],"containerStatuses":[{"name":"c",` + new + `}]`, "11:00"},
-		{"the ones behind it do not count", `"spec":{"containers":[]}`, `"initContainerStatuses":[{"name":"i",` + old + `,"state":{"running":{}}},{"name":"j",` + new + `,"state":{}}]`, "10:00"},
+		{"the init containers after it do not count", `"spec":{"containers":[]}`, `"initContainerStatuses":[{"name":"i",` + old + `,"state":{"running":{}}},{"name":"j",` + new + `,"state":{}}]`, "10:00"},
 		{"initialized before", `"spec":{"containers":[]}`, `"conditions":[{"type":"Initialized","status":"True"}],"initContainerStatuses":[{"name":"i",` + new + `,"state":{"running":{}}}],"containerStatuses":[{"name":"c",` + old + `}]`, "10:00"},
 		{"a sidecar counts", sidecar, `"initContainerStatuses":[{"name":"s","started":true,` + mid + `,"state":{"running":{}}},{"name":"i",` + new + `,"state":{"terminated":{"exitCode":0}}}],"containerStatuses":[{"name":"c",` + old + `}]`, "11:00"},
 	} {

@@ -83,7 +83,7 @@ func TestNegotiate(t *testing.T) {
 
 func newEncoder() *Encoder { return &Encoder{Cache: NewCache(1 << 20)} }
 
-// listOf is List, which has to succeed.
+// listOf returns the body of a LIST, or fails the test.
 func listOf(t *testing.T, e *Encoder, f Form, h ListHead, items []*scan.Object) string {
 	t.Helper()
 	b, err := e.List(f, h, items)
