@@ -9,27 +9,24 @@ import (
 	"slices"
 )
 
-// BuiltIn reports whether the resource is one of the API server's own as far as
-// the table knows.
+// BuiltIn reports whether the resource is in the table of the API server's own.
 func (r Resource) BuiltIn() bool { return slices.Contains(builtIn[r.Group], r.Name) }
 
 // A Field says where a selectable field is in an object's JSON.
 type Field struct {
-	// Paths are member names with dots between them, such as "spec.nodeName".
-	// The first path that leads to a value counts.
+	// Paths are member names joined by dots, such as "spec.nodeName". The first
+	// path with a value counts.
 	Paths []string
-	// Zero is what an absent field is compared as. JSON also leaves out false
-	// and 0.
+	// Zero is the value of an absent field. JSON omits false and 0.
 	Zero string
 }
 
 // Field returns the field that a field selector names by label, such as
-// "spec.nodeName". ok is false when the resource is not one of the API server's
-// own, or when the table has no such field of it: whether that is an error, the
-// API server decides.
+// "spec.nodeName". ok is false when the table does not have the resource or the
+// field; the API server decides whether that is an error.
 //
-// The table is the API server's as of Kubernetes 1.36. It is the same for all
-// versions of a resource.
+// The table is as of Kubernetes 1.36. All versions of a resource have the same
+// fields.
 func (r Resource) Field(label string) (f Field, ok bool) {
 	if !r.BuiltIn() {
 		return Field{}, false
@@ -45,9 +42,9 @@ func (r Resource) Field(label string) (f Field, ok bool) {
 	return f, ok
 }
 
-// SimplePath returns the path, such as "spec.color", of a JSONPath that is member
-// names only, such as ".spec.color". The definitions of custom resources have
-// JSONPaths: little else in the fields to select by, anything in columns.
+// SimplePath returns the path, such as "spec.color", of a JSONPath of member names
+// only, such as ".spec.color". The JSONPaths of a custom resource's selectable
+// fields are nearly always of this kind; those of its columns may be of any.
 func SimplePath(jsonPath string) (path string, ok bool) {
 	if !simplePath.MatchString(jsonPath) {
 		return "", false
@@ -96,14 +93,14 @@ var builtIn = map[string][]string{
 	"storagemigration.k8s.io": {"storageversionmigrations"},
 }
 
-// A kindFields is what the API server selects a kind by, beyond metadata.name.
-type kindFields struct {
-	noNamespace bool // metadata.namespace is not accepted
+// resourceFields are the selectable fields of a resource, besides metadata.name.
+type resourceFields struct {
+	noNamespace bool // metadata.namespace is not selectable
 	fields      map[string]Field
 }
 
-// plain are fields that are named after where they stand.
-func plain(paths ...string) map[string]Field {
+// byPath returns fields whose labels are their paths.
+func byPath(paths ...string) map[string]Field {
 	m := make(map[string]Field, len(paths))
 	for _, p := range paths {
 		m[p] = Field{Paths: []string{p}}
@@ -111,17 +108,17 @@ func plain(paths ...string) map[string]Field {
 	return m
 }
 
-// and adds fields to others.
-func and(fields map[string]Field, more map[string]Field) map[string]Field {
+// merge adds more fields to fields.
+func merge(fields, more map[string]Field) map[string]Field {
 	maps.Copy(fields, more)
 	return fields
 }
 
-// selectable has the kinds that are selected by more, or by less, than
-// metadata.name and metadata.namespace.
-var selectable = map[string]kindFields{
-	"pods": {fields: and(
-		plain("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+// selectable has the resources whose selectable fields are not metadata.name and
+// metadata.namespace exactly.
+var selectable = map[string]resourceFields{
+	"pods": {fields: merge(
+		byPath("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
 			"status.phase", "status.podIP", "status.nominatedNodeName"),
 		map[string]Field{
 			"spec.host":        {Paths: []string{"spec.nodeName"}},
@@ -132,30 +129,30 @@ var selectable = map[string]kindFields{
 	"nodes": {noNamespace: true, fields: map[string]Field{
 		"spec.unschedulable": {Paths: []string{"spec.unschedulable"}, Zero: "false"},
 	}},
-	"namespaces": {noNamespace: true, fields: plain("status.phase")},
-	"secrets":    {fields: plain("type")},
-	"services":   {fields: plain("spec.clusterIP", "spec.type")},
+	"namespaces": {noNamespace: true, fields: byPath("status.phase")},
+	"secrets":    {fields: byPath("type")},
+	"services":   {fields: byPath("spec.clusterIP", "spec.type")},
 	"replicationcontrollers": {fields: map[string]Field{
 		"status.replicas": {Paths: []string{"status.replicas"}, Zero: "0"},
 	}},
 	"jobs.batch": {fields: map[string]Field{
 		"status.successful": {Paths: []string{"status.succeeded"}, Zero: "0"},
 	}},
-	"events": {fields: and(
-		plain("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+	"events": {fields: merge(
+		byPath("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
 			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
 			"reason", "reportingComponent", "type"),
 		map[string]Field{
 			"source": {Paths: []string{"source.component", "reportingComponent"}},
 		},
 	)},
-	"events.events.k8s.io": {fields: plain("regarding.kind", "regarding.namespace", "regarding.name",
+	"events.events.k8s.io": {fields: byPath("regarding.kind", "regarding.namespace", "regarding.name",
 		"regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath",
 		"reason", "reportingController", "type")},
-	"certificatesigningrequests.certificates.k8s.io": {noNamespace: true, fields: plain("spec.signerName")},
-	"clustertrustbundles.certificates.k8s.io":        {noNamespace: true, fields: plain("spec.signerName")},
+	"certificatesigningrequests.certificates.k8s.io": {noNamespace: true, fields: byPath("spec.signerName")},
+	"clustertrustbundles.certificates.k8s.io":        {noNamespace: true, fields: byPath("spec.signerName")},
 	"podcertificaterequests.certificates.k8s.io": {
-		noNamespace: true, fields: plain("spec.signerName", "spec.podName", "spec.nodeName"),
+		noNamespace: true, fields: byPath("spec.signerName", "spec.podName", "spec.nodeName"),
 	},
-	"resourceslices.resource.k8s.io": {noNamespace: true, fields: plain("spec.nodeName", "spec.driver")},
+	"resourceslices.resource.k8s.io": {noNamespace: true, fields: byPath("spec.nodeName", "spec.driver")},
 }

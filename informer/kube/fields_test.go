@@ -10,8 +10,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// TestField looks up every selectable field beyond the metadata in an object
-// that has it, and in one that has not.
+// TestField reads every selectable field, except those of metadata, from an object
+// that has it and from one that lacks it.
 func TestField(t *testing.T) {
 	const bare = `{"kind":"K","apiVersion":"v","metadata":{"name":"n","namespace":"ns","resourceVersion":"1"}}`
 	eventOf := func(object string) string {
@@ -19,9 +19,9 @@ func TestField(t *testing.T) {
 	}
 	for _, test := range []struct {
 		resource kube.Resource
-		members  string // of the object, in place of its brace
+		members  string // of the object, with the opening brace
 		set      map[string]string
-		unset    map[string]string // those that are not "" when they are not there
+		unset    map[string]string // the fields that are not "" when they are absent
 	}{
 		{
 			kube.Resource{"", "v1", "pods"},
@@ -93,8 +93,8 @@ func TestField(t *testing.T) {
 	}
 }
 
-// TestFieldMetadata: all kinds are selected by name, and most by namespace,
-// whether they have one or not. Nothing is known of what is not built in.
+// TestFieldMetadata: all built-in resources are selectable by name, and most by
+// namespace, including cluster-scoped ones. Others are not in the table.
 func TestFieldMetadata(t *testing.T) {
 	for _, test := range []struct {
 		resource        kube.Resource

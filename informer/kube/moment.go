@@ -10,19 +10,17 @@ import (
 	"time"
 )
 
-// A Moment names a moment: by the RV that was the newest, if that is not 0, or by
-// the time.
+// A Moment is a point in the history: the one at which RV was the newest or, if RV
+// is 0, a time.
 type Moment struct {
 	RV uint64
 	At time.Time
 }
 
-// momentForms is what there is to choose from.
 const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 2026-01-31T15:04:05Z, or rv:N"
 
-// ParseMoment reads what a person writes for a moment: "now", an age ("10m",
-// "1h30m", "2d", "1d12h"), a time of RFC 3339, or "rv:N". Ages are taken from
-// now. That a moment is in the future is no error here.
+// ParseMoment parses "now", an age ("10m", "1h30m", "2d", "1d12h") before now, an
+// RFC 3339 time, or "rv:N". A moment may be in the future.
 func ParseMoment(text string, now time.Time) (Moment, error) {
 	if text == "now" {
 		return Moment{At: now}, nil
@@ -30,7 +28,7 @@ func ParseMoment(text string, now time.Time) (Moment, error) {
 	if digits, ok := strings.CutPrefix(text, "rv:"); ok {
 		rv, err := strconv.ParseUint(digits, 10, 64)
 		if err != nil || rv == 0 {
-			return Moment{}, fmt.Errorf("%q is no moment: behind rv: comes a resourceVersion above 0", text)
+			return Moment{}, fmt.Errorf("%q is not a moment: rv: must be followed by a resourceVersion above 0", text)
 		}
 		return Moment{RV: rv}, nil
 	}
@@ -40,16 +38,16 @@ func ParseMoment(text string, now time.Time) (Moment, error) {
 	if age, ok := parseAge(text); ok {
 		return Moment{At: now.Add(-age)}, nil
 	}
-	return Moment{}, fmt.Errorf("%q is no moment: %s", text, momentForms)
+	return Moment{}, fmt.Errorf("%q is not a moment: %s", text, momentForms)
 }
 
 const day = 24 * time.Hour
 
-// parseAge reads a duration as Go writes it, with days in front if need be.
+// parseAge parses a Go duration that may begin with days.
 func parseAge(text string) (time.Duration, bool) {
 	var age time.Duration
 	if days, rest, ok := strings.Cut(text, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16) // a longer time than there is history
+		n, err := strconv.ParseUint(days, 10, 16) // up to 179 years
 		if err != nil {
 			return 0, false
 		}

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Resource names a collection of one API group and version, as in a URL:
+// A Resource is a group, version and resource name, as in a URL:
 // {"apps", "v1", "deployments"}. The group of the core API is "".
 type Resource struct {
 	Group, Version, Name string
 }
 
-// String returns "pods.v1" or "deployments.v1.apps", the form kubectl accepts.
+// String returns "pods.v1" or "deployments.v1.apps", as kubectl accepts it.
 func (r Resource) String() string {
 	if r.Group == "" {
 		return r.Name + "." + r.Version
@@ -40,7 +40,7 @@ func (r Resource) GroupResource() string {
 	return r.Name + "." + r.Group
 }
 
-// Path returns the URL path of the whole collection, over all namespaces.
+// Path returns the URL path of the collection over all namespaces.
 func (r Resource) Path() string {
 	if r.Group == "" {
 		return "/api/" + r.Version + "/" + r.Name
@@ -48,12 +48,12 @@ func (r Resource) Path() string {
 	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Name
 }
 
-// Key identifies an object within its resource: "namespace/name", or "name"
-// for a cluster-scoped one. Its byte order is the order of the API server's
-// lists (a namespace "a-b" comes before "a", since '-' is less than '/').
+// A Key identifies an object within its resource: "namespace/name", or "name" if
+// it is cluster-scoped. The byte order of keys is the order of the API server's
+// lists (namespace "a-b" comes before "a", since '-' is less than '/').
 type Key string
 
-// MakeKey joins a namespace, "" for none, and a name.
+// MakeKey joins a namespace, which may be "", and a name.
 func MakeKey(namespace, name string) Key {
 	if namespace == "" {
 		return Key(name)
@@ -75,8 +75,8 @@ func (k Key) Name() string {
 	return string(k[strings.IndexByte(string(k), '/')+1:])
 }
 
-// ParseRV parses a resourceVersion in its canonical form, an unsigned decimal
-// integer (KEP-5504). The empty string is 0.
+// ParseRV parses a resourceVersion, an unsigned decimal integer (KEP-5504). The
+// empty string is 0.
 func ParseRV(s string) (uint64, error) {
 	if s == "" {
 		return 0, nil

@@ -90,7 +90,7 @@ func TestHistoryMistakes(t *testing.T) {
 		"history a/":                 "\"a/\" is not RESOURCE/NAME",
 		"history widget/a":           "there is no resource \"widget\": 'kubectl api-resources' lists all resources",
 		"history pod/a":              "nothing is recorded of it",
-		"history pod/a --since soon": "--since: \"soon\" is no moment",
+		"history pod/a --since soon": "--since: \"soon\" is not a moment",
 		"history pod/a --since 2099-01-01T00:00:00Z": "is in the future",
 		"history pod/a --limit -1":                   "--limit -1 is negative: use a number above 0, or 0 for all",
 		"history pod/a --since 1h --until 2h":        "--since 1h is after --until 2h",
@@ -102,7 +102,7 @@ func TestHistoryMistakes(t *testing.T) {
 		"history pod/a -s http://127.0.0.1:1":        "no server at http://127.0.0.1:1: start it with 'watchkeeper serve', or use --server",
 		"at":                                         "watchkeeper at 10m -- get pods",
 		"at 10m":                                     "watchkeeper at 10m -- get pods",
-		"at soon -- get pods":                        "WHEN: \"soon\" is no moment",
+		"at soon -- get pods":                        "WHEN: \"soon\" is not a moment",
 	} {
 		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || !strings.HasPrefix(errs, "watchkeeper: ") || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: %d %s", line, code, errs)

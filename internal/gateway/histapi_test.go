@@ -360,7 +360,7 @@ func TestHistoryRefusals(t *testing.T) {
 		"/versions/api/v1/nodes/n1?limit=1001":                          "400 from 1 to 1000",
 		"/versions/api/v1/nodes/n1?noise=no":                            "400 noise",
 		"/versions/api/v1/nodes/n1?objects=x":                           "400 objects",
-		"/versions/api/v1/nodes/n1?since=soon":                          "400 since: \"soon\" is no moment",
+		"/versions/api/v1/nodes/n1?since=soon":                          "400 since: \"soon\" is not a moment",
 		"/versions/api/v1/nodes/n1?continue=1":                          "400 continue",
 		"/versions/api/v1/nodes/n1?from=1h":                             "400 there is no parameter \"from\": there are since",
 		"/versions/api/v1/nodes/n1?since=1h&since=2h":                   "400 since is given 2 times",
