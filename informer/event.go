@@ -3,6 +3,11 @@
 
 package informer
 
+import (
+	"context"
+	"iter"
+)
+
 // An EventType is what has happened.
 type EventType string
 
@@ -42,70 +47,145 @@ func (e Event[T]) Object() Ref[T] {
 	return e.New
 }
 
-// An entry is an event, or an error, as the log has it.
-type entry[T any] struct {
-	typ                          EventType // "" for an error
-	old, now                     *record[T]
-	initial, inferred, coalesced bool
-	err                          error
-}
-
-// object returns the record that the entry is about; nil for Synced and errors.
-func (e *entry[T]) object() *record[T] {
-	if e.now != nil {
-		return e.now
-	}
-	return e.old
-}
-
-func (e *entry[T]) event() Event[T] {
-	ev := Event[T]{Type: e.typ, Old: Ref[T]{e.old}, New: Ref[T]{e.now},
-		Initial: e.initial, Inferred: e.inferred, Coalesced: e.coalesced}
-	ev.Key = ev.Object().Key()
-	return ev
-}
-
-// A pending is what a subscriber is yet to be told of one object: it stands for
-// any number of entries.
-type pending[T any] struct {
-	n     int        // entries
-	known *record[T] // what the subscriber knows; nil if it does not know the object
-	gone  *record[T] // the last version of known, if that has been deleted
-	now   *record[T] // what there is; nil if there is nothing
-
-	initial, inferred bool
-}
-
-func (p *pending[T]) add(e entry[T]) {
-	if p.n == 0 {
-		p.known, p.initial = e.old, e.initial
-	}
-	p.n++
-	if p.now = e.now; e.typ == Deleted && p.known != nil && p.gone == nil {
-		p.gone, p.inferred = e.old, e.inferred
+// Events yields what happens, to this one subscriber: first the objects there
+// are, as Added and marked Initial, and Synced once that is all; then each
+// change; and errors as they occur, with a zero Event, after which it goes on.
+// It ends when ctx does or when Run returns, which it waits for if the informer
+// does not run yet.
+func (i *Informer[T]) Events(ctx context.Context) iter.Seq2[Event[T], error] {
+	return func(yield func(Event[T], error) bool) {
+		s := i.subscribe(oneRun)
+		defer i.unsubscribe(s)
+		for {
+			e, ok := i.next(ctx, s)
+			if !ok || !yield(e.event(), e.err) {
+				return
+			}
+		}
 	}
 }
 
-// empty reports whether there is nothing to tell: an object that the subscriber
-// has never heard of has come and gone.
-func (p *pending[T]) empty() bool { return p.gone == nil && p.now == nil }
+// A Handler has a function for each thing that may happen; those that are nil
+// are not called. See [Event] for the arguments.
+type Handler[T any] struct {
+	// Event is called, before Add, Update or Delete, with all that there is to
+	// know of the change.
+	Event  func(Event[T])
+	Add    func(now Ref[T])
+	Update func(old, now Ref[T])
+	Delete func(last Ref[T])
+	Synced func()
+	Error  func(error)
+}
 
-// entries returns what there is to tell, appended to out.
-func (p *pending[T]) entries(out []entry[T]) []entry[T] {
-	from := len(out)
-	if p.gone != nil {
-		out = append(out, entry[T]{typ: Deleted, old: p.gone, inferred: p.inferred})
-		p.known = nil
+// Handle calls the handler's functions, one at a time, for the same things that
+// Events yields, whenever the informer runs: in a run after the first one it
+// goes on where it was. After stop has returned no further call begins, but the
+// last one may still be going on; Run waits for it.
+func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
+	s := i.subscribe(allRuns)
+	end := i.addTask(&task{do: func(ctx context.Context) {
+		for {
+			e, ok := i.next(ctx, s)
+			if !ok {
+				return
+			}
+			h.call(&e)
+		}
+	}})
+	return func() {
+		end()
+		i.unsubscribe(s)
+	}
+}
+
+func (h *Handler[T]) call(e *entry[T]) {
+	old, now := Ref[T]{e.old}, Ref[T]{e.now}
+	if h.Event != nil && e.object() != nil {
+		h.Event(e.event())
 	}
 	switch {
-	case p.now == nil:
-	case p.known == nil:
-		out = append(out, entry[T]{typ: Added, now: p.now, initial: p.initial && p.gone == nil})
-	default:
-		out = append(out, entry[T]{typ: Updated, old: p.known, now: p.now})
+	case e.err != nil:
+		if h.Error != nil {
+			h.Error(e.err)
+		}
+	case e.typ == Added && h.Add != nil:
+		h.Add(now)
+	case e.typ == Updated && h.Update != nil:
+		h.Update(old, now)
+	case e.typ == Deleted && h.Delete != nil:
+		h.Delete(old)
+	case e.typ == Synced && h.Synced != nil:
+		h.Synced()
 	}
-	for i := range out[from:] {
-		out[from+i].coalesced = p.n > len(out)-from
+}
+
+// How long a subscription is for.
+const (
+	allRuns = false
+	oneRun  = true // this one, or the next
+)
+
+// subscribe returns a subscription that is first told what there is.
+func (i *Informer[T]) subscribe(once bool) *subscription[T] {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s := i.hub.subscribe()
+	if once {
+		if s.run = i.runs; i.run == nil {
+			s.run++
+		}
 	}
-	return out
+	s.backlog = &backlog[T]{}
+	for _, r := range i.recordsLocked() {
+		s.backlog.add(entry[T]{typ: Added, now: r, initial: true})
+	}
+	if i.synced {
+		s.backlog.add(entry[T]{typ: Synced})
+	}
+	if s.backlog.empty() {
+		s.backlog = nil
+	}
+	s.notify()
+	return s
+}
+
+func (i *Informer[T]) unsubscribe(s *subscription[T]) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.hub.unsubscribe(s)
+}
+
+// next returns the next entry, waiting for it. ok is false when ctx ends or the
+// subscription has; and when there is nothing left of the run that it was for.
+func (i *Informer[T]) next(ctx context.Context, s *subscription[T]) (e entry[T], ok bool) {
+	for ctx.Err() == nil {
+		if len(s.taken) > 0 {
+			e, s.taken[0] = s.taken[0], entry[T]{}
+			if s.taken = s.taken[1:]; len(s.taken) == 0 {
+				s.taken = nil
+			}
+			if e.object() != nil {
+				i.metrics.Told(e.typ, e.coalesced)
+			}
+			return e, true
+		}
+		i.mu.Lock()
+		over := s.over || s.run > 0 && (i.runs > s.run || i.runs == s.run && i.ended)
+		if !s.over {
+			i.hub.take(s)
+		}
+		i.mu.Unlock()
+		switch {
+		case len(s.taken) > 0:
+		case over:
+			return entry[T]{}, false
+		default:
+			select {
+			case <-s.wake:
+			case <-ctx.Done():
+			}
+		}
+	}
+	return entry[T]{}, false
 }

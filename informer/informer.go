@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -43,13 +42,6 @@ type Options struct {
 	// options do for several informers. The default is that nobody is told.
 	Metrics func(res Resource, status func() Status) Metrics
 }
-
-var (
-	// ErrRunning is what Run returns when the informer runs already.
-	ErrRunning = errors.New("the informer is running")
-	// ErrNotSynced is wrapped by what WaitSynced returns.
-	ErrNotSynced = errors.New("not synced")
-)
 
 // An Informer keeps a copy of a collection and tells subscribers what changes
 // in it. Make it with [New]; its methods may be called by any goroutine, before,
@@ -321,64 +313,4 @@ func (i *Informer[T]) WaitRV(ctx context.Context, rv string, namespaces ...strin
 		}
 		return true, nil
 	})
-}
-
-// Get returns an object.
-func (i *Informer[T]) Get(key Key) (Ref[T], bool) {
-	var buf [128]byte
-	id := buf[:0]
-	if key.Namespace != "" {
-		id = append(append(id, key.Namespace...), '/')
-	}
-	id = append(id, key.Name...)
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	s := cmp.Or(i.shards[""], i.shards[key.Namespace])
-	if s == nil {
-		return Ref[T]{}, false
-	}
-	r := s.objects[string(id)]
-	return Ref[T]{r}, r != nil
-}
-
-// All yields the objects there are at this moment, in no particular order.
-func (i *Informer[T]) All() iter.Seq2[Key, Ref[T]] {
-	return func(yield func(Key, Ref[T]) bool) {
-		for _, r := range i.records() {
-			if ref := (Ref[T]{r}); !yield(ref.Key(), ref) {
-				return
-			}
-		}
-	}
-}
-
-func (i *Informer[T]) records() []*record[T] {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	return i.recordsLocked()
-}
-
-func (i *Informer[T]) recordsLocked() []*record[T] {
-	all := make([]*record[T], 0, i.lenLocked())
-	for _, s := range i.shards {
-		for _, r := range s.objects {
-			all = append(all, r)
-		}
-	}
-	return all
-}
-
-// Len returns how many objects there are.
-func (i *Informer[T]) Len() int {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	return i.lenLocked()
-}
-
-func (i *Informer[T]) lenLocked() int {
-	n := 0
-	for _, s := range i.shards {
-		n += len(s.objects)
-	}
-	return n
 }

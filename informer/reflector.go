@@ -6,7 +6,6 @@ package informer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -83,41 +82,6 @@ type ReflectorOptions struct {
 	failed  func(error) // is told of failures; nil if nobody is
 	metrics Metrics     // the default is that nobody is told
 }
-
-// A RefusedError is the answer of an API server that will not have the
-// collection listed or watched.
-type RefusedError struct {
-	// Code is the HTTP status: 401, 403, 404 or 405; or 501 where the answer
-	// to a list is nothing that a watch could start from.
-	Code    int
-	Message string
-}
-
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("refused with %d: %s", e.Code, e.Message)
-}
-
-var (
-	// errExpired: the upstream no longer has the history behind our RV.
-	errExpired = errors.New("history is expired")
-	// errDiverged: what the upstream says cannot follow what is known.
-	errDiverged = errors.New("history diverged")
-	// errHasty: a stream ended as soon as it had begun.
-	errHasty = errors.New("the stream ended at once")
-	// errReprinted: the upstream prints the objects in other columns than
-	// before.
-	errReprinted = errors.New("other columns")
-	// errNoWatchList: the upstream does not do streaming lists.
-	errNoWatchList = errors.New("no streaming list")
-)
-
-// A retryAfter is an error of an upstream that said when to come back.
-type retryAfter struct {
-	error
-	wait time.Duration
-}
-
-func (e retryAfter) Unwrap() error { return e.error }
 
 // A Reflector keeps a sink up to date with one collection. Make it with
 // [NewReflector]; Run it once.

@@ -6,10 +6,74 @@ package informer
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
+
+// AddNamespace has a further namespace be watched, from now on. One that is
+// watched already is left as it is.
+func (i *Informer[T]) AddNamespace(namespace string) error {
+	i.scopes.Lock()
+	defer i.scopes.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.shards[""] != nil || namespace == "" {
+		return ErrAllNamespaces
+	}
+	if i.shards[namespace] == nil {
+		s := newShard(i, namespace)
+		i.shards[namespace] = s
+		i.watchLocked(s)
+	}
+	return nil
+}
+
+// RemoveNamespace has a namespace not be watched any more. Its objects are
+// Deleted, which is marked Inferred.
+func (i *Informer[T]) RemoveNamespace(namespace string) error {
+	i.scopes.Lock()
+	defer i.scopes.Unlock()
+	i.mu.Lock()
+	s := i.shards[namespace]
+	all := i.shards[""] != nil
+	var stop func()
+	if s != nil {
+		stop = s.stop
+	}
+	i.mu.Unlock()
+	if all {
+		return ErrAllNamespaces
+	}
+	if s == nil {
+		return nil
+	}
+	if stop != nil {
+		stop()
+	}
+	for _, r := range s.objects {
+		s.change(r, nil, entry[T]{typ: Deleted, old: r, inferred: true})
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.shards, namespace)
+	i.hub.wake()
+	i.changeLocked()
+	return nil
+}
+
+// Namespaces returns the namespaces that are watched, sorted; none if it is all
+// of them.
+func (i *Informer[T]) Namespaces() []string {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.shards[""] != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(i.shards))
+}
 
 // A shard holds the objects of one list+watch and is the sink of its reflector,
 // whose goroutine alone writes it: it reads without the lock what it writes

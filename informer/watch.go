@@ -4,9 +4,7 @@
 package informer
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +16,6 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const (
@@ -242,57 +239,4 @@ func (r *reflector[O]) get(ctx context.Context, transport http.RoundTripper, u *
 		bad.retryAfter = parseRetryAfter(header)
 	}
 	return nil, bad.asError()
-}
-
-// A statusError is an answer of the API server that is an error.
-type statusError struct {
-	code       int
-	message    string
-	retryAfter time.Duration
-}
-
-func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.code, e.message) }
-
-// parseStatus reads a Status, in JSON or protobuf; what is not one is quoted.
-func parseStatus(code int, body []byte) *statusError {
-	if s, err := scan.ParseStatus(body); err == nil {
-		return &statusError{cmp.Or(s.Code, code), s.Message, parseRetryAfter(strconv.Itoa(s.RetryAfter))}
-	}
-	var status struct {
-		Kind, Message string
-		Code          int
-		Details       struct{ RetryAfterSeconds int }
-	}
-	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
-		return &statusError{code: code, message: fmt.Sprintf("%s %.200q", http.StatusText(code), body)}
-	}
-	if status.Code != 0 {
-		code = status.Code
-	}
-	return &statusError{code, status.Message, parseRetryAfter(strconv.Itoa(status.Details.RetryAfterSeconds))}
-}
-
-// asError says what the answer means to the state machine.
-func (e *statusError) asError() error {
-	switch e.code {
-	case http.StatusGone:
-		return fmt.Errorf("%w: %w", errExpired, e)
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
-		return &RefusedError{e.code, e.message}
-	}
-	if e.retryAfter > 0 {
-		return retryAfter{e, e.retryAfter}
-	}
-	return e
-}
-
-// parseRetryAfter reads a Retry-After header; a minute at the most is waited.
-func parseRetryAfter(value string) time.Duration {
-	var d time.Duration
-	if seconds, err := strconv.Atoi(value); err == nil {
-		d = time.Duration(min(seconds, 60)) * time.Second
-	} else if at, err := http.ParseTime(value); err == nil {
-		d = time.Until(at)
-	}
-	return min(max(d, 0), time.Minute)
 }

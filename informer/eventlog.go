@@ -3,7 +3,32 @@
 
 package informer
 
-import "container/list"
+import (
+	"container/list"
+)
+
+// An entry is an event, or an error, as the log has it.
+type entry[T any] struct {
+	typ                          EventType // "" for an error
+	old, now                     *record[T]
+	initial, inferred, coalesced bool
+	err                          error
+}
+
+// object returns the record that the entry is about; nil for Synced and errors.
+func (e *entry[T]) object() *record[T] {
+	if e.now != nil {
+		return e.now
+	}
+	return e.old
+}
+
+func (e *entry[T]) event() Event[T] {
+	ev := Event[T]{Type: e.typ, Old: Ref[T]{e.old}, New: Ref[T]{e.now},
+		Initial: e.initial, Inferred: e.inferred, Coalesced: e.coalesced}
+	ev.Key = ev.Object().Key()
+	return ev
+}
 
 // A hub brings entries to subscriptions: one log, in which each of them has its
 // place. A subscription that falls behind by more than the log may hold leaves
@@ -214,6 +239,51 @@ func (b *backlog[T]) take(out []entry[T], n int) []entry[T] {
 		}
 		b.remove(at)
 		n--
+	}
+	return out
+}
+
+// A pending is what a subscriber is yet to be told of one object: it stands for
+// any number of entries.
+type pending[T any] struct {
+	n     int        // entries
+	known *record[T] // what the subscriber knows; nil if it does not know the object
+	gone  *record[T] // the last version of known, if that has been deleted
+	now   *record[T] // what there is; nil if there is nothing
+
+	initial, inferred bool
+}
+
+func (p *pending[T]) add(e entry[T]) {
+	if p.n == 0 {
+		p.known, p.initial = e.old, e.initial
+	}
+	p.n++
+	if p.now = e.now; e.typ == Deleted && p.known != nil && p.gone == nil {
+		p.gone, p.inferred = e.old, e.inferred
+	}
+}
+
+// empty reports whether there is nothing to tell: an object that the subscriber
+// has never heard of has come and gone.
+func (p *pending[T]) empty() bool { return p.gone == nil && p.now == nil }
+
+// entries returns what there is to tell, appended to out.
+func (p *pending[T]) entries(out []entry[T]) []entry[T] {
+	from := len(out)
+	if p.gone != nil {
+		out = append(out, entry[T]{typ: Deleted, old: p.gone, inferred: p.inferred})
+		p.known = nil
+	}
+	switch {
+	case p.now == nil:
+	case p.known == nil:
+		out = append(out, entry[T]{typ: Added, now: p.now, initial: p.initial && p.gone == nil})
+	default:
+		out = append(out, entry[T]{typ: Updated, old: p.known, now: p.now})
+	}
+	for i := range out[from:] {
+		out[from+i].coalesced = p.n > len(out)-from
 	}
 	return out
 }
