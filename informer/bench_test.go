@@ -36,7 +36,7 @@ func BenchmarkEvent(b *testing.B) {
 	b.SetBytes(int64(text.Len() / pods))
 	b.ReportAllocs()
 	rv := uint64(1)
-	frames := itemForm{}.watch(&again{text: text.String()}, false)
+	frames := itemEncoding{}.watch(&again{text: text.String()}, false)
 	for b.Loop() {
 		f, err := frames.next()
 		if err != nil {
@@ -48,7 +48,7 @@ func BenchmarkEvent(b *testing.B) {
 			b.Fatal(err)
 		}
 		i.mu.Lock()
-		i.hub.take(told)
+		i.events.take(told)
 		i.mu.Unlock()
 		told.taken = told.taken[:0]
 	}
@@ -85,7 +85,7 @@ func BenchmarkSync(b *testing.B) {
 		runtime.GC()
 		runtime.ReadMemStats(&was)
 		s.Begin(false)
-		head, err := itemForm{}.list(bufio.NewReader(io.Reader(strings.NewReader(text))), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
+		head, err := itemEncoding{}.list(bufio.NewReader(io.Reader(strings.NewReader(text))), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
 		if err != nil {
 			b.Fatal(err)
 		}

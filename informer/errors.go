@@ -16,22 +16,24 @@ import (
 )
 
 var (
-	// ErrRunning is what Run returns when the informer runs already.
-	ErrRunning = errors.New("the informer is running")
-	// ErrNotSynced is wrapped by what WaitSynced returns.
+	// ErrRunning is returned by [Informer.Run] while another call of it is
+	// active.
+	ErrRunning = errors.New("informer is already running")
+	// ErrNotSynced is wrapped by every error that [Informer.WaitSynced]
+	// returns.
 	ErrNotSynced = errors.New("not synced")
+	// ErrAllNamespaces is returned by [Informer.AddNamespace] and
+	// [Informer.RemoveNamespace] if the informer watches all namespaces.
+	ErrAllNamespaces = errors.New("informer watches all namespaces")
 )
 
-// ErrAllNamespaces is what AddNamespace and RemoveNamespace return when all
-// namespaces are watched.
-var ErrAllNamespaces = errors.New("all namespaces are watched")
-
-// A RefusedError is the answer of an API server that will not have the
-// collection listed or watched.
+// A RefusedError reports that the API server does not let the collection be
+// listed or watched.
 type RefusedError struct {
-	// Code is the HTTP status: 401, 403, 404 or 405; or 501 where the answer
-	// to a list is nothing that a watch could start from.
-	Code    int
+	// Code is the HTTP status: 401, 403, 404 or 405; or 501 if the answer to
+	// a list has no resourceVersion that a watch could start from.
+	Code int
+	// Message is that of the API server.
 	Message string
 }
 
@@ -40,33 +42,35 @@ func (e *RefusedError) Error() string {
 }
 
 var (
-	// errExpired: the upstream no longer has the history behind our RV.
-	errExpired = errors.New("history is expired")
-	// errDiverged: what the upstream says cannot follow what is known.
+	// errExpired: the upstream has compacted the events after our RV (410).
+	errExpired = errors.New("history expired")
+	// errDiverged: the upstream's history does not continue the sink's.
 	errDiverged = errors.New("history diverged")
-	// errHasty: a stream ended as soon as it had begun.
-	errHasty = errors.New("the stream ended at once")
-	// errReprinted: the upstream prints the objects in other columns than
-	// before.
-	errReprinted = errors.New("other columns")
-	// errNoWatchList: the upstream does not do streaming lists.
-	errNoWatchList = errors.New("no streaming list")
+	// errShortWatch: a stream ended in order within minStream.
+	errShortWatch = errors.New("very short watch")
+	// errColumnsChanged: the upstream prints the objects in other Table
+	// columns than it did for the list.
+	errColumnsChanged = errors.New("table columns changed")
+	// errNoStreamingList: the upstream does not serve streaming lists
+	// (KEP-3157), or not in time.
+	errNoStreamingList = errors.New("no streaming list")
 )
 
-// A retryAfter is an error of an upstream that said when to come back.
-type retryAfter struct {
-	error
-	wait time.Duration
-}
-
-func (e retryAfter) Unwrap() error { return e.error }
-
-// isMalformed reports whether an error is of a frame that is not one.
+// isMalformed reports whether err says that a frame or a list could not be
+// parsed.
 func isMalformed(err error) bool {
 	return errors.Is(err, scan.ErrSyntax) || errors.Is(err, scan.ErrNotObject) || errors.Is(err, scan.ErrProtobuf)
 }
 
-// A statusError is an answer of the API server that is an error.
+// A retryAfterError is an error of an upstream that named a time to wait.
+type retryAfterError struct {
+	error
+	wait time.Duration
+}
+
+func (e retryAfterError) Unwrap() error { return e.error }
+
+// A statusError is an API server's answer other than 200.
 type statusError struct {
 	code       int
 	message    string
@@ -75,7 +79,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.code, e.message) }
 
-// parseStatus reads a Status, in JSON or protobuf; what is not one is quoted.
+// parseStatus reads a Status in JSON or protobuf. Any other body is quoted.
 func parseStatus(code int, body []byte) *statusError {
 	if s, err := scan.ParseStatus(body); err == nil {
 		return &statusError{cmp.Or(s.Code, code), s.Message, parseRetryAfter(strconv.Itoa(s.RetryAfter))}
@@ -94,7 +98,7 @@ func parseStatus(code int, body []byte) *statusError {
 	return &statusError{code, status.Message, parseRetryAfter(strconv.Itoa(status.Details.RetryAfterSeconds))}
 }
 
-// asError says what the answer means to the state machine.
+// asError returns the error that the reflector acts on.
 func (e *statusError) asError() error {
 	switch e.code {
 	case http.StatusGone:
@@ -103,18 +107,22 @@ func (e *statusError) asError() error {
 		return &RefusedError{e.code, e.message}
 	}
 	if e.retryAfter > 0 {
-		return retryAfter{e, e.retryAfter}
+		return retryAfterError{e, e.retryAfter}
 	}
 	return e
 }
 
-// parseRetryAfter reads a Retry-After header; a minute at the most is waited.
+// maxRetryAfter limits how long an upstream can send a reflector away: it may
+// be healthy again much sooner than it expects.
+const maxRetryAfter = time.Minute
+
+// parseRetryAfter reads the value of a Retry-After header, seconds or a date.
 func parseRetryAfter(value string) time.Duration {
 	var d time.Duration
 	if seconds, err := strconv.Atoi(value); err == nil {
-		d = time.Duration(min(seconds, 60)) * time.Second
+		d = time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
 	} else if at, err := http.ParseTime(value); err == nil {
 		d = time.Until(at)
 	}
-	return min(max(d, 0), time.Minute)
+	return min(max(d, 0), maxRetryAfter)
 }

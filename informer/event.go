@@ -8,7 +8,7 @@ import (
 	"iter"
 )
 
-// An EventType is what has happened.
+// An EventType says what happened to an object.
 type EventType string
 
 // The types of events.
@@ -16,30 +16,31 @@ const (
 	Added   EventType = "ADDED"
 	Updated EventType = "UPDATED"
 	Deleted EventType = "DELETED"
-	// Synced says once that what there was in the beginning has been told.
+	// Synced is sent once, after the objects that existed at the beginning.
 	Synced EventType = "SYNCED"
 )
 
-// An Event is one change of one object as a subscriber is told of it.
+// An Event is a change of one object, as a subscriber receives it; or Synced.
 type Event[T any] struct {
 	Type EventType
 	Key  Key // zero for Synced
-	// Old is the version before, as this subscriber knows it; for Deleted it
-	// is the last one there was. Zero for Added.
+	// Old is the version before, as this subscriber knows it. For Deleted it
+	// is the last version. It is zero for Added.
 	Old Ref[T]
-	// New is the version now. Zero for Deleted.
+	// New is the version after. It is zero for Deleted.
 	New Ref[T]
-	// Initial marks an Added of an object that was there in the beginning.
+	// Initial marks an Added of an object that existed when the subscription
+	// began.
 	Initial bool
-	// Inferred marks a Deleted that was learned from the absence of the
-	// object: Old may not be the very last version then.
+	// Inferred marks a Deleted that follows from the object's absence from a
+	// list, or from its successor. Old may not be the very last version.
 	Inferred bool
-	// Coalesced marks an event that stands for several, since the subscriber
-	// was too slow to be told of each.
+	// Coalesced marks an event that stands for several, because the subscriber
+	// lagged.
 	Coalesced bool
 }
 
-// Object returns the object that the event is about: New, or Old of a Deleted.
+// Object returns the object that the event is about: Old for Deleted, else New.
 func (e Event[T]) Object() Ref[T] {
 	if e.Type == Deleted {
 		return e.Old
@@ -47,11 +48,11 @@ func (e Event[T]) Object() Ref[T] {
 	return e.New
 }
 
-// Events yields what happens, to this one subscriber: first the objects there
-// are, as Added and marked Initial, and Synced once that is all; then each
-// change; and errors as they occur, with a zero Event, after which it goes on.
-// It ends when ctx does or when Run returns, which it waits for if the informer
-// does not run yet.
+// Events yields the events of one subscription: the objects that exist, as
+// Added with Initial set; then Synced; then each change. A failure is yielded
+// as an error with a zero Event, and the sequence goes on. It ends when ctx
+// ends or Run returns. If the informer is not running, it waits for the next
+// run.
 func (i *Informer[T]) Events(ctx context.Context) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		s := i.subscribe(oneRun)
@@ -65,11 +66,10 @@ func (i *Informer[T]) Events(ctx context.Context) iter.Seq2[Event[T], error] {
 	}
 }
 
-// A Handler has a function for each thing that may happen; those that are nil
-// are not called. See [Event] for the arguments.
+// A Handler has a function for each kind of event. Nil functions are not
+// called. See [Event] for the arguments.
 type Handler[T any] struct {
-	// Event is called, before Add, Update or Delete, with all that there is to
-	// know of the change.
+	// Event is called with the whole event, before Add, Update or Delete.
 	Event  func(Event[T])
 	Add    func(now Ref[T])
 	Update func(old, now Ref[T])
@@ -78,13 +78,13 @@ type Handler[T any] struct {
 	Error  func(error)
 }
 
-// Handle calls the handler's functions, one at a time, for the same things that
-// Events yields, whenever the informer runs: in a run after the first one it
-// goes on where it was. After stop has returned no further call begins, but the
-// last one may still be going on; Run waits for it.
+// Handle subscribes a handler. Its functions are called one at a time, for what
+// Events yields, while the informer runs; a later run continues where the last
+// one ended. After stop has returned, no further call begins, but the last one
+// may not have returned: Run waits for it.
 func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
 	s := i.subscribe(allRuns)
-	end := i.addTask(&task{do: func(ctx context.Context) {
+	stopTask := i.addTask(&task{do: func(ctx context.Context) {
 		for {
 			e, ok := i.next(ctx, s)
 			if !ok {
@@ -94,7 +94,7 @@ func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
 		}
 	}})
 	return func() {
-		end()
+		stopTask()
 		i.unsubscribe(s)
 	}
 }
@@ -120,18 +120,20 @@ func (h *Handler[T]) call(e *entry[T]) {
 	}
 }
 
-// How long a subscription is for.
+// A lifetime is how long a subscription lasts.
+type lifetime int
+
 const (
-	allRuns = false
-	oneRun  = true // this one, or the next
+	allRuns lifetime = iota // until it is closed
+	oneRun                  // until the current run ends; the next one if none is active
 )
 
-// subscribe returns a subscription that is first told what there is.
-func (i *Informer[T]) subscribe(once bool) *subscription[T] {
+// subscribe returns a subscription that begins with the existing objects.
+func (i *Informer[T]) subscribe(l lifetime) *subscription[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	s := i.hub.subscribe()
-	if once {
+	s := i.events.subscribe()
+	if l == oneRun {
 		if s.run = i.runs; i.run == nil {
 			s.run++
 		}
@@ -143,21 +145,22 @@ func (i *Informer[T]) subscribe(once bool) *subscription[T] {
 	if i.synced {
 		s.backlog.add(entry[T]{typ: Synced})
 	}
-	if s.backlog.empty() {
+	if s.backlog.isEmpty() {
 		s.backlog = nil
 	}
-	s.notify()
+	s.signal()
 	return s
 }
 
 func (i *Informer[T]) unsubscribe(s *subscription[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.hub.unsubscribe(s)
+	i.events.unsubscribe(s)
 }
 
-// next returns the next entry, waiting for it. ok is false when ctx ends or the
-// subscription has; and when there is nothing left of the run that it was for.
+// next waits for the next entry and returns it. ok is false when ctx has ended,
+// when the subscription is closed, and when all entries of its only run have
+// been taken.
 func (i *Informer[T]) next(ctx context.Context, s *subscription[T]) (e entry[T], ok bool) {
 	for ctx.Err() == nil {
 		if len(s.taken) > 0 {
@@ -171,14 +174,14 @@ func (i *Informer[T]) next(ctx context.Context, s *subscription[T]) (e entry[T],
 			return e, true
 		}
 		i.mu.Lock()
-		over := s.over || s.run > 0 && (i.runs > s.run || i.runs == s.run && i.ended)
-		if !s.over {
-			i.hub.take(s)
+		ended := s.closed || s.run > 0 && (i.runs > s.run || i.runs == s.run && i.ended)
+		if !s.closed {
+			i.events.take(s)
 		}
 		i.mu.Unlock()
 		switch {
 		case len(s.taken) > 0:
-		case over:
+		case ended:
 			return entry[T]{}, false
 		default:
 			select {

@@ -3,11 +3,9 @@
 
 package informer
 
-import (
-	"container/list"
-)
+import "container/list"
 
-// An entry is an event, or an error, as the log has it.
+// An entry is an event, or an error, as the log stores it.
 type entry[T any] struct {
 	typ                          EventType // "" for an error
 	old, now                     *record[T]
@@ -30,177 +28,181 @@ func (e *entry[T]) event() Event[T] {
 	return ev
 }
 
-// A hub brings entries to subscriptions: one log, in which each of them has its
-// place. A subscription that falls behind by more than the log may hold leaves
-// it and gets a backlog of its own, which has what there is to tell by object,
-// until it has caught up: its memory is bounded by the objects that it knows
-// and those that there are, whatever their number of changes. It is guarded by
-// the informer's lock.
-type hub[T any] struct {
-	bound  int
-	log    []entry[T]
-	first  uint64 // number of log[0]
-	subs   map[*subscription[T]]bool
-	silent int // entries that nobody has been woken for
+// An eventLog distributes entries to subscriptions. Each subscription is a
+// cursor into one shared log. A subscription that lags by more entries than the
+// log may hold leaves it and gets a backlog of its own, which coalesces entries
+// by object, until it has caught up. So the memory of a subscription is bounded
+// by the objects that it knows and those that exist, whatever the number of
+// their changes. The informer's lock guards an eventLog.
+type eventLog[T any] struct {
+	maxEntries int
+	entries    []entry[T]
+	first      uint64 // number of entries[0]
+	subs       map[*subscription[T]]bool
+	unsignaled int // entries for which no subscription has been woken yet
 }
 
-// A subscription is a reader's place.
+// A subscription is one subscriber's position in the log.
 type subscription[T any] struct {
-	wake chan struct{} // has room for one; filled when there may be something
+	wake chan struct{} // capacity 1; filled when there may be entries, or an end
 
 	// Guarded by the informer's lock.
-	next    uint64      // in the log
-	backlog *backlog[T] // not nil: its place is not in the log
-	over    bool        // nothing more will come
-	run     int         // the only run it is for; 0 for all
+	next    uint64      // entry of the log to take; unused with a backlog
+	backlog *backlog[T] // nil unless the subscription lags, or is new
+	closed  bool
+	run     int // the only run that it is for; 0 for all
 
-	// The reader's own.
+	// The subscriber's own.
 	taken []entry[T]
 }
 
-// batch is how many entries are taken under the lock at a time.
-const batch = 64
+// maxTake is how many entries are taken under the lock at a time.
+const maxTake = 64
 
-func (h *hub[T]) end() uint64 { return h.first + uint64(len(h.log)) }
+func (l *eventLog[T]) end() uint64 { return l.first + uint64(len(l.entries)) }
 
-// subscribe enters a subscription at the end of the log.
-func (h *hub[T]) subscribe() *subscription[T] {
-	s := &subscription[T]{wake: make(chan struct{}, 1), next: h.end()}
-	h.subs[s] = true
+// subscribe adds a subscription at the end of the log.
+func (l *eventLog[T]) subscribe() *subscription[T] {
+	s := &subscription[T]{wake: make(chan struct{}, 1), next: l.end()}
+	l.subs[s] = true
 	return s
 }
 
-func (h *hub[T]) unsubscribe(s *subscription[T]) {
-	delete(h.subs, s)
-	s.over, s.backlog = true, nil
-	s.notify()
-	h.trim()
+func (l *eventLog[T]) unsubscribe(s *subscription[T]) {
+	delete(l.subs, s)
+	s.closed, s.backlog = true, nil
+	s.signal()
+	l.trim()
 }
 
 // publish appends an entry and wakes the subscriptions.
-func (h *hub[T]) publish(e entry[T]) {
-	h.enter(e)
-	h.wake()
+func (l *eventLog[T]) publish(e entry[T]) {
+	l.append(e)
+	l.wake()
 }
 
-// enter appends an entry, of many perhaps: subscriptions are woken now and then,
-// since to wake a goroutine may cost more than the entry does. The last enter is
-// followed by wake.
-func (h *hub[T]) enter(e entry[T]) {
-	if len(h.subs) == 0 {
+// append appends an entry. Subscriptions are woken only every few entries:
+// waking a goroutine can cost more than delivering an entry. Callers call wake
+// after the last entry.
+func (l *eventLog[T]) append(e entry[T]) {
+	if len(l.subs) == 0 {
 		return
 	}
-	h.log = append(h.log, e)
-	full := len(h.log) > h.bound
-	for s := range h.subs {
+	l.entries = append(l.entries, e)
+	full := len(l.entries) > l.maxEntries
+	for s := range l.subs {
 		switch {
 		case s.backlog != nil:
 			s.backlog.add(e)
-		case full && s.next == h.first:
+		case full && s.next == l.first:
 			s.backlog = &backlog[T]{}
-			for _, e := range h.log {
+			for _, e := range l.entries {
 				s.backlog.add(e)
 			}
 		}
 	}
 	if full {
-		h.trim()
+		l.trim()
 	}
-	if h.silent++; h.silent > min(batch, h.bound/16) {
-		h.wake()
+	if l.unsignaled++; l.unsignaled > min(maxTake, l.maxEntries/16) {
+		l.wake()
 	}
 }
 
-// wake wakes the subscriptions if something has been published since.
-func (h *hub[T]) wake() {
-	if h.silent == 0 {
+// wake wakes the subscriptions if entries have been appended since the last
+// time.
+func (l *eventLog[T]) wake() {
+	if l.unsignaled == 0 {
 		return
 	}
-	h.silent = 0
-	for s := range h.subs {
-		s.notify()
+	l.unsignaled = 0
+	for s := range l.subs {
+		s.signal()
 	}
 }
 
-func (s *subscription[T]) notify() {
+func (s *subscription[T]) signal() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// trim drops what every subscription has been told.
-func (h *hub[T]) trim() {
-	least := h.end()
-	for s := range h.subs {
+// trim drops the entries that every subscription has taken.
+func (l *eventLog[T]) trim() {
+	needed := l.end()
+	for s := range l.subs {
 		if s.backlog == nil {
-			least = min(least, s.next)
+			needed = min(needed, s.next)
 		}
 	}
-	drop := int(least - h.first)
-	h.first = least
-	// What is dropped is to be let go of, and its room used again.
-	if rest := h.log[drop:]; len(rest) <= drop {
-		n := copy(h.log, rest)
-		clear(h.log[n:])
-		h.log = h.log[:n]
+	drop := int(needed - l.first)
+	l.first = needed
+	// Reuse the array if at least half of it is free, and clear what is
+	// dropped: it would keep objects alive.
+	if rest := l.entries[drop:]; len(rest) <= drop {
+		n := copy(l.entries, rest)
+		clear(l.entries[n:])
+		l.entries = l.entries[:n]
 	} else {
-		clear(h.log[:drop])
-		h.log = rest
+		clear(l.entries[:drop])
+		l.entries = rest
 	}
 }
 
-// take moves the next entries to what the subscription has taken.
-func (h *hub[T]) take(s *subscription[T]) {
+// take moves the next entries to s.taken.
+func (l *eventLog[T]) take(s *subscription[T]) {
 	if s.backlog != nil {
-		s.taken = s.backlog.take(s.taken, batch)
-		if s.backlog.empty() {
-			s.backlog, s.next = nil, h.end()
-			h.trim()
+		s.taken = s.backlog.take(s.taken, maxTake)
+		if s.backlog.isEmpty() {
+			s.backlog, s.next = nil, l.end()
+			l.trim()
 		}
 		return
 	}
-	from := int(s.next - h.first)
-	n := min(len(h.log)-from, batch)
-	s.taken = append(s.taken, h.log[from:from+n]...)
+	from := int(s.next - l.first)
+	n := min(len(l.entries)-from, maxTake)
+	s.taken = append(s.taken, l.entries[from:from+n]...)
 	if s.next += uint64(n); n > 0 && from == 0 {
-		h.trim()
+		l.trim()
 	}
 }
 
-// behind returns how many entries a subscription is yet to take.
-func (h *hub[T]) behind(s *subscription[T]) int {
+// lag returns how many entries a subscription has not taken yet.
+func (l *eventLog[T]) lag(s *subscription[T]) int {
 	if s.backlog != nil {
 		return s.backlog.order.Len()
 	}
-	return int(h.end() - s.next)
+	return int(l.end() - s.next)
 }
 
-// A backlog is what one subscription is yet to be told, by object, in the order
-// in which there was first something to tell of it. The zero backlog is empty.
+// A backlog has the entries of one subscription coalesced by object, in the
+// order of the first entry of each. The zero backlog is empty.
 type backlog[T any] struct {
-	order list.List // of *told[T]
-	byKey map[string]*list.Element
-	err   *list.Element // the last error stands for those before
+	order   list.List // of *backlogItem[T]
+	byKey   map[string]*list.Element
+	lastErr *list.Element // errors are coalesced into the last one
 }
 
-type told[T any] struct {
+// A backlogItem has the coalesced entries of an object; or Synced or an error,
+// which are of no object.
+type backlogItem[T any] struct {
 	key string
-	pending[T]
-	special entry[T] // Synced or an error, which no pending stands for
+	coalesced[T]
+	special entry[T] // if coalesced has no entry
 }
 
-func (b *backlog[T]) empty() bool { return b.order.Len() == 0 }
+func (b *backlog[T]) isEmpty() bool { return b.order.Len() == 0 }
 
 func (b *backlog[T]) add(e entry[T]) {
 	o := e.object()
 	if o == nil {
-		if e.err != nil && b.err != nil {
-			b.order.Remove(b.err)
+		if e.err != nil && b.lastErr != nil {
+			b.order.Remove(b.lastErr)
 		}
-		added := b.order.PushBack(&told[T]{special: e})
+		added := b.order.PushBack(&backlogItem[T]{special: e})
 		if e.err != nil {
-			b.err = added
+			b.lastErr = added
 		}
 		return
 	}
@@ -209,33 +211,33 @@ func (b *backlog[T]) add(e entry[T]) {
 		if b.byKey == nil {
 			b.byKey = map[string]*list.Element{}
 		}
-		at = b.order.PushBack(&told[T]{key: o.key()})
+		at = b.order.PushBack(&backlogItem[T]{key: o.key()})
 		b.byKey[o.key()] = at
 	}
-	t := at.Value.(*told[T])
-	if t.add(e); t.empty() {
+	it := at.Value.(*backlogItem[T])
+	if it.add(e); it.isEmpty() {
 		b.remove(at)
 	}
 }
 
 func (b *backlog[T]) remove(at *list.Element) {
-	if at == b.err {
-		b.err = nil
+	if at == b.lastErr {
+		b.lastErr = nil
 	}
-	t := b.order.Remove(at).(*told[T])
-	if t.n > 0 {
-		delete(b.byKey, t.key)
+	it := b.order.Remove(at).(*backlogItem[T])
+	if it.n > 0 {
+		delete(b.byKey, it.key)
 	}
 }
 
-// take removes about n entries and appends them to out.
+// take removes up to n items and appends their entries to out.
 func (b *backlog[T]) take(out []entry[T], n int) []entry[T] {
 	for at := b.order.Front(); at != nil && n > 0; at = b.order.Front() {
-		t := at.Value.(*told[T])
-		if t.n == 0 {
-			out = append(out, t.special)
+		it := at.Value.(*backlogItem[T])
+		if it.n == 0 {
+			out = append(out, it.special)
 		} else {
-			out = t.entries(out)
+			out = it.appendEntries(out)
 		}
 		b.remove(at)
 		n--
@@ -243,47 +245,49 @@ func (b *backlog[T]) take(out []entry[T], n int) []entry[T] {
 	return out
 }
 
-// A pending is what a subscriber is yet to be told of one object: it stands for
-// any number of entries.
-type pending[T any] struct {
+// coalesced stands for any number of entries of one name that a subscriber has
+// not received yet.
+type coalesced[T any] struct {
 	n     int        // entries
-	known *record[T] // what the subscriber knows; nil if it does not know the object
-	gone  *record[T] // the last version of known, if that has been deleted
-	now   *record[T] // what there is; nil if there is nothing
+	known *record[T] // the version that the subscriber has; nil if it has none
+	gone  *record[T] // the last version of known, if that was deleted
+	now   *record[T] // the current version; nil if there is none
 
-	initial, inferred bool
+	initial  bool // of the first entry
+	inferred bool // of the deletion
 }
 
-func (p *pending[T]) add(e entry[T]) {
-	if p.n == 0 {
-		p.known, p.initial = e.old, e.initial
+func (c *coalesced[T]) add(e entry[T]) {
+	if c.n == 0 {
+		c.known, c.initial = e.old, e.initial
 	}
-	p.n++
-	if p.now = e.now; e.typ == Deleted && p.known != nil && p.gone == nil {
-		p.gone, p.inferred = e.old, e.inferred
+	c.n++
+	if c.now = e.now; e.typ == Deleted && c.known != nil && c.gone == nil {
+		c.gone, c.inferred = e.old, e.inferred
 	}
 }
 
-// empty reports whether there is nothing to tell: an object that the subscriber
-// has never heard of has come and gone.
-func (p *pending[T]) empty() bool { return p.gone == nil && p.now == nil }
+// isEmpty reports whether the entries cancel out: an object that the subscriber
+// does not know was added and deleted.
+func (c *coalesced[T]) isEmpty() bool { return c.gone == nil && c.now == nil }
 
-// entries returns what there is to tell, appended to out.
-func (p *pending[T]) entries(out []entry[T]) []entry[T] {
+// appendEntries appends the entries that replace the coalesced ones, at most a
+// Deleted and an Added.
+func (c *coalesced[T]) appendEntries(out []entry[T]) []entry[T] {
 	from := len(out)
-	if p.gone != nil {
-		out = append(out, entry[T]{typ: Deleted, old: p.gone, inferred: p.inferred})
-		p.known = nil
+	if c.gone != nil {
+		out = append(out, entry[T]{typ: Deleted, old: c.gone, inferred: c.inferred})
+		c.known = nil
 	}
 	switch {
-	case p.now == nil:
-	case p.known == nil:
-		out = append(out, entry[T]{typ: Added, now: p.now, initial: p.initial && p.gone == nil})
+	case c.now == nil:
+	case c.known == nil:
+		out = append(out, entry[T]{typ: Added, now: c.now, initial: c.initial && c.gone == nil})
 	default:
-		out = append(out, entry[T]{typ: Updated, old: p.known, now: p.now})
+		out = append(out, entry[T]{typ: Updated, old: c.known, now: c.now})
 	}
 	for i := range out[from:] {
-		out[from+i].coalesced = p.n > len(out)-from
+		out[from+i].coalesced = c.n > len(out)-from
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 // A world is a hub with the objects whose changes it is told of.
 type world struct {
 	r       *rand.Rand
-	hub     *hub[string]
+	log     *eventLog[string]
 	objects map[string]*record[string]
 	rv      uint64
 }
@@ -30,19 +30,19 @@ func (w *world) step() {
 	case old == nil:
 		now := w.record(name, int(w.rv))
 		w.objects[name] = now
-		w.hub.publish(entry[string]{typ: Added, now: now})
+		w.log.publish(entry[string]{typ: Added, now: now})
 	case n == 0:
-		w.hub.publish(entry[string]{err: errNoObject})
+		w.log.publish(entry[string]{err: errNoObject})
 	case n < 4:
 		w.rv++
 		last := &record[string]{id: old.id, keyLen: old.keyLen, rv: w.rv}
 		delete(w.objects, name)
-		w.hub.publish(entry[string]{typ: Deleted, old: last})
+		w.log.publish(entry[string]{typ: Deleted, old: last})
 	default:
 		now := &record[string]{id: old.id, keyLen: old.keyLen, rv: w.rv + 1}
 		w.rv++
 		w.objects[name] = now
-		w.hub.publish(entry[string]{typ: Updated, old: old, now: now})
+		w.log.publish(entry[string]{typ: Updated, old: old, now: now})
 	}
 }
 
@@ -55,7 +55,7 @@ type reader struct {
 	errs   int
 }
 
-func (r *reader) read(h *hub[string], atMost int) {
+func (r *reader) read(h *eventLog[string], atMost int) {
 	for range atMost {
 		if len(r.s.taken) == 0 {
 			h.take(r.s)
@@ -106,12 +106,12 @@ func (r *reader) check(e entry[string]) {
 func TestI5Model(t *testing.T) {
 	for seed := range uint64(300) {
 		w := &world{r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]*record[string]{},
-			hub: &hub[string]{bound: 1 + int(seed%20), subs: map[*subscription[string]]bool{}}}
+			log: &eventLog[string]{maxEntries: 1 + int(seed%20), subs: map[*subscription[string]]bool{}}}
 		var readers []*reader
 		for range 500 {
 			w.step()
 			if len(readers) < 4 && w.r.IntN(20) == 0 {
-				s := w.hub.subscribe()
+				s := w.log.subscribe()
 				s.backlog = &backlog[string]{}
 				for _, o := range w.objects {
 					s.backlog.add(entry[string]{typ: Added, now: o, initial: true})
@@ -121,22 +121,22 @@ func TestI5Model(t *testing.T) {
 			}
 			for n, r := range readers {
 				if w.r.IntN(1+10*n) == 0 {
-					r.read(w.hub, w.r.IntN(20))
+					r.read(w.log, w.r.IntN(20))
 				}
 				if b := r.s.backlog; b != nil && b.order.Len() > 6*2+2 {
 					t.Fatalf("seed %d: %d things to tell of 6 names", seed, b.order.Len())
 				}
 			}
-			if len(w.hub.log) > w.hub.bound {
-				t.Fatalf("seed %d: a log of %d, bound %d", seed, len(w.hub.log), w.hub.bound)
+			if len(w.log.entries) > w.log.maxEntries {
+				t.Fatalf("seed %d: a log of %d, bound %d", seed, len(w.log.entries), w.log.maxEntries)
 			}
 			if len(readers) == 4 && w.r.IntN(50) == 0 {
-				w.hub.unsubscribe(readers[0].s)
+				w.log.unsubscribe(readers[0].s)
 				readers = readers[1:]
 			}
 		}
 		for _, r := range readers {
-			r.read(w.hub, 10000)
+			r.read(w.log, 10000)
 			if r.synced != 1 || len(r.held) != len(w.objects) {
 				t.Fatalf("seed %d: synced %d times, %d objects, want %d", seed, r.synced, len(r.held), len(w.objects))
 			}
@@ -146,14 +146,14 @@ func TestI5Model(t *testing.T) {
 				}
 			}
 		}
-		if n := len(w.hub.log); n > 0 && len(readers) > 0 {
+		if n := len(w.log.entries); n > 0 && len(readers) > 0 {
 			t.Fatalf("seed %d: %d entries that everyone has been told", seed, n)
 		}
 		for _, r := range readers {
-			w.hub.unsubscribe(r.s)
+			w.log.unsubscribe(r.s)
 		}
-		if len(w.hub.log) > 0 || len(w.hub.subs) > 0 {
-			t.Fatalf("seed %d: %d entries and %d subscriptions are left", seed, len(w.hub.log), len(w.hub.subs))
+		if len(w.log.entries) > 0 || len(w.log.subs) > 0 {
+			t.Fatalf("seed %d: %d entries and %d subscriptions are left", seed, len(w.log.entries), len(w.log.subs))
 		}
 	}
 }

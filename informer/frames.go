@@ -16,12 +16,19 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// frames are those of one stream. An object stands until the next call, unless
-// its type says otherwise.
+const (
+	// maxFrame limits one watch event. etcd's own default limit of a request
+	// is 1.5 MiB.
+	maxFrame    = 64 << 20
+	frameBuffer = 64 << 10 // read buffer of a stream
+)
+
+// frames are the events of one stream. An object is valid until the next call,
+// unless its type says otherwise.
 type frames[O any] interface {
-	// next reads a frame; a clean end is io.EOF.
+	// next reads a frame. It returns io.EOF at an orderly end.
 	next() (frame[O], error)
-	// waiting reports whether a further frame is there to be read.
+	// waiting reports whether a further frame has been received completely.
 	waiting() bool
 }
 
@@ -30,18 +37,18 @@ type frame[O any] struct {
 	typ     kube.EventType
 	rv      uint64
 	end     bool   // the bookmark that ends the initial events
-	columns string // that objects of the stream are printed under
+	columns string // of the Tables in which the stream's objects come
 	object  O
-	status  []byte // of an ERROR, in its encoding
+	status  []byte // of an ERROR, as encoded
 }
 
-// counted tells of the bytes that are read.
-type counted struct {
+// A countingReader reports the number of bytes read.
+type countingReader struct {
 	io.Reader
 	count func(int)
 }
 
-func (c counted) Read(b []byte) (int, error) {
+func (c countingReader) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
 	if n > 0 {
 		c.count(n)
@@ -49,21 +56,15 @@ func (c counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-const (
-	// maxFrame bounds one watch event; etcd's own limit of a request is
-	// 1.5 MiB by default.
-	maxFrame    = 64 << 20
-	frameBuffer = 64 << 10 // what is read of a stream at a time
-)
-
-// lines reads the lines of a stream.
-type lines struct {
+// A lineReader reads lines of up to maxFrame bytes.
+type lineReader struct {
 	body *bufio.Reader
 	line []byte
 }
 
-// next reads a line, without its end. It stands until the next call.
-func (l *lines) next() ([]byte, error) {
+// next reads a line and returns it without its newline. It is valid until the
+// next call.
+func (l *lineReader) next() ([]byte, error) {
 	l.line = l.line[:0]
 	for {
 		part, err := l.body.ReadSlice('\n')
@@ -77,65 +78,27 @@ func (l *lines) next() ([]byte, error) {
 		case errors.Is(err, bufio.ErrBufferFull) && len(l.line) <= maxFrame:
 			continue
 		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("%w: a frame of more than %d bytes", scan.ErrSyntax, maxFrame)
+			return nil, fmt.Errorf("%w: frame of more than %d bytes", scan.ErrSyntax, maxFrame)
 		case errors.Is(err, io.EOF) && len(l.line) > 0:
-			return nil, fmt.Errorf("%w: the stream ends within a frame", scan.ErrSyntax)
+			return nil, fmt.Errorf("%w: stream ends within a frame", scan.ErrSyntax)
 		}
 		return nil, err
 	}
 }
 
-func (l *lines) waiting() bool {
+func (l *lineReader) waiting() bool {
 	buffered, _ := l.body.Peek(l.body.Buffered())
 	return bytes.IndexByte(buffered, '\n') >= 0
 }
 
-type objectFrames struct {
-	lines
-	form    *objectForm
-	initial bool   // in the list that the stream begins with
-	columns string // which the first frame told
-}
-
-func (s *objectFrames) next() (frame[*scan.Object], error) {
-	line, err := s.lines.next()
-	if err != nil {
-		return frame[*scan.Object]{}, err
-	}
-	f, err := scan.ParseFrame(string(line))
-	if err != nil {
-		return frame[*scan.Object]{}, err
-	}
-	if f.Type == kube.Error {
-		return frame[*scan.Object]{typ: f.Type, status: []byte(f.Status)}, nil
-	}
-	columns := f.Object.Columns
-	if columns != "" {
-		if s.columns = s.form.columns; columns != s.columns {
-			s.columns = strings.Clone(columns)
-			s.form.columns = s.columns
-		}
-	}
-	f.Object.Columns = s.columns
-	s.initial = s.initial && !f.InitialEventsEnd()
-	if columns != "" || s.initial {
-		// There are columns in the text, which are not to be kept; and a list
-		// is kept for longer than an event.
-		if f, err = f.Detached(s.columns); err != nil {
-			return frame[*scan.Object]{}, err
-		}
-	}
-	return frame[*scan.Object]{typ: f.Type, rv: f.Object.RV, end: f.InitialEventsEnd(), columns: s.columns, object: f.Object}, nil
-}
-
-// textFrames are JSON, a line each.
-type textFrames struct {
-	lines
+// jsonFrames are JSON, one frame per line.
+type jsonFrames struct {
+	lineReader
 	event scan.ItemEvent
 }
 
-func (s *textFrames) next() (frame[*scan.Item], error) {
-	line, err := s.lines.next()
+func (s *jsonFrames) next() (frame[*scan.Item], error) {
+	line, err := s.lineReader.next()
 	if err == nil {
 		err = s.event.Scan(line)
 	}
@@ -149,13 +112,13 @@ func itemFrame(e *scan.ItemEvent, err error) (frame[*scan.Item], error) {
 	return frame[*scan.Item]{typ: e.Type, rv: e.Item.RV, end: e.Item.InitialEventsEnd(), object: &e.Item, status: e.Status}, nil
 }
 
-// binaryFrames are protobuf, with their length before them.
-type binaryFrames struct {
-	lines // of which the buffers are used
-	event scan.ItemEvent
+// protobufFrames are protobuf, each after its length in four bytes, big endian.
+type protobufFrames struct {
+	lineReader // for its buffers
+	event      scan.ItemEvent
 }
 
-func (s *binaryFrames) next() (frame[*scan.Item], error) {
+func (s *protobufFrames) next() (frame[*scan.Item], error) {
 	b, err := s.read()
 	if err == nil {
 		err = s.event.ScanProtobuf(b)
@@ -163,14 +126,14 @@ func (s *binaryFrames) next() (frame[*scan.Item], error) {
 	return itemFrame(&s.event, err)
 }
 
-func (s *binaryFrames) read() ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(s.body, head[:]); err != nil {
+func (s *protobufFrames) read() ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(s.body, length[:]); err != nil {
 		return nil, err
 	}
-	n := binary.BigEndian.Uint32(head[:])
+	n := binary.BigEndian.Uint32(length[:])
 	if n > maxFrame {
-		return nil, fmt.Errorf("%w: a frame of more than %d bytes", scan.ErrProtobuf, maxFrame)
+		return nil, fmt.Errorf("%w: frame of more than %d bytes", scan.ErrProtobuf, maxFrame)
 	}
 	if int(n) > cap(s.line) {
 		s.line = make([]byte, n+n/4)
@@ -182,7 +145,47 @@ func (s *binaryFrames) read() ([]byte, error) {
 	return s.line[:n], err
 }
 
-func (s *binaryFrames) waiting() bool {
+func (s *protobufFrames) waiting() bool {
 	buffered, _ := s.body.Peek(s.body.Buffered())
 	return len(buffered) >= 4 && uint64(len(buffered)-4) >= uint64(binary.BigEndian.Uint32(buffered))
+}
+
+// objectFrames are JSON, one frame per line. Its objects are the sink's to keep.
+type objectFrames struct {
+	lineReader
+	encoding *objectEncoding
+	initial  bool   // in the initial events of a streaming list
+	columns  string // from the first frame
+}
+
+func (s *objectFrames) next() (frame[*scan.Object], error) {
+	line, err := s.lineReader.next()
+	if err != nil {
+		return frame[*scan.Object]{}, err
+	}
+	f, err := scan.ParseFrame(string(line))
+	if err != nil {
+		return frame[*scan.Object]{}, err
+	}
+	if f.Type == kube.Error {
+		return frame[*scan.Object]{typ: f.Type, status: []byte(f.Status)}, nil
+	}
+	columns := f.Object.Columns
+	if columns != "" {
+		// Share one copy among all streams whose columns are equal.
+		if s.columns = s.encoding.columns; columns != s.columns {
+			s.columns = strings.Clone(columns)
+			s.encoding.columns = s.columns
+		}
+	}
+	f.Object.Columns = s.columns
+	s.initial = s.initial && !f.InitialEventsEnd()
+	if columns != "" || s.initial {
+		// The object must not keep the frame's text alive: that contains the
+		// columns, and objects of a list are kept for longer than events.
+		if f, err = f.Detached(s.columns); err != nil {
+			return frame[*scan.Object]{}, err
+		}
+	}
+	return frame[*scan.Object]{typ: f.Type, rv: f.Object.RV, end: f.InitialEventsEnd(), columns: s.columns, object: f.Object}, nil
 }

@@ -14,86 +14,90 @@ import (
 	"sync"
 )
 
-// Options configure an informer. The zero value is a good one.
+// Options configure an informer. The zero value watches all namespaces and
+// decodes on demand.
 type Options struct {
-	// Namespaces are those to watch, by a list+watch each. None means all, by
-	// one list+watch.
+	// Namespaces are watched by one list+watch each. The default, none,
+	// watches all namespaces by one list+watch.
 	Namespaces []string
-	// LabelSelector and FieldSelector select objects, as in kubectl's
-	// --selector and --field-selector. An object that no longer matches is
-	// Deleted.
+	// LabelSelector and FieldSelector select objects, as kubectl's --selector
+	// and --field-selector do. An object that no longer matches is Deleted.
 	LabelSelector, FieldSelector string
-	// KeepManagedFields keeps metadata.managedFields, which often are a third
-	// of an object.
+	// KeepManagedFields keeps metadata.managedFields, often a third of an
+	// object. The default removes it.
 	KeepManagedFields bool
-	// Decoded decodes each object as it comes and keeps it with its bytes: for
-	// objects that are read over and over. The default decodes on demand.
+	// Decoded decodes each object when it arrives and keeps the result beside
+	// the bytes, for programs that read most objects often. The default
+	// decodes on demand.
 	Decoded bool
-	// Compression keeps the bytes of objects compressed. The default, nil,
-	// keeps them as they are.
+	// Compression compresses the bytes of objects. The default, nil, keeps
+	// them as they are.
 	Compression Compression
-	// Backlog is how many events a subscriber may be behind before its events
-	// are coalesced. The default is 1024.
+	// Backlog is the number of events by which a subscriber may lag before its
+	// events are coalesced. The default is 1024.
 	Backlog int
-	// Logger gets a line per notable thing. The default discards.
+	// Logger gets relists and failures. The default discards them.
 	Logger *slog.Logger
-	// Metrics is called once, by [New], for what is to be told of the
-	// informer's work; status tells its Status, at any time. So the same
-	// options do for several informers. The default is that nobody is told.
+	// Metrics is called once, by [New], and returns what is called for the
+	// informer's work, or nil. status returns the informer's Status. The same
+	// Options can serve several informers. The default, nil, reports nothing.
 	Metrics func(res Resource, status func() Status) Metrics
 }
 
-// An Informer keeps a copy of a collection and tells subscribers what changes
-// in it. Make it with [New]; its methods may be called by any goroutine, before,
+const defaultBacklog = 1024
+
+// An Informer keeps a copy of a collection and reports its changes to
+// subscribers. Make it with [New]. Any goroutine may call its methods before,
 // while and after it runs.
 type Informer[T any] struct {
 	src     *Source
 	res     Resource
 	opts    Options
 	metrics Metrics
-	how     *reading[T]
+	format  *format[T]
 
-	scopes sync.Mutex // held while namespaces are added and removed
+	namespacesMu sync.Mutex // serializes AddNamespace and RemoveNamespace; taken before mu
 
-	mu      sync.RWMutex // guards all below
-	shards  map[string]*shard[T]
-	hub     hub[T]
-	indexes []indexer[T]
-	tasks   map[*task]bool
-	run     *running      // nil while it does not run
-	synced  bool          // Synced has been published
-	failed  int           // failures in a row, without a list in between
-	lastErr error         // the last of them, or what Run returned last
-	runs    int           // that have begun
-	ended   bool          // the last one has returned
-	changed chan struct{} // closed when something of the state has; nil if nobody waits
+	mu       sync.RWMutex // guards all below
+	shards   map[string]*shard[T]
+	events   eventLog[T]
+	indexes  []indexer[T]
+	tasks    map[*task]bool
+	run      *activeRun    // nil unless it runs
+	synced   bool          // Synced has been published
+	failures int           // in a row, without a list in between
+	lastErr  error         // the last failure, or what Run returned last
+	runs     int           // calls of Run so far
+	ended    bool          // the last call of Run has returned
+	changed  chan struct{} // closed at the next change of the state; nil if nobody waits
 }
 
-// running is one call of Run.
-type running struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	all    sync.WaitGroup
-	over   bool // nothing is to be started any more; guarded by the informer's lock
+// An activeRun is one call of Run.
+type activeRun struct {
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
+	goroutines sync.WaitGroup
+	stopping   bool // no goroutine may start; guarded by the informer's lock
 }
 
-// A task is something that runs while the informer does.
+// A task is a function that runs while the informer does.
 type task struct {
 	do     func(ctx context.Context)
-	queued func() int         // what waits in it; nil if nothing ever does
-	cancel context.CancelFunc // of the current run; nil if there is none
+	queued func() int         // events waiting in it; nil if there is no queue
+	cancel context.CancelFunc // ends it in the current run; nil if there is none
 }
 
-// New returns an informer of a collection. Nothing happens before it runs.
+// New returns an informer of a collection. It sends no request and starts no
+// goroutine before Run.
 func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Informer[T] {
-	opts.Backlog = cmp.Or(max(opts.Backlog, 0), 1024)
+	opts.Backlog = cmp.Or(max(opts.Backlog, 0), defaultBacklog)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	i := &Informer[T]{
-		src: src, res: res, opts: opts, metrics: noMetrics{}, how: &reading[T]{codec, opts.Compression},
+		src: src, res: res, opts: opts, metrics: noMetrics{}, format: &format[T]{codec, opts.Compression},
 		shards: map[string]*shard[T]{}, tasks: map[*task]bool{},
-		hub: hub[T]{bound: opts.Backlog, subs: map[*subscription[T]]bool{}},
+		events: eventLog[T]{maxEntries: opts.Backlog, subs: map[*subscription[T]]bool{}},
 	}
 	if len(opts.Namespaces) == 0 {
 		i.shards[""] = newShard(i, "")
@@ -109,19 +113,23 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 	return i
 }
 
-// Run keeps the copy up to date until ctx ends, and then returns nil; or until
-// the API server refuses the collection, in any of the namespaces: a
-// [*RefusedError]. When it returns, all goroutines that it started have ended.
-// What the informer holds stays, and it may be run again.
+// Run keeps the copy up to date until ctx ends, and then returns nil. If the
+// API server refuses the collection in any of the namespaces, Run returns a
+// [*RefusedError]: at once before the first list, half a minute later
+// afterwards (404 always at once). Other failures are retried. While the
+// informer runs, Run returns [ErrRunning].
+//
+// When Run returns, every goroutine that it started has ended. The copy is
+// kept, and Run may be called again.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	i.mu.Lock()
 	if i.run != nil {
 		i.mu.Unlock()
 		return ErrRunning
 	}
-	r := &running{}
+	r := &activeRun{}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	i.run, i.ended, i.failed, i.lastErr = r, false, 0, nil
+	i.run, i.ended, i.failures, i.lastErr = r, false, 0, nil
 	i.runs++
 	for t := range i.tasks {
 		i.startLocked(t)
@@ -133,9 +141,9 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 
 	<-r.ctx.Done()
 	i.mu.Lock()
-	r.over = true
+	r.stopping = true
 	i.mu.Unlock()
-	r.all.Wait()
+	r.goroutines.Wait()
 	err := context.Cause(r.ctx)
 	if _, refused := errors.AsType[*RefusedError](err); !refused {
 		err = nil
@@ -146,28 +154,29 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	for t := range i.tasks {
 		t.cancel = nil
 	}
-	for s := range i.hub.subs {
-		s.notify()
+	for s := range i.events.subs {
+		s.signal()
 	}
 	i.changeLocked()
 	return err
 }
 
-// startLocked starts a task in the current run.
+// startLocked starts a task in the current run, if there is one.
 func (i *Informer[T]) startLocked(t *task) {
 	r := i.run
-	if r == nil || r.over {
+	if r == nil || r.stopping {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
 	t.cancel = cancel
-	r.all.Go(func() {
+	r.goroutines.Go(func() {
 		defer cancel()
 		t.do(ctx)
 	})
 }
 
-// addTask has something run whenever the informer runs, until stop is called.
+// addTask adds a task to the current run and all later ones, until stop is
+// called. stop does not wait for the task.
 func (i *Informer[T]) addTask(t *task) (stop func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -183,10 +192,11 @@ func (i *Informer[T]) addTask(t *task) (stop func()) {
 	}
 }
 
-// watchLocked starts the reflector of a shard in the current run.
+// watchLocked starts the reflector of a shard in the current run, if there is
+// one.
 func (i *Informer[T]) watchLocked(s *shard[T]) {
 	r := i.run
-	if r == nil || r.over {
+	if r == nil || r.stopping {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -195,15 +205,15 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 		URL:       i.src.url(i.res, s.namespace, &i.opts),
 		Logger:    i.opts.Logger.With("resource", i.res.Name, "namespace", s.namespace),
 		Watchdog:  true,
-		failed:    i.fail,
+		onFailure: i.fail,
 		metrics:   i.metrics,
-	}, itemForm{i.how.codec.Protobuf()}, s)
+	}, itemEncoding{i.format.codec.Protobuf()}, s)
 	done := make(chan struct{})
 	s.stop = func() {
 		cancel()
 		<-done
 	}
-	r.all.Go(func() {
+	r.goroutines.Go(func() {
 		defer close(done)
 		defer cancel()
 		if err := s.reflector.Run(ctx); err != nil {
@@ -215,18 +225,18 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 	})
 }
 
-// fail tells of a failure.
+// fail reports a failure of a reflector.
 func (i *Informer[T]) fail(err error) {
 	i.metrics.Failed(err)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.failed++
+	i.failures++
 	i.lastErr = err
-	i.hub.publish(entry[T]{err: err})
+	i.events.publish(entry[T]{err: err})
 	i.changeLocked()
 }
 
-// changeLocked wakes those who wait for a change of the state.
+// changeLocked wakes the callers of wait.
 func (i *Informer[T]) changeLocked() {
 	if i.changed != nil {
 		close(i.changed)
@@ -234,7 +244,8 @@ func (i *Informer[T]) changeLocked() {
 	}
 }
 
-// wait waits until done, which is called with the lock held, returns true.
+// wait waits until done returns true or an error. done is called with the lock
+// held, at each change of the state.
 func (i *Informer[T]) wait(ctx context.Context, done func() (bool, error)) error {
 	for {
 		i.mu.Lock()
@@ -255,14 +266,13 @@ func (i *Informer[T]) wait(ctx context.Context, done func() (bool, error)) error
 	}
 }
 
-// patience is how many failures in a row WaitSynced bears.
-const patience = 3
+// maxFailures is how many failures in a row end WaitSynced.
+const maxFailures = 3
 
-// WaitSynced waits until there has been a list, of every namespace. It does not
-// wait for what will not come: its error wraps [ErrNotSynced] and the reason,
-// which is the refusal of the API server at once, or its failure to answer three
-// times in a row, or, if ctx ends before, that of ctx and of the last failure.
-// Run goes on trying after failures, so WaitSynced may be called again.
+// WaitSynced waits for the first complete list of every namespace. Its error
+// wraps [ErrNotSynced] and the reason: the API server's refusal, at once; the
+// last of three failures in a row; or the end of ctx, with the last failure if
+// there was one. Run goes on after failures, so WaitSynced may be called again.
 func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	var last error
 	err := i.wait(ctx, func() (bool, error) {
@@ -271,8 +281,8 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 		case i.syncedLocked():
 			return true, nil
 		case i.ended:
-			return false, cmp.Or(i.lastErr, errors.New("the informer has stopped"))
-		case i.failed >= patience:
+			return false, cmp.Or(i.lastErr, errors.New("informer has stopped"))
+		case i.failures >= maxFailures:
 			return false, i.lastErr
 		}
 		return false, nil
@@ -295,15 +305,16 @@ func (i *Informer[T]) syncedLocked() bool {
 	return true
 }
 
-// WaitRV waits until the copy is at rv or beyond it: then it shows what the
-// write that was answered with that resourceVersion has done. With several
-// namespaces watched, give the one that was written to: without it, all of them
-// are to get there, which for a quiet one takes until its next bookmark, a
-// minute or so.
+// WaitRV waits until the copy has reached rv, the resourceVersion in the
+// response to a write: from then on it shows the effect of that write. If the
+// informer watches several namespaces, pass the one that was written to.
+// Otherwise WaitRV waits for all of them, and a quiet namespace advances only
+// with its next bookmark, about once a minute. It fails if rv is not a number
+// or ctx ends.
 func (i *Informer[T]) WaitRV(ctx context.Context, rv string, namespaces ...string) error {
 	want, err := strconv.ParseUint(rv, 10, 64)
 	if err != nil {
-		return fmt.Errorf("resourceVersion %q is not a number", rv)
+		return fmt.Errorf("wait: resourceVersion %q is not a number", rv)
 	}
 	return i.wait(ctx, func() (bool, error) {
 		for ns, s := range i.shards {

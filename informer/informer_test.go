@@ -335,7 +335,7 @@ func TestI7Restart(t *testing.T) {
 		if got := again.read(); len(got) != 4 || got[2] != "SYNCED→" || got[3] != "over" {
 			t.Errorf("Events in the second run: %q", got)
 		}
-		if n := len(i.hub.subs); n > 0 {
+		if n := len(i.events.subs); n > 0 {
 			t.Errorf("%d subscriptions are left", n)
 		}
 	})
@@ -583,7 +583,7 @@ func TestIndex(t *testing.T) {
 		synctest.Wait()
 		after := AddIndex(i, byLength)
 		s := i.shards[""]
-		s.change(s.objects["ns/cc"], nil, entry[thing]{typ: Deleted, old: s.objects["ns/cc"]})
+		s.replace(s.objects["ns/cc"], nil, entry[thing]{typ: Deleted, old: s.objects["ns/cc"]})
 		for _, x := range []*Index[thing, int]{before, after} {
 			names := map[int][]string{}
 			for _, k := range x.Keys() {
@@ -617,7 +617,7 @@ func (c counting) Decode(raw []byte) (thing, error) {
 func TestDecodedOnce(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it forgets when there is a collection
 	n := 0
-	r := &record[thing]{raw: []byte(podJSON("a", 3)), how: &reading[thing]{codec: counting{JSON[thing](), &n}}}
+	r := &record[thing]{raw: []byte(podJSON("a", 3)), format: &format[thing]{codec: counting{JSON[thing](), &n}}}
 	for range 3 {
 		if o, err := (Ref[thing]{r}).Object(); err != nil || o.Metadata.Name != "a" {
 			t.Errorf("%v, %v", o, err)

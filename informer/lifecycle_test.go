@@ -35,7 +35,7 @@ func TestI4Relist(t *testing.T) {
 	told := i.subscribe(allRuns)
 	list := func() {
 		s.Begin(false)
-		head, err := itemForm{}.list(strings.NewReader(text), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
+		head, err := itemEncoding{}.list(strings.NewReader(text), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestI4Relist(t *testing.T) {
 	}
 	list()
 	before := contents(i)
-	events := i.hub.end()
+	events := i.events.end()
 	var was, is runtime.MemStats
 	runtime.ReadMemStats(&was)
 	list()
@@ -51,7 +51,7 @@ func TestI4Relist(t *testing.T) {
 	if n, b := is.Mallocs-was.Mallocs, is.TotalAlloc-was.TotalAlloc; n > objects/4 || b > uint64(len(text)/20) {
 		t.Errorf("%d allocations, %d bytes, for %d objects in %d bytes", n, b, objects, len(text))
 	}
-	if n := i.hub.end() - events; n > 0 || len(contents(i)) != len(before) {
+	if n := i.events.end() - events; n > 0 || len(contents(i)) != len(before) {
 		t.Errorf("%d events", n)
 	}
 	i.unsubscribe(told)
@@ -114,7 +114,7 @@ func TestI7StartStop(t *testing.T) {
 		if err := <-result; err != nil {
 			t.Fatal(n, err)
 		}
-		if n := len(i.hub.subs); n != 1 {
+		if n := len(i.events.subs); n != 1 {
 			t.Errorf("%d subscriptions", n)
 		}
 		select {

@@ -17,51 +17,52 @@ import (
 )
 
 const (
-	pageSize = "500"   // of LIST, as client-go's pager
-	maxPage  = 1 << 30 // bytes of a LIST answer that are read at the most
+	pageSize       = "500"           // objects per page of a LIST, as client-go's pager
+	maxPage        = 1 << 30         // bytes of a LIST response
+	requestTimeout = 2 * time.Minute // of a LIST or GET, with its body
 )
 
-// list brings the sink the whole collection, and goes on watching. It returns
-// when the watch ends.
-func (r *reflector[O]) list(ctx context.Context, reason string) error {
+// list delivers the whole collection to the sink and then follows the watch
+// until that ends.
+func (r *reflector[O]) list(ctx context.Context) error {
 	r.setPhase(Listing)
-	// One item tells the kind and form of the collection's lists, which a
-	// stream of nothing would not.
+	// A page of one object has the kind and form of the collection's lists. A
+	// streaming list of an empty collection has neither.
 	page, err := r.page(ctx, url.Values{"limit": {"1"}})
 	if err != nil {
 		return err
 	}
 	page.Items, page.Continue = nil, ""
-	r.anew = reason == "diverged" || reason == "schema" || page.RV < r.sink.Head()
-	if err := r.same(page); err != nil {
+	r.overwrite = r.reason == relistDiverged || r.reason == relistSchema || page.RV < r.sink.Head()
+	if err := r.sameCollection(page); err != nil {
 		return err
 	}
-	r.kind = page
-	// A streaming list that fails again and again is given a rest.
-	if !r.noWatchList && r.badStreams < 2 {
-		r.badStreams++ // until it is known to be good
-		return r.streamList(ctx, reason)
+	r.collection = page
+	// After two failures in a row one paged list is taken instead.
+	if !r.noStreamingList && r.failedLists < 2 {
+		r.failedLists++ // reset by listed
+		return r.streamList(ctx)
 	}
 	list, err := r.pagedList(ctx)
 	if err != nil {
 		return err
 	}
-	r.listed(list, reason)
+	r.listed(list)
 	return r.watch(ctx)
 }
 
-// same fails if the page is of another collection than that known.
-func (r *reflector[O]) same(page *scan.List) error {
-	if k := r.kind; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
+// sameCollection fails if page is of another collection than the last one, as
+// after a CustomResourceDefinition was replaced.
+func (r *reflector[O]) sameCollection(page *scan.List) error {
+	if k := r.collection; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
 		return &RefusedError{http.StatusNotFound, fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
 	}
 	return nil
 }
 
-// begin begins a list of the sink's.
-func (r *reflector[O]) begin() {
-	r.items, r.listing = 0, time.Now()
-	r.sink.Begin(r.anew)
+func (r *reflector[O]) beginList() {
+	r.items, r.listBegan = 0, time.Now()
+	r.sink.Begin(r.overwrite)
 }
 
 func (r *reflector[O]) item(o O) {
@@ -69,45 +70,46 @@ func (r *reflector[O]) item(o O) {
 	r.sink.Item(o)
 }
 
-// listed ends a list of the sink's.
-func (r *reflector[O]) listed(list *scan.List, reason string) {
-	r.countRelist(reason)
+// listed completes the sink's list.
+func (r *reflector[O]) listed(list *scan.List) {
+	r.countRelist(r.reason)
 	r.columns = list.Columns
 	head := r.sink.Head()
 	if !r.sink.End(list) {
 		r.log.Info("synced", "rv", list.RV, "objects", r.items)
 	} else {
-		r.log.Info("synced again, the difference continues the history", "from", head, "rv", list.RV, "objects", r.items)
+		r.log.Info("synced again after a relist", "from", head, "rv", list.RV, "objects", r.items)
 	}
-	r.opts.metrics.Listed(reason, r.items, time.Since(r.listing))
-	r.afterDelete, r.suspect, r.doubt, r.malformed, r.badStreams = false, false, nil, 0, 0
+	r.opts.metrics.Listed(r.reason, r.items, time.Since(r.listBegan))
+	r.state = stateWatch
+	r.afterDelete, r.malformed, r.failedLists = false, 0, 0
 	r.setPhase(Watching)
 }
 
-// streamList is a WatchList (KEP-3157): a consistent list as a stream of ADDED
-// events up to an end bookmark, and the watch behind it.
-func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
+// streamList takes a streaming list (KEP-3157), which is a consistent list as
+// ADDED events up to a bookmark, and follows the watch that continues it.
+func (r *reflector[O]) streamList(ctx context.Context) error {
 	s, err := r.open(ctx, url.Values{
 		"sendInitialEvents":    {"true"},
 		"resourceVersionMatch": {"NotOlderThan"},
 	})
 	if err != nil {
 		if bad, ok := errors.AsType[*statusError](err); ok && bad.code/100 == 4 && bad.code != 429 && bad.code != 410 {
-			r.noWatchList = true
-			return fmt.Errorf("%w: %w", errNoWatchList, err)
+			r.noStreamingList = true
+			return fmt.Errorf("%w: %w", errNoStreamingList, err)
 		}
 		return err
 	}
 	defer s.close()
-	list := *r.kind
-	r.begin()
-	late := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
-	defer late.Stop()
+	list := *r.collection
+	r.beginList()
+	timeout := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
+	defer timeout.Stop()
 	for {
 		f, err := s.next()
-		if !late.Reset(r.opts.EndBookmarkTimeout) {
-			r.noWatchList = true
-			return fmt.Errorf("%w: nothing for %v before the end bookmark", errNoWatchList, r.opts.EndBookmarkTimeout)
+		if !timeout.Reset(r.opts.EndBookmarkTimeout) {
+			r.noStreamingList = true
+			return fmt.Errorf("%w: no frame for %v before the end bookmark", errNoStreamingList, r.opts.EndBookmarkTimeout)
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -115,15 +117,15 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 		case err != nil:
 			return err
 		case f.end:
-			late.Stop()
+			timeout.Stop()
 			list.RV, list.Columns = f.rv, f.columns
-			r.listed(&list, reason)
+			r.listed(&list)
 			r.sink.Bookmark(f.rv, f.object)
 			r.sink.Flush()
 			return r.follow(ctx, s)
-		case f.typ != kube.Added: // it was an ordinary watch
-			r.noWatchList = true
-			return fmt.Errorf("%w: %s before the end bookmark", errNoWatchList, f.typ)
+		case f.typ != kube.Added: // the upstream ignored sendInitialEvents
+			r.noStreamingList = true
+			return fmt.Errorf("%w: %s before the end bookmark", errNoStreamingList, f.typ)
 		}
 		r.item(f.object)
 		if !s.frames.waiting() {
@@ -132,17 +134,19 @@ func (r *reflector[O]) streamList(ctx context.Context, reason string) error {
 	}
 }
 
-// pagedList is a consistent LIST, by pages. It returns the head of the first.
+// pagedList takes a consistent LIST in pages and returns the metadata of the
+// first page.
 func (r *reflector[O]) pagedList(ctx context.Context) (*scan.List, error) {
-	r.begin()
+	r.beginList()
 	list, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}})
 	if err != nil {
 		return nil, err
 	}
 	for next := list.Continue; next != ""; {
 		page, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}, "continue": {next}})
-		if errors.Is(err, errExpired) { // too slow for pages
-			r.begin()
+		if errors.Is(err, errExpired) {
+			// Pages of this collection outlive the upstream's history.
+			r.beginList()
 			return r.itemsPage(ctx, url.Values{})
 		}
 		if err != nil {
@@ -154,36 +158,35 @@ func (r *reflector[O]) pagedList(ctx context.Context) (*scan.List, error) {
 	return list, nil
 }
 
-// itemsPage is a LIST request for items, printed if that was asked for, which
-// the sink gets as they are read.
+// itemsPage requests a page in the reflector's encoding, delivers its objects
+// to the sink as they are read and returns the page's metadata.
 func (r *reflector[O]) itemsPage(ctx context.Context, query url.Values) (list *scan.List, err error) {
-	err = r.request(ctx, query, r.form.accept(query), func(body io.Reader) error {
-		list, err = r.form.list(body, r.kind, r.item)
+	accept := r.encoding.accept(query) // completes the query
+	err = r.request(ctx, r.requestURL(query), accept, func(body io.Reader) error {
+		list, err = r.encoding.list(body, r.collection, r.item)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	// A Table does not tell whose it is.
-	list.Kind, list.APIVersion, list.ItemKind, list.Typed = r.kind.Kind, r.kind.APIVersion, r.kind.ItemKind, r.kind.Typed
+	// A Table does not name the kind of its objects.
+	c := r.collection
+	list.Kind, list.APIVersion, list.ItemKind, list.Typed = c.Kind, c.APIVersion, c.ItemKind, c.Typed
 	return list, nil
 }
 
-// page is a LIST request for what a list tells of its collection.
+// page requests a page in plain JSON.
 func (r *reflector[O]) page(ctx context.Context, query url.Values) (list *scan.List, err error) {
-	err = r.request(ctx, query, acceptJSON, func(body io.Reader) error {
+	err = r.request(ctx, r.requestURL(query), acceptJSON, func(body io.Reader) error {
 		list, err = scanPage(body, r.opts.Kind)
 		return err
 	})
 	return list, err
 }
 
-func (r *reflector[O]) request(ctx context.Context, query url.Values, accept string, read func(io.Reader) error) error {
-	return r.requestOf(ctx, r.collection(query), accept, read)
-}
-
-func (r *reflector[O]) requestOf(ctx context.Context, u *url.URL, accept string, read func(io.Reader) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+// request gets u and calls read with the body.
+func (r *reflector[O]) request(ctx context.Context, u *url.URL, accept string, read func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	resp, err := r.get(ctx, r.transport, u, accept)
 	if err != nil {
@@ -191,14 +194,14 @@ func (r *reflector[O]) requestOf(ctx context.Context, u *url.URL, accept string,
 	}
 	r.refusedSince = time.Time{}
 	defer resp.Body.Close()
-	err = read(counted{resp.Body, r.contact})
+	err = read(countingReader{resp.Body, r.contact})
 	if errors.Is(err, scan.ErrNotObject) {
 		return &RefusedError{http.StatusNotImplemented, err.Error()}
 	}
 	return err
 }
 
-// scanPage reads a list as a whole.
+// scanPage parses a list that is read as a whole.
 func scanPage(body io.Reader, itemKind string) (*scan.List, error) {
 	text, err := io.ReadAll(io.LimitReader(body, maxPage))
 	if err != nil {

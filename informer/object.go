@@ -13,30 +13,30 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A Codec says how objects are asked for, and what they are to their readers.
-// It must be safe for concurrent use.
+// A Codec decides in which encoding objects are requested, and decodes them.
+// Its methods must be safe for concurrent use.
 type Codec[T any] interface {
-	// Protobuf reports whether objects come in protobuf, which the API server
-	// has for its own types only. The alternative is JSON.
+	// Protobuf reports whether objects are requested in protobuf, which API
+	// servers offer for their built-in types only. Otherwise they are
+	// requested in JSON.
 	Protobuf() bool
-	// Decode makes an object of its bytes, which are not to be changed or
-	// kept: JSON with apiVersion and kind, or the message of the object
-	// without the envelope that tells these.
+	// Decode decodes an object: JSON with apiVersion and kind, or the object's
+	// protobuf message without the envelope that names these. It must not
+	// modify raw, nor keep it.
 	Decode(raw []byte) (T, error)
 }
 
-// Raw is the codec of objects that are left as they are, in JSON.
+// Raw returns a codec that leaves objects as JSON.
 func Raw() Codec[json.RawMessage] { return rawCodec{} }
 
 type rawCodec struct{}
 
-func (rawCodec) Protobuf() bool { return false }
-
+func (rawCodec) Protobuf() bool                             { return false }
 func (rawCodec) Decode(raw []byte) (json.RawMessage, error) { return raw, nil }
 
-// JSON is the codec of anything that encoding/json decodes: a struct with the
-// fields of interest, a pointer to one, or a map[string]any. It fits every kind
-// of object.
+// JSON returns a codec that decodes with encoding/json: into a struct with the
+// fields of interest, a pointer to one, or a map[string]any. It is usable for
+// every resource.
 func JSON[T any]() Codec[T] { return jsonCodec[T]{} }
 
 type jsonCodec[T any] struct{}
@@ -48,28 +48,29 @@ func (jsonCodec[T]) Decode(raw []byte) (v T, err error) {
 	return v, err
 }
 
-// A Compression keeps bytes small in memory. It must be safe for concurrent
-// use, and may learn from the first objects it sees what others will look like.
-// Package informer/zstd has one.
+// A Compression compresses the bytes of objects in memory. Its methods must be
+// safe for concurrent use. It may adapt to the objects that it has seen.
+// Package informer/zstd implements one.
 type Compression interface {
-	// Compress appends src, compressed.
+	// Compress appends the compressed src to dst.
 	Compress(dst, src []byte) []byte
-	// Decompress appends what Compress made src of.
+	// Decompress appends to dst the bytes that Compress made src of.
 	Decompress(dst, src []byte) ([]byte, error)
 }
 
-// A record is one version of one object as it is held. But for gen, which is
-// the writer's own, it does not change.
+// A record is one version of an object as it is stored. It is immutable, but
+// for listID, which belongs to the shard's writer, and memo.
 type record[T any] struct {
-	id            string // "namespace/name" and the UID, one behind the other
-	nsLen, keyLen uint16
-	gen           uint32 // the last list that had it
-	rv            uint64
-	raw           []byte // compressed, if that is the policy
-	how           *reading[T]
-	decoded       *decoded[T] // if that is the policy
-	// memo is the decoded object while someone else keeps it alive, or until
-	// the next garbage collection: one that is hot is decoded once.
+	id                   string // "namespace/name", followed by the UID
+	namespaceLen, keyLen uint16
+	listID               uint32 // of the last list that had this version
+	rv                   uint64
+	raw                  []byte // compressed if Options.Compression is set
+	format               *format[T]
+	decoded              *decoded[T] // if Options.Decoded is set
+	// memo has the decoded object until the garbage collector finds that
+	// nobody else keeps it alive, so that readers of a popular object share
+	// one.
 	memo atomic.Pointer[weak.Pointer[decoded[T]]]
 }
 
@@ -78,21 +79,20 @@ type decoded[T any] struct {
 	err    error
 }
 
-// reading is how records are read.
-type reading[T any] struct {
+// A format is how the records of an informer are encoded.
+type format[T any] struct {
 	codec       Codec[T]
 	compression Compression // nil for none
 }
 
 func (r *record[T]) key() string { return r.id[:r.keyLen] }
-
 func (r *record[T]) uid() string { return r.id[r.keyLen:] }
 
-// is reports whether the item is a version of the same object.
-func (r *record[T]) is(it *scan.Item) bool { return r.uid() == it.UID }
+// sameObject reports whether the item is a version of the record's object.
+func (r *record[T]) sameObject(it *scan.Item) bool { return r.uid() == it.UID }
 
 func (r *record[T]) bytes() ([]byte, error) {
-	if c := r.how.compression; c != nil {
+	if c := r.format.compression; c != nil {
 		return c.Decompress(nil, r.raw)
 	}
 	return r.raw, nil
@@ -110,34 +110,34 @@ func (r *record[T]) decode() *decoded[T] {
 	d := &decoded[T]{}
 	var raw []byte
 	if raw, d.err = r.bytes(); d.err == nil {
-		d.object, d.err = r.how.codec.Decode(raw)
+		d.object, d.err = r.format.codec.Decode(raw)
 	}
 	p := weak.Make(d)
 	r.memo.Store(&p)
 	return d
 }
 
-// A Ref is one version of an object, which is decoded when it is asked for. All
-// that its methods return is shared and not to be changed. The zero Ref is no
-// object.
+// A Ref is one version of an object, decoded on demand. Any goroutine may call
+// its methods. What they return is shared and must not be modified. The zero
+// Ref is no object.
 type Ref[T any] struct{ r *record[T] }
 
-// IsZero reports whether there is no object.
+// IsZero reports whether the Ref is no object.
 func (r Ref[T]) IsZero() bool { return r.r == nil }
 
-// Key returns the object's namespace and name.
+// Key returns the object's namespace and name; the zero Key for the zero Ref.
 func (r Ref[T]) Key() Key {
 	if r.r == nil {
 		return Key{}
 	}
 	key := r.r.key()
-	if n := int(r.r.nsLen); n > 0 {
+	if n := int(r.r.namespaceLen); n > 0 {
 		return Key{key[:n], key[n+1:]}
 	}
 	return Key{"", key}
 }
 
-// UID returns metadata.uid.
+// UID returns metadata.uid; "" for the zero Ref.
 func (r Ref[T]) UID() string {
 	if r.r == nil {
 		return ""
@@ -145,7 +145,7 @@ func (r Ref[T]) UID() string {
 	return r.r.uid()
 }
 
-// RV returns metadata.resourceVersion; "" of the zero Ref.
+// RV returns metadata.resourceVersion; "" for the zero Ref.
 func (r Ref[T]) RV() string {
 	if r.r == nil {
 		return ""
@@ -153,11 +153,11 @@ func (r Ref[T]) RV() string {
 	return strconv.FormatUint(r.r.rv, 10)
 }
 
-// errNoObject is what is wrong with the zero Ref.
+// errNoObject is returned by methods of the zero Ref.
 var errNoObject = errors.New("no object")
 
-// Object returns the object, decoded. It remembers it as long as there is use
-// of it, so that of several readers one decodes.
+// Object returns the decoded object. Callers share the result while any of them
+// keeps it. It returns the codec's error; for the zero Ref, an error too.
 func (r Ref[T]) Object() (T, error) {
 	if r.r == nil {
 		var none T
@@ -167,7 +167,8 @@ func (r Ref[T]) Object() (T, error) {
 	return d.object, d.err
 }
 
-// Raw returns the object's bytes as the codec gets them.
+// Raw returns the object's bytes, as the codec receives them. It returns the
+// error of the decompression; for the zero Ref, an error too.
 func (r Ref[T]) Raw() ([]byte, error) {
 	if r.r == nil {
 		return nil, errNoObject
@@ -175,13 +176,14 @@ func (r Ref[T]) Raw() ([]byte, error) {
 	return r.r.bytes()
 }
 
-// Label returns the value of a label, without decoding the object.
+// Label returns the value of a label without decoding the object; ok is false
+// if the object has no such label.
 func (r Ref[T]) Label(key string) (value string, ok bool) {
 	raw, err := r.Raw()
 	switch {
 	case err != nil:
 		return "", false
-	case r.r.how.codec.Protobuf():
+	case r.r.format.codec.Protobuf():
 		return scan.ProtobufLabel(raw, key)
 	}
 	return scan.ItemLabel(raw, key)

@@ -11,53 +11,59 @@ import (
 	"time"
 )
 
-// ReconcileOptions configure [Reconcile]. The zero value is a good one.
+// ReconcileOptions configure [Reconcile]. The zero value has a queue per object
+// and retries forever.
 type ReconcileOptions[T any] struct {
-	// Workers is how many callbacks run at a time. The default is 4.
+	// Workers is how many calls of the function run at a time. The default is
+	// 4.
 	Workers int
-	// QueueBy names the queue that an event goes to: always the same one for
-	// an object. The default is a queue for each object.
+	// QueueBy names the queue of an event. It must return the same name for
+	// all events of an object. The default, nil, gives each object a queue.
 	QueueBy func(Event[T]) string
-	// EveryEvent has the callback called for each event. The default merges
-	// what happens to an object while it waits for its turn: the latest state
-	// counts. Even so events are merged where an informer's subscriber is
-	// behind, or a queue has more than 128 of them, or all queues have more
-	// than 10,000.
+	// EveryEvent calls the function for each event. The default merges the
+	// events of an object that wait in its queue, so that the function sees
+	// the latest state. With EveryEvent, events are still merged when the
+	// informer coalesces them ([Options].Backlog), when their queue has more
+	// than 128 events, or all queues together have more than 10,000.
 	EveryEvent bool
-	// MaxRetries is how often an event that failed is tried again before it
-	// goes to DeadLetter. The default, 0, is for ever.
+	// MaxRetries is how often a failed event is retried before it goes to
+	// DeadLetter. The default, 0, retries forever.
 	MaxRetries int
-	// DeadLetter is told of an event that is given up, and why, before its
-	// queue goes on.
+	// DeadLetter receives an event whose retries are exhausted, and its last
+	// error, before its queue continues. It may be nil.
 	DeadLetter func(Event[T], error)
 	// MinBackoff and MaxBackoff are the pauses before the first retry and the
-	// longest one; they double in between, and half of each is random. The
+	// longest one. Pauses double in between, and half of each is random. The
 	// defaults are 100 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
 }
 
 const (
-	queueBound = 128    // events of a queue, with EveryEvent
-	totalBound = 10_000 // of all queues
+	defaultWorkers    = 4
+	defaultMinBackoff = 100 * time.Millisecond
+	defaultMaxBackoff = 30 * time.Second
+
+	// Limits of EveryEvent.
+	maxQueueEvents = 128
+	maxTotalEvents = 10_000
 )
 
-// Reconcile has f called for what happens to objects whenever the informer
-// runs, until stop is called: Added, Updated and Deleted events. Each event has
-// a queue, in which one follows the other: f is never called for two events of
-// a queue at a time, and an event for which it returns an error is tried again,
-// while its queue waits and the others go on. An event is done with when f has
-// returned nil for it, or DeadLetter was called; one that was under way when the
-// informer stopped comes again when it runs again.
+// Reconcile calls f for each Added, Updated and Deleted event while the informer
+// runs, until stop is called. Events of one queue are handled one after the
+// other. If f returns an error, the event is retried, and its queue waits for
+// it; other queues go on. An event is done when f has returned nil or DeadLetter
+// has returned. An event that is being handled when the informer stops is
+// handled again in the next run. stop does not wait for calls of f: Run does.
 func Reconcile[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.Context, Event[T]) error) (stop func()) {
 	return newReconciler(i, opts, f).start()
 }
 
 func newReconciler[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.Context, Event[T]) error) *reconciler[T] {
-	opts.Workers = cmp.Or(max(opts.Workers, 0), 4)
-	opts.MinBackoff = cmp.Or(max(opts.MinBackoff, 0), 100*time.Millisecond)
-	opts.MaxBackoff = max(cmp.Or(max(opts.MaxBackoff, 0), 30*time.Second), opts.MinBackoff)
+	opts.Workers = cmp.Or(max(opts.Workers, 0), defaultWorkers)
+	opts.MinBackoff = cmp.Or(max(opts.MinBackoff, 0), defaultMinBackoff)
+	opts.MaxBackoff = max(cmp.Or(max(opts.MaxBackoff, 0), defaultMaxBackoff), opts.MinBackoff)
 	r := &reconciler[T]{of: i, opts: opts, f: f, sub: i.subscribe(allRuns), queues: map[string]*queue[T]{}}
-	r.some.L = &r.mu
+	r.wake.L = &r.mu
 	return r
 }
 
@@ -68,48 +74,48 @@ type reconciler[T any] struct {
 	sub  *subscription[T]
 
 	mu     sync.Mutex // guards all below
-	some   sync.Cond  // there is a ready queue, or the run is over
+	wake   sync.Cond  // there is a ready queue, or the run ends
 	queues map[string]*queue[T]
-	ready  []*queue[T] // queues whose turn it is
-	total  int         // items
+	ready  []*queue[T] // in the order in which workers take them
+	total  int         // items in all queues
 }
 
-// A queue is what is to be done one after the other. It is there while there is
-// something to do.
+// A queue has events that are handled one after the other. It exists while it
+// has items. A queue is ready, with a worker, or paused.
 type queue[T any] struct {
 	name     string
-	items    []*item[T]          // the first one is under way, or the next
-	last     map[string]*item[T] // of each object, if its turn has not begun
+	items    []*item[T]          // the first is being handled, or next
+	last     map[string]*item[T] // by object, the item that further events are merged into
 	failures int                 // of the first item, in a row
-	pause    *time.Timer         // before the first item is tried again
+	pause    *time.Timer         // until the first item is retried; nil unless paused
 }
 
-// An item is what there is to tell of an object.
+// An item has the coalesced events of an object.
 type item[T any] struct {
 	key string
-	pending[T]
-	begun []entry[T] // what is left to tell, once its turn has begun
-	since time.Time  // when the first of it came
+	coalesced[T]
+	started []entry[T] // the rest of the entries, once the first was handled
+	since   time.Time  // arrival of the first event
 }
 
 func (r *reconciler[T]) start() (stop func()) {
-	end := r.of.addTask(&task{do: r.run, queued: r.queued})
+	stopTask := r.of.addTask(&task{do: r.run, queued: r.queued})
 	return func() {
-		end()
+		stopTask()
 		r.of.unsubscribe(r.sub)
 	}
 }
 
 func (r *reconciler[T]) run(ctx context.Context) {
-	var all sync.WaitGroup
-	wake := context.AfterFunc(ctx, func() {
+	var workers sync.WaitGroup
+	stopWake := context.AfterFunc(ctx, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.some.Broadcast()
+		r.wake.Broadcast()
 	})
-	defer wake()
+	defer stopWake()
 	for range r.opts.Workers {
-		all.Go(func() { r.work(ctx) })
+		workers.Go(func() { r.work(ctx) })
 	}
 	for {
 		e, ok := r.of.next(ctx, r.sub)
@@ -120,18 +126,18 @@ func (r *reconciler[T]) run(ctx context.Context) {
 			r.add(e)
 		}
 	}
-	<-ctx.Done() // the subscription ends with stop, which ends ctx
-	all.Wait()
+	<-ctx.Done() // a closed subscription comes from stop, which has ended ctx
+	workers.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, q := range r.queues {
 		if q.pause != nil {
-			r.resume(q)
+			r.endPause(q)
 		}
 	}
 }
 
-// add enters an event into its queue.
+// add adds an event to its queue.
 func (r *reconciler[T]) add(e entry[T]) {
 	key := e.object().key()
 	name := key
@@ -144,38 +150,37 @@ func (r *reconciler[T]) add(e entry[T]) {
 	if q == nil {
 		q = &queue[T]{name: name, last: map[string]*item[T]{}}
 		r.queues[name] = q
-		r.turn(q)
+		r.makeReady(q)
 	}
 	it := q.last[key]
-	if it == nil || r.opts.EveryEvent && !e.coalesced && len(q.items) <= queueBound && r.total <= totalBound {
+	if it == nil || r.opts.EveryEvent && !e.coalesced && len(q.items) <= maxQueueEvents && r.total <= maxTotalEvents {
 		it = &item[T]{key: key, since: time.Now()}
 		q.items = append(q.items, it)
 		q.last[key] = it
 		r.total++
 	}
 	if it.add(e); e.coalesced {
-		it.n++ // it stands for more than itself
+		it.n++ // so that the result is marked coalesced too
 	}
-	if it.empty() {
+	if it.isEmpty() {
 		r.remove(q, it)
 	}
 }
 
-// queued returns how many events all queues have.
+// queued returns the number of events in all queues.
 func (r *reconciler[T]) queued() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.total
 }
 
-// turn makes a queue ready.
-func (r *reconciler[T]) turn(q *queue[T]) {
+func (r *reconciler[T]) makeReady(q *queue[T]) {
 	r.ready = append(r.ready, q)
-	r.some.Signal()
+	r.wake.Signal()
 }
 
-// remove takes an item out of its queue. A queue with nothing in it is removed
-// when its turn comes, or has been.
+// remove removes an item from its queue. A queue without items is removed by
+// the next worker that takes it.
 func (r *reconciler[T]) remove(q *queue[T], it *item[T]) {
 	for n, other := range q.items {
 		if other == it {
@@ -194,7 +199,7 @@ func (r *reconciler[T]) work(ctx context.Context) {
 	defer r.mu.Unlock()
 	for {
 		for len(r.ready) == 0 && ctx.Err() == nil {
-			r.some.Wait()
+			r.wake.Wait()
 		}
 		if ctx.Err() != nil {
 			return
@@ -202,42 +207,43 @@ func (r *reconciler[T]) work(ctx context.Context) {
 		q := r.ready[0]
 		r.ready[0] = nil
 		r.ready = r.ready[1:]
-		r.tell(ctx, q)
+		r.handleFirst(ctx, q)
 		if len(q.items) == 0 {
 			delete(r.queues, q.name)
 		}
 	}
 }
 
-// tell calls the callback for the first event of a queue.
-func (r *reconciler[T]) tell(ctx context.Context, q *queue[T]) {
+// handleFirst calls the function for the first event of a queue. The lock is
+// held, except during calls.
+func (r *reconciler[T]) handleFirst(ctx context.Context, q *queue[T]) {
 	if len(q.items) == 0 {
 		return
 	}
 	it := q.items[0]
 	if q.failures > 0 {
-		r.merge(q, it)
+		r.mergeLater(q, it)
 	}
-	if it.begun == nil {
-		it.begun = it.entries(nil)
+	if it.started == nil {
+		it.started = it.appendEntries(nil)
 		delete(q.last, it.key)
 	}
-	event := it.begun[0].event()
+	event := it.started[0].event()
 	since, began := it.since, time.Now()
 	r.mu.Unlock()
 	err := r.f(ctx, event)
 	r.of.metrics.Reconciled(began.Sub(since), time.Since(began), err)
 	r.mu.Lock()
 	switch {
-	case err != nil && ctx.Err() != nil: // it was interrupted
-		r.turn(q)
+	case err != nil && ctx.Err() != nil: // interrupted: handled again in the next run
+		r.makeReady(q)
 		return
 	case err != nil && (r.opts.MaxRetries == 0 || q.failures < r.opts.MaxRetries):
 		q.failures++
 		q.pause = time.AfterFunc(r.backoff(q.failures), func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.resume(q)
+			r.endPause(q)
 		})
 		return
 	case err != nil && r.opts.DeadLetter != nil:
@@ -246,35 +252,36 @@ func (r *reconciler[T]) tell(ctx context.Context, q *queue[T]) {
 		r.mu.Lock()
 	}
 	q.failures = 0
-	if it.begun = it.begun[1:]; len(it.begun) == 0 {
+	if it.started = it.started[1:]; len(it.started) == 0 {
 		r.remove(q, it)
 	}
 	if len(q.items) > 0 {
-		r.turn(q)
+		r.makeReady(q)
 	}
 }
 
-// merge has what happened to the object since be told with what failed, unless
-// that was a deletion.
-func (r *reconciler[T]) merge(q *queue[T], it *item[T]) {
-	failed, later := it.begun[0], q.last[it.key]
+// mergeLater merges later events of the object into an item that failed, so
+// that its retry has the latest state. A failed deletion is retried as it is.
+func (r *reconciler[T]) mergeLater(q *queue[T], it *item[T]) {
+	failed, later := it.started[0], q.last[it.key]
 	if r.opts.EveryEvent || failed.typ == Deleted || later == nil {
 		return
 	}
 	r.remove(q, later)
 	later.known = failed.old
 	later.n += it.n
-	it.pending, it.begun = later.pending, nil
+	it.coalesced, it.started = later.coalesced, nil
 }
 
-// resume ends a pause.
-func (r *reconciler[T]) resume(q *queue[T]) {
+// endPause makes a paused queue ready. It does nothing if the queue is not
+// paused: the timer and the end of a run may race.
+func (r *reconciler[T]) endPause(q *queue[T]) {
 	if q.pause == nil {
 		return
 	}
 	q.pause.Stop()
 	q.pause = nil
-	r.turn(q)
+	r.makeReady(q)
 }
 
 func (r *reconciler[T]) backoff(failures int) time.Duration {

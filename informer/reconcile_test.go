@@ -120,7 +120,7 @@ func TestI11Model(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{r: rand.New(rand.NewPCG(seed, 1)), objects: map[string]*record[string]{}}
 			i := New(nil, pods, JSON[string](), Options{})
-			w.hub = &i.hub
+			w.log = &i.events
 			opts := ReconcileOptions[string]{Workers: 3, EveryEvent: seed%2 == 0}
 			if seed%3 == 0 {
 				opts.QueueBy = func(e Event[string]) string { return map[bool]string{true: "low"}[e.Key.Name < "d"] }
@@ -165,7 +165,7 @@ func TestI11Model(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			i.mu.Lock()
-			i.run = &running{ctx: ctx}
+			i.run = &activeRun{ctx: ctx}
 			for task := range i.tasks {
 				i.startLocked(task)
 			}
@@ -195,7 +195,7 @@ func TestI11Model(t *testing.T) {
 				}
 			}
 			cancel()
-			run.all.Wait()
+			run.goroutines.Wait()
 		})
 	}
 }

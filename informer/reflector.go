@@ -18,235 +18,252 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A Sink takes what a [Reflector] sees. See the package doc for the promises.
+// A Sink receives what a [Reflector] reads from the API server. The package
+// documentation lists what a reflector promises to its sink.
 type Sink = sink[*scan.Object]
 
-// A sink is a Sink for objects of any kind: O is what the reflector's form
-// makes of them.
+// A sink is a [Sink] for any representation of objects: O is what the
+// reflector's encoding makes of one.
 type sink[O any] interface {
-	// Head returns the RV to resume from, 0 if there has been no list.
+	// Head returns the RV to resume from; 0 before the first list.
 	Head() uint64
-	// Begin begins a list. A list that was begun before and did not end is
-	// void. anew tells that RVs prove nothing: the upstream's history is not
-	// the one known here, as after a restore, or the same versions may look
-	// otherwise, as after a change of a custom resource's definition.
-	Begin(anew bool)
-	// Item takes an object of the list, in no particular order.
+	// Begin starts a list. A list that was started before and did not end is
+	// void. With overwrite, items replace what the sink holds whatever their
+	// RVs: the upstream's history is another one, as after a restore of etcd,
+	// or equal RVs may have other contents, as after a change of a
+	// CustomResourceDefinition.
+	Begin(overwrite bool)
+	// Item delivers one object of the list. Their order is undefined.
 	Item(O)
-	// End ends the list: its items are the whole collection. The list itself
-	// has no Items.
+	// End completes the list: its items are the whole collection. The
+	// argument has the list's metadata, and no Items. continued reports
+	// whether the sink had a head before, to which the list adds the
+	// difference.
 	End(*scan.List) (continued bool)
-	// Apply takes an event. On an error the watch is opened again at Head.
+	// Apply delivers an event. After an error the reflector opens a new watch
+	// at Head.
 	Apply(kube.EventType, O) error
-	// Bookmark takes a bookmark: all events up to rv have been applied.
+	// Bookmark delivers a bookmark: every event up to rv has been applied.
 	Bookmark(rv uint64, object O)
-	// Flush is called when no further frame is waiting to be read.
+	// Flush is called when no further complete frame has been received.
 	Flush()
 }
 
-// ReflectorOptions configure a reflector.
+// ReflectorOptions configure a [Reflector].
 type ReflectorOptions struct {
-	// Transport reaches the API server; it authenticates. Required.
+	// Transport reaches the API server and authenticates. Required.
 	Transport http.RoundTripper
-	// URL is that of the collection; its query goes with every request.
+	// URL is that of the collection. Its query is added to every request.
 	// Required.
 	URL *url.URL
-	// Kind is that of the objects, as discovery tells it. The default is the
-	// kind of the lists without "List".
+	// Kind is the kind of the objects, as discovery reports it. The default is
+	// the kind of the lists without the suffix "List".
 	Kind string
-	// Columns asks the upstream to tell with each object how it prints it
-	// (as=Table with the object inside). One that does not know Tables sends
-	// the objects alone.
+	// Columns asks the upstream for Tables (as=Table, includeObject=Object),
+	// so that each object comes with its row. An upstream that does not
+	// implement Tables sends plain objects.
 	Columns bool
-	// Sink is required.
+	// Sink receives lists and events. Required.
 	Sink Sink
-	// Logger gets a line per notable thing. The default discards.
+	// Logger gets state changes and failures. The default discards them.
 	Logger *slog.Logger
-	// EndBookmarkTimeout is how long a streaming list may stay silent before
-	// its end bookmark. After that, LIST and WATCH are used. The default is
-	// 15 s.
+	// EndBookmarkTimeout is how long a streaming list (KEP-3157) may be silent
+	// before its initial-events-end bookmark. After that, the reflector uses
+	// LIST and WATCH. The default is 15 s.
 	EndBookmarkTimeout time.Duration
-	// RefusalGrace is for how long a collection that was watched may answer
-	// 401, 403 or 405 before Run gives up: an API server that has just
-	// started answers so for a while. The default is 30 s. 404 is final: the
-	// collection is gone, and what comes back under its name may be another.
+	// RefusalGrace is how long Run retries when a collection that it has
+	// listed is answered with 401, 403 or 405, as an API server does for a
+	// while after its start. 404 is final at once: what later appears under
+	// the name may be another collection. The default is 30 s.
 	RefusalGrace time.Duration
-	// Watchdog replaces a watch that is silent though it should have had
-	// bookmarks. The default leaves it to its deadline.
+	// Watchdog replaces a watch whose bookmarks fail to arrive. The default,
+	// false, waits for the end of the watch's timeoutSeconds.
 	Watchdog bool
-	// Resume has Run begin with a watch from the sink's head, and not with a
-	// list, if there is a head and Resume has a list. It may be filled in until
-	// Run is called. The default is to list.
+	// Resume makes Run begin with a watch at the sink's head instead of a
+	// list, provided that the sink has a head and Resume has a List. It may be
+	// modified until Run is called. The default, nil, begins with a list.
 	Resume *Resume
 
-	failed  func(error) // is told of failures; nil if nobody is
-	metrics Metrics     // the default is that nobody is told
+	onFailure func(error) // called for each failure; may be nil
+	metrics   Metrics     // the default discards
 }
 
 // A Reflector keeps a sink up to date with one collection. Make it with
-// [NewReflector]; Run it once.
+// [NewReflector] and call Run once.
 type Reflector = reflector[*scan.Object]
 
 type reflector[O any] struct {
-	opts ReflectorOptions // but the sink
-	form form[O]
-	sink sink[O]
-	log  *slog.Logger
-	// identify tells an object's key and UID; nil where nothing is resumed.
+	opts     ReflectorOptions // without the sink
+	encoding encoding[O]
+	sink     sink[O]
+	log      *slog.Logger
+	// identify returns an object's key and UID. It is nil if the reflector
+	// never resumes.
 	identify func(O) (kube.Key, string)
 
 	mu     sync.Mutex // guards status
 	status Status
 
-	// Run's own.
-	kind         *scan.List // kind and form of the collection's lists
-	columns      string     // of the last list
-	items        int        // of the list that is being taken
-	listing      time.Time  // when it was begun
-	anew         bool       // RVs prove nothing in the list that is being taken
-	noWatchList  bool       // streaming lists are not to be had
-	badStreams   int        // streaming lists in a row that failed
-	malformed    int        // streams in a row that a malformed frame ended
-	afterDelete  bool       // the last frame was a deletion
-	suspect      bool       // the last stream did not end well
-	doubt        *doubt     // whether the history is the one known; nil if there is none
-	endedEarly   bool       // the last stream ended well before its time
-	refusedSince time.Time  // of refusals in a row
-	transport    http.RoundTripper
-	bookmarkGap  time.Duration // as seen so far; 0 if it has not been
+	// The fields below belong to the goroutine of Run.
+
+	state     state
+	reason    string           // of the list, in stateList
+	check     *continuityCheck // in stateProve, else nil
+	transport http.RoundTripper
+
+	collection *scan.List // metadata of the collection's lists
+	columns    string     // of the last list
+	items      int        // of the current list, so far
+	listBegan  time.Time
+	overwrite  bool // of the current list, see sink.Begin
+
+	noStreamingList bool          // the upstream does not serve them
+	failedLists     int           // streaming lists that failed, in a row
+	malformed       int           // streams that ended in a malformed frame, in a row
+	expired         int           // rounds that ended with errExpired, in a row
+	refusedSince    time.Time     // the first of the current row of refusals
+	afterDelete     bool          // the last frame was a deletion
+	endedEarly      bool          // the last stream ended in order, long before its timeoutSeconds
+	bookmarkGap     time.Duration // measured interval of bookmarks; 0 until then
 }
 
+// A state decides what the next round of Run does. A round is a full list with
+// the watch that follows it, or a watch alone.
+//
+//	 start                               resume, with a check
+//	   │                                       │
+//	   ▼      list complete                    ▼
+//	stateList ───────────────► stateWatch ◄─ stateProve
+//	   ▲                        │      ▲  same history
+//	   │            stream failed      │ stream ended in order
+//	   │                        ▼      │
+//	   │                       stateVerify ◄── resume, without a check
+//	   │
+//	   └── from any state, when the sink's head is no place to watch from:
+//	       the reasons of relist
+//
+// stateWatch loops while streams end in order, the other states while rounds
+// fail.
+type state int
+
 const (
-	// hastyEnd: a stream that ends cleanly within this time is not hurried
-	// back to, as in client-go.
-	hastyEnd = time.Second
-	// redial is how long nobody is there at the most before it is tried again:
-	// the sooner an API server that has restarted is watched, the less of its
-	// history is lost.
-	redial = time.Second
-	// goodStream: a stream that stood for this long ends a row of failures.
-	goodStream = 30 * time.Second
+	// stateList: take a full list, for the reason given, and watch from there.
+	stateList state = iota
+	// stateWatch: watch from the sink's head.
+	stateWatch
+	// stateVerify: as stateWatch, once the upstream has shown that it is not
+	// behind the head.
+	stateVerify
+	// stateProve: as stateVerify, and the upstream has to show that its
+	// history is the one that the sink knows.
+	stateProve
 )
 
-// NewReflector returns a reflector.
+// Reasons of full lists, as [Status].Relists and [Metrics] report them.
+const (
+	relistInitial   = "initial"   // the first list
+	relistExpired   = "expired"   // the upstream has compacted the events after the head
+	relistDiverged  = "diverged"  // the upstream has another history, as after a restore of etcd
+	relistMalformed = "malformed" // every third stream in a row that ends in a malformed frame
+	relistSchema    = "schema"    // objects or their Table rows may look different at equal RVs
+)
+
+const (
+	// minStream is how long a stream must last for its successor to be opened
+	// without a pause, as in client-go.
+	minStream = time.Second
+	// healthyStream is how long a stream without events must last to reset
+	// the backoff.
+	healthyStream = 30 * time.Second
+	// maxDialPause limits the pause after a connection was refused: the sooner
+	// a restarted API server is watched, the less of its history is lost.
+	maxDialPause = time.Second
+	// maxMalformed is how many malformed frames in a row lead to a list.
+	maxMalformed = 3
+
+	defaultEndBookmarkTimeout = 15 * time.Second
+	defaultRefusalGrace       = 30 * time.Second
+)
+
+// NewReflector returns a reflector. It sends no request before Run.
 func NewReflector(opts ReflectorOptions) *Reflector {
-	r := newReflector(opts, &objectForm{kind: opts.Kind, tables: opts.Columns}, opts.Sink)
+	r := newReflector(opts, &objectEncoding{kind: opts.Kind, tables: opts.Columns}, opts.Sink)
 	r.identify = func(o *scan.Object) (kube.Key, string) { return o.Key, o.UID }
 	return r
 }
 
-func newReflector[O any](opts ReflectorOptions, f form[O], s sink[O]) *reflector[O] {
+func newReflector[O any](opts ReflectorOptions, e encoding[O], s sink[O]) *reflector[O] {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.EndBookmarkTimeout <= 0 {
-		opts.EndBookmarkTimeout = 15 * time.Second
+		opts.EndBookmarkTimeout = defaultEndBookmarkTimeout
 	}
 	if opts.RefusalGrace <= 0 {
-		opts.RefusalGrace = 30 * time.Second
+		opts.RefusalGrace = defaultRefusalGrace
 	}
 	if opts.metrics == nil {
 		opts.metrics = noMetrics{}
 	}
-	return &reflector[O]{opts: opts, form: f, sink: s, transport: opts.Transport, log: opts.Logger, status: Status{Phase: Starting, Relists: map[string]int{}}}
+	return &reflector[O]{
+		opts: opts, encoding: e, sink: s, transport: opts.Transport, log: opts.Logger,
+		state: stateList, reason: relistInitial,
+		status: Status{Phase: Starting, Relists: map[string]int{}},
+	}
 }
 
 // Run lists and watches until ctx ends, and then returns nil; or until the
-// upstream refuses: a [*RefusedError], at once where there has been no list
-// yet, after the grace where there has. Whatever else goes wrong is logged and
-// tried again, with backoff and as the upstream's Retry-After says.
+// upstream refuses the collection, and then returns a [*RefusedError]: at once
+// before the first list, after RefusalGrace later. All other failures are
+// logged and retried with backoff, not before the upstream's Retry-After.
 func (r *reflector[O]) Run(ctx context.Context) error {
 	defer r.setPhase(Stopped)
 	defer func() { r.discard(r.transport) }()
-	var wait backoff
-	expired := 0        // rounds in a row that ended with lost history
-	reason := "initial" // why the next round lists; "" watches from the head
 	if from := r.opts.Resume; from != nil && from.List != nil && r.sink.Head() != 0 {
-		reason = ""
 		r.resume(from)
 	}
+	var wait backoff
 	for {
 		began, head := time.Now(), r.sink.Head()
 		var err error
-		if reason != "" {
-			err = r.list(ctx, reason)
+		if r.state == stateList {
+			err = r.list(ctx)
 		} else {
 			err = r.watch(ctx)
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		if reason != "" && r.Status().Phase == Watching {
-			reason = "" // the list was taken before the stream ended
-		}
+		lasted := time.Since(began)
 		if errors.Is(err, errExpired) {
-			expired++
+			r.expired++
 		} else {
-			expired = 0
-			// A stream that brought news, or that stood for a while
-			// though there was none, was a good one.
-			if r.sink.Head() != head || time.Since(began) > goodStream {
+			r.expired = 0
+			if r.sink.Head() != head || lasted > healthyStream {
 				wait.reset()
 			}
 		}
-		r.suspect = err != nil
-		switch {
-		case err == nil && time.Since(began) > hastyEnd:
-			if reason == "" && r.endedEarly && !r.kind.Typed {
-				// The API server ends the watches of a custom resource
-				// when its definition changes, and then the same versions
-				// of its objects may look otherwise.
-				reason = "schema"
-			}
-			continue // an ordinary end: resume at once
-		case err == nil:
-			err = errHasty
-		case errors.Is(err, errNoWatchList):
-			r.log.Info("no streaming list, listing and watching instead", "cause", err)
+		if again := r.transition(err, lasted); again {
 			continue
-		case errors.Is(err, errExpired):
-			r.log.Info("history lost upstream, listing again", "cause", err)
-			if reason = "expired"; expired == 1 {
-				continue
-			}
-		case errors.Is(err, errReprinted):
-			r.log.Info("the upstream prints the resource in other columns, listing again")
-			reason = "schema"
-		case errors.Is(err, scan.ErrBareTable) && r.form.plainer():
-			r.log.Info("the upstream does not tell how it prints objects, going on without", "cause", err)
-			continue
-		case errors.Is(err, errDiverged):
-			r.log.Warn("the upstream's history is not the one known here, listing again", "cause", err)
-			reason = "diverged"
-			if r.doubt != nil {
-				r.doubt = nil
-				if told := r.opts.Resume.Diverged; told != nil {
-					told()
-				}
-				continue // what was known is not to pass for what there is, as in an outage
-			}
-		case isMalformed(err):
-			r.log.Warn("malformed frame from upstream, opening the watch again", "rv", r.sink.Head(), "err", err)
-			if r.malformed++; r.malformed%3 == 0 && reason == "" {
-				reason = "malformed"
-			}
-		default:
-			if refused, ok := errors.AsType[*RefusedError](err); ok && r.givesUp(refused) {
-				r.fail(err)
-				return err
-			}
+		}
+		if err == nil {
+			err = errShortWatch
+		}
+		if refused, ok := errors.AsType[*RefusedError](err); ok && r.isFinal(refused) {
+			r.fail(err)
+			return err
 		}
 		r.fail(err)
 		pause := wait.next()
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-			pause = min(pause, redial)
+			pause = min(pause, maxDialPause)
 		}
-		if after, ok := errors.AsType[retryAfter](err); ok {
+		if after, ok := errors.AsType[retryAfterError](err); ok {
 			pause = max(after.wait, pause)
 		}
 		level := slog.LevelInfo
 		if wait.n > 2 {
-			level = slog.LevelDebug // said often enough for one outage
+			level = slog.LevelDebug // an outage is logged thrice
 		}
 		r.log.Log(ctx, level, "watch interrupted", "rv", r.sink.Head(), "retry_in", pause.Round(time.Millisecond), "cause", err)
 		select {
@@ -257,8 +274,69 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 	}
 }
 
-// givesUp reports, after a refusal, whether it is to be believed.
-func (r *reflector[O]) givesUp(refused *RefusedError) bool {
+// transition sets the state of the next round after one that lasted for a time
+// and ended with err, nil if the upstream ended the stream in order. again
+// reports whether the next round begins at once, without backoff.
+func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) {
+	switch {
+	case err == nil && r.state == stateVerify:
+		r.state = stateWatch
+	case err != nil && r.state == stateWatch:
+		r.state = stateVerify
+	}
+	switch {
+	case err == nil:
+		if lasted <= minStream {
+			return false
+		}
+		if r.endedEarly && !r.collection.Typed {
+			// The API server ends the watches of a custom resource when its
+			// definition changes. Objects may then look different at the same
+			// RVs.
+			r.relist(relistSchema)
+		}
+		return true
+	case errors.Is(err, errNoStreamingList):
+		r.log.Info("no streaming list, using LIST and WATCH", "cause", err)
+		return true
+	case errors.Is(err, errExpired):
+		r.log.Info("history expired upstream, relisting", "cause", err)
+		r.relist(relistExpired)
+		return r.expired == 1
+	case errors.Is(err, errColumnsChanged):
+		r.log.Info("table columns changed upstream, relisting")
+		r.relist(relistSchema)
+	case errors.Is(err, scan.ErrBareTable) && r.encoding.dropTables():
+		r.log.Info("no usable tables from upstream, continuing without columns", "cause", err)
+		return true
+	case errors.Is(err, errDiverged):
+		r.log.Warn("upstream has another history, relisting", "cause", err)
+		proving := r.state == stateProve
+		r.relist(relistDiverged)
+		if proving {
+			if diverged := r.opts.Resume.Diverged; diverged != nil {
+				diverged()
+			}
+			// No failure is reported: the sink would serve its state, which is
+			// known to be wrong, as in an outage.
+			return true
+		}
+	case isMalformed(err):
+		r.log.Warn("malformed frame from upstream, reopening the watch", "rv", r.sink.Head(), "err", err)
+		if r.malformed++; r.malformed%maxMalformed == 0 && r.state != stateList {
+			r.relist(relistMalformed)
+		}
+	}
+	return false
+}
+
+// relist makes the next round take a full list.
+func (r *reflector[O]) relist(reason string) {
+	r.state, r.reason, r.check = stateList, reason, nil
+}
+
+// isFinal reports whether a refusal ends Run.
+func (r *reflector[O]) isFinal(refused *RefusedError) bool {
 	if r.refusedSince.IsZero() {
 		r.refusedSince = time.Now()
 	}
@@ -266,14 +344,19 @@ func (r *reflector[O]) givesUp(refused *RefusedError) bool {
 		time.Since(r.refusedSince) > r.opts.RefusalGrace
 }
 
-// A backoff grows from 0.2 s to 8 s by doubling; half of each wait is random,
-// so that reflectors that failed together do not return together. A gateway
-// has one connection per resource at stake, so the cap is lower than
-// client-go's 30 s.
+const (
+	minBackoff = 200 * time.Millisecond
+	// maxBackoff is lower than client-go's 30 s: a gateway has one connection
+	// per resource, and all its clients depend on it.
+	maxBackoff = 8 * time.Second
+)
+
+// A backoff doubles from minBackoff to maxBackoff. Half of each pause is
+// random, so that reflectors that failed together do not return together.
 type backoff struct{ n int }
 
 func (b *backoff) next() time.Duration {
-	d := min(200*time.Millisecond<<min(b.n, 10), 8*time.Second)
+	d := min(minBackoff<<min(b.n, 10), maxBackoff)
 	b.n++
 	return d/2 + rand.N(d/2+1)
 }

@@ -223,7 +223,7 @@ func TestResumeDoubt(t *testing.T) {
 						t.Errorf("failed: %v", err)
 					}
 				}
-				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, failed: failed, Resume: &Resume{
+				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, onFailure: failed, Resume: &Resume{
 					List: &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true}, Tail: test.tail,
 					Newest: func(context.Context) ([]Known, error) { return test.newest, nil },
 				}})

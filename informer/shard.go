@@ -13,11 +13,35 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// AddNamespace has a further namespace be watched, from now on. One that is
-// watched already is left as it is.
+// A shard holds the objects of one namespace, or of all, and is the sink of
+// their reflector. Only that reflector's goroutine writes to it: it reads
+// without the lock what it writes with the lock held.
+type shard[T any] struct {
+	of        *Informer[T]
+	namespace string // "" for all
+	listID    uint32 // of the current list, or the last one
+	overwrite bool   // of that list, see sink.Begin
+	key       []byte // buffer of lookup
+
+	// Guarded by of.mu.
+	objects   map[string]*record[T]
+	bytes     int64 // stored, of all objects
+	head      uint64
+	synced    bool
+	reflector *reflector[*scan.Item] // of the last run; nil before the first
+	stop      func()                 // ends the reflector and waits for it
+}
+
+func newShard[T any](of *Informer[T], namespace string) *shard[T] {
+	return &shard[T]{of: of, namespace: namespace, objects: map[string]*record[T]{}}
+}
+
+// AddNamespace starts to watch another namespace, without waiting for its list.
+// A namespace that is already watched stays as it is. If the informer watches
+// all namespaces, it returns [ErrAllNamespaces].
 func (i *Informer[T]) AddNamespace(namespace string) error {
-	i.scopes.Lock()
-	defer i.scopes.Unlock()
+	i.namespacesMu.Lock()
+	defer i.namespacesMu.Unlock()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.shards[""] != nil || namespace == "" {
@@ -31,11 +55,13 @@ func (i *Informer[T]) AddNamespace(namespace string) error {
 	return nil
 }
 
-// RemoveNamespace has a namespace not be watched any more. Its objects are
-// Deleted, which is marked Inferred.
+// RemoveNamespace stops watching a namespace, waits until its watch has ended,
+// and deletes its objects from the copy: subscribers receive Deleted events
+// with Inferred set. A namespace that is not watched is ignored. If the informer
+// watches all namespaces, it returns [ErrAllNamespaces].
 func (i *Informer[T]) RemoveNamespace(namespace string) error {
-	i.scopes.Lock()
-	defer i.scopes.Unlock()
+	i.namespacesMu.Lock()
+	defer i.namespacesMu.Unlock()
 	i.mu.Lock()
 	s := i.shards[namespace]
 	all := i.shards[""] != nil
@@ -54,18 +80,18 @@ func (i *Informer[T]) RemoveNamespace(namespace string) error {
 		stop()
 	}
 	for _, r := range s.objects {
-		s.change(r, nil, entry[T]{typ: Deleted, old: r, inferred: true})
+		s.replace(r, nil, entry[T]{typ: Deleted, old: r, inferred: true})
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.shards, namespace)
-	i.hub.wake()
+	i.events.wake()
 	i.changeLocked()
 	return nil
 }
 
-// Namespaces returns the namespaces that are watched, sorted; none if it is all
-// of them.
+// Namespaces returns the namespaces that are watched, sorted; nil if the
+// informer watches all namespaces.
 func (i *Informer[T]) Namespaces() []string {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -75,40 +101,18 @@ func (i *Informer[T]) Namespaces() []string {
 	return slices.Sorted(maps.Keys(i.shards))
 }
 
-// A shard holds the objects of one list+watch and is the sink of its reflector,
-// whose goroutine alone writes it: it reads without the lock what it writes
-// under it.
-type shard[T any] struct {
-	of        *Informer[T]
-	namespace string // "" for all
-	gen       uint32 // of the list that is being taken, or the last one
-	anew      bool   // RVs prove nothing in it
-	key       []byte // a buffer
-
-	// Guarded by of.mu.
-	objects   map[string]*record[T]
-	bytes     int64 // of the objects
-	head      uint64
-	synced    bool
-	reflector *reflector[*scan.Item] // of the last run; nil if there was none
-	stop      func()                 // ends that and waits for it
-}
-
-func newShard[T any](of *Informer[T], namespace string) *shard[T] {
-	return &shard[T]{of: of, namespace: namespace, objects: map[string]*record[T]{}}
-}
-
-// held returns the record of the item's key; nil if there is none.
-func (s *shard[T]) held(it *scan.Item) *record[T] {
+// lookup returns the record with the item's key; nil if there is none.
+func (s *shard[T]) lookup(it *scan.Item) *record[T] {
 	s.key = it.AppendKey(s.key[:0])
 	return s.objects[string(s.key)]
 }
 
-// record makes a record of an item. old may be of the same object.
-func (s *shard[T]) record(it *scan.Item, old *record[T]) *record[T] {
+// newRecord makes a record of an item. If old is of the same object, they share
+// the text of the key.
+func (s *shard[T]) newRecord(it *scan.Item, old *record[T]) *record[T] {
 	i := s.of
-	r := &record[T]{nsLen: uint16(len(it.Namespace)), gen: s.gen, rv: it.RV, how: i.how}
-	if old != nil && old.is(it) {
+	r := &record[T]{namespaceLen: uint16(len(it.Namespace)), listID: s.listID, rv: it.RV, format: i.format}
+	if old != nil && old.sameObject(it) {
 		r.id, r.keyLen = old.id, old.keyLen
 	} else {
 		id := it.AppendKey(make([]byte, 0, len(it.Namespace)+1+len(it.Name)+len(it.UID)))
@@ -124,13 +128,13 @@ func (s *shard[T]) record(it *scan.Item, old *record[T]) *record[T] {
 	}
 	if i.opts.Decoded {
 		d := &decoded[T]{}
-		d.object, d.err = i.how.codec.Decode(raw)
+		d.object, d.err = i.format.codec.Decode(raw)
 		r.decoded = d
 	}
 	return r
 }
 
-// put replaces old, nil for none, by now, nil for none, under the same key.
+// putLocked replaces old by now, which have the same key. Either may be nil.
 func (s *shard[T]) putLocked(old, now *record[T]) {
 	if old != nil {
 		s.bytes -= int64(len(old.raw))
@@ -142,120 +146,119 @@ func (s *shard[T]) putLocked(old, now *record[T]) {
 	case now == nil:
 		delete(s.objects, old.key())
 	case old != nil && old.id != now.id:
-		delete(s.objects, old.key()) // the map would keep the text of the key
+		delete(s.objects, old.key()) // assigning would keep the old text of the key alive
 		fallthrough
 	default:
 		s.objects[now.key()] = now
 	}
 }
 
-// change replaces old by now, and tells what that means. Those who are told may
-// sleep until the hub wakes them.
-func (s *shard[T]) change(old, now *record[T], e entry[T]) {
+// replace replaces old by now, either of which may be nil, and appends e to the
+// log. Subscribers may not be woken before the log's next wake.
+func (s *shard[T]) replace(old, now *record[T], e entry[T]) {
 	i := s.of
-	again := e.typ == Added && old != nil // the name has come back as another object
+	recreated := e.typ == Added && old != nil // the name now is of another object
 	keys := make([]any, 0, 4)
 	i.mu.RLock()
 	indexes := i.indexes
 	i.mu.RUnlock()
-	for _, x := range indexes {
+	for _, x := range indexes { // without the lock: find may be slow
 		keys = append(keys, x.keys(now))
 	}
-	if again {
+	if recreated {
 		i.metrics.Changed(Deleted)
 	}
 	i.metrics.Changed(e.typ)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for n, x := range i.indexes {
-		if n == len(keys) { // a new one
+		if n == len(keys) { // added meanwhile
 			keys = append(keys, x.keys(now))
 		}
 		x.replace(old, now, keys[n])
 	}
 	s.putLocked(old, now)
-	if again {
-		i.hub.enter(entry[T]{typ: Deleted, old: old, inferred: true})
+	if recreated {
+		i.events.append(entry[T]{typ: Deleted, old: old, inferred: true})
 	}
-	i.hub.enter(e)
+	i.events.append(e)
 }
 
 // Head implements sink.
 func (s *shard[T]) Head() uint64 { return s.head }
 
 // Begin implements sink.
-func (s *shard[T]) Begin(anew bool) {
-	s.gen++
-	s.anew = anew
+func (s *shard[T]) Begin(overwrite bool) {
+	s.listID++
+	s.overwrite = overwrite
 }
 
-// Item implements sink. An object that is held in the same version is left as
-// it is.
+// Item implements sink. An object whose version is already held costs nothing.
 func (s *shard[T]) Item(it *scan.Item) {
-	old := s.held(it)
+	old := s.lookup(it)
 	switch {
 	case old == nil:
-		now := s.record(it, nil)
-		s.change(nil, now, entry[T]{typ: Added, now: now, initial: !s.synced})
-	case !old.is(it):
-		now := s.record(it, nil)
-		s.change(old, now, entry[T]{typ: Added, now: now})
-	case old.rv >= it.RV && !s.anew:
-		old.gen = s.gen
+		now := s.newRecord(it, nil)
+		s.replace(nil, now, entry[T]{typ: Added, now: now, initial: !s.synced})
+	case !old.sameObject(it):
+		now := s.newRecord(it, nil)
+		s.replace(old, now, entry[T]{typ: Added, now: now})
+	case old.rv >= it.RV && !s.overwrite:
+		old.listID = s.listID
 	default:
-		now := s.record(it, old)
+		now := s.newRecord(it, old)
 		if bytes.Equal(old.raw, now.raw) {
-			old.gen = s.gen
+			old.listID = s.listID
 			return
 		}
-		s.change(old, now, entry[T]{typ: Updated, old: old, now: now})
+		s.replace(old, now, entry[T]{typ: Updated, old: old, now: now})
 	}
 }
 
-// End implements sink: what the list did not have is gone.
+// End implements sink. Objects that were not in the list are deleted.
 func (s *shard[T]) End(list *scan.List) (continued bool) {
 	for _, r := range s.objects {
-		if r.gen != s.gen && (r.rv <= list.RV || s.anew) {
-			s.change(r, nil, entry[T]{typ: Deleted, old: r, inferred: true})
+		if r.listID != s.listID && (r.rv <= list.RV || s.overwrite) {
+			s.replace(r, nil, entry[T]{typ: Deleted, old: r, inferred: true})
 		}
 	}
 	i := s.of
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	continued = s.head > 0
-	if list.RV > s.head || s.anew {
+	if list.RV > s.head || s.overwrite {
 		s.head = list.RV
 	}
-	s.synced, i.failed, i.lastErr = true, 0, nil
+	s.synced, i.failures, i.lastErr = true, 0, nil
 	if !i.synced && i.syncedLocked() {
 		i.synced = true
-		i.hub.publish(entry[T]{typ: Synced})
+		i.events.publish(entry[T]{typ: Synced})
 	}
-	i.hub.wake()
+	i.events.wake()
 	i.changeLocked()
 	return continued
 }
 
-// Apply implements sink.
+// Apply implements sink. It ignores events that it has applied before.
 func (s *shard[T]) Apply(typ kube.EventType, it *scan.Item) error {
 	if it.RV < s.head {
-		return fmt.Errorf("%s of %s/%s at %d, behind %d", typ, it.Namespace, it.Name, it.RV, s.head)
+		return fmt.Errorf("%s %s/%s at %d is before the head %d", typ, it.Namespace, it.Name, it.RV, s.head)
 	}
-	old := s.held(it)
+	old := s.lookup(it)
 	switch {
-	case old != nil && it.RV <= old.rv: // told again
-	case typ == kube.Deleted && old == nil: // told again, or never known
-	case typ == kube.Deleted && old.is(it):
-		s.change(old, nil, entry[T]{typ: Deleted, old: s.record(it, old)})
-	case typ == kube.Deleted: // of a successor that was never known
-		s.change(old, nil, entry[T]{typ: Deleted, old: old, inferred: true})
+	case old != nil && it.RV <= old.rv: // repeated
+	case typ == kube.Deleted && old == nil: // repeated, or never seen
+	case typ == kube.Deleted && old.sameObject(it):
+		s.replace(old, nil, entry[T]{typ: Deleted, old: s.newRecord(it, old)})
+	case typ == kube.Deleted: // of a successor that was never seen
+		s.replace(old, nil, entry[T]{typ: Deleted, old: old, inferred: true})
 	default:
-		now := s.record(it, old)
+		now := s.newRecord(it, old)
 		e := entry[T]{typ: Updated, old: old, now: now}
-		if old == nil || !old.is(it) {
+		if old == nil || !old.sameObject(it) {
 			e.typ, e.old = Added, nil
 		}
-		s.change(old, now, e)
+		s.replace(old, now, e)
 	}
 	s.advance(it.RV)
 	return nil
@@ -272,11 +275,11 @@ func (s *shard[T]) advance(rv uint64) {
 	i.changeLocked()
 }
 
-// Flush implements sink. What is told is visible at once; subscribers that sleep
-// are woken here.
+// Flush implements sink. Changes are visible in the copy at once; it wakes
+// subscribers for those that they have not been woken for.
 func (s *shard[T]) Flush() {
 	i := s.of
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.hub.wake()
+	i.events.wake()
 }

@@ -13,22 +13,26 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// A Source is an API server and the way to it. It may be shared by any number
-// of informers.
+// A Source is an API server and the transport to it. Any number of informers
+// may share one, concurrently.
 type Source struct {
 	base      *url.URL
 	transport http.RoundTripper
 }
 
-// NewSource returns the API server at base, whose path leads to /api and /apis.
-// The transport authenticates; an informer takes a copy of an [http.Transport]
-// when it distrusts a connection, so it is best to give one as it is.
+// NewSource returns the API server at base, which may have a path: /api and
+// /apis are below it. The transport authenticates.
+//
+// When an informer replaces a silent watch, it asks a transport that is a
+// [Freshener] for new connections, and clones an [http.Transport]. A wrapper
+// that is neither keeps the connections that it has, which may be dead.
 func NewSource(base *url.URL, transport http.RoundTripper) *Source {
 	return &Source{base, transport}
 }
 
-// FromURL returns an API server that wants no credentials, such as "kubectl
-// proxy" or Watchkeeper itself: "http://127.0.0.1:8001".
+// FromURL returns an API server that requires no credentials, such as "kubectl
+// proxy" or Watchkeeper itself: "http://127.0.0.1:8001". It fails if base is
+// not an http or https URL.
 func FromURL(base string) (*Source, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -43,20 +47,21 @@ func FromURL(base string) (*Source, error) {
 	}
 	t = t.Clone()
 	t.HTTP2 = &http.HTTP2Config{
-		// A connection that has died is closed, and with it what waits on it.
+		// A dead connection is closed, and with it the watches on it.
 		SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second,
-		// How much of a list may wait in memory to be read: half the default.
+		// Half of net/http's default: how much of a list that is not yet read
+		// may be in memory.
 		MaxReceiveBufferPerStream: 2 << 20,
 	}
 	t.ResponseHeaderTimeout = time.Minute
 	return NewSource(u, t), nil
 }
 
-// A Resource names a collection as in a URL: {"apps", "v1", "deployments"}. The
-// group of the core API is "".
+// A Resource names a collection as its URL does: {"apps", "v1", "deployments"}.
+// The Group of the core API is "".
 type Resource struct{ Group, Version, Name string }
 
-// url returns that of a collection; namespace "" is all of them.
+// url returns the URL of a collection in a namespace; "" is all namespaces.
 func (s *Source) url(r Resource, namespace string, opts *Options) *url.URL {
 	parts := []string{"apis", r.Group, r.Version}
 	if r.Group == "" {
@@ -77,26 +82,24 @@ func (s *Source) url(r Resource, namespace string, opts *Options) *url.URL {
 	return u
 }
 
-// A Key identifies an object within its resource. Namespace is "" for a
-// cluster-scoped one.
+// A Key identifies an object within its resource. Namespace is "" if the
+// resource is cluster-scoped.
 type Key struct{ Namespace, Name string }
 
-// String returns "namespace/name", or "name".
+// String returns "namespace/name", or "name" without a namespace.
 func (k Key) String() string { return string(kube.MakeKey(k.Namespace, k.Name)) }
 
-// A Freshener is a transport that can have connections of its own. An informer
-// takes one when it distrusts a connection; of an [http.Transport] it takes a
-// clone. Any other transport goes on with what it has.
+// A Freshener is a transport that can open connections of its own.
 type Freshener interface {
 	http.RoundTripper
-	// Fresh returns a transport to the same API server that uses no connection
-	// of this one.
+	// Fresh returns a transport to the same API server that shares no
+	// connection with this one. Any goroutine may call it.
 	Fresh() (http.RoundTripper, error)
 }
 
-// fresh returns a transport that uses no connection of t, if there is one to be
-// had.
-func fresh(t http.RoundTripper) (http.RoundTripper, error) {
+// freshTransport returns a transport that shares no connection with t if that
+// is possible, else t.
+func freshTransport(t http.RoundTripper) (http.RoundTripper, error) {
 	switch t := t.(type) {
 	case Freshener:
 		return t.Fresh()

@@ -9,54 +9,56 @@ import (
 	"time"
 )
 
-// A Phase is what an informer, or a reflector, is about.
+// A Phase is the current activity of an informer or a reflector.
 type Phase string
 
 // The phases.
 const (
-	Starting Phase = "starting" // no list yet
-	Listing  Phase = "listing"
-	Watching Phase = "watching"
-	Retrying Phase = "retrying" // waiting, after a failure
-	Refused  Phase = "refused"  // the upstream will not have it listed or watched
+	Starting Phase = "starting" // before the first request
+	Listing  Phase = "listing"  // taking a full list
+	Watching Phase = "watching" // following a watch
+	Retrying Phase = "retrying" // waiting after a failure
+	Refused  Phase = "refused"  // the API server refuses the collection
 	Stopped  Phase = "stopped"  // Run has returned
 )
 
-// A Status is what an informer, or a reflector, knows of itself.
+// A Status describes an informer or a reflector at one moment.
 type Status struct {
 	Phase Phase
-	// RV is what the copy is at; 0 of a reflector, whose sink knows.
+	// RV is the head of the informer's copy; the lowest one if it watches
+	// several namespaces. It is 0 for a reflector: its sink has the head.
 	RV uint64
-	// Objects is how many there are, of an informer, and Held how many bytes
-	// they are kept in: compressed, if that is the policy. What is decoded is
-	// not counted.
+	// Objects is the number of objects that an informer holds, and Held the
+	// number of bytes of their stored text, after compression. Decoded objects
+	// are not counted.
 	Objects int
 	Held    int64
-	// Behind is how many events the slowest subscriber is yet to be told of
-	// an informer.
+	// Behind is the number of events that the slowest subscriber of an
+	// informer has not received yet.
 	Behind int
-	// Queued is how many events the queues of all its Reconcilers have, those
-	// included that are under way or wait for a retry.
+	// Queued is the number of events in the queues of all calls of
+	// [Reconcile], including those being handled and those waiting for a
+	// retry.
 	Queued int
-	// Lag is how long the upstream has not been heard of, of an informer.
+	// Lag is the time since LastContact, for an informer.
 	Lag time.Duration
-	// LastContact is when the upstream was last heard of.
+	// LastContact is when the API server last sent anything.
 	LastContact time.Time
-	// LastError is the last failure; nil once a stream stands again.
+	// LastError is the last failure; nil once a watch is open again.
 	LastError error
-	// Warnings are the Warning headers of the last answer: the API server's
-	// word on deprecated versions.
+	// Warnings are the Warning headers of the last response, with which API
+	// servers announce deprecated versions.
 	Warnings []string
-	// Bytes counts what the upstream sent.
+	// Bytes is the number of bytes received.
 	Bytes int64
-	// Relists counts the full lists by reason: "initial", "expired",
-	// "diverged", "malformed", "schema". It is not to be changed.
+	// Relists counts full lists by reason: "initial", "expired", "diverged",
+	// "malformed", "schema". Do not modify it.
 	Relists map[string]int
 }
 
-// Status returns what the informer knows of itself, over all namespaces: the
-// phase that is furthest from Watching, the lowest RV, the oldest contact, and
-// the sums of what is counted.
+// Status returns the informer's status over all namespaces: the phase that is
+// furthest from Watching, the lowest RV, the oldest contact, the sums of what
+// is counted. Any goroutine may call it at any time.
 func (i *Informer[T]) Status() Status {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -96,8 +98,8 @@ func (i *Informer[T]) Status() Status {
 			sum.Queued += t.queued()
 		}
 	}
-	for s := range i.hub.subs {
-		sum.Behind = max(sum.Behind, i.hub.behind(s))
+	for s := range i.events.subs {
+		sum.Behind = max(sum.Behind, i.events.lag(s))
 	}
 	if !sum.LastContact.IsZero() {
 		sum.Lag = time.Since(sum.LastContact)
@@ -105,11 +107,11 @@ func (i *Informer[T]) Status() Status {
 	return sum
 }
 
-// phaseOrder tells phases by how far they are from Watching.
+// phaseOrder ranks phases by how near they are to Watching.
 var phaseOrder = map[Phase]int{Refused: 0, Stopped: 1, Starting: 2, Retrying: 3, Listing: 4, Watching: 5}
 
-// Status returns the current status. It may be called at any time, by any
-// goroutine, for every request of a server's too: it allocates nothing.
+// Status returns the reflector's status. Any goroutine may call it at any time,
+// as often as for every request of a server: it allocates nothing.
 func (r *reflector[O]) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +127,7 @@ func (r *reflector[O]) setPhase(p Phase) {
 	}
 }
 
-// contact notes n bytes from the upstream.
+// contact records that the upstream sent n bytes.
 func (r *reflector[O]) contact(n int) {
 	now := time.Now()
 	r.mu.Lock()
@@ -134,7 +136,7 @@ func (r *reflector[O]) contact(n int) {
 	r.status.Bytes += int64(n)
 }
 
-func (r *reflector[O]) warnings(w []string) {
+func (r *reflector[O]) setWarnings(w []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.Warnings = w
@@ -143,15 +145,15 @@ func (r *reflector[O]) warnings(w []string) {
 func (r *reflector[O]) countRelist(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	relists := maps.Clone(r.status.Relists) // there are who read the old one
+	relists := maps.Clone(r.status.Relists) // callers of Status share the old one
 	relists[reason]++
 	r.status.Relists = relists
 }
 
-// fail notes a failure.
+// fail records and reports a failure.
 func (r *reflector[O]) fail(err error) {
-	if r.opts.failed != nil {
-		defer r.opts.failed(err)
+	if r.opts.onFailure != nil {
+		defer r.opts.onFailure(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,64 +164,62 @@ func (r *reflector[O]) fail(err error) {
 	}
 }
 
-// Metrics are told what an informer does, for programs that count it. What an
-// informer holds and how far it is behind is not told but asked for: see
-// [Status]. Methods are called by several goroutines at a time, which wait for
-// the call to return and hold no lock meanwhile. A method may be added with a
-// new version of this package.
+// Metrics are called for what an informer does, so that a program can count it.
+// What an informer holds, and how far its subscribers lag, is in its [Status].
+//
+// The methods are called concurrently. The informer waits for them to return
+// and holds no lock while it does. A later version of this package may add
+// methods.
 type Metrics interface {
-	// Changed is told of each change of the copy: Added, Updated or Deleted.
+	// Changed is called for each change of the copy: Added, Updated or
+	// Deleted.
 	Changed(EventType)
-	// Listed is told of each full list that was taken: why, as in
-	// [Status].Relists, of how many objects, and how long it took.
+	// Listed is called after each full list, with its reason as in
+	// [Status].Relists, the number of its objects and how long it took.
 	Listed(reason string, objects int, took time.Duration)
-	// Watched is told of each watch that has ended, but for those that the
-	// program ends: how, and how long it stood. It is "ended" where the API
-	// server ended it in good order, as it does every few minutes; "cut" by
-	// the network, or by an error of the API server; "silent", and replaced by
-	// a second one; "expired", "diverged", "malformed" and "schema" lead to
-	// what [Status].Relists counts, the third of them if it happens again.
-	Watched(end string, stood time.Duration)
-	// Failed is told of what Handler.Error is told of: a request or a watch
-	// that failed. [RefusedError] is the API server's refusal.
+	// Watched is called for each watch that ended, unless the program ended
+	// it, with the reason and how long the watch lasted: "ended" by the API
+	// server in order, as happens every few minutes; "cut" by the network or
+	// by an error of the API server; "silent", and replaced by another watch;
+	// or "expired", "diverged", "malformed" or "schema", which lead to a list
+	// of that reason ("malformed" not until it repeats).
+	Watched(end string, lasted time.Duration)
+	// Failed is called for each failed request or watch, as Handler.Error is.
+	// The API server's refusal is a [*RefusedError].
 	Failed(error)
-	// Told is told of each event of an object that a subscriber was handed,
-	// and whether it stood for several.
+	// Told is called for each event of an object that a subscriber receives,
+	// and whether the event stands for several.
 	Told(typ EventType, coalesced bool)
-	// Reconciled is told of each call of a function of [Reconcile]: how old
-	// the event was when the call began, how long the call took, and its
-	// error.
+	// Reconciled is called after each call of a function of [Reconcile], with
+	// the age of the event when the call began, how long the call took, and
+	// its error.
 	Reconciled(age, took time.Duration, err error)
 }
 
 // noMetrics count nothing.
 type noMetrics struct{}
 
-func (noMetrics) Changed(EventType) {}
-
-func (noMetrics) Listed(string, int, time.Duration) {}
-
-func (noMetrics) Watched(string, time.Duration) {}
-
-func (noMetrics) Failed(error) {}
-
-func (noMetrics) Told(EventType, bool) {}
-
+func (noMetrics) Changed(EventType)                              {}
+func (noMetrics) Listed(string, int, time.Duration)              {}
+func (noMetrics) Watched(string, time.Duration)                  {}
+func (noMetrics) Failed(error)                                   {}
+func (noMetrics) Told(EventType, bool)                           {}
 func (noMetrics) Reconciled(time.Duration, time.Duration, error) {}
 
-// watchEnd is how a watch has ended, as [Metrics] tell it.
+// watchEnd returns the reason that [Metrics].Watched gets for a watch that
+// ended with err.
 func watchEnd(err error) string {
 	switch {
 	case err == nil:
 		return "ended"
 	case errors.Is(err, errExpired):
-		return "expired"
+		return relistExpired
 	case errors.Is(err, errDiverged):
-		return "diverged"
-	case errors.Is(err, errReprinted):
-		return "schema"
+		return relistDiverged
+	case errors.Is(err, errColumnsChanged):
+		return relistSchema
 	case isMalformed(err):
-		return "malformed"
+		return relistMalformed
 	}
 	return "cut"
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Get returns an object.
+// Get returns an object; ok is false if there is none.
 func (i *Informer[T]) Get(key Key) (Ref[T], bool) {
 	var buf [128]byte
 	id := buf[:0]
@@ -27,7 +27,8 @@ func (i *Informer[T]) Get(key Key) (Ref[T], bool) {
 	return Ref[T]{r}, r != nil
 }
 
-// All yields the objects there are at this moment, in no particular order.
+// All yields the objects as of the beginning of the loop, in no particular
+// order. No lock is held during the loop.
 func (i *Informer[T]) All() iter.Seq2[Key, Ref[T]] {
 	return func(yield func(Key, Ref[T]) bool) {
 		for _, r := range i.records() {
@@ -54,7 +55,7 @@ func (i *Informer[T]) recordsLocked() []*record[T] {
 	return all
 }
 
-// Len returns how many objects there are.
+// Len returns the number of objects.
 func (i *Informer[T]) Len() int {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -69,8 +70,8 @@ func (i *Informer[T]) lenLocked() int {
 	return n
 }
 
-// An Index finds the objects of an informer by a key of any comparable type.
-// Make it with [AddIndex].
+// An Index finds the objects of an informer by keys of any comparable type.
+// Make it with [AddIndex]. Any goroutine may call its methods.
 type Index[T any, K comparable] struct {
 	of   *Informer[T]
 	find func(Ref[T]) iter.Seq[K]
@@ -80,10 +81,9 @@ type Index[T any, K comparable] struct {
 	keysOf map[*record[T]][]K
 }
 
-// AddIndex returns an index of the informer's objects by the keys that find
-// yields for them, none or several. find is called once for each version of an
-// object; it must not call the informer. An index stays as long as the
-// informer.
+// AddIndex returns an index by the keys that find yields for an object: none,
+// one or several. find is called once for each version of an object and must
+// not call the informer. The index exists as long as the informer does.
 func AddIndex[T any, K comparable](i *Informer[T], find func(Ref[T]) iter.Seq[K]) *Index[T, K] {
 	x := &Index[T, K]{of: i, find: find, byKey: map[K]map[*record[T]]bool{}, keysOf: map[*record[T]][]K{}}
 	i.mu.Lock()
@@ -95,10 +95,12 @@ func AddIndex[T any, K comparable](i *Informer[T], find func(Ref[T]) iter.Seq[K]
 	return x
 }
 
-// An indexer is an index, whatever its keys.
+// An indexer is an [Index] with keys of any type.
 type indexer[T any] interface {
-	// keys returns those of a record, which may be nil, for replace.
+	// keys returns the keys of a record for replace; nil for nil. No lock is
+	// needed.
 	keys(r *record[T]) any
+	// replace replaces a record, with the lock held. Either may be nil.
 	replace(old, now *record[T], keys any)
 }
 
@@ -134,8 +136,8 @@ func (x *Index[T, K]) replace(old, now *record[T], keys any) {
 	}
 }
 
-// Get yields the objects that have the key at this moment, in no particular
-// order.
+// Get yields the objects that have the key when the loop begins, in no
+// particular order.
 func (x *Index[T, K]) Get(key K) iter.Seq2[Key, Ref[T]] {
 	return func(yield func(Key, Ref[T]) bool) {
 		x.of.mu.RLock()
@@ -152,8 +154,7 @@ func (x *Index[T, K]) Get(key K) iter.Seq2[Key, Ref[T]] {
 	}
 }
 
-// Keys returns the keys that any object has at this moment, in no particular
-// order.
+// Keys returns the keys that at least one object has, in no particular order.
 func (x *Index[T, K]) Keys() []K {
 	x.of.mu.RLock()
 	defer x.of.mu.RUnlock()

@@ -19,64 +19,79 @@ import (
 )
 
 const (
-	// overtime is how long past its timeoutSeconds a watch is waited for: a
-	// connection that is dead and does not show it ends so at the latest.
-	overtime = 10 * time.Second
+	// minWatchTimeout and maxWatchTimeout bound the random timeoutSeconds of
+	// a watch, as in client-go's reflector.
+	minWatchTimeout = 300
+	maxWatchTimeout = 600
+	// endGrace is how long after its timeoutSeconds the end of a watch is
+	// waited for. Without a watchdog, it is what ends a watch on a dead
+	// connection.
+	endGrace = 10 * time.Second
 )
 
 // watch opens a watch at the sink's head and follows it.
 func (r *reflector[O]) watch(ctx context.Context) error {
-	rv := r.sink.Head()
-	if r.suspect || r.doubt != nil {
-		// An etcd restored from a backup goes on at lower RVs, and a watch
-		// from a future one is silent until they come by. A consistent list
-		// tells.
-		page, err := r.page(ctx, url.Values{"limit": {"1"}})
-		if err != nil {
+	if r.state == stateVerify || r.state == stateProve {
+		if err := r.verify(ctx); err != nil {
 			return err
-		}
-		if err := r.same(page); err != nil {
-			return err
-		}
-		if page.RV < rv {
-			return fmt.Errorf("%w: the upstream is at %d, %d is known", errDiverged, page.RV, rv)
-		}
-		if r.doubt != nil && len(r.doubt.tail) > 0 {
-			err := r.watchTail(ctx)
-			if r.doubt == nil || !errors.Is(err, errExpired) {
-				return err
-			}
-			r.doubt.tail = nil // it is not to be had any more
-		}
-		if r.doubt != nil {
-			if err := r.compare(ctx, page); err != nil {
-				return err
-			}
 		}
 	}
-	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(r.resumeAt())}})
+	if r.state == stateProve && len(r.check.tail) > 0 {
+		err := r.replayTail(ctx)
+		if r.state != stateProve || !errors.Is(err, errExpired) {
+			return err
+		}
+		r.check.tail = nil // compacted upstream: compare objects instead
+	}
+	if r.state == stateProve {
+		if err := r.compareNewest(ctx); err != nil {
+			return err
+		}
+	}
+	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(r.resumeRV())}})
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	r.setPhase(Watching)
-	r.sink.Flush() // the news that there is a watch
+	r.sink.Flush() // shows the sink that there is a watch
 	return r.follow(ctx, s)
 }
 
-// resumeAt is the RV that a watch goes on from.
-func (r *reflector[O]) resumeAt() uint64 {
+// verify fails if the upstream is behind the sink's head. An etcd restored from
+// a backup continues at lower RVs, and a watch from an RV in the future is
+// silent until the upstream reaches it. A consistent list shows where it is.
+func (r *reflector[O]) verify(ctx context.Context) error {
+	page, err := r.page(ctx, url.Values{"limit": {"1"}})
+	if err != nil {
+		return err
+	}
+	if err := r.sameCollection(page); err != nil {
+		return err
+	}
+	if head := r.sink.Head(); page.RV < head {
+		return fmt.Errorf("%w: upstream is at %d, behind the head %d", errDiverged, page.RV, head)
+	}
+	if r.check != nil {
+		r.check.empty = len(page.Items) == 0
+	}
+	return nil
+}
+
+// resumeRV returns the RV from which the next watch has to start.
+func (r *reflector[O]) resumeRV() uint64 {
 	rv := r.sink.Head()
 	if r.afterDelete {
-		// Deletions may share an RV (etcd's leases), and the stream may
-		// have ended between two of them. The sink knows the first.
+		// Several deletions can share an RV (etcd leases), and the stream may
+		// have ended between them. The sink ignores the one that it has seen.
 		rv--
 	}
 	return rv
 }
 
-// follow brings the sink what the stream brings, and then its successors, if
-// the watchdog finds any. A clean end is nil.
+// follow delivers the frames of a stream to the sink, and those of the streams
+// that the watchdog replaces it with. It returns nil if the upstream ended the
+// last one in order.
 func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 	began := time.Now()
 	defer func() {
@@ -85,21 +100,21 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		}
 	}()
 	defer r.sink.Flush()
-	g := r.guard(ctx, s)
-	defer g.stop()
+	dog := r.startWatchdog(ctx, s)
+	defer dog.stop()
 	head := r.sink.Head()
-	told := uint64(0) // what is below it has been told, by the stream before
+	delivered := uint64(0) // a replaced stream has delivered all lower RVs
 	for {
 		f, err := s.next()
 		if err != nil {
-			next, cause := g.instead()
+			next, cause := dog.takeReplacement()
 			if next != nil {
 				r.opts.metrics.Watched("silent", time.Since(began))
 				began = time.Now()
-				r.log.Info("a silent watch, replaced by a second one", "rv", r.sink.Head())
+				r.log.Info("silent watch replaced", "rv", r.sink.Head())
 				r.discard(r.transport)
 				r.sink.Flush()
-				s, r.transport, told = next.stream, next.transport, r.sink.Head()
+				s, r.transport, delivered = next.stream, next.transport, r.sink.Head()
 				defer s.close()
 				continue
 			}
@@ -108,22 +123,22 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			r.endedEarly = time.Until(s.due) > overtime
+			r.endedEarly = time.Until(s.due) > endGrace
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if f.rv < told {
+		if f.rv < delivered {
 			continue
 		}
 		if f.columns != r.columns {
-			return errReprinted
+			return errColumnsChanged
 		}
-		if r.doubt != nil {
-			if news, err := r.tells(f); err != nil {
+		if r.state == stateProve {
+			if isNew, err := r.checkFrame(f); err != nil {
 				return err
-			} else if !news {
+			} else if !isNew {
 				continue
 			}
 		}
@@ -138,7 +153,7 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		}
 		waiting := s.frames.waiting()
 		if !waiting || f.typ == kube.Bookmark {
-			g.saw(f.typ)
+			dog.observe(f.typ)
 		}
 		if !waiting {
 			r.sink.Flush()
@@ -149,11 +164,11 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 // A stream is an open watch.
 type stream[O any] struct {
 	frames frames[O]
-	due    time.Time // when the upstream is to end it
+	due    time.Time // when the upstream should end it
 	close  func()
 }
 
-// open opens a watch.
+// open opens a watch on the reflector's transport.
 func (r *reflector[O]) open(ctx context.Context, query url.Values) (*stream[O], error) {
 	s, err := r.openOn(ctx, r.transport, query)
 	if err == nil {
@@ -162,35 +177,36 @@ func (r *reflector[O]) open(ctx context.Context, query url.Values) (*stream[O], 
 	return s, err
 }
 
-// openOn opens a watch with bookmarks and a deadline.
+// openOn opens a watch with bookmarks and a deadline. It may be called by any
+// goroutine.
 func (r *reflector[O]) openOn(ctx context.Context, transport http.RoundTripper, query url.Values) (*stream[O], error) {
-	timeout := 300 + rand.IntN(300) // seconds, as client-go's reflectors
+	seconds := minWatchTimeout + rand.IntN(maxWatchTimeout-minWatchTimeout)
 	maps.Copy(query, url.Values{
 		"watch":               {"true"},
 		"allowWatchBookmarks": {"true"},
-		"timeoutSeconds":      {strconv.Itoa(timeout)},
+		"timeoutSeconds":      {strconv.Itoa(seconds)},
 	})
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(timeout)*time.Second+overtime,
-		errors.New("the upstream did not end the watch in time"))
+	timeout := time.Duration(seconds) * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout+endGrace, errors.New("watch not ended within its timeoutSeconds"))
 	if r.opts.Watchdog {
-		// Its answer comes at once, whatever there is to tell.
-		defer time.AfterFunc(answerTime, cancel).Stop()
+		// API servers answer a watch at once, even if there is no event.
+		defer time.AfterFunc(answerTimeout, cancel).Stop()
 	}
-	accept := r.form.accept(query)
-	resp, err := r.get(ctx, transport, r.collection(query), accept)
+	accept := r.encoding.accept(query)
+	resp, err := r.get(ctx, transport, r.requestURL(query), accept)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	due := time.Now().Add(time.Duration(timeout) * time.Second)
-	frames := r.form.watch(counted{resp.Body, r.contact}, query.Has("sendInitialEvents"))
+	due := time.Now().Add(timeout)
+	frames := r.encoding.watch(countingReader{resp.Body, r.contact}, query.Has("sendInitialEvents"))
 	return &stream[O]{frames: frames, due: due, close: func() {
 		cancel()
 		resp.Body.Close()
 	}}, nil
 }
 
-// next reads one frame. An ERROR is returned as an error, a clean end as
+// next reads a frame. An ERROR event is returned as an error, an orderly end as
 // io.EOF.
 func (s *stream[O]) next() (frame[O], error) {
 	f, err := s.frames.next()
@@ -200,19 +216,20 @@ func (s *stream[O]) next() (frame[O], error) {
 	return f, err
 }
 
-// collection returns the collection's URL with a query.
-func (r *reflector[O]) collection(query url.Values) *url.URL {
+// requestURL returns the collection's URL with its own query and the given
+// one, which has precedence.
+func (r *reflector[O]) requestURL(query url.Values) *url.URL {
 	u := *r.opts.URL
 	if u.RawQuery != "" {
-		selected := u.Query()
-		maps.Copy(selected, query)
-		query = selected
+		own := u.Query()
+		maps.Copy(own, query)
+		query = own
 	}
 	u.RawQuery = query.Encode()
 	return &u
 }
 
-// get is one request. Answers other than 200 are errors.
+// get sends a request. Any status but 200 is returned as an error.
 func (r *reflector[O]) get(ctx context.Context, transport http.RoundTripper, u *url.URL, accept string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -228,7 +245,7 @@ func (r *reflector[O]) get(ctx context.Context, transport http.RoundTripper, u *
 	}
 	if resp.StatusCode == http.StatusOK {
 		r.contact(0)
-		r.warnings(resp.Header.Values("Warning"))
+		r.setWarnings(resp.Header.Values("Warning"))
 		return resp, nil
 	}
 	defer resp.Body.Close()

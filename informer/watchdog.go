@@ -15,179 +15,186 @@ import (
 )
 
 const (
-	// leastSilence is how long a stream may be silent however often it has
-	// bookmarks.
-	leastSilence = 10 * time.Second
-	// answerTime is how long an answer to a watch is waited for.
-	answerTime = 30 * time.Second
+	// minSilence is how long a stream may be silent however short the interval
+	// of its bookmarks is.
+	minSilence = 10 * time.Second
+	// answerTimeout is how long the response headers of a watch may take.
+	answerTimeout = 30 * time.Second
 )
 
-// A guard looks after one stream. A connection may be dead and not show it, as
-// behind a proxy that is well. API servers send bookmarks at an interval of
-// their own, about a minute, so one that has been seen to do so and is silent
-// for two and a half of them is asked again, by a second watch on a new
-// connection; when that is answered, it takes the place of the first one. A
-// false alarm costs a request and loses nothing.
-type guard[O any] struct {
+// A watchdog replaces a stream whose connection is dead without showing it, as
+// behind a proxy that is alive. API servers send bookmarks at an interval of
+// their own, about a minute. If a stream with bookmarks is silent for two and a
+// half of the measured intervals, the watchdog opens a second watch on a new
+// connection; once that is answered, the first one is closed and
+// [reflector.follow] continues with the second. A false alarm costs one request
+// and loses no event.
+type watchdog[O any] struct {
 	r      *reflector[O]
 	ctx    context.Context
 	cancel context.CancelFunc
-	gap    time.Duration // between bookmarks; 0 if it is not known
-	marked time.Time     // the last bookmark of this stream
 
-	mu    sync.Mutex // guards all below
-	old   *stream[O] // the stream
-	heard time.Time  // the last frame
-	rv    uint64     // to go on from
-	limit time.Duration
-	next  *successor[O]
-	err   error // the answer to the second watch, if that was no stream
-	over  bool
-	timer *time.Timer
-	all   sync.WaitGroup // a timer that is armed, or what it has started
+	// The next two belong to the goroutine of follow.
+
+	bookmarkGap  time.Duration // measured interval; 0 until then
+	lastBookmark time.Time     // of the current stream
+
+	mu          sync.Mutex // guards all below
+	current     *stream[O]
+	lastFrame   time.Time
+	resumeRV    uint64 // of the second watch
+	maxSilence  time.Duration
+	replacement *replacement[O]
+	err         error // why the second watch was not opened, if that ends the first
+	stopped     bool
+	timer       *time.Timer
+	timers      sync.WaitGroup // an armed timer, or the check that it runs
 }
 
-// A successor is a stream that is to take the place of a silent one.
-type successor[O any] struct {
+// A replacement is a stream to continue with, and the transport that carries
+// it.
+type replacement[O any] struct {
 	*stream[O]
 	transport http.RoundTripper
 }
 
-// guard looks after a stream from now on; without a watchdog it is idle.
-func (r *reflector[O]) guard(ctx context.Context, s *stream[O]) *guard[O] {
-	g := &guard[O]{r: r, old: s, heard: time.Now(), rv: r.resumeAt(), gap: r.bookmarkGap}
-	g.ctx, g.cancel = context.WithCancel(ctx)
-	g.setLimit()
-	return g
+// startWatchdog watches over s until stop is called. It does nothing unless
+// [ReflectorOptions].Watchdog is set.
+func (r *reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
+	w := &watchdog[O]{r: r, current: s, lastFrame: time.Now(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	w.updateLimit()
+	return w
 }
 
-// saw notes a frame that has been dealt with. It need not be told of frames that
-// others are waiting behind, but for bookmarks.
-func (g *guard[O]) saw(typ kube.EventType) {
-	if !g.r.opts.Watchdog {
+// observe notes a frame that the sink has received. Among frames that are read
+// without waiting, only bookmarks and the last one have to be reported.
+func (w *watchdog[O]) observe(typ kube.EventType) {
+	if !w.r.opts.Watchdog {
 		return
 	}
 	now := time.Now()
-	g.mu.Lock()
-	g.heard, g.rv = now, g.r.resumeAt()
-	g.mu.Unlock()
+	w.mu.Lock()
+	w.lastFrame, w.resumeRV = now, w.r.resumeRV()
+	w.mu.Unlock()
 	if typ != kube.Bookmark {
 		return
 	}
-	if !g.marked.IsZero() {
-		gap := now.Sub(g.marked)
-		if g.gap > 0 { // the API server's own differ
-			gap = (3*g.gap + gap) / 4
+	if !w.lastBookmark.IsZero() {
+		gap := now.Sub(w.lastBookmark)
+		if w.bookmarkGap > 0 { // intervals vary: smooth them
+			gap = (3*w.bookmarkGap + gap) / 4
 		}
-		g.gap, g.r.bookmarkGap = gap, gap
-		g.setLimit()
+		w.bookmarkGap, w.r.bookmarkGap = gap, gap
+		w.updateLimit()
 	}
-	g.marked = now
+	w.lastBookmark = now
 }
 
-// setLimit arms the timer once the gap is known.
-func (g *guard[O]) setLimit() {
-	if !g.r.opts.Watchdog || g.gap == 0 {
+// updateLimit derives maxSilence from the interval of bookmarks, and arms the
+// timer when that is first known.
+func (w *watchdog[O]) updateLimit() {
+	if !w.r.opts.Watchdog || w.bookmarkGap == 0 {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.limit = max(g.gap*5/2, leastSilence)
-	if g.timer == nil {
-		g.armLocked(g.limit)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.maxSilence = max(w.bookmarkGap*5/2, minSilence)
+	if w.timer == nil {
+		w.armLocked(w.maxSilence)
 	}
 }
 
-func (g *guard[O]) armLocked(d time.Duration) {
-	if g.over {
+func (w *watchdog[O]) armLocked(d time.Duration) {
+	if w.stopped {
 		return
 	}
-	g.all.Add(1)
-	g.timer = time.AfterFunc(d, func() {
-		defer g.all.Done()
-		g.check()
+	w.timers.Add(1)
+	w.timer = time.AfterFunc(d, func() {
+		defer w.timers.Done()
+		w.checkSilence()
 	})
 }
 
-// check is called when the stream may have been silent for too long.
-func (g *guard[O]) check() {
-	g.mu.Lock()
-	heard, rv := g.heard, g.rv
-	if left := g.limit - time.Since(heard); left > 0 || g.over {
-		g.armLocked(left)
-		g.mu.Unlock()
+// checkSilence opens a second watch if the stream has been silent for too long.
+func (w *watchdog[O]) checkSilence() {
+	w.mu.Lock()
+	lastFrame, rv := w.lastFrame, w.resumeRV
+	if left := w.maxSilence - time.Since(lastFrame); left > 0 || w.stopped {
+		w.armLocked(left)
+		w.mu.Unlock()
 		return
 	}
-	g.mu.Unlock()
-	s, err := g.second(rv)
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	w.mu.Unlock()
+	s, err := w.openSecond(rv)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	_, refused := errors.AsType[*RefusedError](err)
 	switch {
-	case err == nil && (g.over || g.heard != heard): // the first one lives
+	case err == nil && (w.stopped || w.lastFrame != lastFrame): // the first stream is alive
 		s.close()
-		g.r.discard(s.transport)
+		w.r.discard(s.transport)
 	case err == nil:
-		g.next = s
-		g.old.close()
+		w.replacement = s
+		w.current.close()
 		return
 	case refused || errors.Is(err, errExpired):
-		g.err = err
-		g.old.close()
+		w.err = err
+		w.current.close()
 		return
 	default:
-		g.r.log.Info("a silent watch, and no answer to a second one", "rv", rv, "cause", err)
+		w.r.log.Info("silent watch not replaced", "rv", rv, "cause", err)
 	}
-	g.armLocked(g.limit)
+	w.armLocked(w.maxSilence)
 }
 
-// second opens a second watch, on a connection of its own.
-func (g *guard[O]) second(rv uint64) (*successor[O], error) {
-	transport, err := fresh(g.r.opts.Transport)
+// openSecond opens a watch on a connection of its own.
+func (w *watchdog[O]) openSecond(rv uint64) (*replacement[O], error) {
+	transport, err := freshTransport(w.r.opts.Transport)
 	if err != nil {
 		return nil, err
 	}
-	s, err := g.r.openOn(g.ctx, transport, url.Values{"resourceVersion": {kube.FormatRV(rv)}})
+	s, err := w.r.openOn(w.ctx, transport, url.Values{"resourceVersion": {kube.FormatRV(rv)}})
 	if err != nil {
-		g.r.discard(transport)
+		w.r.discard(transport)
 		return nil, err
 	}
-	return &successor[O]{s, transport}, nil
+	return &replacement[O]{s, transport}, nil
 }
 
-// discard lets go of the connections of a transport that is not used any more,
-// unless it is the one that was given.
+// discard closes the idle connections of a transport that is no longer used,
+// unless it is the caller's own.
 func (r *reflector[O]) discard(t http.RoundTripper) {
 	if c, ok := t.(interface{ CloseIdleConnections() }); ok && t != r.opts.Transport {
 		c.CloseIdleConnections()
 	}
 }
 
-// instead returns the stream that takes the place of the one that has just
-// failed, nil if there is none, and why it has failed if the guard knows.
-func (g *guard[O]) instead() (*successor[O], error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	next := g.next
-	if g.next = nil; next != nil {
-		g.old, g.heard, g.marked = next.stream, time.Now(), time.Time{}
-		g.armLocked(g.limit)
+// takeReplacement returns the stream that replaces the one that has just
+// failed; nil if there is none, with the reason if the watchdog closed it.
+func (w *watchdog[O]) takeReplacement() (*replacement[O], error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next := w.replacement
+	if w.replacement = nil; next != nil {
+		w.current, w.lastFrame, w.lastBookmark = next.stream, time.Now(), time.Time{}
+		w.armLocked(w.maxSilence)
 	}
-	return next, g.err
+	return next, w.err
 }
 
-// stop ends the guard, and the streams that it has opened.
-func (g *guard[O]) stop() {
-	g.cancel()
-	g.mu.Lock()
-	g.over = true
-	if g.timer != nil && g.timer.Stop() {
-		g.all.Done()
+// stop ends the watchdog and closes a replacement that was not taken.
+func (w *watchdog[O]) stop() {
+	w.cancel()
+	w.mu.Lock()
+	w.stopped = true
+	if w.timer != nil && w.timer.Stop() {
+		w.timers.Done()
 	}
-	g.mu.Unlock()
-	g.all.Wait()
-	if g.next != nil {
-		g.next.close()
-		g.r.discard(g.next.transport)
+	w.mu.Unlock()
+	w.timers.Wait()
+	if w.replacement != nil {
+		w.replacement.close()
+		w.r.discard(w.replacement.transport)
 	}
 }
