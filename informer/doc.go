@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package informer keeps a copy of a Kubernetes collection up to date and tells
-// what changes in it.
+// Package informer keeps a copy of a Kubernetes collection up to date and
+// reports its changes.
 //
 //	src, err := informer.FromURL("http://127.0.0.1:8001") // kubectl proxy, or Watchkeeper
 //	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.JSON[Pod](), informer.Options{})
@@ -11,78 +11,82 @@
 //		…
 //	}
 //
-// The copy is of the bytes that the API server sent, less managedFields, and an
-// object is decoded when somebody reads it ([Ref.Object]). What it is decoded
-// to is the business of a [Codec]: anything that encoding/json knows ([JSON],
-// [Raw]), or a generated type over protobuf (package informer/typed). A [Source]
-// is a URL, or what package informer/kubeconfig makes of a kubeconfig or a
-// service account. This package needs the standard library only.
+// The copy holds the bytes that the API server sent, without managedFields. An
+// object is decoded when a program reads it ([Ref.Object]). A [Codec] decides
+// what it is decoded to: anything that encoding/json can decode ([JSON],
+// [Raw]), or a generated type from protobuf (package informer/typed). A
+// [Source] is a URL, or comes from a kubeconfig or a service account (package
+// informer/kubeconfig). This package requires the standard library only.
 //
 // # Guarantees
 //
-// Each has a test by its number. A subscriber is a loop over [Informer.Events], a
-// [Handler], or [Reconcile].
+// Each has tests that are named after it. A subscriber is a loop over
+// [Informer.Events], a [Handler], or a call of [Reconcile].
 //
-//   - I1 Order. What a subscriber is told of an object is in the order in which
-//     it happened, and without a gap: Old of an event is New of the one before.
-//     Between objects there is no order once events are coalesced.
-//   - I2 Deletions. Each deletion of an object that a subscriber was told of is
-//     told once, with the object's last bytes. It is marked Inferred when it was
-//     learned from the object's absence.
-//   - I3 Identity. A name that comes back with another UID is another object:
-//     Deleted, then Added.
-//   - I4 Relists. A list in which nothing is new tells nothing, and allocates
-//     next to nothing; the list is never held beside the copy.
-//   - I5 Slow subscribers. One of them blocks neither the copy nor another one.
-//     Further behind than [Options].Backlog events, it is told of an object's
-//     changes in one, marked Coalesced, and of an object that came and went in
-//     the meantime nothing; so what is held for it is bounded by the objects
-//     it knows and those there are.
+//   - I1 Order. A subscriber receives the events of one object in order and
+//     without a gap: Old of an event is New of the one before. Events of
+//     different objects are in order too, until events are coalesced.
+//   - I2 Deletions. The deletion of an object that a subscriber knows is reported
+//     once, with the object's last known bytes. It is marked Inferred if it
+//     follows from the object's absence from a list.
+//   - I3 Identity. An object that is recreated under its name with another UID is
+//     another object: Deleted, then Added.
+//   - I4 Relists. A list without changes causes no event and allocates almost
+//     nothing. A list is never in memory beside the copy.
+//   - I5 Slow subscribers. A subscriber never blocks the copy or another
+//     subscriber. If it lags by more than [Options].Backlog events, the events of
+//     each name are coalesced into one, or into a Deleted and an Added, marked
+//     Coalesced. An object that was added and deleted meanwhile is not reported.
+//     So the memory that a subscriber needs is bounded by the number of objects
+//     that it knows and that exist.
 //   - I6 First list. [Informer.WaitSynced] returns the API server's refusal, or
-//     why it cannot be reached, and does not wait for what will not come.
+//     why it cannot be reached, instead of waiting on.
 //   - I7 Lifecycle. When [Informer.Run] returns, every goroutine that it started
-//     has ended. It may be run again, any number of times: what is held stays,
-//     and handlers are told the difference.
-//   - I8 Late subscribers. A subscriber is first told what there is, as Added
-//     marked Initial, then Synced, then what changes, whenever it comes.
-//   - I9 Time. An older version of an object does not replace a newer one, unless
-//     the API server's history is another one than before, as after a restore
-//     of etcd.
-//   - I10 Own writes. After [Informer.WaitRV], the copy shows what the write with
-//     that resourceVersion has done, or what came after it.
-//   - I11 Reconciling. [Reconcile] calls for every event until the call succeeds
-//     or the event is given up, never twice at a time for an object, and an
-//     object that fails holds up no other. Of an object for which there is
-//     nothing to do, nothing is kept.
-//   - I12 Silence. A watch that is dead though its connection does not show it is
-//     replaced after two and a half of the intervals at which the API server was
-//     seen to send bookmarks, which is within three minutes of Kubernetes' own;
-//     and without a list.
+//     has ended. It may be called again any number of times: the copy is kept,
+//     and handlers receive the difference.
+//   - I8 Late subscribers. A subscriber receives the existing objects first, as
+//     Added marked Initial, then Synced, then changes, whenever it subscribes.
+//   - I9 Time. An older version of an object never replaces a newer one, unless
+//     the API server's history has changed, as after a restore of etcd.
+//   - I10 Own writes. After [Informer.WaitRV], the copy shows the effect of the
+//     write with that resourceVersion, or a later state.
+//   - I11 Reconciling. [Reconcile] calls the function until it succeeds for an
+//     event or the retries are exhausted, never concurrently for one object. A
+//     failing object delays no other. Nothing is kept of an object without
+//     pending events.
+//   - I12 Silence. A watch on a dead connection that appears open is replaced
+//     after two and a half intervals of the API server's bookmarks, which is
+//     within three minutes with Kubernetes' own, and without a list.
 //
-// The copy is ahead of the subscribers: an object may be newer than the event
-// that is being handled, or gone.
+// The copy is ahead of the subscribers: when an event is handled, its object may
+// already be newer, or deleted.
 //
 // # Protocol
 //
-//	           WatchList                end bookmark
-//	start ──────────────────► syncing ───────────────► watching ─┐
-//	  ▲  └─ LIST (+ pages) ──────┘                        │  ▲   │ stream ended:
-//	  │     where WatchList is not to be had              │  └───┘ resume at the last RV
-//	  └───────────────────────────────────────────────────┘
-//	                    410: history lost
+//	         streaming list      end bookmark
+//	start ──────────────────► listing ───────────► watching ─┐
+//	  ▲  └─ LIST (in pages) ─────┘                    │  ▲   │ stream ended:
+//	  │     if the API server has no streaming list   │  └───┘ watch from the last RV
+//	  └───────────────────────────────────────────────┘
+//	                    410: history expired
 //
-// A stream that ends, is cut, stalls past its deadline or brings something that
-// is not a watch event is opened again at the last RV, with backoff, jitter and
-// as Retry-After says.
+// Streaming lists are those of KEP-3157. A stream that ends, is cut, outlasts
+// its timeoutSeconds or has a malformed frame is followed by another watch from
+// the last RV, after a pause with backoff and jitter, and not before the
+// server's Retry-After.
 //
 // # Reflector
 //
-// [Reflector] is that state machine without the copy, for Watchkeeper itself:
-// its sink has objects of a package that is not public. Promises to the sink:
-// all calls come from the goroutine of Run, in the order of the upstream; every
-// full list is told from Begin to End, item by item as it is read, also when
-// nothing changed; Flush follows as soon as no further frame is waiting. The
-// sink may be told an event again, at the head, after a resume. One that has a
-// head from before begins with a watch from there ([Resume]), as after a stream
-// that was cut.
+// [Reflector] is this state machine without the copy, for Watchkeeper itself:
+// its [Sink] receives objects of package informer/scan, which has no
+// compatibility promise. A reflector promises to its sink:
+//
+//   - Every call comes from the goroutine of Run, in the order of the upstream.
+//   - Every full list is delivered from Begin to End, each item when it is read,
+//     even if nothing has changed.
+//   - Flush follows as soon as no further complete frame has been received.
+//   - After a watch was resumed, an event at the head may be delivered again.
+//
+// With [Resume], a reflector whose sink already has a head begins with a watch
+// from there, as it does after a cut stream.
 package informer

@@ -103,7 +103,7 @@ func (e *objectEncoding) dropTables() bool {
 }
 
 func (e *objectEncoding) list(body io.Reader, _ *scan.List, item func(*scan.Object)) (*scan.List, error) {
-	list, err := scanPage(body, e.kind)
+	list, err := readPage(body, e.kind)
 	if err != nil {
 		return nil, err
 	}

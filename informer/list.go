@@ -178,7 +178,7 @@ func (r *reflector[O]) itemsPage(ctx context.Context, query url.Values) (list *s
 // page requests a page in plain JSON.
 func (r *reflector[O]) page(ctx context.Context, query url.Values) (list *scan.List, err error) {
 	err = r.request(ctx, r.requestURL(query), acceptJSON, func(body io.Reader) error {
-		list, err = scanPage(body, r.opts.Kind)
+		list, err = readPage(body, r.opts.Kind)
 		return err
 	})
 	return list, err
@@ -201,8 +201,8 @@ func (r *reflector[O]) request(ctx context.Context, u *url.URL, accept string, r
 	return err
 }
 
-// scanPage parses a list that is read as a whole.
-func scanPage(body io.Reader, itemKind string) (*scan.List, error) {
+// readPage reads and parses a list as a whole.
+func readPage(body io.Reader, itemKind string) (*scan.List, error) {
 	text, err := io.ReadAll(io.LimitReader(body, maxPage))
 	if err != nil {
 		return nil, fmt.Errorf("list: %w", err)
