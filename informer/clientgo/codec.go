@@ -17,14 +17,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/typed"
 )
 
-// transforming is a codec with a transform behind it.
-type transforming[T runtime.Object] struct {
+// A transformCodec applies a transform to what its codec decodes.
+type transformCodec[T runtime.Object] struct {
 	informer.Codec[T]
-	transform cache.TransformFunc // nil for none; does not change once the informer has started
-	name      string              // of the type, if T does not tell
+	transform cache.TransformFunc // nil for none; constant once the informer has started
+	name      string              // of the type; "" if that is T
 }
 
-func (c *transforming[T]) Decode(raw []byte) (T, error) {
+func (c *transformCodec[T]) Decode(raw []byte) (T, error) {
 	o, err := c.Codec.Decode(raw)
 	if err != nil || c.transform == nil {
 		return o, err
@@ -36,15 +36,15 @@ func (c *transforming[T]) Decode(raw []byte) (T, error) {
 	}
 	out, ok := v.(T)
 	if !ok {
-		return none, fmt.Errorf("transform: it makes a %T of a %T", v, o)
+		return none, fmt.Errorf("transform: returned a %T for a %T", v, o)
 	}
 	return out, nil
 }
 
-// codecLike returns the codec of objects of the type of example, a pointer to a
+// codecOf returns a codec for the type of example, which is a pointer to a
 // struct.
-func codecLike(example runtime.Object, protobuf bool) informer.Codec[runtime.Object] {
-	c := likeCodec{of: reflect.TypeOf(example).Elem()}
+func codecOf(example runtime.Object, protobuf bool) informer.Codec[runtime.Object] {
+	c := exampleCodec{of: reflect.TypeOf(example).Elem()}
 	switch example.(type) {
 	case runtime.Unstructured:
 		return unstructuredCodec{}
@@ -65,15 +65,16 @@ func (unstructuredCodec) Decode(raw []byte) (runtime.Object, error) {
 	return typed.Unstructured().Decode(raw)
 }
 
-type likeCodec struct {
+// An exampleCodec decodes to a type that is known only at run time.
+type exampleCodec struct {
 	of       reflect.Type
-	kind     schema.GroupVersionKind // none, as with client-go, but for metadata
+	kind     schema.GroupVersionKind // empty, as with client-go, except for metadata
 	protobuf bool
 }
 
-func (c likeCodec) Protobuf() bool { return c.protobuf }
+func (c exampleCodec) Protobuf() bool { return c.protobuf }
 
-func (c likeCodec) Decode(raw []byte) (o runtime.Object, err error) {
+func (c exampleCodec) Decode(raw []byte) (o runtime.Object, err error) {
 	o, ok := reflect.New(c.of).Interface().(runtime.Object)
 	if !ok {
 		return nil, fmt.Errorf("%s is not a runtime.Object", c.of)

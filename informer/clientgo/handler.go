@@ -16,7 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// A registration is an event handler that has been added.
+// A registration is an event handler of an informer.
 type registration[T runtime.Object] struct {
 	of      *Informer[T]
 	handler cache.ResourceEventHandler
@@ -26,11 +26,11 @@ type registration[T runtime.Object] struct {
 	removed chan struct{} // closed by stop
 
 	mu    sync.Mutex                       // held while the handler is called
-	known map[informer.Key]informer.Ref[T] // what it was told; nil if there are no resyncs
+	known map[informer.Key]informer.Ref[T] // what the handler received; nil without resyncs
 }
 
-// shortestResync is what client-go allows.
-const shortestResync = time.Second
+// minResync is client-go's.
+const minResync = time.Second
 
 // AddEventHandler implements cache.SharedInformer.
 func (a *Informer[T]) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -42,12 +42,12 @@ func (a *Informer[T]) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandl
 	return a.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &period})
 }
 
-// AddEventHandlerWithOptions implements cache.SharedInformer. There is nothing
-// to log of a handler.
+// AddEventHandlerWithOptions implements cache.SharedInformer. It does not use the
+// options' Logger.
 func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.overLocked(); err != nil {
+	if err := a.closedLocked(); err != nil {
 		return nil, err
 	}
 	r := &registration[T]{of: a, handler: h, period: a.resync, synced: make(chan struct{}), removed: make(chan struct{})}
@@ -55,10 +55,10 @@ func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o
 		r.period = *opts.ResyncPeriod
 	}
 	if r.period > 0 {
-		r.period = max(r.period, shortestResync)
+		r.period = max(r.period, minResync)
 		r.known = map[informer.Key]informer.Ref[T]{}
 	}
-	unsubscribe := a.inf.Handle(informer.Handler[T]{Event: r.tell, Synced: func() { close(r.synced) }})
+	unsubscribe := a.inf.Handle(informer.Handler[T]{Event: r.dispatch, Synced: func() { close(r.synced) }})
 	r.stop = func() {
 		close(r.removed)
 		unsubscribe()
@@ -68,12 +68,12 @@ func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o
 	return r, nil
 }
 
-// RemoveEventHandler implements cache.SharedInformer. After it no further call
-// of the handler begins.
+// RemoveEventHandler implements cache.SharedInformer. After it has returned, no
+// further call of the handler begins.
 func (a *Informer[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration[T])
 	if !ok || r.of != a {
-		return fmt.Errorf("a %T that is not of this informer", handle)
+		return fmt.Errorf("remove event handler: %T is not of this informer", handle)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,8 +92,8 @@ func (r *registration[T]) HasSyncedChecker() cache.DoneChecker {
 	return checker{"handler of " + r.of.typeName(), r.synced}
 }
 
-// tell calls the handler for an event.
-func (r *registration[T]) tell(e informer.Event[T]) {
+// dispatch calls the handler for an event.
+func (r *registration[T]) dispatch(e informer.Event[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known != nil {
@@ -111,7 +111,7 @@ func (r *registration[T]) tell(e informer.Event[T]) {
 	case e.Type == informer.Updated:
 		if old, ok := object(e.Old); ok {
 			r.handler.OnUpdate(old, o)
-		} else { // the handler was not told of it
+		} else { // the handler has never received it
 			r.handler.OnAdd(o, false)
 		}
 	case e.Inferred:
@@ -121,7 +121,7 @@ func (r *registration[T]) tell(e informer.Event[T]) {
 	}
 }
 
-// object decodes an object. One that cannot be decoded is told of.
+// object decodes an object and reports an error to utilruntime.
 func object[T runtime.Object](ref informer.Ref[T]) (o T, ok bool) {
 	o, err := ref.Object()
 	if err != nil {
@@ -130,7 +130,7 @@ func object[T runtime.Object](ref informer.Ref[T]) (o T, ok bool) {
 	return o, err == nil
 }
 
-// startResyncLocked has the handler resynced, if it is to be, while the
+// startResyncLocked starts the handler's resyncs if it has a period and the
 // informer runs.
 func (r *registration[T]) startResyncLocked() {
 	a := r.of
@@ -153,7 +153,7 @@ func (r *registration[T]) startResyncLocked() {
 	})
 }
 
-// resync tells the handler of each object that it knows.
+// resync calls the handler for each object that it knows.
 func (r *registration[T]) resync(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// ErrReadOnly is what the methods of an informer's store return that would
-// change it.
-var ErrReadOnly = errors.New("the store is written by its informer only")
+// ErrReadOnly is returned by those methods of an informer's store that would
+// modify it.
+var ErrReadOnly = errors.New("informer store is read-only")
 
 // An indexer implements cache.Indexer.
 type indexer[T runtime.Object] struct {
@@ -41,7 +41,7 @@ func (s *indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	defer s.mu.Unlock()
 	for name := range indexers {
 		if s.indexes[name] != nil {
-			return fmt.Errorf("there is an index %q already", name)
+			return fmt.Errorf("index %q exists already", name)
 		}
 	}
 	for name, find := range indexers {
@@ -50,7 +50,7 @@ func (s *indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	return nil
 }
 
-// keysBy makes an index function that package informer takes of client-go's.
+// keysBy converts an index function of client-go to one of package informer.
 func keysBy[T runtime.Object](name string, find cache.IndexFunc) func(informer.Ref[T]) iter.Seq[string] {
 	if reflect.ValueOf(find).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer() {
 		return func(ref informer.Ref[T]) iter.Seq[string] {
@@ -64,7 +64,7 @@ func keysBy[T runtime.Object](name string, find cache.IndexFunc) func(informer.R
 		}
 		keys, err := find(o)
 		if err != nil {
-			// As in client-go: the index would be wrong for good.
+			// As in client-go: the index would stay wrong.
 			panic(fmt.Errorf("index %q of %s: %w", name, ref.Key(), err))
 		}
 		return slices.Values(keys)
@@ -88,10 +88,10 @@ func (s *indexer[T]) index(name string) (*index[T], error) {
 	if x := s.indexes[name]; x != nil {
 		return x, nil
 	}
-	return nil, fmt.Errorf("there is no index %q", name)
+	return nil, fmt.Errorf("index %q does not exist", name)
 }
 
-// objects decodes what can be decoded.
+// objects decodes objects and leaves out those that cannot be decoded.
 func objects[T runtime.Object](refs iter.Seq2[informer.Key, informer.Ref[T]]) []any {
 	all := []any{}
 	for _, ref := range refs {
@@ -112,7 +112,7 @@ func (s *indexer[T]) Index(name string, obj any) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := map[informer.Key]informer.Ref[T]{} // each once
+	found := map[informer.Key]informer.Ref[T]{} // without duplicates
 	for _, key := range keys {
 		maps.Insert(found, x.Get(key))
 	}
@@ -147,8 +147,8 @@ func names[T any](refs iter.Seq2[informer.Key, informer.Ref[T]]) []string {
 	return all
 }
 
-// ListIndexFuncValues implements cache.Indexer. As in client-go, there are none
-// of an index that there is not.
+// ListIndexFuncValues implements cache.Indexer. As in client-go, it returns none
+// for an index that does not exist.
 func (s *indexer[T]) ListIndexFuncValues(name string) []string {
 	x, err := s.index(name)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *indexer[T]) Get(obj any) (item any, exists bool, err error) {
 func (s *indexer[T]) GetByKey(key string) (item any, exists bool, err error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
-		return nil, false, nil // which no object has
+		return nil, false, nil // no object has such a key
 	}
 	ref, ok := s.inf.Get(informer.Key{Namespace: namespace, Name: name})
 	if !ok {
@@ -192,7 +192,7 @@ func (s *indexer[T]) GetByKey(key string) (item any, exists bool, err error) {
 // LastStoreSyncResourceVersion implements cache.Store.
 func (s *indexer[T]) LastStoreSyncResourceVersion() string { return lastRV(s.inf) }
 
-// Add implements cache.Store: the store is read-only, and so for all below.
+// Add implements cache.Store. It and the methods below do not modify the store.
 func (s *indexer[T]) Add(any) error               { return ErrReadOnly }
 func (s *indexer[T]) Update(any) error            { return ErrReadOnly }
 func (s *indexer[T]) Delete(any) error            { return ErrReadOnly }

@@ -22,21 +22,21 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// An Informer is a cache.SharedIndexInformer over an [informer.Informer]. Make
-// it with [New] or [Wrap].
+// An Informer implements cache.SharedIndexInformer with an [informer.Informer].
+// Make it with [New] or [Wrap]. Any goroutine may call its methods.
 type Informer[T runtime.Object] struct {
 	inf    *informer.Informer[T]
-	codec  *transforming[T] // nil: not ours, so there is no transform
-	resync time.Duration    // of handlers that do not say; 0 for none
+	codec  *transformCodec[T] // nil if made by Wrap: no transform then
+	resync time.Duration      // default period of handlers; 0 for none
 	store  *indexer[T]
-	synced chan struct{} // closed when there has been a list
-	// broken is why the informer cannot work; nil if it can.
-	broken error
+	synced chan struct{} // closed after the first list
+	// configErr is why the informer cannot run; nil if it can.
+	configErr error
 
 	mu           sync.Mutex // guards all below
 	started      bool
 	stopped      bool
-	runCtx       context.Context // of the run; nil before it
+	runCtx       context.Context // nil before the start
 	resyncs      sync.WaitGroup
 	handlers     map[*registration[T]]bool
 	errorHandler cache.WatchErrorHandlerWithContext
@@ -45,37 +45,37 @@ type Informer[T runtime.Object] struct {
 var _ cache.SharedIndexInformer = (*Informer[runtime.Object])(nil)
 
 var (
-	errStarted = errors.New("the informer has started")
-	errStopped = errors.New("the informer has stopped")
+	errStarted = errors.New("informer has started")
+	errStopped = errors.New("informer has stopped")
 )
 
-// New returns an informer of a collection; resync and indexers are as for
-// cache.NewSharedIndexInformer. For generated types there is [typed.Protobuf]
-// as the codec, and [typed.Unstructured] for any kind.
+// New returns an informer of a collection. resync, where 0 is none, and indexers
+// are those of cache.NewSharedIndexInformer. The codec of generated types is
+// [typed.Protobuf], and [typed.Unstructured] fits every kind.
 func New[T runtime.Object](src *informer.Source, res informer.Resource, codec informer.Codec[T], opts informer.Options,
 	resync time.Duration, indexers cache.Indexers,
 ) *Informer[T] {
-	c := &transforming[T]{Codec: codec}
+	c := &transformCodec[T]{Codec: codec}
 	a := Wrap(informer.New(src, res, c, opts), resync, indexers)
 	a.codec = c
 	return a
 }
 
-// Wrap returns an informer that is one already. It is to be run by the Run of
-// the wrapper, and cannot have a transform.
+// Wrap returns an adapter for an existing informer. Call the adapter's Run
+// instead of inf's. It cannot have a transform.
 func Wrap[T runtime.Object](inf *informer.Informer[T], resync time.Duration, indexers cache.Indexers) *Informer[T] {
 	a := &Informer[T]{
 		inf: inf, resync: resync, synced: make(chan struct{}),
 		store:    &indexer[T]{inf: inf, indexes: map[string]*index[T]{}},
 		handlers: map[*registration[T]]bool{}, errorHandler: cache.DefaultWatchErrorHandler,
 	}
-	// There is no other indexer yet that they could be at odds with.
+	// The only error is an index that already exists.
 	_ = a.store.AddIndexers(indexers)
 	return a
 }
 
-// Lister returns a lister over the informer's store. One of a generated type is
-// that of k8s.io/client-go/listers over GetIndexer.
+// Lister returns an untyped lister of the informer's store. For a generated type
+// use k8s.io/client-go/listers with GetIndexer.
 func (a *Informer[T]) Lister(resource schema.GroupResource) cache.GenericLister {
 	return cache.NewGenericLister(a.store, resource)
 }
@@ -83,40 +83,41 @@ func (a *Informer[T]) Lister(resource schema.GroupResource) cache.GenericLister 
 // Run implements cache.SharedInformer.
 func (a *Informer[T]) Run(stop <-chan struct{}) { a.RunWithContext(wait.ContextForChannel(stop)) }
 
-// RunWithContext implements cache.SharedInformer. Refusals of the API server are
-// told to the watch error handler and tried again, as client-go does. When it
-// returns, all goroutines that it started have ended.
+// RunWithContext implements cache.SharedInformer. As in client-go, refusals of
+// the API server are passed to the watch error handler and retried. When it
+// returns, every goroutine that it started has ended. An informer runs once.
 func (a *Informer[T]) RunWithContext(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := a.start(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "The informer does not run")
+		klog.FromContext(ctx).Error(err, "Informer not started")
 		return
 	}
-	unobserve := a.inf.Handle(informer.Handler[T]{
+	stopHandler := a.inf.Handle(informer.Handler[T]{
 		Synced: func() { close(a.synced) },
 		Error: func(err error) {
-			// Run returns refusals, too.
+			// Run returns refusals: they are passed on below.
 			if _, ok := errors.AsType[*informer.RefusedError](err); !ok {
 				a.fail(ctx, err)
 			}
 		},
 	})
-	const shortest, longest = 800 * time.Millisecond, 30 * time.Second
-	for pause := shortest; ctx.Err() == nil; pause = min(2*pause, longest) {
+	// As client-go's reflector.
+	const minPause, maxPause, resetAfter = 800 * time.Millisecond, 30 * time.Second, 2 * time.Minute
+	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		began := time.Now()
 		if err := a.inf.Run(ctx); err != nil {
 			a.fail(ctx, err)
 		}
-		if time.Since(began) > 2*time.Minute {
-			pause = shortest
+		if time.Since(began) > resetAfter {
+			pause = minPause
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause + rand.N(pause)):
 		}
 	}
-	unobserve()
+	stopHandler()
 	a.stop()
 }
 
@@ -141,7 +142,7 @@ func (a *Informer[T]) stop() {
 	a.resyncs.Wait()
 }
 
-// fail tells the watch error handler.
+// fail passes an error to the watch error handler.
 func (a *Informer[T]) fail(ctx context.Context, err error) {
 	if refused, ok := errors.AsType[*informer.RefusedError](err); ok {
 		status := apierrors.NewGenericServerResponse(refused.Code, "list", schema.GroupResource{}, "", refused.Message, 0, true)
@@ -154,7 +155,8 @@ func (a *Informer[T]) fail(ctx context.Context, err error) {
 		Name: "watchkeeper", TypeDescription: a.typeName()}), err)
 }
 
-// A refusal is one that client-go's functions know, too.
+// A refusal is also an API status error, which apierrors.IsForbidden and similar
+// functions recognize.
 type refusal struct {
 	*informer.RefusedError
 	status *apierrors.StatusError
@@ -187,8 +189,8 @@ type checker struct {
 func (c checker) Name() string          { return c.name }
 func (c checker) Done() <-chan struct{} { return c.done }
 
-// LastSyncResourceVersion implements cache.SharedInformer. It is that of the
-// list or event that came last, and "" before there is one.
+// LastSyncResourceVersion implements cache.SharedInformer. It is that of the last
+// list, event or bookmark; "" before the first list.
 func (a *Informer[T]) LastSyncResourceVersion() string { return lastRV(a.inf) }
 
 func lastRV[T any](inf *informer.Informer[T]) string {
@@ -218,26 +220,27 @@ func (a *Informer[T]) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHa
 	})
 }
 
-// SetTransform implements cache.SharedInformer, of an informer made with [New].
+// SetTransform implements cache.SharedInformer. It fails for an informer made
+// with [Wrap].
 func (a *Informer[T]) SetTransform(transform cache.TransformFunc) error {
 	return a.configure(func() error {
 		switch {
 		case a.codec != nil:
 			a.codec.transform = transform
 		case transform != nil:
-			return errors.New("an informer that Wrap has wrapped cannot have a transform: take New")
+			return errors.New("set transform: not possible for an informer made with Wrap, use New")
 		}
 		return nil
 	})
 }
 
-// configure does, with the lock held, what may be done before the start only.
+// configure calls change with the lock held. It fails after the start.
 func (a *Informer[T]) configure(change func() error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.broken != nil:
-		return a.broken
+	case a.configErr != nil:
+		return a.configErr
 	case a.started:
 		return errStarted
 	}
@@ -248,17 +251,17 @@ func (a *Informer[T]) configure(change func() error) error {
 func (a *Informer[T]) AddIndexers(indexers cache.Indexers) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.overLocked(); err != nil {
+	if err := a.closedLocked(); err != nil {
 		return err
 	}
 	return a.store.AddIndexers(indexers)
 }
 
-// overLocked returns why nothing can be added any more; nil if it can.
-func (a *Informer[T]) overLocked() error {
+// closedLocked returns why no handler or index can be added; nil if it can.
+func (a *Informer[T]) closedLocked() error {
 	switch {
-	case a.broken != nil:
-		return a.broken
+	case a.configErr != nil:
+		return a.configErr
 	case a.stopped:
 		return errStopped
 	}
@@ -271,8 +274,8 @@ func (a *Informer[T]) GetIndexer() cache.Indexer { return a.store }
 // GetStore implements cache.SharedInformer.
 func (a *Informer[T]) GetStore() cache.Store { return a.store }
 
-// GetController implements cache.SharedInformer. As in client-go, it does
-// nothing useful: it does not run.
+// GetController implements cache.SharedInformer. The Run of the controller does
+// nothing.
 func (a *Informer[T]) GetController() cache.Controller { return controller[T]{a} }
 
 type controller[T runtime.Object] struct{ *Informer[T] }

@@ -328,7 +328,7 @@ func TestTransform(t *testing.T) {
 		if all := a.GetStore().List(); len(all) != 0 {
 			t.Error(all)
 		}
-		if errs := unhandled.read(); len(errs) < 2 || !strings.Contains(strings.Join(errs, "\n"), "makes a string of a *unstructured.Unstructured") {
+		if errs := unhandled.read(); len(errs) < 2 || !strings.Contains(strings.Join(errs, "\n"), "returned a string for a *unstructured.Unstructured") {
 			t.Error(errs)
 		}
 		u.put("ns/a", "blue")

@@ -22,36 +22,37 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kubeconfig"
 )
 
-// A NewInformerFunc is the constructor that cache.Options.NewInformer of
-// controller-runtime takes.
+// A NewInformerFunc is the type of cache.Options.NewInformer in
+// controller-runtime.
 type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 
-// ForManager returns what has a manager of controller-runtime use informers of
-// this library: a configuration to make it with, in place of config, and a
-// constructor for its cache.
+// ForManager makes a manager of controller-runtime use informers of this package.
+// It returns a configuration to create the manager with, in place of config, and
+// a constructor for the manager's cache.
 //
 //	config, newInformer, err := clientgo.ForManager(ctrl.GetConfigOrDie(), informer.Options{})
 //	mgr, err := ctrl.NewManager(config, ctrl.Options{Cache: cache.Options{NewInformer: newInformer}})
 //
-// The constructor is given a lister-watcher that knows what to list, and does
-// not tell. So it is asked for a list, and the request is read, and withheld, on
-// its way through the configuration that was returned: its URL has resource,
-// namespace and selectors, and its Accept header tells whether objects of the
-// type come in protobuf. A manager with an HTTPClient of its own needs one that
-// was made of that configuration, too.
+// controller-runtime passes to the constructor a lister-watcher that does not say
+// what it lists. The constructor makes it list, and the returned configuration
+// intercepts the request instead of sending it: the URL has resource, namespace
+// and selectors, and the Accept header shows whether objects of the type come in
+// protobuf. If the manager has an HTTPClient, create that from the returned
+// configuration too.
 //
-// opts apply to all informers; its namespaces and selectors are the manager's
-// business, and an error here. If a lister-watcher's request cannot be read, or
-// asks for what an informer does not do, then SetTransform and the other setters
-// of the informer return that error, and with them the manager's cache. The
-// manager's EnableWatchBookmarks does not matter: there are bookmarks.
+// opts apply to all informers. Namespaces and selectors are options of the
+// manager's cache; setting them here is an error. If the request of a
+// lister-watcher cannot be intercepted, or asks for something that an informer
+// cannot do, SetTransform and the other setters of that informer return the
+// error, and so does the manager's cache. EnableWatchBookmarks of the manager has
+// no effect: informers always request bookmarks.
 func ForManager(config *rest.Config, opts informer.Options) (*rest.Config, NewInformerFunc, error) {
 	if len(opts.Namespaces) > 0 || opts.LabelSelector != "" || opts.FieldSelector != "" {
-		return nil, nil, errors.New("namespaces and selectors are options of the manager's cache")
+		return nil, nil, errors.New("set namespaces and selectors in the options of the manager's cache")
 	}
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the manager's configuration: %w", err)
+		return nil, nil, fmt.Errorf("manager configuration: %w", err)
 	}
 	m := manager{base: base, opts: opts}
 	if m.objects, err = kubeconfig.FromConfig(config); err != nil {
@@ -63,7 +64,7 @@ func ForManager(config *rest.Config, opts informer.Options) (*rest.Config, NewIn
 		return nil, nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return probed{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return interceptor{next} })
 	return config, m.newInformer, nil
 }
 
@@ -75,10 +76,10 @@ type manager struct {
 
 func (m manager) newInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	opts := m.opts
-	request, err := ask(lw)
+	request, err := interceptList(lw)
 	var res informer.Resource
 	if err == nil {
-		res, err = m.read(request, &opts)
+		res, err = m.parse(request, &opts)
 	}
 	if err != nil {
 		request, err = &http.Request{}, fmt.Errorf("informer of %T: %w", example, err)
@@ -88,14 +89,15 @@ func (m manager) newInformer(lw cache.ListerWatcher, example runtime.Object, res
 		src = m.metadata
 	}
 	protobuf := strings.Contains(request.Header.Get("Accept"), runtime.ContentTypeProtobuf)
-	a := New(src, res, codecLike(example, protobuf), opts, resync, indexers)
+	a := New(src, res, codecOf(example, protobuf), opts, resync, indexers)
 	a.codec.name = fmt.Sprintf("%s (%T)", res.Name, example)
-	a.broken = err
+	a.configErr = err
 	return a
 }
 
-// read makes a resource of a request's URL, and options of its query.
-func (m manager) read(r *http.Request, opts *informer.Options) (res informer.Resource, err error) {
+// parse returns the resource of a list request and sets its namespace and
+// selectors in opts.
+func (m manager) parse(r *http.Request, opts *informer.Options) (res informer.Resource, err error) {
 	path, ok := strings.CutPrefix(r.URL.Path, strings.TrimSuffix(m.base.Path, "/")+"/")
 	parts := strings.Split(path, "/")
 	switch {
@@ -119,51 +121,53 @@ func (m manager) read(r *http.Request, opts *informer.Options) (res informer.Res
 			opts.LabelSelector = values[0]
 		case "fieldSelector":
 			opts.FieldSelector = values[0]
-		case "limit": // is ours
+		case "limit": // set by interceptList
 		default:
-			return res, fmt.Errorf("%s asks for %s, which an informer cannot", r.URL, key)
+			return res, fmt.Errorf("%s has the parameter %s, which informers do not support", r.URL, key)
 		}
 	}
 	return informer.Resource{Group: parts[0], Version: parts[1], Name: parts[2]}, nil
 }
 
-// A probe is a context value: a request with it is not sent, but noted.
-type probe struct{ request *http.Request }
+// An intercepted is a context value. The interceptor stores a request that has
+// one instead of sending it.
+type intercepted struct{ request *http.Request }
 
-type probeKey struct{}
+type interceptedKey struct{}
 
-var errProbed = errors.New("the request was to be read only")
+var errIntercepted = errors.New("request intercepted")
 
-// ask returns the request with which lw lists.
-func ask(lw cache.ListerWatcher) (*http.Request, error) {
-	p := &probe{}
-	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), probeKey{}, p), 10*time.Second)
+// interceptList returns the request that lw sends to list.
+func interceptList(lw cache.ListerWatcher) (*http.Request, error) {
+	i := &intercepted{}
+	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), interceptedKey{}, i), 10*time.Second)
 	defer cancel()
 	_, err := cache.ToListerWatcherWithContext(lw).ListWithContext(ctx, metav1.ListOptions{Limit: 1})
-	if p.request != nil {
-		return p.request, nil
+	if i.request != nil {
+		return i.request, nil
 	}
 	if err == nil {
-		err = errors.New("it lists")
+		err = errors.New("the list request was sent")
 	}
-	return nil, fmt.Errorf("its client is not of the configuration that ForManager returned: %w", err)
+	return nil, fmt.Errorf("client not created from the configuration that ForManager returned: %w", err)
 }
 
-// probed notes probes.
-type probed struct{ http.RoundTripper }
+// An interceptor is a transport that stores intercepted requests.
+type interceptor struct{ http.RoundTripper }
 
-func (t probed) RoundTrip(r *http.Request) (*http.Response, error) {
-	if p, ok := r.Context().Value(probeKey{}).(*probe); ok {
-		p.request = r
-		return nil, errProbed
+func (t interceptor) RoundTrip(r *http.Request) (*http.Response, error) {
+	if i, ok := r.Context().Value(interceptedKey{}).(*intercepted); ok {
+		i.request = r
+		return nil, errIntercepted
 	}
 	return t.RoundTripper.RoundTrip(r)
 }
 
-// WrappedRoundTripper lets client-go find what is below.
-func (t probed) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
+// WrappedRoundTripper gives client-go access to the transport below.
+func (t interceptor) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
 
-// metadataOnly asks for objects' metadata in place of objects.
+// A metadataOnly is a transport that requests the metadata of objects instead of
+// objects.
 type metadataOnly struct{ http.RoundTripper }
 
 func (t metadataOnly) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -177,5 +181,5 @@ func (t metadataOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(r)
 }
 
-// WrappedRoundTripper lets client-go find what is below.
+// WrappedRoundTripper gives client-go access to the transport below.
 func (t metadataOnly) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }

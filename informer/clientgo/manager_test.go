@@ -215,11 +215,11 @@ func TestProbe(t *testing.T) {
 		},
 	} {
 		var opts informer.Options
-		request, err := ask(test.lw)
+		request, err := interceptList(test.lw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := m.read(request, &opts)
+		got, err := m.parse(request, &opts)
 		if err != nil || got != test.want {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -240,8 +240,8 @@ func TestProbe(t *testing.T) {
 		lw   cache.ListerWatcher
 		want string
 	}{
-		"another client":   {list(other, "", "pods", "", metav1.ListOptions{}), "is not of the configuration"},
-		"another question": {list(client, "", "pods", "", metav1.ListOptions{ResourceVersion: "3"}), "asks for resourceVersion"},
+		"another client":   {list(other, "", "pods", "", metav1.ListOptions{}), "client not created from the configuration"},
+		"another question": {list(client, "", "pods", "", metav1.ListOptions{ResourceVersion: "3"}), "has the parameter resourceVersion"},
 		"no client":        {&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errTest }}, errTest.Error()},
 	} {
 		a := newInformer(test.lw, &unstructured.Unstructured{}, 0, nil)
@@ -269,7 +269,7 @@ func TestProbe(t *testing.T) {
 // TestCodec: a type without protobuf is decoded from JSON, by its field names
 // alone.
 func TestCodec(t *testing.T) {
-	c := codecLike(&corev1.Secret{}, false)
+	c := codecOf(&corev1.Secret{}, false)
 	o, err := c.Decode([]byte(`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"TYPE":"x","data":{"k":"dg=="}}`))
 	if err != nil || c.Protobuf() {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestCodec(t *testing.T) {
 	if diff := cmp.Diff(runtime.Object(want), o); diff != "" {
 		t.Error(diff)
 	}
-	u, err := codecLike(&unstructured.Unstructured{}, true).Decode([]byte(`{"kind":"Widget","apiVersion":"x/v1","size":3}`))
+	u, err := codecOf(&unstructured.Unstructured{}, true).Decode([]byte(`{"kind":"Widget","apiVersion":"x/v1","size":3}`))
 	if err != nil || u.(*unstructured.Unstructured).Object["size"] != int64(3) {
 		t.Error(u, err)
 	}

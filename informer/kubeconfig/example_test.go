@@ -16,8 +16,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/typed"
 )
 
-// A program in a Pod, which logs the Pods of its namespace as they come and go.
-// docs/informer.md has the Role that it needs.
+// A program in a Pod that logs each Pod that is added to a namespace or deleted
+// from it. docs/informer.md has the Role that it needs.
 func ExampleInCluster() {
 	src, err := kubeconfig.InCluster()
 	if err != nil {
@@ -32,6 +32,6 @@ func ExampleInCluster() {
 		Error:  func(err error) { log.Print(err) },
 	})
 	if err := pods.Run(ctx); err != nil {
-		log.Fatal(err) // refused with 403: … is what a missing Role looks like
+		log.Fatal(err) // without the Role: refused with 403: …
 	}
 }

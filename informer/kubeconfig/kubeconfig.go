@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeconfig has sources for informers that are reached as kubectl
-// reaches them, or a program in the cluster: with all of client-go's ways to
-// authenticate.
+// Package kubeconfig returns sources for informers from kubeconfig files and
+// service accounts, with all authentication methods of client-go.
 package kubeconfig
 
 import (
@@ -19,13 +18,13 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// Default returns the API server of the kubeconfig that kubectl would take
-// ($KUBECONFIG, or ~/.kube/config), and where there is none, that of the
-// cluster the program runs in.
+// Default returns the API server of the kubeconfig that kubectl uses ($KUBECONFIG,
+// or ~/.kube/config). Without one, it returns that of the cluster in which the
+// program runs. It fails if there is neither.
 func Default() (*informer.Source, error) { return fromRules("", "") }
 
-// FromFile returns the API server of a context of a kubeconfig file; "" is its
-// current context.
+// FromFile returns the API server of a context of a kubeconfig file. The context
+// "" is the file's current context. It fails if either does not exist.
 func FromFile(path, context string) (*informer.Source, error) { return fromRules(path, context) }
 
 func fromRules(path, context string) (*informer.Source, error) {
@@ -39,8 +38,9 @@ func fromRules(path, context string) (*informer.Source, error) {
 	return FromConfig(config)
 }
 
-// InCluster returns the API server of the cluster that the program runs in, to
-// which its service account authenticates.
+// InCluster returns the API server of the cluster in which the program runs,
+// authenticated by the Pod's service account. Outside of a cluster, its error
+// wraps rest.ErrNotInCluster.
 func InCluster() (*informer.Source, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
@@ -49,8 +49,8 @@ func InCluster() (*informer.Source, error) {
 	return FromConfig(config)
 }
 
-// FromConfig returns the API server of a client-go configuration. Its rate
-// limits do not count: an informer has few requests, and backs off by itself.
+// FromConfig returns the API server of a client-go configuration. Its rate limits
+// are not used: an informer sends few requests and has its own backoff.
 func FromConfig(config *rest.Config) (*informer.Source, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -63,8 +63,8 @@ func FromConfig(config *rest.Config) (*informer.Source, error) {
 	return informer.NewSource(base, t), nil
 }
 
-// A transport has connections of its own: client-go would share one with all
-// clients of the same configuration.
+// A transport is an [informer.Freshener]. client-go shares one transport among
+// all clients of a configuration; this one has its own connections.
 type transport struct {
 	http.RoundTripper
 	config *rest.Config
@@ -73,7 +73,7 @@ type transport struct {
 func newTransport(config *rest.Config) (*transport, error) {
 	config = rest.CopyConfig(config)
 	if config.Dial == nil {
-		// One that has a dialer is not shared.
+		// client-go does not share a transport that has a dialer.
 		config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
 	t, err := rest.TransportFor(config)
@@ -81,24 +81,24 @@ func newTransport(config *rest.Config) (*transport, error) {
 		return nil, err
 	}
 	if config.Transport == nil {
-		limit(t)
+		limitReceiveBuffer(t)
 	}
 	return &transport{t, config}, nil
 }
 
-// limit has no more of a list wait in memory than of [informer.FromURL]'s. It is
-// for a transport that has not been used.
-func limit(t http.RoundTripper) {
+// limitReceiveBuffer sets the receive buffer that [informer.FromURL] has, so that
+// little of a list is in memory before it is read. t must not have been used.
+func limitReceiveBuffer(t http.RoundTripper) {
 	switch t := t.(type) {
 	case *http.Transport:
 		t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 2 << 20}
 	case utilnet.RoundTripperWrapper:
-		limit(t.WrappedRoundTripper())
+		limitReceiveBuffer(t.WrappedRoundTripper())
 	}
 }
 
 // Fresh implements informer.Freshener.
 func (t *transport) Fresh() (http.RoundTripper, error) { return newTransport(t.config) }
 
-// CloseIdleConnections lets go of connections that are not in use.
+// CloseIdleConnections closes the connections that are not in use.
 func (t *transport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.RoundTripper) }

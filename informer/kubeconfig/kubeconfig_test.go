@@ -21,8 +21,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// TestKubeconfig: the informer reaches the server of the file, over TLS and with
-// its token.
+// TestKubeconfig: the informer connects to the server of the kubeconfig over TLS
+// and sends its token.
 func TestKubeconfig(t *testing.T) {
 	var path, token atomic.Value
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,19 +61,20 @@ current-context: x
 			t.Errorf("%s: %v", name, err)
 		}
 		if path.Load() != "/prefix/api/v1/pods" || token.Load() != "Bearer secret" {
-			t.Errorf("%s: %v is asked for with %v", name, path.Load(), token.Load())
+			t.Errorf("%s: requested %v with %v", name, path.Load(), token.Load())
 		}
 	}
 	if _, err := FromFile(file, "none"); err == nil {
-		t.Error("a context without a cluster is taken")
+		t.Error("no error for a context without a cluster")
 	}
 	if _, err := FromFile(filepath.Join(t.TempDir(), "gone"), ""); err == nil {
-		t.Error("a file that is not there is taken")
+		t.Error("no error for a missing file")
 	}
 }
 
-// TestLimit: the window is that of the transport behind all that authenticates.
-func TestLimit(t *testing.T) {
+// TestReceiveBuffer: the limit is set on the transport below all wrappers that
+// authenticate.
+func TestReceiveBuffer(t *testing.T) {
 	got, err := newTransport(&rest.Config{Host: "https://127.0.0.1:1", BearerToken: "secret", UserAgent: "me"})
 	if err != nil {
 		t.Fatal(err)
@@ -86,11 +87,11 @@ func TestLimit(t *testing.T) {
 		t.Errorf("%#v", rt)
 	}
 	if plain := http.DefaultTransport.(*http.Transport); plain.HTTP2 != nil {
-		t.Error("the default transport has been changed")
+		t.Error("http.DefaultTransport was modified")
 	}
 }
 
-// TestFresh: a fresh transport does not use what the first has opened.
+// TestFresh: a fresh transport does not use connections of the first one.
 func TestFresh(t *testing.T) {
 	addresses := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { addresses[r.RemoteAddr] = true }))

@@ -46,7 +46,7 @@ func encode(t *testing.T, o runtime.Object) []byte {
 	return b.Bytes()
 }
 
-// frame is an event of a watch, behind its length.
+// frame encodes an event of a watch.
 func frame(t *testing.T, typ string, o runtime.Object) []byte {
 	t.Helper()
 	b, err := (&metav1.WatchEvent{Type: typ, Object: runtime.RawExtension{Raw: encode(t, o)}}).Marshal()
@@ -56,8 +56,8 @@ func frame(t *testing.T, typ string, o runtime.Object) []byte {
 	return b
 }
 
-// TestScanEvent: the scan finds what decoding finds, and cuts managedFields
-// alone.
+// TestScanEvent: scanning an event finds what decoding it finds, and removes
+// managedFields only.
 func TestScanEvent(t *testing.T) {
 	pod := newPod("a", "42")
 	var e scan.ItemEvent
@@ -74,7 +74,7 @@ func TestScanEvent(t *testing.T) {
 			t.Errorf("label %s: %q", key, v)
 		}
 	}
-	pod.TypeMeta = metav1.TypeMeta{} // which the message does not have
+	pod.TypeMeta = metav1.TypeMeta{} // not in the message
 	for _, keep := range []bool{true, false} {
 		want := pod.DeepCopy()
 		if !keep {
@@ -83,7 +83,7 @@ func TestScanEvent(t *testing.T) {
 		var got corev1.Pod
 		object := it.Append(nil, keep)
 		if err := got.Unmarshal(object); err != nil || len(object) != it.Size(keep) {
-			t.Fatalf("%d bytes, %d foretold, %v", len(object), it.Size(keep), err)
+			t.Fatalf("%d bytes, want %d, %v", len(object), it.Size(keep), err)
 		}
 		if diff := cmp.Diff(want, &got); diff != "" {
 			t.Error(diff)
@@ -120,15 +120,15 @@ func TestScanList(t *testing.T) {
 	if names, head, err := read(list); names != "ns/ans/b" || head.RV != 77 || head.Continue != "next" || head.Kind != "PodList" || err != nil {
 		t.Errorf("%s %+v %v", names, head, err)
 	}
-	trailer := 4 // of the envelope, and empty
+	trailer := 4 // empty fields of the envelope
 	for n := range len(list) - trailer {
 		if _, _, err := read(list[:n]); err == nil {
-			t.Errorf("a list cut at %d of %d is taken", n, len(list))
+			t.Errorf("no error for a list cut at %d of %d bytes", n, len(list))
 		}
 	}
 }
 
-// TestScanListLengths: lengths that do not fit into each other are noticed.
+// TestScanListLengths: inconsistent lengths are errors.
 func TestScanListLengths(t *testing.T) {
 	item, err := (&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}).Marshal()
 	if err != nil || len(item) > 127 {
@@ -147,7 +147,7 @@ func TestScanListLengths(t *testing.T) {
 	}
 }
 
-// FuzzProtobuf holds the scan to what the generated decoder makes of a pod.
+// FuzzProtobuf compares the scan of a pod with the generated decoder.
 func FuzzProtobuf(f *testing.F) {
 	for _, p := range []*corev1.Pod{newPod("a", "42"), {}} {
 		b, err := p.Marshal()
@@ -159,7 +159,7 @@ func FuzzProtobuf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e scan.ItemEvent
-		_ = e.ScanProtobuf(b) // is not to panic
+		_ = e.ScanProtobuf(b) // must not panic
 		r := scan.NewProtobufReader(bytes.NewReader(b), &scan.List{})
 		var it scan.Item
 		for ok, err := r.Next(&it); ok && err == nil; ok, err = r.Next(&it) {
@@ -180,10 +180,10 @@ func FuzzProtobuf(f *testing.F) {
 		var trimmed corev1.Pod
 		object := it.Append(nil, false)
 		if err := trimmed.Unmarshal(object); err != nil || len(object) != it.Size(false) {
-			t.Fatalf("%d bytes, %d foretold, %v", len(object), it.Size(false), err)
+			t.Fatalf("%d bytes, want %d, %v", len(object), it.Size(false), err)
 		}
 		pod.ManagedFields = nil
-		// NaN is not equal to itself, bytes are.
+		// Compare bytes: NaN is not equal to itself.
 		got, _ := trimmed.Marshal()
 		want, _ := pod.Marshal()
 		if !bytes.Equal(got, want) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package typed has informers of the generated types of Kubernetes, which come
-// in protobuf and are decoded when they are read, and the codec of
-// unstructured objects.
+// Package typed has informers of Kubernetes' generated types, which are requested
+// in protobuf and decoded when they are read, and a codec for unstructured
+// objects.
 //
 //	pods := typed.New[*corev1.Pod](src, informer.Options{})
 package typed
@@ -26,9 +26,9 @@ type Object interface {
 	Unmarshal([]byte) error
 }
 
-// New returns an informer of a type that client-go's scheme knows, in the
-// version that its Go package is of. It panics if the scheme does not know it:
-// take [informer.New] with [Protobuf] then.
+// New returns an informer of a type in client-go's scheme, in the API version of
+// its Go package. It panics if the scheme does not have the type: use
+// [informer.New] with [Protobuf] for such a type.
 func New[T Object](src *informer.Source, opts informer.Options) *informer.Informer[T] {
 	res, err := resource(newObject[T]())
 	if err != nil {
@@ -37,8 +37,8 @@ func New[T Object](src *informer.Source, opts informer.Options) *informer.Inform
 	return informer.New(src, res, Protobuf[T](), opts)
 }
 
-// resource returns the resource of a type. Its name follows from the kind in all
-// that the scheme knows.
+// resource returns the resource of a type. For all types in the scheme, the name
+// can be derived from the kind.
 func resource(o runtime.Object) (informer.Resource, error) {
 	kinds, _, err := scheme.Scheme.ObjectKinds(o)
 	if err != nil {
@@ -53,9 +53,9 @@ func newObject[T Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
-// Protobuf is the codec of a generated type whose API server speaks protobuf,
-// as for all of its own types. Objects have no kind and apiVersion, as with
-// client-go.
+// Protobuf returns the codec of a generated type that its API server serves in
+// protobuf, as kube-apiserver does for all built-in types. As with client-go, the
+// objects' kind and apiVersion are empty.
 func Protobuf[T Object]() informer.Codec[T] { return codec[T]{} }
 
 type codec[T Object] struct{}
@@ -67,7 +67,7 @@ func (codec[T]) Decode(raw []byte) (T, error) {
 	return o, o.Unmarshal(raw)
 }
 
-// Unstructured is the codec of any kind of object, in JSON.
+// Unstructured returns the codec of any kind of object, in JSON.
 func Unstructured() informer.Codec[*unstructured.Unstructured] { return unstructuredCodec{} }
 
 type unstructuredCodec struct{}

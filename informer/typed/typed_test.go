@@ -40,12 +40,12 @@ func TestResource(t *testing.T) {
 		}
 	}
 	if _, err := resource(&metav1.PartialObjectMetadata{}); err == nil {
-		t.Error("a type that the scheme does not know has a resource")
+		t.Error("no error for a type that is not in the scheme")
 	}
 }
 
-// TestTyped: an API server that speaks protobuf, with a streaming list, or
-// without, brings the same objects; later events are told.
+// TestTyped: objects in protobuf are the same from a streaming list and from a
+// LIST, and events follow.
 func TestTyped(t *testing.T) {
 	for name, streams := range map[string]bool{"streaming list": true, "list": false} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// A protobufServer has some pods, and one event.
+// A protobufServer serves a list of pods and one event.
 type protobufServer struct {
 	t       *testing.T
 	streams bool
@@ -105,7 +105,7 @@ func (s *protobufServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if accept := r.Header.Get("Accept"); accept != "application/vnd.kubernetes.protobuf" {
-		s.t.Errorf("%s is asked for", accept)
+		s.t.Errorf("requested %s", accept)
 	}
 	event := func(typ string, o runtime.Object) {
 		b := frame(s.t, typ, o)

@@ -19,7 +19,7 @@ func TestCompression(t *testing.T) {
 	}
 	c := New()
 	if _, err := c.Decompress(nil, []byte{compressed, 1, 2}); err == nil {
-		t.Error("decompressed what was never compressed")
+		t.Error("no error for data that was never compressed")
 	}
 	for i := range 100 {
 		src := object(i)
@@ -35,10 +35,10 @@ func TestCompression(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := c.Decompress(nil, []byte{compressed, 1, 2, 3}); err == nil {
-		t.Error("garbage is decompressed")
+		t.Error("no error for garbage")
 	}
 	if _, err := c.Decompress(nil, nil); err == nil {
-		t.Error("nothing is decompressed")
+		t.Error("no error for empty data")
 	}
 }
 
