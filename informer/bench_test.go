@@ -14,7 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// benchPod is about as large as a Pod with its managedFields, 4.5 KB.
+// benchPod returns a Pod of typical size, 4.5 KB with its managedFields.
 func benchPod(name string, rv int) string {
 	env := strings.Repeat(`{"name":"SOME_VARIABLE","value":"http://service.namespace.svc.cluster.local:8080/path"},`, 25)
 	fields := strings.Repeat(`"f:name":{".":{},"f:value":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastProbeTime":{}},`, 16)
@@ -24,7 +24,8 @@ func benchPod(name string, rv int) string {
 		name, rv, fields, env)
 }
 
-// BenchmarkEvent is what an event costs up to a subscriber that looks at keys.
+// BenchmarkEvent measures an event from its bytes to a subscriber that does not
+// decode it.
 func BenchmarkEvent(b *testing.B) {
 	const pods = 1000
 	var text strings.Builder
@@ -32,35 +33,35 @@ func BenchmarkEvent(b *testing.B) {
 		text.WriteString(`{"type":"MODIFIED","object":` + benchPod(fmt.Sprintf("pod-%d", n), 1) + "}\n")
 	}
 	i := New(nil, Resource{Version: "v1", Name: "pods"}, Raw(), Options{})
-	s, told := i.shards[""], i.subscribe(allRuns)
+	s, sub := i.shards[""], i.subscribe(allRuns)
 	b.SetBytes(int64(text.Len() / pods))
 	b.ReportAllocs()
 	rv := uint64(1)
-	frames := itemEncoding{}.watch(&again{text: text.String()}, false)
+	frames := itemEncoding{}.watch(&repeating{text: text.String()}, false)
 	for b.Loop() {
 		f, err := frames.next()
 		if err != nil {
 			b.Fatal(err)
 		}
 		rv++
-		f.object.RV = rv // or it would be an old one
+		f.object.RV = rv // an older RV would be ignored
 		if err := s.Apply(f.typ, f.object); err != nil {
 			b.Fatal(err)
 		}
 		i.mu.Lock()
-		i.events.take(told)
+		i.events.take(sub)
 		i.mu.Unlock()
-		told.taken = told.taken[:0]
+		sub.taken = sub.taken[:0]
 	}
 }
 
-// again is a text over and over.
-type again struct {
+// A repeating reads a text without end.
+type repeating struct {
 	text string
 	at   int
 }
 
-func (a *again) Read(b []byte) (int, error) {
+func (a *repeating) Read(b []byte) (int, error) {
 	if a.at == len(a.text) {
 		a.at = 0
 	}
@@ -69,8 +70,8 @@ func (a *again) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// BenchmarkSync is what an object of a list costs, in time and, as heap-B/obj,
-// in memory that stays.
+// BenchmarkSync measures an object of a list: time, and as heap-B/obj the memory
+// that the copy keeps.
 func BenchmarkSync(b *testing.B) {
 	const pods = 5000
 	var items []string

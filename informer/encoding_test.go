@@ -17,7 +17,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// printed makes Tables of the lines of a watch; columns come with the first.
+// printed converts the lines of a watch to Tables. Only the first has the columns.
 func printed(columns, lines string) string {
 	var out strings.Builder
 	for line := range strings.Lines(lines) {
@@ -29,27 +29,27 @@ func printed(columns, lines string) string {
 	return out.String()
 }
 
-// rowRecorder notes the columns too.
-type rowRecorder struct{ recorder }
+// A rowSink is a recordingSink that logs columns and rows too.
+type rowSink struct{ recordingSink }
 
-func (s *rowRecorder) End(l *scan.List) bool {
+func (s *rowSink) End(l *scan.List) bool {
 	s.log = append(s.log, "columns "+l.Columns)
 	for _, o := range s.list {
 		s.log = append(s.log, o.Row+" under "+o.Columns)
 	}
-	return s.recorder.End(l)
+	return s.recordingSink.End(l)
 }
 
-func (s *rowRecorder) Apply(typ kube.EventType, o *scan.Object) error {
+func (s *rowSink) Apply(typ kube.EventType, o *scan.Object) error {
 	s.log = append(s.log, o.Row+" under "+o.Columns)
-	return s.recorder.Apply(typ, o)
+	return s.recordingSink.Apply(typ, o)
 }
 
 func runColumns(t *testing.T, answers ...answer) ([]string, *Reflector) {
 	t.Helper()
 	up := &script{t: t, answers: answers}
 	u, _ := url.Parse("http://upstream/api/v1/pods")
-	sink := &rowRecorder{}
+	sink := &rowSink{}
 	r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Columns: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -57,13 +57,12 @@ func runColumns(t *testing.T, answers ...answer) ([]string, *Reflector) {
 		t.Error(err)
 	}
 	if len(up.answers) > 0 {
-		t.Errorf("%d answers were not asked for", len(up.answers))
+		t.Errorf("%d answers were not requested", len(up.answers))
 	}
 	return sink.log, r
 }
 
-// TestColumns: each object comes with how it is printed; other columns than
-// before are a reason to list again.
+// TestColumns: each object comes with its row, and changed columns lead to a list.
 func TestColumns(t *testing.T) {
 	tables := streaming + " includeObject=Object"
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +83,7 @@ func TestColumns(t *testing.T) {
 	})
 }
 
-// TestColumnsOfPages: lists by pages are printed too.
+// TestColumnsOfPages: objects of paged lists have rows too.
 func TestColumnsOfPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		page := `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"10"},"columnDefinitions":["a"],"rows":[{"cells":["x"],"object":` + podJSON("a", 3) + `}]}`
@@ -98,7 +97,7 @@ func TestColumnsOfPages(t *testing.T) {
 	})
 }
 
-// TestNoColumns: an upstream without Tables, or whose Tables lack the objects.
+// TestNoColumns: an upstream without Tables, or with Tables without objects.
 func TestNoColumns(t *testing.T) {
 	want := []string{"columns ", " under ", "list 10 [ns/a@3]", "bookmark 10"}
 	synctest.Test(t, func(t *testing.T) {

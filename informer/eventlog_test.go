@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// A world is a hub with the objects whose changes it is told of.
-type world struct {
+// A logModel has objects and publishes their changes to an event log.
+type logModel struct {
 	r       *rand.Rand
 	log     *eventLog[string]
 	objects map[string]*record[string]
 	rv      uint64
 }
 
-func (w *world) record(name string, uid int) *record[string] {
+func (w *logModel) record(name string, uid int) *record[string] {
 	w.rv++
 	return &record[string]{id: fmt.Sprintf("%s%d", name, uid), keyLen: uint16(len(name)), rv: w.rv}
 }
 
 // step changes an object.
-func (w *world) step() {
+func (w *logModel) step() {
 	name := string(rune('a' + w.r.IntN(6)))
 	old := w.objects[name]
 	switch n := w.r.IntN(10); {
@@ -46,8 +46,8 @@ func (w *world) step() {
 	}
 }
 
-// A reader checks what a subscription is told.
-type reader struct {
+// A modelReader checks the entries that a subscription takes.
+type modelReader struct {
 	t      *testing.T
 	s      *subscription[string]
 	held   map[string]*record[string]
@@ -55,10 +55,10 @@ type reader struct {
 	errs   int
 }
 
-func (r *reader) read(h *eventLog[string], atMost int) {
-	for range atMost {
+func (r *modelReader) read(l *eventLog[string], n int) {
+	for range n {
 		if len(r.s.taken) == 0 {
-			h.take(r.s)
+			l.take(r.s)
 		}
 		if len(r.s.taken) == 0 {
 			return
@@ -69,7 +69,7 @@ func (r *reader) read(h *eventLog[string], atMost int) {
 	}
 }
 
-func (r *reader) check(e entry[string]) {
+func (r *modelReader) check(e entry[string]) {
 	r.t.Helper()
 	if e.err != nil {
 		r.errs++
@@ -84,15 +84,15 @@ func (r *reader) check(e entry[string]) {
 	switch e.typ {
 	case Added:
 		if held != nil || e.old != nil {
-			r.t.Fatalf("%s is added, and was known", key)
+			r.t.Fatalf("%s is added twice", key)
 		}
 	case Updated:
 		if held == nil || e.old != held || e.now.rv <= held.rv || e.now.uid() != held.uid() {
-			r.t.Fatalf("an update of %s from %v to %v, known is %v", key, e.old, e.now, held)
+			r.t.Fatalf("%s is updated from %v to %v, but was %v", key, e.old, e.now, held)
 		}
 	case Deleted:
 		if held == nil || held.uid() != e.old.uid() || e.old.rv < held.rv {
-			r.t.Fatalf("%s is deleted, known is %v", key, held)
+			r.t.Fatalf("%s is deleted, but was %v", key, held)
 		}
 	}
 	if r.held[key] = e.now; e.now == nil {
@@ -100,14 +100,14 @@ func (r *reader) check(e entry[string]) {
 	}
 }
 
-// TestI5Model has subscriptions of all speeds come and go: each knows in the end
-// what there is, was told of no deletion twice and of none of what it did not
-// know, and of each object in order; and the memory is bounded.
+// TestI5Model: subscriptions of different speeds begin and end. Each takes events
+// of an object in order, deletions once and only of objects that it knows, and
+// ends with the objects that exist. Memory stays bounded.
 func TestI5Model(t *testing.T) {
 	for seed := range uint64(300) {
-		w := &world{r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]*record[string]{},
+		w := &logModel{r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]*record[string]{},
 			log: &eventLog[string]{maxEntries: 1 + int(seed%20), subs: map[*subscription[string]]bool{}}}
-		var readers []*reader
+		var readers []*modelReader
 		for range 500 {
 			w.step()
 			if len(readers) < 4 && w.r.IntN(20) == 0 {
@@ -117,18 +117,18 @@ func TestI5Model(t *testing.T) {
 					s.backlog.add(entry[string]{typ: Added, now: o, initial: true})
 				}
 				s.backlog.add(entry[string]{typ: Synced})
-				readers = append(readers, &reader{t: t, s: s, held: map[string]*record[string]{}})
+				readers = append(readers, &modelReader{t: t, s: s, held: map[string]*record[string]{}})
 			}
 			for n, r := range readers {
 				if w.r.IntN(1+10*n) == 0 {
 					r.read(w.log, w.r.IntN(20))
 				}
 				if b := r.s.backlog; b != nil && b.order.Len() > 6*2+2 {
-					t.Fatalf("seed %d: %d things to tell of 6 names", seed, b.order.Len())
+					t.Fatalf("seed %d: a backlog of %d items for 6 names", seed, b.order.Len())
 				}
 			}
 			if len(w.log.entries) > w.log.maxEntries {
-				t.Fatalf("seed %d: a log of %d, bound %d", seed, len(w.log.entries), w.log.maxEntries)
+				t.Fatalf("seed %d: a log of %d entries, limit %d", seed, len(w.log.entries), w.log.maxEntries)
 			}
 			if len(readers) == 4 && w.r.IntN(50) == 0 {
 				w.log.unsubscribe(readers[0].s)
@@ -147,13 +147,13 @@ func TestI5Model(t *testing.T) {
 			}
 		}
 		if n := len(w.log.entries); n > 0 && len(readers) > 0 {
-			t.Fatalf("seed %d: %d entries that everyone has been told", seed, n)
+			t.Fatalf("seed %d: %d entries remain that all subscriptions have taken", seed, n)
 		}
 		for _, r := range readers {
 			w.log.unsubscribe(r.s)
 		}
 		if len(w.log.entries) > 0 || len(w.log.subs) > 0 {
-			t.Fatalf("seed %d: %d entries and %d subscriptions are left", seed, len(w.log.entries), len(w.log.subs))
+			t.Fatalf("seed %d: %d entries and %d subscriptions remain", seed, len(w.log.entries), len(w.log.subs))
 		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// A prom makes metrics of Prometheus of what informers do, by resource.
+// A prom has Prometheus metrics of informers, by resource.
 type prom struct {
 	registry             *prometheus.Registry
-	changes, told        *prometheus.CounterVec
+	changes, events      *prometheus.CounterVec
 	lists, watches, errs *prometheus.CounterVec
 	listing, reconciling *prometheus.HistogramVec
 	age                  *prometheus.HistogramVec
@@ -37,19 +37,18 @@ func newProm(registry *prometheus.Registry) *prom {
 	return &prom{
 		registry:    registry,
 		changes:     counter("informer_changes_total", "Changes of the copy.", "type"),
-		told:        counter("informer_events_total", "Events that subscribers were handed.", "type", "coalesced"),
-		lists:       counter("informer_lists_total", "Full lists, by what made them necessary.", "reason"),
-		watches:     counter("informer_watches_total", "Watches that have ended, by how.", "end"),
-		errs:        counter("informer_errors_total", "Requests and watches that failed."),
-		listing:     seconds("informer_list_seconds", "How long full lists took."),
-		age:         seconds("informer_reconcile_age_seconds", "How old an event was when its reconciliation began."),
-		reconciling: seconds("informer_reconcile_seconds", "How long reconciliations took.", "failed"),
+		events:      counter("informer_events_total", "Events delivered to subscribers.", "type", "coalesced"),
+		lists:       counter("informer_lists_total", "Full lists, by reason.", "reason"),
+		watches:     counter("informer_watches_total", "Watches that ended, by how.", "end"),
+		errs:        counter("informer_errors_total", "Failed requests and watches."),
+		listing:     seconds("informer_list_seconds", "Duration of full lists."),
+		age:         seconds("informer_reconcile_age_seconds", "Age of an event when its reconciliation began."),
+		reconciling: seconds("informer_reconcile_seconds", "Duration of reconciliations.", "failed"),
 	}
 }
 
-// of is for informer.Options. What an informer says of itself is asked for when
-// the metrics are collected. Two informers of one resource would want a further
-// label.
+// of is a value of informer.Options.Metrics. Gauges read the informer's Status when
+// metrics are collected. Two informers of one resource would need another label.
 func (p *prom) of(res informer.Resource, status func() informer.Status) informer.Metrics {
 	gauge := func(name, help string, value func(informer.Status) float64) {
 		p.registry.MustRegister(prometheus.NewGaugeFunc(
@@ -57,17 +56,17 @@ func (p *prom) of(res informer.Resource, status func() informer.Status) informer
 			func() float64 { return value(status()) }))
 	}
 	gauge("informer_objects", "Objects held.", func(s informer.Status) float64 { return float64(s.Objects) })
-	gauge("informer_bytes", "Bytes that they are held in.", func(s informer.Status) float64 { return float64(s.Held) })
-	gauge("informer_behind", "Events that the slowest subscriber is behind.", func(s informer.Status) float64 { return float64(s.Behind) })
-	gauge("informer_queued", "Events to be reconciled.", func(s informer.Status) float64 { return float64(s.Queued) })
-	gauge("informer_silent_seconds", "For how long the API server has not been heard of.", func(s informer.Status) float64 { return s.Lag.Seconds() })
+	gauge("informer_bytes", "Bytes of the objects held.", func(s informer.Status) float64 { return float64(s.Held) })
+	gauge("informer_behind", "Events by which the slowest subscriber lags.", func(s informer.Status) float64 { return float64(s.Behind) })
+	gauge("informer_queued", "Events waiting to be reconciled.", func(s informer.Status) float64 { return float64(s.Queued) })
+	gauge("informer_silent_seconds", "Time since the API server last sent anything.", func(s informer.Status) float64 { return s.Lag.Seconds() })
 	gauge("informer_watching", "1 while the copy follows the API server.", func(s informer.Status) float64 {
 		return map[informer.Phase]float64{informer.Watching: 1}[s.Phase]
 	})
 	return promOf{p, res.Name}
 }
 
-// A promOf is informer.Metrics of one resource.
+// A promOf implements informer.Metrics for one resource.
 type promOf struct {
 	*prom
 	resource string
@@ -89,7 +88,7 @@ func (p promOf) Watched(end string, _ time.Duration) {
 func (p promOf) Failed(error) { p.errs.WithLabelValues(p.resource).Inc() }
 
 func (p promOf) Told(typ informer.EventType, coalesced bool) {
-	p.told.WithLabelValues(string(typ), fmt.Sprint(coalesced), p.resource).Inc()
+	p.events.WithLabelValues(string(typ), fmt.Sprint(coalesced), p.resource).Inc()
 }
 
 func (p promOf) Reconciled(age, took time.Duration, err error) {
@@ -97,8 +96,8 @@ func (p promOf) Reconciled(age, took time.Duration, err error) {
 	p.reconciling.WithLabelValues(fmt.Sprint(err != nil), p.resource).Observe(took.Seconds())
 }
 
-// Counts what informers do, for Prometheus. The options do for all informers of
-// a program; those of a manager of controller-runtime too.
+// Exports Prometheus metrics of informers. The options can be shared by all
+// informers of a program, and by those of a controller-runtime manager.
 func ExampleMetrics() {
 	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, true)
 	defer server.Close()
@@ -112,11 +111,11 @@ func ExampleMetrics() {
 	registry := prometheus.NewRegistry() // promhttp.HandlerFor serves it
 	opts := informer.Options{Metrics: newProm(registry).of}
 	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.Raw(), opts)
-	go pods.Run(ctx) //nolint:errcheck // WaitSynced tells
+	go pods.Run(ctx) //nolint:errcheck // WaitSynced returns its error
 	if err := pods.WaitSynced(ctx); err != nil {
 		log.Fatal(err)
 	}
-	if err := pods.WaitRV(ctx, "7"); err != nil { // the last change there is
+	if err := pods.WaitRV(ctx, "7"); err != nil { // the last change
 		log.Fatal(err)
 	}
 	families, err := registry.Gather()
@@ -126,7 +125,7 @@ func ExampleMetrics() {
 	for _, family := range families {
 		for _, m := range family.Metric {
 			if family.GetName() == "informer_silent_seconds" {
-				continue // it is another one each time
+				continue // differs each time
 			}
 			fmt.Print(family.GetName())
 			for _, label := range m.Label {

@@ -17,7 +17,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// Prints what happens to Pods. A Pod is what the program wants to know of one.
+// Prints the events of Pods. The type Pod has the fields that the program needs.
 func Example() {
 	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, false) // kubectl proxy
 	defer server.Close()
@@ -30,14 +30,14 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.JSON[Pod](), informer.Options{})
-	go pods.Run(ctx) //nolint:errcheck // its errors come with the events
+	go pods.Run(ctx) //nolint:errcheck // Events yields its errors
 	for event, err := range pods.Events(ctx) {
 		if err != nil {
 			log.Print(err)
 			continue
 		}
 		if event.Type == informer.Synced {
-			break // here; a program would go on
+			break // only here: a program would go on
 		}
 		pod, _ := event.Object().Object()
 		fmt.Println(event.Type, event.Key, pod.Spec.NodeName)
@@ -47,8 +47,8 @@ func Example() {
 	// ADDED default/two n1
 }
 
-// Works off what happens to a custom resource, an object at a time, and tries
-// again what fails.
+// Reconciles a custom resource: handles the events of each object in order and
+// retries failures.
 func ExampleReconcile() {
 	server := apiServer("Widget", "example.com/v1", `{"size":3}`, true)
 	defer server.Close()
@@ -74,7 +74,7 @@ func ExampleReconcile() {
 		defer mu.Unlock()
 		if event.Type == informer.Updated && !failed {
 			failed = true
-			return errors.New("a write conflict, perhaps")
+			return errors.New("write conflict")
 		}
 		done = append(done, fmt.Sprintln(event.Type, event.Key.Name, widget.Spec.Size))
 		if len(done) == 4 {
@@ -96,7 +96,7 @@ func ExampleReconcile() {
 	// UPDATED one 7
 }
 
-// Looks Pods up by the node that they are on.
+// Finds Pods by the node on which they run.
 func ExampleAddIndex() {
 	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, true)
 	defer server.Close()
@@ -116,11 +116,11 @@ func ExampleAddIndex() {
 			}
 		}
 	})
-	go pods.Run(ctx) //nolint:errcheck // WaitSynced tells
+	go pods.Run(ctx) //nolint:errcheck // WaitSynced returns its error
 	if err := pods.WaitSynced(ctx); err != nil {
 		log.Fatal(err)
 	}
-	if err := pods.WaitRV(ctx, "7"); err != nil { // which a write was answered with
+	if err := pods.WaitRV(ctx, "7"); err != nil { // from the response to a write
 		log.Fatal(err)
 	}
 	for key := range byNode.Get("n2") {
@@ -130,8 +130,8 @@ func ExampleAddIndex() {
 	// default/one
 }
 
-// Calls functions for what happens. They are called one after the other; a slow
-// one holds up nobody else.
+// Calls functions for events, one at a time. A slow function does not delay other
+// subscribers.
 func ExampleInformer_Handle() {
 	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, true)
 	defer server.Close()

@@ -27,8 +27,8 @@ func binaryEvent(typ, name, rv string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(event)))) + event
 }
 
-// TestFrames: frames of both encodings come one after the other however the
-// stream is cut into pieces, and what is not a frame is an error.
+// TestFrames: frames of both encodings are read however the stream is split, and
+// anything else is an error.
 func TestFrames(t *testing.T) {
 	big := strings.Repeat("x", 3*frameBuffer)
 	for _, test := range []struct {
@@ -38,14 +38,14 @@ func TestFrames(t *testing.T) {
 		err          error
 	}{
 		{"JSON", event("ADDED", "a", 1) + event("MODIFIED", big, 2) + event("DELETED", "b", 3), false, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
-		{"JSON that ends too early", event("ADDED", "a", 1) + event("ADDED", "b", 2)[:20], false, "ADDED 1", scan.ErrSyntax},
-		{"JSON that is none", event("ADDED", "a", 1) + "oops\n", false, "ADDED 1", scan.ErrSyntax},
+		{"JSON that ends in a frame", event("ADDED", "a", 1) + event("ADDED", "b", 2)[:20], false, "ADDED 1", scan.ErrSyntax},
+		{"malformed JSON", event("ADDED", "a", 1) + "oops\n", false, "ADDED 1", scan.ErrSyntax},
 		{"protobuf", binaryEvent("ADDED", "a", "1") + binaryEvent("MODIFIED", big, "2") + binaryEvent("DELETED", "b", "3"), true, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
 		{"protobuf that ends in a length", binaryEvent("ADDED", "a", "1") + "\x00", true, "ADDED 1", io.ErrUnexpectedEOF},
-		{"protobuf that ends behind a length", binaryEvent("ADDED", "a", "1") + "\x00\x00\x00\x09", true, "ADDED 1", io.ErrUnexpectedEOF},
+		{"protobuf that ends after a length", binaryEvent("ADDED", "a", "1") + "\x00\x00\x00\x09", true, "ADDED 1", io.ErrUnexpectedEOF},
 		{"protobuf that ends in a frame", binaryEvent("ADDED", "a", "1")[:9], true, "", io.ErrUnexpectedEOF},
 		{"a frame that is too large", binaryEvent("ADDED", "a", "1") + "\xff\xff\xff\xff" + big, true, "ADDED 1", scan.ErrProtobuf},
-		{"protobuf that is none", "\x00\x00\x00\x02\xff\xff", true, "", scan.ErrProtobuf},
+		{"malformed protobuf", "\x00\x00\x00\x02\xff\xff", true, "", scan.ErrProtobuf},
 		{"no object", "\x00\x00\x00\x07" + field(1, "ADDED"), true, "", scan.ErrProtobuf},
 	} {
 		for pieces, body := range map[string]io.Reader{"whole": strings.NewReader(test.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(test.stream))} {
@@ -62,7 +62,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestWaiting: a frame is waiting when all of it is there.
+// TestWaiting: a frame is waiting once all of it has been received.
 func TestWaiting(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {
 		first, second := event("ADDED", "a", 1), event("ADDED", "b", 2)

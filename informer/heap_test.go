@@ -27,21 +27,20 @@ import (
 )
 
 const (
-	// What one Pod takes is told by the difference between few and many: an
-	// informer takes something for itself, which with compression is much.
+	// The heap per Pod is computed from the difference between few and many
+	// Pods: an informer has a fixed cost, a high one with compression.
 	fewPods, manyPods = 2_000, 10_000
-	// heapFile has the bytes of heap per Pod, by what is measured.
+	// heapFile has the recorded bytes of heap per Pod.
 	heapFile = "testdata/heap.json"
-	// tolerance is how much more of them there may be.
+	// tolerance is the factor by which a measurement may exceed the record.
 	tolerance = 1.1
 )
 
-var update = flag.Bool("update", false, "write "+heapFile+" anew")
+var update = flag.Bool("update", false, "update "+heapFile)
 
-// TestHeap is the gate for memory: an informer takes no more of the heap for an
-// object than it did when that was recorded, and a tenth of it: neither when it
-// has synced, nor when objects have changed since, nor when it has listed again.
-// The race detector has a heap of its own, and is not asked.
+// TestHeap fails if an informer needs more heap per object than recorded, with a
+// tolerance of a tenth: after the sync, after changes of objects, and after a
+// relist. The build tag excludes the race detector, which changes allocations.
 func TestHeap(t *testing.T) {
 	url := podServers(t)
 	got := map[string]float64{
@@ -60,18 +59,18 @@ func TestHeap(t *testing.T) {
 		}
 	}
 	for name, want := range heapRecords(t) {
-		t.Logf("%s: %.0f bytes of heap per Pod, %.0f are recorded", name, got[name], want)
+		t.Logf("%s: %.0f bytes of heap per Pod, recorded %.0f", name, got[name], want)
 		if got[name] == 0 || got[name] > want*tolerance {
-			t.Errorf("%s: %.0f bytes of heap per Pod are more than %.0f and a tenth of it. If that is meant: go test ./informer -run TestHeap -update", name, got[name], want)
+			t.Errorf("%s: %.0f bytes of heap per Pod, more than 110%% of the recorded %.0f. To accept it: go test ./informer -run TestHeap -update", name, got[name], want)
 		}
 	}
 }
 
-// TestHeapIsSeen: the gate notices an informer that keeps more.
+// TestHeapIsSeen: TestHeap would detect an informer that keeps managedFields.
 func TestHeapIsSeen(t *testing.T) {
 	got := heapPerPod(t, podServers(t), informer.JSON[map[string]any](), informer.Options{KeepManagedFields: true})
 	if want := heapRecords(t)["json"]; got < want*tolerance {
-		t.Errorf("with managedFields it is %.0f, and %.0f without", got, want)
+		t.Errorf("%.0f bytes with managedFields, %.0f without", got, want)
 	}
 }
 
@@ -88,7 +87,8 @@ func heapRecords(t *testing.T) map[string]float64 {
 	return all
 }
 
-// podServers returns servers of a number of Pods.
+// podServers starts a server with few Pods and one with many, and returns their
+// URLs.
 func podServers(t *testing.T) (urls map[int]string) {
 	t.Helper()
 	urls = map[int]string{}
@@ -114,7 +114,7 @@ func heapPerPod[T any](t *testing.T, urls map[int]string, codec informer.Codec[T
 	return math.Round((many - few) / (manyPods - fewPods))
 }
 
-// heapOfInformer is the most that an informer takes.
+// heapOfInformer returns the maximum heap of an informer.
 func heapOfInformer[T any](t *testing.T, url string, pods int, codec informer.Codec[T], opts informer.Options) float64 {
 	t.Helper()
 	src, err := informer.FromURL(url)
@@ -123,11 +123,11 @@ func heapOfInformer[T any](t *testing.T, url string, pods int, codec informer.Co
 	}
 	before := heap()
 	if opts.Compression != nil {
-		opts.Compression = zstd.New() // it belongs to one informer
+		opts.Compression = zstd.New() // not shared between informers
 	}
 	i := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, codec, opts)
-	var told atomic.Int64
-	count := func(informer.Ref[T]) { told.Add(1) }
+	var events atomic.Int64
+	count := func(informer.Ref[T]) { events.Add(1) }
 	i.Handle(informer.Handler[T]{Add: count, Update: func(_, now informer.Ref[T]) { count(now) }, Delete: count})
 	defer run(t, i)()
 	settled := func(done func() bool) float64 {
@@ -136,7 +136,7 @@ func heapOfInformer[T any](t *testing.T, url string, pods int, codec informer.Co
 		}
 		return heap() - before
 	}
-	most := settled(func() bool { return told.Load() == int64(pods) })
+	maxHeap := settled(func() bool { return events.Load() == int64(pods) })
 	for _, command := range []string{fmt.Sprintf("/bench/events?n=%d", pods), "/bench/expire"} {
 		resp, err := http.Post(url+command, "", nil)
 		if err != nil {
@@ -148,16 +148,16 @@ func heapOfInformer[T any](t *testing.T, url string, pods int, codec informer.Co
 		if err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, settled(func() bool {
+		maxHeap = max(maxHeap, settled(func() bool {
 			ref, _ := i.Get(informer.Key{Namespace: last.Namespace, Name: last.Name})
 			return ref.RV() == last.ResourceVersion
 		}))
 	}
 	runtime.KeepAlive(i)
-	return most
+	return maxHeap
 }
 
-// run runs an informer until the test, or stop, ends it.
+// run runs an informer until the test ends or stop is called.
 func run[T any](t *testing.T, i *informer.Informer[T]) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -171,17 +171,17 @@ func run[T any](t *testing.T, i *informer.Informer[T]) (stop func()) {
 	}
 }
 
-// heap is what is in use, once collecting does not make it any less: pools take
-// two collections, and goroutines that end a little time.
+// heap returns the heap in use once a further collection does not reduce it: pools
+// are emptied by the second one, and ending goroutines take a little time.
 func heap() float64 {
-	for least := math.Inf(1); ; time.Sleep(20 * time.Millisecond) {
+	for lowest := math.Inf(1); ; time.Sleep(20 * time.Millisecond) {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		now := float64(m.HeapAlloc)
-		if now > .999*least {
-			return min(now, least)
+		if now > .999*lowest {
+			return min(now, lowest)
 		}
-		least = now
+		lowest = now
 	}
 }

@@ -5,15 +5,12 @@ package informer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -25,23 +22,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A thing is what tests decode pods to.
-type thing struct {
+// A testPod is the type that tests decode pods to.
+type testPod struct {
 	Metadata struct{ Name, ResourceVersion string }
 }
 
 var pods = Resource{Version: "v1", Name: "pods"}
 
-// newInformer returns an informer of the pods that the answers tell of.
-func newInformer(t *testing.T, opts Options, answers ...answer) (*Informer[thing], *script) {
+// newInformer returns an informer whose upstream gives the answers in order.
+func newInformer(t *testing.T, opts Options, answers ...answer) (*Informer[testPod], *script) {
 	t.Helper()
 	up := &script{t: t, answers: answers}
 	u, _ := url.Parse("http://upstream")
-	return New(NewSource(u, up), pods, JSON[thing](), opts), up
+	return New(NewSource(u, up), pods, JSON[testPod](), opts), up
 }
 
-// start runs the informer until the test, or stop, ends it; stop returns what
-// Run returned.
+// start runs the informer until the test ends or stop is called, which returns
+// Run's error.
 func start[T any](t *testing.T, i *Informer[T]) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,8 +50,8 @@ func start[T any](t *testing.T, i *Informer[T]) (stop func() error) {
 	}
 }
 
-// tell writes an event down, in short.
-func tell[T any](e Event[T]) string {
+// describe formats an event in one short line.
+func describe[T any](e Event[T]) string {
 	text := fmt.Sprintf("%s %s", e.Type, e.Key)
 	if e.Type == Synced {
 		text = "SYNCED"
@@ -80,30 +77,30 @@ func tell[T any](e Event[T]) string {
 	return text
 }
 
-// A diary is what a subscriber was told.
-type diary struct {
+// A transcript has the lines that a subscriber has written.
+type transcript struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (d *diary) add(line string) {
+func (d *transcript) add(line string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, line)
 }
 
-// read returns what there is, once everyone is waiting.
-func (d *diary) read() []string {
+// read returns the lines once every goroutine of the bubble is waiting.
+func (d *transcript) read() []string {
 	synctest.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.lines)
 }
 
-// follow subscribes until the test ends.
-func follow[T any](t *testing.T, i *Informer[T]) *diary {
+// follow subscribes to events until the test ends.
+func follow[T any](t *testing.T, i *Informer[T]) *transcript {
 	t.Helper()
-	d := &diary{}
+	d := &transcript{}
 	ctx := t.Context()
 	go func() {
 		for e, err := range i.Events(ctx) {
@@ -111,7 +108,7 @@ func follow[T any](t *testing.T, i *Informer[T]) *diary {
 				d.add("error")
 				continue
 			}
-			d.add(tell(e))
+			d.add(describe(e))
 		}
 		d.add("over")
 	}()
@@ -137,8 +134,8 @@ func contents[T any](i *Informer[T]) map[string]string {
 	return all
 }
 
-// TestI1Order: what a subscriber is told of an object is in order and without a
-// gap; I2: deletions come with the last bytes.
+// TestI1Order: a subscriber receives events of an object in order and without a
+// gap. I2: a deletion has the last bytes.
 func TestI1Order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true) +
@@ -161,16 +158,16 @@ func TestI1Order(t *testing.T) {
 			t.Error(err)
 		}
 		if got := d.read(); got[len(got)-1] != "over" {
-			t.Errorf("Events goes on behind Run: %q", got)
+			t.Errorf("Events did not end with Run: %q", got)
 		}
 	})
 }
 
 var expired = `{"type":"ERROR","object":` + status(410) + "}\n"
 
-// TestI2Deletions: what a list no longer has is Deleted, inferred, with the last
-// bytes known; I3: another UID is another object; I4: what has not changed is not
-// told.
+// TestI2Deletions: an object that is missing from a list is Deleted with its last
+// known bytes, marked Inferred. I3: another UID is another object. I4: an object
+// that has not changed causes no event.
 func TestI2Deletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, _ := newInformer(t, Options{}, probe,
@@ -185,8 +182,8 @@ func TestI2Deletions(t *testing.T) {
 	})
 }
 
-// TestI3UID: a name that comes back with another UID in the watch, its deletion
-// having been missed or not.
+// TestI3UID: an object is recreated with another UID, with and without an event of
+// the deletion.
 func TestI3UID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true) +
@@ -197,8 +194,8 @@ func TestI3UID(t *testing.T) {
 	})
 }
 
-// TestI5SlowSubscriber: one that does not come along blocks nobody, and is told
-// of each object what matters, once it does.
+// TestI5SlowSubscriber: a blocked subscriber does not block the copy, and receives
+// coalesced events once it goes on.
 func TestI5SlowSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes strings.Builder
@@ -209,14 +206,14 @@ func TestI5SlowSubscriber(t *testing.T) {
 			late: []string{changes.String() + event("DELETED", "b", 600) + uid(event("ADDED", "b", 601), "v") + uid(event("DELETED", "b", 602), "v") + uid(event("ADDED", "b", 603), "w") +
 				event("DELETED", "c", 604) + event("ADDED", "x", 605) + event("DELETED", "x", 606)}})
 		begin := make(chan bool)
-		slow := &diary{}
-		i.Handle(Handler[thing]{
-			Add: func(now Ref[thing]) { slow.add("add " + now.Key().Name + now.RV()) },
-			Update: func(old, now Ref[thing]) {
+		slow := &transcript{}
+		i.Handle(Handler[testPod]{
+			Add: func(now Ref[testPod]) { slow.add("add " + now.Key().Name + now.RV()) },
+			Update: func(old, now Ref[testPod]) {
 				slow.add("update " + now.Key().Name + old.RV() + "→" + now.RV())
 				<-begin
 			},
-			Delete: func(last Ref[thing]) { slow.add("delete " + last.Key().Name + last.RV()) },
+			Delete: func(last Ref[testPod]) { slow.add("delete " + last.Key().Name + last.RV()) },
 		})
 		start(t, i)
 		time.Sleep(minute)
@@ -224,7 +221,7 @@ func TestI5SlowSubscriber(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		if s := i.Status(); s.RV != 606 || s.Behind > 10 {
-			t.Errorf("the informer stands at %d, %d events are held", s.RV, s.Behind)
+			t.Errorf("the informer is at %d, the subscriber lags by %d events", s.RV, s.Behind)
 		}
 		close(begin)
 		all := slow.read()
@@ -237,31 +234,31 @@ func TestI5SlowSubscriber(t *testing.T) {
 			return got
 		}
 		want(t, of("c"), "add c5", "delete c604")
-		want(t, of("x")) // it came and went
+		want(t, of("x")) // added and deleted meanwhile
 		if b := of("b"); len(b) < 3 || b[len(b)-2] != "delete b600" || b[len(b)-1] != "add b603" {
 			t.Errorf("%q", b)
 		}
 		if !slices.ContainsFunc(all, func(s string) bool { return strings.HasSuffix(s, "→498") }) {
-			t.Errorf("the last of a is not in %q", all)
+			t.Errorf("the last version of a is missing: %q", all)
 		}
-		// What it had taken before it fell behind came as it was.
+		// It had taken some events before it lagged.
 		if len(all) > 80 {
 			t.Errorf("%d events", len(all))
 		}
 	})
 }
 
-// TestI6FirstSync: WaitSynced says what is wrong.
+// TestI6FirstSync: WaitSynced returns why the first list fails.
 func TestI6FirstSync(t *testing.T) {
 	for name, test := range map[string]struct {
 		answers []answer
 		is      func(error) bool
 	}{
-		"forbidden":    {[]answer{{code: 403, body: status(403)}}, refusedWith(403)},
-		"not found":    {[]answer{{code: 404, body: "404 page not found"}}, refusedWith(404)},
-		"nobody there": {[]answer{{then: syscall.ECONNREFUSED, again: true}}, func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
-		"silence":      {[]answer{{stall: true}}, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
-		"out of order, and silence": {[]answer{{code: 429, body: status(429), header: http.Header{"Retry-After": {"50"}}, again: true}},
+		"forbidden":          {[]answer{{code: 403, body: status(403)}}, refusedWith(403)},
+		"not found":          {[]answer{{code: 404, body: "404 page not found"}}, refusedWith(404)},
+		"connection refused": {[]answer{{then: syscall.ECONNREFUSED, again: true}}, func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
+		"silence":            {[]answer{{stall: true}}, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
+		"429, then silence": {[]answer{{code: 429, body: status(429), header: http.Header{"Retry-After": {"50"}}, again: true}},
 			func(err error) bool {
 				return errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "429")
 			}},
@@ -269,7 +266,7 @@ func TestI6FirstSync(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				up := &script{t: t, answers: test.answers}
-				i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, plainly{up}), pods, Raw(), Options{})
+				i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, withoutProbes{up}), pods, Raw(), Options{})
 				stop := start(t, i)
 				ctx, cancel := context.WithTimeout(t.Context(), 80*time.Second)
 				defer cancel()
@@ -295,25 +292,26 @@ func refusedWith(code int) func(error) bool {
 	}
 }
 
-// plainly asks a script without its knowing probes.
-type plainly struct{ *script }
+// withoutProbes hides from a script which requests are probes, so that it answers
+// them in order too.
+type withoutProbes struct{ *script }
 
-func (p plainly) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p withoutProbes) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.RawQuery += "&"
 	return p.script.RoundTrip(r)
 }
 
-// TestI7Restart: an informer that is run again goes on with what it holds, and
-// so do its handlers.
+// TestI7Restart: a second run starts from the copy of the first, and handlers
+// receive the difference.
 func TestI7Restart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true)},
 			probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "c", 12) + bookmark(20, true)})
-		d := &diary{}
-		stopHandler := i.Handle(Handler[thing]{
-			Add:    func(now Ref[thing]) { d.add("add " + now.Key().Name) },
-			Delete: func(last Ref[thing]) { d.add("delete " + last.Key().Name) },
+		d := &transcript{}
+		stopHandler := i.Handle(Handler[testPod]{
+			Add:    func(now Ref[testPod]) { d.add("add " + now.Key().Name) },
+			Delete: func(last Ref[testPod]) { d.add("delete " + last.Key().Name) },
 			Synced: func() { d.add("synced") },
 		})
 		stop := start(t, i)
@@ -336,17 +334,17 @@ func TestI7Restart(t *testing.T) {
 			t.Errorf("Events in the second run: %q", got)
 		}
 		if n := len(i.events.subs); n > 0 {
-			t.Errorf("%d subscriptions are left", n)
+			t.Errorf("%d subscriptions remain", n)
 		}
 	})
 }
 
-// TestI7Handlers: Run waits for a handler that is at work.
+// TestI7Handlers: Run waits for a call of a handler.
 func TestI7Handlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true)})
 		calls := 0
-		i.Handle(Handler[thing]{Add: func(Ref[thing]) {
+		i.Handle(Handler[testPod]{Add: func(Ref[testPod]) {
 			time.Sleep(minute)
 			calls++
 		}})
@@ -358,7 +356,8 @@ func TestI7Handlers(t *testing.T) {
 	})
 }
 
-// TestI8LateSubscriber: it is told what there is, and then that this was all.
+// TestI8LateSubscriber: a late subscriber receives the existing objects, then
+// Synced.
 func TestI8LateSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true) + event("MODIFIED", "a", 11)})
@@ -368,8 +367,8 @@ func TestI8LateSubscriber(t *testing.T) {
 	})
 }
 
-// TestI9BackInTime: an older version of an object does not replace a newer one;
-// but where the upstream's history is another one, it does.
+// TestI9BackInTime: an older version of an object does not replace a newer one,
+// unless the upstream has another history.
 func TestI9BackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := event("ADDED", "b", 3), event("ADDED", "c", 4)
@@ -387,8 +386,7 @@ func TestI9BackInTime(t *testing.T) {
 	})
 }
 
-// TestI9OutOfOrder: a watch that tells of the past is not believed; there is a
-// list.
+// TestI9OutOfOrder: an event before the head is not applied and causes a relist.
 func TestI9OutOfOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, body: event("ADDED", "a", 8) + bookmark(10, true) + event("ADDED", "b", 9)},
@@ -403,9 +401,9 @@ func TestI9OutOfOrder(t *testing.T) {
 	})
 }
 
-// TestSchemaOfCopy: where the same version of a custom resource looks otherwise, since
-// its definition has changed, it is taken over.
-func TestSchemaOfCopy(t *testing.T) {
+// TestSchemaChangeInCopy: after a change of its definition, a custom resource whose
+// contents differ at the same RV is replaced.
+func TestSchemaChangeInCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		custom := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
 		a, b := event("ADDED", "a", 3), event("ADDED", "b", 4)
@@ -418,10 +416,10 @@ func TestSchemaOfCopy(t *testing.T) {
 	})
 }
 
-// TestI10WaitRV waits for what was written.
+// TestI10WaitRV: WaitRV returns once the copy has the version written.
 func TestI10WaitRV(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, synced2(minute), answer{want: from(10), body: event("MODIFIED", "a", 11), stall: true})
+		i, _ := newInformer(t, Options{}, probe, syncedFor(minute), answer{want: from(10), body: event("MODIFIED", "a", 11), stall: true})
 		start(t, i)
 		began := time.Now()
 		if err := i.WaitRV(t.Context(), "11"); err != nil || time.Since(began) < minute {
@@ -436,82 +434,18 @@ func TestI10WaitRV(t *testing.T) {
 			t.Error(err)
 		}
 		if err := i.WaitRV(ctx, "x"); err == nil {
-			t.Error("waited for no number")
+			t.Error("no error for an RV that is not a number")
 		}
 	})
 }
 
-func synced2(lasts time.Duration) answer {
+func syncedFor(lasts time.Duration) answer {
 	a := synced
 	a.lasts = lasts
 	return a
 }
 
-// TestPolicies: whatever is done with the bytes, the objects are the same.
-func TestPolicies(t *testing.T) {
-	const managed = `"managedFields":[{"manager":"m"}]`
-	full := strings.Replace(podJSON("a", 3), `"uid"`, managed+`,"uid"`, 1)
-	for name, test := range map[string]struct {
-		opts Options
-		raw  string
-	}{
-		"raw":        {Options{}, podJSON("a", 3)},
-		"all":        {Options{KeepManagedFields: true}, full},
-		"decoded":    {Options{Decoded: true}, podJSON("a", 3)},
-		"compressed": {Options{Compression: backwards{}}, podJSON("a", 3)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				labelled := strings.Replace(full, `"uid"`, `"labels":{"app":"x"},"uid"`, 1)
-				i, _ := newInformer(t, test.opts, probe, answer{want: streaming, code: 400, body: status(400)},
-					answer{want: "limit=500", body: page(10, "", labelled)}, answer{want: from(10), stall: true})
-				start(t, i)
-				if err := i.WaitSynced(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				ref, _ := i.Get(Key{"ns", "a"})
-				raw, _ := ref.Raw()
-				if want := strings.Replace(test.raw, `"uid"`, `"labels":{"app":"x"},"uid"`, 1); !sameJSON(t, string(raw), want) {
-					t.Errorf("%s, want %s", raw, want)
-				}
-				for range 2 {
-					if o, err := ref.Object(); err != nil || o.Metadata.Name != "a" {
-						t.Errorf("%+v %v", o, err)
-					}
-				}
-				if v, ok := ref.Label("app"); v != "x" || !ok {
-					t.Errorf("label %q %v", v, ok)
-				}
-				if _, ok := ref.Label("none"); ok {
-					t.Error("there is a label of no object")
-				}
-			})
-		})
-	}
-}
-
-func sameJSON(t *testing.T, a, b string) bool {
-	t.Helper()
-	var x, y any
-	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
-		t.Errorf("no JSON: %s, %s", a, b)
-	}
-	return cmp.Equal(x, y)
-}
-
-// backwards is a compression of sorts.
-type backwards struct{}
-
-func (backwards) Compress(dst, src []byte) []byte {
-	for _, c := range slices.Backward(src) {
-		dst = append(dst, c)
-	}
-	return dst
-}
-
-func (b backwards) Decompress(dst, src []byte) ([]byte, error) { return b.Compress(dst, src), nil }
-
-// byNamespace answers by namespace, each with a script of its own.
+// byNamespace answers each namespace from its own script.
 type byNamespace map[string]*script
 
 func (b byNamespace) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -523,7 +457,7 @@ func (b byNamespace) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("%w: %s", io.ErrUnexpectedEOF, r.URL)
 }
 
-// TestNamespaces: they come and go at run time.
+// TestNamespaces: namespaces can be added and removed at run time.
 func TestNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := byNamespace{}
@@ -553,7 +487,7 @@ func TestNamespaces(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		if _, ok := i.Get(Key{"y", "a"}); !ok {
-			t.Error("y/a is not there")
+			t.Error("y/a is missing")
 		}
 		if err := i.WaitRV(t.Context(), "10", "y"); err != nil {
 			t.Error(err)
@@ -565,68 +499,5 @@ func TestNamespaces(t *testing.T) {
 	}
 	if err := i.RemoveNamespace("x"); !errors.Is(err, ErrAllNamespaces) {
 		t.Error(err)
-	}
-}
-
-// TestIndex: an index finds what there is, whether it was there before the
-// index or not.
-func TestIndex(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "bb", 4) + event("ADDED", "cc", 5) + bookmark(10, true)})
-		byLength := func(r Ref[thing]) iter.Seq[int] {
-			return func(yield func(int) bool) {
-				_ = yield(len(r.Key().Name)) && yield(len(r.RV())*100)
-			}
-		}
-		before := AddIndex(i, byLength)
-		start(t, i)
-		synctest.Wait()
-		after := AddIndex(i, byLength)
-		s := i.shards[""]
-		s.replace(s.objects["ns/cc"], nil, entry[thing]{typ: Deleted, old: s.objects["ns/cc"]})
-		for _, x := range []*Index[thing, int]{before, after} {
-			names := map[int][]string{}
-			for _, k := range x.Keys() {
-				for key := range x.Get(k) {
-					names[k] = append(names[k], key.Name)
-				}
-				slices.Sort(names[k])
-			}
-			if diff := cmp.Diff(map[int][]string{1: {"a"}, 2: {"bb"}, 100: {"a", "bb"}}, names); diff != "" {
-				t.Error(diff)
-			}
-			if len(x.keysOf) != 2 {
-				t.Errorf("%d objects in the index", len(x.keysOf))
-			}
-		}
-	})
-}
-
-// counting counts what it decodes.
-type counting struct {
-	Codec[thing]
-	n *int
-}
-
-func (c counting) Decode(raw []byte) (thing, error) {
-	*c.n++
-	return c.Codec.Decode(raw)
-}
-
-// TestDecodedOnce: who reads an object that has just been read gets the same.
-func TestDecodedOnce(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it forgets when there is a collection
-	n := 0
-	r := &record[thing]{raw: []byte(podJSON("a", 3)), format: &format[thing]{codec: counting{JSON[thing](), &n}}}
-	for range 3 {
-		if o, err := (Ref[thing]{r}).Object(); err != nil || o.Metadata.Name != "a" {
-			t.Errorf("%v, %v", o, err)
-		}
-	}
-	if n != 1 {
-		t.Errorf("decoded %d times", n)
-	}
-	if _, err := (Ref[thing]{}).Object(); err == nil {
-		t.Error("no object is one")
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// TestI4Relist: a list with nothing new in it tells nothing, changes nothing and
-// allocates next to nothing.
+// TestI4Relist: a list without changes causes no event, changes nothing and
+// allocates almost nothing.
 func TestI4Relist(t *testing.T) {
 	const objects = 2000
 	var items []string
@@ -32,7 +32,7 @@ func TestI4Relist(t *testing.T) {
 	text := page(objects+1, "", items...)
 	i, _ := newInformer(t, Options{})
 	s := i.shards[""]
-	told := i.subscribe(allRuns)
+	sub := i.subscribe(allRuns)
 	list := func() {
 		s.Begin(false)
 		head, err := itemEncoding{}.list(strings.NewReader(text), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
@@ -54,12 +54,12 @@ func TestI4Relist(t *testing.T) {
 	if n := i.events.end() - events; n > 0 || len(contents(i)) != len(before) {
 		t.Errorf("%d events", n)
 	}
-	i.unsubscribe(told)
+	i.unsubscribe(sub)
 }
 
-// TestI7StartStop runs and stops informers again and again, WATCHKEEPER_STARTS
-// times, or 1000: a new one or one that has run before, at once or when it has
-// come to its watch, with a handler and a reader.
+// TestI7StartStop runs and stops informers WATCHKEEPER_STARTS times, 1000 by
+// default: new ones and ones that have run before, stopped at once, after the sync
+// or while watching, with a handler and a loop over Events.
 func TestI7StartStop(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,15 +84,15 @@ func TestI7StartStop(t *testing.T) {
 	var i *Informer[json.RawMessage]
 	added := make(chan Key, 1)
 	for n := range starts {
-		renewed := n%4 < 2
-		if renewed {
+		isNew := n%4 < 2
+		if isNew {
 			i = New(src, pods, Raw(), Options{})
 			i.Handle(Handler[json.RawMessage]{Add: func(now Ref[json.RawMessage]) { added <- now.Key() }})
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		result := make(chan error, 1)
 		go func() { result <- i.Run(ctx) }()
-		if n%4 > 0 { // the first is stopped at once
+		if n%4 > 0 { // else stopped at once
 			if err := i.WaitSynced(ctx); err != nil {
 				t.Fatal(n, err)
 			}
@@ -101,7 +101,7 @@ func TestI7StartStop(t *testing.T) {
 					break
 				}
 			}
-			if renewed {
+			if isNew {
 				<-added
 			}
 		}

@@ -15,40 +15,42 @@ import (
 	"time"
 )
 
-// A tally is metrics that write down what they are told; times are those of a
-// bubble.
-type tally struct {
-	diary
+// A metricsTranscript is Metrics that log each call. Durations are those of the
+// test's bubble.
+type metricsTranscript struct {
+	transcript
 	status func() Status
 }
 
-func (m *tally) of(res Resource, status func() Status) Metrics {
+func (m *metricsTranscript) of(res Resource, status func() Status) Metrics {
 	m.add("metrics of " + res.Name)
 	m.status = status
 	return m
 }
 
-func (m *tally) Changed(typ EventType) { m.add(fmt.Sprint("changed ", typ)) }
-func (m *tally) Listed(reason string, objects int, took time.Duration) {
+func (m *metricsTranscript) Changed(typ EventType) { m.add(fmt.Sprint("changed ", typ)) }
+func (m *metricsTranscript) Listed(reason string, objects int, took time.Duration) {
 	m.add(fmt.Sprint("listed ", reason, " ", objects, " ", took))
 }
-func (m *tally) Watched(end string, stood time.Duration) {
-	m.add(fmt.Sprint("watched ", end, " ", stood))
+func (m *metricsTranscript) Watched(end string, lasted time.Duration) {
+	m.add(fmt.Sprint("watched ", end, " ", lasted))
 }
-func (m *tally) Failed(err error) {
+func (m *metricsTranscript) Failed(err error) {
 	refused, _ := errors.AsType[*RefusedError](err)
 	m.add(fmt.Sprint("failed ", refused != nil))
 }
-func (m *tally) Told(typ EventType, coalesced bool) { m.add(fmt.Sprint("told ", typ, " ", coalesced)) }
-func (m *tally) Reconciled(age, took time.Duration, err error) {
+func (m *metricsTranscript) Told(typ EventType, coalesced bool) {
+	m.add(fmt.Sprint("told ", typ, " ", coalesced))
+}
+func (m *metricsTranscript) Reconciled(age, took time.Duration, err error) {
 	m.add(fmt.Sprint("reconciled ", age, " ", took, " ", err))
 }
 
-// TestMetricsOfCopy: what an informer does with the upstream is told, each thing
-// once.
-func TestMetricsOfCopy(t *testing.T) {
+// TestMetricsOfUpstream: changes, lists, watches and failures are reported once
+// each.
+func TestMetricsOfUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &tally{}
+		m := &metricsTranscript{}
 		i, _ := newInformer(t, Options{Metrics: m.of}, probe,
 			answer{want: streaming, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true), late: []string{event("MODIFIED", "a", 11) + expired}},
 			probe, answer{want: streaming, body: uid(event("ADDED", "a", 12), "v") + bookmark(20, true) + "no JSON\n"},
@@ -71,12 +73,12 @@ func TestMetricsOfCopy(t *testing.T) {
 	})
 }
 
-// TestMetricsOfSilence: a watch that the watchdog has replaced is told of as
-// such, once.
+// TestMetricsOfSilence: a watch that the watchdog replaced is reported once, as
+// silent.
 func TestMetricsOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &tally{}
-		up := newFreshScript(&script{t: t, answers: []answer{probe, marked(), {want: from(13), stall: true, body: event("MODIFIED", "a", 14)}}})
+		m := &metricsTranscript{}
+		up := newFreshScript(&script{t: t, answers: []answer{probe, withBookmarks(), {want: from(13), stall: true, body: event("MODIFIED", "a", 14)}}})
 		i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, up), pods, Raw(), Options{Metrics: m.of})
 		start(t, i)
 		time.Sleep(3 * minute)
@@ -84,15 +86,15 @@ func TestMetricsOfSilence(t *testing.T) {
 	})
 }
 
-// TestMetricsOfSubscribers: they are told of each event, and what stands for
-// several is marked; Behind of Status shows who does not come along.
+// TestMetricsOfSubscribers: each event that a subscriber receives is reported, with
+// whether it is coalesced. Status.Behind is the lag of the slowest subscriber.
 func TestMetricsOfSubscribers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &tally{}
+		m := &metricsTranscript{}
 		i, _ := newInformer(t, Options{Metrics: m.of, Backlog: 1}, probe, answer{want: streaming, stall: true, body: bookmark(10, true),
 			late: []string{event("ADDED", "a", 11), event("ADDED", "b", 12) + event("MODIFIED", "b", 13) + event("MODIFIED", "b", 14) + event("DELETED", "a", 15)}})
 		release := make(chan bool)
-		i.Handle(Handler[thing]{Add: func(Ref[thing]) { <-release }})
+		i.Handle(Handler[testPod]{Add: func(Ref[testPod]) { <-release }})
 		start(t, i)
 		time.Sleep(2 * minute)
 		told := func() []string {
@@ -110,15 +112,15 @@ func TestMetricsOfSubscribers(t *testing.T) {
 	})
 }
 
-// TestMetricsOfReconcile: each call of the function is told, those for the same
-// event too; Queued of Status has what waits, and nothing once it has stopped.
+// TestMetricsOfReconcile: each call of the function is reported, retries too.
+// Status.Queued counts waiting events, and is 0 after stop.
 func TestMetricsOfReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &tally{}
+		m := &metricsTranscript{}
 		i, _ := newInformer(t, Options{Metrics: m.of}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true),
 			late: []string{event("ADDED", "b", 11)}})
 		calls := 0
-		stop := Reconcile(i, ReconcileOptions[thing]{Workers: 1, MinBackoff: time.Hour, MaxBackoff: time.Hour}, func(_ context.Context, e Event[thing]) error {
+		stop := Reconcile(i, ReconcileOptions[testPod]{Workers: 1, MinBackoff: time.Hour, MaxBackoff: time.Hour}, func(_ context.Context, e Event[testPod]) error {
 			time.Sleep(time.Second)
 			if calls++; calls == 1 {
 				return errNo
@@ -142,8 +144,8 @@ func TestMetricsOfReconcile(t *testing.T) {
 	})
 }
 
-// TestStatusIsCheap: a reflector's status is for asking all the time.
-func TestStatusIsCheap(t *testing.T) {
+// TestStatusAllocations: a reflector's Status allocates nothing.
+func TestStatusAllocations(t *testing.T) {
 	r := NewReflector(ReflectorOptions{})
 	r.countRelist("initial")
 	before := r.Status()
@@ -156,8 +158,7 @@ func TestStatusIsCheap(t *testing.T) {
 	}
 }
 
-// TestNoMetrics: where nobody is told, nothing comes of it; nor where the
-// function returns none.
+// TestNoMetrics: the Metrics option may return nil.
 func TestNoMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := func(Resource, func() Status) Metrics { return nil }

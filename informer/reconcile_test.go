@@ -19,23 +19,23 @@ import (
 
 var errNo = errors.New("no")
 
-// busy is an informer that is told of the events.
-func busy(t *testing.T, events string) *Informer[thing] {
+// informerOf returns an informer whose watch sends the events.
+func informerOf(t *testing.T, events string) *Informer[testPod] {
 	t.Helper()
 	i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: bookmark(10, true) + events})
 	return i
 }
 
-// TestI11Retry: an event that fails is tried again, and holds up its own queue
-// only; what has happened since is told with it.
+// TestI11Retry: a failed event is retried, delays its own queue only, and is merged
+// with later events of its object.
 func TestI11Retry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := busy(t, event("ADDED", "a", 11)+event("ADDED", "b", 12)+event("MODIFIED", "a", 13)+event("MODIFIED", "a", 14)+event("ADDED", "c", 16)+event("DELETED", "c", 17))
-		d := &diary{}
+		i := informerOf(t, event("ADDED", "a", 11)+event("ADDED", "b", 12)+event("MODIFIED", "a", 13)+event("MODIFIED", "a", 14)+event("ADDED", "c", 16)+event("DELETED", "c", 17))
+		d := &transcript{}
 		var failures atomic.Int64
 		failures.Store(3)
-		Reconcile(i, ReconcileOptions[thing]{Workers: 1}, func(_ context.Context, e Event[thing]) error {
-			d.add(tell(e))
+		Reconcile(i, ReconcileOptions[testPod]{Workers: 1}, func(_ context.Context, e Event[testPod]) error {
+			d.add(describe(e))
 			if e.Key.Name == "a" && failures.Add(-1) >= 0 {
 				return errNo
 			}
@@ -45,26 +45,26 @@ func TestI11Retry(t *testing.T) {
 		ofA := func(lines []string) []string {
 			return slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return !strings.Contains(s, "ns/a") })
 		}
-		// What is told of a, and of c, depends on how soon its turn comes.
+		// How many events of a and c are merged depends on the scheduling.
 		if got := d.read(); len(ofA(got)) != 1 || !slices.Contains(got, "ADDED ns/b →12") {
-			t.Errorf("at once: %q", got)
+			t.Errorf("before the retries: %q", got)
 		}
 		time.Sleep(time.Minute)
 		if got := ofA(d.read()); len(got) != 4 || !strings.HasPrefix(got[3], "ADDED ns/a →14") {
-			t.Errorf("in time: %q", got)
+			t.Errorf("after the retries: %q", got)
 		}
 	})
 }
 
-// TestI11EveryEvent: each event in its turn, those that fail too.
+// TestI11EveryEvent: each event is handled in order, failed ones repeatedly.
 func TestI11EveryEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := busy(t, event("ADDED", "a", 11)+event("MODIFIED", "a", 12)+event("DELETED", "a", 13)+event("ADDED", "a", 14))
-		d := &diary{}
-		Reconcile(i, ReconcileOptions[thing]{EveryEvent: true, MaxRetries: 2, DeadLetter: func(e Event[thing], err error) {
-			d.add(fmt.Sprintf("given up %s: %v", tell(e), err))
-		}}, func(_ context.Context, e Event[thing]) error {
-			d.add(tell(e))
+		i := informerOf(t, event("ADDED", "a", 11)+event("MODIFIED", "a", 12)+event("DELETED", "a", 13)+event("ADDED", "a", 14))
+		d := &transcript{}
+		Reconcile(i, ReconcileOptions[testPod]{EveryEvent: true, MaxRetries: 2, DeadLetter: func(e Event[testPod], err error) {
+			d.add(fmt.Sprintf("given up %s: %v", describe(e), err))
+		}}, func(_ context.Context, e Event[testPod]) error {
+			d.add(describe(e))
 			if e.New.RV() == "12" {
 				return errNo
 			}
@@ -76,14 +76,14 @@ func TestI11EveryEvent(t *testing.T) {
 	})
 }
 
-// TestI11Restart: an event that was under way when the informer stopped comes
-// again, and a pause does not outlast the run.
+// TestI11Restart: an event that was being handled when the informer stopped is
+// handled again in the next run, and a pause ends with the run.
 func TestI11Restart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true)})
-		d := &diary{}
+		d := &transcript{}
 		var settled atomic.Bool
-		stopReconcile := Reconcile(i, ReconcileOptions[thing]{MinBackoff: time.Hour, MaxBackoff: time.Hour}, func(ctx context.Context, e Event[thing]) error {
+		stopReconcile := Reconcile(i, ReconcileOptions[testPod]{MinBackoff: time.Hour, MaxBackoff: time.Hour}, func(ctx context.Context, e Event[testPod]) error {
 			if !settled.Load() && e.Key.Name == "a" {
 				<-ctx.Done()
 				return ctx.Err()
@@ -91,7 +91,7 @@ func TestI11Restart(t *testing.T) {
 			if !settled.Load() {
 				return errNo
 			}
-			d.add(tell(e))
+			d.add(describe(e))
 			return nil
 		})
 		stop := start(t, i)
@@ -112,13 +112,13 @@ func TestI11Restart(t *testing.T) {
 	})
 }
 
-// TestI11Model reconciles what happens in a world, with failures, in queues of
-// one object or several: never two at a time of a queue, of each object in
-// order, and in the end of all what there is; no queue is left.
+// TestI11Model reconciles the changes of a logModel, with failures, in queues of one
+// object or several. Calls of one queue never overlap, events of an object are in
+// order, the last ones match the objects that exist, and no queue remains.
 func TestI11Model(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
-			w := &world{r: rand.New(rand.NewPCG(seed, 1)), objects: map[string]*record[string]{}}
+			w := &logModel{r: rand.New(rand.NewPCG(seed, 1)), objects: map[string]*record[string]{}}
 			i := New(nil, pods, JSON[string](), Options{})
 			w.log = &i.events
 			opts := ReconcileOptions[string]{Workers: 3, EveryEvent: seed%2 == 0}
@@ -130,7 +130,7 @@ func TestI11Model(t *testing.T) {
 			}
 			var mu sync.Mutex
 			chance := rand.New(rand.NewPCG(seed, 2))
-			rd := &reader{t: t, held: map[string]*record[string]{}}
+			rd := &modelReader{t: t, held: map[string]*record[string]{}}
 			atWork := map[string]bool{}
 			failing := map[string]bool{} // objects whose last event failed
 			r := newReconciler(i, opts, func(_ context.Context, e Event[string]) error {
@@ -141,7 +141,7 @@ func TestI11Model(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if atWork[name] {
-					t.Errorf("two at a time of %s", name)
+					t.Errorf("calls of queue %s overlap", name)
 				}
 				atWork[name] = true
 				pause := time.Duration(chance.IntN(3)) * time.Millisecond
@@ -155,7 +155,7 @@ func TestI11Model(t *testing.T) {
 				}
 				en := entry[string]{typ: e.Type, old: e.Old.r, now: e.New.r}
 				if e.Type == Deleted && failing[e.Key.Name] && rd.held[e.Key.Name] == nil {
-					rd.held[e.Key.Name] = e.Old.r // it was tried, so it is to be undone
+					rd.held[e.Key.Name] = e.Old.r // its addition was tried, and failed
 				}
 				delete(failing, e.Key.Name)
 				rd.check(en)
@@ -184,7 +184,7 @@ func TestI11Model(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if len(r.queues) > 0 || r.total > 0 || len(r.ready) > 0 {
-				t.Errorf("seed %d: left are %v, %d, %v", seed, r.queues, r.total, r.ready)
+				t.Errorf("seed %d: remaining %v, %d, %v", seed, r.queues, r.total, r.ready)
 			}
 			if len(rd.held) != len(w.objects) {
 				t.Errorf("seed %d: %d objects, want %d", seed, len(rd.held), len(w.objects))

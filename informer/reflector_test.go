@@ -23,23 +23,22 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A recorder is a sink that writes down what it is told, in short.
-type recorder struct {
-	head uint64
-	log  []string
-	list []*scan.Object // of the list that is being taken
-	fail func(rv uint64) error
-	// hidden counts what was applied since the last flush.
-	hidden int
+// A recordingSink is a sink that logs each call in one short line.
+type recordingSink struct {
+	head   uint64
+	log    []string
+	list   []*scan.Object // items of the current list
+	fail   func(rv uint64) error
+	hidden int // events applied since the last flush
 }
 
-func (s *recorder) Head() uint64 { return s.head }
+func (s *recordingSink) Head() uint64 { return s.head }
 
-func (s *recorder) Begin(bool) { s.list = nil }
+func (s *recordingSink) Begin(bool) { s.list = nil }
 
-func (s *recorder) Item(o *scan.Object) { s.list = append(s.list, o) }
+func (s *recordingSink) Item(o *scan.Object) { s.list = append(s.list, o) }
 
-func (s *recorder) End(l *scan.List) bool {
+func (s *recordingSink) End(l *scan.List) bool {
 	var keys []string
 	for _, o := range s.list {
 		keys = append(keys, fmt.Sprintf("%s@%d", o.Key, o.RV))
@@ -50,7 +49,7 @@ func (s *recorder) End(l *scan.List) bool {
 	return continued
 }
 
-func (s *recorder) Apply(typ kube.EventType, o *scan.Object) error {
+func (s *recordingSink) Apply(typ kube.EventType, o *scan.Object) error {
 	if s.fail != nil {
 		if err := s.fail(o.RV); err != nil {
 			return err
@@ -62,31 +61,30 @@ func (s *recorder) Apply(typ kube.EventType, o *scan.Object) error {
 	return nil
 }
 
-func (s *recorder) Bookmark(rv uint64, _ *scan.Object) {
+func (s *recordingSink) Bookmark(rv uint64, _ *scan.Object) {
 	s.head = rv
 	s.log = append(s.log, fmt.Sprintf("bookmark %d", s.head))
 }
 
-func (s *recorder) Flush() { s.hidden = 0 }
+func (s *recordingSink) Flush() { s.hidden = 0 }
 
-// An answer is what the scripted upstream does with one request: it must have
-// a query with want in it (in url.Values.Encode's order, "…" aside).
+// An answer is how the scripted upstream answers one request. The request's query
+// must have the parameters in want, which are separated by spaces.
 type answer struct {
-	want string
-	code int
-	body string
-	late []string // what comes behind it, half a minute after the one before
-	// then is what comes after the body: nil is a clean end.
-	then   error
-	stall  bool // for ever, in place of an end
-	silent bool // no answer at all
+	want   string
+	code   int
+	body   string
+	late   []string // sent after body, half a minute apart
+	then   error    // how the body ends; nil is an orderly end
+	stall  bool     // the body never ends
+	silent bool     // there is no answer
 	lasts  time.Duration
-	again  bool // to every further request, too
+	again  bool // also the answer to every later request
 	header http.Header
 }
 
-// A script is an upstream that gives its answers in order, and stalls when
-// there are no more.
+// A script is an upstream that gives its answers in order. Without further answers
+// its streams never end.
 type script struct {
 	t       *testing.T
 	answers []answer
@@ -97,7 +95,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.asked = append(s.asked, time.Now())
 	a := answer{stall: true}
 	if req.URL.RawQuery == "limit=1" && (len(s.answers) == 0 || s.answers[0].want != "limit=1") {
-		a = at(9999) // a probe that the test has nothing to say about
+		a = at(9999) // a probe for which the test has no answer
 	} else if len(s.answers) > 0 {
 		if a = s.answers[0]; !a.again {
 			s.answers = s.answers[1:]
@@ -169,7 +167,7 @@ func status(code int) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","code":%d}`, code)
 }
 
-// tooLarge is the Status of an RV that is above the API server's.
+// tooLarge is the Status for an RV that is higher than the API server's.
 const tooLarge = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: Too large resource version: 10, current: 9",` +
 	`"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1},"code":504}`
 
@@ -179,18 +177,17 @@ var (
 	synced    = answer{want: streaming, body: event("ADDED", "a", 3) + bookmark(10, true)}
 )
 
-// at is a consistent list of one, which tells the kind of the collection and
-// that the upstream did not go back in time.
+// at answers the consistent list with limit=1 by which the reflector learns the
+// collection's kind and the upstream's RV.
 func at(rv int) answer { return answer{want: "limit=1", body: page(rv, "")} }
 
 func from(rv int) string {
 	return fmt.Sprintf("watch=true allowWatchBookmarks=true resourceVersion=%d", rv)
 }
 
-// run plays the answers and returns what the sink was told, by the time that
-// everything is waiting for the upstream's next word, and what Run returned
-// (within the time given).
-func run(t *testing.T, sink *recorder, during time.Duration, answers ...answer) (*script, *Reflector, error) {
+// run runs a reflector with the answers for the time given, and returns the
+// upstream, the reflector and Run's error.
+func run(t *testing.T, sink *recordingSink, during time.Duration, answers ...answer) (*script, *Reflector, error) {
 	t.Helper()
 	up := &script{t: t, answers: answers}
 	u, _ := url.Parse("http://upstream/api/v1/pods")
@@ -199,7 +196,7 @@ func run(t *testing.T, sink *recorder, during time.Duration, answers ...answer) 
 	defer cancel()
 	err := r.Run(ctx)
 	if len(up.answers) > 0 && !up.answers[0].again {
-		t.Errorf("%d answers were not asked for", len(up.answers))
+		t.Errorf("%d answers were not requested", len(up.answers))
 	}
 	return up, r, err
 }
@@ -217,13 +214,13 @@ func TestReflector(t *testing.T) {
 		[]string{"list 10 [ns/a@3 ns/b@7]", "bookmark 10", "MODIFIED ns/a@11"},
 		map[string]int{"initial": 1},
 	}, {
-		"a clean end is resumed at the last RV, bookmarks included",
+		"after an orderly end the watch resumes at the last RV, that of a bookmark too",
 		[]answer{probe, synced, {want: from(10), lasts: minute, body: event("MODIFIED", "a", 11) + bookmark(20, false)},
 			{want: from(20), lasts: minute, body: event("MODIFIED", "a", 21)}, {want: from(21), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "bookmark 20", "MODIFIED ns/a@21"},
 		map[string]int{"initial": 1},
 	}, {
-		"after a deletion the resume asks for its RV again: others may share it",
+		"after a deletion the watch resumes one RV lower: others may share the RV",
 		[]answer{probe, synced, {want: from(10), lasts: minute, body: event("DELETED", "a", 11)}, {want: from(10), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "DELETED ns/a@11"},
 		map[string]int{"initial": 1},
@@ -237,20 +234,20 @@ func TestReflector(t *testing.T) {
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "MODIFIED ns/a@12"},
 		map[string]int{"initial": 1},
 	}, {
-		"truncated and garbled frames",
+		"truncated and malformed frames",
 		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11) + event("MODIFIED", "a", 12)[:40]},
 			at(11), {want: from(11), body: event("MODIFIED", "a", 12) + "<html>502 Bad Gateway</html>\n" + event("MODIFIED", "a", 14)},
 			at(12), {want: from(12), body: event("MODIFIED", "a", 13), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "MODIFIED ns/a@12", "MODIFIED ns/a@13"},
 		map[string]int{"initial": 1},
 	}, {
-		"a frame that stays garbled is gone around by a list",
+		"three malformed frames in a row lead to a list",
 		[]answer{probe, synced, {want: from(10), body: "{]\n"}, at(10), {want: from(10), body: "{]\n"}, at(10), {want: from(10), body: "{]\n"},
 			{want: streaming, body: event("ADDED", "a", 12) + bookmark(15, true), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "list 15 [ns/a@12]", "bookmark 15"},
 		map[string]int{"initial": 1, "malformed": 1},
 	}, {
-		"also when a deletion before it comes again each time",
+		"also if the deletion before them is repeated each time",
 		[]answer{probe, synced,
 			{want: from(10), body: event("DELETED", "a", 11) + "{]\n"},
 			at(11), {want: from(10), body: event("DELETED", "a", 11) + "{]\n"},
@@ -271,30 +268,30 @@ func TestReflector(t *testing.T) {
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "list 15 [ns/a@12]", "bookmark 15"},
 		map[string]int{"initial": 1, "expired": 1},
 	}, {
-		"another error in the stream is no reason to list",
+		"another error in the stream leads to no list",
 		[]answer{probe, synced, {want: from(10), body: `{"type":"ERROR","object":` + status(500) + "}\n"}, at(10), {want: from(10), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10"},
 		map[string]int{"initial": 1},
 	}, {
-		"a replica that is behind does not know the RV yet: it is asked again for the same",
+		"a replica that lags does not have the RV yet: the same watch is retried",
 		[]answer{probe, synced, {want: from(10), code: 504, body: tooLarge}, at(10), {want: from(10), body: `{"type":"ERROR","object":` + tooLarge + "}\n"},
 			at(10), {want: from(10), body: event("MODIFIED", "a", 11), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11"},
 		map[string]int{"initial": 1},
 	}, {
-		"credentials that are replaced: 401 for a while",
+		"401 for a while, as when credentials are rotated",
 		[]answer{probe, synced, {want: from(10), code: 401, body: status(401)}, {want: "limit=1", code: 401, body: status(401)},
 			at(10), {want: from(10), body: event("MODIFIED", "a", 11), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11"},
 		map[string]int{"initial": 1},
 	}, {
-		"an etcd restored from a backup goes on at lower RVs",
+		"an etcd restored from a backup continues at lower RVs",
 		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11), then: io.ErrUnexpectedEOF},
 			at(7), {want: streaming, body: event("ADDED", "a", 3) + bookmark(7, true), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "list 7 [ns/a@3]", "bookmark 7"},
 		map[string]int{"initial": 1, "diverged": 1},
 	}, {
-		"an upstream that does not know streaming lists; pages",
+		"an upstream without streaming lists; pages",
 		[]answer{probe, {want: streaming, code: 400, body: status(400)},
 			{want: "limit=500", body: page(10, "next", podJSON("a", 3))},
 			{want: "limit=500 continue=next", body: page(10, "", podJSON("b", 4))},
@@ -302,7 +299,7 @@ func TestReflector(t *testing.T) {
 		[]string{"list 10 [ns/a@3 ns/b@4]", "DELETED ns/b@11"},
 		map[string]int{"initial": 1},
 	}, {
-		"no end bookmark in time: listed, and never streamed again",
+		"no end bookmark in time: paged lists from then on",
 		[]answer{probe, {want: streaming, body: event("ADDED", "a", 3), stall: true},
 			{want: "limit=500", body: page(10, "", podJSON("a", 3))},
 			{want: from(10), code: 410, body: status(410)},
@@ -311,13 +308,13 @@ func TestReflector(t *testing.T) {
 		[]string{"list 10 [ns/a@3]", "list 20 [ns/a@3]"},
 		map[string]int{"initial": 1, "expired": 1},
 	}, {
-		"a deletion before the end bookmark: it was an ordinary watch",
+		"a deletion before the end bookmark: the upstream ignored sendInitialEvents",
 		[]answer{probe, {want: streaming, body: event("ADDED", "a", 3) + event("DELETED", "a", 11), stall: true},
 			{want: "limit=500", body: page(12, "")}, {want: from(12), stall: true}},
 		[]string{"list 12 []"},
 		map[string]int{"initial": 1},
 	}, {
-		"a streaming list that fails twice is replaced by a list, this once",
+		"after two failed streaming lists, one paged list",
 		[]answer{probe, {want: streaming, body: event("ADDED", "a", 3), then: io.ErrUnexpectedEOF},
 			{want: streaming, body: `{"type":"ERROR","object":` + status(504) + "}\n"},
 			{want: "limit=500", body: page(12, "", podJSON("a", 3))}, {want: from(12), code: 410, body: status(410)},
@@ -334,14 +331,14 @@ func TestReflector(t *testing.T) {
 		[]string{"list 11 [ns/a@3 ns/b@4]"},
 		map[string]int{"initial": 1},
 	}, {
-		"a connection that died without a sign is given up past its timeoutSeconds",
+		"a watch on a dead connection ends after its timeoutSeconds",
 		[]answer{probe, {want: streaming, body: bookmark(10, true), stall: true}, at(10), {want: from(10), stall: true}, at(10), {want: from(10), stall: true}},
 		[]string{"list 10 []", "bookmark 10"},
 		map[string]int{"initial": 1},
 	}} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sink := &recorder{}
+				sink := &recordingSink{}
 				_, r, err := run(t, sink, 40*time.Minute, test.answers...)
 				if err != nil {
 					t.Error(err)
@@ -365,17 +362,17 @@ func TestReflector(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	var refused *RefusedError
-	t.Run("at first", func(t *testing.T) {
+	t.Run("before the first list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, r, err := run(t, &recorder{}, time.Hour, answer{want: "limit=1", code: 403, body: status(403)})
+			_, r, err := run(t, &recordingSink{}, time.Hour, answer{want: "limit=1", code: 403, body: status(403)})
 			if !errors.As(err, &refused) || refused.Code != 403 || r.Status().LastError == nil {
 				t.Errorf("%v, %+v", err, r.Status())
 			}
 		})
 	})
-	t.Run("later, for a while", func(t *testing.T) {
+	t.Run("temporarily", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			sink := &recorder{}
+			sink := &recordingSink{}
 			_, _, err := run(t, sink, time.Minute, probe, synced,
 				answer{want: from(10), code: 401, body: status(401)},
 				answer{want: "limit=1", code: 403, body: status(403)},
@@ -385,9 +382,9 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	})
-	t.Run("twice, with an idle stream in between", func(t *testing.T) {
+	t.Run("twice temporarily, with an idle stream in between", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, _, err := run(t, &recorder{}, time.Hour, probe, synced,
+			_, _, err := run(t, &recordingSink{}, time.Hour, probe, synced,
 				answer{want: from(10), code: 403, body: status(403)},
 				at(10), answer{want: from(10), lasts: 5 * time.Minute},
 				answer{want: from(10), code: 403, body: status(403)},
@@ -400,7 +397,7 @@ func TestRefused(t *testing.T) {
 	t.Run("404 is final", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			_, _, err := run(t, &recorder{}, time.Hour, probe, synced, answer{want: from(10), code: 404, body: "404 page not found"})
+			_, _, err := run(t, &recordingSink{}, time.Hour, probe, synced, answer{want: from(10), code: 404, body: "404 page not found"})
 			if !errors.As(err, &refused) || refused.Code != 404 || time.Since(start) > time.Second {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
@@ -409,7 +406,7 @@ func TestRefused(t *testing.T) {
 	t.Run("another kind", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			other := answer{want: "limit=1", body: strings.Replace(page(20, ""), "PodList", "BeanList", 1)}
-			_, _, err := run(t, &recorder{}, time.Hour, probe, synced, answer{want: from(10), code: 410, body: status(410)}, other)
+			_, _, err := run(t, &recordingSink{}, time.Hour, probe, synced, answer{want: from(10), code: 410, body: status(410)}, other)
 			if !errors.As(err, &refused) || refused.Code != 404 {
 				t.Error(err)
 			}
@@ -417,16 +414,16 @@ func TestRefused(t *testing.T) {
 	})
 	t.Run("a list without an RV", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, _, err := run(t, &recorder{}, time.Hour, answer{want: "limit=1", body: `{"kind":"NodeMetricsList","apiVersion":"metrics.k8s.io/v1beta1","metadata":{},"items":[]}`})
+			_, _, err := run(t, &recordingSink{}, time.Hour, answer{want: "limit=1", body: `{"kind":"NodeMetricsList","apiVersion":"metrics.k8s.io/v1beta1","metadata":{},"items":[]}`})
 			if !errors.As(err, &refused) || refused.Code != 501 {
 				t.Errorf("%v", err)
 			}
 		})
 	})
-	t.Run("later, for good", func(t *testing.T) {
+	t.Run("permanently", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			_, _, err := run(t, &recorder{}, time.Hour, probe, synced,
+			_, _, err := run(t, &recordingSink{}, time.Hour, probe, synced,
 				answer{want: from(10), code: 403, body: status(403)},
 				answer{want: "limit=1", code: 403, body: status(403), again: true})
 			if took := time.Since(start); !errors.As(err, &refused) || took < 30*time.Second || took > time.Minute {
@@ -444,38 +441,38 @@ func TestRetryAfter(t *testing.T) {
 		want time.Duration
 	}{
 		{"header", answer{code: 429, header: http.Header{"Retry-After": {"7"}}, body: status(429)}, 7 * time.Second},
-		{"details, a minute at the most", answer{code: 503, body: detail}, time.Minute},
+		{"details, limited to a minute", answer{code: 503, body: detail}, time.Minute},
 		{"in the stream", answer{body: `{"type":"ERROR","object":` + detail + "}\n"}, time.Minute},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				test.a.want = from(10)
-				up, _, _ := run(t, &recorder{}, 5*time.Minute, probe, synced, test.a, at(10), answer{want: from(10), stall: true})
+				up, _, _ := run(t, &recordingSink{}, 5*time.Minute, probe, synced, test.a, at(10), answer{want: from(10), stall: true})
 				if wait := up.asked[3].Sub(up.asked[2]); wait < test.want || wait > test.want+time.Second {
-					t.Errorf("came back after %v", wait)
+					t.Errorf("retried after %v", wait)
 				}
 			})
 		})
 	}
 }
 
-// TestPace counts what an upstream is asked that answers the same wrong way
-// again and again.
-func TestPace(t *testing.T) {
+// TestRequestRate limits the number of requests to an upstream that fails in the
+// same way each time.
+func TestRequestRate(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		answers []answer
-		most    int // requests in five minutes
+		max     int // requests in five minutes
 	}{
 		{"streams that end at once", []answer{probe, synced, {want: "", body: "", again: true}}, 150},
-		{"a deletion that is replayed, and the end", []answer{probe, synced, {want: "", body: event("DELETED", "a", 11), again: true}}, 150},
+		{"a repeated deletion, then the end", []answer{probe, synced, {want: "", body: event("DELETED", "a", 11), again: true}}, 150},
 		{"410 after 410", []answer{probe, synced, {want: "", code: 410, body: status(410), again: true}}, 150},
 		{"idle streams of half a minute", []answer{probe, synced, {want: "", lasts: 31 * time.Second, again: true}}, 13},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				up, _, _ := run(t, &recorder{}, 5*time.Minute, test.answers...)
-				if n := len(up.asked); n > test.most {
+				up, _, _ := run(t, &recordingSink{}, 5*time.Minute, test.answers...)
+				if n := len(up.asked); n > test.max {
 					t.Errorf("%d requests", n)
 				} else if n < 8 {
 					t.Errorf("only %d requests", n)
@@ -493,22 +490,22 @@ func TestPace(t *testing.T) {
 			u, _ := url.Parse("http://upstream/api/v1/pods")
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			if err := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: &recorder{}}).Run(ctx); err != nil || len(up.asked) > 150 {
+			if err := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: &recordingSink{}}).Run(ctx); err != nil || len(up.asked) > 150 {
 				t.Errorf("%d requests, %v", len(up.asked), err)
 			}
 		})
 	})
 }
 
-// TestSchema: a stream of custom resources that ends before its time is
-// followed by a list, since their definition may have changed.
-func TestSchema(t *testing.T) {
+// TestSchemaChange: a stream of custom resources that ends early is followed by a
+// list, since their definition may have changed.
+func TestSchemaChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		custom := func(s string) string {
 			return strings.ReplaceAll(s, `{"kind":"Pod","apiVersion":"v1",`, `{"apiVersion":"v1","kind":"Pod",`)
 		}
 		widgets := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
-		sink := &recorder{}
+		sink := &recordingSink{}
 		run(t, sink, time.Minute, widgets,
 			answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(10, true)), lasts: 5 * time.Second},
 			widgets,
@@ -519,26 +516,26 @@ func TestSchema(t *testing.T) {
 	})
 }
 
-// TestFlushBeforePartialFrame: an event is not held back by the beginning of
-// the next one.
+// TestFlushBeforePartialFrame: an incomplete frame does not delay the flush of the
+// event before it.
 func TestFlushBeforePartialFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := &recorder{}
+		sink := &recordingSink{}
 		go run(t, sink, time.Hour, probe, answer{want: streaming, stall: true,
 			body: bookmark(10, true) + event("MODIFIED", "a", 11) + event("MODIFIED", "a", 12)[:40]})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if sink.head != 11 || sink.hidden > 0 {
-			t.Errorf("at %d, %d events are hidden", sink.head, sink.hidden)
+			t.Errorf("at %d, %d events not flushed", sink.head, sink.hidden)
 		}
 	})
 }
 
-// TestSinkRefuses has the sink refuse an event, as a timeline does with one
-// that is out of order: the collection is listed again.
+// TestSinkRefuses: an event that the sink refuses, as a timeline does with one that
+// is out of order, leads to a list.
 func TestSinkRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := &recorder{fail: func(rv uint64) error {
+		sink := &recordingSink{fail: func(rv uint64) error {
 			if rv == 9 {
 				return errors.New("out of order")
 			}

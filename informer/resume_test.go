@@ -20,8 +20,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// TestResume: a sink that has a head already is not told a list, unless the
-// head is not to be gone on from.
+// TestResume: a reflector whose sink has a head begins with a watch, and lists only
+// if the head cannot be resumed from.
 func TestResume(t *testing.T) {
 	pods := func(columns string) *scan.List {
 		return &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, Columns: columns}
@@ -40,39 +40,39 @@ func TestResume(t *testing.T) {
 		[]string{"MODIFIED ns/a@12", "bookmark 20"},
 		map[string]int{},
 	}, {
-		"from the RV before, where the last event was a deletion that others may follow",
+		"one RV lower after a deletion: others may share its RV",
 		10, Resume{List: pods(""), AfterDelete: true},
 		[]answer{at(15), {want: from(9), stall: true, body: event("DELETED", "b", 10)}},
 		[]string{"DELETED ns/b@10"},
 		map[string]int{},
 	}, {
-		"nobody is there at first",
+		"the upstream is unavailable at first",
 		10, Resume{List: pods("")},
 		[]answer{{want: "limit=1", code: 503, body: status(503)}, at(15), {want: from(10), stall: true, body: event("MODIFIED", "a", 12)}},
 		[]string{"MODIFIED ns/a@12"},
 		map[string]int{},
 	}, {
-		"the history behind the head has gone",
+		"the events after the head are compacted",
 		10, Resume{List: pods("")},
 		[]answer{at(15), {want: from(10), code: 410, body: status(410)},
 			{want: streaming, body: event("ADDED", "a", 12) + bookmark(15, true), stall: true}},
 		[]string{"list 15 [ns/a@12]", "bookmark 15"},
 		map[string]int{"expired": 1},
 	}, {
-		"the upstream has gone back",
+		"the upstream is behind the head",
 		10, Resume{List: pods("")},
 		[]answer{at(7), {want: streaming, body: event("ADDED", "a", 3) + bookmark(7, true), stall: true}},
 		[]string{"list 7 [ns/a@3]", "bookmark 7"},
 		map[string]int{"diverged": 1},
 	}, {
-		"objects were printed in other columns",
+		"the table columns have changed",
 		10, Resume{List: pods(`[{"name":"Name"}]`)},
 		[]answer{at(15), {want: from(10), body: event("MODIFIED", "a", 12)},
 			{want: streaming, body: event("ADDED", "a", 12) + bookmark(15, true), stall: true}},
 		[]string{"list 15 [ns/a@12]", "bookmark 15"},
 		map[string]int{"schema": 1},
 	}, {
-		"there is no head",
+		"without a head",
 		0, Resume{List: pods("")},
 		[]answer{probe, synced, {want: from(10), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10"},
@@ -82,7 +82,7 @@ func TestResume(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				sink := &flushes{recorder: recorder{head: test.head}}
+				sink := &flushCounter{recordingSink: recordingSink{head: test.head}}
 				up := &script{t: t, answers: test.answers}
 				u, _ := url.Parse("http://api/pods")
 				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Resume: &test.resume})
@@ -96,16 +96,16 @@ func TestResume(t *testing.T) {
 					t.Errorf("relists (-want +got)\n%s", diff)
 				}
 				if sink.n == 0 || len(up.answers) > 0 {
-					t.Errorf("%d flushes, %d answers were not asked for", sink.n, len(up.answers))
+					t.Errorf("%d flushCounter, %d answers were not asked for", sink.n, len(up.answers))
 				}
 			})
 		})
 	}
 }
 
-// TestResumeDoubt: that the upstream's RV is not below the head does not show that
-// its history is the one known.
-func TestResumeDoubt(t *testing.T) {
+// TestResumeContinuity: an upstream that is not behind the head has to prove that
+// its history is the one that the sink knows.
+func TestResumeContinuity(t *testing.T) {
 	const head = 20
 	known := func(name string, rv uint64) Known { return Known{kube.MakeKey("ns", name), "u", rv, false} }
 	gone := func(name string, rv uint64) Known { return Known{kube.MakeKey("ns", name), "u", rv, true} }
@@ -123,90 +123,90 @@ func TestResumeDoubt(t *testing.T) {
 		answers []answer
 		want    []string
 	}{{
-		"the last events come again",
+		"the last events are repeated",
 		tail, nil,
 		[]answer{at(30), {want: from(11), stall: true, body: again + event("ADDED", "c", 23)}},
 		[]string{"ADDED ns/c@23"},
 	}, {
-		"and nothing else",
+		"without new events",
 		tail, nil,
 		[]answer{at(30), {want: from(11), stall: true, body: again + bookmark(18, false) + bookmark(20, false)}},
 		[]string{"bookmark 20"},
 	}, {
-		"a stream that is cut before they have come",
+		"the stream is cut before all are repeated",
 		tail, nil,
 		[]answer{at(30), {want: from(11), body: again[:len(again)/2-3], then: io.ErrUnexpectedEOF},
 			at(30), {want: from(11), stall: true, body: again + event("ADDED", "c", 23)}},
 		[]string{"ADDED ns/c@23"},
 	}, {
-		"and one at the same RV, which was not known",
+		"with an unknown deletion at the head",
 		[]Known{gone("b", head)}, nil,
 		[]answer{at(30), {want: from(19), stall: true, body: event("DELETED", "b", head) + event("DELETED", "c", head)}},
 		[]string{"DELETED ns/c@20"},
 	}, {
-		"another event among them",
+		"an unknown event among them",
 		tail, nil,
 		append([]answer{at(30), {want: from(11), body: event("MODIFIED", "a", 12) + event("ADDED", "c", 14) + event("DELETED", "b", 15)}}, relist[1:]...),
 		listed,
 	}, {
-		"another event behind them",
+		"an unknown event after them",
 		tail, nil,
 		append([]answer{at(30), {want: from(11), body: again + event("DELETED", "a", 16)}}, relist[1:]...),
 		listed,
 	}, {
-		"of another object of the name",
+		"with another UID",
 		tail, nil,
 		append([]answer{at(30), {want: from(11), body: strings.ReplaceAll(again, `"uid":"u"`, `"uid":"v"`)}}, relist[1:]...),
 		listed,
 	}, {
-		"one of them is not there",
+		"one of them is missing",
 		tail, nil,
 		append([]answer{at(30), {want: from(11), body: event("MODIFIED", "a", 12) + event("ADDED", "c", 23)}}, relist[1:]...),
 		listed,
 	}, {
-		"none of them is there",
+		"all of them are missing",
 		tail, nil,
 		append([]answer{at(30), {want: from(11), body: bookmark(25, false)}}, relist[1:]...),
 		listed,
 	}, {
-		"they are not to be had any more: an object is there as it is known",
+		"they are compacted, and an object has the known version",
 		tail, []Known{known("a", 12), known("c", 9), known("d", 8)},
 		[]answer{at(30), {want: from(11), code: 410, body: status(410)}, object("a", 24), none, object("d", 8),
 			{want: from(head), stall: true, body: event("ADDED", "e", 26)}},
 		[]string{"ADDED ns/e@26"},
 	}, {
-		"the stream says so",
+		"they are compacted, as an ERROR in the stream says",
 		tail, []Known{known("a", 12)},
 		[]answer{at(30), {want: from(11), body: `{"type":"ERROR","object":` + status(410) + "}\n"}, object("a", 12),
 			{want: from(head), stall: true, body: event("ADDED", "e", 26)}},
 		[]string{"ADDED ns/e@26"},
 	}, {
-		"no events are known, and nobody is there at first",
+		"no events are known, and a request fails at first",
 		nil, []Known{known("a", 12)},
 		[]answer{at(30), {code: 503, body: status(503)}, at(30), object("a", 12), {want: from(head), stall: true, body: event("ADDED", "e", 26)}},
 		[]string{"ADDED ns/e@26"},
 	}, {
-		"an object has a version that is not known",
+		"an object has an unknown version before the head",
 		nil, []Known{known("d", 8), known("c", 9)},
 		append([]answer{at(30), object("d", 8), object("c", 10)}, relist[1:]...),
 		listed,
 	}, {
-		"another object has the name",
+		"an object has another UID",
 		nil, []Known{known("c", 9)},
 		append([]answer{at(30), other}, relist[1:]...),
 		listed,
 	}, {
-		"all have changed, have gone, or are not told",
+		"all objects are changed, deleted or forbidden",
 		nil, []Known{known("a", 12), known("c", 9), known("d", 8)},
 		append([]answer{at(30), object("a", 24), none, {code: 403, body: status(403)}}, relist...),
 		listed,
 	}, {
-		"there was nothing, and is nothing",
+		"the collection was empty, and is",
 		nil, []Known{},
 		[]answer{at(30), {want: from(head), stall: true, body: event("ADDED", "e", 26)}},
 		[]string{"ADDED ns/e@26"},
 	}, {
-		"there was nothing, and is something",
+		"the collection was empty, and is not",
 		nil, []Known{},
 		append([]answer{{want: "limit=1", body: page(30, "", podJSON("a", 12))}}, relist...),
 		listed,
@@ -215,15 +215,15 @@ func TestResumeDoubt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				sink := &recorder{head: head}
+				sink := &recordingSink{head: head}
 				up := &script{t: t, answers: test.answers}
 				u, _ := url.Parse("http://api/api/v1/pods")
-				failed := func(err error) { // what is known would be served meanwhile
+				onFailure := func(err error) { // the sink would serve its state meanwhile
 					if errors.Is(err, errDiverged) || errors.Is(err, errExpired) {
-						t.Errorf("failed: %v", err)
+						t.Errorf("reported as a failure: %v", err)
 					}
 				}
-				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, onFailure: failed, Resume: &Resume{
+				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, onFailure: onFailure, Resume: &Resume{
 					List: &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true}, Tail: test.tail,
 					Newest: func(context.Context) ([]Known, error) { return test.newest, nil },
 				}})
@@ -234,14 +234,14 @@ func TestResumeDoubt(t *testing.T) {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 				if len(up.answers) > 0 {
-					t.Errorf("%d answers were not asked for", len(up.answers))
+					t.Errorf("%d answers were not requested", len(up.answers))
 				}
 			})
 		})
 	}
 }
 
-// TestResumePaths: where the metadata of an object is asked for.
+// TestResumePaths: the URL of an object's metadata.
 func TestResumePaths(t *testing.T) {
 	for _, test := range []struct{ url, key, want string }{
 		{"http://api/api/v1/pods?x=y", "ns/a", "/api/v1/namespaces/ns/pods/a"},
@@ -264,12 +264,12 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestResumeAnother: what has the collection's name is another one.
-func TestResumeAnother(t *testing.T) {
+// TestResumeOtherCollection: another collection has taken the resource's name.
+func TestResumeOtherCollection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u, _ := url.Parse("http://api/pods")
 		r := NewReflector(ReflectorOptions{
-			Transport: &script{t: t, answers: []answer{at(15)}}, URL: u, Sink: &recorder{head: 10},
+			Transport: &script{t: t, answers: []answer{at(15)}}, URL: u, Sink: &recordingSink{head: 10},
 			Resume: &Resume{List: &scan.List{Kind: "WidgetList", APIVersion: "v1", ItemKind: "Widget"}},
 		})
 		refused, ok := r.Run(t.Context()).(*RefusedError)
@@ -279,10 +279,10 @@ func TestResumeAnother(t *testing.T) {
 	})
 }
 
-// flushes is a recorder that counts flushes.
-type flushes struct {
-	recorder
+// A flushCounter is a recordingSink that counts flushes.
+type flushCounter struct {
+	recordingSink
 	n int
 }
 
-func (f *flushes) Flush() { f.n++; f.recorder.Flush() }
+func (f *flushCounter) Flush() { f.n++; f.recordingSink.Flush() }

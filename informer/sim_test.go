@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// A simulation is an API server with one collection, whose answers and streams
-// fail in all the ways there are.
+// A simulation is an API server with one collection whose requests and streams fail
+// in many ways.
 type simulation struct {
 	mu        sync.Mutex // guards all below
 	r         *rand.Rand
@@ -29,10 +29,10 @@ type simulation struct {
 	objects   map[string]string // JSON by name
 	uids      map[string]string
 	history   []string // frames, by RV
-	compacted int      // watches from below it are expired
+	compacted int      // watches from lower RVs are answered with 410
 	changed   chan struct{}
 	faults    bool
-	streams   bool // it knows streaming lists
+	streams   bool // it serves streaming lists
 }
 
 func newSimulation(seed uint64) *simulation {
@@ -40,7 +40,7 @@ func newSimulation(seed uint64) *simulation {
 		history: make([]string, 2), changed: make(chan struct{}), faults: true, streams: seed%3 > 0}
 }
 
-// step changes an object, and now and then forgets the history.
+// step changes an object and sometimes compacts the history.
 func (s *simulation) step() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *simulation) step() {
 	s.changed = make(chan struct{})
 }
 
-// fault reports whether something goes wrong, one time in n.
+// fault returns true one time in n while there are faults.
 func (s *simulation) fault(n int) bool { return s.faults && s.r.IntN(n) == 0 }
 
 func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -160,14 +160,15 @@ func (s *simulation) stream(ctx context.Context, w *io.PipeWriter, initial []str
 	}
 }
 
-// A hearsay checks what a subscriber is told, and knows what there is by that.
-type hearsay struct {
+// A subscriberModel checks the events of a subscriber and derives the objects that
+// exist from them.
+type subscriberModel struct {
 	t     *testing.T
 	name  string
-	known map[Key]Ref[thing]
+	known map[Key]Ref[testPod]
 }
 
-func (h *hearsay) hear(e Event[thing]) {
+func (h *subscriberModel) apply(e Event[testPod]) {
 	known, ok := h.known[e.Key]
 	wrong := false
 	switch e.Type {
@@ -179,17 +180,16 @@ func (h *hearsay) hear(e Event[thing]) {
 		wrong = !ok || e.Old.UID() != known.UID()
 	}
 	if wrong {
-		h.t.Errorf("%s: %s, known is %s", h.name, tell(e), known.RV())
+		h.t.Errorf("%s: %s, known is %s", h.name, describe(e), known.RV())
 	}
 	if h.known[e.Key] = e.New; e.Type == Deleted {
 		delete(h.known, e.Key)
 	}
 }
 
-// TestSimulation: whatever goes wrong, a subscriber is told nothing that does
-// not follow from what it was told before; and once nothing goes wrong any more,
-// the copy and what subscribers know is what there is. It has
-// WATCHKEEPER_SIMULATIONS seeds, or 40.
+// TestSimulation: under faults, every event that a subscriber receives continues
+// the ones before; once the faults end, the copy and the subscribers have the
+// upstream's objects. It runs WATCHKEEPER_SIMULATIONS seeds, 40 by default.
 func TestSimulation(t *testing.T) {
 	seeds := uint64(40)
 	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATIONS"), 10, 64); err == nil {
@@ -198,21 +198,21 @@ func TestSimulation(t *testing.T) {
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSimulation(seed)
-			i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, s), pods, JSON[thing](), Options{Backlog: 3})
-			var heard []*hearsay
+			i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, s), pods, JSON[testPod](), Options{Backlog: 3})
+			var heard []*subscriberModel
 			var mu sync.Mutex // guards heard's maps
 			ctx, cancel := context.WithCancel(t.Context())
 			var listeners sync.WaitGroup
 			defer listeners.Wait()
 			defer cancel()
 			listen := func(name string, pause func() time.Duration) {
-				h := &hearsay{t: t, name: fmt.Sprintf("seed %d, %s", seed, name), known: map[Key]Ref[thing]{}}
+				h := &subscriberModel{t: t, name: fmt.Sprintf("seed %d, %s", seed, name), known: map[Key]Ref[testPod]{}}
 				heard = append(heard, h)
 				listeners.Go(func() {
 					for e, err := range i.Events(ctx) {
 						if err == nil && e.Type != Synced {
 							mu.Lock()
-							h.hear(e)
+							h.apply(e)
 							mu.Unlock()
 						}
 						time.Sleep(pause())
@@ -232,7 +232,7 @@ func TestSimulation(t *testing.T) {
 			s.mu.Lock()
 			s.faults = false
 			s.mu.Unlock()
-			time.Sleep(time.Hour) // the last stalled stream is given up
+			time.Sleep(time.Hour) // until the deadline of a stalled stream
 			synctest.Wait()
 			s.mu.Lock()
 			defer s.mu.Unlock()

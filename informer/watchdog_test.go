@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A freshScript counts the connections that were asked for; each request tells
-// the one it came on.
+// A freshScript is a script with a Fresh method. It records the connection of each
+// request; the first connection is 0.
 type freshScript struct {
 	*script
 	connections *int
@@ -37,32 +37,33 @@ func (f *freshScript) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.script.RoundTrip(r)
 }
 
-// marked is a streaming list, and bookmarks each half minute for a while.
-func marked(then ...string) answer {
+// withBookmarks answers with a streaming list and then, half a minute apart, three
+// bookmarks and the frames given.
+func withBookmarks(then ...string) answer {
 	return answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true),
 		late: append([]string{bookmark(11, false), bookmark(12, false), bookmark(13, false)}, then...)}
 }
 
-// TestI12Silence: a watch without the bookmarks that it used to have is replaced
-// by one on a new connection, after two and a half of their intervals.
+// TestI12Silence: a watch whose bookmarks stop is replaced by one on a new
+// connection, after two and a half of their intervals.
 func TestI12Silence(t *testing.T) {
 	for name, test := range map[string]struct {
 		answers []answer
-		told    []string
-		after   time.Duration // all is told; no watch lasts for less than five minutes
-		by      []int         // connections of the requests
+		events  []string      // after the initial ones
+		after   time.Duration // of the last event; less than any timeoutSeconds
+		by      []int         // connection of each request
 	}{
-		"dead": {[]answer{probe, marked(), {want: from(13), stall: true, body: event("MODIFIED", "a", 14)}},
+		"dead": {[]answer{probe, withBookmarks(), {want: from(13), stall: true, body: event("MODIFIED", "a", 14)}},
 			[]string{"UPDATED ns/a 3→14"}, 165 * time.Second, []int{0, 0, 1}},
-		"dead behind a deletion": {[]answer{probe, marked(event("DELETED", "a", 14)), {want: from(13), stall: true, body: event("DELETED", "a", 14) + event("ADDED", "b", 15)}},
+		"dead after a deletion": {[]answer{probe, withBookmarks(event("DELETED", "a", 14)), {want: from(13), stall: true, body: event("DELETED", "a", 14) + event("ADDED", "b", 15)}},
 			[]string{"DELETED ns/a 14→", "ADDED ns/b →15"}, 195 * time.Second, []int{0, 0, 1}},
-		"nobody there, at first": {[]answer{probe, marked(), {then: syscall.ECONNREFUSED}, {want: from(13), stall: true, body: event("MODIFIED", "a", 14)}},
+		"connection refused at first": {[]answer{probe, withBookmarks(), {then: syscall.ECONNREFUSED}, {want: from(13), stall: true, body: event("MODIFIED", "a", 14)}},
 			[]string{"UPDATED ns/a 3→14"}, 4 * minute, []int{0, 0, 1, 2}},
-		"history is lost": {[]answer{probe, marked(), {want: from(13), code: 410, body: status(410)}, at(20), {want: streaming, stall: true, body: event("ADDED", "a", 15) + bookmark(20, true)}},
+		"history expired": {[]answer{probe, withBookmarks(), {want: from(13), code: 410, body: status(410)}, at(20), {want: streaming, stall: true, body: event("ADDED", "a", 15) + bookmark(20, true)}},
 			[]string{"UPDATED ns/a 3→15"}, 165 * time.Second, []int{0, 0, 1, 0, 0}},
-		"alive": {[]answer{probe, marked(bookmark(14, false), bookmark(15, false), event("MODIFIED", "a", 16))},
+		"alive": {[]answer{probe, withBookmarks(bookmark(14, false), bookmark(15, false), event("MODIFIED", "a", 16))},
 			[]string{"UPDATED ns/a 3→16"}, 3 * minute, []int{0, 0}},
-		"the second one too": {[]answer{probe, marked(), {want: from(13), stall: true, body: bookmark(14, false)}, {want: from(14), stall: true, body: event("MODIFIED", "a", 16)}},
+		"the replacement is dead too": {[]answer{probe, withBookmarks(), {want: from(13), stall: true, body: bookmark(14, false)}, {want: from(14), stall: true, body: event("MODIFIED", "a", 16)}},
 			[]string{"UPDATED ns/a 3→16"}, 4 * minute, []int{0, 0, 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,11 +73,11 @@ func TestI12Silence(t *testing.T) {
 				d := follow(t, i)
 				stop := start(t, i)
 				time.Sleep(test.after - time.Second)
-				if got := d.read(); len(got) >= 2+len(test.told) {
+				if got := d.read(); len(got) >= 2+len(test.events) {
 					t.Errorf("too early: %q", got)
 				}
 				time.Sleep(2 * time.Second)
-				want(t, d.read(), append([]string{"ADDED ns/a →3 initial", "SYNCED→"}, test.told...)...)
+				want(t, d.read(), append([]string{"ADDED ns/a →3 initial", "SYNCED→"}, test.events...)...)
 				if len(*up.by) != len(test.by) {
 					t.Errorf("requests by connection: %v, want %v", *up.by, test.by)
 				}
@@ -93,10 +94,10 @@ func TestI12Silence(t *testing.T) {
 	}
 }
 
-// TestI12Unanswered: neither is the answer to a watch waited for.
+// TestI12Unanswered: a watch whose response headers do not arrive is retried.
 func TestI12Unanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up := &script{t: t, answers: []answer{probe, synced2(minute), {want: from(10), silent: true}, at(10), {want: from(10), stall: true, body: event("MODIFIED", "a", 11)}}}
+		up := &script{t: t, answers: []answer{probe, syncedFor(minute), {want: from(10), silent: true}, at(10), {want: from(10), stall: true, body: event("MODIFIED", "a", 11)}}}
 		i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, up), pods, Raw(), Options{})
 		d := follow(t, i)
 		start(t, i)

@@ -20,7 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/typed"
 )
 
-// counting counts the objects that are decoded.
+// counting counts calls of Decode.
 type counting struct {
 	informer.Codec[configMap]
 	n atomic.Int32
@@ -39,7 +39,7 @@ func describeAll(objects []any) (all []string) {
 	return all
 }
 
-// TestIndexer: the store and its indexes have what there is, as client-go's do.
+// TestIndexer: the store and its indexes have the current objects, as client-go's do.
 func TestIndexer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUpstream()
@@ -61,10 +61,10 @@ func TestIndexer(t *testing.T) {
 			t.Errorf("%d objects were decoded for an index by namespace", n)
 		}
 		if err := a.AddIndexers(cache.Indexers{"color": byColor, cache.NamespaceIndex: byColor}); err == nil {
-			t.Error("an index replaces another one")
+			t.Error("an index replaced one of the same name")
 		}
 		if _, err := s.ByIndex("color", "red"); err == nil {
-			t.Error("a refused index has been made")
+			t.Error("a refused index was added")
 		}
 		if err := a.AddIndexers(cache.Indexers{"color": byColor}); err != nil {
 			t.Error(err)
@@ -97,7 +97,7 @@ func TestIndexer(t *testing.T) {
 			second(s.Index("none", oneA)), second(s.ByIndex("none", "x")), second(s.IndexKeys("none", "x")),
 		} {
 			if err == nil {
-				t.Error("there is an index that is not")
+				t.Error("no error for an index that does not exist")
 			}
 		}
 		colors := s.ListIndexFuncValues("color")
@@ -117,7 +117,7 @@ func TestIndexer(t *testing.T) {
 			t.Error(got, err)
 		}
 		if _, _, err := s.Get(3); err == nil {
-			t.Error("a number has a key")
+			t.Error("no error for an object without a key")
 		}
 		for _, key := range []string{"two/none", "none", "a/b/c"} {
 			if got, exists, err := s.GetByKey(key); got != nil || exists || err != nil {
@@ -126,7 +126,7 @@ func TestIndexer(t *testing.T) {
 		}
 		for _, err := range []error{s.Add(oneA), s.Update(oneA), s.Delete(oneA), s.Replace(nil, ""), s.Resync()} {
 			if !errors.Is(err, ErrReadOnly) {
-				t.Errorf("a read-only store is written: %v", err)
+				t.Errorf("want ErrReadOnly, got %v", err)
 			}
 		}
 		s.Bookmark("99")

@@ -22,8 +22,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/typed"
 )
 
-// unhandled is what utilruntime was told, since a test has emptied it. The
-// handlers it has by itself take their time, which is not that of a bubble.
+// unhandled has the errors reported to utilruntime since a test last read them. It
+// replaces the default handlers, one of which limits the rate of errors by a clock
+// outside of the bubble.
 var unhandled = &diary{}
 
 func TestMain(m *testing.M) {
@@ -38,15 +39,15 @@ func want(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// settle waits until nothing happens any more, a minute of the bubble's time.
+// settle advances the bubble's time by a minute and waits until all is idle.
 func settle() {
 	time.Sleep(time.Minute)
 	synctest.Wait()
 }
 
-// TestHandlers: handlers are told what there is and what changes, in order, and
-// removed ones nothing. When the informer has stopped, nothing of it runs, or
-// synctest would say so.
+// TestHandlers: handlers receive the existing objects and the changes in order,
+// removed handlers nothing. synctest fails the test if a goroutine is left after
+// the informer has stopped.
 func TestHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUpstream()
@@ -74,7 +75,7 @@ func TestHandlers(t *testing.T) {
 		}
 		settle()
 		if !gone.HasSynced() || len(removed.read()) != 2 {
-			t.Error("a late handler is not told what there is")
+			t.Error("a late handler did not receive the existing objects")
 		}
 		for range 2 {
 			if err := a.RemoveEventHandler(gone); err != nil {
@@ -89,7 +90,7 @@ func TestHandlers(t *testing.T) {
 		want(t, early.read(), "update ns/a@11 red → ns/a@13 green", "add ns/c@14 white", "delete ns/b@15 black")
 		want(t, removed.read())
 
-		// What only a list tells: one has gone, one is another.
+		// Changes that only a list shows: one object deleted, one recreated.
 		u.forget(func() {
 			delete(u.objects, "ns/a")
 			u.objects["ns/c"] = u.object("ns/c", "new", "another")
@@ -109,7 +110,7 @@ func TestHandlers(t *testing.T) {
 			t.Error("a late handler is not synced")
 		}
 		if err := newTestInformer(u, nil).RemoveEventHandler(second); err == nil {
-			t.Error("another informer's handler can be removed")
+			t.Error("no error for the handler of another informer")
 		}
 		stop()
 		u.put("ns/c", "unseen")
@@ -119,8 +120,7 @@ func TestHandlers(t *testing.T) {
 	})
 }
 
-// TestOwnRemoval: a handler may remove itself, and add another one, while it is
-// called.
+// TestOwnRemoval: a handler may remove itself and add another one during a call.
 func TestOwnRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUpstream()
@@ -168,10 +168,10 @@ func TestStop(t *testing.T) {
 		settle()
 		a.Run(nil) // returns
 		if err := a.SetTransform(nil); err == nil {
-			t.Error("a transform is taken after the start")
+			t.Error("no error for a transform after the start")
 		}
 		if err := a.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err == nil {
-			t.Error("a watch error handler is taken after the start")
+			t.Error("no error for a watch error handler after the start")
 		}
 		c := a.GetController()
 		c.Run(nil) // does nothing
@@ -186,15 +186,15 @@ func TestStop(t *testing.T) {
 		}
 		a.Run(nil) // returns
 		if _, err := a.AddEventHandler(&diary{}); err == nil {
-			t.Error("a handler is taken after the end")
+			t.Error("no error for a handler after the end")
 		}
 		if err := a.AddIndexers(cache.Indexers{"x": cache.MetaNamespaceIndexFunc}); err == nil {
-			t.Error("an index is taken after the end")
+			t.Error("no error for an index after the end")
 		}
 	})
 }
 
-// TestResync: a handler with a period is told what it knows.
+// TestResync: a handler with a period receives the objects that it knows again.
 func TestResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUpstream()
@@ -222,7 +222,7 @@ func TestResync(t *testing.T) {
 		}
 		settle()
 		if n := len(added.read()); n != 61 { // an Add, and one a second
-			t.Errorf("a handler with the shortest period is told %d things in a minute", n)
+			t.Errorf("a handler with the minimum period received %d events in a minute", n)
 		}
 		if err := a.RemoveEventHandler(quick); err != nil {
 			t.Error(err)
@@ -245,8 +245,7 @@ func TestResync(t *testing.T) {
 
 func second[A any](_ A, err error) error { return err }
 
-// TestRefused: a refusal is told, and tried again; handlers are told nothing
-// twice.
+// TestRefused: a refusal is reported and retried; handlers receive no event twice.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUpstream()
@@ -293,7 +292,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestTransform: everyone gets what the transform makes of objects.
+// TestTransform: handlers, store and indexes have transformed objects.
 func TestTransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUpstream()
@@ -345,7 +344,7 @@ func TestTransform(t *testing.T) {
 		t.Error(err)
 	}
 	if err := wrapped.SetTransform(func(o any) (any, error) { return o, nil }); err == nil {
-		t.Error("a wrapped informer takes a transform")
+		t.Error("no error for a transform of a wrapped informer")
 	}
 }
 

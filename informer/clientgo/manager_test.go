@@ -32,7 +32,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// A protobufServer has one secret, as objects in protobuf or as metadata.
+// A protobufServer serves one secret in protobuf, or its metadata.
 type protobufServer struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -47,7 +47,7 @@ func (s *protobufServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	query := r.URL.Query()
 	if r.URL.Path != "/prefix/api/v1/namespaces/ns/secrets" || query.Get("labelSelector") != "a=b" {
-		s.t.Errorf("%s is asked for", r.URL)
+		s.t.Errorf("unexpected request %s", r.URL)
 	}
 	if query.Get("limit") == "1" {
 		_, _ = w.Write([]byte(`{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[]}`))
@@ -83,8 +83,8 @@ func (s *protobufServer) encode(o runtime.Object) []byte {
 
 func selected(o *metav1.ListOptions) { o.LabelSelector = "a=b" }
 
-// TestForManager: objects and their metadata come in protobuf, of the namespace
-// and by the selectors of the lister-watcher.
+// TestForManager: objects and their metadata are requested in protobuf, with the
+// namespace and the selectors of the lister-watcher.
 func TestForManager(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	secret := &corev1.Secret{
@@ -138,7 +138,7 @@ func TestForManager(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(s.asked) > 0 {
-			t.Errorf("asked for %v before the start", s.asked)
+			t.Errorf("requested %v before the start", s.asked)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		done := make(chan struct{})
@@ -159,13 +159,14 @@ func TestForManager(t *testing.T) {
 		cancel()
 		<-done
 		if len(s.asked) != 2 || s.asked[1] != test.accept {
-			t.Errorf("asked for %v", s.asked)
+			t.Errorf("requested %v", s.asked)
 		}
 	}
 }
 
-// TestProbe: what a lister-watcher lists is learned from its request.
-func TestProbe(t *testing.T) {
+// TestInterceptList: the resource and the options of a lister-watcher are read from
+// its request, which is not sent.
+func TestInterceptList(t *testing.T) {
 	requests := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		requests++
@@ -231,7 +232,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("%d requests were sent", requests)
 	}
 
-	// What cannot be learned is told by the setters, and by Run.
+	// A request that cannot be read is an error of every setter.
 	other, err := dynamic.NewForConfig(plain)
 	if err != nil {
 		t.Fatal(err)
@@ -240,9 +241,9 @@ func TestProbe(t *testing.T) {
 		lw   cache.ListerWatcher
 		want string
 	}{
-		"another client":   {list(other, "", "pods", "", metav1.ListOptions{}), "client not created from the configuration"},
-		"another question": {list(client, "", "pods", "", metav1.ListOptions{ResourceVersion: "3"}), "has the parameter resourceVersion"},
-		"no client":        {&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errTest }}, errTest.Error()},
+		"another client":    {list(other, "", "pods", "", metav1.ListOptions{}), "client not created from the configuration"},
+		"another parameter": {list(client, "", "pods", "", metav1.ListOptions{ResourceVersion: "3"}), "has the parameter resourceVersion"},
+		"no client":         {&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errTest }}, errTest.Error()},
 	} {
 		a := newInformer(test.lw, &unstructured.Unstructured{}, 0, nil)
 		handler := &diary{}
@@ -259,15 +260,15 @@ func TestProbe(t *testing.T) {
 		}
 	}
 	if _, _, err := ForManager(plain, informer.Options{LabelSelector: "a"}); err == nil {
-		t.Error("a selector is taken")
+		t.Error("no error for a selector in the options")
 	}
 	if _, _, err := ForManager(&rest.Config{Host: "http://a b"}, informer.Options{}); err == nil {
-		t.Error("a host that is none is taken")
+		t.Error("no error for an invalid host")
 	}
 }
 
-// TestCodec: a type without protobuf is decoded from JSON, by its field names
-// alone.
+// TestCodec: a type without protobuf is decoded from JSON, whose field names are
+// case-sensitive.
 func TestCodec(t *testing.T) {
 	c := codecOf(&corev1.Secret{}, false)
 	o, err := c.Decode([]byte(`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"TYPE":"x","data":{"k":"dg=="}}`))

@@ -184,7 +184,7 @@ func run(t *testing.T, a *Informer[configMap]) (stop func()) {
 	}
 }
 
-// A diary is an event handler that writes down what it is told.
+// A diary is an event handler that logs each call in one short line.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -196,7 +196,7 @@ func (d *diary) add(line string) {
 	d.lines = append(d.lines, line)
 }
 
-// read returns what was told since the last time.
+// read returns the lines since the last call.
 func (d *diary) read() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"encoding/json"
+	"iter"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestStorageOptions: objects are the same however they are stored.
+func TestStorageOptions(t *testing.T) {
+	const managed = `"managedFields":[{"manager":"m"}]`
+	full := strings.Replace(podJSON("a", 3), `"uid"`, managed+`,"uid"`, 1)
+	for name, test := range map[string]struct {
+		opts Options
+		raw  string
+	}{
+		"raw":        {Options{}, podJSON("a", 3)},
+		"all":        {Options{KeepManagedFields: true}, full},
+		"decoded":    {Options{Decoded: true}, podJSON("a", 3)},
+		"compressed": {Options{Compression: reversing{}}, podJSON("a", 3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				labelled := strings.Replace(full, `"uid"`, `"labels":{"app":"x"},"uid"`, 1)
+				i, _ := newInformer(t, test.opts, probe, answer{want: streaming, code: 400, body: status(400)},
+					answer{want: "limit=500", body: page(10, "", labelled)}, answer{want: from(10), stall: true})
+				start(t, i)
+				if err := i.WaitSynced(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				ref, _ := i.Get(Key{"ns", "a"})
+				raw, _ := ref.Raw()
+				if want := strings.Replace(test.raw, `"uid"`, `"labels":{"app":"x"},"uid"`, 1); !sameJSON(t, string(raw), want) {
+					t.Errorf("%s, want %s", raw, want)
+				}
+				for range 2 {
+					if o, err := ref.Object(); err != nil || o.Metadata.Name != "a" {
+						t.Errorf("%+v %v", o, err)
+					}
+				}
+				if v, ok := ref.Label("app"); v != "x" || !ok {
+					t.Errorf("label %q %v", v, ok)
+				}
+				if _, ok := ref.Label("none"); ok {
+					t.Error("found a label that the object does not have")
+				}
+			})
+		})
+	}
+}
+
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		t.Errorf("not JSON: %s, %s", a, b)
+	}
+	return cmp.Equal(x, y)
+}
+
+// reversing stands in for a compression.
+type reversing struct{}
+
+func (reversing) Compress(dst, src []byte) []byte {
+	for _, c := range slices.Backward(src) {
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func (b reversing) Decompress(dst, src []byte) ([]byte, error) { return b.Compress(dst, src), nil }
+
+// TestIndex: an index has the current objects, including those that are older than
+// the index.
+func TestIndex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "bb", 4) + event("ADDED", "cc", 5) + bookmark(10, true)})
+		byLength := func(r Ref[testPod]) iter.Seq[int] {
+			return func(yield func(int) bool) {
+				_ = yield(len(r.Key().Name)) && yield(len(r.RV())*100)
+			}
+		}
+		before := AddIndex(i, byLength)
+		start(t, i)
+		synctest.Wait()
+		after := AddIndex(i, byLength)
+		s := i.shards[""]
+		s.replace(s.objects["ns/cc"], nil, entry[testPod]{typ: Deleted, old: s.objects["ns/cc"]})
+		for _, x := range []*Index[testPod, int]{before, after} {
+			names := map[int][]string{}
+			for _, k := range x.Keys() {
+				for key := range x.Get(k) {
+					names[k] = append(names[k], key.Name)
+				}
+				slices.Sort(names[k])
+			}
+			if diff := cmp.Diff(map[int][]string{1: {"a"}, 2: {"bb"}, 100: {"a", "bb"}}, names); diff != "" {
+				t.Error(diff)
+			}
+			if len(x.keysOf) != 2 {
+				t.Errorf("%d objects in the index", len(x.keysOf))
+			}
+		}
+	})
+}
+
+// countingCodec counts calls of Decode.
+type countingCodec struct {
+	Codec[testPod]
+	n *int
+}
+
+func (c countingCodec) Decode(raw []byte) (testPod, error) {
+	*c.n++
+	return c.Codec.Decode(raw)
+}
+
+// TestDecodedOnce: readers of one version share the decoded object.
+func TestDecodedOnce(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection drops the decoded object
+	n := 0
+	r := &record[testPod]{raw: []byte(podJSON("a", 3)), format: &format[testPod]{codec: countingCodec{JSON[testPod](), &n}}}
+	for range 3 {
+		if o, err := (Ref[testPod]{r}).Object(); err != nil || o.Metadata.Name != "a" {
+			t.Errorf("%v, %v", o, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("decoded %d times", n)
+	}
+	if _, err := (Ref[testPod]{}).Object(); err == nil {
+		t.Error("no error for the zero Ref")
+	}
+}
