@@ -7,13 +7,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -61,65 +63,115 @@ func TestI4Relist(t *testing.T) {
 // default: new ones and ones that have run before, stopped at once, after the sync
 // or while watching, with a handler and a loop over Events.
 func TestI7StartStop(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !r.URL.Query().Has("watch") {
-			fmt.Fprint(w, page(10, "", podJSON("a", 3)))
-			return
-		}
-		fmt.Fprint(w, event("ADDED", "a", 3)+bookmark(10, true))
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}))
-	defer server.Close()
 	starts := 1000
 	if n, err := strconv.Atoi(os.Getenv("WATCHKEEPER_STARTS")); err == nil {
 		starts = n
 	}
-	src, err := FromURL(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.transport.(*http.Transport).CloseIdleConnections()
-	var i *Informer[json.RawMessage]
-	added := make(chan Key, 1)
-	for n := range starts {
-		isNew := n%4 < 2
-		if isNew {
-			i = New(src, pods, Raw(), Options{})
-			i.Handle(Handler[json.RawMessage]{Add: func(now Ref[json.RawMessage]) { added <- now.Key() }})
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	synctest.Test(t, func(t *testing.T) {
+		src, err := FromURL("http://upstream")
+		if err != nil {
+			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		result := make(chan error, 1)
-		go func() { result <- i.Run(ctx) }()
-		if n%4 > 0 { // else stopped at once
-			if err := i.WaitSynced(ctx); err != nil {
-				t.Fatal(n, err)
+		listener := newPipeListener()
+		transport := src.transport.(*http.Transport)
+		transport.DialContext, transport.Proxy = listener.dial, nil
+		defer transport.CloseIdleConnections()
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !r.URL.Query().Has("watch") {
+				fmt.Fprint(w, page(10, "", podJSON("a", 3)))
+				return
 			}
-			for e, err := range i.Events(ctx) {
-				if e.Type == Synced || err != nil {
-					break
+			fmt.Fprint(w, event("ADDED", "a", 3)+bookmark(10, true))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		})}
+		go server.Serve(listener) //nolint:errcheck // http.ErrServerClosed
+		defer server.Close()
+
+		var i *Informer[json.RawMessage]
+		added := make(chan Key, 1)
+		for n := range starts {
+			isNew := n%4 < 2
+			if isNew {
+				i = New(src, pods, Raw(), Options{})
+				i.Handle(Handler[json.RawMessage]{Add: func(now Ref[json.RawMessage]) { added <- now.Key() }})
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			result := make(chan error, 1)
+			go func() { result <- i.Run(ctx) }()
+			if n%4 > 0 { // else stopped at once
+				if err := i.WaitSynced(ctx); err != nil {
+					t.Fatal(n, err)
+				}
+				for e, err := range i.Events(ctx) {
+					if e.Type == Synced || err != nil {
+						break
+					}
+				}
+				if isNew {
+					<-added
 				}
 			}
-			if isNew {
-				<-added
+			if n%4 == 3 {
+				synctest.Wait()
+				if phase := i.Status().Phase; phase != Watching {
+					t.Fatal(n, phase)
+				}
+			}
+			cancel()
+			if err := <-result; err != nil {
+				t.Fatal(n, err)
+			}
+			if n := len(i.events.subs); n != 1 {
+				t.Errorf("%d subscriptions", n)
+			}
+			select {
+			case <-added:
+			default:
 			}
 		}
-		if n%4 == 3 {
-			for i.Status().Phase != Watching {
-				time.Sleep(100 * time.Microsecond)
-			}
-		}
-		cancel()
-		if err := <-result; err != nil {
-			t.Fatal(n, err)
-		}
-		if n := len(i.events.subs); n != 1 {
-			t.Errorf("%d subscriptions", n)
-		}
-		select {
-		case <-added:
-		default:
-		}
+	})
+}
+
+// A pipeListener accepts connections that are in-memory pipes, whose waits are
+// durable in a bubble.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func newPipeListener() *pipeListener {
+	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	l.close = sync.OnceFunc(func() { close(l.closed) })
+	return l
+}
+
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case l.conns <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.close()
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }

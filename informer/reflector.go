@@ -130,20 +130,20 @@ type reflector[O any] struct {
 // A state decides what the next round of Run does. A round is a full list with
 // the watch that follows it, or a watch alone.
 //
-//	 start                               resume, with a check
-//	   │                                       │
-//	   ▼      list complete                    ▼
-//	stateList ───────────────► stateWatch ◄─ stateProve
-//	   ▲                        │      ▲  same history
-//	   │            stream failed      │ stream ended in order
-//	   │                        ▼      │
-//	   │                       stateVerify ◄── resume, without a check
-//	   │
-//	   └── from any state, when the sink's head is no place to watch from:
-//	       the reasons of relist
+//	start                                    resume with Newest
+//	  │                                              │
+//	  ▼       list complete          same history    ▼
+//	stateList ─────────────► stateWatch ◄──────── stateProve
+//	  ▲                       │      ▲
+//	  │         stream failed │      │ stream ended in order
+//	  │                       ▼      │
+//	  │                      stateVerify ◄──── resume without Newest
+//	  │
+//	  └── every other state, when a watch from the sink's head is impossible
+//	      (see the reasons of relist)
 //
-// stateWatch loops while streams end in order, the other states while rounds
-// fail.
+// Any other outcome of a round leaves the state unchanged. The exported [Phase]
+// says what the current round is doing.
 type state int
 
 const (
