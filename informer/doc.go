@@ -20,15 +20,15 @@
 //
 // # Guarantees
 //
-// Each has tests that are named after it. A subscriber is a loop over
-// [Informer.Events], a [Handler], or a call of [Reconcile].
+// The tests of a guarantee have its number in their names. A subscriber is a loop
+// over [Informer.Events], a [Handler], or a call of [Reconcile].
 //
 //   - I1 Order. A subscriber receives the events of one object in order and
 //     without a gap: Old of an event is New of the one before. Events of
 //     different objects are in order too, until events are coalesced.
 //   - I2 Deletions. The deletion of an object that a subscriber knows is reported
 //     once, with the object's last known bytes. It is marked Inferred if it
-//     follows from the object's absence from a list.
+//     follows from the object's absence from a list or from its successor.
 //   - I3 Identity. An object that is recreated under its name with another UID is
 //     another object: Deleted, then Added.
 //   - I4 Relists. A list without changes causes no event and allocates almost
@@ -39,8 +39,8 @@
 //     Coalesced. An object that was added and deleted meanwhile is not reported.
 //     So the memory that a subscriber needs is bounded by the number of objects
 //     that it knows and that exist.
-//   - I6 First list. [Informer.WaitSynced] returns the API server's refusal, or
-//     why it cannot be reached, instead of waiting on.
+//   - I6 First list. If the API server refuses the first list or cannot be
+//     reached, [Informer.WaitSynced] returns the reason; it does not wait forever.
 //   - I7 Lifecycle. When [Informer.Run] returns, every goroutine that it started
 //     has ended. It may be called again any number of times: the copy is kept,
 //     and handlers receive the difference.
@@ -50,13 +50,14 @@
 //     the API server's history has changed, as after a restore of etcd.
 //   - I10 Own writes. After [Informer.WaitRV], the copy shows the effect of the
 //     write with that resourceVersion, or a later state.
-//   - I11 Reconciling. [Reconcile] calls the function until it succeeds for an
-//     event or the retries are exhausted, never concurrently for one object. A
-//     failing object delays no other. Nothing is kept of an object without
-//     pending events.
-//   - I12 Silence. A watch on a dead connection that appears open is replaced
-//     after two and a half intervals of the API server's bookmarks, which is
-//     within three minutes with Kubernetes' own, and without a list.
+//   - I11 Reconciling. [Reconcile] retries an event until the function succeeds
+//     or the retries are exhausted. It never calls the function concurrently for
+//     one object. Failures of one object delay no other. Objects without pending
+//     events need no memory.
+//   - I12 Silence. A watch on a connection that is dead but appears open is
+//     replaced after two and a half intervals of the API server's bookmarks:
+//     within three minutes, since Kubernetes sends one about every minute. The
+//     replacement needs no list.
 //
 // The copy is ahead of the subscribers: when an event is handled, its object may
 // already be newer, or deleted.

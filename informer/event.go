@@ -50,8 +50,8 @@ func (e Event[T]) Object() Ref[T] {
 
 // Events yields the events of one subscription: the objects that exist, as
 // Added with Initial set; then Synced; then each change. A failure is yielded
-// as an error with a zero Event, and the sequence goes on. It ends when ctx
-// ends or Run returns. If the informer is not running, it waits for the next
+// as an error with a zero Event and does not end the sequence, which ends when
+// ctx ends or Run returns. If the informer is not running, it waits for the next
 // run.
 func (i *Informer[T]) Events(ctx context.Context) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {

@@ -9,9 +9,8 @@ import (
 	"net/http/httptest"
 )
 
-// apiServer answers for the examples, in place of kubectl proxy: with a list of
-// two objects, and then, if there are to be
-// changes, with one and a deletion.
+// apiServer stands in for kubectl proxy in the examples. It serves a list of two
+// objects, and with changes, then a change and a deletion.
 func apiServer(kind, apiVersion, spec string, changes bool) *httptest.Server {
 	object := func(name string, rv int, spec string) string {
 		return fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{"name":%q,"namespace":"default","uid":"uid-%s","resourceVersion":"%d"},"spec":%s}`,

@@ -113,11 +113,11 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 	return i
 }
 
-// Run keeps the copy up to date until ctx ends, and then returns nil. If the
-// API server refuses the collection in any of the namespaces, Run returns a
-// [*RefusedError]: at once before the first list, half a minute later
-// afterwards (404 always at once). Other failures are retried. While the
-// informer runs, Run returns [ErrRunning].
+// Run keeps the copy up to date until ctx ends, and then returns nil. If the API
+// server refuses the collection in any of the namespaces, Run returns a
+// [*RefusedError]. It does so at once if there was no list yet or the answer is
+// 404; other refusals are retried for half a minute, other failures without
+// limit. If the informer is already running, Run returns [ErrRunning].
 //
 // When Run returns, every goroutine that it started has ended. The copy is
 // kept, and Run may be called again.
@@ -272,7 +272,7 @@ const maxFailures = 3
 // WaitSynced waits for the first complete list of every namespace. Its error
 // wraps [ErrNotSynced] and the reason: the API server's refusal, at once; the
 // last of three failures in a row; or the end of ctx, with the last failure if
-// there was one. Run goes on after failures, so WaitSynced may be called again.
+// there was one. Run continues after failures, so WaitSynced may be called again.
 func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	var last error
 	err := i.wait(ctx, func() (bool, error) {

@@ -31,8 +31,8 @@ import (
 // If the upstream has compacted these events, or none are known, the reflector
 // gets some objects and compares their versions.
 type Resume struct {
-	// List is the metadata of the last list: its kind, form and columns are
-	// used, its Items are not. Required.
+	// List is the metadata of the last list: its kind, form and columns. Items
+	// are ignored. Without it, Run begins with a list.
 	List *scan.List
 	// AfterDelete says that the last event was a deletion at the head. Others
 	// with the same RV may follow.

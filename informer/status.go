@@ -14,7 +14,7 @@ type Phase string
 
 // The phases.
 const (
-	Starting Phase = "starting" // before the first request
+	Starting Phase = "starting" // no list or watch yet
 	Listing  Phase = "listing"  // taking a full list
 	Watching Phase = "watching" // following a watch
 	Retrying Phase = "retrying" // waiting after a failure

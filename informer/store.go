@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Get returns an object; ok is false if there is none.
+// Get returns an object, and whether it exists.
 func (i *Informer[T]) Get(key Key) (Ref[T], bool) {
 	var buf [128]byte
 	id := buf[:0]
