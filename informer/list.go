@@ -145,7 +145,8 @@ func (r *reflector[O]) pagedList(ctx context.Context) (*scan.List, error) {
 	for next := list.Continue; next != ""; {
 		page, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}, "continue": {next}})
 		if errors.Is(err, errExpired) {
-			// Pages of this collection outlive the upstream's history.
+			// The pages took longer than a continue token lasts: take the
+			// collection in one response.
 			r.beginList()
 			return r.itemsPage(ctx, url.Values{})
 		}

@@ -68,9 +68,8 @@ type record[T any] struct {
 	raw                  []byte // compressed if Options.Compression is set
 	format               *format[T]
 	decoded              *decoded[T] // if Options.Decoded is set
-	// memo has the decoded object until the garbage collector finds that
-	// nobody else keeps it alive, so that readers of a popular object share
-	// one.
+	// memo has the decoded object as long as a reader keeps it alive, so that
+	// concurrent readers share one.
 	memo atomic.Pointer[weak.Pointer[decoded[T]]]
 }
 

@@ -20,7 +20,7 @@ import (
 // head. With it, [Reflector.Run] begins with a watch from there.
 //
 // An upstream whose RV is not below the head may still have another history:
-// an etcd restored from a backup counts on from a lower RV and may have passed
+// an etcd restored from a backup continues at a lower RV and may have passed
 // the head with other events. So the first watch begins before the last known
 // events, and the upstream has to send them again:
 //

@@ -193,7 +193,7 @@ func (s *shard[T]) Begin(overwrite bool) {
 	s.overwrite = overwrite
 }
 
-// Item implements sink. An object whose version is already held costs nothing.
+// Item implements sink. An object whose version is already held is left as it is.
 func (s *shard[T]) Item(it *scan.Item) {
 	old := s.lookup(it)
 	switch {

@@ -100,14 +100,14 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		}
 	}()
 	defer r.sink.Flush()
-	dog := r.startWatchdog(ctx, s)
-	defer dog.stop()
+	wd := r.startWatchdog(ctx, s)
+	defer wd.stop()
 	head := r.sink.Head()
 	delivered := uint64(0) // a replaced stream has delivered all lower RVs
 	for {
 		f, err := s.next()
 		if err != nil {
-			next, cause := dog.takeReplacement()
+			next, cause := wd.takeReplacement()
 			if next != nil {
 				r.opts.metrics.Watched("silent", time.Since(began))
 				began = time.Now()
@@ -153,7 +153,7 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		}
 		waiting := s.frames.waiting()
 		if !waiting || f.typ == kube.Bookmark {
-			dog.observe(f.typ)
+			wd.observe(f.typ)
 		}
 		if !waiting {
 			r.sink.Flush()
