@@ -174,7 +174,7 @@ func (i *Informer[T]) next(ctx context.Context, s *subscription[T]) (e entry[T],
 			return e, true
 		}
 		i.mu.Lock()
-		ended := s.closed || s.run > 0 && (i.runs > s.run || i.runs == s.run && i.ended)
+		ended := s.closed || s.run > 0 && (i.runs > s.run || i.runs == s.run && i.endedLocked())
 		if !s.closed {
 			i.events.take(s)
 		}

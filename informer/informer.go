@@ -68,7 +68,6 @@ type Informer[T any] struct {
 	failures int           // in a row, without a list in between
 	lastErr  error         // the last failure, or what Run returned last
 	runs     int           // calls of Run so far
-	ended    bool          // the last call of Run has returned
 	changed  chan struct{} // closed at the next change of the state; nil if nobody waits
 }
 
@@ -129,7 +128,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	}
 	r := &activeRun{}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	i.run, i.ended, i.failures, i.lastErr = r, false, 0, nil
+	i.run, i.failures, i.lastErr = r, 0, nil
 	i.runs++
 	for t := range i.tasks {
 		i.startLocked(t)
@@ -150,7 +149,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.run, i.ended, i.lastErr = nil, true, cmp.Or(err, i.lastErr)
+	i.run, i.lastErr = nil, cmp.Or(err, i.lastErr)
 	for t := range i.tasks {
 		t.cancel = nil
 	}
@@ -160,6 +159,9 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	i.changeLocked()
 	return err
 }
+
+// endedLocked reports whether the last call of Run has returned.
+func (i *Informer[T]) endedLocked() bool { return i.run == nil && i.runs > 0 }
 
 // startLocked starts a task in the current run, if there is one.
 func (i *Informer[T]) startLocked(t *task) {
@@ -280,7 +282,7 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 		switch {
 		case i.syncedLocked():
 			return true, nil
-		case i.ended:
+		case i.endedLocked():
 			return false, cmp.Or(i.lastErr, errors.New("informer has stopped"))
 		case i.failures >= maxFailures:
 			return false, i.lastErr

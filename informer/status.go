@@ -63,7 +63,7 @@ func (i *Informer[T]) Status() Status {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	sum := Status{Phase: Starting, Relists: map[string]int{}}
-	if i.ended {
+	if i.endedLocked() {
 		sum.Phase = Stopped
 	}
 	first := true

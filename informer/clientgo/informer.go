@@ -34,13 +34,21 @@ type Informer[T runtime.Object] struct {
 	configErr error
 
 	mu           sync.Mutex // guards all below
-	started      bool
-	stopped      bool
+	phase        phase
 	runCtx       context.Context // nil before the start
 	resyncs      sync.WaitGroup
 	handlers     map[*registration[T]]bool
 	errorHandler cache.WatchErrorHandlerWithContext
 }
+
+// A phase of an informer follows the one before; none is entered twice.
+type phase int
+
+const (
+	created phase = iota
+	started
+	stopped
+)
 
 var _ cache.SharedIndexInformer = (*Informer[runtime.Object])(nil)
 
@@ -123,7 +131,7 @@ func (a *Informer[T]) RunWithContext(ctx context.Context) {
 
 func (a *Informer[T]) start(ctx context.Context) error {
 	return a.configure(func() error {
-		a.started, a.runCtx = true, ctx
+		a.phase, a.runCtx = started, ctx
 		for r := range a.handlers {
 			r.startResyncLocked()
 		}
@@ -133,7 +141,7 @@ func (a *Informer[T]) start(ctx context.Context) error {
 
 func (a *Informer[T]) stop() {
 	a.mu.Lock()
-	a.stopped = true
+	a.phase = stopped
 	for r := range a.handlers {
 		r.stop()
 	}
@@ -204,7 +212,7 @@ func lastRV[T any](inf *informer.Informer[T]) string {
 func (a *Informer[T]) IsStopped() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.stopped
+	return a.phase == stopped
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer.
@@ -241,7 +249,7 @@ func (a *Informer[T]) configure(change func() error) error {
 	switch {
 	case a.configErr != nil:
 		return a.configErr
-	case a.started:
+	case a.phase != created:
 		return errStarted
 	}
 	return change()
@@ -262,7 +270,7 @@ func (a *Informer[T]) closedLocked() error {
 	switch {
 	case a.configErr != nil:
 		return a.configErr
-	case a.stopped:
+	case a.phase == stopped:
 		return errStopped
 	}
 	return nil
