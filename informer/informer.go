@@ -49,6 +49,10 @@ const defaultBacklog = 1024
 // An Informer keeps a copy of a collection and reports its changes to
 // subscribers. Make it with [New]. Any goroutine may call its methods before,
 // while and after it runs.
+//
+// Lock order: namespacesMu, mu, then the lock of a reflector, a watchdog or a
+// reconciler. No lock is held while a handler, a reconcile function or Metrics
+// are called; mu may be held while the function of an index is.
 type Informer[T any] struct {
 	src     *Source
 	res     Resource
@@ -56,7 +60,7 @@ type Informer[T any] struct {
 	metrics Metrics
 	format  *format[T]
 
-	namespacesMu sync.Mutex // serializes AddNamespace and RemoveNamespace; taken before mu
+	namespacesMu sync.Mutex // serializes AddNamespace and RemoveNamespace
 
 	mu       sync.RWMutex // guards all below
 	shards   map[string]*shard[T]

@@ -24,6 +24,9 @@ import (
 
 // An Informer implements cache.SharedIndexInformer with an [informer.Informer].
 // Make it with [New] or [Wrap]. Any goroutine may call its methods.
+//
+// Lock order: that of a registration, which is held while its handler is called
+// and may call the informer; mu; that of the indexer; those of the informer below.
 type Informer[T runtime.Object] struct {
 	inf    *informer.Informer[T]
 	codec  *transformCodec[T] // nil if made by Wrap: no transform then
