@@ -7,9 +7,9 @@ import type { Cluster } from '../data/cluster';
 import { clock } from '../data/clock';
 import { age } from '../data/quantity';
 import { State } from '../data/state';
-import { clip, MONO, rounded, SANS } from './overlay';
 import { css, mix, stateName, type Theme } from './palette';
 import { PATHS } from './paths';
+import { clip, MONO, rounded, SANS } from './text';
 
 const shapes = new Map<string, Path2D>();
 

@@ -17,9 +17,8 @@ import { FAR, farLook } from './far';
 import { BLOCK, PITCH, UNSCHEDULED, type Layout, type Tile } from './layout';
 import { css, mix, type Theme } from './palette';
 import { glow } from './renderer';
+import { clip, MONO, rounded, SANS } from './text';
 
-export const SANS = 'system-ui, -apple-system, "Segoe UI", Inter, Roboto, sans-serif';
-export const MONO = 'ui-monospace, "SF Mono", "JetBrains Mono", Menlo, Consolas, monospace';
 /** Blocks of this many pixels and more are cards. */
 export const NEAR = 44;
 
@@ -227,20 +226,4 @@ function ring(context: CanvasRenderingContext2D, layout: Layout, camera: Camera,
   context.lineWidth = width;
   rounded(context, x - half - out, y - half - out, 2 * (half + out), 2 * (half + out), Math.min(10, half * 0.4 + out));
   context.stroke();
-}
-
-export function rounded(context: CanvasRenderingContext2D, x: number, y: number, w: number, h: number, radius: number): void {
-  context.beginPath();
-  context.roundRect(x, y, w, h, Math.max(0, Math.min(radius, w / 2, h / 2)));
-}
-
-/** A text cut to a width, the middle left out: what differs in names is at their ends. */
-export function clip(context: CanvasRenderingContext2D, text: string, width: number): string {
-  if (width <= 0) return '';
-  const full = context.measureText(text).width;
-  if (full <= width) return text;
-  const fit = Math.floor((text.length * width) / full) - 1;
-  if (fit < 2) return '';
-  const front = Math.ceil(fit * 0.55);
-  return `${text.slice(0, front)}…${text.slice(text.length - (fit - front))}`;
 }

@@ -5,7 +5,7 @@
 
 import uPlot from 'uplot';
 import { css, mix, type Theme } from '../board/palette';
-import { SANS } from '../board/overlay';
+import { SANS } from '../board/text';
 import type { EventMark } from './events';
 import type { Counts } from './history';
 
