@@ -266,6 +266,8 @@ test('what has the focus is seen to have it', async () => {
     const [pod] = Object.keys(await settled(page, ns, 4));
     await page.goto(`${gateway}/ui/?${new URLSearchParams({ ...query, sel: `pod/${ns}/${pod}`, q: `ns:${ns}` })}`);
     await until('the panel', async () => (await page.locator('.panel .containers').count()) === 1);
+    // The strip comes once the gateway has said that it records: without it Tab would end before.
+    await page.getByRole('slider', { name: 'Moment' }).waitFor();
     const names = [];
     for (let i = 0; i < 80; i++) {
       await page.keyboard.press('Tab');

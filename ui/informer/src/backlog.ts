@@ -4,9 +4,8 @@
 import type { InformerEvent, ObjectEvent } from './events.js';
 
 /**
- * The events that a subscriber has not taken yet. When they are more than the
- * limit, those of an object are made one, so that it holds no more than twice
- * as many as there are objects.
+ * The events that a subscriber has not taken yet. Above the limit, the events
+ * of each object are merged, so it holds at most two events per object.
  */
 export class Backlog<T> {
   private events: InformerEvent<T>[] = [];
@@ -36,13 +35,13 @@ export class Backlog<T> {
 }
 
 /**
- * Makes the events of each object one, or two where one object was deleted and
- * another took its name. The place of an object's event is that of its first;
- * of what is no event of an object, the last of each type stays.
+ * Merges the events of each object into one, or into two if the object was
+ * deleted and another one has its name. A merged event has the position of the
+ * first one. Of the events without an object, only the last of each type stays.
  */
 export function coalesce<T>(events: InformerEvent<T>[]): InformerEvent<T>[] {
   const out: (InformerEvent<T> | undefined)[] = [];
-  const open = new Map<string, { gone?: number; here?: number }>(); // by key, where in out
+  const open = new Map<string, { deletion?: number; change?: number }>(); // by key: indexes in out
   const last = new Map<string, number>(); // by type
   for (const event of events) {
     if (!('key' in event)) {
@@ -53,21 +52,21 @@ export function coalesce<T>(events: InformerEvent<T>[]): InformerEvent<T>[] {
     }
     let at = open.get(event.key);
     if (!at) open.set(event.key, (at = {}));
-    if (at.here === undefined) {
-      at[event.type === 'delete' ? 'gone' : 'here'] = out.push(event) - 1;
+    if (at.change === undefined) {
+      at[event.type === 'delete' ? 'deletion' : 'change'] = out.push(event) - 1;
       continue;
     }
-    const merged = merge(out[at.here] as ObjectEvent<T>, event);
-    out[at.here] = merged;
-    if (merged?.type === 'delete') at.gone = at.here;
-    if (merged?.type !== 'add' && merged?.type !== 'update') at.here = undefined;
+    const merged = merge(out[at.change] as ObjectEvent<T>, event);
+    out[at.change] = merged;
+    if (merged?.type === 'delete') at.deletion = at.change;
+    if (merged?.type !== 'add' && merged?.type !== 'update') at.change = undefined;
   }
   return out.filter((event) => event !== undefined);
 }
 
-/** What an addition or update and the event behind it are in one; nothing if the object came and went. */
-function merge<T>(first: ObjectEvent<T>, then: ObjectEvent<T>): ObjectEvent<T> | undefined {
-  if (first.type === 'add') return then.type === 'delete' ? undefined : { ...first, object: then.object, coalesced: true };
-  if (first.type === 'update' && then.type === 'update') return { ...then, old: first.old, coalesced: true };
-  return { ...then, coalesced: true };
+/** Merges an addition or update with the next event; undefined if the object was added and deleted. */
+function merge<T>(first: ObjectEvent<T>, next: ObjectEvent<T>): ObjectEvent<T> | undefined {
+  if (first.type === 'add') return next.type === 'delete' ? undefined : { ...first, object: next.object, coalesced: true };
+  if (first.type === 'update' && next.type === 'update') return { ...next, old: first.old, coalesced: true };
+  return { ...next, coalesced: true };
 }

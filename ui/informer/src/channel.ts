@@ -3,68 +3,68 @@
 
 import { get, lines, StatusError, type Source } from './http.js';
 
-/** An event as it comes. */
+/** An event as the server sends it. */
 export interface WireEvent {
   type: string;
   object: any;
-  /** Its watch, where a response carries several. */
+  /** The index of its watch, if a response carries several. */
   watch?: number;
 }
 
-/** A watch that is to be carried. */
+/** A watch for a channel to carry. */
 export interface Watch {
-  /** Its path and query, from where it is now. */
+  /** Its path and query, starting at its current RV. */
   path(timeoutSeconds: number): string;
-  /** The API server has answered: what comes now is news. */
+  /** The server has answered; events follow. */
   opened(): void;
-  /** Takes an event. What it throws ends the watch. */
+  /** Takes an event. An exception ends the watch. */
   take(event: WireEvent): void;
-  /** No more events have come so far. */
+  /** The events received so far have all been taken. */
   flush(): void;
-  /** Nothing has come for too long, and asking again has failed. */
-  doubt(error: unknown, heard: number): void;
+  /** Nothing was received since `lastReceived`, and a second request failed. */
+  unreachable(error: unknown, lastReceived: number): void;
 }
 
-/** Thrown where several watches on one response are not to be had. */
+/** Thrown if the server does not support several watches on one response. */
 export class Unsupported extends Error {}
 
-/** How long an answer to a watch is waited for, in milliseconds. */
-const answerTime = 30_000;
-/** How long past its timeoutSeconds a watch is waited for. */
-const overtime = 10_000;
+/** How long to wait for the response to a watch, in milliseconds. */
+const answerTimeout = 30_000;
+/** How long after its timeoutSeconds a watch may end, in milliseconds. */
+const endGrace = 10_000;
 
-/** The place of a watch in a channel. */
-interface Seat {
+/** A watch on a channel. */
+interface Member {
   watch: Watch;
   settle(error?: unknown): void;
   done: boolean;
 }
 
-/** One response, or the wait for it. */
+/** A request that carries watches, and its response. */
 interface Line {
-  seats: Seat[];
+  members: Member[];
   abort: AbortController;
 }
 
 /**
- * A channel carries watches on one response. When one joins, and when nothing
- * has come for too long, a second response is asked for with all watches as they
- * are; when that is there, it takes the place of the first one. So nothing is
- * missed, and each watch drops what it is told twice.
+ * A channel carries watches on one response. When a watch joins, and after a
+ * silence, the channel sends a second request with all watches at their current
+ * RVs. Once that is answered, it replaces the first one. So no event is missed,
+ * and each watch drops the events that it receives twice.
  */
 export class Channel {
-  /** When something came last. */
-  heard = 0;
-  private readonly seats = new Set<Seat>();
+  /** When something was last received, in milliseconds. */
+  lastReceived = 0;
+  private readonly members = new Set<Member>();
   private current?: Line;
   private next?: Line;
-  private gathering?: ReturnType<typeof setTimeout>;
+  private opening?: ReturnType<typeof setTimeout>;
   private watchdog?: ReturnType<typeof setTimeout>;
-  private asked = 0;
+  private requested = 0;
 
   /**
-   * url makes one of the watches' paths. shared tells that the events are
-   * numbered. answered is called when the server has answered.
+   * url builds the URL from the watches' paths. With shared, each event has the
+   * index of its watch. answered is called when the server has answered.
    */
   constructor(
     private readonly source: Source,
@@ -74,77 +74,77 @@ export class Channel {
     private readonly answered: () => void,
   ) {}
 
-  /** Carries a watch until it ends. It resolves where that is as it should be. */
+  /** Carries a watch until it ends. It resolves if the server ended it normally. */
   join(watch: Watch, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = () => {
-        seat.settle();
-        if (this.shared) this.open(1000); // the server need not go on with it
+        member.settle();
+        if (this.shared) this.open(1000); // without it, so that the server stops sending it
       };
-      const seat: Seat = {
+      const member: Member = {
         watch,
         done: false,
         settle: (error) => {
-          if (seat.done) return;
-          seat.done = true;
+          if (member.done) return;
+          member.done = true;
           signal.removeEventListener('abort', leave);
-          this.seats.delete(seat);
-          if (this.seats.size === 0) this.close();
+          this.members.delete(member);
+          if (this.members.size === 0) this.close();
           if (error === undefined) resolve();
           else reject(error);
         },
       };
-      this.seats.add(seat);
+      this.members.add(member);
       signal.addEventListener('abort', leave);
       if (signal.aborted) leave();
       else this.open(this.shared ? 25 : 0);
     });
   }
 
-  /** Asks again, unless something came just now. */
+  /** Sends a new request, unless something was received just now. */
   check(): void {
-    if (this.current && Date.now() - this.heard > 5000) this.open(0);
+    if (this.current && Date.now() - this.lastReceived > 5000) this.open(0);
   }
 
-  /** Opens a line in ms milliseconds, so that those who come together share it. */
+  /** Opens a line in ms milliseconds, so that watches that join together share it. */
   private open(ms: number): void {
-    if (this.gathering !== undefined || this.seats.size === 0) return;
-    this.gathering = setTimeout(() => {
-      this.gathering = undefined;
+    if (this.opening !== undefined || this.members.size === 0) return;
+    this.opening = setTimeout(() => {
+      this.opening = undefined;
       void this.run();
     }, ms);
   }
 
   private async run(): Promise<void> {
-    const line: Line = { seats: [...this.seats], abort: new AbortController() };
+    const line: Line = { members: [...this.members], abort: new AbortController() };
     this.next?.abort.abort();
     this.next = line;
-    this.asked = Date.now();
+    this.requested = Date.now();
     const seconds = 300 + Math.floor(Math.random() * 300);
     const limit = (ms: number, why: string) => setTimeout(() => line.abort.abort(new Error(why)), ms);
-    let timer = limit(answerTime, 'no answer');
+    let timer = limit(answerTimeout, 'no response');
     let error: unknown;
     try {
-      const url = this.url(line.seats.map(({ watch }) => watch.path(seconds)));
+      const url = this.url(line.members.map(({ watch }) => watch.path(seconds)));
       const response = await get(this.source, url, line.abort.signal).catch((why) => {
         throw this.shared && why instanceof StatusError && why.refusal && why.code !== 401 ? new Unsupported() : why;
       });
       line.abort.signal.throwIfAborted();
       clearTimeout(timer);
-      timer = limit(seconds * 1000 + overtime, 'the server did not end the watch in time');
+      timer = limit(seconds * 1000 + endGrace, 'the server did not end the watch after timeoutSeconds');
       this.current?.abort.abort();
       this.current = line;
       this.next = undefined;
-      this.heard = Date.now();
-      this.guard();
-      for (const seat of line.seats) if (!seat.done) seat.watch.opened();
+      this.lastReceived = Date.now();
+      this.watchSilence();
+      for (const member of line.members) if (!member.done) member.watch.opened();
       this.answered();
       for await (const batch of lines(response.body!, line.abort.signal)) {
-        this.heard = Date.now();
+        this.lastReceived = Date.now();
         for (const text of batch) this.take(line, text);
-        for (const seat of line.seats) if (!seat.done) seat.watch.flush();
+        for (const member of line.members) if (!member.done) member.watch.flush();
       }
-      if (this.shared) error = new Error('the connection was cut');
+      if (this.shared) error = new Error('the connection was closed before the watches ended');
     } catch (why) {
       error = why ?? new Error('the connection failed');
     }
@@ -153,38 +153,38 @@ export class Channel {
   }
 
   private take(line: Line, text: string): void {
-    if (line !== this.current) return; // another has taken its place
+    if (line !== this.current) return; // it has been replaced
     const event: WireEvent = JSON.parse(text);
-    const seat = line.seats[event.watch ?? 0];
-    if (!seat || seat.done) return;
-    if (event.type === 'END') return seat.settle();
+    const member = line.members[event.watch ?? 0];
+    if (!member || member.done) return;
+    if (event.type === 'END') return member.settle();
     try {
-      seat.watch.take(event);
+      member.watch.take(event);
     } catch (error) {
-      seat.settle(error);
+      member.settle(error);
     }
   }
 
   private over(line: Line, error: unknown): void {
-    if (line !== this.current && line !== this.next) return; // another has taken its place
+    if (line !== this.current && line !== this.next) return; // it has been replaced
     line.abort.abort();
     if (this.next === line) this.next = undefined;
     if (this.current === line) this.current = undefined;
-    for (const seat of line.seats) {
-      if (seat.done || this.next?.seats.includes(seat)) continue;
-      if (this.current?.seats.includes(seat)) seat.watch.doubt(error, this.heard);
-      else seat.settle(error);
+    for (const member of line.members) {
+      if (member.done || this.next?.members.includes(member)) continue;
+      if (this.current?.members.includes(member)) member.watch.unreachable(error, this.lastReceived);
+      else member.settle(error);
     }
   }
 
-  /** Sees to it that a channel that says nothing is asked again. */
-  private guard(): void {
+  /** Sends a new request after a silence. */
+  private watchSilence(): void {
     clearTimeout(this.watchdog);
-    const due = Math.max(this.heard + this.silence, this.asked + Math.min(this.silence, answerTime));
+    const due = Math.max(this.lastReceived + this.silence, this.requested + Math.min(this.silence, answerTimeout));
     this.watchdog = setTimeout(
       () => {
-        if (Date.now() - this.heard >= this.silence && !this.next) void this.run();
-        this.guard();
+        if (Date.now() - this.lastReceived >= this.silence && !this.next) void this.run();
+        this.watchSilence();
       },
       Math.max(due - Date.now(), 10),
     );
@@ -192,8 +192,8 @@ export class Channel {
 
   private close(): void {
     clearTimeout(this.watchdog);
-    clearTimeout(this.gathering);
-    this.gathering = undefined;
+    clearTimeout(this.opening);
+    this.opening = undefined;
     this.current?.abort.abort();
     this.next?.abort.abort();
     this.current = this.next = undefined;

@@ -15,8 +15,8 @@ export class Backoff {
   }
 }
 
-/** Waits; `wake` ends the pauses early. */
-export class Sleepers {
+/** Pauses that `wake` ends early. */
+export class Pauses {
   private readonly all = new Set<() => void>();
 
   /** Resolves after ms milliseconds, or on wake, or when signal aborts. */

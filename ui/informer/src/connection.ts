@@ -2,24 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Channel, Unsupported, type Watch } from './channel.js';
-import { Sleepers } from './clock.js';
+import { Pauses } from './clock.js';
 import { Informer, type InformerOptions } from './informer.js';
 import type { Kinds, KubernetesObject } from './kinds.js';
 
 export interface ConnectOptions {
-  /** Headers of each request, such as Authorization; a function is asked each time. */
+  /** Headers of each request, such as Authorization; a function is called for each one. */
   headers?: HeadersInit | (() => HeadersInit | Promise<HeadersInit>);
-  /** In place of the global fetch. */
+  /** Replaces the global fetch. */
   fetch?: typeof fetch;
   /**
-   * Where Watchkeeper serves several watches on one response. The default is
-   * `watchkeeper/v1/multiwatch` below the base. Where there is none, and where
-   * it is false, each watch is a response of its own; browsers keep no more
-   * than six open over HTTP/1.1.
+   * The URL at which Watchkeeper serves several watches on one response. The
+   * default is `watchkeeper/v1/multiwatch` below the base. If the server has no
+   * such path, or if it is false, each watch is a response of its own; browsers
+   * open at most six connections per host over HTTP/1.1.
    */
   multiwatch?: string | false;
   /**
-   * After how many milliseconds without a byte a watch is asked for again. The
+   * After how many milliseconds without a byte to request a watch again. The
    * default is 150,000: API servers send a bookmark every minute.
    */
   silence?: number;
@@ -28,24 +28,24 @@ export interface ConnectOptions {
 }
 
 /**
- * Connects to an API server, as kubectl proxy or Watchkeeper serve it. Nothing is
- * asked before there is an informer. The base is a URL or a path; in a Worker a
- * path begins with a slash.
+ * Connects to an API server that kubectl proxy or Watchkeeper serves. The first
+ * request is that of the first informer. The base is a URL or a path; in a
+ * Worker a path starts with a slash.
  */
 export function connect(base = '', options: ConnectOptions = {}): Connection {
   return new Connection(base, options);
 }
 
-/** Makes informers, and carries their watches together where that can be had. */
+/** Creates informers, and carries their watches on one response if the server supports it. */
 export class Connection {
   private readonly base: string;
   private readonly closing = new AbortController();
-  private readonly unreached = new Sleepers();
-  private readonly refused = new Sleepers();
+  private readonly retries = new Pauses();
+  private readonly refusals = new Pauses();
   private readonly channels = new Set<Channel>();
   private readonly source;
   private readonly silence: number;
-  private together?: Channel;
+  private sharedChannel?: Channel;
 
   /** @internal */
   constructor(base: string, options: ConnectOptions) {
@@ -53,39 +53,39 @@ export class Connection {
     this.silence = options.silence ?? 150_000;
     const { headers = {} } = options;
     this.source = {
-      // Called as a function of its own: browsers want no other receiver.
+      // Browsers throw if fetch is called as a method of another object.
       fetch: options.fetch ?? ((...request: Parameters<typeof fetch>) => fetch(...request)),
       headers: typeof headers === 'function' ? headers : () => headers,
     };
     const url = options.multiwatch ?? this.base + '/watchkeeper/v1/multiwatch';
     if (url !== false) {
-      this.together = this.channel((paths) => url + '?' + new URLSearchParams([['upstream', '1'], ...paths.map((path) => ['watch', path])]), true);
+      this.sharedChannel = this.channel((paths) => url + '?' + new URLSearchParams([['upstream', '1'], ...paths.map((path) => ['watch', path])]), true);
     }
     const wake = () => this.wake();
-    const seen = () => {
+    const visible = () => {
       if (document.visibilityState === 'visible') wake();
     };
     const inPage = typeof document !== 'undefined';
     if (typeof addEventListener !== 'undefined') addEventListener('online', wake);
-    if (inPage) document.addEventListener('visibilitychange', seen);
+    if (inPage) document.addEventListener('visibilitychange', visible);
     this.closing.signal.addEventListener('abort', () => {
       if (typeof removeEventListener !== 'undefined') removeEventListener('online', wake);
-      if (inPage) document.removeEventListener('visibilitychange', seen);
+      if (inPage) document.removeEventListener('visibilitychange', visible);
     });
     options.signal?.addEventListener('abort', () => this.close());
     if (options.signal?.aborted) this.close();
   }
 
   /**
-   * Makes an informer of a resource, such as `v1/pods` or
-   * `apps/v1/deployments`: version and plural, with the group in front. It
-   * begins when the caller's code has run.
+   * Creates an informer for a resource, such as `v1/pods` or
+   * `apps/v1/deployments`: version and plural, after the group. It starts after
+   * the caller's synchronous code, so handlers set there miss nothing.
    */
   informer<K extends keyof Kinds, T = Kinds[K]>(resource: K, options?: InformerOptions<Kinds[K], T>): Informer<T>;
   informer<O extends KubernetesObject, T = O>(resource: string, options?: InformerOptions<O, T>): Informer<T>;
   informer<T>(resource: string, options: InformerOptions<any, T> = {}): Informer<T> {
     const [plural, version, group, ...more] = resource.split('/').reverse();
-    if (!plural || !version || more.length) throw new TypeError(`${resource} is no resource: it is to be such as v1/pods or apps/v1/deployments`);
+    if (!plural || !version || more.length) throw new TypeError(`${resource} is not a resource: write it like v1/pods or apps/v1/deployments`);
     const { namespace, labelSelector, fieldSelector, fields, pageSize = 500 } = options;
     const query: Record<string, string> = {};
     if (labelSelector) query.labelSelector = labelSelector;
@@ -97,8 +97,8 @@ export class Connection {
         source: this.source,
         base: this.base,
         carry: (watch, signal) => this.carry(watch, signal),
-        unreached: this.unreached,
-        refused: this.refused,
+        retries: this.retries,
+        refusals: this.refusals,
       },
       { path, query, pageSize },
       options,
@@ -113,13 +113,14 @@ export class Connection {
   }
 
   /**
-   * Has whatever waits tried at once, and what has been silent asked again. It
-   * is called when a browser is online again and when its page is seen again;
-   * a Worker does not see that and has to be told.
+   * Retries at once what waits to be retried, and requests silent watches
+   * again. In a page the connection does this itself when the browser comes back
+   * online and when the page becomes visible. A Worker cannot see that: its page
+   * has to tell it.
    */
   wake(): void {
-    this.unreached.wake();
-    this.refused.wake();
+    this.retries.wake();
+    this.refusals.wake();
     for (const channel of this.channels) channel.check();
   }
 
@@ -129,28 +130,28 @@ export class Connection {
   }
 
   private channel(url: (paths: string[]) => string, shared: boolean): Channel {
-    // Who answers one can be reached by the others, too.
-    const channel = new Channel(this.source, url, shared, this.silence, () => this.unreached.wake());
+    // A server that answers one channel can be reached by the others, too.
+    const channel = new Channel(this.source, url, shared, this.silence, () => this.retries.wake());
     this.channels.add(channel);
     return channel;
   }
 
   private async carry(watch: Watch, signal: AbortSignal): Promise<void> {
-    const together = this.together;
-    if (together) {
+    const shared = this.sharedChannel;
+    if (shared) {
       try {
-        return await together.join(watch, signal);
+        return await shared.join(watch, signal);
       } catch (error) {
         if (!(error instanceof Unsupported)) throw error;
-        this.together = undefined;
-        this.channels.delete(together);
+        this.sharedChannel = undefined;
+        this.channels.delete(shared);
       }
     }
-    const alone = this.channel(([path]) => this.base + path, false);
+    const own = this.channel(([path]) => this.base + path, false);
     try {
-      await alone.join(watch, signal);
+      await own.join(watch, signal);
     } finally {
-      this.channels.delete(alone);
+      this.channels.delete(own);
     }
   }
 }

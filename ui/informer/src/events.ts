@@ -3,40 +3,40 @@
 
 /** What an informer is doing. */
 export type Phase =
-  /** Asking for the first list; `error` says what went wrong so far. */
+  /** Waiting for the first list; `error` is the last failure. */
   | 'connecting'
-  /** Taking a list. */
+  /** Receiving a list. */
   | 'syncing'
   /** Following a watch. */
   | 'live'
-  /** Out of contact; what is in the store is as of `since`. */
+  /** No contact; the store shows the state at `since`. */
   | 'stale'
-  /** Refused, as with 401, 403 and 404; asked again every half a minute. */
+  /** Refused with 401, 403, 404 or the like; retried every 30 to 45 seconds. */
   | 'denied'
-  /** Over. */
+  /** Stopped by its owner. */
   | 'stopped';
 
 export interface State {
   phase: Phase;
   /** Since when, in milliseconds since 1970. */
   since: number;
-  /** Why it is stale or denied, or not yet connected. */
+  /** Why it is stale, denied or not connected yet. */
   error?: Error;
 }
 
-/** An object is there that was not. */
+/** An object exists that did not. */
 export interface AddEvent<T> {
   type: 'add';
-  /** namespace/name, or name where there are no namespaces. */
+  /** namespace/name, or name for cluster-scoped resources. */
   key: string;
   object: T;
-  /** It was there when the subscriber came, or the informer. */
+  /** It existed before the subscription or the informer started. */
   initial?: boolean;
-  /** Several changes in one, for a subscriber that is behind. */
+  /** Several changes merged into one event, for a lagging subscriber. */
   coalesced?: boolean;
 }
 
-/** An object is another version of itself. */
+/** An object has a new version. */
 export interface UpdateEvent<T> {
   type: 'update';
   key: string;
@@ -45,28 +45,28 @@ export interface UpdateEvent<T> {
   coalesced?: boolean;
 }
 
-/** An object is gone, or does not match the selectors any more. */
+/** An object was deleted, or no longer matches the selectors. */
 export interface DeleteEvent<T> {
   type: 'delete';
   key: string;
-  /** The last that is known of it. */
+  /** Its last known version. */
   object: T;
-  /** Learned from its absence in a list, or from another in its place. */
+  /** It was missing in a list, or an object with another UID has its name. */
   inferred?: boolean;
   coalesced?: boolean;
 }
 
-/** A list is complete: all there is has been told. */
+/** A list is complete: events for all its objects have been emitted. */
 export interface SyncEvent {
   type: 'sync';
   /** The resourceVersion of the list. */
   resourceVersion: string;
 }
 
-/** Something went wrong. It is tried again. */
+/** A request failed. The informer retries. */
 export interface ErrorEvent {
   type: 'error';
-  /** A StatusError where the API server said so. */
+  /** A StatusError if the API server sent a Status. */
   error: Error;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** A Kubernetes Status: why something was refused. */
+/** A Kubernetes Status: why a request was refused. */
 export interface Status {
   kind: 'Status';
   message?: string;
@@ -10,19 +10,19 @@ export interface Status {
   details?: { retryAfterSeconds?: number; causes?: { reason?: string; message?: string; field?: string }[] };
 }
 
-/** An answer of the API server that is an error, or an ERROR event of a watch. */
+/** An error response of the API server, or an ERROR event of a watch. */
 export class StatusError extends Error {
   /** The HTTP status code. */
   readonly code: number;
   /** The reason in one word, such as `Forbidden` or `Expired`. */
   readonly reason: string;
-  /** Milliseconds after which to ask again, as far as the server said; else 0. */
+  /** Milliseconds after which to retry, if the server says so; else 0. */
   readonly retryAfter: number;
-  /** The whole Status, if there was one. */
+  /** The whole Status, if the server sent one. */
   readonly status?: Status;
 
   constructor(code: number, text: string, status?: Status, retryAfter = 0) {
-    super(status?.message || text.trim() || `the answer was ${code}`);
+    super(status?.message || text.trim() || `the server answered ${code}`);
     this.name = 'StatusError';
     this.code = status?.code || code;
     this.reason = status?.reason ?? '';
@@ -30,19 +30,19 @@ export class StatusError extends Error {
     this.retryAfter = Math.min(retryAfter || (status?.details?.retryAfterSeconds ?? 0) * 1000, 60_000);
   }
 
-  /** What the server will answer again until somebody changes something. */
+  /** The server will give the same answer until somebody changes something. */
   get refusal(): boolean {
     return this.code >= 400 && this.code < 500 && ![408, 410, 425, 429].includes(this.code);
   }
 }
 
-/** How an API server is reached. */
+/** How to reach an API server. */
 export interface Source {
   fetch: typeof fetch;
   headers: () => HeadersInit | Promise<HeadersInit>;
 }
 
-/** GETs a URL. Answers other than 200 are thrown as StatusErrors. */
+/** GETs a URL. Throws a StatusError for responses other than 2xx. */
 export async function get(source: Source, url: string, signal: AbortSignal): Promise<Response> {
   const headers = new Headers(await source.headers());
   headers.set('Accept', 'application/json');
@@ -59,7 +59,7 @@ export async function get(source: Source, url: string, signal: AbortSignal): Pro
   throw new StatusError(response.status, text.slice(0, 200), status, retryAfter(response.headers.get('Retry-After')));
 }
 
-/** Reads a Retry-After header, in milliseconds. */
+/** Parses a Retry-After header, to milliseconds. */
 function retryAfter(value: string | null): number {
   if (!value) return 0;
   const seconds = Number(value);
@@ -67,18 +67,18 @@ function retryAfter(value: string | null): number {
 }
 
 /**
- * Yields the lines of a body, those of a chunk at a time. It throws where the
- * text is not UTF-8 or ends within a line. A line is as long as longest at the
- * most, in UTF-16 units.
+ * Yields the lines of a body, those of one chunk at a time. It throws if the
+ * text is not UTF-8, ends within a line, or has a line of more than maxLength
+ * UTF-16 units.
  */
-export async function* lines(body: ReadableStream<Uint8Array>, signal: AbortSignal, longest = 64 << 20): AsyncGenerator<string[]> {
+export async function* lines(body: ReadableStream<Uint8Array>, signal: AbortSignal, maxLength = 64 << 20): AsyncGenerator<string[]> {
   const reader = body.getReader();
-  // Not every fetch ends the body of a request that is aborted.
+  // Not every fetch ends the body when its request is aborted.
   const cancel = () => void reader.cancel().catch(() => {});
   signal.addEventListener('abort', cancel);
   if (signal.aborted) cancel();
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  let rest: string[] = []; // of a line that has not ended
+  let rest: string[] = []; // of an incomplete line
   let length = 0;
   try {
     for (;;) {
@@ -93,7 +93,7 @@ export async function* lines(body: ReadableStream<Uint8Array>, signal: AbortSign
       }
       rest.push(text.slice(end + 1));
       length += text.length - end - 1;
-      if (length > longest) throw new Error('a line that is too long');
+      if (length > maxLength) throw new Error('the stream contains a line that is too long');
       if (done) break;
     }
     if (rest.join('') !== '') throw new Error('the stream ended within a line');

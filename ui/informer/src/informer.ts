@@ -7,21 +7,21 @@ import { keyOf, Reflector, type Collection, type Shared, type Sink, type Wire } 
 import { older } from './rv.js';
 
 export interface InformerOptions<O = unknown, T = O> {
-  /** Only the objects of this namespace. */
+  /** Only objects in this namespace. */
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
   /**
    * Only these fields of the objects, such as `spec.nodeName` and
-   * `spec.containers[*].image`, besides what tells which object it is.
-   * Watchkeeper does this; API servers send whole objects all the same.
+   * `spec.containers[*].image`, plus those that identify the object.
+   * Watchkeeper supports this; API servers send whole objects.
    */
   fields?: string[];
   /** Keep metadata.managedFields, which is left out by default. */
   managedFields?: boolean;
-  /** How many objects are asked for at a time. The default is 500. */
+  /** How many objects to request per page of a list. The default is 500. */
   pageSize?: number;
-  /** Makes of an object what is kept and told of it. It must not throw. */
+  /** Its result is stored and emitted in place of the object. It must not throw. */
   transform?: (object: O) => T;
   /** Stops the informer when it aborts. */
   signal?: AbortSignal;
@@ -29,14 +29,14 @@ export interface InformerOptions<O = unknown, T = O> {
 
 export interface BatchOptions {
   /**
-   * Says when a batch is due: it is called when there is something to tell, and
-   * calls flush later. `requestAnimationFrame` makes it one batch per frame.
-   * The default is a batch for what came together.
+   * Schedules a batch: it is called when there are events, and calls flush
+   * later. With `requestAnimationFrame` there is one batch per frame. By default
+   * the events that were received together are a batch.
    */
   schedule?: (flush: () => void) => void;
-  /** Tell no more than one event of each object in a batch, or two if it was replaced. */
+  /** A batch has at most one event per object, or two if the object was replaced. */
   coalesce?: boolean;
-  /** How many events may wait before those of an object are made one. The default is 10,000. */
+  /** How many events to buffer before those of one object are merged. The default is 10,000. */
   backlog?: number;
 }
 
@@ -48,9 +48,9 @@ interface Entry<T> {
 
 type Type = InformerEvent<unknown>['type'];
 
-/** Keeps a copy of a collection and tells what changes in it. See the README for what it promises. */
+/** Keeps a copy of a collection and emits its changes. The README lists its guarantees. */
 export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
-  /** What there is, by namespace/name, or name where there are no namespaces. */
+  /** The current objects by namespace/name, or by name for cluster-scoped resources. */
   readonly store: ReadonlyMap<string, T>;
 
   private readonly entries = new Map<string, Entry<T>>();
@@ -69,18 +69,18 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     this.store = new Store(this.entries);
     options.signal?.addEventListener('abort', () => this.stop());
     if (options.signal?.aborted) this.stop();
-    // Later, so that whoever made it can subscribe first.
+    // Later, so that the caller can subscribe first.
     queueMicrotask(() => {
       void new Reflector(shared, collection, this.sink()).run(this.stopping.signal);
     });
   }
 
-  /** What it is doing. */
+  /** Its current phase. */
   get state(): State {
     return this.current;
   }
 
-  /** Calls a function for each event of a type from now on. It returns what ends that. */
+  /** Calls a function for each event of a type from now on. It returns a function that unsubscribes. */
   on<K extends Type>(type: K, handler: (event: EventOf<T, K>) => void): () => void {
     let all = this.handlers.get(type);
     if (!all) this.handlers.set(type, (all = new Set()));
@@ -89,8 +89,8 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
   }
 
   /**
-   * Calls a function with events in batches: first what there is, then what
-   * changes. It returns what ends that.
+   * Calls a function with batches of events: the current objects first, then
+   * changes. It returns a function that unsubscribes.
    */
   onBatch(handler: (events: InformerEvent<T>[]) => void, options: BatchOptions = {}): () => void {
     const backlog = new Backlog<T>(options.backlog ?? 10_000);
@@ -113,7 +113,7 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     return () => this.subscribers.delete(subscriber);
   }
 
-  /** Yields all events: first what there is, then what changes, until the informer stops. */
+  /** Yields all events: the current objects first, then changes, until the informer stops. */
   async *[Symbol.asyncIterator](): AsyncGenerator<InformerEvent<T>, void> {
     const backlog = new Backlog<T>(1000);
     let wake = () => {};
@@ -131,7 +131,7 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     }
   }
 
-  /** Resolves when the first list is complete; rejects when it is refused, or the informer is stopped. */
+  /** Resolves when the first list is complete. Rejects if the API server refuses it or the informer stops. */
   ready(): Promise<void> {
     return new Promise((resolve, reject) => {
       const over = () => {
@@ -147,7 +147,7 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     });
   }
 
-  /** Ends it. The store stays as it is. */
+  /** Stops it. The store keeps its contents. */
   stop(): void {
     if (this.stopping.signal.aborted) return;
     this.stopping.abort();
@@ -178,7 +178,7 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
 
   private sink(): Sink {
     return {
-      put: (object, how) => this.put(object, how.initial, how.anew),
+      put: (object, how) => this.put(object, how.initial, how.restored),
       remove: (object) => this.remove(keyOf(object), object),
       synced: (keys, resourceVersion) => {
         for (const key of [...this.entries.keys()]) if (!keys.has(key)) this.remove(key);
@@ -187,9 +187,9 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
       },
       flush: () => this.flush(),
       phase: (phase, since, error) => {
-        const is = this.current;
-        if (is.phase === 'stopped' || (is.phase === phase && is.error?.message === error?.message)) return;
-        this.enter({ phase, since: since ?? (is.phase === phase ? is.since : Date.now()), error });
+        const { current } = this;
+        if (current.phase === 'stopped' || (current.phase === phase && current.error?.message === error?.message)) return;
+        this.enter({ phase, since: since ?? (current.phase === phase ? current.since : Date.now()), error });
         this.flush();
       },
       failed: (error) => {
@@ -199,39 +199,39 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     };
   }
 
-  private put(wire: Wire, initial?: boolean, anew?: boolean): string {
+  private put(wire: Wire, initial?: boolean, restored?: boolean): string {
     const key = keyOf(wire);
     const { uid, resourceVersion: rv } = wire.metadata;
     let known = this.entries.get(key);
-    // A list may have been taken before the last event.
-    if (known && !anew && (known.rv === rv || older(rv, known.rv))) return key;
+    // A list may be older than the last event.
+    if (known && !restored && (known.rv === rv || older(rv, known.rv))) return key;
     if (known && known.uid !== uid) {
-      this.remove(key); // its end was missed
+      this.remove(key); // its deletion was missed
       known = undefined;
     }
-    const object = this.made(wire);
+    const object = this.stored(wire);
     this.entries.set(key, { uid, rv, object });
     if (known) this.emit({ type: 'update', key, object, old: known.object });
     else this.emit(initial ? { type: 'add', key, object, initial } : { type: 'add', key, object });
     return key;
   }
 
-  /** Forgets an object; last is its last version, unless that is to be inferred. */
+  /** Removes an object. last is the version of its DELETED event; without one the deletion is inferred. */
   private remove(key: string, last?: Wire): void {
     const known = this.entries.get(key);
     if (!known || (last && older(last.metadata.resourceVersion, known.rv))) return;
     this.entries.delete(key);
-    if (last?.metadata.uid === known.uid) this.emit({ type: 'delete', key, object: this.made(last) });
+    if (last?.metadata.uid === known.uid) this.emit({ type: 'delete', key, object: this.stored(last) });
     else this.emit({ type: 'delete', key, object: known.object, inferred: true });
   }
 
-  private made(wire: Wire): T {
+  private stored(wire: Wire): T {
     if (!this.options.managedFields) delete wire.metadata.managedFields;
     return this.options.transform ? this.options.transform(wire) : (wire as T);
   }
 }
 
-/** Calls a subscriber. What it throws is its own affair, but not hidden. */
+/** Calls a subscriber. Its exceptions do not disturb the informer, and are reported as uncaught. */
 function call<A>(handler: (argument: A) => void, argument: A): void {
   try {
     handler(argument);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The core kinds, with the members that are used most. All that is not in every
-// object is optional, as it is with `fields`.
+// The core kinds, with their most common fields. Fields that not every object
+// has are optional; so are those that `fields` may leave out.
 
 export interface ObjectMeta {
   name: string;
@@ -27,7 +27,7 @@ export interface OwnerReference {
   controller?: boolean;
 }
 
-/** What any object has. Use it as the base of types of your own. */
+/** The fields of every object. Use it as the base of your own types. */
 export interface KubernetesObject {
   apiVersion?: string;
   kind?: string;

@@ -3,8 +3,8 @@
 
 /**
  * Reports whether resourceVersion `a` is older than `b`. Both are decimal
- * numbers of up to 64 bits, without leading zeros; what is not (some aggregated
- * APIs) has no order, and nothing of that is older than anything.
+ * numbers of up to 64 bits, without leading zeros. The opaque ones of some
+ * aggregated APIs have no order: the result is false.
  */
 export function older(a: string, b: string): boolean {
   if (!number.test(a) || !number.test(b)) return false;

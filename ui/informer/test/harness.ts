@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An API server for each test, and informers on it.
+// An API server for each test, and informers of it.
 
 import { afterEach, beforeEach } from 'node:test';
 import { connect, type ConnectOptions, type InformerOptions } from '../src/index.js';
@@ -23,23 +23,23 @@ afterEach(async () => {
   for (const observer of all) observer.finish();
 });
 
-export function observe(options: InformerOptions<Thing> = {}, connection: ConnectOptions = {}, anew = false): Observer<Thing> {
+export function observe(options: InformerOptions<Thing> = {}, connection: ConnectOptions = {}, restored = false): Observer<Thing> {
   const informer = connect(server.url, connection).informer<Thing>('test/v1/things', options);
-  const observer = new Observer(informer, anew);
+  const observer = new Observer(informer, restored);
   observers.push(observer);
   return observer;
 }
 
 /** An observer whose informer is live. */
-export async function live(options: InformerOptions<Thing> = {}, connection: ConnectOptions = {}, anew = false): Promise<Observer<Thing>> {
-  const observer = observe(options, connection, anew);
+export async function live(options: InformerOptions<Thing> = {}, connection: ConnectOptions = {}, restored = false): Promise<Observer<Thing>> {
+  const observer = observe(options, connection, restored);
   await watching();
   return observer;
 }
 
 export const watching = () => eventually('a watch', () => server.watching(path).length === 0);
 
-/** Has the next watch served by a script, which may go on as an ordinary one. */
+/** Serves the next watch with a script, which may continue as a normal one. */
 export function scripted(script: (stream: Stream) => void): void {
   server.watches.push(script);
 }

@@ -17,7 +17,7 @@ test('lists in pages, then follows', async () => {
   server.put(path, 'a');
   server.remove(path, 'b');
   await become('changes', () => o.changes.slice(5), ['add ns/f 106', 'update ns/a 107', 'delete ns/b']);
-  assert.deepEqual(o.told.slice(0, 9), [
+  assert.deepEqual(o.log.slice(0, 9), [
     'connecting', 'syncing', 'add ns/a 101', 'add ns/b 102', 'add ns/c 103', 'add ns/d 104', 'add ns/e 105', 'sync', 'live',
   ]);
   const asked = server.requests.filter((url) => url.pathname === path).map((url) => Object.fromEntries(url.searchParams));
@@ -206,7 +206,7 @@ test('stopping ends all that it has open', async () => {
   const o = await live({ signal: controller.signal });
   controller.abort();
   await become('no watch', () => server.open.size, 0);
-  assert.equal(o.told.at(-1), 'stopped');
+  assert.equal(o.log.at(-1), 'stopped');
   await assert.rejects(connect(server.url, { signal: controller.signal }).informer('v1/pods').ready(), /stopped/);
 });
 
@@ -226,5 +226,5 @@ test('a Watchkeeper below a prefix, and credentials', async () => {
 });
 
 test('what is no resource is a mistake of the caller', () => {
-  for (const name of ['pods', 'a/b/c/d', '']) assert.throws(() => connect(server.url).informer(name), /no resource/);
+  for (const name of ['pods', 'a/b/c/d', '']) assert.throws(() => connect(server.url).informer(name), /not a resource/);
 });

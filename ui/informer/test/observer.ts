@@ -1,44 +1,44 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Watches over what an informer promises, whatever happens to it.
+// Checks the guarantees of an informer against every event that it emits.
 
 import assert from 'node:assert/strict';
 import type { Informer, InformerEvent, KubernetesObject } from '../src/index.js';
 import { older } from '../src/rv.js';
 
-/** Notes what an informer tells, in short, and what it should not have told. */
+/** Records the events of an informer in short form, and those that break a guarantee. */
 export class Observer<T extends KubernetesObject> {
   /** Such as "add ns/a 101", "delete ns/a inferred", "sync", "live". */
-  readonly told: string[] = [];
+  readonly log: string[] = [];
   readonly errors: Error[] = [];
   readonly wrong: string[] = [];
   readonly known = new Map<string, T>();
 
-  /** anew: history may go back, as after a restore. */
+  /** restored: resourceVersions may go back, as after a restore from a backup. */
   constructor(
     readonly informer: Informer<T>,
-    private readonly anew = false,
+    private readonly restored = false,
   ) {
-    informer.onBatch((events) => events.forEach((event) => this.see(event)));
+    informer.onBatch((events) => events.forEach((event) => this.record(event)));
   }
 
-  /** What was told of objects. */
+  /** The events about objects. */
   get changes(): string[] {
-    return this.told.filter((line) => /^(add|update|delete) /.test(line));
+    return this.log.filter((line) => /^(add|update|delete) /.test(line));
   }
 
-  private see(event: InformerEvent<T>): void {
+  private record(event: InformerEvent<T>): void {
     if (event.type === 'error') {
       this.errors.push(event.error);
       return;
     }
     if (event.type === 'state') {
-      this.told.push(event.state.phase);
+      this.log.push(event.state.phase);
       return;
     }
     if (event.type === 'sync') {
-      this.told.push('sync');
+      this.log.push('sync');
       return;
     }
     const { type, key, object } = event;
@@ -46,44 +46,44 @@ export class Observer<T extends KubernetesObject> {
     const before = this.known.get(key);
     const check = (good: boolean, what: string) => good || this.wrong.push(`${type} ${key}: ${what}`);
     if (type === 'add') {
-      check(!before, 'it was there');
+      check(!before, 'it existed already');
     } else {
-      check(before?.metadata.uid === uid, 'it is another');
+      check(before?.metadata.uid === uid, 'the UID differs');
       const back = older(resourceVersion, before?.metadata.resourceVersion ?? '');
-      check(this.anew || !back, `${resourceVersion} after ${before?.metadata.resourceVersion}`);
+      check(this.restored || !back, `${resourceVersion} after ${before?.metadata.resourceVersion}`);
     }
-    if (type === 'update') check(event.old === before, 'old is not what was told before');
+    if (type === 'update') check(event.old === before, 'old is not the object of the previous event');
     if (type === 'delete') {
       this.known.delete(key);
-      this.told.push(`delete ${key}${event.inferred ? ' inferred' : ''}`);
+      this.log.push(`delete ${key}${event.inferred ? ' inferred' : ''}`);
     } else {
       this.known.set(key, object);
-      this.told.push(`${type} ${key} ${resourceVersion}`);
+      this.log.push(`${type} ${key} ${resourceVersion}`);
     }
   }
 
-  /** Ends the informer, and fails where it was wrong. */
+  /** Stops the informer, and fails if it broke a guarantee. */
   finish(): void {
     this.informer.stop();
     assert.deepEqual(this.wrong, []);
     if (this.informer.state.phase === 'stopped') {
-      assert.deepEqual([...this.informer.store.keys()].sort(), [...this.known.keys()].sort(), 'the store is not what was told');
+      assert.deepEqual([...this.informer.store.keys()].sort(), [...this.known.keys()].sort(), 'the store differs from the events');
     }
   }
 }
 
-/** Waits until problem returns none. */
+/** Waits until problem returns nothing. */
 export async function eventually(what: string, problem: () => unknown): Promise<void> {
   const deadline = Date.now() + 60_000;
   for (;;) {
     const found = problem();
     if (!found) return;
-    if (Date.now() > deadline) assert.fail(`there never was ${what}: ${JSON.stringify(found)}`);
+    if (Date.now() > deadline) assert.fail(`timed out waiting for ${what}: ${JSON.stringify(found)}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 
-/** Waits until a value is the one wanted. */
+/** Waits until a value equals the expected one. */
 export async function become<V>(what: string, value: () => V, want: V): Promise<void> {
   await eventually(what, () => {
     try {

@@ -18,7 +18,8 @@ test('the example in the README runs', async (t) => {
   const path = '/api/v1/namespaces/default/pods';
   server.put(path, 'web-1');
   await build({
-    stdin: { contents: code.replace('http://127.0.0.1:8001', server.url).replace('60_000', '3000'), resolveDir: '.', loader: 'ts' },
+    // It closes its connection after the last event, not after a minute.
+    stdin: { contents: code.replace('setTimeout(() => connection.close(), 60_000)', "pods.on('delete', () => connection.close())").replace('http://127.0.0.1:8001', server.url), resolveDir: '.', loader: 'ts' },
     alias: { '@watchkeeper/informer': './src/index.ts' },
     bundle: true,
     format: 'esm',

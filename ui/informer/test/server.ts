@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An API server for tests: it keeps objects and their history, serves lists in
-// pages and watches, and does what a test has scripted instead.
+// An API server for tests. It keeps objects and their history, and serves lists
+// in pages and watches, or what a test has scripted instead.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -27,13 +27,13 @@ export interface Stream {
   query: URLSearchParams;
   /** Writes an event. */
   send(type: string, object: unknown): void;
-  /** Writes bytes as they are. */
+  /** Writes bytes unchanged. */
   raw(bytes: string | Uint8Array): void;
   /** Ends it as a timeout does. */
   end(): void;
   /** Cuts the connection. */
   cut(): void;
-  /** Ends the response, whatever watches it carries. */
+  /** Ends the response, with all watches on it. */
   close(): void;
 }
 
@@ -41,19 +41,19 @@ type Script<A extends unknown[]> = (...args: A) => void;
 
 export class ApiServer {
   readonly objects = new Map<string, Thing>(); // by path and name
-  /** What lists and watches do, one after the other, instead of what they should. */
+  /** Scripts for the next lists and watches, one per request. */
   readonly lists: Script<[URL, ServerResponse]>[] = [];
   readonly watches: Script<[Stream]>[] = [];
-  /** Whether there is a multiwatch, and what each request for it does instead. */
+  /** Whether it serves multiwatch. */
   multiwatch = false;
-  /** The URLs that were asked for. */
+  /** The URLs of all requests. */
   readonly requests: URL[] = [];
   readonly open = new Set<Stream>();
   rv = 100;
-  private floor = 0; // older RVs are gone
+  private compactedRV = 0; // older RVs are gone
   private uids = 0;
   private history: Change[] = [];
-  private snapshots = new Map<string, Thing[]>(); // what lists in pages are of
+  private snapshots = new Map<string, Thing[]>(); // of lists that were served in pages
   private http = createServer((request, response) => this.serve(request, response));
   private port = 0;
 
@@ -90,7 +90,7 @@ export class ApiServer {
       text,
     };
     this.objects.set(key, object);
-    this.tell({ rv: this.rv, path, type: before ? 'MODIFIED' : 'ADDED', object });
+    this.dispatch({ rv: this.rv, path, type: before ? 'MODIFIED' : 'ADDED', object });
     return object;
   }
 
@@ -101,7 +101,7 @@ export class ApiServer {
       const object = this.objects.get(path + '/' + name)!;
       this.objects.delete(path + '/' + name);
       const last = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.rv) } };
-      this.tell({ rv: this.rv, path, type: 'DELETED', object: last });
+      this.dispatch({ rv: this.rv, path, type: 'DELETED', object: last });
     }
   }
 
@@ -109,7 +109,7 @@ export class ApiServer {
   compact(): void {
     this.history = [];
     this.snapshots.clear();
-    this.floor = this.rv;
+    this.compactedRV = this.rv;
   }
 
   bookmark(path: string): void {
@@ -123,7 +123,7 @@ export class ApiServer {
     return [...this.open].filter((stream) => stream.path === path);
   }
 
-  private tell(change: Change): void {
+  private dispatch(change: Change): void {
     this.history.push(change);
     for (const stream of this.open) if (stream.path === change.path) stream.send(change.type, change.object);
   }
@@ -155,7 +155,7 @@ export class ApiServer {
     const limit = Number(url.searchParams.get('limit') ?? 0) || Infinity;
     const [rv = this.rv, from = 0] = (url.searchParams.get('continue') ?? '').split(':').filter(Boolean).map(Number);
     const now = () => [...this.objects].filter(([key]) => key.startsWith(url.pathname + '/')).map(([, object]) => object);
-    const all = from > 0 ? this.snapshots.get(url.pathname + rv) : now(); // all pages are of one state
+    const all = from > 0 ? this.snapshots.get(url.pathname + rv) : now(); // all pages show one state
     if (!all) return refuse(response, 410, 'Expired');
     this.snapshots.set(url.pathname + rv, all);
     const more = from + limit < all.length;
@@ -201,10 +201,10 @@ export class ApiServer {
     response.on('close', () => this.open.delete(stream));
   }
 
-  /** Serves a watch as it should be. */
+  /** Serves a watch as an API server does. */
   follow(stream: Stream): void {
     const from = Number(stream.query.get('resourceVersion'));
-    if (from < this.floor) {
+    if (from < this.compactedRV) {
       stream.send('ERROR', { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' });
       return stream.end();
     }

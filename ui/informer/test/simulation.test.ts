@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Whatever a server does, an informer ends with what it has, and tells it in order.
+// Whatever faults a server has, an informer ends with the server's state, and its events are in order.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ const plurals = ['pods', 'nodes'];
 const path = (plural: string) => '/apis/test/v1/' + plural;
 const rounds = Number(process.env.WATCHKEEPER_SIMULATIONS ?? 20);
 
-/** A generator of numbers below n that a seed determines. */
+/** A seeded generator of numbers below n. */
 function random(seed: number): (n: number) => number {
   let state = seed * 2654435761;
   return (n) => {
@@ -23,7 +23,7 @@ function random(seed: number): (n: number) => number {
 }
 
 for (let seed = 1; seed <= rounds; seed++) {
-  test(`faults in an order of their own, seed ${seed}`, async (t) => {
+  test(`random faults, seed ${seed}`, async (t) => {
     const pick = random(seed);
     const server = await new ApiServer().start();
     server.multiwatch = seed % 2 === 0;
@@ -83,7 +83,7 @@ for (let seed = 1; seed <= rounds; seed++) {
     server.lists.length = server.watches.length = 0;
     for (const [i, plural] of plurals.entries()) {
       const { store, state } = observers[i]!.informer;
-      await eventually(`what the server has of ${plural}, seed ${seed}`, () => {
+      await eventually(`the server's ${plural}, seed ${seed}`, () => {
         connection.wake();
         try {
           const is = [...store].map(([key, { metadata, text }]) => `${key} ${metadata.uid} ${metadata.resourceVersion} ${text}`).sort();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What comes on a watch, however it comes, and how it goes on from there.
+// What a watch delivers, in any chunks, and how it is resumed.
 
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
@@ -28,7 +28,7 @@ for (const [what, bytes] of Object.entries({
   'within a character': new Uint8Array([...new TextEncoder().encode('{"type":"ADDED","object":"'), 0xf0, 0x9f]),
 })) {
   for (const how of ['cut', 'end'] as const) {
-    test(`a stream that ends ${what} (${how}) is taken up where it was`, async () => {
+    test(`a stream that ends ${what} (${how}) is resumed`, async () => {
       server.put(path, 'a');
       scripted((stream) => {
         stream.raw(bytes);
@@ -37,20 +37,20 @@ for (const [what, bytes] of Object.entries({
       const o = await live();
       server.put(path, 'b');
       await become('changes', () => o.changes, ['add ns/a 101', 'add ns/b 102']);
-      assert.equal(o.told.filter((line) => line === 'sync').length, 1, 'it was listed again');
+      assert.equal(o.log.filter((line) => line === 'sync').length, 1, 'it was listed again');
       assert.equal(o.errors.length, 1);
-      assert.deepEqual(o.told.slice(-3), ['stale', 'live', 'add ns/b 102']);
+      assert.deepEqual(o.log.slice(-3), ['stale', 'live', 'add ns/b 102']);
     });
   }
 }
 
 for (const [what, bytes] of Object.entries({
-  'no UTF-8': new Uint8Array([0xff, 0xfe, 0x0a]),
-  'no JSON': '<html>\n',
-  'no event': '{"hello":1}\n',
-  'an event of another type': '{"type":"NEWS","object":{"metadata":{"name":"x","uid":"1","resourceVersion":"500"}}}\n',
+  'invalid UTF-8': new Uint8Array([0xff, 0xfe, 0x0a]),
+  'invalid JSON': '<html>\n',
+  'something that is no event': '{"hello":1}\n',
+  'an event of unknown type': '{"type":"NEWS","object":{"metadata":{"name":"x","uid":"1","resourceVersion":"500"}}}\n',
 })) {
-  test(`a stream that brings ${what} is taken up where it was`, async () => {
+  test(`a stream with ${what} is resumed`, async () => {
     server.put(path, 'a');
     scripted((stream) => stream.raw(bytes));
     const o = await live();
@@ -60,15 +60,15 @@ for (const [what, bytes] of Object.entries({
   });
 }
 
-test('streams that bring nonsense again and again lead to a list', async () => {
+test('repeated malformed streams lead to a relist', async () => {
   server.put(path, 'a');
   for (let i = 0; i < 3; i++) scripted((stream) => stream.raw('nonsense\n'));
   const o = await live();
   assert.deepEqual(o.changes, ['add ns/a 101']);
-  assert.equal(o.told.filter((line) => line === 'sync').length, 2);
+  assert.equal(o.log.filter((line) => line === 'sync').length, 2);
 });
 
-test('an ordinary end is followed by the next watch, and not told', async () => {
+test('a normal end is followed by the next watch, and emits no event', async () => {
   server.put(path, 'a');
   const o = await live();
   for (let i = 0; i < 3; i++) {
@@ -79,7 +79,7 @@ test('an ordinary end is followed by the next watch, and not told', async () => 
     await watching();
   }
   assert.deepEqual(o.errors, []);
-  assert.deepEqual(o.told.filter((line) => !/^(add|update)/.test(line)), ['connecting', 'syncing', 'sync', 'live']);
+  assert.deepEqual(o.log.filter((line) => !/^(add|update)/.test(line)), ['connecting', 'syncing', 'sync', 'live']);
 });
 
 for (const [what, expire] of Object.entries<(stream: Stream, response?: ServerResponse) => void>({
@@ -88,11 +88,11 @@ for (const [what, expire] of Object.entries<(stream: Stream, response?: ServerRe
     stream.end();
   },
 })) {
-  test(`410 as ${what}: only the difference is told`, async () => {
+  test(`410 as ${what}: only the differences are emitted`, async () => {
     for (const name of ['a', 'b', 'c']) server.put(path, name);
     const o = await live();
     const stream = server.watching(path)[0]!;
-    server.open.delete(stream); // it hears nothing of what happens now
+    server.open.delete(stream); // it receives nothing from now on
     server.put(path, 'b', 'new');
     server.remove(path, 'c');
     server.put(path, 'd');
@@ -103,7 +103,7 @@ for (const [what, expire] of Object.entries<(stream: Stream, response?: ServerRe
   });
 }
 
-/** The order in which the list has them: keys as they were first put, then what is gone. */
+/** The order of the list: keys in the order in which they were created, then what was deleted. */
 function order(x: string, y: string): number {
   const place = (line: string) => ['delete ns/a', 'add ns/a', 'update ns/b', 'add ns/d', 'delete ns/c'].findIndex((start) => line.startsWith(start));
   return place(x) - place(y);

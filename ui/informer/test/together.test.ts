@@ -32,8 +32,8 @@ async function observe(plurals: string[]): Promise<void> {
 }
 
 const together = () => server.requests.filter((url) => url.pathname.endsWith('/multiwatch'));
-/** The phases that an informer has told since its first sync. */
-const phases = (plural: string) => observers[plural]!.told.slice(observers[plural]!.told.indexOf('sync') + 1).filter((line) => !line.includes(' '));
+/** The phases of an informer since its first sync. */
+const phases = (plural: string) => observers[plural]!.log.slice(observers[plural]!.log.indexOf('sync') + 1).filter((line) => !line.includes(' '));
 
 test('watches share one response', async () => {
   connection = connect(server.url);
@@ -47,7 +47,7 @@ test('watches share one response', async () => {
   assert.equal(together().at(-1)!.searchParams.getAll('watch').length, 3);
 });
 
-test('one that comes later does not disturb the others', async () => {
+test('a later informer does not disturb the others', async () => {
   connection = connect(server.url);
   await observe(['pods']);
   server.put(path('pods'), 'a');
@@ -59,10 +59,10 @@ test('one that comes later does not disturb the others', async () => {
   await become('changes', () => observers.nodes!.changes, ['add ns/c 103']);
   assert.deepEqual(phases('pods'), ['live']);
   assert.deepEqual(observers.pods!.errors, []);
-  await eventually('the first response is given up', () => server.open.size !== 2);
+  await eventually('the first response to be closed', () => server.open.size !== 2);
 });
 
-test('one that leaves is not sent any more', async () => {
+test('the watch of a stopped informer is no longer sent', async () => {
   connection = connect(server.url);
   await observe(['pods', 'nodes']);
   observers.nodes!.informer.stop();
@@ -70,7 +70,7 @@ test('one that leaves is not sent any more', async () => {
   assert.deepEqual(phases('pods'), ['live']);
 });
 
-test('a refusal of one leaves the others alone', async () => {
+test('a refused watch does not disturb the others', async () => {
   connection = connect(server.url);
   await observe(['pods', 'nodes']);
   const [stream] = server.watching(path('nodes'));
@@ -84,29 +84,29 @@ test('a refusal of one leaves the others alone', async () => {
   await become('the phase', () => observers.nodes!.informer.state.phase, 'live');
 });
 
-test('a watch that stays open without the API server behind it is stale until that is back', async () => {
+test('a watch is stale while the gateway has no contact with the API server', async () => {
   connection = connect(server.url);
   await observe(['pods', 'nodes']);
   assert.equal(together().at(-1)!.searchParams.get('upstream'), '1');
   const [stream] = server.watching(path('pods'));
-  stream!.raw('{"watch":0,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"nobody is there"}}\n');
+  stream!.raw('{"watch":0,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"connection refused"}}\n');
   await become('the phase', () => observers.pods!.informer.state.phase, 'stale');
   const { since, error } = observers.pods!.informer.state;
-  assert.deepEqual([since, error!.message], [Date.UTC(2026, 0, 31, 15, 4, 5), 'nobody is there']);
-  server.put(path('pods'), 'a'); // the rest of what was on its way
+  assert.deepEqual([since, error!.message], [Date.UTC(2026, 0, 31, 15, 4, 5), 'connection refused']);
+  server.put(path('pods'), 'a'); // an event that was already under way
   await become('changes', () => observers.pods!.changes, ['add ns/a 101']);
   assert.deepEqual([observers.pods!.informer.state.phase, phases('nodes')], ['stale', ['live']]);
   stream!.raw('{"watch":0,"type":"CURRENT"}\n');
   await become('phases', () => phases('pods'), ['live', 'stale', 'live']);
   assert.deepEqual(observers.pods!.errors, []);
-  // What begins anew knows nothing of it.
-  stream!.raw('{"watch":0,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"nobody is there"}}\n');
+  // A new watch starts without that state.
+  stream!.raw('{"watch":0,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"connection refused"}}\n');
   await become('the phase', () => observers.pods!.informer.state.phase, 'stale');
   stream!.end();
   await become('the phase', () => observers.pods!.informer.state.phase, 'live');
 });
 
-test('ordinary ends are not told', async () => {
+test('normal ends emit no event', async () => {
   connection = connect(server.url);
   await observe(['pods', 'nodes']);
   server.put(path('pods'), 'a');
@@ -131,7 +131,7 @@ for (const how of ['cut', 'close'] as const) {
   });
 }
 
-test('a connection that says nothing is asked again before it is given up', async () => {
+test('a silent connection is requested again before it is closed', async () => {
   connection = connect(server.url, { silence: 150 });
   await observe(['pods', 'nodes']);
   for (const stream of [...server.open]) server.open.delete(stream); // half-open
@@ -142,7 +142,7 @@ test('a connection that says nothing is asked again before it is given up', asyn
   assert.deepEqual([phases('pods'), phases('nodes')], [['live'], ['live']]);
 });
 
-test('where there is no such thing, each is by itself', async () => {
+test('without multiwatch each watch is a response of its own', async () => {
   server.multiwatch = false;
   connection = connect(server.url);
   await observe(['pods', 'nodes']);

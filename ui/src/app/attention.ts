@@ -11,6 +11,7 @@ import { State, type StateName } from '../data/state';
 const PATIENCE = 60;
 
 export interface Need {
+  /** The workload and a number. Without the reason: an entry whose reason changes remains the same element. */
   key: string;
   state: StateName;
   reason: string;
@@ -45,20 +46,30 @@ export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[]
     if (state === State.unknown && cluster.state[row] !== State.unknown) continue;
     const owner = cluster.owner[row];
     const title = cluster.strings[owner];
-    const key = `${cluster.text[row]} ${cluster.namespace[row]} ${title ? owner : `row ${row}`}`;
-    const need = found.get(key);
+    const workload = `${cluster.namespace[row]} ${title ? owner : `row ${row}`}`;
+    const group = `${cluster.text[row]} ${workload}`;
+    const need = found.get(group);
     if (need) {
       need.rows.push(row);
       need.since = Math.min(need.since, cluster.since[row]);
       continue;
     }
-    found.set(key, {
-      key, state: stateName(state), reason: reasonOf(cluster, row), title: title ? title.slice(title.indexOf('/') + 1) : cluster.names[row],
+    found.set(group, {
+      key: workload, state: stateName(state), reason: reasonOf(cluster, row), title: title ? title.slice(title.indexOf('/') + 1) : cluster.names[row],
       namespace: cluster.strings[cluster.namespace[row]], rows: [row], since: cluster.since[row],
     });
   }
-  return [...found.values()].sort((a, b) => rank(a) - rank(b) || b.rows.length - a.rows.length || (a.key < b.key ? -1 : 1));
+  const needs = [...found.values()].sort((a, b) => rank(a) - rank(b) || b.rows.length - a.rows.length || compare(a.key, b.key) || compare(a.reason, b.reason));
+  const seen = new Map<string, number>();
+  for (const need of needs) {
+    const n = seen.get(need.key) ?? 0;
+    seen.set(need.key, n + 1);
+    need.key = `${need.key} ${n}`;
+  }
+  return needs;
 }
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 function reasonOf(cluster: Cluster, row: number): string {
   const text = cluster.strings[cluster.text[row]];

@@ -40,7 +40,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   const row = isPod ? rowOf(sel.namespace, sel.name) : -1;
   const now = clock.now();
   const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : at ? 0 : Math.floor(now / PACE);
-  const { value, error } = useObject<Pod & NodeObject & AnyObject>(path, at, version);
+  const { value, error, outdated } = useObject<Pod & NodeObject & AnyObject>(path, at, version);
   const tabs = isPod ? ['overview', 'yaml', 'logs', 'versions'] : ['overview', 'yaml', 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
   useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);
@@ -67,7 +67,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
           </button>
         ))}
       </div>
-      <div class="content" id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`}>
+      <div class={`content ${outdated ? 'outdated' : ''}`} id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`} aria-busy={outdated}>
         {error && <p class="failure">{row < 0 && /not found/.test(error) ? (value ? 'It has been deleted. This is the last that was seen of it.' : 'It is not there any more.') : error}</p>}
         {!value && !error && shown !== 'versions' && <p class="muted">asking for it</p>}
         {shown === 'versions' && <Versions path={path} version={version} />}

@@ -7,18 +7,17 @@ import { useEffect, useState } from 'preact/hooks';
 import { mode } from '../app/state';
 import { clock } from '../time/words';
 import { ChangeRow, showMoment } from '../time/change-row';
-import { history, type Change } from '../time/history';
+import { history, refreshed, versionKey, type Change, type Page } from '../time/history';
 import { playhead } from '../time/playback';
 
 export function Versions({ path, version }: { path: string; version: unknown }) {
-  const [items, setItems] = useState<Change[] | null>(null);
-  const [more, setMore] = useState('');
+  const [found, setFound] = useState<Page<Change> | null>(null);
+  const { items = null, more = '' } = found ?? {};
   const [words, say] = useState('');
   const load = (after: string, signal: AbortSignal): void => {
     history.versions(path, after, signal).then(
       (page) => {
-        setItems((old) => (after && old ? [...old, ...page.items] : page.items));
-        setMore(page.more);
+        setFound((old) => (after && old ? { items: [...old.items, ...page.items], more: page.more } : refreshed(old, page, versionKey)));
         say('');
       },
       (error: Error) => signal.aborted || say(error.message),
@@ -39,7 +38,7 @@ export function Versions({ path, version }: { path: string; version: unknown }) 
       {items?.length === 0 && !more && <p class="muted">No version of it is recorded.</p>}
       <ol class="changes-list">
         {items?.map((item) => (
-          <ChangeRow key={`${item.resourceVersion} ${item.type}`} change={item} path={path} current={item === current} choose={() => showMoment(item)}>
+          <ChangeRow key={versionKey(item)} change={item} path={path} current={item === current} choose={() => showMoment(item)}>
             {item.type === 'FOLDED' && item.folded && (
               <>{Object.entries(item.folded.noise ?? {}).map(([kind, n]) => `${kind} ${n}×`).join(', ')}, since {clock(Date.parse(item.folded.oldest.time))}</>
             )}

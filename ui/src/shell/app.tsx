@@ -17,6 +17,7 @@ import { BoardView } from '../board/view';
 import { Panel } from '../panel/panel';
 import { Board } from './board';
 import { Controls } from './controls';
+import { keepFocus } from './focus';
 import { Help } from './help';
 import { listenKeys } from './keys';
 import { LiveRegion } from './live';
@@ -90,6 +91,7 @@ export function start(worker: Worker, source: History = history): void {
   });
   keepAddress();
   listenKeys(board, source);
+  keepFocus();
   render(<App board={board} source={source} />, document.body);
   // For tests and the bench: what is on the board, and figures about painting it.
   (window as unknown as { watchkeeper: unknown }).watchkeeper = { board, cluster, engine };

@@ -8,6 +8,7 @@ import type { History } from '../time/history';
 import { recorded, step, toggleMark, togglePlay, toLive } from '../time/playback';
 import { toggleChanges } from '../time/transport';
 import type { BoardView } from '../board/view';
+import { nextPart } from './focus';
 
 const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -92,9 +93,8 @@ function back(target: HTMLElement, board: BoardView): void {
     else target.blur();
   } else if (selection.value) {
     selection.value = null;
-    // From where it was opened: the list of changes, else the board.
-    const from = document.querySelector<HTMLElement>('.changes [aria-current]') ?? document.querySelector<HTMLElement>('.board');
-    requestAnimationFrame(() => from?.focus());
+    // Back to where it was opened from, once the panel is gone.
+    requestAnimationFrame(() => nextPart()?.focus());
   } else if (mode.value) toLive();
   else if (filter.value) filter.value = '';
   else {

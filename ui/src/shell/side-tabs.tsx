@@ -12,8 +12,8 @@ export function SideTabs() {
   };
   return (
     <nav class="sides" aria-label="Beside the board">
-      <button aria-pressed={!changes.value} title="Needs attention (N)" onClick={show(false)}>Needs attention</button>
-      {recorded.value && <button aria-pressed={changes.value} title="What changed around here (C)" onClick={show(true)}>Changes</button>}
+      <button id="side-needs" aria-pressed={!changes.value} title="Needs attention (N)" onClick={show(false)}>Needs attention</button>
+      {recorded.value && <button id="side-changes" aria-pressed={changes.value} title="What changed around here (C)" onClick={show(true)}>Changes</button>}
     </nav>
   );
 }

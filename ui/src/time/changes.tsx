@@ -12,7 +12,7 @@ import { parseFilter } from '../app/filter';
 import { filter, marks, mode, range, selection, selectionOf, tab } from '../app/state';
 import { SideTabs } from '../shell/side-tabs';
 import { ChangeRow, showMoment } from './change-row';
-import type { Counts, History, ObjectChange } from './history';
+import type { Counts, History, ObjectChange, Page } from './history';
 import { goTo, playhead } from './playback';
 import { unknownParts } from './plot';
 import { clock } from './words';
@@ -22,7 +22,9 @@ const REACHES = [5, 30, 120, 600, 3600] as const;
 const reach = signal<number>(30);
 /** Resources that were chosen; all if there is none. */
 const kinds = signal<string[]>([]);
+/** Changes per page, and the most that the gateway lists at once. */
 const LIMIT = 100;
+const maxLimit = 1000;
 /** While all is live it is asked anew this often; while a hand moves, only after it has rested so long. In milliseconds. */
 const PACE = 5000;
 const REST = 250;
@@ -30,9 +32,11 @@ const REST = 250;
 /** The words of the filter that say something of any object. */
 const NAMED = new Set(['name', 'ns']);
 
+const changeKey = ({ path, resourceVersion }: ObjectChange): string => `${path} ${resourceVersion}`;
+
 export function Changes({ history }: { history: History }) {
   const { from, to } = useWindow();
-  const [found, setFound] = useState<{ items: ObjectChange[]; more: string } | null>(null);
+  const [found, setFound] = useState<Page<ObjectChange> | null>(null);
   const [counts, setCounts] = useState<Counts | null>(null);
   const [words, say] = useState('');
   const list = useRef<HTMLOListElement>(null);
@@ -40,7 +44,9 @@ export function Changes({ history }: { history: History }) {
   useEffect(() => {
     const stop = new AbortController();
     const timer = setTimeout(() => {
-      history.changes(from, to, LIMIT, stop.signal, chosen).then((page) => {
+      // As many as are shown: a reader who went on to older changes keeps them.
+      const limit = Math.min(maxLimit, Math.max(LIMIT, found?.items.length ?? 0));
+      history.changes(from, to, limit, stop.signal, chosen).then((page) => {
         setFound(page);
         say('');
       }, (error: Error) => stop.signal.aborted || say(error.message));
@@ -74,7 +80,7 @@ export function Changes({ history }: { history: History }) {
       <div class="scroll">
         <ol class="changes-list" ref={list}>
           {items?.map((item, i) => (
-            <Fragment key={`${item.path} ${item.resourceVersion}`}>
+            <Fragment key={changeKey(item)}>
               {i === here && i > 0 && <li class="here" aria-label="The moment that is shown"><span>{clock(moment)} is shown</span></li>}
               <ChangeRow
                 change={item} path={item.path} current={mode.value?.at === `rv:${item.resourceVersion}`}

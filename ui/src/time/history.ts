@@ -57,6 +57,20 @@ export interface Page<T> {
   more: string;
 }
 
+/** Names a version in a list. A group of folded versions grows at its newer end, so its oldest one names it. */
+export const versionKey = ({ type, resourceVersion, folded }: Change): string => `${type} ${folded?.oldest.resourceVersion ?? resourceVersion}`;
+
+/**
+ * A list whose first page was read again: the pages that were already read
+ * after it stay. `key` names an item.
+ */
+export function refreshed<T extends Change>(old: Page<T> | null, first: Page<T>, key: (item: T) => string): Page<T> {
+  const last = first.items.at(-1);
+  if (!old || !last || !first.more) return first;
+  const at = old.items.findIndex((item) => key(item) === key(last));
+  return at < 0 || at === old.items.length - 1 ? first : { items: [...first.items, ...old.items.slice(at + 1)], more: old.more };
+}
+
 export interface ObjectChange extends Change {
   resource: string;
   path: string;

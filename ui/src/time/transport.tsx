@@ -34,7 +34,7 @@ export function Transport({ history }: { history: History }) {
       {none && <p class="none-such" role="status">{none}</p>}
       <button class="icon" aria-label="The change before" title="The change before (,)" onClick={() => go(-1)}><Icon d={ICON.back} /></button>
       <button class="icon" aria-label={at?.speed ? 'Pause' : 'Play'} title={at?.speed ? 'Pause (Space)' : 'Play (Space)'} onClick={togglePlay}><Icon d={at?.speed ? ICON.pause : ICON.play} /></button>
-      <button class="icon" disabled={!at} aria-label="The next change" title="The next change (.)" onClick={() => go(1)}><Icon d={ICON.on} /></button>
+      <button class="icon" aria-disabled={!at} aria-label="The next change" title="The next change (.)" onClick={() => go(1)}><Icon d={ICON.on} /></button>
       <select aria-label="Speed" title="How fast it plays" value={speed.value} onChange={(e) => setSpeed(Number(e.currentTarget.value))}>
         {SPEEDS.map((s) => <option key={s} value={s}>{s}×</option>)}
       </select>

@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The keyboard focus survives live updates: an element that stays keeps it, and
+// the focus of one that goes moves to its neighbour, never to the body.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { clean, launch } from './browser.mjs';
+import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { connection, openBoard, shownPods } from './page.mjs';
+
+let browser;
+
+before(async () => {
+  browser = await launch();
+});
+
+after(() => browser?.close());
+
+/** Creates Pods that no Node takes, so that their status is what the test writes. */
+async function pods(ns, ...names) {
+  await apply(...names.map((name) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name }, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'x' }] } })));
+}
+
+/** Writes why a Pod's container waits. */
+async function waits(ns, name, reason) {
+  const status = { containerStatuses: [{ name: 'c', image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting: { reason } } }] };
+  await kubectl('-n', ns, 'patch', 'pod', name, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
+}
+
+/** Waits until the page has a Pod with a status; undefined is a Pod that is gone. */
+const shows = (page, ns, name, status) => until(`${name} to be ${status}`, async () => (await shownPods(page, ns))[name]?.status === status);
+
+/** Gives an element the focus as Tab does, and returns it. */
+async function focus(page, locator) {
+  await page.keyboard.press('Shift'); // the focus is shown after a key
+  await locator.focus();
+  return locator.elementHandle();
+}
+
+/** Checks that an element still has the focus after an update that the page shows. */
+async function keeps(page, element, what) {
+  await drawn(page);
+  assert.ok(await element.evaluate((one) => one === document.activeElement), `${what}: the focus is on ${await focused(page)}`);
+}
+
+/** Waits for two frames: a browser takes the focus away from a hidden element when it renders. */
+const drawn = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+
+const focused = (page) => page.evaluate(() => {
+  const { activeElement: at } = document;
+  return at === document.body ? 'the body' : (at.ariaLabel ?? at.innerText.trim());
+});
+
+test('in what needs attention', async () => {
+  const ns = await namespace('focus-needs');
+  await pods(ns, 'one', 'two', 'three');
+  for (const name of ['one', 'two', 'three']) await waits(ns, name, 'ImagePullBackOff');
+  const page = await openBoard(browser, gateway);
+  const entry = (name) => page.locator('.needs li button').filter({ hasText: ns }).filter({ has: page.getByText(name, { exact: true }) });
+  await until('three entries', async () => (await page.locator('.needs li button').filter({ hasText: ns }).count()) === 3);
+  const one = await focus(page, entry('one'));
+  await waits(ns, 'one', 'ErrImagePull');
+  await until('the other reason', async () => (await entry('one').innerText()).includes('ErrImagePull'));
+  await keeps(page, one, 'its reason changed');
+  await waits(ns, 'one', 'CrashLoopBackOff'); // which is first in the list
+  await until('the order', async () => (await entry('one').innerText()).includes('CrashLoopBackOff'));
+  await keeps(page, one, 'it moved up');
+  for (const name of ['two', 'three']) await waits(ns, name, 'OOMKilled'); // before that
+  await until('the order', async () => (await entry('three').innerText()).includes('OOMKilled'));
+  await keeps(page, one, 'it moved down');
+  const three = await focus(page, entry('three'));
+  const neighbours = await three.evaluate((at) => [at.closest('li').previousElementSibling, at.closest('li').nextElementSibling].map((li) => li?.querySelector('button').innerText));
+  await kubectl('-n', ns, 'delete', 'pod', 'three', '--force', '--grace-period=0');
+  await until('it to go', async () => (await entry('three').count()) === 0);
+  await drawn(page);
+  const name = (text) => text?.split('\n')[0];
+  assert.ok(neighbours.map(name).includes(name(await focused(page))), `the focus is on ${await focused(page)}, the neighbours were ${neighbours}`);
+  clean(page);
+  await page.close();
+});
+
+test('in the panel', async () => {
+  const ns = await namespace('focus-panel');
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=2');
+  await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
+  const [pod] = (await kubectl('-n', ns, 'get', 'pods', '-o', 'name')).split('\n').map((name) => name.replace('pod/', ''));
+  const { spec: { nodeName: node } } = JSON.parse(await kubectl('-n', ns, 'get', 'pod', pod, '-o', 'json'));
+  const page = await openBoard(browser, gateway, { sel: `pod/${ns}/${pod}` });
+  const panel = page.locator('.panel');
+  const link = await focus(page, panel.locator('.facts').getByRole('button', { name: node }));
+  await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash=true');
+  await until('that it crashes', async () => /Crash|Error/.test(await panel.locator('.state').innerText()));
+  await keeps(page, link, 'the Pod crashed');
+  const label = await focus(page, panel.locator('.labels').getByRole('button', { name: /crash/ }));
+  await kubectl('-n', ns, 'label', 'pod', pod, 'another=label');
+  await until('the label', async () => (await panel.locator('.labels button').filter({ hasText: 'another' }).count()) === 1);
+  await keeps(page, label, 'another label came');
+  await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash-');
+  await until('it to go', async () => (await panel.locator('.labels button').filter({ hasText: 'crash' }).count()) === 0);
+  await until('its neighbour to have the focus', async () => /^(app|another|pod-template-hash)=/.test(await focused(page)));
+  // Another moment of the same object.
+  const back = await focus(page, panel.locator('.facts').getByRole('button', { name: node }));
+  await until('the past', async () => {
+    await page.keyboard.press(',');
+    return until('a moment', () => page.url().includes('at='), 5).catch(() => false);
+  });
+  await until('the past', async () => (await connection(page)) === 'the past');
+  await until('the Pod as it was', async () => (await panel.locator('.content').getAttribute('aria-busy')) === 'false');
+  await keeps(page, back, 'another moment is shown');
+  await page.keyboard.press('.');
+  await until('another moment', async () => !(await panel.locator('.content').getAttribute('aria-busy')).includes('true'));
+  await keeps(page, back, 'the next moment is shown');
+
+  // The Pods of a Node: those that are in trouble are first.
+  await page.goto(`${gateway}/ui/?${new URLSearchParams({ sel: `node/${node}` })}`);
+  const inNode = panel.locator('.pods').getByRole('button', { name: pod });
+  const entry = await focus(page, inNode);
+  await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash=true');
+  await until('it to be first', async () => (await panel.locator('.pods button').first().innerText()).includes(pod));
+  await keeps(page, entry, 'it moved up');
+  await kubectl('-n', ns, 'delete', 'pod', pod, '--force', '--grace-period=0');
+  await until('it to go', async () => (await inNode.count()) === 0);
+  await until('its neighbour to have the focus', () => page.evaluate(() => document.activeElement.closest('.pods, .panel h3') !== null));
+  clean(page);
+  await page.close();
+});
+
+test('in the list of changes', async () => {
+  const ns = await namespace('focus-changes');
+  await pods(ns, 'one', 'two');
+  const page = await openBoard(browser, gateway, { q: `ns:${ns}`, side: 'changes' });
+  const changes = page.locator('.changes-list .pick');
+  await until('changes', async () => (await changes.count()) >= 2);
+  const first = await focus(page, changes.last());
+  const count = await changes.count();
+  await waits(ns, 'two', 'ErrImagePull');
+  await pods(ns, 'three', 'four', 'five');
+  await until('more changes', async () => (await changes.count()) >= count + 4);
+  await keeps(page, first, 'changes came');
+  // One that is chosen hides the list behind the panel; Esc comes back to it.
+  await page.keyboard.press('Enter');
+  await until('the panel', async () => (await page.locator('.panel h2').count()) === 1);
+  await until('the focus in the panel', async () => (await focused(page)) === 'Overview');
+  await page.keyboard.press('Escape');
+  await until('the focus in the list', () => first.evaluate((one) => one === document.activeElement));
+  // The other list at the side.
+  await focus(page, page.locator('.sides').getByRole('button', { name: 'Changes' }));
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Enter');
+  await until('what needs attention', async () => (await page.locator('.needs').count()) === 1);
+  assert.equal(await focused(page), 'Needs attention');
+  clean(page);
+  await page.close();
+});
+
+test('in the strip and the upper edge', async () => {
+  const ns = await namespace('focus-strip');
+  const page = await openBoard(browser, gateway, {}, { width: 960 });
+  await pods(ns, 'one');
+  await until('the past', async () => {
+    await page.keyboard.press(',');
+    return until('a moment', () => page.url().includes('at='), 5).catch(() => false);
+  });
+  const next = await focus(page, page.getByRole('button', { name: 'The next change' }));
+  await until('now', async () => {
+    await page.keyboard.press('Enter');
+    await keeps(page, next, 'a change later');
+    return (await connection(page)) === 'live';
+  });
+  await keeps(page, next, 'there is no next change');
+  // A state that no Pod is in is not listed where there is little room.
+  await waits(ns, 'one', 'ErrImagePull');
+  await shows(page, ns, 'one', 'ErrImagePull');
+  const failing = await focus(page, page.locator('.legend button').first());
+  await failing.evaluate((button) => button.classList.add('none')); // as if no Pod failed: other tests have some that do
+  await keeps(page, failing, 'no Pod fails');
+  await failing.evaluate((button) => button.blur());
+  assert.equal(await failing.isVisible(), false, 'without the focus it is hidden');
+  clean(page);
+  await page.close();
+});
+
+test('when parts of the page open and close', async () => {
+  const ns = await namespace('focus-parts');
+  await pods(ns, 'one');
+  await waits(ns, 'one', 'ErrImagePull');
+  const page = await openBoard(browser, gateway);
+  const entry = page.locator('.needs li button').filter({ hasText: ns });
+  await focus(page, entry);
+  await page.keyboard.press('Enter');
+  await until('the focus in the panel', async () => (await focused(page)) === 'Overview');
+  await focus(page, page.getByRole('button', { name: 'Close' }));
+  await page.keyboard.press('Enter');
+  await until('the focus on the board', async () => /^Board of Pods/.test(await focused(page)));
+  await page.keyboard.press('t');
+  await until('the focus on the table', async () => (await focused(page)) === 'Pods');
+  await page.keyboard.press('t');
+  await until('the focus on the board', async () => /^Board of Pods/.test(await focused(page)));
+  // A click beside everything and Tab past the end take the focus away, and it stays away.
+  await page.locator('.connection').click();
+  await waits(ns, 'one', 'ImagePullBackOff');
+  await until('the other reason', async () => (await entry.innerText()).includes('ImagePullBackOff'));
+  await drawn(page);
+  assert.equal(await focused(page), 'the body');
+  clean(page);
+  await page.close();
+});
