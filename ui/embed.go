@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui is the page as it was built: its sources are beside it, in
-// TypeScript, and "make build" makes dist of them (scripts/ui). Where that has
-// not been done, as after "go install", there is nothing in it, and whoever
-// serves it says how it is built.
+// Package ui embeds the built page. The sources beside it are TypeScript;
+// "make build" (scripts/ui) builds them into dist. Without that, as after
+// "go install", dist is empty, and internal/webpage serves instructions instead.
 package ui
 
 import (
@@ -15,8 +14,8 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// Files returns the files of the page, below its root. Beside each that is worth
-// it are its compressed forms, as name.br and name.gz.
+// Files returns the files of the page. Files that compress well also have
+// compressed variants, name.br and name.gz.
 func Files() fs.FS {
 	files, err := fs.Sub(dist, "dist")
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/ui"
 )
 
-// most is how large the whole page may be, as it is sent to a browser that knows
-// gzip.
-const most = 120_000
+// maxSize is the size limit of the whole page with gzip.
+const maxSize = 120_000
 
-// TestSize is of the page that is built, if it is.
+// TestSize checks the size of the page if it is built.
 func TestSize(t *testing.T) {
 	sizes := map[string]int64{}
 	err := fs.WalkDir(ui.Files(), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -43,8 +42,8 @@ func TestSize(t *testing.T) {
 		}
 		total += size
 	}
-	t.Logf("%d bytes of at most %d", total, most)
-	if total > most {
-		t.Errorf("the page is %d bytes, more than %d", total, most)
+	t.Logf("%d bytes of at most %d", total, maxSize)
+	if total > maxSize {
+		t.Errorf("the page is %d bytes, more than %d", total, maxSize)
 	}
 }

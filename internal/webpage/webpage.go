@@ -19,55 +19,55 @@ import (
 	"strings"
 )
 
-// Config is what the page is told, in config.json. The paths are relative to
-// the page and end in a slash.
+// Config is the content of config.json. The paths are relative to the page and
+// end in a slash.
 type Config struct {
-	// API is the path below which the Kubernetes API is.
+	// API is the path of the Kubernetes API.
 	API string `json:"api"`
-	// Extension is the path below which that is which Kubernetes does not have.
+	// Extension is the path of Watchkeeper's own API.
 	Extension string `json:"extension"`
 }
 
 const policy = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types watchkeeper"
 
-// unbuilt is the page that is there when none has been built.
+// unbuilt is served if the page was not built.
 //
 //go:embed unbuilt
 var unbuilt embed.FS
 
 const (
 	index  = "index.html"
-	assets = "assets/" // what is below it is never changed
+	assets = "assets/" // files below it never change
 )
 
-// encodings are those that files are compressed in beforehand, the best first,
-// with the ends of their names.
+// encodings are those of precompressed files, the best first, with the suffixes
+// of their names.
 var encodings = []struct{ name, extension string }{{"br", ".br"}, {"gzip", ".gz"}}
 
-// A form is a file as it is sent, in one encoding.
-type form struct {
-	encoding string // "" for the file as it is
+// A variant is a file in one encoding.
+type variant struct {
+	encoding string // "" for the uncompressed file
 	body     []byte
 	tag      string
 }
 
-// A file is what is served at one path.
+// A file is served at one path.
 type file struct {
 	contentType string
 	immutable   bool
-	forms       []form // the best first, the file as it is last
+	variants    []variant // the best first, the uncompressed file last
 }
 
 type handler map[string]*file
 
-// New returns what serves the files of a page below its root, or, where there
-// is no index.html among them, a page that says how to build it. Requests come
-// with the path below the page.
+// New returns a handler for the files of a page. Without an index.html it serves
+// a page that explains how to build it. The handler expects paths relative to the
+// page.
 func New(files fs.FS, config Config) (http.Handler, error) {
 	h := handler{}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || isForm(name) || strings.HasPrefix(path.Base(name), ".") {
+		if err != nil || entry.IsDir() || isCompressed(name) || strings.HasPrefix(path.Base(name), ".") {
 			return err
 		}
 		return h.add(files, name)
@@ -84,12 +84,12 @@ func New(files fs.FS, config Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h["config.json"] = &file{contentType: "application/json", forms: []form{newForm("", append(text, '\n'))}}
+	h["config.json"] = &file{contentType: "application/json", variants: []variant{newVariant("", append(text, '\n'))}}
 	h[""] = h[index]
 	return h, nil
 }
 
-func isForm(name string) bool {
+func isCompressed(name string) bool {
 	for _, e := range encodings {
 		if strings.HasSuffix(name, e.extension) {
 			return true
@@ -108,13 +108,13 @@ func (h handler) add(files fs.FS, name string) error {
 		if err != nil {
 			return err
 		}
-		f.forms = append(f.forms, newForm(e.name, body))
+		f.variants = append(f.variants, newVariant(e.name, body))
 	}
 	body, err := fs.ReadFile(files, name)
 	if err != nil {
 		return err
 	}
-	f.forms = append(f.forms, newForm("", body))
+	f.variants = append(f.variants, newVariant("", body))
 	h[name] = f
 	return nil
 }
@@ -135,11 +135,11 @@ func (h handler) addUnbuilt(config Config) error {
 	if err := t.Execute(&text, config); err != nil {
 		return err
 	}
-	h[index] = &file{contentType: contentType(index), forms: []form{newForm("", text.Bytes())}}
+	h[index] = &file{contentType: contentType(index), variants: []variant{newVariant("", text.Bytes())}}
 	return nil
 }
 
-// contentType does not ask the machine, whose types may be any.
+// contentType does not use the types of the machine for these, since they differ.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":
@@ -161,9 +161,9 @@ func contentType(name string) string {
 	return "application/octet-stream"
 }
 
-func newForm(encoding string, body []byte) form {
+func newVariant(encoding string, body []byte) variant {
 	sum := sha256.Sum256(body)
-	return form{encoding, body, fmt.Sprintf("%q", fmt.Sprintf("%x", sum[:12]))}
+	return variant{encoding, body, fmt.Sprintf("%q", fmt.Sprintf("%x", sum[:12]))}
 }
 
 // ServeHTTP answers GET and HEAD.
@@ -183,7 +183,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.immutable {
 		header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	if len(f.forms) > 1 {
+	if len(f.variants) > 1 {
 		header.Set("Vary", "Accept-Encoding")
 	}
 	chosen := f.choose(strings.Join(r.Header["Accept-Encoding"], ","))
@@ -198,13 +198,13 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(chosen.body)))
 	if r.Method != http.MethodHead {
-		w.Write(chosen.body) //nolint:errcheck // the client is gone
+		w.Write(chosen.body) //nolint:errcheck // the client has disconnected
 	}
 }
 
-// choose returns the best form that an Accept-Encoding allows. Which of several
-// it likes better does not matter here.
-func (f *file) choose(accept string) form {
+// choose returns the best variant that an Accept-Encoding allows, regardless of
+// weights above zero.
+func (f *file) choose(accept string) variant {
 	allowed := map[string]bool{}
 	for clause := range strings.SplitSeq(accept, ",") {
 		name, weight, _ := strings.Cut(clause, ";")
@@ -212,15 +212,15 @@ func (f *file) choose(accept string) form {
 		q, err := strconv.ParseFloat(value, 64)
 		allowed[strings.ToLower(strings.TrimSpace(name))] = !hasWeight || err == nil && q > 0
 	}
-	for _, form := range f.forms {
-		if allowed[form.encoding] {
-			return form
+	for _, v := range f.variants {
+		if allowed[v.encoding] {
+			return v
 		}
 	}
-	return f.forms[len(f.forms)-1]
+	return f.variants[len(f.variants)-1]
 }
 
-// matches reports whether an If-None-Match names a tag.
+// matches reports whether an If-None-Match contains a tag.
 func matches(list, tag string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		if one = strings.TrimPrefix(strings.TrimSpace(one), "W/"); one == tag || one == "*" {

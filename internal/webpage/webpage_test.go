@@ -13,7 +13,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/webpage"
 )
 
-// built is a page as it might be built.
+// built is an example of a built page.
 var built = fstest.MapFS{
 	".gitkeep":               {},
 	"index.html":             {Data: []byte("<html>page")},
@@ -53,7 +53,7 @@ func body(t *testing.T, res *http.Response) string {
 }
 
 func TestFiles(t *testing.T) {
-	const forever, ask = "public, max-age=31536000, immutable", "no-cache"
+	const forever, revalidate = "public, max-age=31536000, immutable", "no-cache"
 	for _, tc := range []struct {
 		path, accept string
 		body         string // "" for 404
@@ -62,16 +62,16 @@ func TestFiles(t *testing.T) {
 		encoding     string
 		vary         string
 	}{
-		{"", "", "<html>page", "text/html; charset=utf-8", ask, "", "Accept-Encoding"},
-		{"index.html", "gzip, deflate, br, zstd", "page, brotli", "text/html; charset=utf-8", ask, "br", "Accept-Encoding"},
-		{"index.html", "gzip", "page, gzip", "text/html; charset=utf-8", ask, "gzip", "Accept-Encoding"},
-		{"index.html", "br;q=0, GZIP;q=0.5", "page, gzip", "text/html; charset=utf-8", ask, "gzip", "Accept-Encoding"},
-		{"index.html", "br;q=nothing", "<html>page", "text/html; charset=utf-8", ask, "", "Accept-Encoding"},
-		{"icon.svg", "br", "<svg>", "image/svg+xml", ask, "", ""},
+		{"", "", "<html>page", "text/html; charset=utf-8", revalidate, "", "Accept-Encoding"},
+		{"index.html", "gzip, deflate, br, zstd", "page, brotli", "text/html; charset=utf-8", revalidate, "br", "Accept-Encoding"},
+		{"index.html", "gzip", "page, gzip", "text/html; charset=utf-8", revalidate, "gzip", "Accept-Encoding"},
+		{"index.html", "br;q=0, GZIP;q=0.5", "page, gzip", "text/html; charset=utf-8", revalidate, "gzip", "Accept-Encoding"},
+		{"index.html", "br;q=nothing", "<html>page", "text/html; charset=utf-8", revalidate, "", "Accept-Encoding"},
+		{"icon.svg", "br", "<svg>", "image/svg+xml", revalidate, "", ""},
 		{"assets/app-a1b2.js", "br", "script", "text/javascript; charset=utf-8", forever, "", "Accept-Encoding"},
 		{"assets/app-a1b2.js", "br, gzip", "script, gzip", "text/javascript; charset=utf-8", forever, "gzip", "Accept-Encoding"},
 		{"assets/app-a1b2.css", "br, gzip", "style, brotli", "text/css; charset=utf-8", forever, "br", "Accept-Encoding"},
-		{"config.json", "br", `{"api":"../","extension":"../watchkeeper/v1/"}` + "\n", "application/json", ask, "", ""},
+		{"config.json", "br", `{"api":"../","extension":"../watchkeeper/v1/"}` + "\n", "application/json", revalidate, "", ""},
 		{path: "index.html.gz"},
 		{path: "assets/"},
 		{path: "assets/app-0000.js"},
@@ -132,13 +132,13 @@ func TestHead(t *testing.T) {
 	if res.StatusCode != http.StatusOK || res.ContentLength != int64(len("script, gzip")) || res.Header.Get("Content-Encoding") != "gzip" {
 		t.Errorf("%s %v", res.Status, res.Header)
 	}
-	res.ContentLength = 0 // for there is none to be written
+	res.ContentLength = 0 // HEAD has no body
 	if got := body(t, res); got != "" {
 		t.Errorf("body %q", got)
 	}
 }
 
-// TestUnbuilt is a binary that was built without the page.
+// TestUnbuilt checks a binary that was built without the page.
 func TestUnbuilt(t *testing.T) {
 	files := fstest.MapFS{".gitkeep": {}}
 	text := body(t, get(t, files, "GET", ""))
