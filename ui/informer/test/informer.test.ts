@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What an informer tells and keeps, and to whom.
+// The store and the subscribers of an informer.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -29,12 +29,12 @@ test('lists in pages, then follows', async () => {
   ]);
   assert.equal(asked[3]!.resourceVersion, '105');
   assert.equal(asked[3]!.allowWatchBookmarks, 'true');
-  // What a list leaves out is put in, so that all objects look alike.
+  // Items of lists get the kind and apiVersion that lists leave out.
   assert.equal(o.informer.store.get('ns/c')!.kind, 'Thing');
   assert.equal(o.informer.store.get('ns/c')!.apiVersion, 'v1');
 });
 
-test('the next page is asked for while one that tells where it is has not come', async () => {
+test('the next page is requested before the current one is complete', async () => {
   for (const name of ['a', 'b', 'c', 'd', 'e']) server.put(path, name);
   let page: (() => void) | undefined;
   let ahead = 0;
@@ -70,22 +70,22 @@ test('the store is a read-only map', async () => {
   assert.deepEqual(seen, ['ns/aA', 'ns/bB']);
 });
 
-test('a transform makes what is kept and told', async () => {
+test('the results of transform are stored and emitted', async () => {
   server.put(path, 'a', 'one');
   const informer = connect(server.url).informer('test/v1/things', { transform: (thing: Thing) => thing.text!.length });
-  const told: unknown[] = [];
-  informer.on('add', ({ object }) => told.push(object));
-  informer.on('update', ({ old, object }) => told.push([old, object]));
-  informer.on('delete', ({ object }) => told.push(object));
+  const emitted: unknown[] = [];
+  informer.on('add', ({ object }) => emitted.push(object));
+  informer.on('update', ({ old, object }) => emitted.push([old, object]));
+  informer.on('delete', ({ object }) => emitted.push(object));
   await informer.ready();
   await watching();
   server.put(path, 'a', 'three');
   server.remove(path, 'a');
-  await become('changes', () => told, [3, [3, 5], 5]);
+  await become('changes', () => emitted, [3, [3, 5], 5]);
   informer.stop();
 });
 
-test('handlers that throw do not harm the others', async (t) => {
+test('exceptions of handlers do not disturb the others', async (t) => {
   const o = observe();
   const thrown: unknown[] = [];
   const later = queueMicrotask;
@@ -111,7 +111,7 @@ test('handlers that throw do not harm the others', async (t) => {
   assert.deepEqual(o.errors, []);
 });
 
-test('an end of handlers', async () => {
+test('handlers can be removed', async () => {
   const o = await live();
   const seen: string[] = [];
   const off = o.informer.on('add', ({ key }) => seen.push(key));
@@ -125,7 +125,7 @@ test('an end of handlers', async () => {
   assert.equal(seen.length, 2);
 });
 
-test('batches are due when their schedule says so, and tell one event of each object', async () => {
+test('schedule decides when a batch is delivered, coalesce merges the events of an object', async () => {
   server.put(path, 'a', '1');
   server.put(path, 'gone');
   const o = await live();
@@ -160,23 +160,23 @@ test('batches are due when their schedule says so, and tell one event of each ob
   ]);
 });
 
-test('an iteration begins with what there is and ends with the informer', async () => {
+test('an iteration starts with the current objects and ends with the informer', async () => {
   server.put(path, 'a');
   const o = await live();
-  await become('live', () => o.informer.state.phase, 'live'); // which is told as well
-  const told: string[] = [];
+  await become('live', () => o.informer.state.phase, 'live'); // which is an event too
+  const emitted: string[] = [];
   const done = (async () => {
-    for await (const event of o.informer) told.push('key' in event ? event.type + ' ' + event.key : event.type);
+    for await (const event of o.informer) emitted.push('key' in event ? event.type + ' ' + event.key : event.type);
   })();
-  await become('the first', () => told, ['add ns/a', 'sync', 'state']);
+  await become('the first', () => emitted, ['add ns/a', 'sync', 'state']);
   server.put(path, 'b');
-  await become('another', () => told.at(-1), 'add ns/b');
+  await become('another', () => emitted.at(-1), 'add ns/b');
   o.informer.stop();
   await done;
-  assert.equal(told.at(-1), 'state');
+  assert.equal(emitted.at(-1), 'state');
 });
 
-test('a slow iteration is told all of what remains, in bounded memory', async () => {
+test('a slow iteration receives the newest state, in bounded memory', async () => {
   for (let i = 0; i < 10; i++) server.put(path, 'p' + i);
   const o = await live();
   const iterator = o.informer[Symbol.asyncIterator]();
@@ -201,7 +201,7 @@ test('a slow iteration is told all of what remains, in bounded memory', async ()
   assert.ok(count < 2500, `${count} events were held`);
 });
 
-test('stopping ends all that it has open', async () => {
+test('stopping closes all requests', async () => {
   const controller = new AbortController();
   const o = await live({ signal: controller.signal });
   controller.abort();
@@ -210,7 +210,7 @@ test('stopping ends all that it has open', async () => {
   await assert.rejects(connect(server.url, { signal: controller.signal }).informer('v1/pods').ready(), /stopped/);
 });
 
-test('a Watchkeeper below a prefix, and credentials', async () => {
+test('Watchkeeper below a prefix, and credentials', async () => {
   const seen: string[] = [];
   const informer = connect('/below/', {
     multiwatch: false,
@@ -225,6 +225,6 @@ test('a Watchkeeper below a prefix, and credentials', async () => {
   assert.equal(seen[0], '/below/apis/apps/v1/namespaces/default/deployments Bearer t');
 });
 
-test('what is no resource is a mistake of the caller', () => {
+test('an invalid resource throws', () => {
   for (const name of ['pods', 'a/b/c/d', '']) assert.throws(() => connect(server.url).informer(name), /not a resource/);
 });

@@ -4,7 +4,7 @@
 // Whatever faults a server has, an informer ends with the server's state, and its events are in order.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { connect } from '../src/index.js';
 import { eventually, Observer } from './observer.js';
 import { ApiServer, refuse, type Stream, type Thing } from './server.js';
@@ -22,83 +22,86 @@ function random(seed: number): (n: number) => number {
   };
 }
 
-for (let seed = 1; seed <= rounds; seed++) {
-  test(`random faults, seed ${seed}`, async (t) => {
-    const pick = random(seed);
-    const server = await new ApiServer().start();
-    server.multiwatch = seed % 2 === 0;
-    const connection = connect(server.url, { silence: 200 });
-    t.after(async () => {
-      connection.close();
-      await server.stop();
-    });
-    const observers = plurals.map((plural) => new Observer(connection.informer<Thing>('test/v1/' + plural, { pageSize: 3 })));
-
-    const anyStream = (does: (stream: Stream) => void) => {
-      const all = [...server.open];
-      if (all.length > 0) does(all[pick(all.length)]!);
-    };
-    const names = (plural: string) =>
-      [...server.objects.keys()].filter((key) => key.startsWith(path(plural) + '/')).map((key) => key.slice(path(plural).length + 1));
-    const write = () => {
-      const plural = plurals[pick(2)]!;
-      const there = names(plural);
-      switch (pick(8)) {
-        case 0:
-          if (there.length > 0) server.remove(path(plural), there[pick(there.length)]!);
-          break;
-        case 1:
-          server.remove(path(plural), ...there.slice(0, pick(4)));
-          break;
-        case 2:
-          server.put(path(plural), 'o' + pick(10), 'another', true);
-          break;
-        default:
-          server.put(path(plural), 'o' + pick(10), String(server.rv));
-      }
-    };
-    const faults: (() => unknown)[] = [
-      () => anyStream((stream) => stream.cut()),
-      () => anyStream((stream) => stream.end()),
-      () => anyStream((stream) => server.open.delete(stream)), // half-open
-      () => anyStream((stream) => stream.raw(['{"type":', 'nonsense\n', new Uint8Array([0xff, 0x0a])][pick(3)]!)),
-      () => anyStream((stream) => stream.send('ERROR', { kind: 'Status', code: [410, 500, 429][pick(3)] })),
-      () => server.compact(),
-      () => plurals.forEach((plural) => server.bookmark(path(plural))),
-      () => server.lists.push((_, response) => refuse(response, [410, 429, 500, 503][pick(4)]!, 'Fault')),
-      () => server.lists.push((_, response) => response.destroy()),
-      () => server.watches.push((stream) => stream.cut()),
-      () => connection.wake(),
-      async () => {
+// Side by side, since most of each run is waiting.
+describe('simulation', { concurrency: 5 }, () => {
+  for (let seed = 1; seed <= rounds; seed++) {
+    test(`random faults, seed ${seed}`, async (t) => {
+      const pick = random(seed);
+      const server = await new ApiServer().start();
+      server.multiwatch = seed % 2 === 0;
+      const connection = connect(server.url, { silence: 200 });
+      t.after(async () => {
+        connection.close();
         await server.stop();
-        for (let n = pick(5); n > 0; n--) write();
-        await server.start();
-      },
-    ];
-    for (let i = 0; i < 60; i++) {
-      for (let n = pick(4); n > 0; n--) write();
-      if (pick(3) === 0) await faults[pick(faults.length)]!();
-      await new Promise((resolve) => setTimeout(resolve, pick(8)));
-    }
-    server.lists.length = server.watches.length = 0;
-    for (const [i, plural] of plurals.entries()) {
-      const { store, state } = observers[i]!.informer;
-      await eventually(`the server's ${plural}, seed ${seed}`, () => {
-        connection.wake();
-        try {
-          const is = [...store].map(([key, { metadata, text }]) => `${key} ${metadata.uid} ${metadata.resourceVersion} ${text}`).sort();
-          const want = names(plural).map((name) => {
-            const { metadata, text } = server.objects.get(path(plural) + '/' + name)!;
-            return `ns/${name} ${metadata.uid} ${metadata.resourceVersion} ${text}`;
-          });
-          assert.deepEqual(is, want.sort());
-          return '';
-        } catch (error) {
-          return { state, error: String(error), errors: observers[i]!.errors.map(String), requests: server.requests.slice(-5) };
-        }
       });
-    }
-    connection.close();
-    for (const observer of observers) observer.finish();
-  });
-}
+      const observers = plurals.map((plural) => new Observer(connection.informer<Thing>('test/v1/' + plural, { pageSize: 3 })));
+
+      const anyStream = (does: (stream: Stream) => void) => {
+        const all = [...server.open];
+        if (all.length > 0) does(all[pick(all.length)]!);
+      };
+      const names = (plural: string) =>
+        [...server.objects.keys()].filter((key) => key.startsWith(path(plural) + '/')).map((key) => key.slice(path(plural).length + 1));
+      const write = () => {
+        const plural = plurals[pick(2)]!;
+        const there = names(plural);
+        switch (pick(8)) {
+          case 0:
+            if (there.length > 0) server.remove(path(plural), there[pick(there.length)]!);
+            break;
+          case 1:
+            server.remove(path(plural), ...there.slice(0, pick(4)));
+            break;
+          case 2:
+            server.put(path(plural), 'o' + pick(10), 'another', true);
+            break;
+          default:
+            server.put(path(plural), 'o' + pick(10), String(server.rv));
+        }
+      };
+      const faults: (() => unknown)[] = [
+        () => anyStream((stream) => stream.cut()),
+        () => anyStream((stream) => stream.end()),
+        () => anyStream((stream) => server.open.delete(stream)), // half-open
+        () => anyStream((stream) => stream.raw(['{"type":', 'nonsense\n', new Uint8Array([0xff, 0x0a])][pick(3)]!)),
+        () => anyStream((stream) => stream.send('ERROR', { kind: 'Status', code: [410, 500, 429][pick(3)] })),
+        () => server.compact(),
+        () => plurals.forEach((plural) => server.bookmark(path(plural))),
+        () => server.lists.push((_, response) => refuse(response, [410, 429, 500, 503][pick(4)]!, 'Fault')),
+        () => server.lists.push((_, response) => response.destroy()),
+        () => server.watches.push((stream) => stream.cut()),
+        () => connection.wake(),
+        async () => {
+          await server.stop();
+          for (let n = pick(5); n > 0; n--) write();
+          await server.start();
+        },
+      ];
+      for (let i = 0; i < 60; i++) {
+        for (let n = pick(4); n > 0; n--) write();
+        if (pick(3) === 0) await faults[pick(faults.length)]!();
+        await new Promise((resolve) => setTimeout(resolve, pick(8)));
+      }
+      server.lists.length = server.watches.length = 0;
+      for (const [i, plural] of plurals.entries()) {
+        const { store, state } = observers[i]!.informer;
+        await eventually(`the server's ${plural}, seed ${seed}`, () => {
+          connection.wake();
+          try {
+            const is = [...store].map(([key, { metadata, text }]) => `${key} ${metadata.uid} ${metadata.resourceVersion} ${text}`).sort();
+            const want = names(plural).map((name) => {
+              const { metadata, text } = server.objects.get(path(plural) + '/' + name)!;
+              return `ns/${name} ${metadata.uid} ${metadata.resourceVersion} ${text}`;
+            });
+            assert.deepEqual(is, want.sort());
+            return '';
+          } catch (error) {
+            return { state, error: String(error), errors: observers[i]!.errors.map(String), requests: server.requests.slice(-5) };
+          }
+        });
+      }
+      connection.close();
+      for (const observer of observers) observer.finish();
+    });
+  }
+});
