@@ -7,20 +7,23 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { browser } from './cluster.mjs';
 
-/** Where pictures are put; git does not take them. */
+/** The folder of pictures, which git ignores. */
 export const shots = fileURLToPath(new URL('../.test/shots/', import.meta.url));
 
-/** Starts Chromium, with further flags. Close it in the end. */
+/** The options of Chromium. root has no user namespaces for the sandbox, and the pages are our own. */
+export const chromiumOptions = (flags = []) => ({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', ...flags] });
+
+/** Connects to the Chromium of run.mjs, or starts one if there is none or flags are given. The caller closes it. */
 export function launch(flags = []) {
-  // There is no user namespace to be had as root, and the pages are ours.
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', ...flags] });
+  return browser && flags.length === 0 ? chromium.connect(browser) : chromium.launch(chromiumOptions(flags));
 }
 
 /**
- * Opens a page of a size, and watches over it: clean(page) fails where there was
- * an error in it, on its console or of its policy. ignore is a pattern of what
- * is no mistake: Chromium itself tells of each request that fails.
+ * Opens a page of a size. clean(page) fails if there was an exception, an error
+ * on its console or a violation of its policy. ignore is a pattern of expected
+ * messages: Chromium logs each failed request.
  */
 export async function open(browser, url, { width = 1600, height = 1000, ignore = /^$/, ...options } = {}) {
   const page = await browser.newPage({ viewport: { width, height }, colorScheme: 'dark', ...options });
@@ -35,12 +38,12 @@ export async function open(browser, url, { width = 1600, height = 1000, ignore =
   return page;
 }
 
-/** Fails where something was wrong in a page. */
+/** Fails if a page had an error. */
 export function clean(page) {
   assert.deepEqual(page.wrong, []);
 }
 
-/** Takes a picture, to be looked at. */
+/** Saves a picture for people to look at. */
 export async function shot(page, name) {
   mkdirSync(shots, { recursive: true });
   await page.screenshot({ path: `${shots}${name}.png` });

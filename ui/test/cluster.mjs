@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The real things for tests: a local control plane, gateways in front of it, and
-// kubectl. test/run.mjs starts them once for all test files.
+// A local control plane for tests, gateways in front of it, and kubectl.
+// test/run.mjs starts them for a group of test files.
 
 import { execFile, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
@@ -16,19 +16,22 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const localcluster = process.env.LOCALCLUSTER_BIN ?? join(root, 'bin/localcluster');
 const watchkeeper = process.env.WATCHKEEPER_BIN ?? join(root, 'bin/watchkeeper');
 
-/** What run.mjs tells the tests: {gateway, proxy, dir, www}. */
+/** From run.mjs: {gateway, proxy, dir, www, browser}. */
 const given = process.env.WATCHKEEPER_TEST ? JSON.parse(process.env.WATCHKEEPER_TEST) : {};
 
-/** URLs of the gateway and of kubectl proxy, the folder of the cluster, and that of the files both serve at /static/. */
-export const { gateway, proxy, dir, www } = given;
+/**
+ * The URLs of the gateway and of kubectl proxy, the folder of the cluster, that of
+ * the files which both serve at /static/, and the address of a running Chromium.
+ */
+export const { gateway, proxy, dir, www, browser } = given;
 
 /**
  * Starts a program and waits for a line of its output that matches ready. It
- * ends with this one, whatever becomes of that. The result is the line, the
- * process, what it has printed, and stop(signal).
+ * ends when this process does. The result is the line, the output, the process
+ * id, and stop(signal).
  */
 export async function start(command, args, ready, seconds = 180) {
-  // The kernel tells the child when this process is gone.
+  // The kernel stops the child when this process ends.
   const child = spawn('setpriv', ['--pdeathsig', 'TERM', command, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   const output = [];
   const ended = new Promise((resolve) => child.on('close', resolve));
@@ -60,7 +63,7 @@ export async function start(command, args, ready, seconds = 180) {
 
 /** Starts a gateway in front of the cluster, with further flags. The result is {url, stop, output}. */
 export async function startGateway(flags = [], clusterDir = dir, port = 0) {
-  // It records nothing unless it is to: not into the home of whoever runs the tests.
+  // Without this flag it would record into the home directory.
   const recording = flags.includes('--data-dir') ? [] : ['--data-dir='];
   const args = ['serve', '--kubeconfig', join(clusterDir, 'kubeconfig'), '--port', String(port), '--admin-listen', '', ...recording, ...flags];
   const { line, output, stop } = await start(watchkeeper, args, /^Starting to serve on /);
@@ -85,7 +88,7 @@ export async function startAll() {
     const clusterDir = join(work, 'cluster');
     const www = join(work, 'www');
     cpSync(join(root, 'ui/test/www'), www, { recursive: true });
-    const { build } = await import('esbuild'); // here, as the tests import this file, too
+    const { build } = await import('esbuild'); // only run.mjs needs it, and the tests import this file
     await build({ entryPoints: [join(root, 'ui/informer/src/index.ts')], outfile: join(www, 'informer.mjs'), bundle: true, format: 'esm', target: 'es2022' });
     running.push(await start(localcluster, ['up', '--dir', clusterDir, '--nodes', '3'], /^ready /));
     const first = await startGateway(['--www', www, '--data-dir', join(clusterDir, 'history')], clusterDir);
@@ -108,43 +111,36 @@ export async function kubectl(...args) {
   return stdout;
 }
 
-/** Makes so many Pods like those of a real cluster. */
+/** Creates Pods like those of a real cluster. */
 export async function load(pods) {
   await run(localcluster, ['load', '--dir', dir, '--pods', String(pods), '--namespaces', '6']);
 }
 
-/** GETs a path from the API server itself. */
-export async function api(path) {
-  const response = await fetch(proxy + path);
+/** GETs a path from the API server, without the gateway. */
+export async function api(path, accept = 'application/json') {
+  const response = await fetch(proxy + path, { headers: { accept } });
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
   return response.json();
 }
 
-/** Makes objects of their JSON. */
+/** Applies objects. */
 export async function apply(...objects) {
   const child = run(localcluster, ['kubectl', '--dir', dir, 'apply', '-f', '-']);
   child.child.stdin.end(objects.map((object) => JSON.stringify(object)).join('\n---\n'));
   await child;
 }
 
-/** Ends a component, such as kube-apiserver, with a signal. */
+/** Sends a signal to a component, such as kube-apiserver. */
 export async function signal(component, name = 'KILL') {
   await run(localcluster, ['stop', component, '--dir', dir, '--signal', name]);
 }
 
-/** Starts a component again; one that a busy machine keeps from starting is tried anew. */
+/** Starts a component again. */
 export async function startComponent(component) {
-  for (let left = 3; ; left--) {
-    try {
-      await run(localcluster, ['start', component, '--dir', dir]);
-      return;
-    } catch (error) {
-      if (left === 1) throw error;
-    }
-  }
+  await run(localcluster, ['start', component, '--dir', dir]);
 }
 
-/** Waits until a function returns what is true, for a minute, and returns it. What it throws is the reason why not. */
+/** Waits up to a minute until a function returns a true value, and returns it. The last exception is part of the error. */
 export async function until(what, test, seconds = 60) {
   const deadline = Date.now() + seconds * 1000;
   let why = '';
@@ -156,15 +152,17 @@ export async function until(what, test, seconds = 60) {
     } catch (error) {
       why = String(error);
     }
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  throw new Error(`there never was ${what}: ${why}`);
+  throw new Error(`timed out waiting for ${what}: ${why}`);
 }
 
-/** A namespace for a test, which goes with the cluster. */
+/** Creates a namespace for a test. It is deleted with the cluster. */
 export async function namespace(name) {
   const full = `${name}-${process.pid}`;
-  await kubectl('create', 'namespace', full);
-  await until('a default service account', () => kubectl('-n', full, 'get', 'serviceaccount', 'default'));
+  const body = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: full } });
+  const created = await fetch(`${proxy}/api/v1/namespaces`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  if (!created.ok) throw new Error(`namespace ${full}: ${created.status} ${await created.text()}`);
+  await until('a default service account', () => api(`/api/v1/namespaces/${full}/serviceaccounts/default`));
   return full;
 }

@@ -1,58 +1,93 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// node test/run.mjs [PATTERN…]: brings up a real cluster with a gateway and
-// kubectl proxy in front of it, runs the tests of the page in Chromium (those of
-// test/*.test.mjs whose names have a PATTERN in them), and ends it all. It needs
-// "make build" and Debian's chromium. With --keep the cluster stays until
-// Ctrl-C, for a look; with WATCHKEEPER_TEST set to what --keep has printed, the
-// tests run against that one.
+// node test/run.mjs [PATTERN…]: runs the tests of the page (test/*.test.mjs whose
+// names contain a PATTERN) in Chromium, against a real cluster with a gateway and
+// kubectl proxy. It needs "make build" and Debian's chromium. With --keep the
+// cluster runs until Ctrl-C, and the tests do not; with WATCHKEEPER_TEST set to
+// what --keep printed, the tests use that cluster.
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+import { chromiumOptions, shots } from './browser.mjs';
 import { startAll } from './cluster.mjs';
-import { shots } from './browser.mjs';
+
+/**
+ * Three groups of test files run side by side, since most of them wait; the files
+ * of a group run one after the other. The first two groups share a cluster. The
+ * third has its own: its files kill the API server, add Nodes, or step through
+ * all changes of the cluster. A file that is not listed is in the first group.
+ */
+const SIDE_BY_SIDE = ['denied', 'renderers'];
+const OWN_CLUSTER = ['informer', 'outage', 'past', 'views'];
 
 const args = process.argv.slice(2);
 const keep = args.includes('--keep');
 const patterns = args.filter((arg) => !arg.startsWith('--'));
 const here = fileURLToPath(new URL('.', import.meta.url));
-const files = readdirSync(here)
+const names = readdirSync(here)
   .filter((name) => name.endsWith('.test.mjs') && (patterns.length === 0 || patterns.some((pattern) => name.includes(pattern))))
-  .map((name) => here + name);
-if (files.length === 0) throw new Error(`no tests have a name like ${patterns}`);
+  .map((name) => name.replace('.test.mjs', ''));
+if (names.length === 0) throw new Error(`no test file has a name like ${patterns}`);
 
 if (patterns.length === 0) rmSync(shots, { recursive: true, force: true });
 mkdirSync(shots, { recursive: true });
 
-let stop = async () => {};
+const stops = [];
 let ended = false;
-/** Ends the cluster, once, whatever happens. */
+/** Stops everything that was started, once. */
 async function end(code) {
   if (ended) return;
   ended = true;
-  await stop();
+  await Promise.all(stops.map((stop) => stop()));
   process.exit(code);
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => end(130));
 
-let environment = process.env.WATCHKEEPER_TEST;
-if (!environment) {
-  console.log('starting a cluster, a gateway and kubectl proxy');
-  const all = await startAll();
-  stop = all.stop;
-  environment = JSON.stringify(all.environment);
+/** Starts a cluster. The result is the environment of its tests. */
+async function start() {
+  const { environment, stop } = await startAll();
+  stops.push(stop);
+  return environment;
 }
-if (keep) {
-  console.log(`WATCHKEEPER_TEST='${environment}'`);
-} else {
+
+/** Runs test files one after the other. The result is the exit code and the output. */
+function run(group, environment, stdio) {
+  const files = group.map((name) => `${here}${name}.test.mjs`);
   const child = spawn(process.execPath, ['--test', '--test-concurrency=1', '--test-reporter=spec', ...files], {
-    stdio: 'inherit',
-    env: { ...process.env, WATCHKEEPER_TEST: environment },
+    stdio: ['ignore', stdio, 'inherit'],
+    env: { ...process.env, WATCHKEEPER_TEST: JSON.stringify(environment) },
   });
-  child.on('exit', (code) => {
+  let output = '';
+  child.stdout?.setEncoding('utf8').on('data', (text) => (output += text));
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code: code ?? 1, output })));
+}
+
+try {
+  if (keep) {
+    console.log('starting a cluster, a gateway and kubectl proxy');
+    console.log(`WATCHKEEPER_TEST='${JSON.stringify(await start())}'`);
+  } else {
+    const given = process.env.WATCHKEEPER_TEST && JSON.parse(process.env.WATCHKEEPER_TEST);
+    const [shared, side, own] = [[], [], []];
+    for (const name of names) (given ? shared : OWN_CLUSTER.includes(name) ? own : SIDE_BY_SIDE.includes(name) ? side : shared).push(name);
+    console.log(given ? `using the cluster in ${given.dir}` : 'starting clusters, gateways and kubectl proxies');
+    let first;
+    const sharedCluster = () => (first ??= start());
+    const groups = [[shared, sharedCluster], [side, sharedCluster], [own, start]].filter(([group]) => group.length > 0);
+    const server = await chromium.launchServer(chromiumOptions());
+    stops.push(() => server.close());
+    const results = await Promise.all(groups.map(async ([group, cluster], i) => {
+      const environment = given || (await cluster());
+      return run(group, { ...environment, browser: server.wsEndpoint() }, i === 0 ? 'inherit' : 'pipe');
+    }));
+    for (const { output } of results) process.stdout.write(output);
     console.log(`pictures are in ${shots}`);
-    void end(code ?? 1);
-  });
+    await end(Math.max(...results.map(({ code }) => code)));
+  }
+} catch (error) {
+  console.error(error);
+  await end(1);
 }
