@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// node compress.mjs: puts the compressed forms of what was built beside it, as
-// the gateway serves them, and says how large the page is.
+// node compress.mjs: writes compressed variants of the built files, which the
+// gateway serves, and prints the size of the page.
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
 const dist = new URL('dist/', import.meta.url).pathname;
-const forms = {
+const variants = {
   '.br': (body) => brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: body.length } }),
   '.gz': (body) => gzipSync(body, { level: 9 }),
 };
@@ -20,13 +20,13 @@ for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }))
   const name = join(entry.parentPath ?? entry.path, entry.name);
   const body = readFileSync(name);
   total[''] += body.length;
-  for (const [extension, compress] of Object.entries(forms)) {
+  for (const [extension, compress] of Object.entries(variants)) {
     const small = compress(body);
     const worth = small.length < 0.95 * body.length;
     total[extension] += worth ? small.length : body.length;
     if (worth) writeFileSync(name + extension, small);
   }
 }
-// Go embeds the folder, and wants a file in it also where nothing was built.
+// Go's embed needs a file in the folder even if nothing was built.
 writeFileSync(join(dist, '.gitkeep'), '');
 console.log(`the page is ${total['']} bytes: ${total['.gz']} in gzip, ${total['.br']} in brotli`);

@@ -3,7 +3,7 @@
 
 import { defaultClientConditions, defineConfig } from 'vite';
 
-/** The gateway that the development server and the bench page ask; WATCHKEEPER overrides it. */
+/** The gateway of the development server; WATCHKEEPER overrides it. */
 const env = (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env ?? {};
 const gateway = env.WATCHKEEPER ?? 'http://127.0.0.1:8001';
 const proxy = Object.fromEntries(
@@ -11,14 +11,14 @@ const proxy = Object.fromEntries(
 );
 
 /**
- * All addresses are relative, so that the page works below any path. Nothing
- * is inlined: the page is served with a Content-Security-Policy that lets no
- * inline script or style run. "--mode bench" builds the bench page instead,
- * which has a generator of synthetic clusters that is not in the page itself.
+ * All URLs are relative, so that the page works below any path. Nothing is
+ * inlined, because the Content-Security-Policy forbids inline scripts and styles.
+ * "--mode bench" builds the benchmark page instead, which generates synthetic
+ * clusters.
  */
 export default defineConfig(({ mode }) => ({
   base: mode === 'bench' ? './' : env.NODE_ENV === 'development' ? '/ui/' : './',
-  // The informer is taken as it is written: it needs no build before this one.
+  // Bundle the informer from its sources, without building it first.
   resolve: { conditions: ['source', ...defaultClientConditions] },
   server: { proxy },
   preview: { proxy },
@@ -31,7 +31,7 @@ export default defineConfig(({ mode }) => ({
     modulePreload: { polyfill: false },
     rollupOptions: {
       ...(mode === 'bench' ? { input: 'bench/index.html' } : {}),
-      // Reading a signal's value subscribes to it: a read is not to be left out because nothing is done with it.
+      // Reading a signal's value subscribes to it, so unused reads must stay.
       treeshake: { propertyReadSideEffects: 'always' as const },
     },
   },

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A Chromium that is looked at as little as possible. Playwright has it tell of
-// every piece of every response and keep what was in them, which is most of what
-// a page costs that reads much; this asks only for what it is to answer.
+// A minimal client of Chromium's DevTools protocol. Playwright subscribes to every
+// chunk of every response and keeps the bodies, which dominates the cost of a page
+// that reads a lot.
 
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Starts a Chromium without a window. */
+/** Starts a headless Chromium. */
 export async function start() {
   const profile = await mkdtemp(join(tmpdir(), 'watchkeeper-chromium-'));
   const child = spawn(process.env.CHROMIUM ?? '/usr/bin/chromium', [
@@ -38,7 +38,7 @@ export async function start() {
   void ended.then(() => {
     for (const { reject } of waiting.values()) reject(new Error('Chromium has ended'));
   });
-  /** Sends a command, to the browser or to what a session is of. */
+  /** Sends a command to the browser, or to the target of a session. */
   const send = (method, params = {}, sessionId = undefined) => new Promise((resolve, reject) => {
     waiting.set(++id, { resolve, reject });
     out.write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
@@ -72,10 +72,10 @@ async function open(send, listeners, width, height) {
   await session('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: 'dark' }] });
   const page = {
     send: session,
-    /** What was thrown and not caught. */
+    /** Uncaught exceptions. */
     wrong,
     goto: (url) => session('Page.navigate', { url }),
-    /** What an expression is, or the promise that it is. */
+    /** The value of an expression, awaited if it is a promise. */
     async evaluate(expression) {
       const { result, exceptionDetails } = await session('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
       if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);

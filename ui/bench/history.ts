@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** A history that is made up, for pictures of the strip: an hour with a rollout, a gap, and a beginning. */
+/** A synthetic history for pictures of the strip: an hour with a rollout, a gap, and the start of the recording. */
 
 import type { Counts, History, ObjectChange, Page } from '../src/time/history';
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The page on a cluster that is made up: "?synthetic=5000x30&rate=1000". */
+/** The page with a synthetic cluster: "?synthetic=5000x30&rate=1000". */
 
 import { trustedWorker } from '../src/app/trusted';
 import { start } from '../src/shell/app';

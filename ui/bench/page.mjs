@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// node bench/page.mjs: measures the page in a Chromium, as it is told on its
-// input, a command in JSON on each line, and answers each with a line of JSON:
+// node bench/page.mjs: measures the page in Chromium. It reads a JSON command per
+// line from its input, and answers each with a line of JSON:
 //
-//	{"do":"open","url":…}       opens the page anew: when all was painted
-//	{"do":"frames","seconds":…} how often it paints, and what that costs its main thread
-//	{"do":"memory"}             what it holds after a collection
-//	{"do":"scrub","at":[…]}     goes to moments at these places of the strip, from 0 to 1
+//	{"do":"open","url":…}       opens the page; when it was painted completely
+//	{"do":"frames","seconds":…} the frame rate, and its cost on the main thread
+//	{"do":"memory"}             the memory after a garbage collection
+//	{"do":"scrub","at":[…]}     goes to moments at these positions of the strip, from 0 to 1
 //	{"do":"shot","file":…}      a picture
 //	{"do":"profile","seconds":…,"file":…} a profile of the main thread
 //
-// bench/page in Go runs it, with a gateway and Pods to look at. It ends with
-// its input.
+// bench/page in Go runs it, with a gateway and Pods. It ends at the end of its
+// input.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
@@ -20,7 +20,7 @@ import { sleep, start } from './chromium.mjs';
 
 const browser = await start();
 let page;
-let worker; // a function that sends to the worker what page.send sends to the page
+let worker; // sends a command to the page's worker
 
 const MiB = 2 ** 20;
 const metrics = async () => Object.fromEntries((await page.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
@@ -30,7 +30,7 @@ const commands = {
   async open({ url }) {
     await page?.close();
     page = await browser.open(1920, 1080);
-    // CPU time of the thread: time in which it had to wait for a core is not the page's.
+    // CPU time of the thread, without time waiting for a core.
     await page.send('Performance.enable', { timeDomain: 'threadTicks' });
     await page.goto(url);
     await page.until('window.watchkeeper?.board.figures.painted > 0');
@@ -91,7 +91,7 @@ const commands = {
     const box = await page.evaluate(`(({ x, y, width, height }) => ({ x, y, width, height }))(${strip}.getBoundingClientRect())`);
     const y = box.y + box.height / 2;
     await page.mouse('mouseMoved', box.x + box.width / 2, y);
-    for (let i = 0; i < 30; i++) await page.mouse('mouseWheel', box.x + box.width / 2, y, { deltaX: 0, deltaY: -120 }); // as near as it goes
+    for (let i = 0; i < 30; i++) await page.mouse('mouseWheel', box.x + box.width / 2, y, { deltaX: 0, deltaY: -120 }); // to the shortest range
     await sleep(3000);
     const took = [];
     for (const place of places) {

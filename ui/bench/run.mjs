@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// node bench/run.mjs [NODESxPODS] [RATE] [SECONDS]: how long the page takes to
-// show a synthetic cluster, and what keeping it up to date costs. Needs "npm
-// run bench" before, and a Chromium; it prints JSON.
+// node bench/run.mjs [NODESxPODS] [RATE] [SECONDS]: measures how long the page
+// takes to show a synthetic cluster, and the cost of updates. It needs the output
+// of "npm run bench" and Chromium, and prints JSON.
 
 import { chromium } from 'playwright-core';
 import { serve } from '../test/serve.mjs';
@@ -20,7 +20,7 @@ await page.waitForFunction(() => window.watchkeeper?.cluster.synced && window.wa
 const firstPaint = performance.now() - began;
 
 const session = await page.context().newCDPSession(page);
-// CPU time of the thread: time in which it had to wait for a core is not the page's.
+// CPU time of the thread, without time waiting for a core.
 await session.send('Performance.enable', { timeDomain: 'threadTicks' });
 const metrics = async () => Object.fromEntries((await session.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
 const heap = async () => {

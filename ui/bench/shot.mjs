@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// node bench/shot.mjs URL FILE [light]: a picture of a page that is served
-// somewhere. With SCRIPT in the environment, a function of the page is called first.
+// node bench/shot.mjs URL FILE [light]: takes a picture of a page. SCRIPT in the
+// environment is evaluated in the page first.
 
 import { chromium } from 'playwright-core';
 

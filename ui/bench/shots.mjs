@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// node bench/shots.mjs OUT [NAME…]: pictures of the page on synthetic clusters,
-// to be looked at. Needs "npm run bench" before, and a Chromium.
+// node bench/shots.mjs OUT [NAME…]: takes pictures of the page with synthetic
+// clusters. It needs the output of "npm run bench" and Chromium.
 
 import { mkdir } from 'node:fs/promises';
 import { chromium } from 'playwright-core';

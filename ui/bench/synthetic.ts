@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * A worker that makes up a cluster instead of reading one:
- * `synthetic=NODESxPODS` Nodes and Pods per Node, `rate` changes a second,
- * `failing` per cent of Pods in trouble. It speaks the protocol of the real one.
+ * A worker that generates a cluster instead of reading one, with the protocol of
+ * the real one. `synthetic=NODESxPODS` sets the Nodes and the Pods per Node,
+ * `rate` the changes per second, `failing` the percentage of failing Pods.
  */
 
 import { Outbox } from '../src/data/outbox';
@@ -12,7 +12,7 @@ import type { Request } from '../src/data/protocol';
 import { Rows, type PodRow } from '../src/data/rows';
 import { State } from '../src/data/state';
 
-/** Numbers that look random and are the same each time. */
+/** A seeded pseudo-random generator. */
 let seed = 42;
 const random = (): number => {
   seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
@@ -49,7 +49,7 @@ function makePod(node: string): PodRow {
     state: State.ready, text: 'Running', containers: random() < 0.25 ? 2 : 1, ready: 0, restarts: random() < 0.06 ? Math.floor(random() * 9) : 0,
     since: now() - Math.floor(random() * 1e5), cells: 0,
   };
-  // Trouble comes in workloads: a few have most of it.
+  // Most failing Pods are in a few workloads.
   const r = Math.imul(app.length * 7 + namespace.length * 13, 31) % 9 === 0 ? random() / 4 : random() * 1.3;
   setState(pod, r < failing ? State.failing : r < failing * 1.7 ? State.unready : r < failing * 2.2 ? State.pending : r < failing * 2.2 + 0.03 ? State.succeeded : r < failing * 2.6 + 0.03 ? State.terminating : State.ready);
   if (!node) setState(pod, State.pending);
@@ -86,7 +86,7 @@ function begin(): void {
   outbox.changed(false);
 }
 
-/** One change: mostly a Pod goes to the next of its states, now and then one is deleted and another comes. */
+/** One change: usually a Pod enters its next state, sometimes one is deleted and another created. */
 function change(): void {
   const i = Math.floor(random() * pods.length);
   const pod = pods[i];

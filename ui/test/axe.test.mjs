@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// WCAG 2.2 A and AA, as far as axe can tell, in every view, dark and light.
+// WCAG 2.2 A and AA, as far as axe can check it, in every view, dark and light.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ before(async () => {
   browser = await launch();
   ns = await namespace('axe');
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
-  // One that waits is in trouble soon; there is to be something of all colours of words.
+  // A pending Pod, so that more colours of text are checked.
   await apply({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name: 'stuck' }, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'nginx' }] } });
   await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
   [pod] = (await kubectl('-n', ns, 'get', 'pods', '-l', 'app=web', '-o', 'name')).split('\n').map((name) => name.replace('pod/', ''));
@@ -30,17 +30,17 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** What axe has against the page, in short. */
+/** The violations that axe reports, in short. */
 async function violations(page) {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe);
   const { violations } = await page.evaluate((tags) => window.axe.run(document, { runOnly: { type: 'tag', values: tags }, resultTypes: ['violations'] }), TAGS);
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary.split('\n').slice(1, 2).join().trim()}`));
 }
 
-/** The views, and how one comes to them. */
+/** The views: the query, and how to open them. */
 const views = {
   board: [{}],
-  filtered: [{ q: 'nothing-is-called-so' }],
+  filtered: [{ q: 'matches-nothing' }],
   'a Pod': [{ pod: 'overview' }, (page) => until('its containers', async () => (await page.locator('.containers li').count()) > 0)],
   'its YAML': [{ pod: 'yaml' }, (page) => until('its YAML', async () => (await page.locator('.yaml').count()) > 0)],
   'its log': [{ pod: 'logs' }, (page) => until('its log', async () => (await page.locator('.log').count()) > 0)],

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The board follows a Deployment, and what the reader chose outlives a reload.
+// The board follows a Deployment, and the state of the page survives a reload.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
 import { gateway, kubectl, namespace, until } from './cluster.mjs';
-import { blockOf, colour, openBoard, painted, rowNames, settled } from './page.mjs';
+import { blockOf, colour, openBoard, painted, rowNames, settled, stepBack } from './page.mjs';
 
 let browser;
 
@@ -17,14 +17,14 @@ before(async () => {
 
 after(() => browser?.close());
 
-test('a Deployment scaled up and down comes and goes, as blocks, in the table and in words', async () => {
+test('scaling a Deployment changes the blocks, the table and the announced counts', async () => {
   const ns = await namespace('scaled');
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
   const page = await openBoard(browser, gateway);
   const table = await openBoard(browser, gateway, { view: 'table', q: `ns:${ns}` });
   const ready = await colour(page, '--ready');
 
-  /** Waits until all views have so many Pods; the result is where their blocks are. */
+  /** Waits until all views have this number of Pods. The result is the positions of their blocks. */
   const shows = async (count) => {
     const names = Object.keys(await settled(page, ns, count)).sort();
     await until('the same in the table', async () => {
@@ -42,24 +42,26 @@ test('a Deployment scaled up and down comes and goes, as blocks, in the table an
   const three = await shows(3);
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=6');
   const six = await shows(6);
-  for (const name of Object.keys(three)) assert.deepEqual(six[name], three[name], `${name} has kept its place`);
+  for (const name of Object.keys(three)) assert.deepEqual(six[name], three[name], `${name} has kept its position`);
   await shot(page, 'scaled-up');
 
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=2');
   const two = await shows(2);
   for (const [name, block] of Object.entries(six)) {
-    if (two[name]) assert.deepEqual(two[name], block, `${name} has kept its place`);
-    else await until(`an empty place where ${name} was`, async () => (await painted(page, block, ready)) < 0.01);
+    if (two[name]) assert.deepEqual(two[name], block, `${name} has kept its position`);
+    else await until(`an empty slot where ${name} was`, async () => (await painted(page, block, ready)) < 0.01);
   }
-  const total = await page.evaluate(() => window.watchkeeper.cluster.pods);
-  await until('the count in words, for those who do not see', async () => (await page.locator('[aria-live=polite]').innerText()).includes(`3 nodes, ${total} pods`));
+  await until('the count for screen readers', async () => {
+    const total = await page.evaluate(() => window.watchkeeper.cluster.pods);
+    return (await page.locator('[aria-live=polite]').innerText()).includes(`3 nodes, ${total} pods`);
+  });
   for (const each of [page, table]) {
     clean(each);
     await each.close();
   }
 });
 
-test('filter, selection and moment outlive a reload', async () => {
+test('filter, selection and moment survive a reload', async () => {
   const ns = await namespace('kept');
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=2');
   const page = await openBoard(browser, gateway);
@@ -70,14 +72,14 @@ test('filter, selection and moment outlive a reload', async () => {
   const { x, y } = await blockOf(page, ns, name);
   await page.mouse.click(x, y);
   await page.getByRole('tab', { name: 'YAML' }).click();
-  await page.keyboard.press('Escape'); // it closes the panel, and a click brings it back as it was
+  await page.keyboard.press('Escape'); // it closes the panel, and a click opens it with the same tab
   assert.equal(await page.locator('.panel').count(), 0);
   await page.mouse.click(x, y);
 
-  await page.getByLabel('in order of').selectOption('age');
+  await page.getByLabel('Nodes by').selectOption('age');
 
   const same = async () => {
-    assert.equal(await page.getByLabel('in order of').inputValue(), 'age');
+    assert.equal(await page.getByLabel('Nodes by').inputValue(), 'age');
     assert.equal(await page.evaluate(() => window.watchkeeper.engine.arrangement.nodes), 'age');
     await until('what matches', async () => (await matching()) === 2);
     assert.equal(await page.getByLabel('Filter').inputValue(), `ns:${ns} app=web`);
@@ -91,20 +93,10 @@ test('filter, selection and moment outlive a reload', async () => {
   await until('the board', () => page.evaluate(() => window.watchkeeper?.cluster.synced));
   await same();
 
-  // The change before now: one of these Pods has become ready.
+  // The last change: one of these Pods has become ready.
   await page.getByRole('slider', { name: 'Moment' }).focus();
-  await until('a change to go to', async () => {
-    await page.keyboard.press('ArrowLeft');
-    return page.url().includes('at=');
-  });
-  await until('the past', async () => (await page.locator('.connection').innerText()).trim() === 'the past');
-  let search = '';
-  await until('a moment that stays', async () => { // the key may have been pressed more than once
-    const was = search;
-    search = new URL(page.url()).search;
-    await page.waitForTimeout(500);
-    return search === was;
-  });
+  await stepBack(page, 'ArrowLeft');
+  const { search } = new URL(page.url());
   assert.match(search, /at=\d{4}-/);
   const moment = await page.locator('.moment b').innerText();
   await page.reload();

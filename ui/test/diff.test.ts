@@ -7,15 +7,15 @@ import { diffLines, hunks } from '../src/panel/diff';
 
 const signs = (lines: { sign: string; text: string }[]): string[] => lines.map((line) => line.sign + line.text);
 
-test('lines in common stay, the others go or come', () => {
+test('common lines stay, others are removed or added', () => {
   assert.deepEqual(signs(diffLines(['a', 'b', 'c'], ['a', 'x', 'c', 'd'])), [' a', '-b', '+x', ' c', '+d']);
   assert.deepEqual(signs(diffLines([], ['a'])), ['+a']);
   assert.deepEqual(signs(diffLines(['a'], [])), ['-a']);
   const many = Array.from({ length: 600 }, (_, i) => String(i));
-  assert.equal(diffLines(many, [...many].reverse()).length, 1200, 'too long to compare: all of both');
+  assert.equal(diffLines(many, [...many].reverse()).length, 1200, 'too long to compare: all lines of both');
 });
 
-test('a patch says what was there before', () => {
+test('a hunk has the old and the new value', () => {
   const before = {
     metadata: { labels: { app: 'web', 'a.b/c': 'x' } },
     spec: { containers: [{ name: 'web', image: 'nginx:1.25' }, { name: 'log', image: 'log:1' }], replicas: 2 },
@@ -32,10 +32,10 @@ test('a patch says what was there before', () => {
     ['spec.paused', ['+true']],
     ['spec.replicas', ['-2', '+3']],
   ]);
-  assert.equal(before.spec.replicas, 2, 'the object is left as it is');
+  assert.equal(before.spec.replicas, 2, 'the object is not modified');
 });
 
-test('operations on lists see what those before them did', () => {
+test('operations on lists apply in sequence', () => {
   const before = { list: [{ name: 'a' }, { name: 'b' }, { name: 'c', of: { x: 1, z: 2 } }] };
   const found = hunks([
     { op: 'remove', path: '/list/0' },
@@ -51,6 +51,6 @@ test('operations on lists see what those before them did', () => {
   ]);
 });
 
-test('without the object before, what is new is all there is to say', () => {
+test('without the previous object, hunks have only new values', () => {
   assert.deepEqual(hunks([{ op: 'replace', path: '/status/phase', value: 'Running' }], undefined).map(({ path, lines }) => [path, signs(lines)]), [['status.phase', ['+Running']]]);
 });

@@ -51,6 +51,6 @@ const CASES: [string, string[]][] = [
 ];
 for (const [text, names] of CASES) test(`filter: ${JSON.stringify(text)}`, () => assert.deepEqual(found(text), names));
 
-test('a filter is written as it was read', () => {
+test('a parsed filter is written unchanged', () => {
   for (const text of ['web', '-web', 'ns:shop', '-ns:shop', 'app=web', 'app!=web', 'a.b/c=d']) assert.equal(parseFilter(text).map(termText).join(' '), text);
 });

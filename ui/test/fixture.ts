@@ -15,13 +15,13 @@ export const nodeOf = (name: string, more: Partial<NodeRow> = {}): NodeRow => ({
   name, labels: {}, ready: 'True', since: 0, created: 0, pressure: [], unschedulable: false, pods: 110, cpu: 4000, memory: 8 * 2 ** 20, version: 'v1', ...more,
 });
 
-/** A cluster, and the worker's half that feeds it. */
+/** A cluster, and the worker's rows that feed it. */
 export class Fixture {
   readonly rows = new Rows();
   readonly cluster = new Cluster();
   now = 1000;
 
-  /** Applies what has changed. */
+  /** Applies the changes. */
   apply(): ReturnType<Cluster['apply']> {
     return this.cluster.apply(structuredClone(this.rows.take(this.now)), this.now);
   }
@@ -36,7 +36,7 @@ export class Fixture {
   }
 }
 
-/** Some Nodes with some Pods each, and all there from the start. */
+/** A synced cluster of Nodes with Pods. */
 export function filled(nodes: number, pods: number): Fixture {
   const f = new Fixture();
   for (let n = 0; n < nodes; n++) {

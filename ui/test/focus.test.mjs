@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The keyboard focus survives live updates: an element that stays keeps it, and
-// the focus of one that goes moves to its neighbour, never to the body.
+// the focus of a removed one moves to its neighbour, never to the body.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
 import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
-import { connection, openBoard, shownPods } from './page.mjs';
+import { connection, openBoard, shownPods, stepBack } from './page.mjs';
 
 let browser;
 
@@ -18,23 +18,23 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** Creates Pods that no Node takes, so that their status is what the test writes. */
+/** Creates Pods that cannot be scheduled, so that only the test writes their status. */
 async function pods(ns, ...names) {
   await apply(...names.map((name) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name }, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'x' }] } })));
 }
 
-/** Writes why a Pod's container waits. */
+/** Sets the reason why a Pod's container waits. */
 async function waits(ns, name, reason) {
   const status = { containerStatuses: [{ name: 'c', image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting: { reason } } }] };
   await kubectl('-n', ns, 'patch', 'pod', name, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
 }
 
-/** Waits until the page has a Pod with a status; undefined is a Pod that is gone. */
+/** Waits until the page shows a Pod with a status. */
 const shows = (page, ns, name, status) => until(`${name} to be ${status}`, async () => (await shownPods(page, ns))[name]?.status === status);
 
-/** Gives an element the focus as Tab does, and returns it. */
+/** Focuses an element as Tab does, and returns it. */
 async function focus(page, locator) {
-  await page.keyboard.press('Shift'); // the focus is shown after a key
+  await page.keyboard.press('Shift'); // after a key, the focus ring is visible
   await locator.focus();
   return locator.elementHandle();
 }
@@ -53,7 +53,7 @@ const focused = (page) => page.evaluate(() => {
   return at === document.body ? 'the body' : (at.ariaLabel ?? at.innerText.trim());
 });
 
-test('in what needs attention', async () => {
+test('in the list of what needs attention', async () => {
   const ns = await namespace('focus-needs');
   await pods(ns, 'one', 'two', 'three');
   for (const name of ['one', 'two', 'three']) await waits(ns, name, 'ImagePullBackOff');
@@ -64,10 +64,10 @@ test('in what needs attention', async () => {
   await waits(ns, 'one', 'ErrImagePull');
   await until('the other reason', async () => (await entry('one').innerText()).includes('ErrImagePull'));
   await keeps(page, one, 'its reason changed');
-  await waits(ns, 'one', 'CrashLoopBackOff'); // which is first in the list
+  await waits(ns, 'one', 'CrashLoopBackOff'); // ranks first
   await until('the order', async () => (await entry('one').innerText()).includes('CrashLoopBackOff'));
   await keeps(page, one, 'it moved up');
-  for (const name of ['two', 'three']) await waits(ns, name, 'OOMKilled'); // before that
+  for (const name of ['two', 'three']) await waits(ns, name, 'OOMKilled'); // ranks before that
   await until('the order', async () => (await entry('three').innerText()).includes('OOMKilled'));
   await keeps(page, one, 'it moved down');
   const three = await focus(page, entry('three'));
@@ -102,18 +102,14 @@ test('in the panel', async () => {
   await until('its neighbour to have the focus', async () => /^(app|another|pod-template-hash)=/.test(await focused(page)));
   // Another moment of the same object.
   const back = await focus(page, panel.locator('.facts').getByRole('button', { name: node }));
-  await until('the past', async () => {
-    await page.keyboard.press(',');
-    return until('a moment', () => page.url().includes('at='), 5).catch(() => false);
-  });
-  await until('the past', async () => (await connection(page)) === 'the past');
+  await stepBack(page, ',');
   await until('the Pod as it was', async () => (await panel.locator('.content').getAttribute('aria-busy')) === 'false');
   await keeps(page, back, 'another moment is shown');
   await page.keyboard.press('.');
   await until('another moment', async () => !(await panel.locator('.content').getAttribute('aria-busy')).includes('true'));
   await keeps(page, back, 'the next moment is shown');
 
-  // The Pods of a Node: those that are in trouble are first.
+  // The Pods of a Node, sorted by state.
   await page.goto(`${gateway}/ui/?${new URLSearchParams({ sel: `node/${node}` })}`);
   const inNode = panel.locator('.pods').getByRole('button', { name: pod });
   const entry = await focus(page, inNode);
@@ -139,7 +135,7 @@ test('in the list of changes', async () => {
   await pods(ns, 'three', 'four', 'five');
   await until('more changes', async () => (await changes.count()) >= count + 4);
   await keeps(page, first, 'changes came');
-  // One that is chosen hides the list behind the panel; Esc comes back to it.
+  // Enter opens the panel and hides the list; Esc returns to it.
   await page.keyboard.press('Enter');
   await until('the panel', async () => (await page.locator('.panel h2').count()) === 1);
   await until('the focus in the panel', async () => (await focused(page)) === 'Overview');
@@ -155,26 +151,23 @@ test('in the list of changes', async () => {
   await page.close();
 });
 
-test('in the strip and the upper edge', async () => {
+test('in the strip and the top bar', async () => {
   const ns = await namespace('focus-strip');
   const page = await openBoard(browser, gateway, {}, { width: 960 });
   await pods(ns, 'one');
-  await until('the past', async () => {
-    await page.keyboard.press(',');
-    return until('a moment', () => page.url().includes('at='), 5).catch(() => false);
-  });
-  const next = await focus(page, page.getByRole('button', { name: 'The next change' }));
+  await stepBack(page, ',');
+  const next = await focus(page, page.getByRole('button', { name: 'Next change' }));
   await until('now', async () => {
     await page.keyboard.press('Enter');
     await keeps(page, next, 'a change later');
     return (await connection(page)) === 'live';
   });
   await keeps(page, next, 'there is no next change');
-  // A state that no Pod is in is not listed where there is little room.
+  // On narrow windows, states without Pods are hidden.
   await waits(ns, 'one', 'ErrImagePull');
   await shows(page, ns, 'one', 'ErrImagePull');
   const failing = await focus(page, page.locator('.legend button').first());
-  await failing.evaluate((button) => button.classList.add('none')); // as if no Pod failed: other tests have some that do
+  await failing.evaluate((button) => button.classList.add('none')); // as if no Pod failed; Pods of other tests may
   await keeps(page, failing, 'no Pod fails');
   await failing.evaluate((button) => button.blur());
   assert.equal(await failing.isVisible(), false, 'without the focus it is hidden');
@@ -198,7 +191,7 @@ test('when parts of the page open and close', async () => {
   await until('the focus on the table', async () => (await focused(page)) === 'Pods');
   await page.keyboard.press('t');
   await until('the focus on the board', async () => /^Board of Pods/.test(await focused(page)));
-  // A click beside everything and Tab past the end take the focus away, and it stays away.
+  // A click on the background removes the focus, and updates do not restore it.
   await page.locator('.connection').click();
   await waits(ns, 'one', 'ImagePullBackOff');
   await until('the other reason', async () => (await entry.innerText()).includes('ImagePullBackOff'));

@@ -1,30 +1,30 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A server in front of the gateway, for what cannot be had from a real cluster.
+// A proxy in front of the gateway, for responses that a real cluster does not give.
 
 import { createServer, request } from 'node:http';
 import { gateway } from './cluster.mjs';
 
-/** Passes an answer on as it is. */
+/** Forwards a response unchanged. */
 function pass(answer, outgoing) {
   outgoing.writeHead(answer.statusCode, answer.headers).flushHeaders();
   answer.pipe(outgoing);
 }
 
 /**
- * Starts one for a test and returns its URL. A request goes on to what route(url,
- * incoming, outgoing) returns, which is told its URL at the gateway; where that is
- * nothing, it has answered itself. back is how an answer is passed on.
+ * Starts a proxy for a test and returns its URL. route(url, incoming, outgoing)
+ * receives the URL of a request at the gateway, and returns the URL to forward it
+ * to, or undefined if it has answered itself. back forwards a response.
  */
 export async function front(t, route, back = pass) {
   const server = createServer((incoming, outgoing) => {
     const url = route(new URL(incoming.url, gateway), incoming, outgoing);
     if (!url) return;
-    const asking = request(url, { method: incoming.method, headers: { ...incoming.headers, host: url.host } }, (answer) => back(answer, outgoing));
-    asking.on('error', () => outgoing.destroy());
-    outgoing.on('close', () => asking.destroy());
-    incoming.pipe(asking);
+    const forwarded = request(url, { method: incoming.method, headers: { ...incoming.headers, host: url.host } }, (answer) => back(answer, outgoing));
+    forwarded.on('error', () => outgoing.destroy());
+    outgoing.on('close', () => forwarded.destroy());
+    incoming.pipe(forwarded);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => {

@@ -13,13 +13,13 @@ const { watch } = await import(`${www}/watched.mjs`);
 let browser;
 let ns;
 const connections = [];
-const places = {}; // by name: what returns what the informers there have
+const places = {}; // by name: functions that return the state of the informers there
 
 before(async () => {
   browser = await launch();
   ns = await namespace('informer');
   for (const [name, url] of Object.entries({ gateway, proxy })) {
-    // Chromium says on the console which requests have failed.
+    // Chromium logs each failed request.
     const page = await open(browser, `${url}/static/informer.html?namespace=${ns}`);
     await page.waitForFunction(() => window.look);
     places[`page, ${name}`] = () => page.evaluate(() => window.look());
@@ -37,7 +37,7 @@ after(async () => {
 
 const pods = () => `/api/v1/namespaces/${ns}/pods`;
 
-/** What the API server has, as look tells it. */
+/** The objects of the API server, in the form of look. */
 async function truth(path) {
   const { items } = await api(path);
   return items
@@ -45,7 +45,7 @@ async function truth(path) {
     .sort();
 }
 
-/** Waits until there are so many Pods, and until each informer has what the API server has. */
+/** Waits until there is this number of Pods, and each informer has the state of the API server. */
 async function settle(count) {
   await until('what there is', async () => {
     const want = [await truth(pods()), await truth(`/apis/apps/v1/namespaces/${ns}/deployments`), await truth('/api/v1/nodes')];
@@ -65,31 +65,31 @@ test('it follows a Deployment that grows and shrinks', async () => {
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=2');
   await settle(2);
   for (const [place, look] of Object.entries(places)) {
-    const { told, phases } = await look();
-    const count = (type) => told.filter((line) => line.startsWith(`pods ${type} `)).length;
+    const { events, phases } = await look();
+    const count = (type) => events.filter((line) => line.startsWith(`pods ${type} `)).length;
     assert.deepEqual([count('add'), count('delete')], [5, 3], place);
     assert.deepEqual(phases.pods.slice(-2), ['syncing', 'live'], place);
   }
 });
 
-test('a resource that does not exist is told as such', async () => {
+test('a resource that does not exist is an error', async () => {
   for (const [place, look] of Object.entries(places)) {
-    const { told, phases } = await look();
+    const { events, phases } = await look();
     assert.equal(phases.nothings.at(-1), 'denied', place);
-    assert.ok(told.includes('nothings error 404'), place);
+    assert.ok(events.includes('nothings error 404'), place);
   }
 });
 
-test('it goes on when the API server was killed', async () => {
+test('it continues after the API server was killed', async () => {
   await signal('kube-apiserver');
-  await until('that it is noticed', async () => (await places['Node, proxy']()).phases.pods.includes('stale'));
+  await until('the informer to notice', async () => (await places['Node, proxy']()).phases.pods.includes('stale'));
   await startComponent('kube-apiserver');
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=4');
   await settle(4);
   for (const [place, look] of Object.entries(places)) {
-    const { told } = await look();
+    const { events } = await look();
     const known = new Set();
-    for (const line of told) {
+    for (const line of events) {
       const [kind, type, key] = line.split(' ');
       if (kind !== 'pods' || !key) continue;
       if (type === 'add') assert.ok(!known.has(key), `${place}: ${line} twice`);
@@ -104,7 +104,7 @@ test('watches share a connection through the gateway', async () => {
   await until('what there is', async () => (await page.evaluate(() => window.look?.().phases.nodes.at(-1))) === 'live');
   const asked = await page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname));
   const lists = asked.filter((path) => path.startsWith('/api'));
-  assert.equal(lists.length, new Set(lists).size, `a list and no watch of each: ${lists}`);
+  assert.equal(lists.length, new Set(lists).size, `one list and no watch of each: ${lists}`);
   await page.close();
 });
 

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything by keys, from when the page is loaded, and it is always to be seen
-// where one is. There is no pointer in this file.
+// Every function works with the keyboard alone, and the focus is always visible.
+// This file uses no pointer.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
 import { gateway, kubectl, namespace, until } from './cluster.mjs';
-import { connection, openBoard, settled } from './page.mjs';
+import { connection, openBoard, settled, stepBack } from './page.mjs';
 
 let browser;
 let ns;
@@ -22,10 +22,10 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** What is listed and is for a pointer; keys do the same. */
+/** Listed functions of the pointer; keys do the same. */
 const pointer = new Set(['drag the strip', 'Shift drag', 'wheel']);
 
-/** What the keys are for; the names are those that the page lists. */
+/** The functions of the keys, by the names that the help lists. */
 const functions = {
   '/': async (page) => {
     await page.keyboard.press('/');
@@ -50,7 +50,7 @@ const functions = {
     const name = await reached(page);
     await page.keyboard.press('Enter');
     await until('the panel of it', async () => (await page.locator('.panel h2').innerText()) === name);
-    // With the panel open it goes along.
+    // The open panel follows.
     await page.keyboard.press('ArrowLeft');
     const next = await reached(page);
     assert.notEqual(next, name);
@@ -59,14 +59,14 @@ const functions = {
     for (const [tab, what] of [['YAML', /kind: Pod/], ['Logs', /\S/], ['Versions', /created|changed/]]) {
       await page.keyboard.press('ArrowRight');
       assert.equal(await focused(page), tab);
-      await until(`what is behind ${tab}`, async () => what.test(await page.getByRole('tabpanel').innerText()));
+      await until(`the content of ${tab}`, async () => what.test(await page.getByRole('tabpanel').innerText()));
     }
     await page.keyboard.press('Escape');
     await until('no panel', async () => (await page.locator('.panel').count()) === 0);
     assert.match(await focused(page), /^Board of Pods/);
   },
   Esc: async (page) => {
-    // Of several things that are open it closes the nearest, one at a time.
+    // It closes one thing at a time.
     await page.keyboard.press('/');
     await page.keyboard.type(`ns:${ns}`);
     await tabTo(page, /^Board of Pods/);
@@ -124,7 +124,7 @@ const functions = {
     await until('it to come', async () => (await page.locator('.needs').count()) === 1);
   },
   ', .': async (page) => {
-    await back(page, ',');
+    await stepBack(page, ',');
     const at = page.url();
     await page.keyboard.press('.');
     await until('the next, or now', () => page.url() !== at);
@@ -134,10 +134,10 @@ const functions = {
     await toThePast(page);
     await page.keyboard.press(' ');
     await until('it to play', async () => (await page.getByRole('button', { name: 'Pause' }).count()) === 1 || (await connection(page)) === 'live');
-    await until('now', async () => (await connection(page)) === 'live'); // at 60× it is soon there
+    await until('now', async () => (await connection(page)) === 'live'); // at 60× it reaches now soon
   },
   C: async (page) => {
-    await toThePast(page); // around now there is nothing soon
+    await toThePast(page); // the last minute soon has no changes
     await page.keyboard.press('c');
     await until('what changed', async () => (await page.locator('.changes-list li').count()) > 0);
     await tabTo(page, /^\d\d:\d\d:\d\d\s/); // the first one
@@ -189,24 +189,24 @@ const functions = {
   },
 };
 
-/** The name of what has the focus. */
+/** The name of the focused element. */
 const focused = (page) =>
   page.evaluate(() => {
     const { activeElement: at } = document;
     if (at === document.body) return '';
     return at.ariaLabel ?? at.getAttribute('aria-label') ?? at.innerText.trim();
   });
-/** The Pod that was walked to. */
+/** The Pod that the arrow keys reached. */
 const reached = (page) => page.evaluate(() => window.watchkeeper.cluster.names[window.watchkeeper.board.marks.focus]);
 const scale = (page) => page.evaluate(() => window.watchkeeper.board.camera.scale);
-/** Whether all tiles are in view. */
+/** Whether all tiles are visible. */
 const inView = (page) =>
   page.evaluate(() => {
     const { board, engine } = window.watchkeeper;
     return engine.layout.tiles.every(({ x, y, w, h }) => board.camera.toScreenX(x) >= 0 && board.camera.toScreenY(y) >= 0 && board.camera.toScreenX(x + w) <= board.camera.width && board.camera.toScreenY(y + h) <= board.camera.height);
   });
 
-/** Presses Tab until something has the focus. */
+/** Presses Tab until an element has the focus. */
 async function tabTo(page, name) {
   const seen = [];
   for (let i = 0; i < 80; i++) {
@@ -218,7 +218,7 @@ async function tabTo(page, name) {
   throw new Error(`Tab does not lead to ${name}, but to ${seen.join(', ')}`);
 }
 
-/** Presses Esc until it is now, with nothing open. */
+/** Presses Esc until the view is live and the panel closed. */
 const toNow = (page) =>
   until('now', async () => {
     if ((await connection(page)) === 'live' && (await page.locator('.panel').count()) === 0) return true;
@@ -226,19 +226,10 @@ const toNow = (page) =>
     return false;
   });
 
-/** Goes to the change before now. */
+/** Goes to the last change. */
 async function toThePast(page) {
   await tabTo(page, 'Moment');
-  await back(page, 'ArrowLeft');
-}
-
-/** Presses a key that goes to the change before now; again where what changed was not known yet. */
-async function back(page, key) {
-  await until('a change to go to', async () => {
-    await page.keyboard.press(key);
-    return until('the past', () => page.url().includes('at='), 5).catch(() => false);
-  });
-  await until('the past', async () => (await connection(page)) === 'the past');
+  await stepBack(page, 'ArrowLeft');
 }
 
 test('each function that is listed', async (t) => {
@@ -251,22 +242,22 @@ test('each function that is listed', async (t) => {
   assert.ok(listed.length > 5);
   for (const key of listed) {
     await t.test(key, async () => {
-      assert.ok(functions[key], 'there is a test of it');
+      assert.ok(functions[key], 'it has a test');
       await functions[key](page);
     });
   }
-  assert.deepEqual(Object.keys(functions).filter((key) => !listed.includes(key)), [], 'all that is tested is listed');
+  assert.deepEqual(Object.keys(functions).filter((key) => !listed.includes(key)), [], 'all tested functions are listed');
   clean(page);
   await page.close();
 });
 
-test('what has the focus is seen to have it', async () => {
+test('the focused element is visibly focused', async () => {
   for (const [view, query] of Object.entries({ board: {}, table: { view: 'table' } })) {
     const page = await openBoard(browser, gateway, query);
     const [pod] = Object.keys(await settled(page, ns, 4));
     await page.goto(`${gateway}/ui/?${new URLSearchParams({ ...query, sel: `pod/${ns}/${pod}`, q: `ns:${ns}` })}`);
     await until('the panel', async () => (await page.locator('.panel .containers').count()) === 1);
-    // The strip comes once the gateway has said that it records: without it Tab would end before.
+    // The strip appears after the gateway's answer about its history. Without it the last Tab comes earlier.
     await page.getByRole('slider', { name: 'Moment' }).waitFor();
     const names = [];
     for (let i = 0; i < 80; i++) {

@@ -20,7 +20,7 @@ function engineOf(f: Fixture): Engine {
   return engine;
 }
 
-/** Where every Pod is, by its name. */
+/** The position of every Pod, by name. */
 function places(f: Fixture, layout: Layout): Map<string, string> {
   const out = new Map<string, string>();
   for (let row = 0; row < f.cluster.length; row++) {
@@ -34,7 +34,7 @@ const step = (f: Fixture, engine: Engine): void => {
   engine.apply(structuredClone(f.rows.take(f.now)), f.now);
 };
 
-test('no two Pods are in one place, and each is inside of the tile of its Node', () => {
+test('no two Pods overlap, and each is inside the tile of its Node', () => {
   const f = filled(7, 23);
   f.set(...Array.from({ length: 9 }, (_, i) => podOf(`loose-${i}`, { node: '' })));
   f.apply();
@@ -54,7 +54,7 @@ test('no two Pods are in one place, and each is inside of the tile of its Node',
   }
 });
 
-test('nothing jumps when something else comes, changes or goes', () => {
+test('nothing moves when another Pod is added, changed or deleted', () => {
   const f = filled(5, 12);
   const engine = engineOf(f);
   const before = places(f, engine.layout);
@@ -69,7 +69,7 @@ test('nothing jumps when something else comes, changes or goes', () => {
   for (const [name, place] of before) assert.equal(after.get(name), place, name);
 });
 
-test('nor in 500 random changes', () => {
+test('nothing moves in 500 random changes', () => {
   let seed = 7;
   const random = (n: number): number => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) % n;
   const f = filled(6, 10);
@@ -90,7 +90,7 @@ test('nor in 500 random changes', () => {
     const after = places(f, engine.layout);
     for (const [name, place] of after) {
       const tile = engine.layout.tileOf(f.row(name))!;
-      // A tile that became too full has smaller blocks; those of others stay.
+      // An overfull tile has smaller blocks; those of other tiles stay.
       if (before.has(name) && pitch.get(tile.name) === tile.pitch) assert.equal(place, before.get(name), `${name} after change ${i}`);
     }
     assert.equal(new Set(after.values()).size, after.size);
@@ -98,7 +98,7 @@ test('nor in 500 random changes', () => {
   }
 });
 
-test('a Pod that is scheduled goes to its Node, and leaves its place', () => {
+test('a scheduled Pod moves to its Node and frees its slot', () => {
   const f = filled(2, 3);
   f.set(podOf('late', { node: '', state: State.pending, text: 'Pending' }));
   f.apply();
@@ -111,7 +111,7 @@ test('a Pod that is scheduled goes to its Node, and leaves its place', () => {
   assert.equal(engine.layout.tileOf(f.row('late'))!.name, 'node-1');
 });
 
-test('a deleted Pod leaves a ghost, which keeps its place until it goes', () => {
+test('a deleted Pod leaves a ghost, which keeps its slot until it expires', () => {
   const f = filled(1, 4);
   const engine = engineOf(f);
   const row = f.row('web-0-1');
@@ -125,7 +125,7 @@ test('a deleted Pod leaves a ghost, which keeps its place until it goes', () => 
   assert.equal(engine.look[row], State.none);
   engine.expire(f.now + 1);
   assert.equal(engine.layout.half[row], 0);
-  // The place is free for the next.
+  // The slot is free for the next Pod.
   f.now += 10_000;
   f.set(podOf('next', { node: 'node-0' }));
   step(f, engine);
@@ -145,7 +145,7 @@ test('an overfull tile makes its blocks smaller and holds them all', () => {
   assert.equal(new Set(places(f, engine.layout).values()).size, 204);
 });
 
-test('a cluster that has outgrown its board is placed anew, unless the reader looks at a part of it', () => {
+test('a cluster that has grown a lot is arranged again, unless the user has panned or zoomed', () => {
   const f = filled(1, 4);
   const engine = engineOf(f);
   const { pitch } = engine.layout.byName.get('node-0')!;
@@ -155,7 +155,7 @@ test('a cluster that has outgrown its board is placed anew, unless the reader lo
   assert.ok(engine.layout.byName.get('node-0')!.slots.length >= 204);
 });
 
-test('in a full tile a ghost makes way', () => {
+test('in a full tile a new Pod replaces a ghost', () => {
   const f = filled(1, 8);
   const engine = engineOf(f);
   const tile = engine.layout.byName.get('node-0')!;
@@ -170,7 +170,7 @@ test('in a full tile a ghost makes way', () => {
   assert.equal(engine.layout.tileOf(f.row('next')), tile);
 });
 
-test('groups have headings, and their Nodes together', () => {
+test('groups have headings, and their Nodes are together', () => {
   const f = filled(9, 2);
   const layout = new Layout();
   layout.arrange(f.cluster, { group: 'zone', nodes: 'name', order: 'name' }, 1000, 700);
@@ -178,7 +178,7 @@ test('groups have headings, and their Nodes together', () => {
   assert.deepEqual(layout.tiles.filter((t) => t.group === 'z1').map((t) => t.name), ['node-1', 'node-4', 'node-7']);
 });
 
-test('Nodes are in the order that was asked for', () => {
+test('Nodes are in the selected order', () => {
   const f = new Fixture();
   f.rows.setNode(nodeOf('node-0', { created: 30 }));
   f.rows.setNode(nodeOf('node-1', { created: 10, cpu: 100_000, pods: 1000 })); // large
@@ -204,7 +204,7 @@ test('Nodes are in the order that was asked for', () => {
   }
 });
 
-test('a Node that is gone keeps its tile until another takes its place', () => {
+test('a deleted Node keeps its tile until another Node takes it', () => {
   const f = filled(3, 0);
   const engine = engineOf(f);
   const tile = engine.layout.byName.get('node-1')!;
@@ -217,7 +217,7 @@ test('a Node that is gone keeps its tile until another takes its place', () => {
   assert.ok(!tile.gone);
 });
 
-test('picking finds what was placed, in a tile of any pitch, and the way to the neighbours', () => {
+test('picking finds Pods in tiles of any pitch, and next finds their neighbours', () => {
   const f = filled(4, 30);
   f.set(...Array.from({ length: 90 }, (_, i) => podOf(`more-${i}`, { node: 'node-3' })));
   f.apply();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The log of a Pod. Simulated Nodes have no kubelet to ask for one.
+// The log of a Pod. The proxy writes it, so that the test controls each line.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -18,11 +18,11 @@ before(async () => {
 
 after(() => browser?.close());
 
-test('a log is followed, of the container that was chosen, or of the one before it', async (t) => {
+test('the log of the selected container or of its previous instance is followed', async (t) => {
   const ns = await namespace('logs');
   await apply({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name: 'web' }, spec: { initContainers: [{ name: 'init', image: 'x' }], containers: [{ name: 'web', image: 'x' }, { name: 'proxy', image: 'x' }] } });
   const asked = [];
-  const open = new Map(); // by container, what follows
+  const open = new Map(); // followed logs, by container
   const url = await front(t, (target, _, outgoing) => {
     const { pathname, searchParams } = target;
     if (!pathname.endsWith('/log')) return target;
@@ -51,17 +51,17 @@ test('a log is followed, of the container that was chosen, or of the one before 
   assert.deepEqual(await container.locator('option').allInnerTexts(), ['web', 'proxy', 'init']);
   await container.selectOption('proxy');
   await shows('proxy now');
-  await until('that the other is not followed any more', () => !open.has('web'));
-  await page.getByLabel('previous').check();
+  await until('the other log to be closed', () => !open.has('web'));
+  await page.getByLabel('previous', { exact: true }).check();
   await shows('proxy before', 'over');
-  await until('nor this one', () => open.size === 0);
+  await until('this log to be closed', () => open.size === 0);
   await container.selectOption('web');
   await until('the reason', async () => (await page.locator('.panel').innerText()).includes('previous terminated container "web" in pod "web" not found'));
-  await page.getByLabel('previous').uncheck();
+  await page.getByLabel('previous', { exact: true }).uncheck();
   await shows('web now');
   open.get('web').end('the end\n');
   await shows('web now', 'the end');
-  await until('that it has ended', async () => (await page.locator('.panel').innerText()).includes('the log has ended'));
+  await until('the end of the log', async () => (await page.locator('.panel').innerText()).includes('the log has ended'));
   await page.getByLabel('follow').uncheck();
   await shows('web now', 'over');
   assert.deepEqual(asked, ['web follow', 'proxy follow', 'proxy previous', 'web previous', 'web follow', 'web']);

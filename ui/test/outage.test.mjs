@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The page while the API server is gone, and while the gateway is: it says what
-// it knows and since when, and goes on by itself.
+// The page while the API server or the gateway is down: it says since when its data
+// is stale, and recovers without a reload.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -18,33 +18,33 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** Leaves a mark in the page, which is gone when it is loaded again. */
+/** Marks the page. A reload would remove the mark. */
 const mark = (page) => page.evaluate(() => (window.marked = true));
 
-/** Waits until the page says that it is stale, since a moment that is not before another. Pods stay as they are. */
+/** Waits until the page says that it is stale, since a moment not before notBefore. Pods stay unchanged. */
 async function goesStale(page, ns, notBefore, why) {
   const before = await shownPods(page, ns);
   const words = await until('words on the board', async () => {
     const text = await page.getByRole('alert').innerText();
     if (!(/^Stale since/.test(text) && why.test(text))) throw new Error(text);
-    return text; // the first cause may be another
+    return text; // the first error may have another cause
   });
   const [, h, m, s] = words.match(/^Stale since (\d\d):(\d\d):(\d\d)\./).map(Number);
   const since = new Date(notBefore).setHours(h, m, s, 999);
   assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, it is ${new Date()} and was well at ${new Date(notBefore)}`);
   assert.match(await connection(page), /^stale for \d+s/);
-  assert.deepEqual(await shownPods(page, ns), before, 'what was known is still shown');
+  assert.deepEqual(await shownPods(page, ns), before, 'the last known state is shown');
 }
 
-/** Waits until the page is live again, and that without having been loaded anew. */
+/** Waits until the page is live again, without a reload. */
 async function comesBack(page, ns, count) {
   await settled(page, ns, count);
   await until('a live page', async () => (await connection(page)) === 'live');
   assert.equal(await page.getByRole('alert').count(), 0);
-  assert.equal(await page.evaluate(() => window.marked), true, 'it has not been loaded again');
+  assert.equal(await page.evaluate(() => window.marked), true, 'it was not reloaded');
 }
 
-test('the API server is killed and comes back', async (t) => {
+test('the API server is killed and restarts', async (t) => {
   const ns = await namespace('outage');
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
   const page = await openBoard(browser, gateway);
@@ -53,11 +53,11 @@ test('the API server is killed and comes back', async (t) => {
   await mark(page);
   const well = await page.evaluate(() => Date.now()) - 120_000; // bookmarks come every minute
   await signal('kube-apiserver');
-  t.after(() => startComponent('kube-apiserver').catch(() => {})); // the other tests need it
+  t.after(() => startComponent('kube-apiserver').catch(() => {})); // other tests need it
   await goesStale(page, ns, well, /Nothing comes from the API server: .*refused/);
   await shot(page, 'stale');
 
-  // One that comes meanwhile is told as well; what the gateway has it shows.
+  // A page that is opened meanwhile is stale too, and shows what the gateway has cached.
   const late = await openBoard(browser, gateway);
   await mark(late);
   await goesStale(late, ns, well, /Nothing comes from the API server/);
@@ -72,7 +72,7 @@ test('the API server is killed and comes back', async (t) => {
   }
 });
 
-test('the gateway is killed and comes back, and much has changed', async (t) => {
+test('the gateway is killed and restarts after many changes', async (t) => {
   const ns = await namespace('outage-gateway');
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
   const first = await startGateway();

@@ -1,21 +1,21 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the page shows, as tests read it: its own data, the table as a screen
-// reader has it, and the pixels of the board.
+// Reads what the page shows: its data, the table as a screen reader sees it, and
+// the pixels of the board.
 
 import assert from 'node:assert/strict';
 import { open } from './browser.mjs';
-import { kubectl, until } from './cluster.mjs';
+import { api, until } from './cluster.mjs';
 
-/** Opens the page with a query, and waits until it has all there is. */
+/** Opens the page with a query, and waits for the first complete list. */
 export async function openBoard(browser, gateway, query = {}, options = {}) {
   const page = await open(browser, `${gateway}/ui/?${new URLSearchParams(query)}`, options);
   await until('a board', () => page.evaluate(() => window.watchkeeper?.cluster.synced === true));
   return page;
 }
 
-/** The Pods of a namespace that the board has, as name → {node, status}; status is as kubectl prints it. */
+/** The Pods of a namespace on the board, as name → {node, status}. */
 export const shownPods = (page, ns) =>
   page.evaluate((ns) => {
     const { cluster } = window.watchkeeper;
@@ -27,14 +27,10 @@ export const shownPods = (page, ns) =>
     return found;
   }, ns);
 
-/** The same of a list that kubectl has printed as JSON, with what kubectl prints as a table for the status. */
-export function kubectlPods({ items }, table) {
-  const status = new Map(table.trim().split('\n').map((line) => line.trim().split(/ {2,}/)).map(([name, , text]) => [name, text]));
-  return Object.fromEntries(items.map(({ metadata, spec }) => [metadata.name, { node: spec.nodeName ?? '', status: status.get(metadata.name) }]));
-}
+/** The names and the STATUS column of the Pods that kubectl prints. */
+export const kubectlStatuses = (table) => Object.fromEntries(table.trim().split('\n').map((line) => line.trim().split(/ {2,}/)).map(([name, , status]) => [name, status]));
 
-
-/** Where a Pod's block is on the page: its middle and half its size, in pixels of the window. */
+/** The centre of a Pod's block and half its size, in pixels of the window. */
 export const blockOf = (page, ns, name) =>
   page.evaluate(
     ([ns, name]) => {
@@ -53,10 +49,10 @@ export const blockOf = (page, ns, name) =>
     [ns, name],
   );
 
-/** Pictures are read by a page of their own, which has no policy. */
+/** Pages that decode pictures; they have no Content-Security-Policy. */
 const readers = new WeakMap();
 
-/** A picture of the page, or of a part of it, as {width, height, at(x, y)}, which tells red, green and blue. */
+/** A picture of the page, or of a part of it, as {width, height, at(x, y)}, which returns red, green and blue. */
 export async function picture(page, clip) {
   const png = await page.screenshot({ clip, animations: 'disabled' });
   const browser = page.context().browser();
@@ -75,14 +71,14 @@ export async function picture(page, clip) {
   return { width, height, data, at: (x, y) => [...data.subarray(4 * (Math.round(y) * width + Math.round(x)), 4 * (Math.round(y) * width + Math.round(x)) + 3)] };
 }
 
-/** How far two colours are apart: the most that one of red, green and blue differs. */
+/** The distance of two colours: the largest difference of red, green or blue. */
 export const apart = (a, b) => Math.max(...a.map((v, i) => Math.abs(v - b[i])));
 
 /** A colour of the page's style, such as --tile. */
 export const colour = (page, name) =>
   page.evaluate((name) => getComputedStyle(document.documentElement).getPropertyValue(name).match(/\d+/g).slice(0, 3).map(Number), name);
 
-/** What part of a Pod's block has a colour, or one of its shades, from 0 to 1. */
+/** The part of a Pod's block that has a colour or one of its shades, from 0 to 1. */
 export async function painted(page, { x, y, half }, want) {
   const clip = { x: Math.round(x - half), y: Math.round(y - half), width: Math.round(2 * half), height: Math.round(2 * half) };
   const { data } = await picture(page, clip);
@@ -91,22 +87,17 @@ export async function painted(page, { x, y, half }, want) {
   return found / (data.length / 4);
 }
 
-/** The names in the table's rows, as a screen reader has them. */
+/** The names in the table's rows, as a screen reader sees them. */
 export const rowNames = (page) => page.getByRole('row').locator('.name[role="gridcell"]').allInnerTexts();
 
-/** The Pods of a namespace as the API server has them now, in the form of shownPods. */
+/** The Pods of a namespace in the API server, in the form of shownPods. Its tables are what kubectl prints. */
 export async function truth(ns) {
-  // The two are of one state when nothing has changed in between.
-  for (;;) {
-    const list = JSON.parse(await kubectl('-n', ns, 'get', 'pods', '-o', 'json'));
-    const table = await kubectl('-n', ns, 'get', 'pods', '--no-headers', '-o', 'wide');
-    const again = JSON.parse(await kubectl('-n', ns, 'get', 'pods', '-o', 'json'));
-    const versions = ({ items }) => items.map(({ metadata }) => metadata.resourceVersion).join();
-    if (versions(list) === versions(again)) return kubectlPods(list, table);
-  }
+  const { columnDefinitions, rows } = await api(`/api/v1/namespaces/${ns}/pods?includeObject=Object`, 'application/json;as=Table;v=v1;g=meta.k8s.io');
+  const status = columnDefinitions.findIndex(({ name }) => name === 'Status');
+  return Object.fromEntries((rows ?? []).map(({ cells, object: { metadata, spec } }) => [metadata.name, { node: spec.nodeName ?? '', status: cells[status] }]));
 }
 
-/** Waits until a namespace has so many Pods, all of them running, and the page shows the same. The result is these. */
+/** Waits until a namespace has this number of Pods, all Running, and the page shows them. Returns them. */
 export async function settled(page, ns, count) {
   return until(`${count} running Pods in ${ns}`, async () => {
     const pods = await truth(ns);
@@ -116,5 +107,12 @@ export async function settled(page, ns, count) {
   });
 }
 
-/** What the page says of its connection, such as live. */
+/** The connection that the page shows, such as live. */
 export const connection = async (page) => (await page.locator('.connection').innerText()).trim();
+
+/** Presses a key that goes to the last change, once the strip can answer it, and waits for the past. */
+export async function stepBack(page, key) {
+  await until('the counts of the strip', async () => (await page.getByRole('slider', { name: 'Moment' }).getAttribute('aria-busy')) === 'false');
+  await page.keyboard.press(key);
+  await until('the past', async () => page.url().includes('at=') && (await connection(page)) === 'the past');
+}

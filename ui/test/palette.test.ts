@@ -10,14 +10,14 @@ import { State, STATES } from '../src/data/state';
 
 const linear = (v: number): number => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
 
-/** How a colour looks to one who lacks red (protan) or green (deutan) cones: Viénot, Brettel and Mollon 1999. */
+/** Simulates protanopia or deuteranopia: Viénot, Brettel and Mollon 1999. */
 const VISION: Record<string, number[][]> = {
   protanopia: [[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]],
   deuteranopia: [[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]],
 };
 const seen = (c: Colour, by: number[][]): number[] => by.map((row) => row.reduce((sum, k, i) => sum + k * linear(c[i]), 0));
 
-/** The distance of two colours as they are seen, in CIE Lab. */
+/** The perceived distance of two colours, in CIE Lab. */
 function difference(a: Colour, b: Colour, by: number[][]): number {
   const lab = (rgb: number[]): number[] => {
     const [r, g, bl] = rgb.map((v) => Math.max(0, v));
@@ -50,7 +50,7 @@ for (const theme of [DARK, LIGHT] satisfies Theme[]) {
     }
   });
 
-  test(`${theme.name}: words have a contrast of 4.5:1`, () => {
+  test(`${theme.name}: text has a contrast of 4.5:1`, () => {
     for (const ground of [theme.board, theme.tile, theme.float]) {
       for (const name of ['text', 'muted', 'accent'] as const) assert.ok(contrast(theme[name], ground) >= 4.5, `${name}: ${contrast(theme[name], ground).toFixed(2)}`);
       for (const name of STATES) assert.ok(contrast(worded(theme, name), ground) >= 4.5, `${name}: ${contrast(worded(theme, name), ground).toFixed(2)}`);
@@ -58,7 +58,7 @@ for (const theme of [DARK, LIGHT] satisfies Theme[]) {
   });
 
   for (const [vision, by] of Object.entries({ normal: NORMAL, ...VISION })) {
-    test(`${theme.name}: what is failing is told from what is well, with ${vision} vision`, () => {
+    test(`${theme.name}: failing and ready are distinct with ${vision} vision`, () => {
       for (const name of ['ready', 'succeeded', 'unknown'] as const) {
         assert.ok(difference(theme.state.failing, theme.state[name], by) >= 20, `failing, ${name}: ${difference(theme.state.failing, theme.state[name], by).toFixed(1)}`);
       }
@@ -69,7 +69,7 @@ for (const theme of [DARK, LIGHT] satisfies Theme[]) {
 
 test('no two states have the same shape', () => {
   assert.equal(new Set(Object.values(PATHS)).size, STATES.length);
-  // On a grid of points, each two shapes differ in a tenth of the block at least.
+  // On a grid of points, any two shapes differ in at least a tenth of the block.
   const size = 16;
   const inside = (state: number): boolean[] =>
     Array.from({ length: size * size }, (_, i) => distance(state, ((i % size) + 0.5) / 8 - 1, (Math.floor(i / size) + 0.5) / 8 - 1, size) < 0);

@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A moment of the past shows what kubectl saw then: by its address, by steps
-// from change to change, and by dragging.
+// A moment of the past shows what kubectl printed then: by its URL, by steps from
+// change to change, and by dragging.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
 import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
-import { connection, openBoard, shownPods, truth } from './page.mjs';
+import { connection, kubectlStatuses, openBoard, shownPods, stepBack, truth } from './page.mjs';
 
 let browser;
 let ns;
-let then; // {pods, rv, time}: what kubectl saw
+let then; // {pods, rv, time}: what kubectl printed
 
 before(async () => {
   browser = await launch();
@@ -22,17 +22,17 @@ before(async () => {
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name: 'stuck' } };
   await apply({ ...pod, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'nginx' }] } });
   const page = await openBoard(browser, gateway);
-  then = await until('three that run, one that waits and one that is done', async () => {
+  then = await until('three running Pods, a pending and a completed one', async () => {
     const pods = await truth(ns);
     const statuses = Object.values(pods).map(({ status }) => status).sort();
     assert.deepEqual(statuses, ['Completed', 'Pending', 'Running', 'Running', 'Running']);
-    assert.deepEqual(await shownPods(page, ns), pods); // so the gateway has seen it, too
-    // The time of a second list that says the same is one at which it was so.
-    const list = JSON.parse(await kubectl('-n', ns, 'get', 'pods', '-o', 'json'));
+    assert.deepEqual(await shownPods(page, ns), pods); // so the gateway has the same state
+    // A moment between two equal states.
+    assert.deepEqual(kubectlStatuses(await kubectl('-n', ns, 'get', 'pods', '--no-headers', '-o', 'wide')), Object.fromEntries(Object.entries(pods).map(([name, pod]) => [name, pod.status])));
     const time = Date.now();
-    const { metadata } = JSON.parse(await kubectl('get', '--raw', `/api/v1/namespaces/${ns}/pods`));
+    const { metadata, items } = JSON.parse(await kubectl('get', '--raw', `/api/v1/namespaces/${ns}/pods`));
     assert.deepEqual(await truth(ns), pods);
-    return list.items.length === 5 && { pods, rv: metadata.resourceVersion, time };
+    return items.length === 5 && { pods, rv: metadata.resourceVersion, time };
   });
   await page.close();
 
@@ -49,21 +49,21 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** The names and phases of what the gateway has at the moment in the page's address. */
+/** The names of the Pods that the gateway has recorded at the moment in the page's URL. */
 async function recorded(page) {
   const at = new URL(page.url()).searchParams.get('at');
   const { items } = await (await fetch(`${gateway}/at/${at}/api/v1/namespaces/${ns}/pods`)).json();
   return items.map(({ metadata }) => metadata.name).sort();
 }
 
-/** Waits until the page shows what is recorded at the moment in its address. */
+/** Waits until the page shows what is recorded at the moment in its URL. */
 const showsMoment = (page) =>
   until('what is recorded', async () => {
     assert.deepEqual(Object.keys(await shownPods(page, ns)).sort(), await recorded(page));
     return true;
   });
 
-/** Whether the page shows what kubectl saw. */
+/** Whether the page shows what kubectl printed. */
 async function isThen(page) {
   try {
     assert.deepEqual(await shownPods(page, ns), then.pods);
@@ -74,9 +74,9 @@ async function isThen(page) {
 }
 
 for (const [name, at] of Object.entries({ time: () => new Date(then.time).toISOString(), resourceVersion: () => `rv:${then.rv}` })) {
-  test(`the address of a moment by its ${name}`, async () => {
+  test(`the URL of a moment by its ${name}`, async () => {
     const page = await openBoard(browser, gateway, { at: at(), q: `ns:${ns}` });
-    await until('what kubectl saw', async () => {
+    await until('what kubectl printed', async () => {
       assert.deepEqual(await shownPods(page, ns), then.pods);
       return true;
     });
@@ -90,29 +90,28 @@ for (const [name, at] of Object.entries({ time: () => new Date(then.time).toISOS
   });
 }
 
-test('by steps from change to change, and on again', async () => {
+test('by steps from change to change, and forward again', async () => {
   const page = await openBoard(browser, gateway);
   await page.getByRole('slider', { name: 'Moment' }).focus();
   const step = async (key) => {
     const before = page.url();
-    // The counts may be on their way still, and then a step does nothing.
-    await until('another moment', async () => {
-      await page.keyboard.press(key);
-      return until('a step', () => page.url() !== before, 5).catch(() => false);
-    });
+    await page.keyboard.press(key);
+    await until('another moment', () => page.url() !== before);
     await showsMoment(page);
   };
-  const times = [];
-  // Changes elsewhere are steps, too: the first that shows these Pods may be after that.
+  const moment = () => Date.parse(new URL(page.url()).searchParams.get('at'));
+  await stepBack(page, 'ArrowLeft');
+  await showsMoment(page);
+  const times = [moment()];
+  // Other changes are steps too, so the first one that shows these Pods may be after that moment.
   for (let steps = 0; !(times.at(-1) <= then.time && (await isThen(page))); steps++) {
-    assert.ok(steps < 100, 'so many changes there were not');
+    assert.ok(steps < 100, 'too many steps');
     await step('ArrowLeft');
-    times.push(Date.parse(new URL(page.url()).searchParams.get('at')));
+    times.push(moment());
   }
   assert.deepEqual(times, [...times].sort((a, b) => b - a), 'each step goes back');
   await step('ArrowRight');
-  const on = Date.parse(new URL(page.url()).searchParams.get('at'));
-  assert.ok(on > times.at(-1), 'and the other way on');
+  assert.ok(moment() > times.at(-1), 'and forward');
   clean(page);
   await page.close();
 });
@@ -130,11 +129,11 @@ test('by dragging', async () => {
     await page.mouse.wheel(0, -200);
     return false;
   });
-  // A hand that looks for a moment: it goes where that should be, and mends it by what it sees.
+  // Drags to where the moment should be, and corrects the position by what the page shows.
   let x = strip.x + strip.width - 4;
   await page.mouse.move(x, middle);
   await page.mouse.down();
-  await until('what kubectl saw', async () => {
+  await until('what kubectl printed', async () => {
     const at = new URL(page.url()).searchParams.get('at');
     const off = at ? Date.parse(at) - then.time : Date.now() - then.time;
     x = Math.min(strip.x + strip.width - 4, Math.max(strip.x, x - (off / (await shown())) * strip.width));
@@ -144,7 +143,7 @@ test('by dragging', async () => {
     return isThen(page);
   });
   await page.mouse.up();
-  assert.ok(await page.locator('.moment b').isVisible(), 'the moment is told');
+  assert.ok(await page.locator('.moment b').isVisible(), 'the moment is shown');
   await page.getByRole('button', { name: 'to now' }).click();
   await until('now', async () => (await connection(page)) === 'live' && !(await isThen(page)));
   clean(page);

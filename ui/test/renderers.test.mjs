@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The two renderers show the same picture, of a recording, in which nothing moves.
+// Both renderers show the same picture of a recording, without motion.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -11,7 +11,7 @@ import { apart, openBoard, picture } from './page.mjs';
 
 let browser;
 let recording;
-let moment; // when there is most to tell apart
+let moment; // the moment with the most different states
 
 before(async () => {
   browser = await launch(['--enable-unsafe-swiftshader']); // WebGL without a GPU
@@ -24,7 +24,7 @@ after(async () => {
   await recording?.stop();
 });
 
-/** The moment of the recording at which Pods are in most phases, looked for every ten seconds. */
+/** The moment of the recording, in steps of ten seconds, with the most different states of Pods. */
 async function eventful(url) {
   const json = async (path) => (await fetch(url + path)).json();
   const { resources } = await json('/watchkeeper/v1/history');
@@ -55,9 +55,9 @@ for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, '
         });
       }
       const clip = await page.locator('.stage').boundingBox();
-      // It is as it is to be when it does not change any more: the light of what came has gone out.
+      // Wait until the highlights have faded.
       let last = await picture(page, clip);
-      await until('a still picture', async () => {
+      await until('two equal pictures', async () => {
         const next = await picture(page, clip);
         const same = next.data.equals(last.data);
         last = next;
@@ -76,7 +76,7 @@ for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, '
     for (let i = 0; i < canvas.data.length; i += 4) {
       const [a, b] = [canvas, webgl].map(({ data }) => [data[i], data[i + 1], data[i + 2]]);
       if (apart(a, ground) > 12) painted++;
-      if (apart(a, b) > 48) differing++; // edges are smoothed in two ways
+      if (apart(a, b) > 48) differing++; // the renderers smooth edges differently
     }
     assert.ok(painted > 5000, `${painted} pixels are painted`);
     assert.ok(differing < painted / 50, `${differing} of ${painted} painted pixels differ`);

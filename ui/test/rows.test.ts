@@ -11,17 +11,17 @@ import { tableRows, windowOf } from '../src/shell/rows';
 import { toYAML } from '../src/panel/yaml';
 import { filled, Fixture, nodeOf, podOf } from './fixture';
 
-test('however often a Pod changes between batches, its row is sent once', () => {
+test('a row is sent once per batch, however often its Pod changed', () => {
   const f = filled(1, 3);
   for (let i = 0; i < 10; i++) f.set(podOf('web-0-1', { restarts: i }));
   const applied = f.apply();
   assert.deepEqual([applied.placed, applied.changed.length], [[], 1]);
   assert.equal(f.cluster.readiness(f.row('web-0-1')).restarts, 9);
   f.set(podOf('web-0-1', { restarts: 9 }));
-  assert.equal(f.rows.pending, false, 'what changes nothing is not sent');
+  assert.equal(f.rows.pending, false, 'an update without a change is not sent');
 });
 
-test('a Pod that came and went between batches is not sent, one created anew is another', () => {
+test('a Pod that was created and deleted between batches is not sent, a recreated one is another Pod', () => {
   const f = filled(1, 1);
   f.set(podOf('brief'));
   f.rows.deletePod('shop/brief', f.now);
@@ -34,7 +34,7 @@ test('a Pod that came and went between batches is not sent, one created anew is 
   assert.equal(f.cluster.pods, 1);
 });
 
-test('counts and what Nodes carry are those of the Pods, whatever happens', () => {
+test('counts and the requests of Nodes always match the Pods', () => {
   const f = filled(3, 10);
   f.set(podOf('web-0-0', { state: State.failing, text: 'Error' }), podOf('web-1-1', { node: 'node-1', state: State.succeeded, text: 'Completed' }), podOf('web-2-2', { node: 'node-0' }));
   f.rows.deletePod('shop/web-2-3', f.now);
@@ -47,7 +47,7 @@ test('counts and what Nodes carry are those of the Pods, whatever happens', () =
   assert.equal(cluster.shownCounts()[State.unknown], 11);
 });
 
-test('told once more, what is the same stays, and what is missing goes', () => {
+test('after a full update, Pods that exist keep their rows, and others are deleted', () => {
   const f = filled(2, 2);
   const kept = f.row('web-0-1');
   f.rows.restate();
@@ -73,7 +73,7 @@ test('the owner of a Pod of a Deployment is the Deployment', () => {
   assert.deepEqual([row.owner, row.labels, row.created, row.cpu, row.memory], ['Deployment/web', 'app=web,pod-template-hash=abc', 100, 1250, 65536]);
 });
 
-test('needs attention: by workload and reason, the most pressing first', () => {
+test('needs attention: by workload and reason, the most urgent first', () => {
   const f = new Fixture();
   f.rows.setNode(nodeOf('node-0'));
   f.rows.setNode(nodeOf('sick', { ready: 'False', since: 5 }));
@@ -85,12 +85,22 @@ test('needs attention: by workload and reason, the most pressing first', () => {
   f.apply();
   const needs = needsOf(f.cluster, f.cluster.state, 2000);
   assert.deepEqual(needs.map((n) => [n.reason, n.title, n.rows.length, n.since]), [
-    ['CrashLoopBackOff', 'cart', 2, 900], ['ImagePullBackOff', 'web', 1, 1000], ['no Node for it', 'web', 1, 1000],
+    ['CrashLoopBackOff', 'cart', 2, 900], ['ImagePullBackOff', 'web', 1, 1000], ['Pending, not scheduled', 'web', 1, 1000],
   ]);
   assert.deepEqual(nodeNeeds(f.cluster), [{ name: 'sick', words: 'NotReady', since: 5 }]);
+  // An entry is the same element when its reason changes, so that it keeps the focus.
+  const keys = needs.map((n) => n.key);
+  assert.equal(new Set(keys).size, 3);
+  f.set(podOf('a', { state: State.failing, text: 'ErrImagePull' }));
+  f.rows.setNode(nodeOf('sick', { ready: 'Unknown', since: 6 }));
+  f.apply();
+  assert.deepEqual(needsOf(f.cluster, f.cluster.state, 2000).map((n) => [n.key, n.reason]), [
+    [keys[0], 'CrashLoopBackOff'], [keys[1], 'ErrImagePull'], [keys[2], 'Pending, not scheduled'],
+  ]);
+  assert.deepEqual(nodeNeeds(f.cluster), [{ name: 'sick', words: 'NotReady: kubelet stopped posting node status', since: 6 }]);
 });
 
-test('the table: pressing ones first, any column either way, filtered', () => {
+test('the table: urgent states first, any column in both directions, filtered', () => {
   const f = new Fixture();
   f.set(podOf('b', { namespace: 'x', restarts: 4 }), podOf('a', { created: 5 }), podOf('c', { state: State.failing, text: 'Error', node: 'node-10' }), podOf('d', { node: 'node-9' }));
   f.apply();
@@ -104,13 +114,13 @@ test('the table: pressing ones first, any column either way, filtered', () => {
   assert.equal(names('name', false, (row) => f.cluster.names[row] > 'b'), 'cd');
 });
 
-test('the table makes what is in view, and a little more', () => {
+test('the table renders the rows in view and some more', () => {
   assert.deepEqual(windowOf(100_000, 28_000, 560, 28), { from: 992, to: 1028 });
   assert.deepEqual(windowOf(5, 0, 560, 28), { from: 0, to: 5 });
   assert.deepEqual(windowOf(3, 9999, 560, 28), { from: 3, to: 3 });
 });
 
-test('quantities and spans', () => {
+test('quantities and durations', () => {
   assert.deepEqual(['100m', '2', '1.5Gi', '1e3', '', 'x', '3k'].map(quantity), [0.1, 2, 1.5 * 2 ** 30, 1000, 0, 0, 3000]);
   assert.deepEqual([cpuText(250), cpuText(1500), cpuText(48000), memoryText(512), memoryText(65536), memoryText(1572864)], ['250m', '1.5', '48', '512Ki', '64Mi', '1.5Gi']);
   assert.deepEqual([5, 119, 120, 250, 900, 4 * 3600 + 300, 30 * 3600, 86400 * 12].map(age), ['5s', '119s', '2m', '4m10s', '15m', '4h5m', '30h', '12d']);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How the page is served: below any path, compressed, cached, and with a policy
-// that it keeps to.
+// The page is served below any path, compressed and cached, and does not violate
+// its policy.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -27,7 +27,7 @@ async function shows(url) {
   return page;
 }
 
-test('the root leads to the page, which keeps to its policy', async () => {
+test('the root redirects to the page, which does not violate its policy', async () => {
   const page = await shows(gateway);
   assert.equal(page.url().replace(/[?#].*/, ''), `${gateway}/ui/`);
   await shot(page, 'serving');
@@ -35,7 +35,7 @@ test('the root leads to the page, which keeps to its policy', async () => {
   await page.close();
 });
 
-test('what is hashed comes compressed, and only once', async () => {
+test('hashed files are compressed and cached', async () => {
   const page = await shows(`${gateway}/ui/`);
   const assets = () =>
     page.evaluate(() =>

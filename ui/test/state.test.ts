@@ -13,9 +13,9 @@ const pod = (status: Pod['status'], spec: Pod['spec'] = {}, metadata: Partial<Po
 const waiting = (reason: string): ContainerStatus => ({ name: 'a', restartCount: 2, state: { waiting: { reason } } });
 const ended = (t: NonNullable<ContainerStatus['state']>['terminated']): ContainerStatus => ({ name: 'a', restartCount: 0, state: { terminated: t } });
 
-// What kubectl get pods prints for each, and the state that it is shown in.
+// The STATUS that kubectl prints for each, and the state on the board.
 const CASES: [string, Pod, string, State, number?][] = [
-  ['all is well', pod({ phase: 'Running', conditions: ready, containerStatuses: [up] }), 'Running', State.ready],
+  ['running and ready', pod({ phase: 'Running', conditions: ready, containerStatuses: [up] }), 'Running', State.ready],
   ['not ready', pod({ phase: 'Running', containerStatuses: [{ ...up, ready: false }] }), 'Running', State.unready],
   ['not scheduled', pod({ phase: 'Pending' }), 'Pending', State.pending],
   ['held back by gates', pod({ phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }] }), 'SchedulingGated', State.pending],
@@ -28,12 +28,12 @@ const CASES: [string, Pod, string, State, number?][] = [
   ['evicted', pod({ phase: 'Failed', reason: 'Evicted' }), 'Evicted', State.failing],
   ['killed by a signal', pod({ phase: 'Failed', containerStatuses: [ended({ signal: 9, exitCode: 137 })] }), 'Signal:9', State.failing],
   ['ended with a code', pod({ phase: 'Failed', containerStatuses: [ended({ exitCode: 3 })] }), 'ExitCode:3', State.failing],
-  ['done', pod({ phase: 'Succeeded', containerStatuses: [ended({ reason: 'Completed', exitCode: 0 })] }), 'Completed', State.succeeded],
-  ['one of two done', pod({ phase: 'Running', conditions: ready, containerStatuses: [ended({ reason: 'Completed', exitCode: 0 }), up] }), 'Running', State.ready],
-  ['one of two done, not ready', pod({ phase: 'Running', containerStatuses: [ended({ reason: 'Completed', exitCode: 0 }), up] }), 'NotReady', State.unready],
+  ['succeeded', pod({ phase: 'Succeeded', containerStatuses: [ended({ reason: 'Completed', exitCode: 0 })] }), 'Completed', State.succeeded],
+  ['one of two completed', pod({ phase: 'Running', conditions: ready, containerStatuses: [ended({ reason: 'Completed', exitCode: 0 }), up] }), 'Running', State.ready],
+  ['one of two completed, not ready', pod({ phase: 'Running', containerStatuses: [ended({ reason: 'Completed', exitCode: 0 }), up] }), 'NotReady', State.unready],
   ['being deleted', pod({ phase: 'Running', conditions: ready, containerStatuses: [up] }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Terminating', State.terminating],
-  ['done, and being deleted', pod({ phase: 'Succeeded' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Succeeded', State.succeeded],
-  ['its node is lost', pod({ phase: 'Running', reason: 'NodeLost' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Unknown', State.unknown],
+  ['succeeded, and being deleted', pod({ phase: 'Succeeded' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Succeeded', State.succeeded],
+  ['its Node is lost', pod({ phase: 'Running', reason: 'NodeLost' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Unknown', State.unknown],
   ['initializing', pod({ phase: 'Pending', initContainerStatuses: [{ name: 'i', state: { running: {} } }] }, { initContainers: [{ name: 'i' }, { name: 'j' }] }), 'Init:0/2', State.pending],
   ['an init container crashes', pod({ phase: 'Pending', initContainerStatuses: [{ name: 'i', restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } } }] }, { initContainers: [{ name: 'i' }] }), 'Init:CrashLoopBackOff', State.failing, 4],
   ['an init container failed', pod({ phase: 'Pending', initContainerStatuses: [{ name: 'i', state: { terminated: { exitCode: 2 } } }] }, { initContainers: [{ name: 'i' }] }), 'Init:ExitCode:2', State.failing],
@@ -57,7 +57,7 @@ test('a sidecar counts as a container, and its restarts as the Pod\'s', () => {
   assert.deepEqual([got.text, got.containers, got.ready, got.restarts], ['Running', 2, 2, 4]);
 });
 
-test('since when: of the Ready condition, of the deletion, of the end', () => {
+test('since: from the Ready condition, the deletion or the termination', () => {
   const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
   const created = { creationTimestamp: at(100) };
   assert.equal(describe(pod({ phase: 'Pending' }, {}, created)).since, 100);

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Counts, History, ObjectChange } from '../src/time/history';
+import type { Change, Counts, History, ObjectChange } from '../src/time/history';
 import { stacked, tickText, unknownParts } from '../src/time/plot';
 
 const at = (s: number): string => new Date(s * 1000).toISOString();
@@ -15,7 +15,7 @@ const counts: Counts = {
   ],
 };
 
-test('the bars are stacked: what is drawn first is highest', () => {
+test('the bars are stacked: the first series is highest', () => {
   const [x, all, some, modified] = stacked(counts);
   assert.deepEqual(x, [1005, 1015, 1025, 1035, 1045, 1055]);
   assert.deepEqual(all, [0, 8, 0, 0, 3, 0]);
@@ -23,17 +23,17 @@ test('the bars are stacked: what is drawn first is highest', () => {
   assert.deepEqual(modified, [0, 7, 0, 0, 0, 0]);
 });
 
-test('nothing is known before the recording, nor in a gap', () => {
+test('time before the recording and in gaps is unknown', () => {
   assert.deepEqual(unknownParts(counts), [{ from: 1000_000, to: 1010_000, gap: false }, { from: 1025_000, to: 1030_000, gap: true }]);
   assert.deepEqual(unknownParts({ ...counts, resources: [] }), [{ from: 1000_000, to: 1060_000, gap: false }]);
 });
 
-test('ticks say what tells them apart', () => {
+test('ticks show the units that differ', () => {
   const noon = new Date(2026, 5, 7, 12, 30, 15).getTime();
   assert.deepEqual([tickText(noon, 5), tickText(noon, 300), tickText(noon, 21_600), tickText(noon, 86_400)], ['12:30:15', '12:30', '06-07 12:30', '06-07']);
 });
 
-test('a step goes to the change before, or after', async () => {
+test('a step goes to the previous or the next change', async () => {
   Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matchMedia: () => ({ matches: false, addEventListener() {} }) });
   const { nextChange } = await import('../src/time/playback');
   const moments = [1012, 1014, 1018, 1041, 1047];
@@ -52,4 +52,18 @@ test('a step goes to the change before, or after', async () => {
   assert.equal(await step(1014, -1), 1012_000);
   assert.equal(await step(1012, -1), 0);
   assert.equal(await step(1047, 1), 0);
+});
+
+test('reading the first page again keeps the pages after it', async () => {
+  const { refreshed, versionKey } = await import('../src/time/history');
+  const page = (more: string, ...rvs: string[]) => ({ items: rvs.map((resourceVersion) => ({ type: 'MODIFIED', resourceVersion }) as Change), more });
+  const rvs = (of: { items: Change[] }): string => of.items.map((item) => item.resourceVersion).join(' ');
+  const old = page('token', '5', '4', '3', '2', '1');
+  const again = refreshed(old, page('first', '6', '5', '4'), versionKey);
+  assert.deepEqual([rvs(again), again.more], ['6 5 4 3 2 1', 'token']);
+  assert.deepEqual(rvs(refreshed(old, page('first', '9', '8', '7'), versionKey)), '9 8 7', 'without a common version the pages do not join');
+  assert.deepEqual(rvs(refreshed(old, page('', '6', '5'), versionKey)), '6 5', 'the first page is the last');
+  assert.deepEqual(rvs(refreshed(null, page('first', '6', '5'), versionKey)), '6 5');
+  const folded = (resourceVersion: string, oldest: string) => ({ type: 'FOLDED', resourceVersion, folded: { count: 2, oldest: { resourceVersion: oldest, time: '' } } }) as Change;
+  assert.equal(versionKey(folded('9', '7')), versionKey(folded('10', '7')), 'a group that grows keeps its key');
 });

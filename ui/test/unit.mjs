@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// node test/unit.mjs [NAME…]: the unit tests of the page, bundled with what
-// Vite builds with, and run by Node's own test runner.
+// node test/unit.mjs [NAME…]: bundles the unit tests of the page with Vite's
+// bundler, and runs them with Node's test runner.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync, rmSync } from 'node:fs';

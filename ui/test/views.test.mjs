@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Pictures of the page, dark and light, to be looked at: of a cluster that has
-// something to show, and of one that has nothing. board.png is that of the
-// README; "make picture" takes it there.
+// Pictures of the page for people to look at, dark and light: of a busy cluster
+// and of an empty one. "make picture" copies board.png to the README.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -40,12 +39,12 @@ after(async () => {
   for (const one of stopping) await one.stop();
 });
 
-/** Takes a picture, dark and light, and sees to it that something is on it. */
+/** Takes a picture, dark and light, and checks that it is not blank. */
 async function both(page, name) {
   for (const colorScheme of ['dark', 'light']) {
     await page.emulateMedia({ colorScheme });
     await until(colorScheme, () => page.evaluate((scheme) => document.documentElement.dataset.theme === scheme, colorScheme));
-    // Two frames: one to notice it, one to be painted.
+    // Two frames: one to apply the theme, one to paint.
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
     await shot(page, colorScheme === 'dark' ? name : `${name}-light`);
     const { data } = await picture(page);
@@ -58,7 +57,7 @@ async function both(page, name) {
 test('the board, a Pod, its versions, the table and the help', async () => {
   const page = await openBoard(browser, gateway, { group: 'zone' });
   const counts = () => page.evaluate(() => ({ nodes: window.watchkeeper.cluster.nodes.size, pods: window.watchkeeper.cluster.pods, failing: window.watchkeeper.cluster.counts[4], ready: window.watchkeeper.cluster.counts[1] }));
-  await until('a cluster worth to be seen', async () => {
+  await until('a busy cluster', async () => {
     const { nodes, ready, failing } = await counts();
     return nodes === NODES && ready > 400 && failing > 0;
   });
@@ -101,7 +100,7 @@ test('the strip, of a recording', async () => {
 
 test('no connection at first, and then an empty cluster', async (t) => {
   let there = false;
-  // The page is the gateway's; of the API there is nothing, and then a cluster without anything.
+  // The gateway serves the page. The API first fails, and then has an empty cluster.
   const url = await front(t, (target, incoming, outgoing) => {
     const { pathname } = target;
     if (!/^\/(api|watchkeeper)\//.test(pathname)) return target;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A page made for kubectl proxy, served by --www: it runs unchanged.
+// A page written for kubectl proxy runs unchanged with --www.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -16,7 +16,7 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** The blocks in the page, by node. */
+/** The blocks on the page, by Node. */
 const drawn = (page, ns) =>
   page.evaluate((ns) => {
     const blocks = [...document.querySelectorAll('i')].filter(({ title }) => title.startsWith(ns + '/'));
@@ -45,7 +45,7 @@ for (const [name, url] of Object.entries({ gateway, 'kubectl proxy': proxy })) {
       await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
       await until('the Pods', same);
     }
-    assert.equal(await page.title(), 'Pods, live', 'it was one watch all the time');
+    assert.equal(await page.title(), 'Pods, live', 'one watch was open all the time');
     await shot(page, `www-${name.replace(' ', '-')}`);
     clean(page);
     await page.close();

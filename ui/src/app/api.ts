@@ -1,43 +1,43 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The API beside the page: where it is, and asking it for whole objects. */
+/** The addresses of the API, and requests for whole objects. */
 
 const page = new URL('.', location.href);
 let config = { api: '../', extension: '../watchkeeper/v1/' };
 
-/** Learns from config.json beside the page where the API is; without one it is above the page. */
+/** Reads the API's addresses from config.json beside the page; by default the API is one level above the page. */
 export async function configure(): Promise<void> {
   try {
     const response = await fetch(new URL('config.json', page));
     if (response.ok) config = { ...config, ...((await response.json()) as typeof config) };
   } catch {
-    // The page can say itself that there is no connection.
+    // The page shows that there is no connection.
   }
 }
 
-/** The address of the API, and of what Kubernetes does not have. */
+/** The addresses of the Kubernetes API and of Watchkeeper's own. */
 export const root = (): URL => new URL(config.api, page);
 export const extension = (): URL => new URL(config.extension, page);
 
-/** What the API answered when it was not what was asked for, in its own words. */
+/** An error response of the API, with its message. */
 export class ApiError extends Error {
   constructor(readonly code: number, message: string) {
     super(message);
   }
 }
 
-/** The address of an API path, at a moment of the past if there is one. */
+/** The URL of an API path, below /at if a moment of the past is given. */
 export const apiURL = (path: string, at = ''): string => new URL(at ? `at/${at}/${path.replace(/^\//, '')}` : path.replace(/^\//, ''), root()).href;
 
-/** Asks for an object. */
+/** Requests an object. */
 export async function getJSON<T>(path: string, at = '', signal?: AbortSignal): Promise<T> {
   const response = await fetch(apiURL(path, at), { headers: { accept: 'application/json' }, signal });
   if (response.ok) return (await response.json()) as T;
   throw await apiError(response);
 }
 
-/** The error that a response tells of. */
+/** Makes an error of a response. */
 export async function apiError(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {

@@ -1,25 +1,25 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What needs attention: Pods in trouble put together by owner and reason, the most pressing first. */
+/** What needs attention: unhealthy Pods grouped by owner and reason, and unhealthy Nodes; the most urgent first. */
 
 import { stateName } from '../board/palette';
 import type { Cluster } from '../data/cluster';
 import { State, type StateName } from '../data/state';
 
-/** Waiting and not being ready are trouble only after this many seconds. */
-const PATIENCE = 60;
+/** A Pod that is pending, not ready or terminating is listed after this many seconds. */
+const minAge = 60;
 
 export interface Need {
   /** The workload and a number. Without the reason: an entry whose reason changes remains the same element. */
   key: string;
   state: StateName;
   reason: string;
-  /** The workload, or the Pod of nobody. */
+  /** The workload, or the Pod if it has no owner. */
   title: string;
   namespace: string;
   rows: number[];
-  /** Since when, in seconds since 1970: the first of them. */
+  /** When the first of these Pods came into this state, in seconds since 1970. */
   since: number;
 }
 
@@ -29,20 +29,20 @@ export interface NodeNeed {
   since: number;
 }
 
-/** Reasons in the order in which to look at them; what is not named is between. */
+/** The order of reasons; all others rank 3. */
 const RANK: Record<string, number> = {
   OOMKilled: 0, CrashLoopBackOff: 1, Error: 2, 'Init:CrashLoopBackOff': 2, 'Init:Error': 2, ImagePullBackOff: 4, ErrImagePull: 4, Evicted: 6,
 };
 const STATE_RANK: Record<string, number> = { failing: 0, unknown: 10, pending: 20, unready: 30, terminating: 40 };
 const rank = (need: Need): number => STATE_RANK[need.state] + (need.state === 'failing' ? (RANK[need.reason] ?? 3) : 0);
 
-/** Groups the Pods of a cluster that are in trouble at `now`, in seconds since 1970. */
+/** Groups the unhealthy Pods of a cluster. `now` is in seconds since 1970. */
 export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[] {
   const found = new Map<string, Need>();
   for (let row = 0; row < cluster.length; row++) {
     const state = look[row];
     if (state === State.none || state === State.ready || state === State.succeeded || state === State.gone) continue;
-    if (state !== State.failing && state !== State.unknown && now - cluster.since[row] < PATIENCE) continue;
+    if (state !== State.failing && state !== State.unknown && now - cluster.since[row] < minAge) continue;
     if (state === State.unknown && cluster.state[row] !== State.unknown) continue;
     const owner = cluster.owner[row];
     const title = cluster.strings[owner];
@@ -74,15 +74,15 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 function reasonOf(cluster: Cluster, row: number): string {
   const text = cluster.strings[cluster.text[row]];
   if (text === 'Running') return 'not ready';
-  return text === 'Pending' && !cluster.nodeName(row) ? 'no Node for it' : text;
+  return text === 'Pending' && !cluster.nodeName(row) ? 'Pending, not scheduled' : text;
 }
 
-/** Nodes that are not well. */
+/** Unhealthy Nodes, the longest first. */
 export function nodeNeeds(cluster: Cluster): NodeNeed[] {
   const out: NodeNeed[] = [];
   for (const { name, row } of cluster.nodes.values()) {
     if (!row) continue;
-    if (row.ready !== 'True') out.push({ name, words: row.ready === 'Unknown' ? 'nobody hears from it' : 'NotReady', since: row.since });
+    if (row.ready !== 'True') out.push({ name, words: row.ready === 'Unknown' ? 'NotReady: kubelet stopped posting node status' : 'NotReady', since: row.since });
     else if (row.pressure.length) out.push({ name, words: row.pressure.join(', '), since: row.since });
   }
   return out.sort((a, b) => a.since - b.since);

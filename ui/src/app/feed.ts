@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The page's end of the worker: takes batches, and has them applied once per frame. */
+/** The page's side of the worker: queues its batches, which the board applies once per frame. */
 
 import { effect } from '@preact/signals';
 import type { Batch, Message, Request } from '../data/protocol';
@@ -27,7 +27,7 @@ export class Feed {
     effect(() => this.#send({ kind: 'open', root: root().href, extension: extension().href, at: mode.value?.at ?? '', speed: mode.value?.speed ?? 0 }));
   }
 
-  /** The batches that came since; the worker sends the next ones from now on. */
+  /** Returns the queued batches, and acknowledges them, so that the worker sends the next one. */
   take(): Batch[] {
     const batches = this.#waiting;
     this.#waiting = [];

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * What is typed to filter: words with spaces between them, all of which must
- * hold. `web` is a part of a name, `app=web` and `app!=web` are labels, and
- * `ns:`, `node:`, `owner:`, `state:` (or `phase:`), `reason:` and `restarts:`
- * are what they say. A minus in front turns a word round.
+ * The filter: terms separated by spaces, all of which must match. `web` is part
+ * of a name, `app=web` and `app!=web` are labels, and `ns:`, `node:`, `owner:`,
+ * `state:` (or `phase:`), `reason:` and `restarts:` match these fields. A minus
+ * negates a term.
  */
 
 import { stateName } from '../board/palette';
@@ -13,7 +13,7 @@ import type { Cluster } from '../data/cluster';
 
 export interface Term {
   kind: 'name' | 'ns' | 'node' | 'owner' | 'state' | 'reason' | 'restarts' | 'label';
-  /** In lower case, but for labels. */
+  /** In lower case, except for labels. */
   value: string;
   /** The key of a label; empty for other kinds. */
   key: string;
@@ -37,13 +37,13 @@ export function parseFilter(text: string): Term[] {
   });
 }
 
-/** A word of the filter as it is written. */
+/** Writes a term as the user types it. */
 export const termText = (t: Term): string =>
   t.kind === 'label' ? `${t.key}${t.not ? '!=' : '='}${t.value}` : `${t.not ? '-' : ''}${t.kind === 'name' ? '' : `${t.kind}:`}${t.value}`;
 
-/** Whether a row matches. What depends on a string alone is decided once per string. */
+/** Compiles a filter. Terms that depend on one string are evaluated once per distinct string. */
 export function compileFilter(text: string, cluster: Cluster): ((row: number) => boolean) | null {
-  // A word with nothing after its colon is one that is still being typed.
+  // A term without a value is incomplete: the user is typing it.
   const tests = parseFilter(text).filter((t) => t.value !== '' || t.kind === 'label').map((term) => {
     const test = compileTerm(term, cluster);
     return term.not ? (row: number) => !test(row) : test;

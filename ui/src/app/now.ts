@@ -3,8 +3,8 @@
 
 import { signal } from '@preact/signals';
 
-/** When the recording that is served ends, in milliseconds since 1970; 0 for a cluster, which goes on. */
+/** When the served recording ends, in milliseconds since 1970; 0 for a live cluster. */
 export const ended = signal(0);
 
-/** What time it is: a recording stands still at its end. */
+/** The current time, or the end of the served recording. */
 export const now = (): number => ended.value || Date.now();

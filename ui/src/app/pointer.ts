@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What a pointer does on an element. */
+/** Handlers of the pointer on an element. */
 export interface Pointing {
   down(event: PointerEvent): void;
   move(event: PointerEvent): void;
-  /** Let go, or taken away. */
+  /** Released or cancelled. */
   up(event: PointerEvent): void;
   leave(event: PointerEvent): void;
-  /** Of which the page does not scroll. */
+  /** The listener is not passive, so it can prevent scrolling. */
   wheel(event: WheelEvent): void;
 }
 

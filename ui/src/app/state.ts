@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What the page shows, as signals; most of it is in its address, too. */
+/** The state of the page as signals. Most of it is mirrored in the URL. */
 
 import { computed, effect, signal } from '@preact/signals';
 import { NODE_ORDERS, type NodeOrder, type PodOrder } from '../board/order';
@@ -11,9 +11,9 @@ import type { Status } from '../data/protocol';
 
 export const cluster = new Cluster();
 
-/** Counts up when the cluster has changed: for what is drawn from it a few times a second. */
-export const beat = signal(0);
-/** How things stand with what the worker reads. */
+/** Incremented a few times per second while the cluster changes: components that read it render again. */
+export const refresh = signal(0);
+/** The worker's connection. */
 export const status = signal<Status>({ phase: 'connecting', text: '', since: Date.now() });
 /** When the last change was received, in milliseconds since 1970. */
 export const received = signal(0);
@@ -21,16 +21,16 @@ export const received = signal(0);
 export type Selection =
   | { kind: 'pod'; namespace: string; name: string }
   | { kind: 'node'; name: string }
-  /** What is not on the board, by its path in the API. */
+  /** An object that is not on the board, by its API path. */
   | { kind: 'object'; path: string; name: string }
   | null;
 
-/** A moment of the past as the API takes it (`rv:812`, a time), or the present. */
+/** A moment of the past, as /at takes it: `rv:812` or a time. */
 export interface Mode {
   at: string;
-  /** The moment in milliseconds since 1970, for the strip and the words. */
+  /** The same in milliseconds since 1970. */
   time: number;
-  /** 0 while it stands still, or how many times faster than the clock it goes on. */
+  /** The replay speed relative to real time; 0 while paused. */
   speed: number;
 }
 
@@ -44,32 +44,32 @@ export const view = signal<'board' | 'table'>(query.get('view') === 'table' ? 't
 export const selection = signal<Selection>(parseSelection(query.get('sel')));
 export const tab = signal(query.get('tab') ?? 'overview');
 export const needs = signal(query.get('needs') !== 'hidden');
-/** The list of what changed is shown, in the place of what needs attention. */
+/** The side shows the list of changes instead of what needs attention. */
 export const changes = signal(query.get('side') === 'changes');
 export const help = signal(false);
 export const mode = signal<Mode | null>(query.get('at') ? { at: query.get('at')!, time: Date.parse(query.get('t') ?? query.get('at')!) || 0, speed: 0 } : null);
-/** What was marked, in milliseconds since 1970. */
+/** Marked moments, in milliseconds since 1970. */
 export const marks = signal<number[]>((query.get('marks') ?? '').split(',').map(Date.parse).filter((at) => at > 0));
-/** A range of time that was chosen. */
+/** The selected time range. */
 export const range = signal<{ from: number; to: number } | null>(parseRange(query.get('range')));
 
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
-const stillness = matchMedia('(prefers-reduced-motion: reduce)');
+const reducedMotionQuery = matchMedia('(prefers-reduced-motion: reduce)');
 const chosenTheme = signal<'dark' | 'light' | ''>(readTheme());
 const systemDark = signal(darkScheme.matches || !matchMedia('(prefers-color-scheme: light)').matches);
 export const theme = computed(() => ((chosenTheme.value || (systemDark.value ? 'dark' : 'light')) === 'dark' ? DARK : LIGHT));
-/** The reader has asked for no motion. */
-export const still = signal(stillness.matches);
+/** The system asks for reduced motion. */
+export const reducedMotion = signal(reducedMotionQuery.matches);
 darkScheme.addEventListener('change', () => (systemDark.value = darkScheme.matches));
-stillness.addEventListener('change', () => (still.value = stillness.matches));
+reducedMotionQuery.addEventListener('change', () => (reducedMotion.value = reducedMotionQuery.matches));
 
-/** Changes between dark and light, and remembers it. */
+/** Switches between dark and light, and stores the choice. */
 export function switchTheme(): void {
   chosenTheme.value = theme.value === DARK ? 'light' : 'dark';
   try {
     localStorage.setItem('watchkeeper-theme', chosenTheme.value);
   } catch {
-    // A page that may store nothing forgets it.
+    // Without storage the choice lasts until the page is closed.
   }
 }
 
@@ -82,7 +82,7 @@ function readTheme(): 'dark' | 'light' | '' {
   }
 }
 
-/** What to select for an object at a path of the API. */
+/** The selection for the object at an API path. */
 export function selectionOf(path: string): Selection {
   const pod = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)$/.exec(path);
   if (pod) return { kind: 'pod', namespace: pod[1], name: pod[2] };
@@ -106,7 +106,7 @@ function parseRange(text: string | null): { from: number; to: number } | null {
   return from < to ? { from, to } : null;
 }
 
-/** Keeps the address in step, without a new entry in the browser's history for each letter. */
+/** Mirrors the state in the URL, without adding entries to the browser's history. */
 export function keepAddress(): void {
   effect(() => {
     const params = new URLSearchParams(location.search);
@@ -123,7 +123,7 @@ export function keepAddress(): void {
     put('side', changes.value ? 'changes' : '');
     const at = mode.value;
     put('at', at?.at ?? '');
-    // A resourceVersion does not say when that was.
+    // A resourceVersion has no time.
     put('t', at?.time && at.at.startsWith('rv:') ? new Date(at.time).toISOString() : '');
     const chosen = range.value;
     put('range', chosen ? `${new Date(chosen.from).toISOString()}/${new Date(chosen.to).toISOString()}` : '');
@@ -133,7 +133,7 @@ export function keepAddress(): void {
   });
 }
 
-/** The row of a Pod, -1 if there is none. */
+/** The row of a Pod, or -1. */
 export function rowOf(namespace: string, name: string): number {
   for (let row = 0; row < cluster.length; row++) {
     if (cluster.names[row] === name && cluster.state[row] !== 0 && cluster.strings[cluster.namespace[row]] === namespace) return row;

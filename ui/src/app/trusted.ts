@@ -10,8 +10,8 @@ interface TrustedTypes {
 
 /**
  * Starts a worker from a script of this origin. The page is served with
- * `require-trusted-types-for 'script'`, under which an address of a script has
- * to come from a policy; this one is called `watchkeeper`.
+ * `require-trusted-types-for 'script'`, which requires that script URLs come
+ * from a Trusted Types policy.
  */
 export function trustedWorker(url: string, name = ''): Worker {
   const absolute = new URL(url, import.meta.url);

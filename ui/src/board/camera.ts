@@ -1,39 +1,39 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What part of the board is seen, and how large. Moves are eased unless motion is to be reduced. */
+/** The visible part of the board and its scale. Moves are animated unless reduced motion is requested. */
 
-import { LARGEST } from './layout';
+import { maxScale } from './layout';
 
 export class Camera {
-  /** Pixels (of CSS) per unit, and the point of the board in the view's upper left corner. */
+  /** CSS pixels per unit, and the board's point in the upper left corner of the view. */
   scale = 1;
   x = 0;
   y = 0;
   width = 1;
   height = 1;
-  /** The scale at which all is seen. */
+  /** The scale at which the whole board fits. */
   fitScale = 1;
   #from = { scale: 1, x: 0, y: 0 };
   #to: { scale: number; x: number; y: number } | null = null;
   #began = 0;
 
-  /** Shows all of a board of that size, in the middle. Blocks are a whole number of device pixels wide. */
+  /** Fits a board of this size into the view, centred. Blocks are a whole number of device pixels wide. */
   fit(board: { width: number; height: number }, pitch: number, ratio: number, now: number, ease: boolean): void {
     const margin = 16;
-    // The controls float over the lower edge.
+    // Room for the controls over the lower edge.
     const foot = 64;
-    let scale = Math.min((this.width - 2 * margin) / board.width, (this.height - margin - foot) / board.height, LARGEST);
+    let scale = Math.min((this.width - 2 * margin) / board.width, (this.height - margin - foot) / board.height, maxScale);
     const pixels = scale * pitch * ratio;
     if (pixels >= 3) scale = Math.floor(pixels) / pitch / ratio;
     this.fitScale = scale;
     const x = board.width / 2 - this.width / 2 / scale;
-    // Boards that do not fill the view hang from its top third.
+    // A board that does not fill the height is a little above the middle.
     const y = Math.min(-margin / scale, (board.height / 2 - (this.height - foot) / 2 / scale) * 0.8);
     this.go({ scale, x: Math.round(x * scale) / scale, y: Math.round(y * scale) / scale }, now, ease);
   }
 
-  /** Zooms by a factor about a point of the view. */
+  /** Zooms by a factor around a point of the view. */
   zoom(factor: number, atX: number, atY: number): void {
     const scale = Math.min(24, Math.max(this.fitScale * 0.5, this.scale * factor));
     this.x += atX / this.scale - atX / scale;
@@ -48,7 +48,7 @@ export class Camera {
     this.#to = null;
   }
 
-  /** Moves so that a point of the board is seen, no farther than it must; `inset` pixels from the edges. */
+  /** Moves as little as needed to make a point visible, at least `inset` pixels from the edges. */
   reveal(x: number, y: number, inset: number, now: number, ease: boolean): void {
     const sx = this.toScreenX(x);
     const sy = this.toScreenY(y);
@@ -70,13 +70,13 @@ export class Camera {
     this.#began = now;
   }
 
-  /** Goes on with a move; tells whether there is one. */
+  /** Advances a running animation. Returns whether there is one. */
   step(now: number): boolean {
     if (!this.#to) return false;
     const t = Math.min(1, (now - this.#began) / 260);
     const k = 1 - (1 - t) ** 3;
     const { scale, x, y } = this.#from;
-    // Zooming looks even when the scale grows by equal factors.
+    // Equal factors per time make the zoom look uniform.
     this.scale = scale * (this.#to.scale / scale) ** k;
     const part = this.#to.scale === scale ? k : (1 / scale - 1 / this.scale) / (1 / scale - 1 / this.#to.scale);
     this.x = x + (this.#to.x - x) * part;

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The renderer without a GPU: it writes the pixels itself, and hands the
- * canvas only the rectangles that changed. A whole frame of 150,000 blocks
- * takes some milliseconds, a thousand changed ones less than one.
+ * The renderer without a GPU: it writes pixels into a buffer and copies only the
+ * changed rectangles to the canvas. A full frame of 150,000 blocks takes a few
+ * milliseconds, a thousand changed blocks less than one.
  */
 
 import { State } from '../data/state';
@@ -15,7 +15,7 @@ import { mix, type Colour } from './palette';
 import { glow, GLOW, type Renderer, type Scene } from './renderer';
 import { LEVELS, pixel, Sprites } from './sprites';
 
-/** The square of pixels that was written. */
+/** A written square of pixels. */
 interface Written {
   x: number;
   y: number;
@@ -29,12 +29,12 @@ export class CanvasRenderer implements Renderer {
   #pixels = new Uint32Array(this.#image.data.buffer);
   #ratio = 1;
   #whole = true;
-  /** Rows to paint, and rows in the light of a change. */
+  /** Rows to paint, and rows with a highlight that fades. */
   #dirty = new Set<number>();
   #lit = new Set<number>();
-  /** The step of light that each row was painted with. */
+  /** The highlight level that each row was painted with. */
   #levels = new Uint8Array(0);
-  /** Places that have become empty: the middle and half a side of each, one after the other. */
+  /** Slots that became empty: x and y of the centre and half the side of each. */
   #empty: number[] = [];
   #sprites = new Map<number, Sprites>();
   #plates: Plates | null = null;
@@ -82,7 +82,7 @@ export class CanvasRenderer implements Renderer {
     if (this.#levels.length < scene.look.length) this.#levels = new Uint8Array(scene.look.length);
     for (const row of this.#lit) {
       const age = now - scene.changed[row];
-      // From afar there is no light to be seen; from near, steps of it.
+      // Highlights are invisible when zoomed out, and have discrete levels when zoomed in.
       if (!far && levelOf(scene, row, age) !== this.#levels[row]) this.#dirty.add(row);
       if (age > (scene.look[row] === State.gone ? 2 * GLOW : GLOW)) this.#lit.delete(row);
     }
@@ -94,9 +94,9 @@ export class CanvasRenderer implements Renderer {
         const tile = scene.layout.tileOf(row);
         if (tile) this.#tilesDirty.add(tile);
       }
-      for (const tile of this.#tilesDirty) this.#again(scene, camera, scale, tile, far, now);
+      for (const tile of this.#tilesDirty) this.#repaintTile(scene, camera, scale, tile, far, now);
     } else {
-      for (const tile of this.#tilesDirty) this.#again(scene, camera, scale, tile, far, now);
+      for (const tile of this.#tilesDirty) this.#repaintTile(scene, camera, scale, tile, far, now);
       this.#some(scene, camera, scale, now);
     }
     this.#whole = false;
@@ -130,15 +130,15 @@ export class CanvasRenderer implements Renderer {
     }
   }
 
-  /** Paints a whole tile anew. */
-  #again(scene: Scene, camera: Camera, scale: number, tile: Tile, far: boolean, now: number): void {
+  /** Repaints a whole tile. */
+  #repaintTile(scene: Scene, camera: Camera, scale: number, tile: Tile, far: boolean, now: number): void {
     this.#paintTile(scene, camera, scale, tile, far, now);
     const x = Math.floor((tile.x - camera.x) * scale);
     const y = Math.floor((tile.y - camera.y) * scale);
     this.#context.putImageData(this.#image, 0, 0, x, y, Math.ceil(tile.w * scale) + 1, Math.ceil(tile.h * scale) + 1);
   }
 
-  /** Paints the rows that changed; their rectangles are handed over one by one, or as one where they are many. */
+  /** Paints the changed rows. Their rectangles are copied one by one, or the whole image if there are many. */
   #some(scene: Scene, camera: Camera, scale: number, now: number): void {
     const one = this.#dirty.size > 3000;
     for (let i = 0; i < this.#empty.length; i += 3) {
@@ -152,7 +152,7 @@ export class CanvasRenderer implements Renderer {
     if (one) this.#context.putImageData(this.#image, 0, 0);
   }
 
-  /** Writes the block of a row. */
+  /** Paints the block of a row. */
   #block(scene: Scene, camera: Camera, scale: number, row: number, now: number): Written | null {
     const { layout } = scene;
     const half = layout.half[row];
@@ -162,10 +162,10 @@ export class CanvasRenderer implements Renderer {
     return this.#write(scene, camera, scale, layout.x[row], layout.y[row], half, scene.look[row], scene.flags[row], level);
   }
 
-  /** Copies a sprite to where a block is. */
+  /** Copies a sprite to the position of a block. */
   #write(scene: Scene, camera: Camera, scale: number, cx: number, cy: number, half: number, look: number, flags: number, level: number): Written | null {
     const block = Math.max(1, Math.round(2 * half * scale));
-    // As much around the block as is half of the way to the next, on all sides.
+    // Half of the gap to the next block, on all sides.
     const around = Math.floor((half * scale * (PITCH - BLOCK)) / BLOCK);
     const size = block + 2 * around;
     const x = Math.round((cx - half - camera.x) * scale) - around;
@@ -176,7 +176,7 @@ export class CanvasRenderer implements Renderer {
     return { x, y, size };
   }
 
-  /** Copies a square of pixels to a place, as far as that is in view. */
+  /** Copies a square of pixels, clipped to the view. */
   #copy(sprite: Uint32Array, x: number, y: number, size: number): void {
     const { width, height } = this.canvas;
     const left = Math.max(0, -x);
@@ -198,7 +198,7 @@ export class CanvasRenderer implements Renderer {
     return sprites;
   }
 
-  /** Writes the ground of a tile: its fill, its edge, its round corners. */
+  /** Paints the background of a tile: fill, edge and round corners. */
   #ground(x: number, y: number, tile: { w: number; h: number }, scale: number, fill: Colour, edge: Colour, gap = 0): void {
     const left = Math.round(x);
     const top = Math.round(y);
@@ -231,7 +231,7 @@ export class CanvasRenderer implements Renderer {
     }
   }
 
-  /** Writes a tile from afar. */
+  /** Paints a tile as it appears zoomed out. */
   #field(scene: Scene, camera: Camera, scale: number, tile: Tile, x: number, y: number): void {
     const { theme } = scene;
     const { gap } = scene.layout;
@@ -252,9 +252,9 @@ export class CanvasRenderer implements Renderer {
   }
 }
 
-/** The step of the light of a row that changed so many milliseconds ago; of a ghost, how far it has shrunk. */
+/** The highlight level of a row `age` milliseconds after its change; for a ghost, how far it has shrunk. */
 function levelOf(scene: Scene, row: number, age: number): number {
-  if (scene.still || !scene.change[row]) return 0;
+  if (scene.reducedMotion || !scene.change[row]) return 0;
   if (scene.look[row] === State.gone) return Math.min(LEVELS, Math.floor((age / (2 * GLOW)) * LEVELS));
   return Math.ceil(glow(age) * LEVELS);
 }

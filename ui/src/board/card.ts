@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** A block seen from near: the Pod's name and its containers in a card with the colour and the shape of its state. */
+/** A block zoomed in: a card with the Pod's name and containers, in the colour of its state. */
 
 import type { Cluster } from '../data/cluster';
 import { clock } from '../data/clock';
@@ -33,7 +33,7 @@ export function drawCard(
   if (state === State.gone) return;
   const colour = theme.state[stateName(state)];
   const pad = Math.max(5, size * 0.09);
-  // What the renderer has painted here is covered, with its light.
+  // Cover what the renderer painted here, including its highlight.
   const around = size * 0.124;
   context.fillStyle = css(theme.tile);
   context.fillRect(x - around, y - around, size + 2 * around, size + 2 * around);
@@ -60,7 +60,7 @@ export function drawCard(
     context.fillStyle = css(theme.text);
     lines(context, cluster.names[row], size - 2 * pad, size >= 104 ? 3 : 2).forEach((line, i) => context.fillText(line, x + pad, y + pad + icon + 12 + i * 14));
   } else if (size >= 58) {
-    // What tells it from others: how its name begins and how it ends.
+    // The beginning and the end of the name distinguish Pods.
     const name = cluster.names[row];
     const last = name.slice(name.lastIndexOf('-') + 1);
     context.font = `500 11px ${MONO}`;
@@ -75,7 +75,7 @@ export function drawCard(
     const words = [cluster.strings[cluster.namespace[row]], restarts ? `${restarts}↻` : '', age(clock.now() - cluster.created[row])];
     context.fillText(clip(context, words.filter(Boolean).join(' · '), size - 2 * pad), x + pad, y + size - pad - size * 0.1 - 14);
   }
-  // The containers, side by side along the bottom.
+  // The containers along the bottom.
   const cells = Math.min(7, Math.max(1, containers));
   const gap = 3;
   const high = Math.max(6, size * 0.1);
@@ -96,13 +96,13 @@ export function drawCard(
   context.globalAlpha = 1;
 }
 
-/** As much of the beginning of a text as there is room for. */
+/** The beginning of a text, as much as fits. */
 function cut(context: CanvasRenderingContext2D, text: string, width: number): string {
   return text.slice(0, Math.max(1, Math.floor(width / context.measureText('0').width)));
 }
 
-/** A name broken into lines, at its dashes where that goes. */
-function lines(context: CanvasRenderingContext2D, name: string, width: number, most: number): string[] {
+/** Breaks a name into lines, at dashes if possible. */
+function lines(context: CanvasRenderingContext2D, name: string, width: number, maxLines: number): string[] {
   const out: string[] = [];
   let line = '';
   for (const part of name.split(/(?<=-)/)) {
@@ -112,6 +112,6 @@ function lines(context: CanvasRenderingContext2D, name: string, width: number, m
     } else line += part;
   }
   out.push(line);
-  if (out.length > most) out.splice(most - 1, out.length, out.slice(most - 1).join(''));
+  if (out.length > maxLines) out.splice(maxLines - 1, out.length, out.slice(maxLines - 1).join(''));
   return out.map((text) => clip(context, text, width));
 }

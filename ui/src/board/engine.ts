@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Between the data and what is painted: applies batches to the cluster, gives
- * what is new a place, keeps the look of each row, and tells the renderer
- * which rows changed.
+ * Connects the data with the renderer: applies batches to the cluster, assigns
+ * positions to new Pods, keeps the state and flags of each row as painted, and
+ * passes changed rows to the renderer.
  */
 
 import { compileFilter } from '../app/filter';
@@ -21,22 +21,22 @@ export class Engine implements Scene {
   look = new Uint8Array(0);
   flags = new Uint8Array(0);
   theme: Theme = DARK;
-  still = false;
+  reducedMotion = false;
   renderer: Renderer | null = null;
-  /** The size of the view in pixels, for which the tiles are arranged. */
+  /** The size of the view in pixels; the tiles are arranged for it. */
   viewWidth = 1200;
   viewHeight = 800;
   arrangement: Arrangement = { group: '', nodes: 'name', order: 'namespace' };
-  /** Whether a row matches the filter; null without one. */
+  /** Whether a row matches the filter; null without a filter. */
   matches: ((row: number) => boolean) | null = null;
   #filter = '';
-  /** How many Pods and Nodes there were when all was placed. */
+  /** The number of Pods and Nodes when the board was last arranged. */
   #arranged = 0;
   #arrangedNodes = 0;
   #leaving: number[] = [];
-  /** Whether the reader has moved the board. */
+  /** Whether the user has panned or zoomed. */
   steered: () => boolean = () => false;
-  /** Called when all has been placed anew. */
+  /** Called after the board was arranged. */
   onArranged: () => void = () => {};
 
   constructor(readonly cluster: Cluster) {}
@@ -57,7 +57,7 @@ export class Engine implements Scene {
     return { edge: lost ? this.theme.state.failing : null, faded: false };
   }
 
-  /** Applies a batch; it is shown in the next frame. */
+  /** Applies a batch. The next frame shows it. */
   apply(batch: Batch, now: number): void {
     const { cluster, layout } = this;
     const before = cluster.synced;
@@ -68,11 +68,11 @@ export class Engine implements Scene {
       this.matches = compileFilter(this.#filter, cluster);
     }
     if (!before || applied.all) {
-      // Until the first state is complete, places are for now only.
+      // Until the first list is complete, positions are preliminary.
       if (cluster.synced || cluster.length > this.#arranged * 1.5 + 200) this.arrange();
       return;
     }
-    // A cluster that has outgrown its board is placed anew, unless the reader has found a place to look at.
+    // Arrange again if the cluster has grown a lot, unless the user has panned or zoomed.
     const outgrown = cluster.pods > 2 * this.#arranged + 20 || cluster.nodes.size > 1.5 * this.#arrangedNodes + 3;
     if (this.#arrangedNodes === 0 ? cluster.nodes.size > 0 : outgrown && !this.steered()) {
       this.arrange();
@@ -87,9 +87,9 @@ export class Engine implements Scene {
     for (const row of applied.placed) {
       this.renderer?.vacate(this, row);
       layout.place(cluster, row);
-      this.#see(row);
+      this.#updateLook(row);
     }
-    for (const row of applied.changed) this.#see(row);
+    for (const row of applied.changed) this.#updateLook(row);
     for (const row of applied.gone) this.look[row] = State.gone;
     if (layout.version !== version || applied.nodes.length) this.renderer?.reset(this);
     for (const tile of layout.resized) this.renderer?.updateTile(this, tile);
@@ -99,7 +99,7 @@ export class Engine implements Scene {
     this.renderer?.update(this, applied.gone);
   }
 
-  /** Lets ghosts go whose time has come. Returns whether there were any. */
+  /** Removes ghosts that were shown long enough. Returns whether there were any. */
   expire(now: number): boolean {
     for (const row of this.#leaving) if (this.look[row] === State.none) this.layout.remove(row);
     this.#leaving = this.cluster.expire(now);
@@ -112,13 +112,13 @@ export class Engine implements Scene {
     return this.#leaving.length > 0;
   }
 
-  /** Puts all in the order that was asked for. */
+  /** Arranges the whole board in the selected grouping and order. */
   arrange(): void {
     this.layout.arrange(this.cluster, this.arrangement, this.viewWidth, this.viewHeight);
     this.#arranged = this.cluster.length;
     this.#arrangedNodes = this.cluster.nodes.size;
     this.#grow();
-    for (let row = 0; row < this.cluster.length; row++) this.#see(row);
+    for (let row = 0; row < this.cluster.length; row++) this.#updateLook(row);
     this.renderer?.reset(this);
     this.onArranged();
   }
@@ -126,7 +126,7 @@ export class Engine implements Scene {
   setFilter(text: string): void {
     this.#filter = text;
     this.matches = compileFilter(text, this.cluster);
-    for (let row = 0; row < this.cluster.length; row++) this.#see(row);
+    for (let row = 0; row < this.cluster.length; row++) this.#updateLook(row);
     this.renderer?.reset(this);
   }
 
@@ -139,12 +139,12 @@ export class Engine implements Scene {
     return n;
   }
 
-  /** Paints all anew: the colours have changed, or the canvas. */
+  /** Repaints everything, after the colours or the canvas changed. */
   repaint(): void {
     this.renderer?.reset(this);
   }
 
-  #see(row: number): void {
+  #updateLook(row: number): void {
     this.look[row] = this.cluster.shown(row);
     const shade = (Math.imul(this.cluster.owner[row], 0x9e3779b1) >>> 16) % SHADES;
     this.flags[row] = (this.matches && !this.matches(row) ? FADED : 0) | (shade << 1);

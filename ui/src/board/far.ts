@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * A tile seen from afar: a field of the calm colour, the stronger the fuller
- * it is, and where something presses, the sign of that on a dark plate in its
- * middle, the larger the more of its Pods are in that state.
+ * A tile zoomed out: a field in the colour of ready Pods, stronger the fuller the
+ * Node is. If Pods need attention, a dark plate in the middle has the shape of
+ * the most urgent state, larger the more Pods are in it.
  */
 
 import { State } from '../data/state';
@@ -14,28 +14,28 @@ import { FADED } from './renderer';
 import { pixel } from './sprites';
 import { coverage, distance } from './shapes';
 
-/** Below this many device pixels for a block and its gap, tiles are painted whole. */
+/** Below this many device pixels per block and gap, tiles are painted as fields. */
 export const FAR = 2.9;
 /**
- * Between tiles from afar there are so many pixels, everywhere: a tile is what is
- * left of its place and the gap behind it. If both of its sides were rounded, the
- * eye would see a pattern in the gaps that is not there.
+ * The gap between fields in whole pixels. It is the same everywhere and a field
+ * takes the rest: if both edges of a field were rounded, uneven gaps would form
+ * a visible pattern.
  */
 export const farGap = (gap: number, scale: number): number => Math.max(1, Math.round(gap * scale));
-/** Steps of how full a tile is. */
+/** Levels of how full a tile is. */
 export const LEVELS = 8;
 
-/** What presses, the most pressing first. Of what ends as it should, nothing is to be seen from afar. */
+/** The states that a plate shows, the most urgent first. Terminating Pods are not shown. */
 const PRESSING = [State.failing, State.unknown, State.unready, State.pending];
 
 export interface FarLook {
-  /** How full it is, from 0 to LEVELS; with a filter, of what matches. */
+  /** How full it is, from 0 to LEVELS; with a filter, only matching Pods count. */
   level: number;
-  /** What presses most; none if nothing does. */
+  /** The most urgent state, or none. */
   state: number;
-  /** How many Pods there are, and how many are in that state. */
+  /** The number of Pods, and of those in that state. */
   pods: number;
-  pressing: number;
+  urgent: number;
 }
 
 export function farLook(tile: Tile, look: Uint8Array, flags: Uint8Array): FarLook {
@@ -47,24 +47,24 @@ export function farLook(tile: Tile, look: Uint8Array, flags: Uint8Array): FarLoo
     pods++;
   }
   const state = PRESSING.find((s) => counts[s]) ?? State.none;
-  return { level: pods ? Math.max(1, Math.round((LEVELS * pods) / tile.slots.length)) : 0, state, pods, pressing: counts[state] };
+  return { level: pods ? Math.max(1, Math.round((LEVELS * pods) / tile.slots.length)) : 0, state, pods, urgent: counts[state] };
 }
 
 /** The colour of a field. */
 export const farColour = (theme: Theme, level: number): Colour => (level ? mix(theme.tile, theme.state.ready, 0.16 + (0.62 * level) / LEVELS) : theme.tile);
 
-/** Where a tile's sign is, in the layout's units: its middle, and half a side of the plate; null if there is none. */
-export function farPlate(tile: Tile, { state, pods, pressing }: FarLook): { x: number; y: number; half: number } | null {
+/** The centre and half the side of a tile's plate, in the layout's units; null without a plate. */
+export function farPlate(tile: Tile, { state, pods, urgent }: FarLook): { x: number; y: number; half: number } | null {
   if (state === State.none || tile.name === UNSCHEDULED) return null;
-  const share = pressing / pods;
+  const share = urgent / pods;
   const side = share < 0.08 ? 0.7 : share < 0.35 ? 0.8 : 0.9;
   return { x: tile.x + tile.w / 2, y: tile.y + tile.h / 2, half: (Math.min(tile.w, tile.h) * side) / 2 };
 }
 
-/** How much of its plate a sign fills. */
+/** The part of the plate that its shape fills. */
 export const SIGN = 0.68;
 
-/** Signs on their plates, each painted once on the colour of its field. */
+/** Plates, each painted once on the colour of its field. */
 export class Plates {
   readonly #made = new Map<number, Uint32Array>();
   readonly #colours: Colour[];
@@ -72,7 +72,7 @@ export class Plates {
     this.#colours = stateColours(theme);
   }
 
-  /** The pixels of a plate of so many pixels, row by row. */
+  /** The pixels of a plate of this size, row by row. */
   get(state: number, size: number, level: number): Uint32Array {
     const key = (size * 16 + state) * 16 + level;
     let plate = this.#made.get(key);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** A pair of shaders, compiled, and how what they read is laid out. */
+/** Compiles a pair of shaders, and describes the layout of their attributes. */
 
 import type { Camera } from './camera';
 

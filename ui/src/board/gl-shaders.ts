@@ -3,16 +3,16 @@
 
 /** The shaders of the WebGL2 backend. The distances are those of shapes.ts. */
 
-/** A block: four corners around its middle, with room around it for the light of a change. */
+/** A block: four corners around its centre, with a margin for the highlight. */
 export const BLOCK_VERTEX = `#version 300 es
 precision highp float;
-layout(location=0) in vec3 place;   // middle, half a side
+layout(location=0) in vec3 position;   // centre, half a side
 layout(location=1) in uvec4 look;   // state, flags, change
 layout(location=2) in float at;     // when it changed, in seconds
 uniform vec3 camera;                // upper left corner, pixels per unit
 uniform vec2 view;                  // pixels
 uniform float now;
-uniform float still;
+uniform float reduced_motion;
 uniform vec3 colours[9];
 uniform vec3 shade;
 out vec2 p;
@@ -29,16 +29,16 @@ void main() {
   float age = now - at;
   light = 0.0;
   float shrink = 1.0;
-  if (state == 8u) shrink = still > 0.5 ? 1.0 : 1.0 - 0.5 * clamp(age / 1.8, 0.0, 1.0);
-  else if (look.z != 0u && still < 0.5 && age >= 0.0 && age < 0.9) light = pow(1.0 - age / 0.9, 2.0);
+  if (state == 8u) shrink = reduced_motion > 0.5 ? 1.0 : 1.0 - 0.5 * clamp(age / 1.8, 0.0, 1.0);
+  else if (look.z != 0u && reduced_motion < 0.5 && age >= 0.0 && age < 0.9) light = pow(1.0 - age / 0.9, 2.0);
   float grow = light > 0.0 ? 1.7 : 1.15;
   p = c * grow;
   colour = state == 1u ? mix(colours[1], shade, 0.13 * float(look.y >> 1)) : colours[state];
   if (state == 8u) faded = max(faded, 0.35 + 0.6 * clamp(age / 1.8, 0.0, 1.0));
-  float half_side = place.z * shrink;
+  float half_side = position.z * shrink;
   size = 2.0 * half_side * camera.z;
-  vec2 pixel = (place.xy + c * grow * half_side - camera.xy) * camera.z;
-  gl_Position = place.z == 0.0 || state == 0u ? vec4(2.0, 2.0, 2.0, 1.0) : vec4(pixel / view * 2.0 - 1.0, 0.0, 1.0) * vec4(1.0, -1.0, 1.0, 1.0);
+  vec2 pixel = (position.xy + c * grow * half_side - camera.xy) * camera.z;
+  gl_Position = position.z == 0.0 || state == 0u ? vec4(2.0, 2.0, 2.0, 1.0) : vec4(pixel / view * 2.0 - 1.0, 0.0, 1.0) * vec4(1.0, -1.0, 1.0, 1.0);
 }`;
 
 export const BLOCK_FRAGMENT = `#version 300 es
@@ -81,12 +81,12 @@ void main() {
   pixel = vec4(c * alpha, alpha);
 }`;
 
-/** The ground of a tile, or a band of one seen from afar. */
+/** The background of a tile, or a band of a field. */
 export const RECT_VERTEX = `#version 300 es
 precision highp float;
 layout(location=0) in vec4 rect;    // x, y, width, height
 layout(location=1) in vec4 fill;
-layout(location=2) in vec4 edge;    // the alpha: 1 for a tile, 0 for what has no gap behind it
+layout(location=2) in vec4 edge;    // alpha: 1 for a tile, 0 for a rectangle without a gap after it
 uniform vec3 camera;
 uniform vec2 view;
 uniform vec2 gap;                   // between tiles, in the layout's units and in pixels; see farGap

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Pointer and keys on the board: point, press, drag, zoom, walk. */
+/** The pointer on the board: hover, click, drag, zoom. */
 
 import { follow } from '../app/pointer';
 import type { Layout, Tile } from './layout';
@@ -13,9 +13,9 @@ export interface Hit {
 }
 
 export interface Intent {
-  /** Pointed at, with where the pointer is; null for nothing. */
+  /** The pointer is over this, at this point of the view; null for the background. */
   hover(hit: Hit | null, x: number, y: number): void;
-  /** Chosen; null for the ground. */
+  /** A click; null for the background. */
   choose(hit: Hit | null): void;
 }
 

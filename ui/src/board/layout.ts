@@ -2,23 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Where everything is. Lengths are in units; a block with the gap after it
- * takes PITCH of them. A tile keeps its place and a block its slot in the tile
- * until `arrange` is called, which happens only when the reader asks for it,
- * at the end of the first list, and when the window changes: whatever else
- * comes takes a place that is free, or one at the end.
+ * The positions of tiles and blocks. Lengths are in units; a block and its gap
+ * take PITCH units. A tile keeps its position and a block its slot until
+ * `arrange` is called: on request, after the first list, and when the window
+ * changes its size. Until then a new Node or Pod takes a free position or one at
+ * the end.
  */
 
 import type { Cluster } from '../data/cluster';
 import { State } from '../data/state';
 import { compareNames, groupLabel, nodeOrder, podOrder, type Arrangement } from './order';
-import { BLOCK, Places, PITCH, UNSCHEDULED, type Tile } from './places';
+import { BLOCK, Positions, PITCH, UNSCHEDULED, type Tile } from './positions';
 import { Flow, proportion, roomFor, stretch, type Proportions } from './proportions';
 
-export { BLOCK, LARGEST, PITCH, UNSCHEDULED, type Tile } from './places';
+export { BLOCK, maxScale, PITCH, UNSCHEDULED, type Tile } from './positions';
 export { roomFor } from './proportions';
 
-/** Pods without a Node take no more than so many pixels each, however much room there is. */
+/** The largest size of unscheduled Pods, in pixels. */
 const LOOSE = 55;
 
 export interface Heading {
@@ -28,18 +28,18 @@ export interface Heading {
   w: number;
 }
 
-export class Layout extends Places {
+export class Layout extends Positions {
   headings: Heading[] = [];
   readonly byName = new Map<string, Tile>();
   width = 100;
   height = 100;
-  /** What is left free between tiles. */
+  /** The gap between tiles. */
   gap = 6;
-  /** Tiles whose blocks have got another size since somebody looked here last. */
+  /** Tiles whose blocks changed their size; the engine clears it. */
   readonly resized = new Set<Tile>();
   /** Device pixels per CSS pixel. */
   ratio = 1;
-  /** Counts up whenever tiles have moved, come or gone. */
+  /** Incremented when tiles move or are added or removed. */
   version = 0;
 
   #w = 0;
@@ -47,11 +47,11 @@ export class Layout extends Places {
   #columns = 1;
   #loosePitch = PITCH;
   #cells = { columns: 1, rows: 1 };
-  /** The free place after the last tile, of each group. */
+  /** The free position after the last tile of each group. */
   #ends = new Map<string, { x: number; y: number; right: number }>();
   #arrangement: Arrangement = { group: '', nodes: 'name', order: 'namespace' };
 
-  /** Places all anew for a view of that size in pixels. */
+  /** Arranges all tiles and blocks for a view of this size in pixels. */
   arrange(cluster: Cluster, arrangement: Arrangement, viewWidth: number, viewHeight: number): void {
     this.#arrangement = arrangement;
     this.grow(cluster.length);
@@ -73,7 +73,7 @@ export class Layout extends Places {
     const sizes = [...groups].sort(([a], [b]) => compareNames(a, b));
     const full = [...perTile.values()].map((rows) => rows.length);
     const lengths = sizes.map(([, names]) => names.length);
-    // Blocks are whole pixels: room for a few Pods less, and the blocks of all can be a pixel larger.
+    // Blocks are whole pixels: with slightly fewer slots, all blocks may be a pixel larger.
     const rooms = [...new Set(full.length > 50 ? [0.98, 0.93, 0.87, 0.8].map((part) => roomFor(full, part)) : [roomFor(full, 1)])];
     const all = rooms.map((room) => proportion(room, lengths, named, viewWidth, viewHeight));
     const pixels = all.map((p) => Math.floor(p.scale * PITCH * this.ratio));
@@ -102,7 +102,7 @@ export class Layout extends Places {
     this.#loosePitch = PITCH * Math.min(1, Math.max(0.5, LOOSE / (PITCH * scale)));
   }
 
-  /** Gives a row that is new, or has moved, a place. The rest stays. */
+  /** Assigns a slot to a new or moved row. All other rows keep theirs. */
   place(cluster: Cluster, row: number): void {
     this.grow(cluster.length);
     const name = cluster.nodeName(row);
@@ -111,7 +111,7 @@ export class Layout extends Places {
     if (this.owner[row] === tile) return;
     this.remove(row);
     let slot = tile.slots.indexOf(-1);
-    // Rather than to make the tile's blocks smaller, a ghost goes early.
+    // Remove a ghost early rather than make the tile's blocks smaller.
     if (slot < 0) slot = tile.slots.findIndex((other) => cluster.state[other] === State.gone);
     if (slot >= 0 && tile.slots[slot] >= 0) this.remove(tile.slots[slot]);
     if (slot < 0) {
@@ -121,7 +121,7 @@ export class Layout extends Places {
     this.put(tile, slot, row);
   }
 
-  /** A tile for a Node that is new: where one has gone, or after the last of its group. */
+  /** Adds a tile for a new Node: at the position of a deleted one, or after the last of its group. */
   addTile(cluster: Cluster, name: string): Tile {
     const known = this.byName.get(name);
     if (known) {
@@ -155,7 +155,7 @@ export class Layout extends Places {
     return tile;
   }
 
-  /** The Node is gone; its tile stays until what is next takes its place. */
+  /** The Node was deleted; its tile stays until another Node takes its position. */
   goneTile(name: string): void {
     const tile = this.byName.get(name);
     if (tile) tile.gone = true;
@@ -182,7 +182,7 @@ export class Layout extends Places {
     this.#measure();
   }
 
-  /** The tile of Pods without a Node: as wide as the board, below all others. */
+  /** The tile of unscheduled Pods: below all others, as wide as the board. */
   #addUnscheduled(pods: number): void {
     const y = this.tiles.length ? this.height + this.gap : 0;
     const width = Math.max(this.width, this.#w * 2);
@@ -215,7 +215,7 @@ export class Layout extends Places {
     rows.forEach((row, slot) => this.put(tile, slot, row));
   }
 
-  /** Makes room in a tile that is full: the one without a Node grows, the others make their blocks smaller. */
+  /** Adds slots to a full tile: the unscheduled tile grows, others get smaller blocks. */
   #widen(tile: Tile): void {
     const before = tile.slots;
     if (tile.name === UNSCHEDULED) {
@@ -249,7 +249,7 @@ export class Layout extends Places {
   #measure(): void {
     this.width = Math.max(1, ...this.tiles.map((t) => t.x + t.w));
     this.height = Math.max(1, ...this.tiles.map((t) => t.y + t.h));
-    // The first Pods that wait for a Node have room, too.
+    // Reserve slots for the first unscheduled Pods.
     const loose = this.byName.get(UNSCHEDULED);
     if (loose && !loose.slots.length) this.height += loose.pitch + this.pad;
   }

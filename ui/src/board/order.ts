@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** In what groups and in what order things are put, when they are put anew. */
+/** The grouping and the order of Nodes and Pods when the board is arranged. */
 
 import type { Cluster, ClusterNode } from '../data/cluster';
 import { State } from '../data/state';
 
 export type PodOrder = 'namespace' | 'owner' | 'name' | 'age' | 'state';
 
-/** By name; or those first that carry most, in share of what they have; that have most failing Pods, or are not ready; that are oldest. */
+/** By name; or first those with the largest requests relative to their capacity, the most failing Pods or NotReady, or the oldest. */
 export const NODE_ORDERS = ['name', 'pods', 'cpu', 'memory', 'failing', 'age'] as const;
 export type NodeOrder = (typeof NODE_ORDERS)[number];
 
 export interface Arrangement {
-  /** How Nodes are grouped: empty for not at all, `zone`, `pool`, or the key of a label. */
+  /** How Nodes are grouped: empty for no groups, `zone`, `pool`, or the key of a label. */
   group: string;
   /** The order of Nodes in a group, and of Pods in a Node. */
   nodes: NodeOrder;
@@ -21,17 +21,17 @@ export interface Arrangement {
 }
 
 const collator = new Intl.Collator('en', { numeric: true });
-/** Orders names as people do: node-2 before node-10. */
+/** Compares names with numbers in numeric order: node-2 before node-10. */
 export const compareNames = (a: string, b: string): number => collator.compare(a, b);
 
-/** Keys of labels that say what pool a Node is of, the usual ones of those who run clusters. */
+/** The label keys for node pools that common providers use. */
 const POOLS = [
   'eks.amazonaws.com/nodegroup', 'cloud.google.com/gke-nodepool', 'kubernetes.azure.com/agentpool', 'agentpool',
   'karpenter.sh/nodepool', 'doks.digitalocean.com/node-pool', 'node.kubernetes.io/pool', 'pool',
 ];
 const ZONES = ['topology.kubernetes.io/zone', 'failure-domain.beta.kubernetes.io/zone', 'zone'];
 
-/** The group that a Node belongs to. */
+/** The group of a Node. */
 export function groupLabel(node: ClusterNode | undefined, group: string): string {
   if (!group) return '';
   const labels = node?.row?.labels ?? {};
@@ -40,7 +40,7 @@ export function groupLabel(node: ClusterNode | undefined, group: string): string
   return key ? labels[key] : `no ${group}`;
 }
 
-/** Keys of labels by which grouping the Nodes makes sense: with more than one value, and fewer values than Nodes. */
+/** Label keys that are useful for grouping: more than one value, and fewer values than Nodes. */
 export function groupings(nodes: Iterable<ClusterNode>): string[] {
   const values = new Map<string, Set<string>>();
   let n = 0;
@@ -53,7 +53,7 @@ export function groupings(nodes: Iterable<ClusterNode>): string[] {
   return [...values].filter(([, set]) => set.size < n || n === 1).map(([key]) => key).sort();
 }
 
-/** The order of Nodes, by their names. */
+/** The names of Nodes in order. */
 export function nodeOrder(cluster: Cluster, order: NodeOrder): (a: string, b: string) => number {
   if (order === 'name') return compareNames;
   const failing = new Map<string, number>();
@@ -96,7 +96,7 @@ export function podOrder(cluster: Cluster, order: PodOrder): (a: number, b: numb
   }
 }
 
-/** The place of each string in their order: comparing numbers is a tenth of comparing strings. */
+/** The rank of each string: comparing numbers costs a tenth of comparing strings. */
 function ranks(strings: string[]): Int32Array {
   const order = strings.map((_, i) => i).sort((a, b) => (strings[a] < strings[b] ? -1 : strings[a] > strings[b] ? 1 : 0));
   const rank = new Int32Array(strings.length);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * What is written on the board: names of Nodes, what they have to carry,
- * headings, rings around what is pointed at, and from near, cards that show a
- * Pod's name and containers. It is drawn for what is in view only.
+ * The text and the marks over the blocks: headings, the names of Nodes and their
+ * requests, rings around selected Pods, and, zoomed in, a card for each Pod. Only
+ * what is in view is drawn.
  */
 
 import type { Cluster } from '../data/cluster';
@@ -19,26 +19,25 @@ import { css, mix, type Theme } from './palette';
 import { glow } from './renderer';
 import { clip, MONO, rounded, SANS } from './text';
 
-/** Blocks of this many pixels and more are cards. */
+/** Blocks of at least this many pixels are drawn as cards. */
 export const NEAR = 44;
 
 export interface Marks {
-  /** Rows, -1 for none: pointed at, reached with the keys, shown in the panel. */
+  /** Rows, or -1: under the pointer, reached with the keys, shown in the panel. */
   hover: number;
   focus: number;
   selected: number;
-  /** The Node that is pointed at or shown in the panel. */
+  /** The Nodes under the pointer and in the panel. */
   hoverTile: string | null;
   selectedTile: string | null;
-  /** Those of the same owner as what is pointed at. */
+  /** The rows with the same owner as the one under the pointer. */
   siblings: number[];
-  /** Which rows match the filter; null if all do. */
+  /** Whether a row matches the filter; null without a filter. */
   matches: ((row: number) => boolean) | null;
-  /** How many of a tile's Pods match; null without a filter. */
+  /** The number of matching Pods per tile; null without a filter. */
   matching: Map<string, number> | null;
-  /** No motion. */
-  still: boolean;
-  /** The looks and the flags of rows, as the renderer has them. */
+  reducedMotion: boolean;
+  /** The states and flags of rows as painted. */
   look: Uint8Array;
   flags: Uint8Array;
 }
@@ -79,7 +78,7 @@ export function drawOverlay(
         const left = camera.toScreenX(layout.x[row] - layout.half[row]);
         const top = camera.toScreenY(layout.y[row] - layout.half[row]);
         if (left > camera.width || top > camera.height || left + size < 0 || top + size < 0) continue;
-        drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row), cluster.change[row] && !marks.still ? glow(now - cluster.changed[row]) : 0);
+        drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row), cluster.change[row] && !marks.reducedMotion ? glow(now - cluster.changed[row]) : 0);
       }
     }
     if (far) drawCount(context, theme, tile, x + w / 2, y + (tile.h * camera.scale) / 2, w, marks);
@@ -97,7 +96,7 @@ export function drawOverlay(
   if (marks.focus !== marks.selected) ring(context, layout, camera, marks.focus, css(theme.accent), 2);
 }
 
-/** What there is to say of each group of Nodes. */
+/** The summary of each group of Nodes. */
 function groupSums(layout: Layout, cluster: Cluster): Map<string, string> {
   const sums = new Map<string, [nodes: number, pods: number, lost: number]>();
   for (const tile of layout.tiles) {
@@ -109,7 +108,7 @@ function groupSums(layout: Layout, cluster: Cluster): Map<string, string> {
   return new Map([...sums].map(([group, [nodes, pods, lost]]) => [group, `${count(nodes, 'node')} · ${count(pods, 'pod')}${lost ? ` · ${lost} NotReady` : ''}`]));
 }
 
-/** How many Pods there are in a tile seen from afar, where nothing presses and there is room. */
+/** Draws the number of Pods on a field without a plate, if it fits. */
 function drawCount(context: CanvasRenderingContext2D, theme: Theme, tile: Tile, x: number, y: number, w: number, marks: Marks): void {
   if (w < 18 || tile.name === UNSCHEDULED) return;
   const { state, pods } = farLook(tile, marks.look, marks.flags);
@@ -121,7 +120,7 @@ function drawCount(context: CanvasRenderingContext2D, theme: Theme, tile: Tile, 
   context.textAlign = 'left';
 }
 
-/** The head of a tile: as much as there is room for. */
+/** Draws the head of a tile, as much as fits. */
 function drawHead(
   context: CanvasRenderingContext2D, layout: Layout, cluster: Cluster, camera: Camera, theme: Theme, tile: Tile,
   x: number, y: number, w: number, marks: Marks,
@@ -136,7 +135,7 @@ function drawHead(
     if (head >= 8) {
       context.font = `500 ${head < 14 ? 11 : 13}px ${SANS}`;
       context.fillStyle = css(theme.muted);
-      context.fillText(tile.used ? `Unscheduled · ${tile.used}` : 'Unscheduled · nothing waits for a Node', x + pad, y + Math.min(head, 40) / 2);
+      context.fillText(tile.used ? `Unscheduled · ${tile.used}` : 'Unscheduled · no Pods', x + pad, y + Math.min(head, 40) / 2);
     }
     context.globalAlpha = 1;
     return;
@@ -155,7 +154,7 @@ function drawHead(
     context.font = `11px ${SANS}`;
     context.fillStyle = css(lost && !tile.gone ? theme.state.failing : theme.muted);
     const room = x + w - pad - bars - after;
-    // The most that there is room for, and nothing cut off.
+    // The longest text that fits whole.
     const words = nodeWords(tile, cluster, marks.matching ? matching : -1).find((text) => context.measureText(text).width <= room);
     if (head >= 9 && words) context.fillText(words, after, middle + 0.5);
   }
@@ -180,12 +179,12 @@ function drawHead(
   context.globalAlpha = 1;
 }
 
-/** What there is to say of a Node, from the longest to the shortest. */
+/** The texts for a Node, from the longest to the shortest. */
 function nodeWords(tile: Tile, cluster: Cluster, matching: number): string[] {
   const node = cluster.nodes.get(tile.name);
   const row = node?.row;
-  if (tile.gone) return ['gone'];
-  // Of a Node that only its Pods speak of, these are all there is to say.
+  if (tile.gone) return ['deleted'];
+  // Only the Pods' nodeName is known: show their number.
   if (!row) return node ? [matching >= 0 ? `${matching} of ${node.pods}` : String(node.pods)] : [];
   const count = matching >= 0 ? `${matching} of ${node.pods}` : String(node.pods);
   const state: string[] = [];
@@ -206,7 +205,7 @@ function meter(context: CanvasRenderingContext2D, theme: Theme, x: number, y: nu
   bar(context, x, y, Math.max(h, Math.min(1, share) * w), h);
 }
 
-/** A bar with round ends; of thin ones nobody sees them. */
+/** A bar with round ends, which are invisible on thin bars. */
 function bar(context: CanvasRenderingContext2D, x: number, y: number, w: number, h: number): void {
   if (h < 3) {
     context.fillRect(x, y, w, h);

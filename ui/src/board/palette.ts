@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The colours, for the board's canvases and, as CSS variables, for all around
- * it. The states come from the Okabe–Ito set, moved in lightness until each
- * has a contrast of 3:1 with the tiles; test/palette.test.ts holds them to it,
- * and to being told apart with deuteranopia and protanopia.
+ * The colours, for the board's canvases and, as CSS variables, for the rest of
+ * the page. Those of states come from the Okabe–Ito set, with the lightness
+ * changed for a contrast of 3:1 with the tiles. test/palette.test.ts checks that,
+ * and that they are distinct with deuteranopia and protanopia.
  */
 
 import { State, type StateName } from '../data/state';
@@ -15,19 +15,19 @@ export type Colour = readonly [number, number, number];
 
 export interface Theme {
   name: 'dark' | 'light';
-  /** Behind everything, the tiles, their edges, and what floats above. */
+  /** The background, the tiles, their edges, and floating panels. */
   board: Colour;
   tile: Colour;
   edge: Colour;
   float: Colour;
-  /** Words, and words that can wait. */
+  /** Text, and secondary text. */
   text: Colour;
   muted: Colour;
-  /** What is selected, focused or pointed at. */
+  /** Selection and focus. */
   accent: Colour;
-  /** What the shades of the calm colour go towards. */
+  /** The colour that the shades of ready blocks approach. */
   shade: Colour;
-  /** The light of a change. */
+  /** The highlight of a change. */
   glow: Colour;
   state: Record<StateName, Colour>;
 }
@@ -81,7 +81,7 @@ export const LIGHT: Theme = {
 export const css = (c: Colour, alpha = 1): string =>
   alpha === 1 ? `rgb(${c[0]} ${c[1]} ${c[2]})` : `rgb(${c[0]} ${c[1]} ${c[2]} / ${alpha})`;
 
-/** The colour between two, `t` from 0 to 1. */
+/** Mixes two colours, with `t` from 0 to 1. */
 export const mix = (a: Colour, b: Colour, t: number): Colour =>
   [a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t, a[2] + (b[2] - a[2]) * t];
 
@@ -92,27 +92,27 @@ const NAMES: Record<number, StateName> = Object.fromEntries(
 /** The name of a state that a Pod can be in. */
 export const stateName = (state: number): StateName => NAMES[state] ?? 'unknown';
 
-/** The colours by the number of the state. */
+/** The colours, indexed by state. */
 export const stateColours = (theme: Theme): Colour[] =>
   Array.from({ length: 9 }, (_, i) => (i === State.none ? theme.tile : i === State.gone ? theme.muted : theme.state[stateName(i)]));
 
-/** How many shades there are of the calm colour: neighbours of different owners are told apart by them. */
+/** The number of shades of ready blocks, which distinguish neighbours of different owners. */
 export const SHADES = 3;
 
-/** The colour of a block of that shade; only what is calm has shades. */
+/** The colour of a block; only ready blocks have shades. */
 export const shaded = (colour: Colour, state: number, flags: number, theme: Theme): Colour =>
   state === State.ready ? mix(colour, theme.shade, 0.13 * (flags >> 1)) : colour;
 
 const linear = (v: number): number => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
 const luminance = ([r, g, b]: Colour): number => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
 
-/** The contrast of two colours, as WCAG has it, from 1 to 21. */
+/** The WCAG contrast ratio of two colours, from 1 to 21. */
 export function contrast(a: Colour, b: Colour): number {
   const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
   return (high + 0.05) / (low + 0.05);
 }
 
-/** The colour of words that name a state: as near to that of its shape as can be read, which needs more contrast. */
+/** The text colour of a state: that of its shape, with more contrast if text needs it. */
 export function worded(theme: Theme, name: StateName): Colour {
   for (let t = 0; t < 1; t += 0.05) {
     const colour = mix(theme.state[name], theme.text, t).map(Math.round) as unknown as Colour;
@@ -121,7 +121,7 @@ export function worded(theme: Theme, name: StateName): Colour {
   return theme.text;
 }
 
-/** Gives the colours to the style sheet. */
+/** Sets the CSS variables. */
 export function applyTheme(theme: Theme): void {
   const { style, dataset } = document.documentElement;
   dataset.theme = theme.name;

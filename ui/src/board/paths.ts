@@ -7,7 +7,7 @@ import type { StateName } from '../data/state';
 
 const BOX = 'M4.5 2h7A2.5 2.5 0 0 1 14 4.5v7a2.5 2.5 0 0 1-2.5 2.5h-7A2.5 2.5 0 0 1 2 11.5v-7A2.5 2.5 0 0 1 4.5 2z';
 
-/** Each is filled by the even-odd rule. */
+/** Fill them with the even-odd rule. */
 export const PATHS: Record<StateName, string> = {
   ready: BOX,
   unready: `${BOX}M5.4 3.8H11.2a1 1 0 0 1 1 1V10.6z`,

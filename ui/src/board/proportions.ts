@@ -1,30 +1,30 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** How large tiles are, and how they are laid, so that blocks are as large as a view has room for. */
+/** Computes the size and the arrangement of tiles that make blocks as large as possible in a view. */
 
-import { BLOCK, LARGEST, PITCH } from './places';
+import { BLOCK, maxScale, PITCH } from './positions';
 
 export interface Proportions {
   /** Pixels per unit. */
   scale: number;
-  /** The height of a tile's head, what is left free inside of its edges, and between tiles. */
+  /** The height of a tile's head, the padding inside its edges, and the gap between tiles. */
   head: number;
   pad: number;
   gap: number;
-  /** The size of a tile, and how many are side by side. */
+  /** The size of a tile, and the number of tiles side by side. */
   w: number;
   h: number;
   across: number;
-  /** Blocks in a tile, side by side and one below the other. */
+  /** The columns and rows of blocks in a tile. */
   cells: { columns: number; rows: number };
 }
 
 /**
- * Chooses how many blocks are side by side in a tile, and how many tiles on
- * the board, so that blocks are largest in that view. What is around them is
- * so many pixels high and wide whatever the scale, so these depend on each
- * other: three rounds come close enough.
+ * Chooses the number of blocks per row of a tile and of tiles per row of the
+ * board that make blocks largest. Heads and gaps have a fixed size in pixels, so
+ * they depend on the scale, which depends on them: three iterations are close
+ * enough.
  */
 export function proportion(room: number, groups: number[], named: boolean, width: number, height: number): Proportions {
   const total = Math.max(1, groups.reduce((a, b) => a + b, 0));
@@ -52,13 +52,13 @@ export function proportion(room: number, groups: number[], named: boolean, width
         p.h = h;
       }
     }
-    scale = Math.min(best, LARGEST);
+    scale = Math.min(best, maxScale);
   }
   p.scale = scale;
   return p;
 }
 
-/** Blocks are whole pixels, so the board is seen a little smaller than would fit: the rest goes between and around them. */
+/** Blocks are whole pixels, so the board is slightly smaller than the view: distributes the rest to gaps and padding. */
 export function stretch(p: Proportions, groups: number[], named: boolean, width: number, height: number, ratio: number): void {
   const pixels = Math.floor(p.scale * PITCH * ratio) / ratio;
   if (pixels * ratio < 3) return;
@@ -74,14 +74,14 @@ export function stretch(p: Proportions, groups: number[], named: boolean, width:
   p.h += more * 0.3;
 }
 
-/** For how many Pods tiles have room, so that it is enough for a part of the tiles; with some to spare where there are few. */
+/** The number of slots per tile that is enough for this part of the tiles, with spare slots in small clusters. */
 export function roomFor(counts: number[], part: number): number {
   const sorted = [...counts].sort((a, b) => a - b);
-  const most = sorted[Math.ceil((sorted.length - 1) * part)] ?? 0;
-  return Math.max(8, counts.length > 50 ? most : Math.ceil(most * 1.1 + 3));
+  const quantile = sorted[Math.ceil((sorted.length - 1) * part)] ?? 0;
+  return Math.max(8, counts.length > 50 ? quantile : Math.ceil(quantile * 1.1 + 3));
 }
 
-/** Lays groups of equal tiles in lines: a group that fits into the rest of a line goes on there, others begin a line. */
+/** Lays out groups of tiles in lines. A group that fits into the rest of a line continues there; others start a line. */
 export class Flow {
   bottom = 0;
   #column = 0;
@@ -110,7 +110,7 @@ export class Flow {
     return { x: (at % this.columns) * this.w, y: group.y + Math.floor(at / this.columns) * this.h };
   }
 
-  /** Where lines end. */
+  /** The end of the lines. */
   get right(): number {
     return this.columns * this.w;
   }

@@ -2,58 +2,58 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * What paints tiles and blocks. There are two: WebGL2 where there is a GPU,
- * and pixels written by the CPU where there is none: there WebGL takes seconds
- * for a frame that those have in milliseconds.
+ * The interface of the two renderers: WebGL2 with a GPU, and pixels written by
+ * the CPU without one, where software WebGL would take seconds per frame instead
+ * of milliseconds.
  */
 
 import type { Camera } from './camera';
 import type { Layout, Tile } from './layout';
 import type { Theme } from './palette';
 
-/** What there is to paint. The columns are by row, and shared: they change between frames. */
+/** What to paint. The arrays are indexed by row and shared; they change between frames. */
 export interface Scene {
   layout: Layout;
-  /** How many rows there are. */
+  /** The number of rows. */
   length: number;
-  /** The state of each row as shown. */
+  /** The shown state of each row. */
   look: Uint8Array;
-  /** FADED, and the shade. */
+  /** FADED and the shade. */
   flags: Uint8Array;
-  /** What last changed of it (`Change`) and when, in the page's milliseconds. */
+  /** The last change of each row (`Change`), and when, as of performance.now(). */
   change: Uint8Array;
   changed: Float64Array;
   theme: Theme;
-  /** No motion: changes are marked, and do not move. */
-  still: boolean;
-  /** What the tile of a Node is tinted by: a colour for its edge, and whether it is faded. */
+  /** Changes are marked without animation. */
+  reducedMotion: boolean;
+  /** The colour of a tile's edge, and whether it is faded. */
   tile(tile: Tile): { edge: Colour3 | null; faded: boolean };
 }
 
 type Colour3 = readonly [number, number, number];
 
-/** Flags: it does not match the filter, and steps back. Above it is the number of the shade. */
+/** A flag: the row does not match the filter. The higher bits are the shade. */
 export const FADED = 1;
 
 export interface Renderer {
   readonly kind: 'webgl' | 'canvas';
-  /** The view in CSS pixels, and device pixels per CSS pixel. */
+  /** Sets the size of the view in CSS pixels, and device pixels per CSS pixel. */
   resize(width: number, height: number, ratio: number): void;
-  /** All may have changed: places, colours. */
+  /** Everything may have changed: positions and colours. */
   reset(scene: Scene): void;
-  /** These rows have changed. */
+  /** These rows changed. */
   update(scene: Scene, rows: Iterable<number>): void;
-  /** The blocks of a tile have other places. */
+  /** The blocks of a tile moved. */
   updateTile(scene: Scene, tile: Tile): void;
-  /** A block is about to leave its place, which will be empty. */
+  /** A block is about to leave its slot. */
   vacate(scene: Scene, row: number): void;
-  /** Paints. `moved` is whether the camera has moved since. Returns whether something is in motion. */
+  /** Paints a frame. `moved`: the camera has moved since the last one. Returns whether an animation is running. */
   frame(scene: Scene, camera: Camera, moved: boolean, now: number): boolean;
   dispose(): void;
 }
 
-/** How long the light of a change lasts, in milliseconds. */
+/** How long the highlight of a change lasts, in milliseconds. */
 export const GLOW = 900;
 
-/** How bright the light of a change is after `age` milliseconds, from 1 to 0. */
+/** The brightness of the highlight after `age` milliseconds, from 1 to 0. */
 export const glow = (age: number): number => (age < 0 || age >= GLOW ? 0 : (1 - age / GLOW) ** 2);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The shapes of the states, as distances: how far a point is outside of the
- * shape, in the unit in which a block reaches from -1 to 1. The Canvas2D
- * backend and the legend rasterise them here; gl-shaders.ts has the same in GLSL.
+ * The shapes of the states as signed distance functions, where a block reaches
+ * from -1 to 1. The CPU renderer rasterises them; gl-shaders.ts has the same in
+ * GLSL.
  */
 
 import { State } from '../data/state';
@@ -21,7 +21,7 @@ const R = 0.34;
 const DISTANCE: Record<number, (x: number, y: number, line: number) => number> = {
   [State.none]: () => 9,
   [State.ready]: (x, y) => box(x, y, 1, R),
-  // An outline, its lower left half filled.
+  // An outline with a filled lower left half.
   [State.unready]: (x, y, line) => {
     const edge = box(x, y, 1, R);
     return Math.min(Math.max(edge, -edge - line), Math.max(edge, (x - y) * Math.SQRT1_2));
@@ -42,15 +42,15 @@ const DISTANCE: Record<number, (x: number, y: number, line: number) => number> =
   },
 };
 
-/** How wide a line is, in units, where a block is `size` pixels: a pixel and a half at the least. */
+/** The width of a line in units, for blocks of `size` pixels: at least one and a half pixels. */
 export const lineWidth = (size: number): number => Math.max(size > 40 ? 0.2 : 0.3, 3 / size);
 
-/** How far a point is outside of the shape, where a block is `size` pixels. */
+/** The distance of a point from the shape, for blocks of `size` pixels. */
 export function distance(state: number, x: number, y: number, size: number): number {
-  // Below five pixels no shape can be seen: what has gaps would be dots.
+  // Below five pixels shapes are not visible, and those with gaps would become dots.
   const shape = size < 5 && state !== State.none ? (state === State.pending || state === State.gone ? State.succeeded : State.ready) : state;
   return (DISTANCE[shape] ?? DISTANCE[State.unknown])(x, y, lineWidth(size));
 }
 
-/** How much of a pixel is covered whose middle is that far outside, from 0 to 1. */
+/** The coverage of a pixel whose centre has this distance, from 0 to 1. */
 export const coverage = (outside: number, size: number): number => Math.min(1, Math.max(0, 0.5 - (outside * size) / 2));

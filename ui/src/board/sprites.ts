@@ -1,29 +1,29 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Blocks of one size in pixels, each painted once on the colour of a tile, to be copied from then on. */
+/** Blocks of one size in pixels, each painted once on the colour of a tile and then copied. */
 
 import { State } from '../data/state';
 import { mix, shaded, stateColours, type Colour, type Theme } from './palette';
 import { FADED } from './renderer';
 import { coverage, distance } from './shapes';
 
-/** Steps of the light of a change, and of a ghost that shrinks. */
+/** The levels of the highlight, and of a shrinking ghost. */
 export const LEVELS = 6;
 
-/** A pixel as the canvas has it: red lowest. */
+/** A pixel of ImageData: red is the lowest byte. */
 export const pixel = (c: Colour): number => (0xff000000 | (c[2] << 16) | (c[1] << 8) | c[0]) >>> 0;
 
 export class Sprites {
   readonly #made = new Map<number, Uint32Array>();
   readonly #colours: Colour[];
 
-  /** For blocks of `block` pixels in a square of `size`: what is around them takes the light of a change. */
+  /** For blocks of `block` pixels in a square of `size` pixels; the margin shows the highlight. */
   constructor(readonly size: number, readonly block: number, readonly theme: Theme) {
     this.#colours = stateColours(theme);
   }
 
-  /** The pixels of a block, row by row. `level` is of its light, 0 for none; of a ghost, how far it has shrunk. */
+  /** The pixels of a block, row by row. `level` is that of the highlight, 0 for none; for a ghost, how far it has shrunk. */
   get(state: number, flags: number, level: number): Uint32Array {
     const key = state * 128 + flags * 8 + level;
     let sprite = this.#made.get(key);
@@ -45,7 +45,7 @@ export class Sprites {
     const shrink = state === State.gone ? 1 - light * 0.5 : 1;
     const middle = size / 2;
     const half = block / 2;
-    // How far the light reaches: to where the next block's begins.
+    // The highlight reaches to that of the next block.
     const reach = (size - block) / block || 0.2;
     for (let py = 0; py < size; py++) {
       for (let px = 0; px < size; px++) {

@@ -11,7 +11,7 @@ export function rounded(context: CanvasRenderingContext2D, x: number, y: number,
   context.roundRect(x, y, w, h, Math.max(0, Math.min(radius, w / 2, h / 2)));
 }
 
-/** A text cut to a width, the middle left out: what differs in names is at their ends. */
+/** Shortens a text to a width by leaving out its middle, since names differ at their ends. */
 export function clip(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (width <= 0) return '';
   const full = context.measureText(text).width;

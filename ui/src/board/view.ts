@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The board on the page: two canvases, one for blocks and one for what is
- * written over them, and the loop that paints when there is something to
- * paint and rests when there is not.
+ * The board on the page: a canvas for blocks, a canvas for the overlay, and the
+ * loop that requests frames only while there is something to paint.
  */
 
 import type { Batch } from '../data/protocol';
@@ -16,25 +15,25 @@ import { drawOverlay, NEAR, type Marks } from './overlay';
 import { FADED, type Renderer } from './renderer';
 import { WebGLRenderer } from './webgl';
 
-/** What is written is drawn anew this often when only data has changed, in milliseconds. */
-const OVERLAY_PACE = 250;
-/** A renderer that takes longer than this for a frame, in milliseconds, time after time, is replaced. */
-const SLOW = 60;
-const SLOW_FRAMES = 10;
+/** How often the overlay is drawn when only data changes, in milliseconds. */
+const overlayInterval = 250;
+/** WebGL is replaced after this many frames that took longer than this, in milliseconds. */
+const maxFrameTime = 60;
+const maxSlowFrames = 10;
 
-/** What the loop takes batches from. */
+/** The source of batches. */
 export interface Source {
   take(): Batch[];
   wake: () => void;
 }
 
-/** Figures about painting, for the bench. */
+/** Measurements for benchmarks. */
 export interface Figures {
   frames: number;
-  /** Milliseconds in which the page was busy in frames. */
+  /** Milliseconds spent in frames. */
   busy: number;
   batches: number;
-  /** When the first state was painted completely, in the page's milliseconds; 0 before. */
+  /** When the first complete list was painted, as of performance.now(); 0 before. */
   painted: number;
   renderer: string;
 }
@@ -42,7 +41,7 @@ export interface Figures {
 export class BoardView {
   readonly camera = new Camera();
   readonly marks: Marks = {
-    hover: -1, focus: -1, selected: -1, hoverTile: null, selectedTile: null, siblings: [], matches: null, matching: null, still: false,
+    hover: -1, focus: -1, selected: -1, hoverTile: null, selectedTile: null, siblings: [], matches: null, matching: null, reducedMotion: false,
     look: new Uint8Array(0), flags: new Uint8Array(0),
   };
   readonly figures: Figures = { frames: 0, busy: 0, batches: 0, painted: 0, renderer: '' };
@@ -52,9 +51,9 @@ export class BoardView {
   #overlay: HTMLCanvasElement | null = null;
   #parent: HTMLElement | null = null;
   #ratio = 1;
-  /** The size of the window for which all was placed. */
+  /** The size of the window for which the board was arranged. */
   #window = '';
-  #asked = false;
+  #requested = false;
   #moved = true;
   #marked = true;
   #dataAt = 0;
@@ -75,7 +74,7 @@ export class BoardView {
     };
   }
 
-  /** Shows the board in an element; by one renderer whatever its speed, if it is forced. */
+  /** Shows the board in an element. `forced` selects a renderer regardless of its speed. */
   attach(parent: HTMLElement, forced: Renderer['kind'] | ''): void {
     this.#parent = parent;
     this.#overlay = document.createElement('canvas');
@@ -100,14 +99,14 @@ export class BoardView {
     this.#parent = this.#canvas = this.#overlay = null;
   }
 
-  /** Shows all of the board. */
+  /** Fits the whole board into the view. */
   fit(ease: boolean): void {
     this.#fitted = true;
-    this.camera.fit(this.engine.layout, PITCH, this.#ratio, performance.now(), ease && !this.engine.still);
+    this.camera.fit(this.engine.layout, PITCH, this.#ratio, performance.now(), ease && !this.engine.reducedMotion);
     this.touch();
   }
 
-  /** The camera has moved by the reader's hand. */
+  /** The user has moved the camera. */
   steered(): void {
     this.#fitted = false;
     this.touch();
@@ -125,15 +124,15 @@ export class BoardView {
     this.wake();
   }
 
-  /** Asks for a frame. */
+  /** Requests a frame. */
   wake(): void {
-    if (this.#asked) return;
-    this.#asked = true;
+    if (this.#requested) return;
+    this.#requested = true;
     requestAnimationFrame((now) => this.#frame(now));
   }
 
   #frame(now: number): void {
-    this.#asked = false;
+    this.#requested = false;
     const began = performance.now();
     const { engine } = this;
     for (const batch of this.source.take()) {
@@ -151,8 +150,8 @@ export class BoardView {
       const lit = engine.renderer.frame(engine, this.camera, moved, began);
       if (lit) again = true;
       if (!this.figures.painted && engine.cluster.synced) this.figures.painted = performance.now();
-      // Cards are lit by what is written over the blocks.
-      const pace = lit && BLOCK * this.camera.scale >= NEAR ? 30 : OVERLAY_PACE * (engine.layout.tiles.length > 1000 ? 4 : 1);
+      // The overlay draws the highlight of cards.
+      const pace = lit && BLOCK * this.camera.scale >= NEAR ? 30 : overlayInterval * (engine.layout.tiles.length > 1000 ? 4 : 1);
       const written = (lit || this.#dataAt > this.#overlayAt) && now - this.#overlayAt >= pace;
       if (moved || this.#marked || written) this.#write(now);
       else if (this.#dataAt > this.#overlayAt) this.#later(pace - (now - this.#overlayAt));
@@ -165,7 +164,7 @@ export class BoardView {
     else this.#sleep();
   }
 
-  /** Asks for a frame in some milliseconds, if there is none before. */
+  /** Requests a frame after some milliseconds. */
   #later(ms: number): void {
     this.#writeTimer ??= setTimeout(() => {
       this.#writeTimer = undefined;
@@ -173,7 +172,7 @@ export class BoardView {
     }, ms);
   }
 
-  /** Nothing moves; ghosts are to be let go in time all the same. */
+  /** No animation is running: wake up only to remove ghosts. */
   #sleep(): void {
     clearTimeout(this.#ghostTimer);
     if (this.engine.cluster.ghosts) this.#ghostTimer = setTimeout(() => this.wake(), 400);
@@ -182,7 +181,7 @@ export class BoardView {
   #write(now: number): void {
     const { engine, marks } = this;
     marks.matches = engine.matches;
-    marks.still = engine.still;
+    marks.reducedMotion = engine.reducedMotion;
     marks.look = engine.look;
     marks.flags = engine.flags;
     marks.matching = engine.matches ? this.#matching() : null;
@@ -214,7 +213,7 @@ export class BoardView {
     const changed = Math.abs(this.camera.width - width) + Math.abs(this.camera.height - height) > 0;
     this.camera.width = width;
     this.camera.height = height;
-    // What stands beside the board comes and goes; only the reader's window is a reason to place all anew.
+    // Side panels open and close: arrange the board again only if the window changes its size.
     const window = `${innerWidth} ${innerHeight}`;
     const reshaped = window !== this.#window;
     this.#window = window;
@@ -240,17 +239,17 @@ export class BoardView {
     this.engine.repaint();
   }
 
-  /** Changes to the other renderer if this one is too slow. */
+  /** Switches from WebGL to the CPU if WebGL is too slow. */
   #judge(took: number): void {
     if (this.engine.renderer?.kind !== 'webgl' || this.#forced) return;
-    this.#slow = took > SLOW ? this.#slow + 1 : Math.max(0, this.#slow - 1);
-    if (this.#slow < SLOW_FRAMES) return;
+    this.#slow = took > maxFrameTime ? this.#slow + 1 : Math.max(0, this.#slow - 1);
+    if (this.#slow < maxSlowFrames) return;
     this.#useRenderer('canvas');
     this.#resize();
   }
 }
 
-/** The GPU if there is a real one. A canvas that has been asked for one kind of context gives no other. */
+/** Chooses WebGL if there is a real GPU. A canvas supports only one kind of context, so the fallback needs another one. */
 function choose(canvas: HTMLCanvasElement, forced: Renderer['kind'] | '', another: () => HTMLCanvasElement): Renderer {
   if (forced !== 'canvas') {
     try {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The renderer for a GPU: indexed quads, four corners per block. What changed
- * is written to the buffers in spans. There is no instancing: where it is slow
- * it is slow by a hundred times.
+ * The renderer for GPUs: indexed quads with four vertices per block. Changed rows
+ * are written to the buffers in spans. It does not use instancing, which is a
+ * hundred times slower on some drivers.
  */
 
 import type { Camera } from './camera';
@@ -15,10 +15,10 @@ import { PITCH, UNSCHEDULED, type Tile } from './layout';
 import { mix, stateColours, type Colour } from './palette';
 import { GLOW, type Renderer, type Scene } from './renderer';
 
-/** Bytes per corner: the place, the look, the time of change. */
-const PLACE = 12;
+/** Bytes per vertex: the position; the state, flags and time of change. */
+const POSITION = 12;
 const LOOK = 8;
-/** Rows per span that is written at once. */
+/** Rows per span. */
 const SPAN = 256;
 const RECT = 24;
 
@@ -27,16 +27,16 @@ export class WebGLRenderer implements Renderer {
   readonly #gl: WebGL2RenderingContext;
   readonly #blocks: Program;
   readonly #rects: Program;
-  readonly #placeBuffer: WebGLBuffer;
+  readonly #positionBuffer: WebGLBuffer;
   readonly #lookBuffer: WebGLBuffer;
   readonly #rectBuffer: WebGLBuffer;
   readonly #index: WebGLBuffer;
-  #places = new Float32Array(0);
+  #positions = new Float32Array(0);
   #look = new DataView(new ArrayBuffer(0));
   #rows = 0;
   #rectCount = 0;
-  /** What presses, for tiles seen from afar: as blocks, one to a tile at the most. */
-  readonly #signPlaces: WebGLBuffer;
+  /** The shapes on plates, drawn as blocks, at most one per tile. */
+  readonly #signPositions: WebGLBuffer;
   readonly #signLooks: WebGLBuffer;
   #signCount = 0;
   #ratio = 1;
@@ -48,19 +48,19 @@ export class WebGLRenderer implements Renderer {
   #bandsAt = 0;
   readonly #epoch = performance.now();
 
-  /** Throws where there is no WebGL2, or only a slow one that is not asked for. */
+  /** Throws if there is no WebGL2, or only slow software and `slow` is false. */
   constructor(readonly canvas: HTMLCanvasElement, slow = false) {
     const gl = canvas.getContext('webgl2', { alpha: false, antialias: false, failIfMajorPerformanceCaveat: !slow, powerPreference: 'low-power' });
     if (!gl) throw new Error('no WebGL2');
     this.#gl = gl;
     this.#blocks = new Program(gl, BLOCK_VERTEX, BLOCK_FRAGMENT);
     this.#rects = new Program(gl, RECT_VERTEX, RECT_FRAGMENT);
-    [this.#placeBuffer, this.#lookBuffer, this.#rectBuffer, this.#index, this.#signPlaces, this.#signLooks] = Array.from({ length: 6 }, () => gl.createBuffer()!);
+    [this.#positionBuffer, this.#lookBuffer, this.#rectBuffer, this.#index, this.#signPositions, this.#signLooks] = Array.from({ length: 6 }, () => gl.createBuffer()!);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
 
-  /** What the GPU is called. */
+  /** The name of the GPU. */
   get name(): string {
     const info = this.#gl.getExtension('WEBGL_debug_renderer_info');
     return String(this.#gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : this.#gl.RENDERER));
@@ -108,8 +108,8 @@ export class WebGLRenderer implements Renderer {
     gl.clearColor(theme.board[0] / 255, theme.board[1] / 255, theme.board[2] / 255, 1);
     gl.clear(gl.COLOR_BUFFER_BIT);
     this.#drawRects(camera, scale, far ? scene.layout.gap : 0);
-    if (far) this.#drawBlocks(scene, camera, scale, now, this.#signPlaces, this.#signLooks, this.#signCount);
-    else this.#drawBlocks(scene, camera, scale, now, this.#placeBuffer, this.#lookBuffer, scene.length);
+    if (far) this.#drawBlocks(scene, camera, scale, now, this.#signPositions, this.#signLooks, this.#signCount);
+    else this.#drawBlocks(scene, camera, scale, now, this.#positionBuffer, this.#lookBuffer, scene.length);
     return lit || waiting;
   }
 
@@ -131,17 +131,17 @@ export class WebGLRenderer implements Renderer {
     gl.drawElements(gl.TRIANGLES, 6 * this.#rectCount, gl.UNSIGNED_INT, 0);
   }
 
-  #drawBlocks(scene: Scene, camera: Camera, scale: number, now: number, places: WebGLBuffer, looks: WebGLBuffer, count: number): void {
+  #drawBlocks(scene: Scene, camera: Camera, scale: number, now: number, positions: WebGLBuffer, looks: WebGLBuffer, count: number): void {
     const gl = this.#gl;
     const { theme } = scene;
     this.#blocks.use(camera, scale, this.canvas);
     gl.uniform1f(this.#blocks.at('now'), (now - this.#epoch) / 1000);
-    gl.uniform1f(this.#blocks.at('still'), scene.still ? 1 : 0);
+    gl.uniform1f(this.#blocks.at('reduced_motion'), scene.reducedMotion ? 1 : 0);
     gl.uniform3fv(this.#blocks.at('colours'), stateColours(theme).flatMap((c) => c.map((v) => v / 255)));
     gl.uniform3fv(this.#blocks.at('shade'), theme.shade.map((v) => v / 255));
     gl.uniform3fv(this.#blocks.at('glow'), theme.glow.map((v) => v / 255));
-    gl.bindBuffer(gl.ARRAY_BUFFER, places);
-    attribute(gl, 0, 3, gl.FLOAT, false, PLACE, 0);
+    gl.bindBuffer(gl.ARRAY_BUFFER, positions);
+    attribute(gl, 0, 3, gl.FLOAT, false, POSITION, 0);
     gl.bindBuffer(gl.ARRAY_BUFFER, looks);
     gl.enableVertexAttribArray(1);
     gl.vertexAttribIPointer(1, 4, gl.UNSIGNED_BYTE, LOOK, 0);
@@ -155,20 +155,20 @@ export class WebGLRenderer implements Renderer {
     const rows = Math.max(1024, 2 ** Math.ceil(Math.log2(Math.max(1, scene.length))));
     if (rows > this.#rows) {
       this.#rows = rows;
-      this.#places = new Float32Array(rows * 12);
+      this.#positions = new Float32Array(rows * 12);
       this.#look = new DataView(new ArrayBuffer(rows * 4 * LOOK));
       this.#writeIndex(rows);
     }
     for (let row = 0; row < scene.length; row++) this.#put(scene, row);
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.#placeBuffer);
-    gl.bufferData(gl.ARRAY_BUFFER, this.#places, gl.DYNAMIC_DRAW);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#positionBuffer);
+    gl.bufferData(gl.ARRAY_BUFFER, this.#positions, gl.DYNAMIC_DRAW);
     gl.bindBuffer(gl.ARRAY_BUFFER, this.#lookBuffer);
     gl.bufferData(gl.ARRAY_BUFFER, this.#look, gl.DYNAMIC_DRAW);
     this.#dirty.clear();
     this.#replace = true;
   }
 
-  /** Writes what changed, in spans of neighbours. */
+  /** Writes the changed spans. */
   #writeDirty(scene: Scene): void {
     const gl = this.#gl;
     const spans = new Set<number>();
@@ -178,8 +178,8 @@ export class WebGLRenderer implements Renderer {
     }
     this.#dirty.clear();
     for (const span of spans) {
-      gl.bindBuffer(gl.ARRAY_BUFFER, this.#placeBuffer);
-      gl.bufferSubData(gl.ARRAY_BUFFER, span * SPAN * 4 * PLACE, this.#places, span * SPAN * 12, SPAN * 12);
+      gl.bindBuffer(gl.ARRAY_BUFFER, this.#positionBuffer);
+      gl.bufferSubData(gl.ARRAY_BUFFER, span * SPAN * 4 * POSITION, this.#positions, span * SPAN * 12, SPAN * 12);
       gl.bindBuffer(gl.ARRAY_BUFFER, this.#lookBuffer);
       gl.bufferSubData(gl.ARRAY_BUFFER, span * SPAN * 4 * LOOK, new Uint8Array(this.#look.buffer, span * SPAN * 4 * LOOK, SPAN * 4 * LOOK));
     }
@@ -190,10 +190,10 @@ export class WebGLRenderer implements Renderer {
     const at = (scene.changed[row] - this.#epoch) / 1000;
     if (scene.change[row]) this.#litUntil = Math.max(this.#litUntil, scene.changed[row] + 2 * GLOW);
     for (let corner = 0; corner < 4; corner++) {
-      const place = (row * 4 + corner) * 3;
-      this.#places[place] = layout.x[row];
-      this.#places[place + 1] = layout.y[row];
-      this.#places[place + 2] = layout.half[row];
+      const position = (row * 4 + corner) * 3;
+      this.#positions[position] = layout.x[row];
+      this.#positions[position + 1] = layout.y[row];
+      this.#positions[position + 2] = layout.half[row];
       const look = (row * 4 + corner) * LOOK;
       this.#look.setUint32(look, scene.look[row] | (scene.flags[row] << 8) | (scene.change[row] << 16), true);
       this.#look.setFloat32(look + 4, at, true);
@@ -246,16 +246,16 @@ export class WebGLRenderer implements Renderer {
 
   #writeSigns(signs: [number, number, number, number][]): void {
     const gl = this.#gl;
-    const places = new Float32Array(signs.length * 12);
+    const positions = new Float32Array(signs.length * 12);
     const looks = new Uint32Array((signs.length * 4 * LOOK) / 4);
     signs.forEach(([x, y, half, state], i) => {
       for (let corner = 4 * i; corner < 4 * i + 4; corner++) {
-        places.set([x, y, half], 3 * corner);
+        positions.set([x, y, half], 3 * corner);
         looks[(corner * LOOK) / 4] = state;
       }
     });
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.#signPlaces);
-    gl.bufferData(gl.ARRAY_BUFFER, places, gl.DYNAMIC_DRAW);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#signPositions);
+    gl.bufferData(gl.ARRAY_BUFFER, positions, gl.DYNAMIC_DRAW);
     gl.bindBuffer(gl.ARRAY_BUFFER, this.#signLooks);
     gl.bufferData(gl.ARRAY_BUFFER, looks, gl.DYNAMIC_DRAW);
     this.#signCount = signs.length;

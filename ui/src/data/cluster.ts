@@ -2,22 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The page's half of the data: the Pods as columns, one row each, and the
- * Nodes. Batches are applied here; what they changed is handed on to whoever
- * places and paints. A Pod that was deleted keeps its row as a ghost until
- * `expire` is called some time after.
+ * The page's side of the data: Pods as columns with one row each, and Nodes.
+ * `apply` takes a batch and returns what it changed. A deleted Pod keeps its row
+ * as a ghost until `expire`.
  */
 
 import { FIELD, STRIDE, type Batch, type NodeRow } from './protocol';
 import { State } from './state';
 
-/** For how long the ghost of a deleted Pod stays, in milliseconds. */
+/** How long the ghost of a deleted Pod is shown, in milliseconds. */
 export const GHOST = 2000;
 
-/** What became of a row: the light it is shown in. */
+/** The last change of a row, which the board highlights. */
 export const Change = { none: 0, added: 1, modified: 2, gone: 3 } as const;
 
-/** A Node, with what its Pods request. A Node that only Pods speak of has no `row`. */
+/** A Node, with the requests of its Pods. `row` is null if only the Pods' nodeName is known. */
 export interface ClusterNode {
   name: string;
   row: NodeRow | null;
@@ -28,19 +27,19 @@ export interface ClusterNode {
 
 /** What a batch changed. */
 export interface Applied {
-  /** Everything: place it all anew. */
+  /** Everything changed: arrange the whole board. */
   all: boolean;
-  /** Rows that came, or moved to another Node; rows of which something else changed. */
+  /** Rows that are new or moved to another Node; rows with another change. */
   placed: number[];
   changed: number[];
   gone: number[];
-  /** Names of Nodes that came or changed, and of those that went. */
+  /** Names of Nodes that were added or changed, and of deleted ones. */
   nodes: string[];
   nodesGone: string[];
 }
 
 export class Cluster {
-  /** One more than the highest row. */
+  /** The highest row plus one. */
   length = 0;
   strings: string[] = [''];
   names: string[] = [];
@@ -56,7 +55,7 @@ export class Cluster {
   memory = new Int32Array(0);
   labels = new Int32Array(0);
   cells = new Int32Array(0);
-  /** What last changed of the row and when, in the page's milliseconds. */
+  /** The last change of the row, and when, as of performance.now(). */
   change = new Uint8Array(0);
   changed = new Float64Array(0);
 
@@ -64,11 +63,11 @@ export class Cluster {
   /** How many Pods are in each state. */
   readonly counts = new Int32Array(9);
   synced = false;
-  /** Counts up with every batch. */
+  /** Incremented by each batch. */
   version = 0;
   readonly #shown = new Int32Array(9);
   #shownAt = -1;
-  /** The numbers of the names of Nodes that nobody hears from. */
+  /** The string ids of the Nodes whose Ready condition is Unknown. */
   readonly #lost = new Set<number>();
   #ghosts: { row: number; until: number }[] = [];
 
@@ -94,14 +93,14 @@ export class Cluster {
     return { containers: packed & 255, ready: (packed >> 8) & 255, restarts: packed >>> 16 };
   }
 
-  /** The state as shown: of a Pod on a Node that nobody hears from, nothing is known. */
+  /** The state as shown: unknown for a Pod on a Node whose kubelet stopped posting its status. */
   shown(row: number): number {
     const state = this.state[row];
     if (state === State.none || state === State.gone || state === State.succeeded) return state;
     return this.#lost.size && this.#lost.has(this.node[row]) ? State.unknown : state;
   }
 
-  /** How many Pods are shown in each state; counted once per version. */
+  /** How many Pods are shown in each state; computed once per version. */
   shownCounts(): Int32Array {
     if (this.#shownAt === this.version) return this.#shown;
     this.#shownAt = this.version;
@@ -152,7 +151,7 @@ export class Cluster {
     return applied;
   }
 
-  /** Ends the ghosts whose time has come; gives back their rows. */
+  /** Removes the ghosts that were shown long enough, and returns their rows. */
   expire(now: number): number[] {
     const over: number[] = [];
     while (this.#ghosts.length && this.#ghosts[0].until <= now) {
@@ -200,7 +199,7 @@ export class Cluster {
     applied.gone.push(row);
   }
 
-  /** Counts a row in, or out: by state, and what its Node has to carry. */
+  /** Adds a row to the counts and to its Node's requests, or subtracts it. */
   #count(row: number, sign: 1 | -1): void {
     this.counts[this.state[row]] += sign;
     const name = this.nodeName(row);

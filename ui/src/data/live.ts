@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The present: Nodes and Pods by two informers on one connection, turned into rows as they come. */
+/** The live state: two informers, for Nodes and Pods, on one connection, whose events become rows. */
 
 import { connect, type Connection, type InformerEvent, type State } from '@watchkeeper/informer';
 import type { NodeRow, Status } from './protocol';
@@ -10,10 +10,10 @@ import type { PodRow, Rows } from './rows';
 import { POD_FIELDS, type Pod } from './state';
 
 /**
- * What the informer keeps of a Pod: nothing, once it has been told. The rows
- * have it all, and of a Pod that is gone its key is enough.
+ * What the informer stores of a Pod. It is emptied after the first event, since
+ * the rows have all data, and a deletion needs only the key.
  */
-interface Told {
+interface Entry {
   row: PodRow | null;
 }
 
@@ -26,15 +26,15 @@ export class Live {
     root: string, extension: string, readonly rows: Rows, readonly changed: () => void, readonly status: (status: Status) => void,
   ) {
     const shared = new Map<string, string>();
-    // The labels of Pods of one owner are one string.
+    // Pods of one owner share one string of labels.
     const share = (text: string): string => shared.get(text) ?? (shared.size > 50_000 && shared.clear(), shared.set(text, text), text);
     this.#connection = connect(root.replace(/\/$/, ''), { multiwatch: `${extension}multiwatch` });
     const nodes = this.#connection.informer('v1/nodes', { fields: NODE_FIELDS, transform: (node: unknown) => nodeRow(node as Node) });
     const pods = this.#connection.informer('v1/pods', {
       fields: POD_FIELDS,
-      // What is decoded of a page is to be garbage before it is moved to where garbage stays long.
+      // Small enough that the decoded page dies in the young generation of the garbage collector.
       pageSize: 2000,
-      transform: (pod: unknown): Told => {
+      transform: (pod: unknown): Entry => {
         const row = podRow(pod as Pod);
         row.labels = share(row.labels);
         row.owner = share(row.owner);
@@ -43,14 +43,14 @@ export class Live {
     });
     rows.restate();
     nodes.onBatch((events) => this.#take('nodes', events, (row: NodeRow) => rows.setNode(row), (name) => rows.deleteNode(name)));
-    const set = (told: Told, key: string): void => {
-      if (told.row) rows.setPod(told.row, performance.now(), key);
-      told.row = null;
+    const set = (entry: Entry, key: string): void => {
+      if (entry.row) rows.setPod(entry.row, performance.now(), key);
+      entry.row = null;
     };
     pods.onBatch((events) => this.#take('pods', events, set, (key) => rows.deletePod(key, performance.now())));
   }
 
-  /** The network may be back: whatever waits tries at once. */
+  /** The network may be back: retries at once. */
   wake(): void {
     this.#connection.wake();
   }
@@ -60,22 +60,22 @@ export class Live {
   }
 
   #take<T>(of: 'pods' | 'nodes', events: InformerEvent<T>[], set: (object: T, key: string) => void, remove: (key: string) => void): void {
-    let told = false;
+    let stateChanged = false;
     for (const event of events) {
       if (event.type === 'add' || event.type === 'update') set(event.object, event.key);
       else if (event.type === 'delete') remove(event.key);
       else if (event.type === 'state') {
         this.#states[of] = event.state;
-        told = true;
-        // What may not be read is not waited for: the other is worth a board.
+        stateChanged = true;
+        // Without the right to list Nodes, the board shows the Pods.
         if (event.state.phase === 'denied' && of === 'nodes') this.#complete(of);
       } else if (event.type === 'sync') {
         this.#complete(of);
-        told = true;
+        stateChanged = true;
       }
     }
     this.changed();
-    if (told) this.#tell();
+    if (stateChanged) this.#reportStatus();
   }
 
   #complete(of: 'pods' | 'nodes'): void {
@@ -84,8 +84,8 @@ export class Live {
     this.rows.sync();
   }
 
-  /** The worse of the two states is the state of the board. */
-  #tell(): void {
+  /** Reports the worse of the two states. */
+  #reportStatus(): void {
     const order = ['denied', 'stale', 'stopped', 'connecting', 'syncing', 'live'];
     const [of, state] = (Object.entries(this.#states) as ['pods' | 'nodes', State][]).sort(([, a], [, b]) => order.indexOf(a.phase) - order.indexOf(b.phase))[0];
     const text = state.error ? words(of, state) : '';

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Objects as the API has them, turned into rows. */
+/** Converts API objects to rows. */
 
 import type { NodeRow } from './protocol';
 import { quantity } from './quantity';
 import type { PodRow } from './rows';
 import { describe, seconds, type Condition, type Pod } from './state';
 
-/** The parts of a Node that the board asks for. */
+/** The fields of a Node that the board requests. */
 export const NODE_FIELDS = [
   'metadata.labels', 'metadata.creationTimestamp', 'spec.unschedulable', 'status.allocatable', 'status.nodeInfo.kubeletVersion',
   'status.conditions[*].type', 'status.conditions[*].status', 'status.conditions[*].lastTransitionTime',
@@ -43,7 +43,7 @@ export function podRow(pod: Pod): PodRow {
   };
 }
 
-/** `Kind/name` of the owner; of a ReplicaSet that a Deployment made, the Deployment. */
+/** `Kind/name` of the owner; for a ReplicaSet of a Deployment, the Deployment. */
 function ownerOf(metadata: Pod['metadata']): string {
   const owner = metadata.ownerReferences?.find((o) => o.controller) ?? metadata.ownerReferences?.[0];
   if (!owner) return '';
@@ -54,11 +54,11 @@ function ownerOf(metadata: Pod['metadata']): string {
   return `${owner.kind}/${owner.name}`;
 }
 
-/** Labels that differ from Pod to Pod and say nothing else: without them Pods of one owner share one string. */
-const NOISE = new Set(['statefulset.kubernetes.io/pod-name', 'apps.kubernetes.io/pod-index', 'batch.kubernetes.io/job-completion-index']);
+/** Labels that only number the Pods of an owner: without them these Pods share one string. */
+const INDEX_LABELS = new Set(['statefulset.kubernetes.io/pod-name', 'apps.kubernetes.io/pod-index', 'batch.kubernetes.io/job-completion-index']);
 
 const labelText = (labels: Record<string, string> | undefined): string =>
-  labels ? Object.keys(labels).filter((key) => !NOISE.has(key)).sort().map((key) => `${key}=${labels[key]}`).join(',') : '';
+  labels ? Object.keys(labels).filter((key) => !INDEX_LABELS.has(key)).sort().map((key) => `${key}=${labels[key]}`).join(',') : '';
 
 export function nodeRow(node: Node): NodeRow {
   const { metadata, spec = {}, status = {} } = node;

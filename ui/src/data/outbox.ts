@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Hands batches to the page: the next one when it has applied the last, and not more often than it paints. */
+/** Sends batches to the page: the next one after the page has applied the last, at most one per frame. */
 
 import type { Batch, Message, Status } from './protocol';
 import type { Rows } from './rows';
 
-/** Until the first state is complete it takes some more at a time. In milliseconds. */
-const PACE = 16;
-const PACE_AT_FIRST = 120;
+/** The minimum time between batches, and before the first list is complete, in milliseconds. */
+const minInterval = 16;
+const minInitialInterval = 120;
 
 export class Outbox {
   #waiting = false;
@@ -18,11 +18,11 @@ export class Outbox {
 
   constructor(readonly rows: Rows, readonly send: (message: Message, transfer: Transferable[]) => void) {}
 
-  /** There is something new in the rows. */
+  /** The rows have changed. */
   changed(synced: boolean): void {
     this.#received = Date.now();
     if (this.#waiting || this.#timer !== undefined) return;
-    const wait = this.#sentAt + (synced ? PACE : PACE_AT_FIRST) - performance.now();
+    const wait = this.#sentAt + (synced ? minInterval : minInitialInterval) - performance.now();
     this.#timer = setTimeout(() => this.#flush(), Math.max(0, wait));
   }
 

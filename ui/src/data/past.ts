@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * A moment of the past: two lists as the API serves them below /at. What is
- * the same as before keeps its place on the board; what differs changes. With
- * a speed, watches replay what followed from there on.
+ * A moment of the past: lists of Nodes and Pods from /at. Pods that exist before
+ * and after keep their position on the board. With a speed, two watches replay
+ * the changes that followed.
  */
 
 import { NODE_FIELDS, nodeRow, podRow, type Node } from './objects';
@@ -66,13 +66,13 @@ export class Past {
     try {
       message = (JSON.parse(text) as { message?: string }).message ?? message;
     } catch {
-      // It is no Status: its text is all there is to say.
+      // Not a Status: show its text.
     }
     throw new Error(message || response.statusText);
   }
 
   async #list<T>(resource: string, fields: string[]): Promise<List<T>> {
-    // Not indented, as it is for browsers otherwise.
+    // Otherwise the response is indented for browsers.
     return (await (await this.#fetch(resource, { fields: fields.join(','), pretty: '0' })).json()) as List<T>;
   }
 

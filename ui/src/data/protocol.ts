@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * What the worker and the page say to each other. The worker decodes objects
- * and keeps rows; the page gets the rows that changed, as numbers, once it has
- * applied the ones before. A string is sent once and then named by its number.
+ * The messages between the worker and the page. The worker decodes objects and
+ * keeps rows; it sends changed rows as numbers after the page has applied the
+ * previous batch. Each string is sent once and then referred to by its id.
  */
 
-/** The numbers of one Pod's row, in the order in which they are sent. */
+/** The fields of a Pod's row, and their index in a batch. */
 export const FIELD = {
   row: 0, state: 1, node: 2, namespace: 3, owner: 4, text: 5, containers: 6, created: 7, since: 8,
   cpu: 9, memory: 10, labels: 11, cells: 12,
@@ -21,12 +21,12 @@ export const packContainers = (containers: number, ready: number, restarts: numb
 export interface NodeRow {
   name: string;
   labels: Record<string, string>;
-  /** The status of the Ready condition; Unknown is a Node that nobody hears from. */
+  /** The status of the Ready condition; Unknown: the kubelet stopped posting node status. */
   ready: 'True' | 'False' | 'Unknown';
-  /** When that last changed, and when the Node came, in seconds since 1970. */
+  /** When it last changed, and when the Node was created, in seconds since 1970. */
   since: number;
   created: number;
-  /** Other conditions that hold and should not: MemoryPressure and the like. */
+  /** Other conditions that are True, such as MemoryPressure. */
   pressure: string[];
   unschedulable: boolean;
   /** Allocatable: Pods, CPU in thousandths, memory in KiB. */
@@ -36,12 +36,12 @@ export interface NodeRow {
   version: string;
 }
 
-/** How things stand with what the page shows. */
+/** The state of the connection to what the page shows. */
 export type Phase = 'connecting' | 'catching up' | 'live' | 'stale' | 'denied' | 'past' | 'failed';
 
 export interface Status {
   phase: Phase;
-  /** A sentence about it, if there is more to say. */
+  /** A sentence about the cause, or empty. */
   text: string;
   /** Since when, in milliseconds since 1970. */
   since: number;
@@ -49,11 +49,11 @@ export interface Status {
 
 /** From the page to the worker. */
 export type Request =
-  /** Reads from the API at `root`; what Kubernetes does not have is at `extension`; `at` is a moment as /at takes it, live if it is empty. */
+  /** Reads from the API at `root`, with Watchkeeper's own at `extension`. `at` is a moment as /at takes it; empty for the live state. */
   | { kind: 'open'; root: string; extension: string; at: string; speed: number }
-  /** The page is seen again, or the network is back. */
+  /** The page became visible again, or the network is back. */
   | { kind: 'wake' }
-  /** The last batch has been applied. */
+  /** The page has applied the last batch. */
   | { kind: 'applied' };
 
 /** From the worker to the page. */
@@ -63,22 +63,22 @@ export type Message =
 
 export interface Batch {
   kind: 'batch';
-  /** All that was known before is void. */
+  /** Discards everything sent before. */
   reset: boolean;
-  /** Whether the first state is complete with this. */
+  /** The first list is complete with this batch. */
   synced: boolean;
-  /** Strings that are new, numbered on from the last. */
+  /** New strings; their ids continue from the last one. */
   strings: string[];
   nodes: NodeRow[];
-  /** The numbers of their names. */
+  /** The string ids of their names. */
   nodeIds: Int32Array;
   nodesGone: string[];
-  /** STRIDE numbers per changed Pod. */
+  /** STRIDE numbers per changed row. */
   rows: Int32Array;
-  /** Names of the Pods of which the row is new, by row. */
+  /** Names of the Pods in new rows. */
   names: { rows: Int32Array; names: string[] };
   /** Rows of Pods that were deleted. */
   gone: Int32Array;
-  /** When the newest of it was received, in milliseconds since 1970. */
+  /** When the newest change was received, in milliseconds since 1970. */
   received: number;
 }

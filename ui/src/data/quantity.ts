@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Kubernetes quantities as numbers, and numbers and times as words. */
+/** Parses Kubernetes quantities, and formats numbers and ages. */
 
 const SUFFIX: Record<string, number> = {
   '': 1, n: 1e-9, u: 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18,
   Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60,
 };
 
-/** Quantities that have been read: there are many Pods, and few quantities. */
+/** Parsed quantities: many Pods have the same ones. */
 const read = new Map<string, number>();
 
-/** The value of a quantity such as `100m`, `1.5Gi` or `2e3`; 0 for what is none. */
+/** The value of a quantity such as `100m`, `1.5Gi` or `2e3`; 0 if it is invalid. */
 export function quantity(text: string | number | undefined): number {
   if (typeof text === 'number') return text;
   if (!text) return 0;
@@ -35,7 +35,7 @@ export function memoryText(kib: number): string {
   return `${kib}Ki`;
 }
 
-/** A span in seconds as kubectl has it, at most two parts: `42s`, `4m10s`, `3h5m`, `12d`. */
+/** A duration in seconds as kubectl prints it, at most two units: `42s`, `4m10s`, `3h5m`, `12d`. */
 export function age(span: number): string {
   const s = Math.max(0, Math.floor(span));
   if (s < 120) return `${s}s`;
@@ -49,5 +49,5 @@ export function age(span: number): string {
   return d < 365 * 2 ? `${d}d` : `${Math.floor(d / 365)}y`;
 }
 
-/** A number of things: `1 pod`, `20,000 pods`. */
+/** A number with its noun: `1 pod`, `20,000 pods`. */
 export const count = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString('en')} ${n === 1 ? one : many}`;

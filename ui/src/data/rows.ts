@@ -2,21 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The worker's half of the data: gives each Pod a row, remembers which rows
- * changed, and packs them into a batch when the page is ready for one. However
- * often a Pod changes in between, its row is sent once.
+ * The worker's side of the data: assigns a row to each Pod, tracks which rows
+ * changed, and packs them into a batch when the page is ready for one. A row is
+ * sent once per batch, however often its Pod changed.
  */
 
 import { FIELD, STRIDE, packContainers, type Batch, type NodeRow } from './protocol';
 import type { Described } from './state';
 
-/** What is known of a Pod, ready to be packed. */
+/** The data of a Pod that a row holds. */
 export interface PodRow extends Described {
   name: string;
   namespace: string;
   /** Empty while it is not scheduled. */
   node: string;
-  /** `Deployment/web`; empty for a Pod of nobody. */
+  /** `Deployment/web`; empty for a Pod without an owner. */
   owner: string;
   /** `a=b,c=d`, sorted. */
   labels: string;
@@ -26,8 +26,8 @@ export interface PodRow extends Described {
   memory: number;
 }
 
-/** For how long a row is not given to another Pod: the page still shows its ghost. In milliseconds. */
-const REST = 5000;
+/** How long a freed row is not reused, since the page shows its ghost; in milliseconds. */
+const reuseDelay = 5000;
 
 export class Rows {
   readonly #index = new Map<string, number>();
@@ -43,8 +43,8 @@ export class Rows {
   #nodes = new Map<string, NodeRow>();
   #nodesGone = new Set<string>();
   #known = new Set<string>();
-  #stated: Set<string> | null = null;
-  #statedNodes: Set<string> | null = null;
+  #confirmed: Set<string> | null = null;
+  #confirmedNodes: Set<string> | null = null;
   #reset = true;
   #synced = false;
   #syncedSent = false;
@@ -54,7 +54,7 @@ export class Rows {
     return this.#index.size;
   }
 
-  /** Whether the first state is complete. */
+  /** Whether the first list is complete. */
   get synced(): boolean {
     return this.#synced;
   }
@@ -64,7 +64,7 @@ export class Rows {
     return this.#reset || this.#dirty.size + this.#gone.length + this.#nodes.size + this.#nodesGone.size > 0 || this.#synced !== this.#syncedSent;
   }
 
-  /** Forgets everything; the page will, too. */
+  /** Discards everything, here and on the page. */
   reset(): void {
     this.#index.clear();
     this.#free.length = this.#length = 0;
@@ -76,33 +76,36 @@ export class Rows {
     this.#nodes.clear();
     this.#nodesGone.clear();
     this.#known.clear();
-    this.#stated = this.#statedNodes = null;
+    this.#confirmed = this.#confirmedNodes = null;
     this.#reset = true;
     this.#synced = this.#syncedSent = false;
   }
 
-  /** The first state is complete. */
+  /** Records that the first list is complete. */
   sync(): void {
     this.#synced = true;
   }
 
-  /** From now on all there is is told once more; what is not, `settle` deletes. So the page keeps every place. */
+  /**
+   * Starts a full update: every object is set again, and `settle` then deletes
+   * those that were not. Unlike after a reset, Pods keep their rows.
+   */
   restate(): void {
-    this.#stated = new Set();
-    this.#statedNodes = new Set();
+    this.#confirmed = new Set();
+    this.#confirmedNodes = new Set();
   }
 
   settle(now: number): void {
-    if (!this.#stated || !this.#statedNodes) return;
-    for (const key of [...this.#index.keys()]) if (!this.#stated.has(key)) this.deletePod(key, now);
-    for (const name of [...this.#known]) if (!this.#statedNodes.has(name)) this.deleteNode(name);
-    this.#stated = this.#statedNodes = null;
+    if (!this.#confirmed || !this.#confirmedNodes) return;
+    for (const key of [...this.#index.keys()]) if (!this.#confirmed.has(key)) this.deletePod(key, now);
+    for (const name of [...this.#known]) if (!this.#confirmedNodes.has(name)) this.deleteNode(name);
+    this.#confirmed = this.#confirmedNodes = null;
   }
 
   setNode(node: NodeRow): void {
     this.#nodes.set(node.name, node);
     this.#known.add(node.name);
-    this.#statedNodes?.add(node.name);
+    this.#confirmedNodes?.add(node.name);
     this.#nodesGone.delete(node.name);
   }
 
@@ -112,9 +115,9 @@ export class Rows {
     this.#nodesGone.add(name);
   }
 
-  /** Adds or changes a Pod. One that was created anew under its name is another Pod. The key is its namespace/name. */
+  /** Adds or changes a Pod. Another creation time means another Pod with the same name. The key is namespace/name. */
   setPod(pod: PodRow, now: number, key = `${pod.namespace}/${pod.name}`): void {
-    this.#stated?.add(key);
+    this.#confirmed?.add(key);
     let row = this.#index.get(key);
     if (row !== undefined && this.#data[row * STRIDE + FIELD.created] !== pod.created) {
       this.deletePod(key, now);
@@ -155,10 +158,10 @@ export class Rows {
     this.#index.delete(key);
     this.#dirty.delete(row);
     if (!this.#names.delete(row)) this.#gone.push(row);
-    this.#free.push({ row, from: now + REST });
+    this.#free.push({ row, from: now + reuseDelay });
   }
 
-  /** The number of a string. */
+  /** The id of a string. */
   intern(text: string): number {
     let id = this.#strings.get(text);
     if (id === undefined) {
@@ -169,7 +172,7 @@ export class Rows {
     return id;
   }
 
-  /** What changed since the last batch. */
+  /** Packs what changed since the last batch. */
   take(received: number): Batch {
     const rows = new Int32Array(this.#dirty.size * STRIDE);
     let at = 0;

@@ -2,22 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * What a Pod is in, in one word and one byte. The text is the one of kubectl's
- * STATUS column, derived as kubectl derives it; the state is what the board
- * paints: a shape and a colour.
+ * The state of a Pod. The text is that of kubectl's STATUS column, derived as
+ * kubectl derives it. The state is one byte and selects the shape and the colour
+ * on the board.
  */
 
-/** The states of a block. `none` is a place with nothing in it, `gone` the ghost of a Pod that was deleted. */
+/** The states of a block. `none` is an empty slot, `gone` the ghost of a deleted Pod. */
 export const State = {
   none: 0, ready: 1, unready: 2, pending: 3, failing: 4, succeeded: 5, terminating: 6, unknown: 7, gone: 8,
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
-/** The states that a Pod can be in, most pressing first: the order of the legend and of all rankings. */
+/** The states of Pods, the most urgent first: the order of the legend. */
 export const STATES = ['failing', 'unknown', 'unready', 'pending', 'terminating', 'ready', 'succeeded'] as const;
 export type StateName = (typeof STATES)[number];
 
-/** The parts of a Pod that the board asks for; each path is one of the projection. */
+/** The fields of a Pod that the board requests, as paths of the projection. */
 export const POD_FIELDS = [
   'metadata.labels', 'metadata.creationTimestamp', 'metadata.deletionTimestamp',
   ...['kind', 'name', 'controller'].map((path) => `metadata.ownerReferences[*].${path}`),
@@ -77,18 +77,18 @@ export interface Pod {
   };
 }
 
-/** What `describe` says of a Pod. */
+/** The result of `describe`. */
 export interface Described {
   state: State;
   /** As in kubectl's STATUS column. */
   text: string;
-  /** Containers, and how many of them are ready, as in kubectl's READY column. */
+  /** The number of containers, and of ready ones, as in kubectl's READY column. */
   containers: number;
   ready: number;
   restarts: number;
-  /** When it came into this state, in seconds since 1970; 0 if it does not say. */
+  /** When it came into this state, in seconds since 1970; 0 if unknown. */
   since: number;
-  /** The states of the containers, four bits each, the first lowest; eight at the most. */
+  /** The states of the first seven containers, four bits each, the first one lowest. */
   cells: number;
 }
 
@@ -101,7 +101,7 @@ const ended = (t: { reason?: string; signal?: number; exitCode?: number }): stri
 /** Seconds since 1970 of an RFC 3339 time; 0 for none. */
 export const seconds = (time: string | undefined): number => (time ? Math.floor(Date.parse(time) / 1000) || 0 : 0);
 
-/** Derives the state of a Pod from its status, with the words of kubectl. */
+/** Derives the state of a Pod from its status, as kubectl does. */
 export function describe(pod: Pod): Described {
   const { status = {}, spec = {}, metadata } = pod;
   const inits = spec.initContainers ?? [];
@@ -173,7 +173,7 @@ function stateOf(text: string, phase: string | undefined, isReady: boolean): Sta
   return State.failing;
 }
 
-/** Since when: the newest of what can have brought the state about. */
+/** When the Pod came into its state: the newest timestamp that can explain it. */
 function since(pod: Pod, state: State): number {
   const { metadata, status = {} } = pod;
   if (state === State.terminating) return seconds(metadata.deletionTimestamp);
@@ -192,7 +192,7 @@ function cellsOf(statuses: ContainerStatus[]): number {
   return cells;
 }
 
-/** The state of one container, painted as that of a Pod is. */
+/** The state of a container. */
 export function containerState(c: ContainerStatus): State {
   const { running, waiting, terminated } = c.state ?? {};
   if (running) return c.ready ? State.ready : State.unready;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The worker of the page: reads the cluster, live or at a moment, and sends what changed. */
+/** The page's worker: reads the cluster, live or at a moment of the past, and sends the changes. */
 
 import { Live } from './live';
 import { Outbox } from './outbox';
@@ -20,11 +20,11 @@ scope.onmessage = ({ data }) => {
   else {
     source?.close();
     const changed = (): void => outbox.changed(rows.synced);
-    // What a source that has been closed still has to say is not heard.
-    const told: typeof outbox.status = (status) => mine === source && outbox.status(status);
+    // The status of a closed source is ignored.
+    const report: typeof outbox.status = (status) => mine === source && outbox.status(status);
     const mine: Live | Past = data.at
-      ? new Past(data.root, data.at, data.speed, rows, changed, told)
-      : new Live(data.root, data.extension, rows, changed, told);
+      ? new Past(data.root, data.at, data.speed, rows, changed, report)
+      : new Live(data.root, data.extension, rows, changed, report);
     source = mine;
   }
 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** A JSON Patch as people read it: for each place what was there before and what is there now, as lines of YAML. */
+/** Renders a JSON Patch for people: for each path the old and the new value as lines of YAML. */
 
 import type { Operation } from '../time/history';
 import { toYAML } from './yaml';
@@ -11,16 +11,16 @@ export interface DiffLine {
   text: string;
 }
 
-/** What changed at one place. */
+/** The change at one path. */
 export interface Hunk {
-  /** Where: `spec.containers[web].image`. */
+  /** For example `spec.containers[web].image`. */
   path: string;
   lines: DiffLine[];
 }
 
 type Tree = Record<string, unknown>;
 
-/** The hunks of a patch, given the object that it is applied to; without it, only what is new is known. */
+/** The hunks of a patch, given the object that it applies to. Without the object they have only the new values. */
 export function hunks(patch: readonly Operation[], before: unknown): Hunk[] {
   const object = structuredClone(before);
   return patch.map((operation) => {
@@ -33,7 +33,7 @@ export function hunks(patch: readonly Operation[], before: unknown): Hunk[] {
   });
 }
 
-/** A value as lines of YAML; none for what is not there. */
+/** A value as lines of YAML; none for undefined. */
 export function yamlLines(value: unknown, skip: ReadonlySet<string> = new Set()): string[] {
   if (value === undefined) return [];
   if (value === null || typeof value !== 'object' || Object.keys(value).length === 0) return toYAML([value]).map((line) => text(line).slice(2));
@@ -42,9 +42,9 @@ export function yamlLines(value: unknown, skip: ReadonlySet<string> = new Set())
 
 const text = (line: { text: string }[]): string => line.map((piece) => piece.text).join('');
 
-/** What is to be left out and put in to come from one text to another; the lines of both in their order. */
+/** A line diff of two texts. */
 export function diffLines(a: string[], b: string[]): DiffLine[] {
-  // Beyond this the table is larger than it is worth: all of one, then all of the other.
+  // For longer texts the table takes too much memory: show all old lines, then all new lines.
   const table = a.length * b.length <= 250_000 ? commonLengths(a, b) : null;
   const out: DiffLine[] = [];
   let i = 0;
@@ -61,7 +61,7 @@ export function diffLines(a: string[], b: string[]): DiffLine[] {
   return out;
 }
 
-/** How many lines the rests of two texts have in common, from each pair of lines on. */
+/** The lengths of the longest common subsequences of all suffixes. */
 function commonLengths(a: string[], b: string[]): Uint16Array[] {
   const table = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i--) {
@@ -93,7 +93,7 @@ function apply(object: unknown, keys: string[], { op, value }: Operation): void 
   }
 }
 
-/** A path in words: items of lists by their name or type where they have one. `last` is what an item is that comes into a list. */
+/** Formats a path. Items of lists appear by their name or type if they have one. `last` is an item that is added to a list. */
 function pathText(object: unknown, keys: string[], last?: unknown): string {
   let out = '';
   let at = object;

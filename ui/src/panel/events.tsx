@@ -18,7 +18,7 @@ interface Event {
 
 const when = (e: Event): number => seconds(e.series?.lastObservedTime || e.lastTimestamp || e.eventTime || e.metadata.creationTimestamp);
 
-/** The Events about an object, the newest first. */
+/** The Events of an object, the newest first. */
 export function Events({ namespace, uid, at, now, version }: { namespace: string; uid: string; at: string; now: number; version: unknown }) {
   const selector = encodeURIComponent(`involvedObject.uid=${uid}`);
   const { value, error } = useObject<{ items: Event[] | null }>(uid ? `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}events?fieldSelector=${selector}` : '', at, version);
@@ -27,7 +27,7 @@ export function Events({ namespace, uid, at, now, version }: { namespace: string
     <section>
       <h3>Events</h3>
       {error && <p class="muted">{error}</p>}
-      {value && events.length === 0 && <p class="muted">None that are still kept.</p>}
+      {value && events.length === 0 && <p class="muted">No Events are retained.</p>}
       <ul class="events">
         {events.slice(0, 50).map((e) => {
           const times = e.series?.count ?? e.count ?? 1;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What there is to say of a Node at a glance. */
+/** The overview of a Node. */
 
-import { beat, cluster, filter, selectRow } from '../app/state';
+import { refresh, cluster, filter, selectRow } from '../app/state';
 import { stateName } from '../board/palette';
 import { age, count, cpuText, memoryText } from '../data/quantity';
 import { seconds, State, type Condition } from '../data/state';
@@ -18,19 +18,19 @@ export interface NodeObject {
 }
 
 export function NodeOverview({ node, at, now }: { node: NodeObject; at: string; now: number }) {
-  void beat.value;
+  void refresh.value;
   const { metadata, spec = {}, status = {} } = node;
   const known = cluster.nodes.get(metadata.name);
   const ready = status.conditions?.find((c) => c.type === 'Ready');
-  const well = ready?.status === 'True';
+  const isReady = ready?.status === 'True';
   return (
     <>
       <section class="state">
-        <p class={`words ${well ? 'ready' : 'failing'}`}>
-          <Shape state={well ? 'ready' : 'unknown'} size={16} /> <b>{well ? 'Ready' : ready?.status === 'Unknown' ? 'Nobody hears from it' : 'NotReady'}</b> for {age(now - seconds(ready?.lastTransitionTime))}
+        <p class={`words ${isReady ? 'ready' : 'failing'}`}>
+          <Shape state={isReady ? 'ready' : 'unknown'} size={16} /> <b>{isReady ? 'Ready' : 'NotReady'}</b> for {age(now - seconds(ready?.lastTransitionTime))}
           {spec.unschedulable && ', cordoned'}
         </p>
-        {!well && ready?.message && <p>{ready.message}</p>}
+        {!isReady && <p>{ready?.message || (ready?.status === 'False' ? '' : 'Kubelet stopped posting node status.')}</p>}
       </section>
       {known?.row && (
         <section>
@@ -66,7 +66,7 @@ function Share({ words, used, of, text }: { words: string; used: number; of: num
   );
 }
 
-/** The Pods of a Node, those in trouble first. */
+/** The Pods of a Node, the most urgent states first. */
 function Pods({ node }: { node: string }) {
   const rows: number[] = [];
   for (let row = 0; row < cluster.length; row++) {
@@ -76,7 +76,7 @@ function Pods({ node }: { node: string }) {
   rows.sort((a, b) => rank[cluster.shown(a)] - rank[cluster.shown(b)] || (cluster.names[a] < cluster.names[b] ? -1 : 1));
   return (
     <section>
-      <h3>{count(rows.length, 'pod')} <button class="link" onClick={() => (filter.value = `node:${node}`)}>only these</button></h3>
+      <h3>{count(rows.length, 'pod')} <button class="link" onClick={() => (filter.value = `node:${node}`)}>filter by this Node</button></h3>
       <ul class="pods">
         {rows.slice(0, 120).map((row) => (
           <li key={row}><button onClick={() => selectRow(row)}><Shape state={stateName(cluster.shown(row))} /> <span class="mono">{cluster.names[row]}</span></button></li>

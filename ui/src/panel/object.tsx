@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What there is to say at a glance of what is not on the board: a workload, a Service, an Event. */
+/** The overview of an object that is not on the board: a workload, a Service, an Event. */
 
 import { filter } from '../app/state';
 import { age } from '../data/quantity';
@@ -19,7 +19,7 @@ export interface AnyObject {
   message?: string;
 }
 
-/** Conditions of which True is no good news. */
+/** Conditions for which True is a problem. */
 const BAD = /Failure|Failed|Pressure|Unavailable|Limited/;
 
 export function ObjectOverview({ object, at, now }: { object: AnyObject; at: string; now: number }) {
@@ -33,7 +33,7 @@ export function ObjectOverview({ object, at, now }: { object: AnyObject; at: str
       {owns && (
         <section class="state">
           <p class={`words ${ready >= spec.replicas! ? 'ready' : 'unready'}`}><b>{ready} of {spec.replicas}</b> ready</p>
-          <p><button class="link" onClick={() => (filter.value = kind === 'ReplicaSet' ? `ns:${namespace} name:${metadata.name}` : `ns:${namespace} owner:${kind.toLowerCase()}/${metadata.name}`)}>its Pods on the board</button></p>
+          <p><button class="link" onClick={() => (filter.value = kind === 'ReplicaSet' ? `ns:${namespace} name:${metadata.name}` : `ns:${namespace} owner:${kind.toLowerCase()}/${metadata.name}`)}>show its Pods on the board</button></p>
         </section>
       )}
       <dl class="facts">

@@ -5,11 +5,11 @@ import { filter, selection, selectionOf } from '../app/state';
 import type { Pod } from '../data/state';
 import { pathOf, useObject } from './resource';
 
-/** Who owns a Pod, and who owns that: a Deployment, its ReplicaSet. */
+/** The chain of owners: a Deployment and its ReplicaSet. */
 export function Owners({ metadata, at }: { metadata: Pod['metadata']; at: string }) {
   const own = metadata.ownerReferences?.find((o) => o.controller) ?? metadata.ownerReferences?.[0];
   const namespace = metadata.namespace ?? '';
-  // Only these are owned in turn.
+  // Only these kinds have an owner of their own.
   const between = own && (own.kind === 'ReplicaSet' || own.kind === 'Job');
   const { value } = useObject<Pod>(between ? pathOf(own.kind, own.apiVersion ?? 'apps/v1', namespace, own.name) : '', at, '');
   const top = value?.metadata.ownerReferences?.[0];

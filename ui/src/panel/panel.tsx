@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The panel at the side: all about the Pod or the Node that is selected. */
+/** The side panel with the details of the selected object. */
 
 import { useEffect, useRef } from 'preact/hooks';
-import { beat, changes, cluster, mode, rowOf, selection, tab, type Selection } from '../app/state';
+import { refresh, changes, cluster, mode, rowOf, selection, tab, type Selection } from '../app/state';
 import { stateName } from '../board/palette';
 import { clock } from '../data/clock';
 import type { Pod } from '../data/state';
@@ -28,18 +28,18 @@ function pathOf(sel: NonNullable<Selection>): string {
   return sel.kind === 'pod' ? `/api/v1/namespaces/${sel.namespace}/pods/${sel.name}` : sel.kind === 'node' ? `/api/v1/nodes/${sel.name}` : sel.path;
 }
 
-/** What the board does not hear of is asked for again this often, in seconds. */
-const PACE = 5;
+/** Objects that are not on the board are requested again this often, in seconds. */
+const pollInterval = 5;
 
 function Selected({ sel }: { sel: NonNullable<Selection> }) {
-  void beat.value;
+  void refresh.value;
   const element = useRef<HTMLElement>(null);
   const at = mode.value?.at ?? '';
   const isPod = sel.kind === 'pod';
   const path = pathOf(sel);
   const row = isPod ? rowOf(sel.namespace, sel.name) : -1;
   const now = clock.now();
-  const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : at ? 0 : Math.floor(now / PACE);
+  const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : at ? 0 : Math.floor(now / pollInterval);
   const { value, error, outdated } = useObject<Pod & NodeObject & AnyObject>(path, at, version);
   const tabs = isPod ? ['overview', 'yaml', 'logs', 'versions'] : ['overview', 'yaml', 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
@@ -48,7 +48,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
     <aside class="side panel" ref={element} aria-label={`${isPod ? 'Pod' : sel.kind === 'node' ? 'Node' : (value?.kind ?? '')} ${sel.name}`}>
       <header>
         {changes.value && (
-          <button class="quiet" aria-label="Back to what changed" title="Back to what changed (Esc)" onClick={() => (selection.value = null)}>
+          <button class="quiet" aria-label="Back to the list of changes" title="Back to the list of changes (Esc)" onClick={() => (selection.value = null)}>
             <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true"><path d="M10.6 2 12 3.4 7.4 8l4.6 4.6-1.4 1.4L4.6 8z" /></svg>
           </button>
         )}
@@ -68,18 +68,18 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
         ))}
       </div>
       <div class={`content ${outdated ? 'outdated' : ''}`} id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`} aria-busy={outdated}>
-        {error && <p class="failure">{row < 0 && /not found/.test(error) ? (value ? 'It has been deleted. This is the last that was seen of it.' : 'It is not there any more.') : error}</p>}
-        {!value && !error && shown !== 'versions' && <p class="muted">asking for it</p>}
+        {error && <p class="failure">{row < 0 && /not found/.test(error) ? (value ? 'Deleted. This is its last known version.' : 'Not found: it has been deleted.') : error}</p>}
+        {!value && !error && shown !== 'versions' && <p class="muted">loading</p>}
         {shown === 'versions' && <Versions path={path} version={version} />}
         {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} /> : <ObjectOverview object={value} at={at} now={now} />)}
         {value && shown === 'yaml' && <YAML object={value} />}
-        {value && shown === 'logs' && (at ? <p class="muted">Logs are not recorded: there are none of the past.</p> : <Logs pod={value} />)}
+        {value && shown === 'logs' && (at ? <p class="muted">Logs are not recorded: there are no logs of the past.</p> : <Logs pod={value} />)}
       </div>
     </aside>
   );
 }
 
-/** Arrows go from tab to tab, as is usual where there are tabs. */
+/** Arrow keys move between tabs, as the ARIA pattern for tabs requires. */
 function step(event: KeyboardEvent, tabs: string[], shown: string): void {
   const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
   if (!by) return;

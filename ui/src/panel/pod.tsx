@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What there is to say of a Pod at a glance. */
+/** The overview of a Pod. */
 
 import { filter, selection } from '../app/state';
 import { stateName } from '../board/palette';
@@ -28,7 +28,7 @@ export function PodOverview({ pod, at, now }: { pod: Pod; at: string; now: numbe
       </section>
       <dl class="facts">
         <dt>Namespace</dt><dd><button class="link" onClick={() => (filter.value = `ns:${metadata.namespace}`)}>{metadata.namespace}</button></dd>
-        <dt>Node</dt><dd>{spec.nodeName ? <button class="link mono" onClick={() => (selection.value = { kind: 'node', name: spec.nodeName! })}>{spec.nodeName}</button> : 'none yet'}</dd>
+        <dt>Node</dt><dd>{spec.nodeName ? <button class="link mono" onClick={() => (selection.value = { kind: 'node', name: spec.nodeName! })}>{spec.nodeName}</button> : 'not scheduled'}</dd>
         <dt>Created</dt><dd>{age(now - seconds(metadata.creationTimestamp))} ago</dd>
         {described.restarts > 0 && <><dt>Restarts</dt><dd>{described.restarts}</dd></>}
       </dl>
@@ -50,7 +50,7 @@ function ContainerRow({ container, status, init, now }: { container: Container; 
   const state = stateName(containerState(status ?? {}));
   const { running, waiting, terminated } = status?.state ?? {};
   const words = running ? `running for ${age(now - seconds(running.startedAt))}` : waiting ? (waiting.reason ?? 'waiting')
-    : terminated ? `${terminated.reason ?? 'ended'}, code ${terminated.exitCode ?? 0}, ${age(now - seconds(terminated.finishedAt))} ago` : 'not started';
+    : terminated ? `${terminated.reason ?? 'terminated'}, code ${terminated.exitCode ?? 0}, ${age(now - seconds(terminated.finishedAt))} ago` : 'not started';
   const requests = Object.entries(container.resources?.requests ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
   return (
     <li>
@@ -71,7 +71,7 @@ export function Conditions({ conditions, good, now }: { conditions?: Condition[]
       <ul class="conditions">
         {conditions.map((c) => (
           <li key={c.type} class={good(c) ? '' : 'bad'}>
-            <b>{c.type}</b> <span>{c.status === 'Unknown' ? 'not known' : c.status === 'True' ? 'yes' : 'no'}</span>
+            <b>{c.type}</b> <span>{c.status}</span>
             <time class="muted">{age(now - seconds(c.lastTransitionTime))}</time>
             {!good(c) && (c.reason || c.message) && <p class="muted">{[c.reason, c.message].filter(Boolean).join(': ')}</p>}
           </li>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The recorded versions of an object, the newest first, each with what it differs in from the one before; each is a way to the board as it was then. */
+/** The recorded versions of an object, the newest first, each with its difference. A click shows the board at that time. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { mode } from '../app/state';
@@ -13,14 +13,14 @@ import { playhead } from '../time/playback';
 export function Versions({ path, version }: { path: string; version: unknown }) {
   const [found, setFound] = useState<Page<Change> | null>(null);
   const { items = null, more = '' } = found ?? {};
-  const [words, say] = useState('');
+  const [message, setMessage] = useState('');
   const load = (after: string, signal: AbortSignal): void => {
     history.versions(path, after, signal).then(
       (page) => {
         setFound((old) => (after && old ? { items: [...old.items, ...page.items], more: page.more } : refreshed(old, page, versionKey)));
-        say('');
+        setMessage('');
       },
-      (error: Error) => signal.aborted || say(error.message),
+      (error: Error) => signal.aborted || setMessage(error.message),
     );
   };
   useEffect(() => {
@@ -29,13 +29,13 @@ export function Versions({ path, version }: { path: string; version: unknown }) 
     return () => stop.abort();
   }, [path, version]);
   const shown = playhead.value;
-  // The version that the board shows: the newest that is not after the moment.
+  // The newest version that is not after the shown moment.
   const current = items?.find((item) => (mode.value?.at === `rv:${item.resourceVersion}` || (shown || Infinity) >= Date.parse(item.time)) && item.type !== 'FOLDED');
   return (
     <>
-      {words && <p class="muted">{words}</p>}
-      {!items && !words && <p class="muted">asking for its versions</p>}
-      {items?.length === 0 && !more && <p class="muted">No version of it is recorded.</p>}
+      {message && <p class="muted">{message}</p>}
+      {!items && !message && <p class="muted">loading versions</p>}
+      {items?.length === 0 && !more && <p class="muted">No version is recorded.</p>}
       <ol class="changes-list">
         {items?.map((item) => (
           <ChangeRow key={versionKey(item)} change={item} path={path} current={item === current} choose={() => showMoment(item)}>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Objects as YAML, in the way kubectl writes them. */
+/** Writes objects as YAML, formatted as kubectl does. */
 
-/** A part of a line, and what it is: a key, a text, a number or the like, or what holds them together. */
+/** A part of a line: a key, a string, another value, or punctuation. */
 export interface Piece {
   kind: 'key' | 'text' | 'value' | 'mark';
   text: string;
@@ -13,13 +13,13 @@ export type Line = Piece[];
 const PLAIN = /^[A-Za-z_./][\w ./:@%+=,()<>-]*$/;
 const WORDS = /^(true|false|null|yes|no|on|off|y|n|~|[-+.\d].*)$/i;
 
-/** A string as YAML: bare where it stays one, else in quotes. */
+/** A string as YAML: plain if it is still read as a string, else quoted. */
 export function scalar(text: string): string {
   const bare = PLAIN.test(text) && !WORDS.test(text) && !/: |\s$|:$| #/.test(text);
   return bare ? text : JSON.stringify(text);
 }
 
-/** The lines of an object. `skip` leaves out members by their path, such as metadata.managedFields. */
+/** The lines of an object. `skip` lists the paths to leave out, such as metadata.managedFields. */
 export function toYAML(value: unknown, skip: ReadonlySet<string> = new Set()): Line[] {
   const lines: Line[] = [];
   write(value, 0, '', skip, lines, []);

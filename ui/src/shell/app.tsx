@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Puts the page together and starts it. */
+/** Assembles the page and starts it. */
 
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { Feed } from '../app/feed';
-import { beat, changes, cluster, filter, group, keepAddress, mode, needs, nodes, order, received, selection, still, theme, view } from '../app/state';
+import { refresh, changes, cluster, filter, group, keepAddress, mode, needs, nodes, order, received, reducedMotion, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
 import { now } from '../app/now';
@@ -29,8 +29,8 @@ import { Moment } from '../time/transport';
 import { Table } from './table';
 import { matchCount, TopBar } from './topbar';
 
-/** How often, in milliseconds, what is drawn from the data outside of the board is drawn anew. */
-const BEAT = 250;
+/** How often the components outside the board render while data changes, in milliseconds. */
+const refreshInterval = 250;
 
 const App = ({ board, source }: { board: BoardView; source: History }) => (
   <>
@@ -41,14 +41,14 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
       <Moment />
     </main>
     {selection.value && <Panel />}
-    {changes.value && recorded.value ? <div class={selection.value ? 'behind' : 'beside'}><Changes history={source} /></div> : !selection.value && needs.value && <Needs board={board} />}
+    {changes.value && recorded.value ? <div class={selection.value ? 'side-hidden' : 'side-shown'}><Changes history={source} /></div> : !selection.value && needs.value && <Needs board={board} />}
     <Strip history={source} />
     <Help />
     <LiveRegion />
   </>
 );
 
-/** Starts the page on what a worker tells. */
+/** Starts the page with the data of a worker. */
 export function start(worker: Worker, source: History = history): void {
   const engine = new Engine(cluster);
   const board = new BoardView(engine, new Feed(worker));
@@ -59,13 +59,13 @@ export function start(worker: Worker, source: History = history): void {
     due = true;
     setTimeout(() => {
       due = false;
-      beat.value++;
-    }, cluster.length > 20_000 ? 2 * BEAT : cluster.synced ? BEAT : 60);
+      refresh.value++;
+    }, cluster.length > 20_000 ? 2 * refreshInterval : cluster.synced ? refreshInterval : 60);
   };
   effect(() => {
     applyTheme(theme.value);
     engine.theme = theme.value;
-    engine.still = still.value;
+    engine.reducedMotion = reducedMotion.value;
     engine.repaint();
     board.touch();
   });
@@ -81,10 +81,10 @@ export function start(worker: Worker, source: History = history): void {
   });
   matchCount.value = () => engine.matching();
   clock.now = () => (playhead.peek() || now()) / 1000;
-  // Ages go on when nothing changes, too.
-  setInterval(() => document.hidden || beat.value++, 1000);
+  // Ages change even if the data does not.
+  setInterval(() => document.hidden || refresh.value++, 1000);
   effect(() => {
-    void beat.value;
+    void refresh.value;
     const failing = cluster.counts[State.failing];
     const title = `${failing ? `${failing} failing · ` : ''}Watchkeeper`;
     if (document.title !== title) document.title = title;
@@ -93,6 +93,6 @@ export function start(worker: Worker, source: History = history): void {
   listenKeys(board, source);
   keepFocus();
   render(<App board={board} source={source} />, document.body);
-  // For tests and the bench: what is on the board, and figures about painting it.
+  // For tests and benchmarks.
   (window as unknown as { watchkeeper: unknown }).watchkeeper = { board, cluster, engine };
 }

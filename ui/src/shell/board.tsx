@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The board's place on the page, with what is pointed at and what there is to say while there is nothing to see. */
+/** The board on the page, with the tooltip and the notice over it. */
 
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { beat, cluster, rowOf, selection, selectRow } from '../app/state';
+import { refresh, cluster, rowOf, selection, selectRow } from '../app/state';
 import { listen, type Hit } from '../board/input';
 import { State } from '../data/state';
 import type { BoardView } from '../board/view';
@@ -13,9 +13,9 @@ import { Notice } from './notice';
 import { Tooltip, type Pointed } from './tooltip';
 
 const pointed = signal<Pointed | null>(null);
-/** "renderer=canvas" or "renderer=webgl" in the address: for tests, and for who knows better. */
-const asked = new URLSearchParams(location.search).get('renderer');
-const forced = asked === 'canvas' || asked === 'webgl' ? asked : '';
+/** "renderer=canvas" or "renderer=webgl" in the URL overrides the choice of the renderer. */
+const requested = new URLSearchParams(location.search).get('renderer');
+const forced = requested === 'canvas' || requested === 'webgl' ? requested : '';
 
 export function Board({ board }: { board: BoardView }) {
   const element = useRef<HTMLDivElement>(null);
@@ -31,8 +31,8 @@ export function Board({ board }: { board: BoardView }) {
       board.detach();
     };
   }, [board]);
-  // The ring of what is selected follows it to where it is now.
-  void beat.value;
+  // The ring follows the selected Pod when it moves.
+  void refresh.value;
   const sel = selection.value;
   const row = sel?.kind === 'pod' ? rowOf(sel.namespace, sel.name) : -1;
   const tile = sel?.kind === 'node' ? sel.name : null;
@@ -42,7 +42,7 @@ export function Board({ board }: { board: BoardView }) {
     board.marked();
   }
   return (
-    <div class="board" ref={element} tabIndex={0} role="application" aria-label="Board of Pods in Nodes. Arrow keys walk from Pod to Pod, Enter shows one; T shows the same as a table.">
+    <div class="board" ref={element} tabIndex={0} role="application" aria-label="Board of Pods on Nodes. Arrow keys move between Pods, Enter shows details, T shows a table.">
       <Notice />
       {pointed.value && <Tooltip pointed={pointed.value} />}
     </div>

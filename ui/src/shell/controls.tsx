@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What floats in the lower corner: how the board is put together. */
+/** The controls in the lower corner: view, grouping and order. */
 
-import { beat, cluster, group, nodes, order, view } from '../app/state';
+import { refresh, cluster, group, nodes, order, view } from '../app/state';
 import { groupings, NODE_ORDERS, type NodeOrder, type PodOrder } from '../board/order';
 import type { BoardView } from '../board/view';
 
 export function Controls({ board }: { board: BoardView }) {
-  void beat.value;
+  void refresh.value;
   return (
     <div class="controls">
       <div class="segments" role="group" aria-label="View">
@@ -17,9 +17,9 @@ export function Controls({ board }: { board: BoardView }) {
       </div>
       {view.value === 'board' && (
         <>
-          <label>Nodes by{' '}
+          <label>Group by{' '}
             <select value={group.value} onChange={(e) => (group.value = e.currentTarget.value)}>
-              <option value="">nothing</option>
+              <option value="">none</option>
               <option value="zone">zone</option>
               <option value="pool">pool</option>
               <optgroup label="label">
@@ -27,7 +27,7 @@ export function Controls({ board }: { board: BoardView }) {
               </optgroup>
             </select>
           </label>
-          <label>in order of{' '}
+          <label>Nodes by{' '}
             <select value={nodes.value} onChange={(e) => (nodes.value = e.currentTarget.value as NodeOrder)}>
               {NODE_ORDERS.map((name) => <option key={name}>{name}</option>)}
             </select>
@@ -37,7 +37,7 @@ export function Controls({ board }: { board: BoardView }) {
               {['namespace', 'owner', 'name', 'age', 'state'].map((name) => <option key={name}>{name}</option>)}
             </select>
           </label>
-          <button title="Put all in order again, and show all (0)" onClick={() => { board.engine.arrange(); board.fit(true); }}>Fit</button>
+          <button title="Sort again and fit to the window (0)" onClick={() => { board.engine.arrange(); board.fit(true); }}>Fit</button>
         </>
       )}
     </div>
@@ -47,7 +47,7 @@ export function Controls({ board }: { board: BoardView }) {
 let known: string[] = [];
 let knownAt = -1;
 
-/** The labels to group by. Asked for with each beat, and made anew only when Nodes have come or gone. */
+/** The labels to group by; computed again only when the number of Nodes changes. */
 function keys(): string[] {
   if (knownAt !== cluster.nodes.size) {
     known = groupings(cluster.nodes.values());

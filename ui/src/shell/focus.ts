@@ -28,7 +28,7 @@ export function keepFocus(): () => void {
     last = target as HTMLElement;
     ring = last.matches(':focus-visible');
   }, { signal });
-  // These take the focus away on purpose: a click beside everything, Tab out of the page, Esc in the filter.
+  // These may remove the focus on purpose: a click on the background, Tab out of the page, Esc in the filter.
   document.addEventListener('pointerdown', () => (last = null), { capture: true, signal });
   document.addEventListener('keydown', ({ key }) => {
     if (key === 'Tab' || key === 'Escape') last = null;

@@ -8,20 +8,20 @@ import { Shape } from './shape';
 import { WORDS } from './words';
 
 const KEYS: [string, string][] = [
-  ['/', 'filter'], ['← ↑ → ↓', 'walk from Pod to Pod'], ['Enter', 'show it'], ['Esc', 'back: panel, the past, filter'],
-  ['0', 'show all'], ['+ −', 'zoom; drag and wheel do it, too'], ['T', 'board or table'], ['N', 'needs attention'], ['?', 'this'],
+  ['/', 'filter'], ['← ↑ → ↓', 'move between Pods'], ['Enter', 'show details'], ['Esc', 'close the panel, return to now, clear the filter'],
+  ['0', 'fit to the window'], ['+ −', 'zoom; drag and wheel also work'], ['T', 'board or table'], ['N', 'needs attention'], ['?', 'this help'],
 ];
 const TIME: [string, string][] = [
-  ['drag the strip', 'go to a moment'], ['Shift drag', 'choose a range'], ['wheel', 'more or less time'], [', .', 'the change before, the next'], ['Space', 'play, pause'],
-  ['C', 'what changed around here'], ['M', 'mark the moment, or not'], ['Esc', 'back to now'],
-  ['on the strip: ← →', 'from change to change'], ['on the strip: Shift ← →', 'a range'],
+  ['drag the strip', 'go to a moment'], ['Shift drag', 'select a range'], ['wheel', 'zoom the time range'], [', .', 'previous change, next change'], ['Space', 'play, pause'],
+  ['C', 'changes around this time'], ['M', 'mark the moment, or remove the mark'], ['Esc', 'back to now'],
+  ['on the strip: ← →', 'previous change, next change'], ['on the strip: Shift ← →', 'change the range'],
 ];
 const FILTERS: [string, string][] = [
   ['web', 'in the name'], ['app=web, app!=web', 'a label'], ['ns:shop', 'namespace'], ['node:node-3, node:none', 'Node'], ['owner:checkout', 'workload'],
-  ['state:failing', 'state'], ['reason:crash', 'in STATUS'], ['restarts:3', 'that many or more'], ['-ns:kube-system', 'not'],
+  ['state:failing', 'state'], ['reason:crash', 'in STATUS'], ['restarts:3', 'at least that many'], ['-ns:kube-system', 'not'],
 ];
 
-/** The keys, the shapes and the words of the filter. */
+/** Lists the keys, the shapes and the terms of the filter. */
 export function Help() {
   const element = useRef<HTMLDialogElement>(null);
   const open = help.value;
@@ -30,7 +30,7 @@ export function Help() {
     if (!open) element.current?.close();
   }, [open]);
   return (
-    <dialog ref={element} class="help" aria-label="Keys and words" onClose={() => (help.value = false)} onClick={(e) => e.target === element.current && (help.value = false)}>
+    <dialog ref={element} class="help" aria-label="Help" onClose={() => (help.value = false)} onClick={(e) => e.target === element.current && (help.value = false)}>
       <div>
         <section>
           <h2>Keys</h2>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The keys of the page. A key that a field or a button has a use for is left to it. */
+/** The keyboard shortcuts of the page. Keys that a focused field or button uses are left to it. */
 
 import { changes, cluster, filter, help, mode, needs, selection, selectRow, view } from '../app/state';
 import type { History } from '../time/history';
@@ -86,14 +86,14 @@ function moveInTime(event: KeyboardEvent, target: HTMLElement, history: History)
   }
 }
 
-/** Esc: the nearest thing that is open is closed, one at a time. */
+/** Esc closes one thing at a time: the panel, then the past, then the filter. */
 function back(target: HTMLElement, board: BoardView): void {
   if (target.id === 'filter') {
     if (filter.value) filter.value = '';
     else target.blur();
   } else if (selection.value) {
     selection.value = null;
-    // Back to where it was opened from, once the panel is gone.
+    // Once the panel is closed, back to the list or the board.
     requestAnimationFrame(() => nextPart()?.focus());
   } else if (mode.value) toLive();
   else if (filter.value) filter.value = '';
@@ -103,7 +103,7 @@ function back(target: HTMLElement, board: BoardView): void {
   }
 }
 
-/** Goes to the next Pod in a direction, from the one that was reached last or else from the upper left of the view. */
+/** Moves to the next Pod in a direction. The first move goes to the Pod nearest to the upper left corner. */
 function walk(board: BoardView, dx: number, dy: number): void {
   const { marks, engine, camera } = board;
   const { layout } = engine;
@@ -120,7 +120,7 @@ function walk(board: BoardView, dx: number, dy: number): void {
     if (next >= 0) marks.focus = next;
   }
   if (marks.focus < 0) return;
-  camera.reveal(layout.x[marks.focus], layout.y[marks.focus], 60, performance.now(), !engine.still);
+  camera.reveal(layout.x[marks.focus], layout.y[marks.focus], 60, performance.now(), !engine.reducedMotion);
   if (selection.value) selectRow(marks.focus);
   board.touch();
 }

@@ -2,19 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { nodeNeeds, needsOf, type Need } from '../app/attention';
-import { beat, cluster, filter, selection, selectRow } from '../app/state';
+import { refresh, cluster, filter, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
 import { age } from '../data/quantity';
 import { clock } from '../data/clock';
 import { Shape } from './shape';
 import { SideTabs } from './side-tabs';
 
-/** The most that is listed; what is behind it is no less in trouble, and is counted. */
-const MOST = 60;
+/** How many entries are listed; the rest are counted. */
+const maxEntries = 60;
 
-/** The list of what needs attention. */
+/** Lists unhealthy Nodes and Pods. */
 export function Needs({ board }: { board: BoardView }) {
-  void beat.value;
+  void refresh.value;
   const now = clock.now();
   const nodes = nodeNeeds(cluster);
   const all = needsOf(cluster, board.engine.look, now);
@@ -25,9 +25,9 @@ export function Needs({ board }: { board: BoardView }) {
   return (
     <aside class="side needs" aria-label="Needs attention">
       <SideTabs />
-      {nodes.length + all.length === 0 && <p class="calm muted">{cluster.synced ? 'Nothing. All is as it should be.' : 'Nothing is known yet.'}</p>}
+      {nodes.length + all.length === 0 && <p class="calm muted">{cluster.synced ? 'All Nodes and Pods are healthy.' : 'Waiting for the first list.'}</p>}
       <ul>
-        {nodes.slice(0, MOST).map((node) => (
+        {nodes.slice(0, maxEntries).map((node) => (
           <li key={node.name}>
             <button onClick={() => (selection.value = { kind: 'node', name: node.name })}>
               <Shape state="unknown" size={14} />
@@ -37,9 +37,9 @@ export function Needs({ board }: { board: BoardView }) {
             </button>
           </li>
         ))}
-        {all.slice(0, MOST).map((need) => <Item key={need.key} need={need} now={now} point={point} />)}
+        {all.slice(0, maxEntries).map((need) => <Item key={need.key} need={need} now={now} point={point} />)}
       </ul>
-      {all.length + nodes.length > MOST && <p class="muted">and {all.length + nodes.length - MOST} more</p>}
+      {all.length + nodes.length > maxEntries && <p class="muted">and {all.length + nodes.length - maxEntries} more</p>}
     </aside>
   );
 }

@@ -2,30 +2,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { ended } from '../app/now';
-import { beat, cluster, mode, status } from '../app/state';
+import { refresh, cluster, mode, status } from '../app/state';
 import { count } from '../data/quantity';
 import { clock } from '../time/words';
 
-/** What there is to say while there is nothing to see: each state has its words, none has a spinner. */
+/** Says in words why the board is empty or out of date. */
 export function Notice() {
-  void beat.value;
+  void refresh.value;
   const { phase, text, since } = status.value;
   const some = cluster.pods + cluster.nodes.size > 0;
   if (phase === 'failed' && mode.value) {
-    // What is on the board is of another moment: it is not to be taken for this one.
+    // The board shows another moment: cover it, so that nobody mistakes it for this one.
     return (
       <div class="notice veil" role="alert">
-        <h1>{/gap|not observed/.test(text) ? 'Nothing was recorded then' : 'Not to be had'}</h1>
+        <h1>{/gap|not observed/.test(text) ? 'Nothing was recorded at this time' : 'Not available'}</h1>
         <p>{text}</p>
         <p class="muted">Esc goes back to {ended.value ? 'the end' : 'now'}.</p>
       </div>
     );
   }
   if (some && cluster.synced) {
-    // What is on the board is not what is, or not all of it: it says so, and since when.
+    // The board is out of date or incomplete: say since when.
     if (phase === 'denied' || phase === 'failed') return <p class="chip" role="alert">{text}</p>;
     if (phase === 'stale') return <p class="chip" role="alert">Stale since {clock(since)}. {text}</p>;
-    if (phase === 'catching up') return <p class="chip calm" role="status">Catching up: what changed since is on its way.</p>;
+    if (phase === 'catching up') return <p class="chip calm" role="status">Catching up: loading the changes since then.</p>;
     return null;
   }
   if (phase === 'denied') {
@@ -41,8 +41,8 @@ export function Notice() {
   if (cluster.synced) {
     return (
       <div class="notice">
-        <h1>{mode.value ? 'There was nothing here' : 'An empty cluster'}</h1>
-        <p>{mode.value ? 'At this moment the cluster had no Nodes and no Pods.' : 'No Nodes and no Pods yet. They appear here as they come.'}</p>
+        <h1>{mode.value ? 'The cluster was empty' : 'An empty cluster'}</h1>
+        <p>{mode.value ? 'At this moment the cluster had no Nodes and no Pods.' : 'No Nodes and no Pods yet. They appear here when they are created.'}</p>
       </div>
     );
   }
@@ -51,14 +51,14 @@ export function Notice() {
       <div class="notice">
         <h1>No connection</h1>
         <p>{text || 'The gateway does not answer.'}</p>
-        <p class="muted">It is tried again; the board comes by itself.</p>
+        <p class="muted">The page retries, and shows the board once it is connected.</p>
       </div>
     );
   }
   return (
     <div class="notice">
       <h1>{phase === 'connecting' ? 'Connecting' : 'Catching up'}</h1>
-      <p class="muted">{phase === 'connecting' ? 'Asking for Nodes and Pods.' : 'The first list is on its way.'}</p>
+      <p class="muted">{phase === 'connecting' ? 'Requesting Nodes and Pods.' : 'Receiving the first list.'}</p>
     </div>
   );
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The rows of the table: which, in what order, and which of them are in view. */
+/** Selects and sorts the rows of the table, and finds those in view. */
 
 import { compareNames } from '../board/order';
 import type { Cluster } from '../data/cluster';
@@ -9,10 +9,10 @@ import { State } from '../data/state';
 
 export type Column = 'state' | 'name' | 'namespace' | 'node' | 'ready' | 'restarts' | 'age';
 
-/** States in the order of a sorted column: what is pressing comes first. */
+/** The rank of each state in a sorted column: the most urgent first. */
 const RANK = [9, 5, 2, 3, 0, 6, 4, 1, 8];
 
-/** The rows that match, in order. */
+/** The matching rows, sorted. */
 export function tableRows(cluster: Cluster, matches: ((row: number) => boolean) | null, by: Column, down: boolean): number[] {
   const rows: number[] = [];
   for (let row = 0; row < cluster.length; row++) {
@@ -44,7 +44,7 @@ function share(cluster: Cluster, row: number): number {
   return ready / Math.max(1, containers);
 }
 
-/** The part of a list to make elements for: what is in view, and a little on both sides. */
+/** The part of a list to render: the rows in view, and some on both sides. */
 export function windowOf(length: number, scrollTop: number, height: number, rowHeight: number, spare = 8): { from: number; to: number } {
   const from = Math.min(length, Math.max(0, Math.floor(scrollTop / rowHeight) - spare));
   return { from, to: Math.min(length, Math.max(from, Math.ceil((scrollTop + height) / rowHeight) + spare)) };

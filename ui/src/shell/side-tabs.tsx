@@ -4,16 +4,16 @@
 import { changes, needs } from '../app/state';
 import { recorded } from '../time/playback';
 
-/** What the side can show when nothing is selected. */
+/** Switches the side between its two lists. */
 export function SideTabs() {
   const show = (what: boolean) => (): void => {
     changes.value = what;
     needs.value ||= !what;
   };
   return (
-    <nav class="sides" aria-label="Beside the board">
+    <nav class="sides" aria-label="Side lists">
       <button id="side-needs" aria-pressed={!changes.value} title="Needs attention (N)" onClick={show(false)}>Needs attention</button>
-      {recorded.value && <button id="side-changes" aria-pressed={changes.value} title="What changed around here (C)" onClick={show(true)}>Changes</button>}
+      {recorded.value && <button id="side-changes" aria-pressed={changes.value} title="Changes around this time (C)" onClick={show(true)}>Changes</button>}
     </nav>
   );
 }

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The Pods as a table: the same as the board, and in step with it. Only what is in view is made. */
+/** The Pods of the board as a table. Only the rows in view are rendered. */
 
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { beat, cluster, filter, selection, selectRow } from '../app/state';
+import { refresh, cluster, filter, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
 import { stateName } from '../board/palette';
 import { age } from '../data/quantity';
@@ -20,23 +20,23 @@ const COLUMNS: [Column, string][] = [
 ];
 const sort = signal<{ by: Column; down: boolean }>({ by: 'state', down: false });
 
-/** Many rows are put in order again not more often than this, in milliseconds. */
-const PACE = 2000;
-let kept: { rows: number[]; key: string; version: number; at: number } = { rows: [], key: '', version: -1, at: 0 };
+/** More than 20,000 rows are sorted at most this often, in milliseconds. */
+const sortInterval = 2000;
+let sorted: { rows: number[]; key: string; version: number; at: number } = { rows: [], key: '', version: -1, at: 0 };
 
 function currentRows(board: BoardView): number[] {
   const key = `${sort.value.by} ${sort.value.down} ${filter.value}`;
-  const fresh = kept.version === cluster.version || (cluster.length > 20_000 && performance.now() - kept.at < PACE);
-  if (kept.key !== key || !fresh) {
-    kept = { rows: tableRows(cluster, board.engine.matches, sort.value.by, sort.value.down), key, version: cluster.version, at: performance.now() };
+  const fresh = sorted.version === cluster.version || (cluster.length > 20_000 && performance.now() - sorted.at < sortInterval);
+  if (sorted.key !== key || !fresh) {
+    sorted = { rows: tableRows(cluster, board.engine.matches, sort.value.by, sort.value.down), key, version: cluster.version, at: performance.now() };
   }
-  return kept.rows;
+  return sorted.rows;
 }
 
 export function Table({ board }: { board: BoardView }) {
-  void beat.value;
+  void refresh.value;
   const element = useRef<HTMLDivElement>(null);
-  const [view, look] = useState({ top: 0, height: 800 });
+  const [view, setView] = useState({ top: 0, height: 800 });
   const rows = currentRows(board);
   const { from, to } = windowOf(rows.length, view.top, view.height, HEIGHT);
   const now = clock.now();
@@ -44,7 +44,7 @@ export function Table({ board }: { board: BoardView }) {
   const isSelected = (row: number): boolean => sel?.kind === 'pod' && sel.name === cluster.names[row] && sel.namespace === cluster.strings[cluster.namespace[row]];
   useEffect(() => {
     const at = element.current!;
-    const measure = (): void => look({ top: at.scrollTop, height: at.clientHeight });
+    const measure = (): void => setView({ top: at.scrollTop, height: at.clientHeight });
     const observer = new ResizeObserver(measure);
     observer.observe(at);
     at.addEventListener('scroll', measure, { passive: true });

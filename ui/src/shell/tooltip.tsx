@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { beat, cluster } from '../app/state';
+import { refresh, cluster } from '../app/state';
 import { stateName } from '../board/palette';
 import { age, count, cpuText, memoryText } from '../data/quantity';
 import { clock } from '../data/clock';
@@ -10,11 +10,11 @@ import { Shape } from './shape';
 
 export type Pointed = { x: number; y: number } & ({ row: number; node?: undefined } | { node: string; row?: undefined });
 
-/** What is pointed at, in a few words. */
+/** Describes the Pod or Node under the pointer. */
 export function Tooltip({ pointed }: { pointed: Pointed }) {
   const element = useRef<HTMLDivElement>(null);
-  void beat.value;
-  // It stays inside of the board, and never under the pointer.
+  void refresh.value;
+  // Keep it inside the board, and away from the pointer.
   useLayoutEffect(() => {
     const tip = element.current!;
     const room = tip.parentElement!;
@@ -40,7 +40,7 @@ function PodTip({ row }: { row: number }) {
       <span class={`words ${state}`}><Shape state={state} /> {cluster.strings[cluster.text[row]]} for {age(now - cluster.since[row])}</span>
       <span class="muted">{cluster.strings[cluster.namespace[row]]}{owner && ` · ${owner}`}</span>
       <span class="muted">{ready} of {count(containers, 'container')} ready{restarts > 0 && ` · ${count(restarts, 'restart')}`}</span>
-      <span class="muted">{cluster.nodeName(row) || 'no Node yet'} · {cpuText(cluster.cpu[row])} · {memoryText(cluster.memory[row])}</span>
+      <span class="muted">{cluster.nodeName(row) || 'not scheduled'} · {cpuText(cluster.cpu[row])} · {memoryText(cluster.memory[row])}</span>
     </>
   );
 }
@@ -56,7 +56,7 @@ function NodeTip({ name }: { name: string }) {
         <span class={row.ready === 'True' ? 'muted' : 'words failing'}>
           {row.ready === 'True' ? 'Ready' : `NotReady for ${age(clock.now() - row.since)}`}{row.unschedulable && ' · cordoned'}{row.version && ` · ${row.version}`}
         </span>
-      ) : <span class="muted">gone, or not for you to see</span>}
+      ) : <span class="muted">deleted, or you may not list Nodes</span>}
       <span class="muted">{count(node.pods, 'pod')}{row && row.pods > 0 && ` of ${row.pods}`}</span>
       {row && <span class="muted">requested {cpuText(node.cpu)} of {cpuText(row.cpu)} cpu · {memoryText(node.memory)} of {memoryText(row.memory)}</span>}
     </>

@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The upper edge: the name, the filter, how many of what, and how things stand. */
+/** The top bar: name, filter, counts by state, and connection. */
 
 import { ended } from '../app/now';
-import { beat, changes, cluster, filter, help, mode, needs, received, selection, status, switchTheme, theme } from '../app/state';
+import { refresh, changes, cluster, filter, help, mode, needs, received, selection, status, switchTheme, theme } from '../app/state';
 import { age, count } from '../data/quantity';
 import { State, STATES } from '../data/state';
 import { Shape } from './shape';
 import { WORDS } from './words';
 
 export function TopBar() {
-  void beat.value;
+  void refresh.value;
   return (
     <header class="top">
       <a class="brand" href={location.pathname} title="Watchkeeper">
@@ -30,13 +30,13 @@ export function TopBar() {
       <button class="icon" title={theme.value.name === 'dark' ? 'Light' : 'Dark'} aria-label={`Change to ${theme.value.name === 'dark' ? 'light' : 'dark'} colours`} onClick={switchTheme}>
         <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path fill-rule="evenodd" d="M8 1.5a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13zm0 1.4v10.2A5.1 5.1 0 0 0 8 2.9z" /></svg>
       </button>
-      <button class="icon" title="Keys (?)" aria-label="Keys and words" onClick={() => (help.value = true)}>?</button>
+      <button class="icon" title="Help (?)" aria-label="Help" onClick={() => (help.value = true)}>?</button>
     </header>
   );
 }
 
 function Search() {
-  void beat.value;
+  void refresh.value;
   let matching = -1;
   const text = filter.value;
   if (text.trim()) matching = matchCount.value();
@@ -51,11 +51,11 @@ function Search() {
   );
 }
 
-/** How many Pods match; set by the page, which has the engine. */
+/** How many Pods match the filter; set by app.tsx, which has the engine. */
 export const matchCount = { value: (): number => 0 };
 
 function Legend() {
-  void beat.value;
+  void refresh.value;
   return (
     <nav class={`legend ${cluster.pods >= 10_000 ? 'many' : ''}`} aria-label="Pods by state">
       <span class="total">{count(cluster.nodes.size, 'node')} · {count(cluster.pods, 'pod')}</span>

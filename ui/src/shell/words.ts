@@ -3,13 +3,13 @@
 
 import type { StateName } from '../data/state';
 
-/** What the states mean. */
+/** Describes the states. */
 export const WORDS: Record<StateName, string> = {
-  failing: 'a container cannot start, or keeps ending',
-  unknown: 'on a Node that nobody hears from',
-  unready: 'running and not ready',
-  pending: 'waiting for a Node or to start',
+  failing: 'a container cannot start or keeps exiting',
+  unknown: 'NotReady Node: kubelet stopped posting node status',
+  unready: 'running, not ready',
+  pending: 'waiting to be scheduled or to start',
   terminating: 'being deleted',
   ready: 'running and ready',
-  succeeded: 'done',
+  succeeded: 'completed',
 };

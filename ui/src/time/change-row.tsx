@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** One change in a list: when, what, by whom; opened, with its difference. */
+/** One change in a list: time, summary and field manager; opened, also the difference. */
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
@@ -10,9 +10,9 @@ import { Difference } from '../panel/difference';
 import { history, type Change } from './history';
 import { clock } from './words';
 
-const WORDS: Record<Change['type'], string> = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted', INITIAL: 'was there', FOLDED: 'no news' };
-/** So much of a summary is shown while it is not opened. */
-const PARTS = 4;
+const WORDS: Record<Change['type'], string> = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted', INITIAL: 'existed', FOLDED: 'minor changes' };
+/** How many parts of a summary are shown while the entry is closed. */
+const maxParts = 4;
 
 /** Moves the board to the moment of a change. */
 export function showMoment(change: Change): void {
@@ -23,11 +23,11 @@ interface Props {
   change: Change;
   /** The path of the object. */
   path: string;
-  /** What it is of, where that is not clear. */
+  /** Names the object, in lists of several objects. */
   title?: ComponentChildren;
-  /** Its namespace, where that is not clear. */
+  /** Its namespace, in lists of several objects. */
   where?: string;
-  /** The board shows it. */
+  /** The board shows the state after this change. */
   current: boolean;
   choose: () => void;
   children?: ComponentChildren;
@@ -36,37 +36,37 @@ interface Props {
 export function ChangeRow({ change, path, title, where, current, choose, children }: Props) {
   const [open, setOpen] = useState(false);
   const { type, summary, by, inferred, folded } = change;
-  const said = (summary ?? []).filter((line) => line !== WORDS[type]);
-  const parts = open ? said : said.slice(0, PARTS);
+  const all = (summary ?? []).filter((line) => line !== WORDS[type]);
+  const parts = open ? all : all.slice(0, maxParts);
   const keys = (event: KeyboardEvent): void => {
-    const way = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
     if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') {
       if (type !== 'FOLDED') setOpen(event.key === 'ArrowRight');
-    } else if (way) {
+    } else if (step) {
       const list = [...(event.currentTarget as HTMLElement).closest('ol, ul')!.querySelectorAll<HTMLElement>('.pick')];
-      list[list.indexOf((event.currentTarget as HTMLElement).querySelector<HTMLElement>('.pick')!) + way]?.focus();
+      list[list.indexOf((event.currentTarget as HTMLElement).querySelector<HTMLElement>('.pick')!) + step]?.focus();
     } else return;
     event.preventDefault();
     event.stopPropagation();
   };
-  const who = [...new Set((by ?? []).map((m) => m.manager))].join(', ');
+  const managers = [...new Set((by ?? []).map((m) => m.manager))].join(', ');
   return (
     <li class={`${type.toLowerCase()} ${current ? 'current' : ''}`} onKeyDown={keys}>
-      <button class="pick" aria-current={current ? 'true' : undefined} title="Show it, and the board as it was then" onClick={choose}>
+      <button class="pick" aria-current={current ? 'true' : undefined} title="Show the object and the board at this time" onClick={choose}>
         <time class="mono">{clock(Date.parse(change.time))}</time>
         <span class="what">
           {title} {(!title || type !== 'MODIFIED') && <b class="type">{WORDS[type]}{folded ? ` ${folded.count}×` : ''}</b>}
         </span>
         <span class="line muted">
           {where && <span>{where} · </span>}
-          <span class="said">{parts.join(' · ')}</span>{said.length > parts.length && ` and ${said.length - parts.length} more`}
+          <span class="summary">{parts.join(' · ')}</span>{all.length > parts.length && ` and ${all.length - parts.length} more`}
           {children}
-          {inferred && ' not seen, only found out'}
-          {who && <span class="who"> by {who}</span>}
+          {inferred && ' inferred'}
+          {managers && <span class="managers"> by {managers}</span>}
         </span>
       </button>
       {type !== 'FOLDED' && (
-        <button class="quiet" aria-expanded={open} aria-label={`What changed at ${clock(Date.parse(change.time))}`} title={open ? 'Close' : 'What exactly? (→)'} onClick={() => setOpen(!open)}>
+        <button class="quiet" aria-expanded={open} aria-label={`What changed at ${clock(Date.parse(change.time))}`} title={open ? 'Close' : 'Show the difference (→)'} onClick={() => setOpen(!open)}>
           <svg width="12" height="12" viewBox="0 0 16 16" aria-hidden="true"><path d={open ? 'M2.5 5.5h11L8 12z' : 'M5.5 2.5v11L12 8z'} /></svg>
         </button>
       )}

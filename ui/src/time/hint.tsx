@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What is under the pointer on the strip, in a few words. */
+/** Describes the time under the pointer on the strip. */
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { marks } from '../app/state';
@@ -12,16 +12,16 @@ import { unknownParts } from './plot';
 import { clock } from './words';
 
 export interface Pointed {
-  /** Where on the strip, in pixels, and when that is, in milliseconds since 1970. */
+  /** The position on the strip in pixels, and its time in milliseconds since 1970. */
   x: number;
   time: number;
-  /** Milliseconds to a pixel. */
+  /** Milliseconds per pixel. */
   perPixel: number;
   events: EventMark[];
 }
 
-/** Events this many pixels from the pointer are meant. */
-const NEAR = 5;
+/** Events within this many pixels of the pointer are described. */
+const maxDistance = 5;
 
 export function Hint({ pointed }: { pointed: Pointed }) {
   const element = useRef<HTMLDivElement>(null);
@@ -31,15 +31,15 @@ export function Hint({ pointed }: { pointed: Pointed }) {
     const strip = tip.parentElement!.getBoundingClientRect();
     const wide = tip.offsetWidth;
     let at = Math.min(Math.max(4, x - wide / 2), strip.width - wide - 4);
-    // The moment is not covered: what is pointed at stands beside it.
+    // Beside the large moment, not over it.
     const moment = document.querySelector('.moment')?.getBoundingClientRect();
     if (moment && strip.left + at + wide > moment.left - 8 && strip.left + at < moment.right + 8) {
       at = (x < moment.left + moment.width / 2 - strip.left ? moment.left - 8 - wide : moment.right + 8) - strip.left;
     }
     tip.style.transform = `translateX(${Math.round(at)}px)`;
   });
-  const near = events.filter((e) => Math.abs(e.time - time) < NEAR * perPixel).sort((a, b) => Number(b.warning) - Number(a.warning));
-  const mark = marks.value.find((m) => Math.abs(m - time) < NEAR * perPixel);
+  const near = events.filter((e) => Math.abs(e.time - time) < maxDistance * perPixel).sort((a, b) => Number(b.warning) - Number(a.warning));
+  const mark = marks.value.find((m) => Math.abs(m - time) < maxDistance * perPixel);
   return (
     <div class="tooltip hint" ref={element}>
       <b>{clock(mark ?? time)}{mark && ', marked'}</b>
@@ -50,14 +50,14 @@ export function Hint({ pointed }: { pointed: Pointed }) {
   );
 }
 
-/** How many changes there were at a time, or that nobody knows. */
+/** The number of changes at a time, or why it is unknown. */
 function changesAt(time: number): string {
   const counts = shownCounts.value;
   if (!counts) return '';
   const unknown = unknownParts(counts).find((part) => time >= part.from && time < part.to);
-  if (unknown) return unknown.gap ? `nothing recorded from ${clock(unknown.from)} to ${clock(unknown.to)}` : 'before what is recorded';
+  if (unknown) return unknown.gap ? `nothing recorded from ${clock(unknown.from)} to ${clock(unknown.to)}` : 'before the recording';
   const bin = Math.floor((time - Date.parse(counts.from)) / 1000 / counts.binSeconds);
   const sums = (['added', 'modified', 'deleted'] as const).map((what) => counts.resources.reduce((n, r) => n + (r[what][bin] ?? 0), 0));
   const words = ['created', 'changed', 'deleted'].map((word, i) => (sums[i] ? `${sums[i]} ${word}` : '')).filter(Boolean);
-  return words.length ? words.join(', ') : 'no change';
+  return words.length ? words.join(', ') : 'no changes';
 }

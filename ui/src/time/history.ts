@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What /watchkeeper/v1/history answers, as far as the page reads it. */
+/** The responses of /watchkeeper/v1/history, with the fields that the page uses. */
 
 import { apiError, extension } from '../app/api';
 
@@ -10,7 +10,7 @@ export interface TimeSpan {
   to: string;
 }
 
-/** Changes per bin; `from` is the begin of the first bin. */
+/** Changes per bin; `from` is the start of the first bin. */
 export interface Counts {
   from: string;
   to: string;
@@ -21,7 +21,7 @@ export interface Counts {
     added: number[];
     modified: number[];
     deleted: number[];
-    /** What is retained inside of the range, and what of it was not observed. */
+    /** The retained parts of the range, and the gaps in them that were not observed. */
     spans: TimeSpan[];
     gaps: TimeSpan[];
   }[];
@@ -33,13 +33,13 @@ export interface Change {
   time: string;
   inferred?: boolean;
   summary: string[] | null;
-  /** A JSON Patch from the version before. */
+  /** A JSON Patch from the previous version. */
   changes?: Operation[];
   by?: { manager: string; operation?: string; subresource?: string }[];
   folded?: { count: number; noise?: Record<string, number>; oldest: { resourceVersion: string; time: string } };
-  /** What was left out of the patch because it is no news. */
+  /** The kinds of insignificant changes that the patch leaves out. */
   noise?: string[];
-  /** The version itself and the one before, where they were asked for. */
+  /** This version and the previous one, if requested. */
   object?: unknown;
   before?: unknown;
 }
@@ -51,7 +51,7 @@ export interface Operation {
   value?: unknown;
 }
 
-/** A part of a list, and how to ask for the next one; empty where there is none. */
+/** A page of a list, and the token for the next one; empty on the last page. */
 export interface Page<T> {
   items: T[];
   more: string;
@@ -79,16 +79,16 @@ export interface ObjectChange extends Change {
   name: string;
 }
 
-/** Where the strip has its data from; a test gives it another. */
+/** The source of the strip's data; benchmarks have their own. */
 export interface History {
-  /** Changes per bin of those resources, or of all. */
+  /** Changes per bin, of the given resources or of all. */
   counts(from: number, to: number, signal: AbortSignal, resources?: readonly string[]): Promise<Counts>;
-  /** What changed of those resources, or of all, the newest first. */
+  /** Changes of the given resources or of all, the newest first. */
   changes(from: number, to: number, limit: number, signal: AbortSignal, resources?: readonly string[], more?: string): Promise<Page<ObjectChange>>;
   versions(path: string, more: string, signal: AbortSignal): Promise<Page<Change>>;
-  /** One version of an object, whole, with the one before it. */
+  /** One version of an object and the previous one, as whole objects. */
   version(path: string, resourceVersion: string, signal: AbortSignal): Promise<Change | undefined>;
-  /** Whether anything is recorded; if not, why. `first` is since when, `end` until when, of a recording that stands still; 0 otherwise. */
+  /** Whether there is a history, and if not, why. `first` is its start; `end` is that of a served recording, 0 while recording continues. */
   state(signal: AbortSignal): Promise<{ on: boolean; reason: string; first: number; end: number }>;
 }
 
@@ -108,7 +108,7 @@ async function askPage<T>(path: string, query: [string, string][], more: string,
 const within = (from: number, to: number, resources: readonly string[]): [string, string][] =>
   [['from', time(from)], ['to', time(to)], ...resources.map((name): [string, string] => ['resource', name])];
 
-/** The history as the gateway serves it. */
+/** The history that the gateway serves. */
 export const history: History = {
   counts: (from, to, signal, resources = []) => ask('/counts', within(from, to, resources), signal),
   changes: (from, to, limit, signal, resources = [], more = '') => askPage('/changes', [...within(from, to, resources), ['limit', String(limit)]], more, signal),

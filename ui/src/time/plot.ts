@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The strip's picture: changes per bin, what was not observed hatched, where the recording begins, and the moment that is shown. */
+/** Draws the strip: changes per bin, unobserved time hatched, the start of the recording, and the shown moment. */
 
 import uPlot from 'uplot';
 import { css, mix, type Theme } from '../board/palette';
@@ -9,7 +9,7 @@ import { SANS } from '../board/text';
 import type { EventMark } from './events';
 import type { Counts } from './history';
 
-/** What is shown besides the bars; in milliseconds since 1970. */
+/** What is drawn over the bars. Times are in milliseconds since 1970. */
 export interface PlotState {
   theme: Theme;
   /** The moment, 0 for now. */
@@ -20,7 +20,7 @@ export interface PlotState {
   events: EventMark[];
 }
 
-/** The bars, stacked: what is drawn first is highest, and what is drawn later covers its lower part. */
+/** The data of stacked bars: each series covers the lower part of the one before. */
 export function stacked(counts: Counts): [number[], number[], number[], number[]] {
   const x: number[] = [];
   const all: number[] = [];
@@ -44,7 +44,7 @@ export function stacked(counts: Counts): [number[], number[], number[], number[]
   return [x, all, some, modified];
 }
 
-/** The parts of a range that no span covers, or that a gap does: nothing is known of them. In milliseconds. */
+/** The parts of a range that were not recorded: outside all spans, or in a gap. In milliseconds. */
 export function unknownParts(counts: Counts, resource = 'pods'): { from: number; to: number; gap: boolean }[] {
   const one = counts.resources.find((r) => r.resource === resource);
   const from = Date.parse(counts.from);
@@ -67,7 +67,7 @@ export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
   return new uPlot({
     width: Math.max(100, parent.clientWidth),
     height: Math.max(40, parent.clientHeight),
-    // Above the bars is the place of Events and marks.
+    // Room for Events and marks above the bars.
     padding: [6, 0, 0, 0],
     legend: { show: false },
     cursor: { show: false },
@@ -89,10 +89,10 @@ export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
   }, [[], [], [], []], parent);
 }
 
-/** Whether what is written at a time is not cut off at the edge. */
+/** Whether the label at a time fits between the edges. */
 const inside = (u: uPlot, t: number): boolean => u.valToPos(t, 'x') > 24 && u.valToPos(t, 'x') < u.width - 24;
 
-/** A time on the axis: hours and minutes, seconds where ticks are closer, the day where they are farther apart. */
+/** The label of a tick: hours and minutes, with seconds if ticks are close, with the day if they are far apart. */
 export function tickText(ms: number, step: number): string {
   const at = new Date(ms);
   const two = (n: number): string => String(n).padStart(2, '0');
@@ -127,7 +127,7 @@ function drawUnknown(u: uPlot, { theme, counts, range }: PlotState, ratio: numbe
       ctx.stroke();
     }
     ctx.restore();
-    // Where the recording begins.
+    // The start of the recording.
     if (!part.gap && to < left + width - 1) {
       ctx.fillStyle = css(theme.muted);
       ctx.fillRect(to - ratio, top, ratio, height);
@@ -148,7 +148,7 @@ function drawMarks(u: uPlot, { theme, moment, marks, events }: PlotState, ratio:
   for (const mark of marks) {
     const x = u.valToPos(mark / 1000, 'x', true);
     if (x < left || x > left + width) continue;
-    // A flag on a thin pole.
+    // A flag on a pole.
     ctx.fillStyle = css(theme.text);
     ctx.fillRect(x - ratio / 2, top, ratio, height);
     ctx.beginPath();
@@ -166,19 +166,19 @@ function drawMarks(u: uPlot, { theme, moment, marks, events }: PlotState, ratio:
   ctx.fill();
 }
 
-/** Events as diamonds along the upper edge, warnings larger and over the others; those in one place are one. */
+/** Draws Events as diamonds along the upper edge, warnings larger and on top. Events at the same position are one diamond. */
 function drawEvents(u: uPlot, events: EventMark[], theme: Theme, ratio: number): void {
   const { ctx } = u;
   const { left, top, width } = u.bbox;
   for (const warning of [false, true]) {
     const r = (warning ? 4.5 : 2.5) * ratio;
-    const places = new Set<number>();
+    const positions = new Set<number>();
     for (const event of events) {
-      if (event.warning === warning) places.add(Math.round(u.valToPos(event.time / 1000, 'x', true) / (2 * r)));
+      if (event.warning === warning) positions.add(Math.round(u.valToPos(event.time / 1000, 'x', true) / (2 * r)));
     }
     ctx.fillStyle = css(warning ? theme.state.unready : mix(theme.edge, theme.muted, 0.7));
-    for (const place of places) {
-      const x = place * 2 * r;
+    for (const position of positions) {
+      const x = position * 2 * r;
       const y = top + 6 * ratio;
       if (x < left || x > left + width) continue;
       ctx.beginPath();

@@ -8,23 +8,23 @@ import { follow } from '../app/pointer';
 import { changes, range } from '../app/state';
 import { goTo, span } from './playback';
 
-const SHORTEST = 60_000;
-const LONGEST = 14 * 24 * 3600_000;
+const minSpan = 60_000;
+const maxSpan = 14 * 24 * 3600_000;
 
-/** How much time may be shown. */
+/** Sets the length of the strip's time range, within its limits. */
 export const setSpan = (to: number): void => {
-  span.value = Math.min(LONGEST, Math.max(SHORTEST, to));
+  span.value = Math.min(maxSpan, Math.max(minSpan, to));
 };
 
-/** Press and drag goes to a moment; with Shift it chooses a range; the wheel shows more or less time. `hover` is told where the pointer is. */
+/** A press or drag goes to a moment, with Shift it selects a range, and the wheel zooms. `hover` receives the pointer's position. */
 export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | null) => void): () => void {
   let from = 0;
   let choosing = false;
   let next = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const place = (event: PointerEvent): number => event.clientX - plot.over.getBoundingClientRect().left;
-  const timeAt = (event: PointerEvent): number => plot.posToVal(place(event), 'x') * 1000;
-  // A moment is asked for at most so often while the hand moves; the last is never left out.
+  const position = (event: PointerEvent): number => event.clientX - plot.over.getBoundingClientRect().left;
+  const timeAt = (event: PointerEvent): number => plot.posToVal(position(event), 'x') * 1000;
+  // While dragging, go to a moment at most every 80 ms, and always to the last one.
   const scrub = (time: number): void => {
     next = time;
     timer ??= setTimeout(() => {
@@ -43,14 +43,14 @@ export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | nu
     scrub(from);
   };
   const move = (event: PointerEvent): void => {
-    hover(place(event));
+    hover(position(event));
     if (!from) return;
     const at = timeAt(event);
     if (choosing) range.value = { from: Math.min(from, at), to: Math.max(from, at) };
     else scrub(at);
   };
   const up = (): void => {
-    // What happened in a range is what one wants to know of it.
+    // List the changes in the selected range.
     if (from && choosing && range.value) changes.value = true;
     from = 0;
   };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The strip at the lower edge: what happened when, and the way back to it. */
+/** The time strip at the lower edge. */
 
 import 'uplot/dist/uPlot.min.css';
 import { effect } from '@preact/signals';
@@ -18,12 +18,12 @@ import { listen, setSpan } from './scrub';
 import { Transport } from './transport';
 import { clock } from './words';
 
-/** How often the counts are asked for anew while all is live, in milliseconds. */
-const PACE = 5000;
-/** No less than this is shown of a recording that goes on, in milliseconds. */
-const SHORT = 10 * 60_000;
-/** How much of the strip is left free after the end of a recording, which is to be seen as the end. */
-const SPARE = 0.02;
+/** How often the counts reload, in milliseconds. */
+const reloadInterval = 5000;
+/** The shortest initial time range, in milliseconds. */
+const minInitialSpan = 10 * 60_000;
+/** The empty part of the strip after the end of a served recording, which makes the end visible. */
+const endMargin = 0.02;
 
 export function Strip({ history }: { history: History }) {
   const [about, setAbout] = useState<{ on: boolean; words: string } | null>(null);
@@ -31,19 +31,19 @@ export function Strip({ history }: { history: History }) {
     const stop = new AbortController();
     history.state(stop.signal).then(
       ({ on, reason, first, end }) => {
-        // All of a recording is in sight, with a little room before it.
+        // Show the whole recording, with a margin before it.
         if (end) setSpan((end - first) * 1.05);
-        // Of a recording that has only begun there is no hour to show.
-        else if (first) setSpan(Math.min(span.peek(), Math.max(SHORT, (Date.now() - first) * 1.5)));
+        // A new recording is shorter than an hour.
+        else if (first) setSpan(Math.min(span.peek(), Math.max(minInitialSpan, (Date.now() - first) * 1.5)));
         ended.value = end;
         recorded.value = on;
         setAbout({ on, words: on ? '' : `Nothing is recorded: ${reason || 'recording is off'}.` });
       },
-      () => stop.signal.aborted || setAbout({ on: false, words: 'Nothing is recorded here, so there is no going back.' }),
+      () => stop.signal.aborted || setAbout({ on: false, words: 'This gateway has no history.' }),
     );
     return () => stop.abort();
   }, [history]);
-  // Its place is kept until it is known whether there is anything to show: the board is not to be placed twice.
+  // Reserve the space until it is known whether there is a history, so that the board is arranged only once.
   if (!about) return <footer class="time" />;
   if (!about.on) return <footer class="time off"><p class="muted">{about.words}</p></footer>;
   return (
@@ -65,10 +65,10 @@ function Timeline({ history }: { history: History }) {
     observer.observe(parent);
     const stop = new AbortController();
     const events = new EventMarks(history);
-    let asking = false;
+    let loading = false;
     const load = async (): Promise<void> => {
-      if (asking || document.hidden) return;
-      asking = true;
+      if (loading || document.hidden) return;
+      loading = true;
       try {
         const to = now();
         const from = to - span.peek();
@@ -77,12 +77,12 @@ function Timeline({ history }: { history: History }) {
         state.events = await events.load(from, to, stop.signal);
         plot.redraw(false);
       } catch {
-        // It is asked again; until then the strip shows what it knew.
+        // Retried after the interval. Until then the strip keeps the last counts.
       } finally {
-        asking = false;
+        loading = false;
       }
     };
-    const timer = setInterval(() => void load(), PACE);
+    const timer = setInterval(() => void load(), reloadInterval);
     const ending = effect(() => {
       void span.value;
       void load();
@@ -110,7 +110,7 @@ function Timeline({ history }: { history: History }) {
   return (
     <div class="strip">
       <div
-        class="plot" ref={element} tabIndex={0} role="slider" aria-label="Moment" aria-orientation="horizontal"
+        class="plot" ref={element} tabIndex={0} role="slider" aria-label="Moment" aria-orientation="horizontal" aria-busy={!shownCounts.value}
         aria-valuemin={0} aria-valuemax={span.value / 1000} aria-valuenow={Math.max(0, Math.round((span.value - (now() - (shown || now()))) / 1000))}
         aria-valuetext={shown ? clock(shown) : ended.value ? 'the end' : 'now'} onKeyDown={(event) => press(event, history)}
       />
@@ -119,12 +119,12 @@ function Timeline({ history }: { history: History }) {
   );
 }
 
-/** Keys on the strip: arrows go from change to change, with Shift they widen a range; Home and End go to its ends, + and − show less or more time. */
+/** Keys on the strip: arrows go to the previous and next change, with Shift they change the range; Home and End go to the ends, + and − zoom. */
 function press(event: KeyboardEvent, history: History): void {
-  const way = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
+  const direction = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
   const counts = shownCounts.value;
-  if (way && event.shiftKey) widen(way);
-  else if (way) void step(history, way).catch(() => {});
+  if (direction && event.shiftKey) moveRangeEnd(direction);
+  else if (direction) void step(history, direction).catch(() => {});
   else if (event.key === 'Home' && counts) goTo(Date.parse(counts.from));
   else if (event.key === 'End') goTo(now());
   else if (event.key === '+' || event.key === '=') setSpan(span.value / 1.5);
@@ -135,9 +135,9 @@ function press(event: KeyboardEvent, history: History): void {
   event.stopPropagation();
 }
 
-/** Moves the end of the range that is not the moment by a small part of the strip. */
-function widen(way: -1 | 1): void {
-  const by = (way * span.value) / 60;
+/** Moves the end of the range that is away from the shown moment by a sixtieth of the strip. */
+function moveRangeEnd(direction: -1 | 1): void {
+  const by = (direction * span.value) / 60;
   const anchor = playhead.value || now();
   const { from, to } = range.value ?? { from: anchor, to: anchor };
   const edge = Math.abs(from - anchor) > Math.abs(to - anchor) ? from : to;
@@ -149,7 +149,7 @@ function draw(plot: uPlot, state: PlotState): void {
   const { counts } = state;
   if (!counts) return;
   const to = Date.parse(counts.to) / 1000;
-  const room = ended.value ? (to - Date.parse(counts.from) / 1000) * SPARE : 0;
+  const room = ended.value ? (to - Date.parse(counts.from) / 1000) * endMargin : 0;
   plot.batch(() => {
     plot.setData(stacked(counts), false);
     plot.setScale('x', { min: Date.parse(counts.from) / 1000, max: to + room });

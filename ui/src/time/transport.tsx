@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What moves through time: the buttons beside the strip, and the moment, large, over the board. */
+/** The playback buttons beside the strip, and the shown moment in large type over the board. */
 
 import { useState } from 'preact/hooks';
 import { ended, now } from '../app/now';
@@ -20,38 +20,38 @@ const Icon = ({ d }: { d: string }) => <svg width="16" height="16" viewBox="0 0 
 export function Transport({ history }: { history: History }) {
   const at = mode.value;
   const shown = playhead.value;
-  const [none, say] = useState('');
-  const go = (way: -1 | 1): void => {
-    step(history, way).then((found) => {
-      if (found || way > 0) return;
-      say('No change before this one in what the strip shows');
-      setTimeout(() => say(''), 2500);
+  const [message, setMessage] = useState('');
+  const go = (direction: -1 | 1): void => {
+    step(history, direction).then((found) => {
+      if (found || direction > 0) return;
+      setMessage('No earlier change in the time range of the strip');
+      setTimeout(() => setMessage(''), 2500);
     }, () => {});
   };
   const marked = shown > 0 && marks.value.some((mark) => Math.abs(mark - shown) < 500);
   return (
     <div class="transport" role="group" aria-label="Time">
-      {none && <p class="none-such" role="status">{none}</p>}
-      <button class="icon" aria-label="The change before" title="The change before (,)" onClick={() => go(-1)}><Icon d={ICON.back} /></button>
+      {message && <p class="message" role="status">{message}</p>}
+      <button class="icon" aria-label="Previous change" title="Previous change (,)" onClick={() => go(-1)}><Icon d={ICON.back} /></button>
       <button class="icon" aria-label={at?.speed ? 'Pause' : 'Play'} title={at?.speed ? 'Pause (Space)' : 'Play (Space)'} onClick={togglePlay}><Icon d={at?.speed ? ICON.pause : ICON.play} /></button>
-      <button class="icon" aria-disabled={!at} aria-label="The next change" title="The next change (.)" onClick={() => go(1)}><Icon d={ICON.on} /></button>
-      <select aria-label="Speed" title="How fast it plays" value={speed.value} onChange={(e) => setSpeed(Number(e.currentTarget.value))}>
+      <button class="icon" aria-disabled={!at} aria-label="Next change" title="Next change (.)" onClick={() => go(1)}><Icon d={ICON.on} /></button>
+      <select aria-label="Speed" title="Playback speed" value={speed.value} onChange={(e) => setSpeed(Number(e.currentTarget.value))}>
         {SPEEDS.map((s) => <option key={s} value={s}>{s}×</option>)}
       </select>
-      <button class="icon" aria-pressed={marked} aria-label="Mark this moment" title={marked ? 'Take the mark away (M)' : 'Mark this moment (M)'} onClick={toggleMark}><Icon d={ICON.mark} /></button>
-      <button class="icon" aria-pressed={changes.value} aria-label="What changed" title="What changed around here (C)" onClick={toggleChanges}><Icon d={ICON.list} /></button>
+      <button class="icon" aria-pressed={marked} aria-label="Mark this moment" title={marked ? 'Remove the mark (M)' : 'Mark this moment (M)'} onClick={toggleMark}><Icon d={ICON.mark} /></button>
+      <button class="icon" aria-pressed={changes.value} aria-label="Changes" title="Changes around this time (C)" onClick={toggleChanges}><Icon d={ICON.list} /></button>
       <button class={`now ${at ? '' : 'on'}`} onClick={toLive} title={ended.value ? 'To the end (Esc)' : 'Back to now (Esc)'}>{at ? 'to ' : ''}{ended.value ? 'the end' : 'now'}</button>
     </div>
   );
 }
 
-/** Shows the list of what changed, or goes back to what was there before. */
+/** Shows or hides the list of changes. */
 export function toggleChanges(): void {
   changes.value = !changes.value || selection.value !== null;
   selection.value = null;
 }
 
-/** The moment, large, over the board: nobody is to mistake the past for now. */
+/** The shown moment, in large type so that nobody mistakes the past for now. */
 export function Moment() {
   const at = mode.value;
   if (!at) return null;

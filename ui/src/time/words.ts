@@ -3,11 +3,11 @@
 
 import { now } from '../app/now';
 
-/** Moments in words, in the reader's own time zone. */
+/** Formats times in the local time zone. */
 
 const two = (n: number): string => String(n).padStart(2, '0');
 
-/** `14:02:09`; with the day if that is not today's. */
+/** `14:02:09`, with the date if that is not today. */
 export function clock(ms: number, today = now()): string {
   const at = new Date(ms);
   const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;

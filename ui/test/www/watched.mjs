@@ -3,7 +3,7 @@
 
 import { connect } from './informer.mjs';
 
-/** Informers of the Pods, Deployments and Nodes, and what they have told. */
+/** Informers of Pods, Deployments and Nodes, and their events. */
 export function watch(base, namespace) {
   const connection = connect(base);
   const fields = ['spec.nodeName', 'status.phase', 'metadata.deletionTimestamp'];
@@ -13,23 +13,23 @@ export function watch(base, namespace) {
     nodes: connection.informer('v1/nodes'),
     nothings: connection.informer('nowhere.example.com/v1/nothings'),
   };
-  const told = [];
+  const log = [];
   const phases = {};
   for (const [name, informer] of Object.entries(informers)) {
     phases[name] = [];
     informer.onBatch((events) => {
       for (const event of events) {
         if (event.type === 'state') phases[name].push(event.state.phase);
-        else if (event.type === 'error') told.push(`${name} error ${event.error.code ?? event.error.message}`);
-        else told.push(`${name} ${event.type} ${event.key ?? ''}`);
+        else if (event.type === 'error') log.push(`${name} error ${event.error.code ?? event.error.message}`);
+        else log.push(`${name} ${event.type} ${event.key ?? ''}`);
       }
     });
   }
   return {
     connection,
-    /** What there is, what was told, and how it is. */
+    /** The stores, the events and the phases. */
     look: () => ({
-      told,
+      events: log,
       phases,
       held: Object.fromEntries(
         Object.entries(informers).map(([name, { store }]) => [

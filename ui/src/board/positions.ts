@@ -1,48 +1,48 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Where each row is: in which tile, in which slot of it, and so at which point of the board. */
+/** The positions of rows: the tile and the slot, and from these the point on the board. */
 
 export const PITCH = 10;
 /** The side of a block. */
 export const BLOCK = 8;
-/** Pixels per unit at the most, when all is shown. */
-export const LARGEST = 11;
-/** The name of the tile for Pods that no Node has. */
+/** The most pixels per unit when the whole board is shown. */
+export const maxScale = 11;
+/** The name of the tile for unscheduled Pods. */
 export const UNSCHEDULED = '';
 
 export interface Tile {
-  /** The Node; UNSCHEDULED for the Pods without one. */
+  /** The name of the Node, or UNSCHEDULED. */
   name: string;
   x: number;
   y: number;
   w: number;
   h: number;
-  /** Slots in a row, each `pitch` wide: a tile that is too full has smaller blocks. */
+  /** Slots side by side, each `pitch` wide: an overfull tile has smaller blocks. */
   columns: number;
   pitch: number;
-  /** The row of the Pod in each slot, -1 for none. */
+  /** The row in each slot, or -1. */
   slots: Int32Array;
   used: number;
-  /** The Node is gone; its place stays. */
+  /** The Node was deleted; the tile stays. */
   gone: boolean;
-  /** The group that it is in. */
+  /** The group of the Node. */
   group: string;
 }
 
-export class Places {
+export class Positions {
   tiles: Tile[] = [];
-  /** The height of a tile's head, and what is left free inside of its edges. */
+  /** The height of a tile's head, and the padding inside its edges. */
   head = 12;
   pad = 4;
-  /** Where each row is: the middle of its block, and half of its side; 0 for what has no place. */
+  /** The centre of each row's block and half its side; 0 if the row has no position. */
   x = new Float32Array(0);
   y = new Float32Array(0);
   half = new Float32Array(0);
   protected slot = new Int32Array(0);
   protected owner: (Tile | null)[] = [];
 
-  /** Takes a row away; its slot is free. */
+  /** Removes a row and frees its slot. */
   remove(row: number): void {
     const tile = this.owner[row];
     if (!tile) return;
@@ -60,7 +60,7 @@ export class Places {
     return this.slot[row];
   }
 
-  /** What is at a point of the board: a tile, and the row of a Pod or -1. */
+  /** The tile at a point of the board, and the row there or -1. */
   pick(x: number, y: number): { tile: Tile; row: number } | null {
     for (const tile of this.tiles) {
       if (x < tile.x || y < tile.y || x >= tile.x + tile.w || y >= tile.y + tile.h) continue;
@@ -73,7 +73,7 @@ export class Places {
     return null;
   }
 
-  /** The row that is next from a block in a direction, -1 if there is none. */
+  /** The nearest row in a direction, or -1. */
   next(row: number, dx: number, dy: number): number {
     let best = -1;
     let least = Infinity;
