@@ -11,15 +11,21 @@ import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
 import { connection, openBoard, shownPods, stepBack } from './page.mjs';
 
 let browser;
+const namespaces = [];
 
 before(async () => {
   browser = await launch();
 });
 
-after(() => browser?.close());
+after(async () => {
+  await browser?.close();
+  // Other tests do not expect failing Pods.
+  for (const ns of namespaces) await kubectl('-n', ns, 'delete', 'pods', '--all', '--force', '--grace-period=0');
+});
 
 /** Creates Pods that cannot be scheduled, so that only the test writes their status. */
 async function pods(ns, ...names) {
+  namespaces.push(ns);
   await apply(...names.map((name) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name }, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'x' }] } })));
 }
 
