@@ -26,43 +26,32 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
 
+// cluster and gw are set by TestConformance: other tests need neither.
 var (
 	cluster *clustertest.Cluster
 	gw      *clustertest.Gateway
 )
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		var err error
-		if cluster, err = clustertest.Start(2); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer cluster.Close()
-		if gw, err = cluster.Gateway(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if exit := gw.Terminate(); exit != 0 {
-			fmt.Fprintf(os.Stderr, "watchkeeper ended with %d on SIGTERM:\n%s", exit, gw.Log())
-			return 1
-		}
-		return code
-	}())
-}
-
-// TestConformance runs all rules against the API server and the gateway.
+// TestConformance runs all rules against the API server and the gateway, and
+// some of them against a gateway that breaks answers.
 func TestConformance(t *testing.T) {
+	var err error
+	if cluster, err = clustertest.Start(2); err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	if gw, err = cluster.Gateway(); err != nil {
+		t.Fatal(err)
+	}
 	want, err := apiServer(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := &Env{Want: want, Got: gateway(gw.URL), Compact: compact, Sockets: sockets}
-	if err := env.Setup(t.Context()); err != nil {
-		t.Fatal(err)
+	Run(t, env, func() { t.Run("broken", func(t *testing.T) { testBroken(t, env) }) })
+	if exit := gw.Terminate(); exit != 0 {
+		t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, gw.Log())
 	}
-	Run(t, env)
 }
 
 // apiServer is the cluster's API server, over TLS.
@@ -109,7 +98,7 @@ func endpoint(url string, with, without *tls.Config) *compare.Endpoint {
 	}
 }
 
-// compact has etcd forget what was before a revision.
+// compact compacts etcd up to a revision.
 func compact(ctx context.Context, rv uint64) error {
 	text, err := os.ReadFile(filepath.Join(cluster.Dir, "state.json"))
 	if err != nil {
@@ -150,7 +139,7 @@ func compact(ctx context.Context, rv uint64) error {
 
 var socketMetric = regexp.MustCompile(`(?m)^watchkeeper_requests_total\{code="\d+",source="cache",verb="connect"\} (\d+)$`)
 
-// sockets reads the gateway's metrics.
+// sockets counts the WebSockets that the gateway has served itself.
 func sockets(ctx context.Context) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, gw.Admin+"/metrics", nil)
 	if err != nil {

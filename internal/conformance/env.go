@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,61 +18,126 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
 
-// An Env is what rules run against. [Setup] fills in the rest.
+// An Env is what rules run against. [Env.Setup] fills in the unexported fields.
 type Env struct {
-	// Want is the API server, with the rights of a cluster admin. All changes
-	// are made there.
+	// Want is the API server, with the rights of a cluster admin. All writes
+	// go to it.
 	Want *compare.Endpoint
-	// Got is what is judged.
+	// Got is the endpoint under test.
 	Got *compare.Endpoint
-	// Compact has the store behind Want forget everything before an RV.
+	// Compact compacts the store of Want up to an RV.
 	Compact func(ctx context.Context, rv uint64) error
-	// Sockets counts the WebSockets that Got has answered without Want. nil
-	// means that it does not tell.
+	// Sockets counts the WebSockets that Got has served itself. nil means
+	// that this is not known.
 	Sockets func(ctx context.Context) (int, error)
 
-	// old is an RV that the store has forgotten. No watch cache of our custom
+	// old is an RV that the store has compacted. No watch cache of our custom
 	// resources ever had it; that of a built-in resource may.
 	old uint64
-	// token is that of a service account with next to no rights.
+	// token is that of a service account with next to no permissions.
 	token string
 	// sockets is held while WebSockets are counted.
 	sockets *sync.Mutex
 
-	rule  string // the rule being checked
-	asked *asked
+	rule    string // the name of the rule that runs
+	answers *answerCount
 }
 
-// asked counts the answers that were compared, and those of them that Got gave
-// without asking Want.
-type asked struct{ answers, own atomic.Int64 }
+// answerCount counts the answers that were compared, and those of them that
+// Got served itself.
+type answerCount struct{ all, own atomic.Int64 }
 
-// Where the still life is.
+// Paths of the fixture.
 const (
-	ns         = "conf"
-	core       = "/api/v1/namespaces/conf/"
-	configMaps = core + "configmaps"
-	pods       = core + "pods"
-	custom     = "/apis/conformance.example.com/v1/"
-	gadgets    = custom + "namespaces/conf/gadgets"
-	beacons    = custom + "beacons"
+	fixtureNamespace = "conf"
+	core             = "/api/v1/namespaces/conf"
+	configMaps       = core + "/configmaps"
+	pods             = core + "/pods"
+	largeList        = "/api/v1/namespaces/conf-large/configmaps"
+	custom           = "/apis/conformance.example.com/v1"
+	gadgets          = custom + "/namespaces/conf/gadgets"
+	oldGadgets       = "/apis/conformance.example.com/v1beta1/namespaces/conf/gadgets"
+	beacons          = custom + "/beacons"
 )
 
-// An option of same says how to ask, or what the API server must answer.
+// allConfigMaps are those of the fixture's namespace, in the order of a list.
+var allConfigMaps = []string{"cm-1", "cm-2", "cm-3", "cm-4", "cm-5", "kube-root-ca.crt"}
+
+// Parts of queries.
+const (
+	anyVersion    = "?resourceVersion=0"
+	initialEvents = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+	// future is an RV that no store of a test reaches.
+	future = "999999999"
+)
+
+// exactly is the query for the state at an RV.
+func exactly(rv string) string { return "resourceVersionMatch=Exact&resourceVersion=" + rv }
+
+// An option says how a request is sent, or what the API server must answer.
 type option func(*asking)
 
+// asking is a request with its options.
 type asking struct {
 	compare.Request
-	masks  []compare.Mask
+	masks  []framedMask
 	checks []func(*compare.Answer) error
-	// tries is how often it may be asked until the answers are the same.
+	// tries is how often the request may be sent until the answers agree.
 	tries int
-	// bookmarks has a watch keep those that are no end of the initial events.
+	// bookmarks keeps the bookmarks of a watch that do not end the initial
+	// events.
 	bookmarks bool
 }
 
-// same asks both endpoints for a path, and returns an error if the API server
-// does not answer what the options say or the answers are not the same.
+func newAsking(path string, options []option) asking {
+	a := asking{Request: compare.Request{Path: path, Header: http.Header{}}, tries: 1}
+	for _, o := range options {
+		o(&a)
+	}
+	return a
+}
+
+func accept(value string) option { return func(a *asking) { a.Accept = value } }
+
+func method(value string) option { return func(a *asking) { a.Method = value } }
+
+func as(identity compare.As) option { return func(a *asking) { a.As = identity } }
+
+func body(text string) option { return func(a *asking) { a.Body = text } }
+
+func mask(m compare.Mask) option {
+	return func(a *asking) { a.masks = append(a.masks, always(m)) }
+}
+
+// retried sends a request up to five times: the ages in two answers may differ
+// by a second.
+func retried(a *asking) { a.tries = 5 }
+
+// withBookmarks keeps all bookmarks of a watch.
+func withBookmarks(a *asking) { a.bookmarks = true }
+
+// overHTTP2 uses HTTP/2, which the API server must do as well.
+func overHTTP2(a *asking) {
+	a.As = compare.AsHTTP2
+	a.checks = append(a.checks, func(a *compare.Answer) error {
+		if a.Proto != "HTTP/2.0" {
+			return errors.New(a.Proto)
+		}
+		return nil
+	})
+}
+
+// masksFor are the masks of the answers to a request.
+func (a *asking) masksFor(answer *compare.Answer) []compare.Mask {
+	var out []compare.Mask
+	for _, m := range a.masks {
+		out = append(out, m(answer.Header.Get("Content-Type")))
+	}
+	return out
+}
+
+// same sends a request to both endpoints. It returns an error if the API server
+// does not answer as the options say, or if the answers differ.
 func (e *Env) same(ctx context.Context, path string, options ...option) error {
 	_, err := e.ask(ctx, path, options...)
 	return err
@@ -81,10 +145,7 @@ func (e *Env) same(ctx context.Context, path string, options ...option) error {
 
 // ask is same, and returns the API server's answer.
 func (e *Env) ask(ctx context.Context, path string, options ...option) (*compare.Answer, error) {
-	a := asking{Request: compare.Request{Path: path, Header: http.Header{}}, tries: 1}
-	for _, o := range options {
-		o(&a)
-	}
+	a := newAsking(path, options)
 	for {
 		a.tries--
 		want, got, err := e.both(ctx, a.Request)
@@ -96,14 +157,14 @@ func (e *Env) ask(ctx context.Context, path string, options ...option) (*compare
 				return nil, fmt.Errorf("%s: the API server: %w\n  it is %d %.500q", a.Request, err, want.Code, want.Body)
 			}
 		}
-		err = compare.Diff(a.Request, want, got, a.masks...)
-		if err == nil || a.tries == 0 {
+		err = compare.Diff(a.Request, want, got, a.masksFor(want)...)
+		if err == nil || a.tries <= 0 {
 			return want, err
 		}
 	}
 }
 
-// both asks both endpoints at the same time.
+// both sends a request to both endpoints at the same time.
 func (e *Env) both(ctx context.Context, r compare.Request) (want, got *compare.Answer, err error) {
 	var wantErr, gotErr error
 	var wg sync.WaitGroup
@@ -121,25 +182,31 @@ func (e *Env) both(ctx context.Context, r compare.Request) (want, got *compare.A
 }
 
 func (e *Env) count(got *compare.Answer) {
-	e.asked.answers.Add(1)
+	e.answers.all.Add(1)
 	if !got.FromUpstream() {
-		e.asked.own.Add(1)
+		e.answers.own.Add(1)
 	}
 }
 
-// watch opens a watch at both endpoints; the caller closes it. Bookmarks in
-// passing are skipped unless the rule is about them: when they come depends on
-// how a server's clock ticks.
+// watch opens a watch at both endpoints; the caller closes it. Bookmarks are
+// skipped, except for the one that ends the initial events, unless the rule is
+// about them: when they come depends on a server's clock.
 func (e *Env) watch(ctx context.Context, path string, options ...option) (*compare.Pair, error) {
-	a := asking{Request: compare.Request{Path: path, Header: http.Header{}}}
-	for _, o := range options {
-		o(&a)
-	}
+	a := newAsking(path, options)
 	p, err := compare.Watch(ctx, e.Want, e.Got, a.Request)
 	if err != nil {
 		return nil, err
 	}
 	e.count(p.Got.Answer)
+	if len(a.masks) > 0 {
+		all := a.masksFor(p.Want.Answer)
+		p.Mask = func(frame []byte) []byte {
+			for _, m := range all {
+				frame = m(frame)
+			}
+			return frame
+		}
+	}
 	if !a.bookmarks {
 		for _, s := range []*compare.Stream{p.Want, p.Got} {
 			s.Skip = func(f *compare.Frame) bool { return f.Type == "BOOKMARK" && !f.EndsInitial() }
@@ -148,9 +215,9 @@ func (e *Env) watch(ctx context.Context, path string, options ...option) (*compa
 	return p, nil
 }
 
-// at returns an RV at which both endpoints can be asked for a collection: one
-// that both have come to, and not before least. It warms up the gateway: its
-// first list of a resource starts the watch.
+// at waits until both endpoints have reached an RV of a collection, and the
+// gateway serves the collection itself: its first list starts the watch. It
+// returns the gateway's RV.
 func (e *Env) at(ctx context.Context, path string, least uint64) (string, error) {
 	path += "?resourceVersion=0&fieldSelector=" + url.QueryEscape("metadata.name=nothing-of-that-name")
 	deadline := time.Now().Add(2 * time.Minute)
@@ -167,7 +234,7 @@ func (e *Env) at(ctx context.Context, path string, least uint64) (string, error)
 			return strconv.FormatUint(gotRV, 10), nil
 		}
 		if time.Now().After(deadline) {
-			return "", fmt.Errorf("%s: %d is wanted; want is at %d, got at %d (%q)", path, least, wantRV, gotRV, want.Body)
+			return "", fmt.Errorf("%s: waiting for %d, the API server is at %d, the gateway at %d (%q)", path, least, wantRV, gotRV, want.Body)
 		}
 		if err := sleep(ctx, 20*time.Millisecond); err != nil {
 			return "", err
@@ -199,124 +266,18 @@ func rvOf(body []byte) (uint64, error) {
 	return strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
 }
 
-// change writes to the API server and returns the new RV. What is deleted has
-// none in the answer: then it is 0.
-func (e *Env) change(ctx context.Context, method, path, body string) (uint64, error) {
-	r := compare.Request{Method: method, Path: path, Body: body, Header: http.Header{}}
-	if method == http.MethodPatch {
-		r.Header.Set("Content-Type", "application/merge-patch+json")
-	}
-	a, err := e.Want.Do(ctx, r)
-	if err != nil {
-		return 0, err
-	}
-	if a.Code/100 != 2 {
-		return 0, fmt.Errorf("%s %s: %d %s", method, path, a.Code, a.Body)
-	}
-	rv, err := rvOf(a.Body)
-	if method == http.MethodDelete {
-		return rv, nil
-	}
-	return rv, err
-}
-
-func (e *Env) create(ctx context.Context, path, body string) (uint64, error) {
-	return e.change(ctx, http.MethodPost, path, body)
-}
-
-func (e *Env) patch(ctx context.Context, path, body string) (uint64, error) {
-	return e.change(ctx, http.MethodPatch, path, body)
-}
-
-func (e *Env) remove(ctx context.Context, path string) error {
-	_, err := e.change(ctx, http.MethodDelete, path, "")
-	return err
-}
-
-// steps does what is given in turn, up to the first error. It returns the RV
-// of the last change.
-func (e *Env) steps(ctx context.Context, todo ...step) (rv uint64, err error) {
-	for _, s := range todo {
-		if rv, err = e.change(ctx, s.method, s.path, s.body); err != nil {
-			return 0, err
-		}
-	}
-	return rv, nil
-}
-
-// A step is one change.
-type step struct{ method, path, body string }
-
-// scratch makes a namespace for the rule and waits until nothing stirs in it.
-func (e *Env) scratch(ctx context.Context) (string, error) {
-	name := "conf-" + strings.ToLower(e.rule)
-	if _, err := e.create(ctx, "/api/v1/namespaces", `{"metadata":{"name":"`+name+`"}}`); err != nil {
-		return "", err
-	}
-	for _, path := range []string{"/serviceaccounts/default", "/configmaps/kube-root-ca.crt"} {
-		path = "/api/v1/namespaces/" + name + path
-		if err := eventually(ctx, path, func() (bool, error) {
-			a, err := e.Want.Do(ctx, compare.Request{Path: path})
-			return err == nil && a.Code == http.StatusOK, err
-		}); err != nil {
-			return "", err
-		}
-	}
-	return name, nil
-}
-
-// scratchPath makes a namespace for the rule and returns the path of a resource
-// of the core group in it, which the gateway watches.
-func (e *Env) scratchPath(ctx context.Context, resource string) (path string, err error) {
-	space, err := e.scratch(ctx)
-	if err != nil {
-		return "", err
-	}
-	path = "/api/v1/namespaces/" + space + "/" + resource
-	_, err = e.at(ctx, path, 0)
-	return path, err
-}
-
-// eventually waits until a condition holds, for two minutes.
-func eventually(ctx context.Context, what string, ok func() (bool, error)) error {
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		if done, err := ok(); done || err != nil {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("there never was %s", what)
-		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), context.Cause(ctx))
-	}
-}
-
-// doodads is the collection of the custom resource that rules change, in a
-// namespace.
-func doodads(space string) string { return custom + "namespaces/" + space + "/doodads" }
-
-// doodad is one, with further members.
-func doodad(name, more string) string {
-	return `{"apiVersion":"conformance.example.com/v1","kind":"Doodad","metadata":{"name":"` + name + `"},` + more + `}`
-}
-
-// together does at the same time what mostly waits.
-func together(all ...func() error) error {
+// together runs functions at the same time, up to a number of them, and joins
+// their errors.
+func together(limit int, all ...func() error) error {
 	errs := make([]error, len(all))
+	slots := make(chan struct{}, limit)
 	var wg sync.WaitGroup
 	for i, f := range all {
-		wg.Go(func() { errs[i] = f() })
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = f()
+		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)

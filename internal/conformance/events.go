@@ -5,276 +5,16 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
 
-var eventRules = rules("§4",
-	LabelTransitions, FieldTransitions, PodTransitions, NameTransitions, LeavingIsThePreviousObject,
-	DeletionHasItsOwnVersion, Recreation, NoEventForNoChange, Finalizers, VersionsIncrease,
-	OrderAcrossNamespaces, InitialOrder,
-)
-
-// selected opens a watch of a collection at both endpoints, makes the changes,
-// and compares all events. The last change is the last event.
-func (e *Env) selected(ctx context.Context, path, query string, changes []step, want ...string) ([]compare.Frame, error) {
-	w, err := e.watch(ctx, path+"?watch=1&"+query)
-	if err != nil {
-		return nil, err
-	}
-	defer w.Close()
-	if _, err := e.steps(ctx, changes...); err != nil {
-		return nil, err
-	}
-	all, err := w.Until(ctx, count(len(want)))
-	if err != nil {
-		return nil, err
-	}
-	return all, sequence(all, want...)
-}
-
-// workshop is a namespace for doodads, and the RV to watch them from.
-func (e *Env) workshop(ctx context.Context) (path, rv string, err error) {
-	space, err := e.scratch(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	path = doodads(space)
-	made, err := e.create(ctx, path, doodad("first", `"spec":{}`))
-	if err != nil {
-		return "", "", err
-	}
-	rv, err = e.at(ctx, path, made)
-	return path, rv, err
-}
-
-func labelled(value string) string { return `{"metadata":{"labels":{"on":` + value + `}}}` }
-
-// LabelTransitions: §4, the table of transitions by a label selector: an update
-// may be ADDED, MODIFIED, DELETED or nothing.
-func LabelTransitions(ctx context.Context, e *Env) error {
-	path, rv, err := e.workshop(ctx)
-	if err != nil {
-		return err
-	}
-	changes := []step{
-		{http.MethodPost, path, doodad("x", `"spec":{"size":0}`)}, // nothing
-		{http.MethodPatch, path + "/x", `{"spec":{"size":1}}`},    // nothing
-		{http.MethodPatch, path + "/x", labelled(`"yes"`)},        // ADDED
-		{http.MethodPatch, path + "/x", `{"spec":{"size":2}}`},    // MODIFIED
-		{http.MethodPatch, path + "/x", labelled(`"no"`)},         // DELETED
-		{http.MethodPatch, path + "/x", `{"spec":{"size":3}}`},    // nothing
-		{http.MethodPatch, path + "/x", labelled(`"yes"`)},        // ADDED
-		{http.MethodDelete, path + "/x", ""},                      // DELETED
-		{http.MethodPost, path, doodad("x", `"spec":{}`)},         // nothing
-		{http.MethodDelete, path + "/x", ""},                      // nothing
-		{http.MethodPatch, path + "/first", labelled(`"yes"`)},    // ADDED
-	}
-	want := []string{"ADDED x", "MODIFIED x", "DELETED x", "ADDED x", "DELETED x", "ADDED first"}
-	if _, err := e.selected(ctx, path, "labelSelector=on=yes&resourceVersion="+rv, changes, want...); err != nil {
-		return err
-	}
-	// The same from history, at the cluster, and with the selector turned round.
-	if _, err := e.selected(ctx, custom+"doodads", "labelSelector=on=yes&resourceVersion="+rv, nil, want...); err != nil {
-		return err
-	}
-	_, err = e.selected(ctx, path, "labelSelector=on!=yes&resourceVersion="+rv, nil,
-		"ADDED x", "MODIFIED x", "DELETED x", "ADDED x", "MODIFIED x", "DELETED x", "ADDED x", "DELETED x", "DELETED first")
-	return err
-}
-
-// FieldTransitions: §4, the table of transitions by a field selector.
-func FieldTransitions(ctx context.Context, e *Env) error {
-	path, rv, err := e.workshop(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = e.selected(ctx, path, "fieldSelector=spec.color=red&resourceVersion="+rv, []step{
-		{http.MethodPost, path, doodad("x", `"spec":{"color":"red"}`)},
-		{http.MethodPatch, path + "/x", `{"spec":{"size":1}}`},
-		{http.MethodPatch, path + "/x", `{"spec":{"color":"blue"}}`},
-		{http.MethodPatch, path + "/x", `{"spec":{"color":null}}`},
-		{http.MethodPatch, path + "/x", `{"spec":{"color":"red"}}`},
-		{http.MethodDelete, path + "/x", ""},
-	}, "ADDED x", "MODIFIED x", "DELETED x", "ADDED x", "DELETED x")
-	if err != nil {
-		return err
-	}
-	_, err = e.selected(ctx, path, "fieldSelector="+url.QueryEscape("spec.color=,metadata.name=x")+"&resourceVersion="+rv, nil, "ADDED x", "DELETED x")
-	return err
-}
-
-// PodTransitions: §4, transitions by the fields of a Pod, which its status
-// changes.
-func PodTransitions(ctx context.Context, e *Env) error {
-	space, err := e.scratch(ctx)
-	if err != nil {
-		return err
-	}
-	path := "/api/v1/namespaces/" + space + "/pods"
-	made, err := e.create(ctx, path, pod("x"))
-	if err != nil {
-		return err
-	}
-	rv, err := e.at(ctx, path, made)
-	if err != nil {
-		return err
-	}
-	changes := []step{
-		{http.MethodPatch, path + "/x/status", `{"status":{"phase":"Running","podIPs":[{"ip":"10.9.8.7"}],"podIP":"10.9.8.7"}}`},
-		{http.MethodPatch, path + "/x/status", `{"status":{"message":"hello"}}`},
-		{http.MethodPatch, path + "/x/status", `{"status":{"phase":"Succeeded"}}`},
-		{http.MethodDelete, path + "/x?gracePeriodSeconds=0", ""},
-	}
-	if _, err := e.selected(ctx, path, "fieldSelector=status.phase=Running&resourceVersion="+rv, changes, "ADDED x", "MODIFIED x", "DELETED x"); err != nil {
-		return err
-	}
-	w, err := e.watch(ctx, "/api/v1/pods?watch=1&fieldSelector="+url.QueryEscape("status.podIP=10.9.8.7")+"&resourceVersion="+rv)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	_, err = w.Until(ctx, func(all []compare.Frame) bool { return all[len(all)-1].Type == "DELETED" })
-	return err
-}
-
-// pod is a Pod that nobody schedules.
-func pod(name string) string {
-	return `{"metadata":{"name":"` + name + `"},"spec":{"schedulerName":"nobody","containers":[{"name":"c","image":"i"}]}}`
-}
-
-// NameTransitions: §4, a watch of one name gets that object's events.
-func NameTransitions(ctx context.Context, e *Env) error {
-	path, rv, err := e.workshop(ctx)
-	if err != nil {
-		return err
-	}
-	changes := []step{
-		{http.MethodPost, path, doodad("x", `"spec":{}`)},
-		{http.MethodPost, path, doodad("y", `"spec":{}`)},
-		{http.MethodPatch, path + "/y", `{"spec":{"size":1}}`},
-		{http.MethodPatch, path + "/x", `{"spec":{"size":1}}`},
-		{http.MethodDelete, path + "/x", ""},
-		{http.MethodDelete, path + "/y", ""},
-	}
-	if _, err := e.selected(ctx, path, "fieldSelector=metadata.name=y&resourceVersion="+rv, changes, "ADDED y", "MODIFIED y", "DELETED y"); err != nil {
-		return err
-	}
-	_, err = e.selected(ctx, path, "fieldSelector=metadata.name!=y&resourceVersion="+rv, nil, "ADDED x", "MODIFIED x", "DELETED x")
-	return err
-}
-
-// LeavingIsThePreviousObject: §4, an object that stops to match is DELETED with
-// its last matching state, at the RV of the change.
-func LeavingIsThePreviousObject(ctx context.Context, e *Env) error {
-	p, err := e.playground(ctx)
-	if err != nil {
-		return err
-	}
-	w, err := e.watch(ctx, p.path+"?watch=1&labelSelector=on=yes&resourceVersion="+p.rv)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	if _, err := e.patch(ctx, p.path+"/a", `{"metadata":{"labels":{"on":"yes"}},"data":{"state":"before"}}`); err != nil {
-		return err
-	}
-	left, err := e.patch(ctx, p.path+"/a", `{"metadata":{"labels":{"on":null}},"data":{"state":"after"}}`)
-	if err != nil {
-		return err
-	}
-	frames, err := w.Until(ctx, count(2))
-	if err != nil {
-		return err
-	}
-	last := frames[1]
-	if last.Type != "DELETED" || last.RV != strconv.FormatUint(left, 10) {
-		return fmt.Errorf("the API server: %v, not DELETED at %d", last, left)
-	}
-	if text := string(last.Object); !strings.Contains(text, `"state":"before"`) || !strings.Contains(text, `"on":"yes"`) {
-		return fmt.Errorf("the API server: what left is %s", text)
-	}
-	return nil
-}
-
-// DeletionHasItsOwnVersion: §4, a deletion is DELETED with the last stored
-// object at an RV of its own.
-func DeletionHasItsOwnVersion(ctx context.Context, e *Env) error {
-	p, err := e.playground(ctx)
-	if err != nil {
-		return err
-	}
-	frames, err := e.selected(ctx, p.path, "resourceVersion="+p.rv, []step{
-		{http.MethodPatch, p.path + "/a", `{"data":{"state":"last"}}`},
-		{http.MethodDelete, p.path + "/a", ""},
-	}, "MODIFIED a", "DELETED a")
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(string(frames[1].Object), `"state":"last"`) || frames[0].RV == frames[1].RV {
-		return fmt.Errorf("the API server: %s after %v", frames[1].Object, &frames[0])
-	}
-	return nil
-}
-
-// Recreation: §4, an object that comes back under its name is another one.
-func Recreation(ctx context.Context, e *Env) error {
-	p, err := e.playground(ctx)
-	if err != nil {
-		return err
-	}
-	var changes []step
-	var want []string
-	for range 3 {
-		changes = append(changes, step{http.MethodDelete, p.path + "/a", ""}, step{http.MethodPost, p.path, `{"metadata":{"name":"a"}}`})
-		want = append(want, "DELETED a", "ADDED a")
-	}
-	return e.live(ctx, p, "resourceVersion="+p.rv, changes, want...)
-}
-
-// NoEventForNoChange: §4, an update that changes nothing is no event.
-func NoEventForNoChange(ctx context.Context, e *Env) error {
-	p, err := e.playground(ctx)
-	if err != nil {
-		return err
-	}
-	return e.live(ctx, p, "resourceVersion="+p.rv, []step{
-		{http.MethodPatch, p.path + "/a", `{"data":{"x":"y"}}`},
-		{http.MethodPatch, p.path + "/a", `{"data":{"x":"y"}}`},
-		{http.MethodPatch, p.path + "/a?dryRun=All", `{"data":{"x":"z"}}`},
-		{http.MethodPatch, p.path + "/b", `{}`},
-	}, "MODIFIED a")
-}
-
-// Finalizers: §4, an object with a finalizer is MODIFIED when it is deleted, and
-// DELETED when the finalizer goes.
-func Finalizers(ctx context.Context, e *Env) error {
-	p, err := e.playground(ctx)
-	if err != nil {
-		return err
-	}
-	frames, err := e.selected(ctx, p.path, "resourceVersion="+p.rv, []step{
-		{http.MethodPatch, p.path + "/a", `{"metadata":{"finalizers":["conformance.example.com/stay"]}}`},
-		{http.MethodDelete, p.path + "/a", ""},
-		{http.MethodPatch, p.path + "/a", `{"metadata":{"finalizers":null}}`},
-	}, "MODIFIED a", "MODIFIED a", "DELETED a")
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(string(frames[1].Object), "deletionTimestamp") {
-		return fmt.Errorf("the API server: no deletionTimestamp in %s", frames[1].Object)
-	}
-	return nil
-}
-
-// VersionsIncrease: §4, the RVs of a stream strictly increase, each object's
-// own as well, and one can resume from each of them.
-func VersionsIncrease(ctx context.Context, e *Env) error {
+func versionsIncrease(ctx context.Context, e *Env) error {
 	p, err := e.playground(ctx)
 	if err != nil {
 		return err
@@ -312,10 +52,8 @@ func VersionsIncrease(ctx context.Context, e *Env) error {
 	return e.same(ctx, p.path+"?watch=1&timeoutSeconds=1&resourceVersion="+frames[7].RV, code(200), has("z-mark"))
 }
 
-// OrderAcrossNamespaces: §4, all watchers see one order: a watch of all
-// namespaces, under changes in two of them.
-func OrderAcrossNamespaces(ctx context.Context, e *Env) error {
-	path, rv, err := e.workshop(ctx)
+func orderAcrossNamespaces(ctx context.Context, e *Env) error {
+	p, err := e.customPlayground(ctx)
 	if err != nil {
 		return err
 	}
@@ -325,12 +63,12 @@ func OrderAcrossNamespaces(ctx context.Context, e *Env) error {
 	}
 	for i := range 10 {
 		n := fmt.Sprintf(`{"metadata":{"labels":{"across":"%d"}}}`, i)
-		if _, err := e.steps(ctx, step{http.MethodPatch, path + "/first", n}, step{http.MethodPatch, other + "/across", n}); err != nil {
+		if _, err := e.steps(ctx, step{http.MethodPatch, p.path + "/first", n}, step{http.MethodPatch, other + "/across", n}); err != nil {
 			return err
 		}
 	}
-	// Other rules change doodads as well: all of it is compared.
-	w, err := e.watch(ctx, custom+"doodads?watch=1&resourceVersion="+rv)
+	// Other rules change doodads at the same time; those events are compared too.
+	w, err := e.watch(ctx, custom+"/doodads?watch=1&resourceVersion="+p.rv)
 	if err != nil {
 		return err
 	}
@@ -342,45 +80,96 @@ func OrderAcrossNamespaces(ctx context.Context, e *Env) error {
 	return err
 }
 
-// InitialOrder: §4, initial events come in the order of a list, not of their
-// RVs, each with its own; then the end bookmark; then what is new.
-func InitialOrder(ctx context.Context, e *Env) error {
-	path, _, err := e.workshop(ctx)
+func manyUpdates(ctx context.Context, e *Env) error {
+	p, err := e.playground(ctx)
 	if err != nil {
 		return err
 	}
-	rv, err := e.steps(ctx,
-		step{http.MethodPost, path, doodad("b", `"spec":{}`)},
-		step{http.MethodPost, path, doodad("a", `"spec":{}`)},
-		step{http.MethodPatch, path + "/first", `{"spec":{"size":7}}`})
+	var changes []step
+	var want []string
+	for i := range 200 {
+		changes = append(changes, step{http.MethodPatch, p.path + "/a", fmt.Sprintf(`{"data":{"n":"%d"}}`, i)})
+		want = append(want, "MODIFIED a")
+	}
+	return e.live(ctx, p, "resourceVersion="+p.rv, changes, want...)
+}
+
+func deleteCollection(ctx context.Context, e *Env) error {
+	p, err := e.playground(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := e.at(ctx, path, rv); err != nil {
+	w, err := e.watch(ctx, p.path+"?watch=1&fieldSelector=metadata.name!=kube-root-ca.crt&resourceVersion="+p.rv)
+	if err != nil {
 		return err
 	}
-	for _, query := range []string{"resourceVersion=0", "", "resourceVersion=" + strconv.FormatUint(rv, 10) + initialEvents} {
-		_, err := e.selected(ctx, path, "allowWatchBookmarks=1&"+query, []step{
-			{http.MethodPost, path, doodad("0-new", `"spec":{}`)},
-			{http.MethodDelete, path + "/0-new", ""},
-		}, "ADDED a", "ADDED b", "ADDED first", "BOOKMARK end", "ADDED 0-new", "DELETED 0-new")
-		if err != nil {
-			return err
-		}
-		// The next one begins when this is past.
-		if _, err := e.patch(ctx, path+"/a", `{"metadata":{"labels":{"q":"q`+strconv.Itoa(len(query))+`"}}}`); err != nil {
-			return err
-		}
-		a, err := e.Want.Do(ctx, compare.Request{Path: path + "/a"})
-		if err != nil {
-			return err
-		}
-		if rv, err = rvOf(a.Body); err != nil {
-			return err
-		}
-		if _, err := e.at(ctx, path, rv); err != nil {
-			return err
+	defer w.Close()
+	if err := e.remove(ctx, p.path+"?fieldSelector=metadata.name!=kube-root-ca.crt"); err != nil {
+		return err
+	}
+	frames, err := w.Until(ctx, count(2))
+	if err != nil {
+		return err
+	}
+	for _, f := range frames {
+		if f.Type != "DELETED" {
+			return fmt.Errorf("the API server: %v", &f)
 		}
 	}
 	return nil
+}
+
+func definitionDeleted(ctx context.Context, e *Env) error {
+	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	const path = custom + "/mayflies"
+	_, err := e.create(ctx, definitions, `{"metadata":{"name":"mayflies.conformance.example.com"},"spec":{
+		"group":"conformance.example.com","scope":"Cluster","names":{"plural":"mayflies","singular":"mayfly","kind":"Mayfly"},
+		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
+	if err != nil {
+		return err
+	}
+	if err := eventually(ctx, path, func() (bool, error) {
+		a, err := e.Want.Do(ctx, compare.Request{Path: path})
+		return err == nil && a.Code == http.StatusOK, err
+	}); err != nil {
+		return err
+	}
+	made, err := e.create(ctx, path, `{"apiVersion":"conformance.example.com/v1","kind":"Mayfly","metadata":{"name":"m"}}`)
+	if err != nil {
+		return err
+	}
+	if _, err := e.at(ctx, path, made); err != nil {
+		return err
+	}
+	w, err := e.watch(ctx, path+"?watch=1&resourceVersion="+strconv.FormatUint(made, 10))
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if err := e.remove(ctx, definitions+"/mayflies.conformance.example.com"); err != nil {
+		return err
+	}
+	frames, err := w.Until(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := sequence(frames, "DELETED m"); err != nil {
+		return err
+	}
+	// The API server ends watches a second or more after it stops serving the
+	// resource. The gateway learns from its own watch's end that it is gone.
+	for _, end := range []compare.Request{{Path: path}, {Path: path + anyVersion}} {
+		for _, at := range []*compare.Endpoint{e.Want, e.Got} {
+			if err := eventually(ctx, "404 from "+path, func() (bool, error) {
+				a, err := at.Do(ctx, end)
+				return err == nil && a.Code == http.StatusNotFound, err
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(
+		e.same(ctx, path+anyVersion, code(404)),
+		e.same(ctx, path+anyVersion+"&watch=1", code(404)),
+	)
 }

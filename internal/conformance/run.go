@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"text/tabwriter"
 	"time"
@@ -17,74 +18,96 @@ import (
 )
 
 const (
-	// atOnce is how many rules run at the same time: most of them wait.
-	atOnce = 12
-	// patience bounds one rule. The longest waits a minute for a bookmark.
-	patience = 5 * time.Minute
+	// maxRules is how many rules run at the same time. They mostly wait.
+	maxRules = 16
+	// ruleTimeout bounds one rule. The longest waits a minute for a bookmark.
+	ruleTimeout = 5 * time.Minute
 )
 
-// A result is what became of a rule.
+// A result is the outcome of a rule.
 type result struct {
 	rule Rule
 	err  error
-	// answers were compared; own of them did the gateway give itself.
+	// answers is how many answers were compared, own how many of them the
+	// gateway served itself.
 	answers, own int64
 	took         time.Duration
 }
 
-// Run runs all rules, each as a subtest, and prints a table of them.
-func Run(t *testing.T, env *Env) {
+// Run sets up the fixture, runs all rules, each as a subtest, and prints a
+// table of them. Rules that take long and need no fixture begin before it is
+// set up. meanwhile, if it is not nil, is called while the rules run.
+func Run(t *testing.T, env *Env, meanwhile func()) {
+	env.sockets = &sync.Mutex{}
 	all := Rules()
 	results := make([]result, len(all))
 	done := make([]chan struct{}, len(all))
-	places := make(chan struct{}, atOnce)
-	for i, rule := range all {
+	start := func(i int, slots chan struct{}) {
+		own, rule := *env, all[i]
 		done[i] = make(chan struct{})
 		go func() {
 			defer close(done[i])
-			places <- struct{}{}
-			defer func() { <-places }()
-			results[i] = env.run(t.Context(), rule)
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			results[i] = own.run(t.Context(), rule)
 		}()
 	}
 	for i, rule := range all {
-		t.Run(rule.Section+"/"+rule.Name(), func(t *testing.T) {
+		if rule.slow {
+			start(i, make(chan struct{}, 1))
+		}
+	}
+	if err := env.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	slots := make(chan struct{}, maxRules)
+	for i, rule := range all {
+		if !rule.slow {
+			start(i, slots)
+		}
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	for i, rule := range all {
+		t.Run(rule.Section+"/"+rule.Name, func(t *testing.T) {
 			<-done[i]
-			t.Logf("took %v; the gateway gave %d of %d answers itself", results[i].took.Round(time.Millisecond), results[i].own, results[i].answers)
+			t.Logf("took %v; the gateway served %d of %d answers itself", results[i].took.Round(time.Millisecond), results[i].own, results[i].answers)
 			if err := results[i].verdict(); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	fmt.Fprint(os.Stdout, table(results))
+	fmt.Fprint(os.Stdout, summary(results))
 }
 
-// run runs one rule.
+// run runs one rule, with counters of its own.
 func (e *Env) run(ctx context.Context, rule Rule) result {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, ruleTimeout, fmt.Errorf("not within %v", ruleTimeout))
 	defer cancel()
 	own := *e
-	own.rule, own.asked = rule.Name(), &asked{}
+	own.rule, own.answers = rule.Name, &answerCount{}
 	start := time.Now()
-	err := rule.Check(ctx, &own)
-	return result{rule, err, own.asked.answers.Load(), own.asked.own.Load(), time.Since(start)}
+	err := rule.check(ctx, &own)
+	return result{rule, err, own.answers.all.Load(), own.answers.own.Load(), time.Since(start)}
 }
 
-// verdict is nil when the rule turned out as the table of rules says.
+// verdict is nil when the endpoints are the same, or differ where the rule says
+// that they do.
 func (r *result) verdict() error {
 	switch {
 	case r.rule.Differs == 0:
 		return r.err
 	case r.err == nil:
-		return fmt.Errorf("it is the same: take the mark Differs: %d off the rule", r.rule.Differs)
+		return fmt.Errorf("the endpoints do not differ: remove %q from the rule", fmt.Sprint("differs ", r.rule.Differs))
 	case !onlyDifferences(r.err):
 		return r.err
 	}
 	return nil
 }
 
-// onlyDifferences reports whether nothing went wrong but that the endpoints do
-// not do alike.
+// onlyDifferences reports whether an error says nothing but that the endpoints
+// differ.
 func onlyDifferences(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -94,12 +117,15 @@ func onlyDifferences(err error) bool {
 		}
 		return true
 	}
+	if wrapped := errors.Unwrap(err); wrapped != nil {
+		return onlyDifferences(wrapped)
+	}
 	_, ok := errors.AsType[*compare.Difference](err)
 	return ok
 }
 
-// table is the summary.
-func table(results []result) string {
+// summary is the conformance table.
+func summary(results []result) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nconformance\t\trules\tsame\tdifferent (explained)\tfailing\tserved by the gateway itself\tin part\t\n")
@@ -138,7 +164,7 @@ func table(results []result) string {
 		var passed []string
 		for _, r := range results {
 			if r.rule.Section == s.Number && r.own == 0 {
-				passed = append(passed, r.rule.Name())
+				passed = append(passed, r.rule.Name)
 			}
 		}
 		fmt.Fprintf(&b, "  %s (%d) %s\n", s.Number, len(passed), strings.Join(passed, ", "))

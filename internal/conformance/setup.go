@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,14 +26,12 @@ var fixture string
 //go:embed crds.yaml
 var crds string
 
-// large is a text for objects whose lists are compressed.
+// large is text for objects whose lists are compressed.
 var large = strings.Repeat("all work and no play makes a large object. ", 1400)
 
-// Setup makes in an empty cluster what the rules look at, and has the store
-// forget how it was before.
+// Setup creates the fixture in an empty cluster, and compacts the store up to
+// the state before.
 func (e *Env) Setup(ctx context.Context) error {
-	e.sockets = &sync.Mutex{}
-	e.asked = &asked{}
 	var err error
 	if _, e.old, err = version(ctx, e.Want, "/api/v1/namespaces"); err != nil {
 		return err
@@ -42,7 +39,7 @@ func (e *Env) Setup(ctx context.Context) error {
 	if err := e.apply(ctx, crds); err != nil {
 		return err
 	}
-	for _, path := range []string{gadgets, beacons, doodads(ns), custom + "namespaces/conf/gadgets/x/status", strings.Replace(gadgets, "/v1/", "/v1beta1/", 1)} {
+	for _, path := range []string{gadgets, beacons, doodads(fixtureNamespace), gadgets + "/x/status", oldGadgets} {
 		if err := eventually(ctx, path, func() (bool, error) {
 			a, err := e.Want.Do(ctx, compare.Request{Path: path})
 			return err == nil && !strings.Contains(a.Text(), "page not found") && a.Code != http.StatusServiceUnavailable, err
@@ -53,11 +50,11 @@ func (e *Env) Setup(ctx context.Context) error {
 	if err := e.apply(ctx, fixture); err != nil {
 		return err
 	}
-	if err := e.still(ctx); err != nil {
+	if err := e.settle(ctx); err != nil {
 		return err
 	}
 	a, err := e.Want.Do(ctx, compare.Request{
-		Method: http.MethodPost, Path: core + "serviceaccounts/weak/token",
+		Method: http.MethodPost, Path: core + "/serviceaccounts/weak/token",
 		Body: `{"spec":{"expirationSeconds":3600}}`,
 	})
 	if err != nil {
@@ -68,13 +65,13 @@ func (e *Env) Setup(ctx context.Context) error {
 		return fmt.Errorf("no token: %d %s", a.Code, a.Body)
 	}
 	e.token = token.Status.Token
-	// A watch from old begins at the revision behind it, which has to be gone
-	// as well.
+	// A watch from old begins at the next revision, which must be compacted,
+	// too.
 	return e.Compact(ctx, e.old+5)
 }
 
-// apply creates all objects of a manifest, and then what it says of their
-// status.
+// apply creates all objects of a manifest, and then writes their status where
+// the manifest has one.
 func (e *Env) apply(ctx context.Context, manifest string) error {
 	docs := yaml.NewYAMLOrJSONDecoder(strings.NewReader(strings.ReplaceAll(manifest, "LARGE", large)), 4096)
 	known := map[string]metav1.APIResourceList{}
@@ -95,7 +92,7 @@ func (e *Env) apply(ctx context.Context, manifest string) error {
 		if o.Kind == "" {
 			continue
 		}
-		path, err := e.collection(ctx, known, o.APIVersion, o.Kind, o.Namespace)
+		path, err := e.collectionOf(ctx, known, o.APIVersion, o.Kind, o.Namespace)
 		if err != nil {
 			return err
 		}
@@ -121,8 +118,8 @@ func (e *Env) apply(ctx context.Context, manifest string) error {
 	}
 }
 
-// collection is the path of an object's collection, by discovery.
-func (e *Env) collection(ctx context.Context, known map[string]metav1.APIResourceList, version, kind, namespace string) (string, error) {
+// collectionOf is the path of an object's collection, by discovery.
+func (e *Env) collectionOf(ctx context.Context, known map[string]metav1.APIResourceList, version, kind, namespace string) (string, error) {
 	prefix := "/apis/" + version
 	if version == "v1" {
 		prefix = "/api/v1"
@@ -149,13 +146,13 @@ func (e *Env) collection(ctx context.Context, known map[string]metav1.APIResourc
 	return "", fmt.Errorf("no %s in %s", kind, version)
 }
 
-// still waits until the controllers have done what they do with the still
-// life: nothing changes for two seconds.
-func (e *Env) still(ctx context.Context) error {
+// settle waits until the controllers are done with the fixture: nothing changes
+// for two seconds.
+func (e *Env) settle(ctx context.Context) error {
 	last, since := "", time.Now()
-	return eventually(ctx, "an end of the changes", func() (bool, error) {
+	return eventually(ctx, "the controllers to be done", func() (bool, error) {
 		var now strings.Builder
-		for _, path := range busy {
+		for _, path := range controlled {
 			a, err := e.Want.Do(ctx, compare.Request{Path: path})
 			if err != nil {
 				return false, err
@@ -165,7 +162,7 @@ func (e *Env) still(ctx context.Context) error {
 				return false, fmt.Errorf("%s: %w", path, err)
 			}
 			for _, i := range l.Items {
-				now.WriteString(i.Metadata.Name + "@" + i.Metadata.ResourceVersion + " ")
+				now.WriteString(i.Name + "@" + i.ResourceVersion + " ")
 			}
 		}
 		if now.String() != last {
@@ -180,9 +177,9 @@ func (e *Env) still(ctx context.Context) error {
 	})
 }
 
-// busy are the collections that controllers write to.
-var busy = []string{
-	pods, configMaps, core + "serviceaccounts", core + "replicationcontrollers", core + "services", core + "persistentvolumeclaims",
+// controlled are the collections that controllers write to.
+var controlled = []string{
+	pods, configMaps, core + "/serviceaccounts", core + "/replicationcontrollers", core + "/services", core + "/persistentvolumeclaims",
 	"/api/v1/persistentvolumes", "/api/v1/namespaces",
 	"/apis/apps/v1/deployments", "/apis/apps/v1/replicasets", "/apis/apps/v1/statefulsets", "/apis/apps/v1/daemonsets",
 	"/apis/batch/v1/jobs", "/apis/batch/v1/cronjobs", "/apis/policy/v1/poddisruptionbudgets",

@@ -8,177 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
 
-var watchRules = rules("§2",
-	WatchUnset, WatchUnsetAsList, WatchAny, WatchInitialEvents, WatchInitialEventsAny, WatchInitialEventsNotOlder,
-	WatchInitialEventsHoweverOld, WatchFrom, WatchFromTheFuture, WatchNoInitialEvents, WatchNoInitialEventsFrom,
-	WatchBookmarksOnlyIfAsked,
-)
-
-// A playground is a namespace with ConfigMaps a and b in it, which the rule
-// may change.
-type playground struct {
-	path string // the collection
-	rv   string // of its state; both endpoints have come to it
-}
-
-func (e *Env) playground(ctx context.Context) (playground, error) {
-	space, err := e.scratch(ctx)
-	if err != nil {
-		return playground{}, err
-	}
-	p := playground{path: "/api/v1/namespaces/" + space + "/configmaps"}
-	rv, err := e.steps(ctx,
-		step{http.MethodPost, p.path, `{"metadata":{"name":"a"}}`},
-		step{http.MethodPost, p.path, `{"metadata":{"name":"b"}}`})
-	if err != nil {
-		return playground{}, err
-	}
-	p.rv, err = e.at(ctx, p.path, rv)
-	return p, err
-}
-
-// mark makes the last object of a rule.
-func (p playground) mark() step {
-	return step{http.MethodPost, p.path, `{"metadata":{"name":"z-mark"}}`}
-}
-
-// marked waits for it.
-func marked(all []compare.Frame) bool {
-	f := all[len(all)-1]
-	return f.Name == "z-mark" && f.Type == "ADDED"
-}
-
-// live opens a watch in the playground at both endpoints, makes some changes,
-// and compares all events up to those changes.
-func (e *Env) live(ctx context.Context, p playground, query string, changes []step, want ...string) error {
-	w, err := e.watch(ctx, p.path+"?watch=1&"+query)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	if _, err := e.steps(ctx, append(changes, p.mark())...); err != nil {
-		return err
-	}
-	frames, err := w.Until(ctx, marked)
-	if len(frames) > 0 {
-		if err := sequence(frames, append(want, "ADDED z-mark")...); err != nil {
-			return fmt.Errorf("%s: %w", query, err)
-		}
-	}
-	return err
-}
-
-// WatchUnset: §2 WATCH, RV unset: the current state, which includes every write
-// acknowledged before, and then what happens.
-func WatchUnset(ctx context.Context, e *Env) error {
-	p, err := e.playground(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := e.create(ctx, p.path, `{"metadata":{"name":"c"}}`); err != nil {
-		return err
-	}
-	return e.live(ctx, p, "", []step{{http.MethodDelete, p.path + "/a", ""}},
-		"ADDED a", "ADDED b", "ADDED c", "ADDED kube-root-ca.crt", "DELETED a")
-}
-
-// WatchUnsetAsList: §2 WATCH, RV unset is rewritten to a streaming list: with
-// bookmarks, the end bookmark comes though it was not asked for.
-func WatchUnsetAsList(ctx context.Context, e *Env) error {
-	p, err := e.playground(ctx)
-	if err != nil {
-		return err
-	}
-	return e.live(ctx, p, "allowWatchBookmarks=true&resourceVersion=", []step{{http.MethodPatch, p.path + "/a", `{"data":{"x":"y"}}`}},
-		"ADDED a", "ADDED b", "ADDED kube-root-ca.crt", "BOOKMARK end", "MODIFIED a")
-}
-
-// WatchAny: §2 WATCH, RV 0: some state, and with bookmarks an end bookmark.
-func WatchAny(ctx context.Context, e *Env) error {
-	return errors.Join(
-		e.replay(ctx, configMaps+"?watch=1", events(added(still...)...)),
-		e.endBookmark(ctx, configMaps+"?watch=1&allowWatchBookmarks=true&resourceVersion=0&timeoutSeconds=1", true),
-		e.endBookmark(ctx, gadgets+"?watch=1&allowWatchBookmarks=true&resourceVersion=0&timeoutSeconds=1", true),
-	)
-}
-
-const initialEvents = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-
-// WatchInitialEvents: §2 WATCH, sendInitialEvents with RV unset: it waits until
-// the state is that of the store, and a bookmark ends it.
-func WatchInitialEvents(ctx context.Context, e *Env) error {
-	p, err := e.playground(ctx)
-	if err != nil {
-		return err
-	}
-	rv, err := e.create(ctx, p.path, `{"metadata":{"name":"c"}}`)
-	if err != nil {
-		return err
-	}
-	w, err := e.watch(ctx, p.path+"?watch=1&allowWatchBookmarks=true"+initialEvents)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	frames, err := w.Until(ctx, count(5))
-	if err != nil {
-		return err
-	}
-	if err := sequence(frames, "ADDED a", "ADDED b", "ADDED c", "ADDED kube-root-ca.crt", "BOOKMARK end"); err != nil {
-		return err
-	}
-	if at, err := strconv.ParseUint(frames[4].RV, 10, 64); err != nil || at < rv {
-		return fmt.Errorf("the end bookmark is at %s, not at %d or later: %w", frames[4].RV, rv, err)
-	}
-	if _, err := e.steps(ctx, p.mark()); err != nil {
-		return err
-	}
-	_, err = w.Until(ctx, marked)
-	return err
-}
-
-// WatchInitialEventsAny: §2 WATCH, sendInitialEvents with RV 0: some state.
-func WatchInitialEventsAny(ctx context.Context, e *Env) error {
-	return errors.Join(
-		e.replay(ctx, configMaps+"?watch=1"+initialEvents, events(added(still...)...)),
-		e.endBookmark(ctx, configMaps+"?watch=1&allowWatchBookmarks=true&resourceVersion=0&timeoutSeconds=1"+initialEvents, true),
-		e.endBookmark(ctx, beacons+"?watch=1&allowWatchBookmarks=true&resourceVersion=0&timeoutSeconds=1"+initialEvents, true),
-	)
-}
-
-// WatchInitialEventsNotOlder: §2 WATCH, sendInitialEvents at N: a state not
-// older than N.
-func WatchInitialEventsNotOlder(ctx context.Context, e *Env) error {
-	p, err := e.playground(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		e.endBookmark(ctx, p.path+"?watch=1&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion="+p.rv+initialEvents, true),
-		e.live(ctx, p, "allowWatchBookmarks=true&resourceVersion="+p.rv+initialEvents, nil, "ADDED a", "ADDED b", "ADDED kube-root-ca.crt", "BOOKMARK end"),
-	)
-}
-
-// WatchInitialEventsHoweverOld: §2 WATCH, with sendInitialEvents no RV is too
-// old.
-func WatchInitialEventsHoweverOld(ctx context.Context, e *Env) error {
-	old := strconv.FormatUint(e.old, 10)
-	if _, err := e.at(ctx, gadgets, 0); err != nil {
-		return err
-	}
-	return errors.Join(
-		e.same(ctx, gadgets+"?watch=1&timeoutSeconds=1&resourceVersion=1"+initialEvents, events("ADDED g-1", "ADDED g-2")),
-		e.endBookmark(ctx, gadgets+"?watch=1&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion="+old+initialEvents, true),
-	)
-}
-
-// WatchFrom: §2 WATCH, from N: the events above N, and nothing else.
-func WatchFrom(ctx context.Context, e *Env) error {
+func watchFrom(ctx context.Context, e *Env) error {
 	p, err := e.playground(ctx)
 	if err != nil {
 		return err
@@ -193,7 +28,7 @@ func WatchFrom(ctx context.Context, e *Env) error {
 	if err := e.live(ctx, p, "resourceVersion="+p.rv, changes, want...); err != nil {
 		return err
 	}
-	// And once more, of the past.
+	// The same events again, all of which have happened.
 	again, err := e.watch(ctx, p.path+"?watch=1&resourceVersion="+p.rv)
 	if err != nil {
 		return err
@@ -219,70 +54,174 @@ func WatchFrom(ctx context.Context, e *Env) error {
 	return errors.Join(errs...)
 }
 
-// WatchFromTheFuture: §2 WATCH, from an N that is yet to come: it opens, and is
-// silent.
-func WatchFromTheFuture(ctx context.Context, e *Env) error {
+func timeoutSecondsIsExact(ctx context.Context, e *Env) error {
+	rv, err := e.at(ctx, beacons, 0)
+	if err != nil {
+		return err
+	}
+	var waits []func() error
+	for _, seconds := range []int{1, 3, 6} {
+		waits = append(waits, func() error {
+			start := time.Now()
+			w, err := e.watch(ctx, fmt.Sprintf("%s?watch=1&timeoutSeconds=%d&resourceVersion=%s", beacons, seconds, rv))
+			if err != nil {
+				return err
+			}
+			defer w.Close()
+			for _, s := range []*compare.Stream{w.Want, w.Got} {
+				_, err := s.Until(ctx, nil)
+				if took := time.Since(start); err != nil || took < time.Duration(seconds)*time.Second {
+					return &compare.Difference{Request: beacons, What: "end of a watch", Want: fmt.Sprint(seconds, " s"), Got: fmt.Sprint(took, err)}
+				}
+			}
+			return nil
+		})
+	}
+	return together(len(waits), waits...)
+}
+
+// kubectlGetWatch watches from the RV of the gateway's list, as kubectl does.
+func kubectlGetWatch(ctx context.Context, e *Env) error {
 	p, err := e.playground(ctx)
 	if err != nil {
 		return err
 	}
-	w, err := e.watch(ctx, p.path+"?watch=1&timeoutSeconds=2&resourceVersion="+future)
+	if err := e.same(ctx, p.path+"?limit=500", accept(kubectlAccept), retried, mask(compare.ListRV), kind("Table")); err != nil {
+		return err
+	}
+	got, rv, err := version(ctx, e.Got, p.path+"?limit=500")
+	if err != nil {
+		return err
+	}
+	e.count(got)
+	w, err := e.watch(ctx, fmt.Sprintf("%s?resourceVersion=%d&watch=true", p.path, rv), accept(kubectlAccept), mask(printed))
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	if _, err := e.steps(ctx, p.mark()); err != nil {
+	if _, err := e.steps(ctx,
+		step{http.MethodPatch, p.path + "/a", `{"data":{"by":"kubectl"}}`},
+		step{http.MethodDelete, p.path + "/b", ""},
+		step{http.MethodPost, p.path, `{"metadata":{"name":"b"}}`}); err != nil {
 		return err
 	}
-	frames, err := w.Until(ctx, nil)
+	frames, err := w.Until(ctx, count(3))
 	if err != nil {
 		return err
 	}
-	return sequence(frames)
+	return sequence(frames, "MODIFIED a", "DELETED b", "ADDED b")
 }
 
-// WatchNoInitialEvents: §2 WATCH, sendInitialEvents=false with RV unset or 0:
-// only what happens from now on.
-func WatchNoInitialEvents(ctx context.Context, e *Env) error {
+func endBookmarkOnce(ctx context.Context, e *Env) error {
 	p, err := e.playground(ctx)
 	if err != nil {
 		return err
 	}
-	const none = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
-	change := []step{{http.MethodPatch, p.path + "/a", `{"data":{"x":"1"}}`}}
-	if err := e.live(ctx, p, none, change, "MODIFIED a"); err != nil {
-		return err
-	}
-	if err := e.remove(ctx, p.path+"/z-mark"); err != nil {
-		return err
-	}
-	rv, err := e.patch(ctx, p.path+"/a", `{"data":{"x":"2"}}`)
-	if err != nil {
-		return err
-	}
-	if _, err := e.at(ctx, p.path, rv); err != nil {
-		return err
-	}
-	return e.live(ctx, p, none+"&resourceVersion=0", []step{{http.MethodPatch, p.path + "/a", `{"data":{"x":"3"}}`}}, "MODIFIED a")
+	return e.toTheEnd(ctx, p, "allowWatchBookmarks=1&timeoutSeconds=8&resourceVersion=0",
+		"ADDED a", "ADDED b", "ADDED kube-root-ca.crt", "BOOKMARK end", "MODIFIED a", "BOOKMARK")
 }
 
-// WatchNoInitialEventsFrom: §2 WATCH, sendInitialEvents=false at N: as without
-// it.
-func WatchNoInitialEventsFrom(ctx context.Context, e *Env) error {
+func bookmarkBeforeTheEnd(ctx context.Context, e *Env) error {
 	p, err := e.playground(ctx)
 	if err != nil {
 		return err
 	}
-	return e.live(ctx, p, "sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion="+p.rv,
-		[]step{{http.MethodDelete, p.path + "/a", ""}}, "DELETED a")
+	return e.toTheEnd(ctx, p, "allowWatchBookmarks=true&timeoutSeconds=8&resourceVersion="+p.rv, "MODIFIED a", "BOOKMARK")
 }
 
-// WatchBookmarksOnlyIfAsked: §2 WATCH, without allowWatchBookmarks there is no
-// end bookmark either.
-func WatchBookmarksOnlyIfAsked(ctx context.Context, e *Env) error {
-	return errors.Join(
-		e.replay(ctx, beacons+"?watch=1"+initialEvents, events("ADDED north", "ADDED south"), hasNot("BOOKMARK")),
-		e.replay(ctx, beacons+"?watch=1&resourceVersion=1"+initialEvents, events("ADDED north", "ADDED south"), hasNot("BOOKMARK")),
-		e.replay(ctx, beacons+"?watch=1&allowWatchBookmarks=false", events("ADDED north", "ADDED south"), hasNot("BOOKMARK")),
-	)
+// toTheEnd opens a watch, changes a, and compares all events to the end of the
+// watch. Whether the last bookmark comes once or twice depends on the server's
+// clock.
+func (e *Env) toTheEnd(ctx context.Context, p playground, query string, want ...string) error {
+	w, err := e.watch(ctx, p.path+"?watch=1&"+query, withBookmarks)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if _, err := e.patch(ctx, p.path+"/a", `{"data":{"x":"y"}}`); err != nil {
+		return err
+	}
+	wants, err := w.Want.Until(ctx, nil)
+	if err != nil {
+		return err
+	}
+	gots, err := w.Got.Until(ctx, nil)
+	if err != nil {
+		return &compare.Difference{Request: query, What: "end of the watch", Want: "clean", Got: err.Error()}
+	}
+	wants, gots = once(wants), once(gots)
+	if err := sequence(wants, want...); err != nil {
+		return err
+	}
+	return compare.DiffFrames(p.path+"?"+query, wants, gots)
+}
+
+// once removes bookmarks that follow another one.
+func once(all []compare.Frame) []compare.Frame {
+	var out []compare.Frame
+	for i, f := range all {
+		if i == 0 || f.Type != "BOOKMARK" || f.EndsInitial() || all[i-1].Type != "BOOKMARK" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func bookmarkEveryMinute(ctx context.Context, e *Env) error {
+	p, err := e.playground(ctx)
+	if err != nil {
+		return err
+	}
+	var pairs []*compare.Pair
+	for _, query := range []string{"resourceVersion=" + p.rv, "resourceVersion=0&fieldSelector=metadata.name=b"} {
+		w, err := e.watch(ctx, p.path+"?watch=1&allowWatchBookmarks=true&"+query, withBookmarks)
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		pairs = append(pairs, w)
+	}
+	if _, err := e.patch(ctx, p.path+"/a", `{"data":{"x":"y"}}`); err != nil {
+		return err
+	}
+	for i, want := range [][]string{{"MODIFIED a", "BOOKMARK"}, {"ADDED b", "BOOKMARK end", "BOOKMARK"}} {
+		frames, err := pairs[i].Until(ctx, count(len(want)))
+		if err != nil {
+			return err
+		}
+		if err := sequence(frames, want...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bookmarkAcrossEndpoints(ctx context.Context, e *Env) error {
+	p, err := e.playground(ctx)
+	if err != nil {
+		return err
+	}
+	w, err := e.watch(ctx, p.path+"?watch=1&allowWatchBookmarks=true"+initialEvents)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	enough := func(all []compare.Frame) bool { return all[len(all)-1].EndsInitial() }
+	var ends []string
+	for _, s := range []*compare.Stream{w.Want, w.Got} {
+		frames, err := s.Until(ctx, enough)
+		if err != nil {
+			return err
+		}
+		ends = append(ends, frames[len(frames)-1].RV)
+	}
+	if _, err := e.steps(ctx, step{http.MethodPatch, p.path + "/a", `{"data":{"x":"y"}}`}, p.mark()); err != nil {
+		return err
+	}
+	for _, rv := range ends {
+		if _, err := e.selected(ctx, p.path, "resourceVersion="+rv, nil, "MODIFIED a", "ADDED z-mark"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
