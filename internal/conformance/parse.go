@@ -47,6 +47,15 @@ type statement struct {
 	details []statement
 }
 
+// changes reports whether later statements may depend on this one: it is not a
+// request, or keeps a variable of the answer.
+func (s *statement) changes() bool {
+	if s.verb == ">" {
+		return slices.ContainsFunc(s.details, func(d statement) bool { return d.verb == "keep" })
+	}
+	return s.verb != "negotiate" && s.verb != "pages"
+}
+
 // loadRules reads the rules of a section's files. code has the rules that are
 // written in Go, by name.
 func loadRules(files fs.FS, section Section, code map[string]checkFunc) ([]Rule, error) {

@@ -111,8 +111,8 @@ func (s *script) run(ctx context.Context, e *Env, file string) error {
 	return together(maxBlocks, todo...)
 }
 
-// block runs the statements of a block. It goes on after a request that
-// failed, and ends after anything else that did.
+// block runs the statements of a block. It ends at a failure that the next
+// statements depend on.
 func (x *execution) block(ctx context.Context, b *block, file string) error {
 	defer x.close()
 	var errs []error
@@ -128,7 +128,7 @@ func (x *execution) block(ctx context.Context, b *block, file string) error {
 		}
 		if err := verbs[s.verb].run(ctx, x, text, details); err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: %w", file, s.line, err))
-			if s.verb != ">" && s.verb != "negotiate" {
+			if s.changes() {
 				break
 			}
 		}
