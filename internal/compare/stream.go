@@ -4,12 +4,13 @@
 package compare
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // A Stream is an open watch.
@@ -43,9 +44,13 @@ func (e *Endpoint) Watch(ctx context.Context, r Request) (*Stream, error) {
 	go func() {
 		defer close(s.frames)
 		defer resp.Body.Close()
-		body := bufio.NewReader(resp.Body)
+		frames, err := watchread.New(a.Header.Get("Content-Type"), resp.Body)
+		if err != nil {
+			s.err = err
+			return
+		}
 		for {
-			f, err := readFrame(a.Header.Get("Content-Type"), body)
+			f, err := readFrame(frames)
 			if err != nil {
 				s.err = err
 				return

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/compare"
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // Media types of the API's views.
@@ -93,7 +94,7 @@ func decoded(into interface {
 	String() string
 }, text string) option {
 	return check(func(a *compare.Answer) error {
-		u, err := compare.Envelope(a.Body)
+		u, err := watchread.Envelope(a.Body)
 		if err != nil {
 			return err
 		}

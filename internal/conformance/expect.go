@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/compare"
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // expectations are the words of a rule file that say how a request is sent,
@@ -361,7 +362,7 @@ var columnsOnce = check(func(a *compare.Answer) error {
 // enveloped is protobuf of a kind.
 func enveloped(kind string) option {
 	return check(func(a *compare.Answer) error {
-		u, err := compare.Envelope(a.Body)
+		u, err := watchread.Envelope(a.Body)
 		if err != nil {
 			return err
 		}
