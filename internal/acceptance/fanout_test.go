@@ -4,14 +4,15 @@
 package acceptance
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // TestOneUpstreamWatch opens a thousand watches of one resource. By its own
@@ -54,14 +55,13 @@ func TestOneUpstreamWatch(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			opened <- true
-			lines := bufio.NewReaderSize(resp.Body, 4096)
-			for {
-				line, err := lines.ReadString('\n')
+			for frames := watchread.Lines(resp.Body); ; {
+				f, err := frames.Next()
 				if err != nil {
 					got <- false
 					return
 				}
-				if strings.Contains(line, `"ADDED"`) && strings.Contains(line, `"name":"thousand"`) {
+				if f.Type == "ADDED" && bytes.Contains(f.Object, []byte(`"name":"thousand"`)) {
 					got <- true
 					return
 				}

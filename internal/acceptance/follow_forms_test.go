@@ -4,17 +4,14 @@
 package acceptance
 
 import (
-	"bufio"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // A followForm is a form in which a follower takes its objects. What it holds
@@ -24,8 +21,8 @@ type followForm struct {
 	list, watch string // Accept
 	// decode reads a list, with its RV.
 	decode func(body []byte) (state map[string]string, rv string, err error)
-	// next reads an event.
-	next func(*bufio.Reader) (seen, error)
+	// event describes an event.
+	event func(watchread.Frame) (seen, error)
 }
 
 // A seen is an event as a follower takes it.
@@ -42,13 +39,13 @@ func (s *seen) of(namespace, name, rv string, annotations map[string]string) {
 }
 
 var (
-	asJSON  = followForm{"JSON", "application/json", "application/json", jsonList, jsonEvent}
+	asJSON  = followForm{"JSON", "application/json", "application/json", jsonList, objectEvent}
 	asTable = followForm{"Table", "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=Table;g=meta.k8s.io;v=v1", tableList, tableEvent}
 	asMeta  = followForm{
 		"metadata in protobuf",
 		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
 		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-		metaList, metaEvent,
+		metaList, objectEvent,
 	}
 )
 
@@ -66,15 +63,10 @@ func metaState(list *metav1.PartialObjectMetadataList) map[string]string {
 	return state
 }
 
-func jsonEvent(r *bufio.Reader) (s seen, err error) {
-	line, err := r.ReadBytes('\n')
-	var e frame
-	if err == nil {
-		err = json.Unmarshal(line, &e)
-	}
-	s.typ = e.Type
-	m := e.Object.Metadata
-	s.of(m.Namespace, m.Name, m.ResourceVersion, m.Annotations)
+func objectEvent(f watchread.Frame) (s seen, err error) {
+	m, err := f.Meta()
+	s.typ = f.Type
+	s.of(m.Namespace, m.Name, m.RV, m.Annotations)
 	return s, err
 }
 
@@ -110,74 +102,30 @@ func tableList(body []byte) (map[string]string, string, error) {
 	return state, t.Metadata.ResourceVersion, err
 }
 
-func tableEvent(r *bufio.Reader) (s seen, err error) {
-	line, err := r.ReadBytes('\n')
-	if err != nil {
-		return s, err
-	}
-	var e struct {
-		Type   string
-		Object followedTable
-	}
-	if err := json.Unmarshal(line, &e); err != nil {
-		return s, err
-	}
-	if s.typ = e.Type; s.typ == "ERROR" {
+func tableEvent(f watchread.Frame) (s seen, err error) {
+	if s.typ = f.Type; s.typ == "ERROR" {
 		return s, nil
 	}
-	if len(e.Object.Rows) != 1 {
-		return s, fmt.Errorf("%d rows in an event", len(e.Object.Rows))
+	var t followedTable
+	if err := json.Unmarshal(f.Object, &t); err != nil {
+		return s, err
 	}
-	o := e.Object.Rows[0].Object
-	s.of(o.Namespace, o.Name, e.Object.row(0), o.Annotations)
-	if e.Object.ColumnDefinitions != nil {
-		s.columns = fmt.Sprint(e.Object.ColumnDefinitions)
+	if len(t.Rows) != 1 {
+		return s, fmt.Errorf("%d rows in an event", len(t.Rows))
+	}
+	o := t.Rows[0].Object
+	s.of(o.Namespace, o.Name, t.row(0), o.Annotations)
+	if t.ColumnDefinitions != nil {
+		s.columns = fmt.Sprint(t.ColumnDefinitions)
 	}
 	return s, nil
 }
 
-// unwrap returns the message in an envelope.
-func unwrap(data []byte) ([]byte, error) {
-	var u runtime.Unknown
-	raw, ok := strings.CutPrefix(string(data), "k8s\x00")
-	if !ok {
-		return nil, errors.New("no protobuf envelope")
-	}
-	err := u.Unmarshal([]byte(raw))
-	return u.Raw, err
-}
-
 func metaList(body []byte) (map[string]string, string, error) {
 	var list metav1.PartialObjectMetadataList
-	raw, err := unwrap(body)
+	u, err := watchread.Envelope(body)
 	if err == nil {
-		err = list.Unmarshal(raw)
+		err = list.Unmarshal(u.Raw)
 	}
 	return metaState(&list), list.ResourceVersion, err
-}
-
-func metaEvent(r *bufio.Reader) (s seen, err error) {
-	var length [4]byte
-	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return s, err
-	}
-	data := make([]byte, binary.BigEndian.Uint32(length[:]))
-	if _, err := io.ReadFull(r, data); err != nil {
-		return s, err
-	}
-	var e metav1.WatchEvent
-	if err := e.Unmarshal(data); err != nil {
-		return s, err
-	}
-	if s.typ = e.Type; s.typ == "ERROR" {
-		return s, nil
-	}
-	raw, err := unwrap(e.Object.Raw)
-	if err != nil {
-		return s, err
-	}
-	var o metav1.PartialObjectMetadata
-	err = o.Unmarshal(raw)
-	s.of(o.Namespace, o.Name, o.ResourceVersion, o.Annotations)
-	return s, err
 }

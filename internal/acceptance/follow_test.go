@@ -4,7 +4,6 @@
 package acceptance
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"maps"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // A follower keeps a copy of a collection, as a client's informer does: it
@@ -105,9 +106,16 @@ func (f *follower) watch(ctx context.Context, query string, state map[string]str
 	if synced {
 		begin()
 	}
-	events := bufio.NewReader(resp.Body)
+	frames, err := watchread.New(resp.Header.Get("Content-Type"), resp.Body)
+	if err != nil {
+		return
+	}
 	for {
-		e, err := f.form.next(events)
+		frame, err := frames.Next()
+		if err != nil {
+			return
+		}
+		e, err := f.form.event(frame)
 		if err != nil || e.typ == "ERROR" {
 			return
 		}

@@ -4,7 +4,6 @@
 package acceptance
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // read does one consistent read at the gateway and judges it.
@@ -206,19 +207,13 @@ func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 
 // frames hands the frames of a watch on until it is done.
 func frames(body io.Reader, url string, each func(frame) (done bool, err error)) error {
-	lines := bufio.NewReader(body)
-	for {
-		line, err := lines.ReadString('\n')
+	for in := watchread.Lines(body); ; {
+		f, err := readFrame(in)
 		if err != nil {
 			return err
 		}
-		var f frame
-		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			return err
-		}
-		f.text = line
 		if f.Type == "ERROR" {
-			return fmt.Errorf("%s: %s", url, line)
+			return fmt.Errorf("%s: %s", url, f.text)
 		}
 		if done, err := each(f); done || err != nil {
 			return err

@@ -4,7 +4,6 @@
 package acceptance
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // TestMultiwatch has one response carry watches that are served from timelines,
@@ -37,35 +38,31 @@ func TestMultiwatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 1<<20)
+	lines := watchread.Lines(resp.Body)
 	// take reads lines up to the one wanted.
 	take := func(want string) {
 		t.Helper()
 		var seen []string
-		for lines.Scan() {
-			var line struct {
-				Watch  int
-				Type   string
-				Object struct {
-					Code     int
-					Kind     string
-					Metadata struct{ Name string }
+		for {
+			f, err := lines.Next()
+			if err != nil {
+				t.Fatalf("no %q in %q, then %v", want, seen, err)
+			}
+			short := fmt.Sprint(f.Watch, " ", f.Type, "  ")
+			if f.Object != nil {
+				m, err := f.Meta()
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-				t.Fatalf("%q: %v", lines.Text(), err)
-			}
-			o := line.Object
-			short := fmt.Sprint(line.Watch, " ", line.Type, " ", o.Kind, " ", o.Metadata.Name)
-			if o.Code != 0 {
-				short += fmt.Sprint(o.Code)
+				short = fmt.Sprint(f.Watch, " ", f.Type, " ", m.Kind, " ", m.Name)
+				if m.Code != 0 {
+					short += fmt.Sprint(m.Code)
+				}
 			}
 			if seen = append(seen, short); short == want {
 				return
 			}
 		}
-		t.Fatalf("no %q in %q, then %v", want, seen, lines.Err())
 	}
 	take("3 ERROR Status 404")
 	take("3 END  ")

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // recordingGateway starts a gateway that records, with further flags of serve.
@@ -272,22 +273,18 @@ func watchNames(t *testing.T, ctx context.Context, url string) <-chan string {
 	go func() {
 		defer close(names)
 		defer resp.Body.Close()
-		lines := bufio.NewReader(resp.Body)
-		for {
-			line, err := lines.ReadBytes('\n')
+		for frames := watchread.Lines(resp.Body); ; {
+			f, err := frames.Next()
 			if err != nil {
 				return
 			}
-			var e struct {
-				Type   string
-				Object metav1.PartialObjectMetadata
-			}
-			if err := json.Unmarshal(line, &e); err != nil {
+			m, err := f.Meta()
+			if err != nil {
 				return
 			}
-			if name := e.Object.Name; name != "kube-root-ca.crt" {
+			if m.Name != "kube-root-ca.crt" {
 				select {
-				case names <- e.Type + " " + name:
+				case names <- f.Type + " " + m.Name:
 				case <-ctx.Done():
 					return
 				}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // A recording is what one client of a watch received, from the first event on.
@@ -82,21 +84,18 @@ func (r *recording) stream(ctx context.Context) {
 		}
 		return
 	}
-	lines := bufio.NewReaderSize(resp.Body, 1<<20)
+	frames := watchread.Lines(bufio.NewReaderSize(resp.Body, 1<<20))
 	for {
-		line, err := lines.ReadString('\n')
+		f, err := readFrame(frames)
 		if err != nil {
-			return // what is left without a newline was cut, and is no event
-		}
-		var f frame
-		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			r.fail(fmt.Errorf("%w in %q", err, line))
+			if strings.HasSuffix(f.text, "\n") { // a line without it was cut
+				r.fail(fmt.Errorf("%w in %q", err, f.text))
+			}
 			return
 		}
-		f.text = line
 		rv, err := strconv.ParseUint(f.Object.Metadata.ResourceVersion, 10, 64)
 		if err != nil || f.Type == "ERROR" {
-			r.fail(fmt.Errorf("got %s", line))
+			r.fail(fmt.Errorf("got %s", f.text))
 			return
 		}
 		r.mu.Lock()

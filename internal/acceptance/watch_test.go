@@ -4,13 +4,14 @@
 package acceptance
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // These are lines 7–10 of the walkthrough, part B: watching.
@@ -30,6 +31,17 @@ type frame struct {
 	text string
 }
 
+// readFrame reads the next line of a watch. With an error it has the text of
+// the line, if there is one.
+func readFrame(in *watchread.Reader) (frame, error) {
+	w, err := in.Next()
+	f := frame{Type: w.Type, text: string(w.Raw)}
+	if err == nil {
+		err = json.Unmarshal(w.Object, &f.Object)
+	}
+	return f, err
+}
+
 // curlWatch opens a watch with curl -N.
 func curlWatch(t *testing.T, url string) <-chan frame {
 	t.Helper()
@@ -46,14 +58,14 @@ func curlWatch(t *testing.T, url string) <-chan frame {
 	go func() {
 		defer close(done)
 		defer close(frames)
-		s := bufio.NewScanner(stdout)
-		s.Buffer(nil, 8<<20)
-		for s.Scan() {
-			var f frame
-			if json.Unmarshal(s.Bytes(), &f) != nil {
+		for in := watchread.Lines(stdout); ; {
+			f, err := readFrame(in)
+			if f.text == "" {
+				return
+			}
+			if err != nil {
 				f.Type = "not JSON"
 			}
-			f.text = s.Text()
 			frames <- f
 		}
 	}()

@@ -4,7 +4,6 @@
 package robustness
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -18,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // A client lists and watches as its kind does, comes back when a stream ends,
@@ -258,22 +259,14 @@ func (c *client) watch(ctx context.Context, verb string, start uint64) bool {
 
 // follow records a stream and returns what ended it.
 func (c *client) follow(x *exchange, body io.Reader) error {
-	lines := bufio.NewReaderSize(body, 4<<10)
+	frames := watchread.Lines(body)
 	for {
-		line, err := lines.ReadBytes('\n')
+		f, err := frames.Next()
 		if err != nil {
-			if err == io.EOF && len(line) > 0 {
-				err = fmt.Errorf("%w within a frame", err)
+			if errors.Is(err, watchread.ErrMalformed) {
+				x.Events = append(x.Events, event{Type: "MALFORMED", Text: string(f.Raw)})
 			}
-			return err // what was cut is no event
-		}
-		var f struct {
-			Type   string
-			Object json.RawMessage
-		}
-		if err := json.Unmarshal(line, &f); err != nil {
-			x.Events = append(x.Events, event{Type: "MALFORMED", Text: string(line)})
-			return err
+			return err // a frame that was cut is no event
 		}
 		if f.Type == "ERROR" {
 			var status struct {
@@ -288,7 +281,7 @@ func (c *client) follow(x *exchange, body io.Reader) error {
 		}
 		e, err := c.event(f.Type, f.Object)
 		if err != nil {
-			x.Events = append(x.Events, event{Type: "MALFORMED", Text: string(line)})
+			x.Events = append(x.Events, event{Type: "MALFORMED", Text: string(f.Raw)})
 			return err
 		}
 		switch {

@@ -25,6 +25,9 @@ const (
 // an error.
 const maxFrame = 64 << 20
 
+// ErrMalformed is the error of a frame that is complete and cannot be read.
+var ErrMalformed = errors.New("malformed watch frame")
+
 // A Frame is one event of a watch.
 type Frame struct {
 	Type string
@@ -57,8 +60,8 @@ func New(contentType string, body io.Reader) (*Reader, error) {
 func Lines(body io.Reader) *Reader { return &Reader{bufio.NewReader(body), readLine} }
 
 // Next reads the next frame. It returns io.EOF only between frames; the error
-// within a frame is io.ErrUnexpectedEOF. A malformed frame is an error and has
-// its Raw bytes. The object of a frame in JSON is not looked at.
+// within a frame is io.ErrUnexpectedEOF. A malformed frame is returned with its
+// Raw bytes and an error that wraps [ErrMalformed].
 func (r *Reader) Next() (Frame, error) { return r.read(r.in) }
 
 func readLine(in *bufio.Reader) (Frame, error) {
@@ -76,14 +79,14 @@ func readLine(in *bufio.Reader) (Frame, error) {
 		Object json.RawMessage
 	}
 	if err := json.Unmarshal(line, &event); err != nil {
-		return f, fmt.Errorf("%w in %q", err, line)
+		return f, fmt.Errorf("%w: %w: %q", ErrMalformed, err, line)
 	}
 	f.Watch, f.Type, f.Object = event.Watch, event.Type, event.Object
 	return f, nil
 }
 
-// cut takes type and object out of a line that has the usual form, without
-// looking at the object. It reports whether the line has that form.
+// cut takes type and object out of a line that has the API server's form, which
+// saves a copy of the object. It reports whether the line has that form.
 func (f *Frame) cut() bool {
 	rest, ok := bytes.CutPrefix(f.Raw, []byte(`{"type":"`))
 	if !ok {
@@ -93,7 +96,7 @@ func (f *Frame) cut() bool {
 	if !ok || bytes.ContainsAny(name, `"\`) {
 		return false
 	}
-	if object, ok = bytes.CutSuffix(object, []byte("}\n")); !ok {
+	if object, ok = bytes.CutSuffix(object, []byte("}\n")); !ok || !json.Valid(object) {
 		return false
 	}
 	f.Type, f.Object = string(name), object
@@ -107,7 +110,7 @@ func readMessage(in *bufio.Reader) (Frame, error) {
 	}
 	length := binary.BigEndian.Uint32(raw)
 	if length > maxFrame {
-		return Frame{Raw: raw}, fmt.Errorf("a frame of %d bytes", length)
+		return Frame{Raw: raw}, fmt.Errorf("%w: a length of %d bytes", ErrMalformed, length)
 	}
 	raw = append(raw, make([]byte, length)...)
 	if _, err := io.ReadFull(in, raw[4:]); err != nil {
@@ -115,7 +118,7 @@ func readMessage(in *bufio.Reader) (Frame, error) {
 	}
 	var event metav1.WatchEvent
 	if err := event.Unmarshal(raw[4:]); err != nil {
-		return Frame{Raw: raw}, err
+		return Frame{Raw: raw}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return Frame{Type: event.Type, Raw: raw, Object: event.Object.Raw}, nil
 }

@@ -95,12 +95,13 @@ func TestMalformed(t *testing.T) {
 	for _, test := range []struct{ contentType, body string }{
 		{watchread.JSON, "nonsense\n"},
 		{watchread.JSON, `{"type":"ADDED","object":{}` + "\n"},
-		{watchread.JSON, `{"type":"ADDED","object":{"kind":1}}` + "\n"},
+		{watchread.JSON, `{"type":"ADDED","object":{]}` + "\n"},
+		{watchread.JSON, `{"type":7}` + "\n"},
 		{watchread.Protobuf, "\x00\x00\x00\x01\xff"},
 		{watchread.Protobuf, "\xff\xff\xff\xff"},
 	} {
 		all, raw, err := read(t, test.contentType, test.body)
-		if err == nil || err == io.EOF || len(all) > 0 || raw != test.body {
+		if !errors.Is(err, watchread.ErrMalformed) || len(all) > 0 || raw != test.body {
 			t.Errorf("%q: %q, %q, %v", test.body, all, raw, err)
 		}
 	}
