@@ -28,7 +28,7 @@ type Endpoint struct {
 	Dial, DialPlain func(context.Context) (net.Conn, error)
 }
 
-// As says by which of an endpoint's clients a request is sent.
+// As selects the client of an endpoint that sends a request.
 type As int
 
 // The clients of an endpoint.
@@ -65,7 +65,7 @@ func (r Request) String() string {
 	return s
 }
 
-// An Answer is all of a response.
+// An Answer is a complete response.
 type Answer struct {
 	Code    int
 	Header  http.Header
@@ -79,9 +79,9 @@ type Answer struct {
 // Text is the body as text.
 func (a *Answer) Text() string { return string(a.Body) }
 
-// FromUpstream reports whether the answer came from the API server: it marks
-// each of its answers with an Audit-Id, which a gateway passes on and does not
-// invent.
+// FromUpstream reports whether the answer came from the API server. The API
+// server adds an Audit-Id to each answer; a gateway passes it on and adds none
+// of its own.
 func (a *Answer) FromUpstream() bool { return a.Header.Get("Audit-Id") != "" }
 
 // Do sends a request and reads the answer to its end.
@@ -132,7 +132,7 @@ func (e *Endpoint) Send(ctx context.Context, r Request) (*http.Response, error) 
 	case AsHTTP2:
 		client = e.HTTP2
 	}
-	// A redirect is an answer like any other.
+	// Redirects are compared, too.
 	c := *client
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c.Do(req)

@@ -18,7 +18,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
 
-// serve is an endpoint that answers everything by a function.
+// serve is an endpoint that answers with a function.
 func serve(t *testing.T, f http.HandlerFunc) *compare.Endpoint {
 	t.Helper()
 	s := httptest.NewServer(f)
@@ -39,8 +39,8 @@ func says(code int, body string, header ...string) http.HandlerFunc {
 
 const list = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"17"},"items":[]}` + "\n"
 
-// TestDiff: each way in which two answers may differ is found, and what may
-// differ is not.
+// TestDiff finds each way in which two answers can differ, except for the ways
+// that are allowed.
 func TestDiff(t *testing.T) {
 	broken := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "5000")
@@ -154,7 +154,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestBookmarks masks what bookmarks say, and nothing else.
+// TestBookmarks masks the RVs of bookmarks, and nothing else.
 func TestBookmarks(t *testing.T) {
 	mask := compare.Bookmarks(compare.JSON)
 	if a, b := mask([]byte(jsonWatch)), mask([]byte(strings.Replace(jsonWatch, `"9"`, `"10"`, 1))); string(a) != string(b) {
@@ -173,8 +173,8 @@ func TestBookmarks(t *testing.T) {
 	}
 }
 
-// TestPair compares two streams frame by frame, and notices what is missing,
-// more, or else.
+// TestPair compares two streams frame by frame, and finds missing, additional
+// and different frames.
 func TestPair(t *testing.T) {
 	lines := strings.SplitAfter(jsonWatch, "\n")
 	stream := func(frames ...string) http.HandlerFunc {

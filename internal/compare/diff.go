@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A Difference is what two endpoints did not do alike.
+// A Difference is how the answers of two endpoints differ.
 type Difference struct {
 	Request string
 	What    string // status, header X, body, …
@@ -24,13 +24,13 @@ func (d *Difference) Error() string {
 	return fmt.Sprintf("%s: %s\n  want %s\n  got  %s", d.Request, d.What, d.Want, d.Got)
 }
 
-// own are the headers that tell of a server, a connection or a moment, and of
-// nothing else. Content-Length is among them since a server may send a body in
-// chunks as well; the bytes are compared.
-var own = []string{"Date", "Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid", "Content-Length"}
+// ignored are the headers that depend only on the server, the connection or the
+// time. Content-Length is among them since a server may also send a body in
+// chunks; the bytes are compared.
+var ignored = []string{"Date", "Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid", "Content-Length"}
 
-// Diff compares two answers to a request. Bodies are compared after the masks,
-// which blank what may differ. nil means that they are the same.
+// Diff compares two answers to a request. Masks blank the parts of the bodies
+// that may differ. nil means that the answers are the same.
 func Diff(r Request, want, got *Answer, masks ...Mask) error {
 	name := r.String()
 	w, g := want.Body, got.Body
@@ -49,7 +49,7 @@ func Diff(r Request, want, got *Answer, masks ...Mask) error {
 		return err
 	}
 	if !bytes.Equal(w, g) {
-		return bodies(name, w, g)
+		return bodyDifference(name, w, g)
 	}
 	return nil
 }
@@ -58,15 +58,15 @@ func diffHeaders(name string, want, got http.Header) error {
 	all := maps.Clone(want)
 	maps.Copy(all, got)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if !slices.Contains(own, key) && !slices.Equal(want[key], got[key]) {
+		if !slices.Contains(ignored, key) && !slices.Equal(want[key], got[key]) {
 			return &Difference{name, "header " + key, fmt.Sprintf("%q", want[key]), fmt.Sprintf("%q", got[key])}
 		}
 	}
 	return nil
 }
 
-// bodies describes where two texts part.
-func bodies(name string, want, got []byte) *Difference {
+// bodyDifference describes the first difference of two texts.
+func bodyDifference(name string, want, got []byte) *Difference {
 	i := 0
 	for i < min(len(want), len(got)) && want[i] == got[i] {
 		i++
@@ -87,5 +87,5 @@ func DiffText(name string, want, got []byte) error {
 	if bytes.Equal(want, got) {
 		return nil
 	}
-	return bodies(name, want, got)
+	return bodyDifference(name, want, got)
 }

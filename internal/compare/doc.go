@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare asks two endpoints of the Kubernetes API the same and says
-// in what their answers differ: status, headers, body, framing and how it
-// ended. It reads watches in every framing there is, and WebSocket.
+// Package compare sends a request to two endpoints of the Kubernetes API and
+// reports how their answers differ: status, headers, body, framing and end. It
+// reads watches in every framing, and WebSockets.
 //
 // The first endpoint is called want: it is the API server. The second, got, is
-// what stands in front of it. What cannot be the same for two servers, or at
-// two moments, is left out: see [Diff]. Only tests import it.
+// the gateway in front of it. Parts that cannot be the same for two servers, or
+// at two times, are left out: see [Diff]. Only tests import this package.
 package compare

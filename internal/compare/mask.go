@@ -9,12 +9,12 @@ import (
 	"regexp"
 )
 
-// A Mask blanks in a body what may differ between two endpoints, because they
-// were asked at two moments or keep up on their own.
+// A Mask blanks the parts of a body that may differ between two endpoints, since
+// they were asked at different times or have reached different RVs.
 type Mask func(body []byte) []byte
 
 var (
-	// A list's metadata begins with one of its own members; that of an object
+	// The metadata of a list begins with one of these members; that of an object
 	// never does.
 	listRV = regexp.MustCompile(`("metadata":\s*\{\s*(?:"continue":\s*"[^"]*",\s*)?(?:"remainingItemCount":\s*\d+,\s*)?"resourceVersion":\s*")\d+"`)
 	yamlRV = regexp.MustCompile(`(?m)^  resourceVersion: "\d+"$`)
@@ -39,8 +39,8 @@ func ListRV(body []byte) []byte {
 	return yamlRV.ReplaceAll(body, []byte(`  resourceVersion: "RV"`))
 }
 
-// CurrentRV blanks where the store is, in the message about a version that is
-// too large.
+// CurrentRV blanks the RV of the store in the message about a resourceVersion
+// that is too large.
 func CurrentRV(body []byte) []byte { return currentRV.ReplaceAll(body, []byte("current: RV")) }
 
 // Bookmarks blanks the resourceVersions of the bookmarks in a watch, of any

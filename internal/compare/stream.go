@@ -16,7 +16,7 @@ import (
 // A Stream is an open watch.
 type Stream struct {
 	Answer *Answer // status and headers
-	// Skip says which frames to pass over; nil is none.
+	// Skip reports whether a frame is left out; nil leaves none out.
 	Skip    func(*Frame) bool
 	request string
 	frames  chan Frame
@@ -73,8 +73,7 @@ func (s *Stream) Close() {
 	}
 }
 
-// Next waits for the next frame that is not to be skipped. io.EOF is a clean
-// end.
+// Next waits for the next frame that is not skipped. io.EOF is a clean end.
 func (s *Stream) Next(ctx context.Context) (Frame, error) {
 	for {
 		f, err := s.next(ctx)
@@ -92,12 +91,12 @@ func (s *Stream) next(ctx context.Context) (Frame, error) {
 		}
 		return f, nil
 	case <-ctx.Done():
-		return Frame{}, fmt.Errorf("%s: nothing comes: %w", s.request, context.Cause(ctx))
+		return Frame{}, fmt.Errorf("%s: no frame: %w", s.request, context.Cause(ctx))
 	}
 }
 
-// Until reads frames until what has come is enough; nil reads to the stream's
-// clean end.
+// Until reads frames until enough returns true for all of them. Without a
+// function it reads to the stream's clean end.
 func (s *Stream) Until(ctx context.Context, enough func([]Frame) bool) ([]Frame, error) {
 	var out []Frame
 	for {
@@ -118,12 +117,12 @@ func (s *Stream) Until(ctx context.Context, enough func([]Frame) bool) ([]Frame,
 // A Pair is the same watch at both endpoints.
 type Pair struct {
 	Want, Got *Stream
-	// Mask blanks in a frame what may differ; nil for nothing.
+	// Mask blanks the parts of a frame that may differ; nil blanks none.
 	Mask    Mask
 	request string
 }
 
-// Watch opens a watch at both endpoints, and compares how it begins.
+// Watch opens a watch at both endpoints, and compares the headers.
 func Watch(ctx context.Context, want, got *Endpoint, r Request) (*Pair, error) {
 	w, err := want.Watch(ctx, r)
 	if err != nil {
@@ -149,7 +148,7 @@ func (p *Pair) Close() {
 }
 
 // Until reads both streams as [Stream.Until] does, compares them frame by
-// frame, and returns those of want. The RVs of bookmarks are not compared.
+// frame, and returns the frames of want. The RVs of bookmarks are not compared.
 func (p *Pair) Until(ctx context.Context, enough func([]Frame) bool) ([]Frame, error) {
 	want, err := p.Want.Until(ctx, enough)
 	if err != nil {
@@ -173,14 +172,14 @@ func (p *Pair) masked(frames []Frame) []Frame {
 	return out
 }
 
-// DiffFrames compares frames, but for the RVs of bookmarks.
+// DiffFrames compares frames, except for the RVs of bookmarks.
 func DiffFrames(request string, want, got []Frame) error {
 	for i := range max(len(want), len(got)) {
 		if i >= len(want) || i >= len(got) {
 			return &Difference{request, fmt.Sprintf("frame %d", i), fmt.Sprint(brief(want)), fmt.Sprint(brief(got))}
 		}
 		if w, g := want[i].masked(), got[i].masked(); string(w) != string(g) {
-			return bodies(fmt.Sprintf("%s: frame %d", request, i), w, g)
+			return bodyDifference(fmt.Sprintf("%s: frame %d", request, i), w, g)
 		}
 	}
 	return nil
