@@ -92,7 +92,7 @@ func TestExpectations(t *testing.T) {
 			if err := runOn(t, rule, holds, holds); err != nil {
 				t.Errorf("it fails for %q: %v", test.holds, err)
 			}
-			if err := runOn(t, rule, fails, fails); err == nil || onlyDifferences(err) || !strings.Contains(err.Error(), "test.txtar:4: ") {
+			if err := runOn(t, rule, fails, fails); err == nil || onlyDifferences(err) || !strings.Contains(err.Error(), "test.txtar:7: ") {
 				t.Errorf("for %q it is %v", test.fails, err)
 			}
 		})

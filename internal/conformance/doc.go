@@ -21,6 +21,8 @@
 //
 // Rules are entries of txtar archives in the folder rules, one file per theme:
 //
+//	# Source: where the rules come from.
+//
 //	-- WatchPaths --
 //	# What the rule is.
 //	sync $configmaps
@@ -37,7 +39,8 @@
 // blank lines between them: all blocks run at the same time, once per
 // combination of the rows of their tables; the statements of a block run in
 // turn. In the head, code says that the rule is written in Go, differs N that
-// the endpoints differ, and slow that the rule waits long and needs no fixture.
+// the endpoints differ, slow that the rule waits long and needs no fixture, and
+// source where this rule comes from.
 //
 // $name and ${name|query|base64} are variables. Tables (each), let, keep and
 // other statements set them, besides the constants in script.go. Backquotes

@@ -83,10 +83,15 @@ func parseFile(file string, text []byte, code map[string]checkFunc) ([]Rule, err
 	if len(archive.Files) == 0 {
 		return nil, fmt.Errorf("%s: no rules", file)
 	}
+	_, source, ok := strings.Cut(string(archive.Comment), "\n# Source: ")
+	if !ok {
+		return nil, fmt.Errorf("%s: its comment has no Source line", file)
+	}
+	source, _, _ = strings.Cut(source, "\n")
 	line := 1 + strings.Count(string(archive.Comment), "\n")
 	var rules []Rule
 	for _, f := range archive.Files {
-		r := Rule{Name: f.Name, file: file}
+		r := Rule{Name: f.Name, Source: source, file: file}
 		p := parser{rule: &r, file: file, line: line}
 		if err := p.parse(string(f.Data), code[f.Name]); err != nil {
 			return nil, fmt.Errorf("%s:%d: rule %s: %w", file, p.line, f.Name, err)
@@ -168,6 +173,9 @@ func (p *parser) add(b *block, line string) error {
 		return nil
 	case head && verb == "slow":
 		p.rule.slow = true
+		return nil
+	case head && verb == "source":
+		p.rule.Source = rest
 		return nil
 	case head && verb == "differs":
 		n, err := strconv.Atoi(rest)

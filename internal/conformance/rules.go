@@ -23,6 +23,8 @@ type Rule struct {
 	Name    string
 	// Doc says what the rule is.
 	Doc string
+	// Source is the part of the documentation, or the KEP, that it comes from.
+	Source string
 	// Differs is the number of the line in docs/semantics.md, "Differences
 	// from the API server", that explains why the endpoints differ; 0 when
 	// they do not.

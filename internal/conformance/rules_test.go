@@ -66,26 +66,26 @@ func TestDifferencesAreExplained(t *testing.T) {
 func TestMalformedRules(t *testing.T) {
 	inGo := map[string]checkFunc{"InGo": func(context.Context, *Env) error { return nil }}
 	for name, test := range map[string]struct {
-		text string // the file, after its first line
+		text string // the file, after its comment
 		want string
 	}{
 		"no rules":              {"", "test.txtar: no rules"},
-		"name":                  {"-- two words --\n# Doc.\n\n> GET /x\n", "test.txtar:2: rule two words: a rule's name is one word"},
-		"no comment":            {"-- Rule --\n\n> GET /x\n", "test.txtar:4: rule Rule: no comment says what the rule is"},
-		"empty":                 {"-- Rule --\n# Doc.\n", "test.txtar:3: rule Rule: no statements"},
-		"unknown word":          {"-- Rule --\n# Doc.\n\n> GET /x\n\n-- Other --\n# Doc.\n\n> GET /x\nhass x\n", `test.txtar:11: rule Other: unknown word "hass"`},
-		"request":               {"-- Rule --\n# Doc.\n\n> get /x\n", `test.txtar:5: rule Rule: "get /x" is no METHOD and path`},
+		"name":                  {"-- two words --\n# Doc.\n\n> GET /x\n", "test.txtar:3: rule two words: a rule's name is one word"},
+		"no comment":            {"-- Rule --\n\n> GET /x\n", "test.txtar:5: rule Rule: no comment says what the rule is"},
+		"empty":                 {"-- Rule --\n# Doc.\n", "test.txtar:4: rule Rule: no statements"},
+		"unknown word":          {"-- Rule --\n# Doc.\n\n> GET /x\n\n-- Other --\n# Doc.\n\n> GET /x\nhass x\n", `test.txtar:12: rule Other: unknown word "hass"`},
+		"request":               {"-- Rule --\n# Doc.\n\n> get /x\n", `test.txtar:6: rule Rule: "get /x" is no METHOD and path`},
 		"relative path":         {"-- Rule --\n# Doc.\n\n> GET x\n", `"GET x" is no METHOD and path`},
-		"status":                {"-- Rule --\n# Doc.\n\n> GET /x\n< OK\n", "test.txtar:6: rule Rule: < OK: neither a header nor a status"},
+		"status":                {"-- Rule --\n# Doc.\n\n> GET /x\n< OK\n", "test.txtar:7: rule Rule: < OK: neither a header nor a status"},
 		"mask":                  {"-- Rule --\n# Doc.\n\n> GET /x\nmask rv\n", "mask rv: no such mask"},
 		"pattern":               {"-- Rule --\n# Doc.\n\n> GET /x\nstarts (\n", "starts (: error parsing regexp"},
 		"no text":               {"-- Rule --\n# Doc.\n\n> GET /x\nhas\n", "no text"},
-		"variable":              {"-- Rule --\n# Doc.\n\n> GET $x\n", "test.txtar:5: rule Rule: no variable $x"},
+		"variable":              {"-- Rule --\n# Doc.\n\n> GET $x\n", "test.txtar:6: rule Rule: no variable $x"},
 		"variable in a row":     {"-- Rule --\n# Doc.\n\neach a\n  $b\n> GET /$a\n", "no variable $b"},
 		"variables in a circle": {"-- Rule --\n# Doc.\n\neach a => b\n  $b => $a\n> GET /$a\n", "variables that refer to each other"},
 		"filter":                {"-- Rule --\n# Doc.\n\n> GET /${nl|upper}\n", `no filter "upper"`},
-		"cells":                 {"-- Rule --\n# Doc.\n\neach a => b\n  x\n> GET /$a\n", "test.txtar:6: rule Rule: a row of 1 cells in a table of 2 columns"},
-		"no rows":               {"-- Rule --\n# Doc.\n\neach a\n> GET /$a\n", "test.txtar:5: rule Rule: a table without rows"},
+		"cells":                 {"-- Rule --\n# Doc.\n\neach a => b\n  x\n> GET /$a\n", "test.txtar:7: rule Rule: a row of 1 cells in a table of 2 columns"},
+		"no rows":               {"-- Rule --\n# Doc.\n\neach a\n> GET /$a\n", "test.txtar:6: rule Rule: a table without rows"},
 		"no table":              {"-- Rule --\n# Doc.\n\n  x\n> GET /x\n", "an indented line that is in no table"},
 		"late table":            {"-- Rule --\n# Doc.\n\n> GET /x\neach a\n  x\n", "a table comes before the block's statements"},
 		"table in the head":     {"-- Rule --\n# Doc.\neach a\n  x\n\n> GET /x\n", "a table belongs to a block, not to the head"},
@@ -101,11 +101,18 @@ func TestMalformedRules(t *testing.T) {
 		"Go without code":       {"-- InGo --\n# Doc.\n\n> GET /x\n", "it is written in Go, and the file does not say so"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parseFile("test.txtar", []byte("# A test.\n"+test.text), inGo)
+			_, err := parseFile("test.txtar", []byte("# A test.\n# Source: the test\n"+test.text), inGo)
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "test.txtar:") {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
 		})
+	}
+}
+
+// TestNoSource: a rule file says where its rules come from.
+func TestNoSource(t *testing.T) {
+	if _, err := parseFile("test.txtar", []byte("# A test.\n-- Rule --\n# Doc.\n\n> GET /x\n"), nil); err == nil || !strings.Contains(err.Error(), "test.txtar: its comment has no Source line") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -115,7 +122,7 @@ func TestRulesAreKnownOnce(t *testing.T) {
 	files := fstest.MapFS{}
 	for _, s := range Sections {
 		for _, f := range s.Files {
-			files[f] = &fstest.MapFile{Data: []byte("-- In" + strings.TrimSuffix(f, ".txtar") + " --\n# Doc.\n\n> GET /x\n")}
+			files[f] = &fstest.MapFile{Data: []byte("# A test.\n# Source: the test\n-- In" + strings.TrimSuffix(f, ".txtar") + " --\n# Doc.\n\n> GET /x\n")}
 		}
 	}
 	if _, err := readRules(files, nil); err != nil {
@@ -138,7 +145,7 @@ func TestRulesAreKnownOnce(t *testing.T) {
 // testRule reads one rule.
 func testRule(t *testing.T, text string) Rule {
 	t.Helper()
-	rules, err := parseFile("test.txtar", []byte("-- Rule --\n# Doc.\n\n"+text), nil)
+	rules, err := parseFile("test.txtar", []byte("# A test.\n# Source: the test\n\n-- Rule --\n# Doc.\n\n"+text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

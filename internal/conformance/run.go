@@ -74,7 +74,7 @@ func Run(t *testing.T, env *Env, meanwhile func()) {
 			<-done[i]
 			t.Logf("took %v; the gateway served %d of %d answers itself", results[i].took.Round(time.Millisecond), results[i].own, results[i].answers)
 			if err := results[i].verdict(); err != nil {
-				t.Error(err)
+				t.Errorf("%v\n%s: %s\n(%s)", err, rule.Name, rule.Doc, rule.Source)
 			}
 		})
 	}
