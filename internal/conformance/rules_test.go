@@ -93,6 +93,7 @@ func TestMalformedRules(t *testing.T) {
 		"frame":                 {"-- Rule --\n# Doc.\n\nopen /x\nframe x has y\n", "frame x has y: it takes a number"},
 		"write":                 {"-- Rule --\n# Doc.\n\nwrite PUT /x\n", "write PUT /x: it takes POST, PATCH or DELETE"},
 		"fresh":                 {"-- Rule --\n# Doc.\n\nfresh nodes\n", "fresh nodes: it takes one of"},
+		"pages":                 {"-- Rule --\n# Doc.\n\npages /x limit=1\n", "pages needs a sync before it"},
 		"keep":                  {"-- Rule --\n# Doc.\n\n> GET /x\nkeep token name\n", "keep token name: it takes a variable and a member"},
 		"negotiate":             {"-- Rule --\n# Doc.\n\nnegotiate /x/y\nanswers 406\n", "it takes the answers to a list, a get and a watch"},
 		"differs":               {"-- Rule --\n# Doc.\ndiffers somehow\n\n> GET /x\n", `differs "somehow": it takes the number`},

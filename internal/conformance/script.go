@@ -53,7 +53,7 @@ type verb struct {
 var verbs = map[string]verb{
 	">":         {verifyRequest, runRequest},
 	"negotiate": {verifyNegotiate, runNegotiate},
-	"pages":     {arguments(2), runPages},
+	"pages":     {verifyPages, runPages},
 	"sync":      {arguments(1, "rv", "exact"), runSync},
 	"fresh":     {verifyFresh, runFresh},
 	"write":     {verifyWrite, runWrite},
@@ -154,6 +154,13 @@ func arguments(n int, sets ...string) func(string, []statement, *int, map[string
 		}
 		return nil
 	}
+}
+
+func verifyPages(text string, details []statement, line *int, vars map[string]string) error {
+	if vars["rv"] == "" {
+		return errors.New("pages needs a sync before it")
+	}
+	return arguments(2)(text, details, line, vars)
 }
 
 func runPages(ctx context.Context, x *execution, text string, _ []statement) error {
