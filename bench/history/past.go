@@ -204,7 +204,7 @@ func (c *cluster) readStore(s *history.Store, first, last uint64) error {
 	st := streams[0]
 	for i := range 3 {
 		start, n := time.Now(), 0
-		for _, err := range st.All(first+(last-first)*uint64(i+1)/4, "", "") {
+		for _, err := range st.List(c.ctx, first+(last-first)*uint64(i+1)/4, "", "") {
 			if err != nil {
 				return err
 			}
@@ -217,7 +217,7 @@ func (c *cluster) readStore(s *history.Store, first, last uint64) error {
 	}
 	for i := range 20 {
 		start := time.Now()
-		for _, err := range st.Versions(podOf(i*c.sizes.pods/20), 0) {
+		for _, err := range st.Versions(c.ctx, podOf(i*c.sizes.pods/20), 0) {
 			if err != nil {
 				return err
 			}
@@ -225,7 +225,7 @@ func (c *cluster) readStore(s *history.Store, first, last uint64) error {
 		c.tally.Add("Versions/of=store", 1, tally.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
 	}
 	start, n := time.Now(), 0
-	for _, err := range st.Events(first, last) {
+	for _, err := range st.Events(c.ctx, first, last) {
 		if err != nil {
 			return err
 		}

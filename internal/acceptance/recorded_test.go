@@ -145,7 +145,7 @@ func TestRecorded(t *testing.T) {
 			wants = append(wants, fmt.Sprintf("%s %s %d", f.Type, f.key(), f.rv()))
 		}
 	}
-	for e, err := range st.Events(from, to) {
+	for e, err := range st.Events(t.Context(), from, to) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestRecordedOutage(t *testing.T) {
 	}
 	st := recordedStream(t, dir)
 	got := map[string]uint64{}
-	for o, err := range st.All(rv, "", "") {
+	for o, err := range st.List(t.Context(), rv, "", "") {
 		if err != nil {
 			t.Fatal(err)
 		}

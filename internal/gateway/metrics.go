@@ -124,7 +124,7 @@ func (m *cacheMetrics) collectPast(ch chan<- prometheus.Metric) {
 	if store == nil {
 		return
 	}
-	reading := store.Reading()
+	reading := store.ReadUsage()
 	ch <- prometheus.MustNewConstMetric(descReading, prometheus.GaugeValue, float64(reading.Bytes))
 	ch <- prometheus.MustNewConstMetric(descReaders, prometheus.GaugeValue, float64(reading.Readers))
 	for _, p := range m.limiters() {

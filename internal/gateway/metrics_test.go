@@ -78,7 +78,7 @@ func TestPastMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, stop := iter.Pull2(h.Stream.Events(10, 100))
+	next, stop := iter.Pull2(h.Stream.Events(t.Context(), 10, 100))
 	if _, err, ok := next(); err != nil || !ok {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func notServedAt(path string) *metav1.Status {
 // isNamespaced finds the scope of a resource by one of its objects. Where there was
 // none, any path leads to nothing.
 func isNamespaced(st past.State, read *request.Read) (bool, error) {
-	for o, err := range st.Stream.All(st.RV, "", "") {
+	for o, err := range st.Stream.List(context.Background(), st.RV, "", "") {
 		if err != nil {
 			return false, err
 		}

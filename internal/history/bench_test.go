@@ -140,12 +140,12 @@ var recorded = sync.OnceValue(func() *fixture {
 	f.head += 10_000_000
 	n := float64(*benchEvents)
 	f.note = fmt.Sprintf("ingest: %d events of %d bytes, %.0f events/s, %.1f µs CPU per event", *benchEvents, size / *benchEvents, n/wall.Seconds(), float64(cpu.Microseconds())/n)
-	before := must(f.s.tables())
+	before := must(f.s.tableBytes())
 	began = time.Now()
-	if err := f.s.compact(context.Background()); err != nil {
+	if err := f.s.rewriteTables(context.Background()); err != nil {
 		panic(err)
 	}
-	after := must(f.s.tables())
+	after := must(f.s.tableBytes())
 	f.note += fmt.Sprintf("; %.0f bytes/event on disk, %.0f after a compaction of %v, the first list among them", float64(before)/n, float64(after)/n, time.Since(began).Round(time.Millisecond))
 	return f
 })
@@ -175,7 +175,7 @@ func measure(b *testing.B, unit string, f func() (n int)) {
 func BenchmarkList(b *testing.B) {
 	measure(b, "object", func() (n int) {
 		f := recorded()
-		for _, err := range f.st.All((f.begin+f.head)/2, "", "") {
+		for _, err := range f.st.List(b.Context(), (f.begin+f.head)/2, "", "") {
 			if n++; err != nil {
 				b.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func BenchmarkList(b *testing.B) {
 func BenchmarkReplay(b *testing.B) {
 	measure(b, "event", func() (n int) {
 		f := recorded()
-		for _, err := range f.st.Events(f.begin, f.head) {
+		for _, err := range f.st.Events(b.Context(), f.begin, f.head) {
 			if n++; err != nil {
 				b.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func BenchmarkReplay(b *testing.B) {
 func BenchmarkVersions(b *testing.B) {
 	measure(b, "version", func() (n int) {
 		f := recorded()
-		for _, err := range f.st.Versions(f.key, 0) {
+		for _, err := range f.st.Versions(b.Context(), f.key, 0) {
 			if n++; err != nil {
 				b.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func BenchmarkReopen(b *testing.B) {
 		}
 		f.s = must(Open(f.dir, Options{Cluster: "c"}))
 		f.st = must(f.s.Stream(pods))
-		for _, err := range f.st.All(f.head, "", "") {
+		for _, err := range f.st.List(b.Context(), f.head, "", "") {
 			if n++; err != nil {
 				b.Fatal(err)
 			}
@@ -233,7 +233,7 @@ func BenchmarkCounts(b *testing.B) {
 	measure(b, "event", func() (n int) {
 		span := recorded().st.Span()
 		end := span.To.At.Add(time.Millisecond)
-		counts, err := recorded().st.Counts(context.Background(), span.From.At, end, end.Sub(span.From.At)/100)
+		counts, err := recorded().st.EventCounts(context.Background(), span.From.At, end, end.Sub(span.From.At)/100)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -3,16 +3,19 @@
 
 package history
 
-import "sync"
+import (
+	"sync"
+)
 
-// eventBytes is about how much those who read events hold of them, all together
-// (T10): values, what objects were before, and events that are made ahead.
-const eventBytes = 320 << 20
+// maxEventBytes limits, approximately, what all readers of events hold together
+// (T10): values, previous objects, and events built ahead.
+const maxEventBytes = 320 << 20
 
-// A budget is bytes that readers share. The more readers there are, the less each
-// gets, and who finds too little waits. Nobody waits for some who holds some.
+// A budget is a number of bytes that readers share. The more readers there are,
+// the less each gets. A reader waits until there is enough, and holds nothing
+// meanwhile, so readers cannot wait for each other in a circle.
 type budget struct {
-	most int64
+	limit int64
 
 	mu      sync.Mutex // guards what follows
 	freed   *sync.Cond
@@ -20,14 +23,15 @@ type budget struct {
 	readers int
 }
 
-func newBudget(most int64) *budget {
-	b := &budget{most: most}
+func newBudget(limit int64) *budget {
+	b := &budget{limit: limit}
 	b.freed = sync.NewCond(&b.mu)
 	return b
 }
 
 // enter and leave count a reader.
 func (b *budget) enter() { b.count(1) }
+
 func (b *budget) leave() { b.count(-1) }
 
 func (b *budget) count(n int) {
@@ -36,30 +40,30 @@ func (b *budget) count(n int) {
 	b.readers += n
 }
 
-// share is what a reader may hold at the most.
+// share is the most that one reader should hold.
 func (b *budget) share() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.most / int64(b.readers+1)
+	return b.limit / int64(b.readers+1)
 }
 
-// take returns how much a reader gets: at least the least, for which it waits
-// unless it is not to.
-func (b *budget) take(least, want int64, wait bool) int64 {
+// take returns how many bytes a reader gets, between minBytes and want. If less
+// than minBytes is free it waits, or returns 0 if wait is false.
+func (b *budget) take(minBytes, want int64, wait bool) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.used > 0 && b.used+least > b.most {
+	for b.used > 0 && b.used+minBytes > b.limit {
 		if !wait {
 			return 0
 		}
 		b.freed.Wait()
 	}
-	got := max(least, min(want, b.most-b.used))
+	got := max(minBytes, min(want, b.limit-b.used))
 	b.used += got
 	return got
 }
 
-// settle has a reader hold another amount: what it took was a guess.
+// settle corrects what a reader holds, after take was given an estimate.
 func (b *budget) settle(held, now int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,15 +72,15 @@ func (b *budget) settle(held, now int64) {
 	}
 }
 
-// A Reading is how much is being read.
-type Reading struct {
-	Readers int   // of events
-	Bytes   int64 // that they hold, about
+// ReadUsage is what readers of events hold at the moment.
+type ReadUsage struct {
+	Readers int   // iterations of [Stream.Events] in progress
+	Bytes   int64 // approximately
 }
 
-// Reading returns how much is being read.
-func (s *Store) Reading() Reading {
-	s.events.mu.Lock()
-	defer s.events.mu.Unlock()
-	return Reading{s.events.readers, s.events.used}
+// ReadUsage returns what readers of events hold at the moment.
+func (s *Store) ReadUsage() ReadUsage {
+	s.readBudget.mu.Lock()
+	defer s.readBudget.mu.Unlock()
+	return ReadUsage{s.readBudget.readers, s.readBudget.used}
 }

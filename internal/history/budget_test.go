@@ -40,7 +40,7 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	const most = 2 << 20
-	s.events = newBudget(most)
+	s.readBudget = newBudget(most)
 	want := briefs(events)
 	var wg, stuck sync.WaitGroup
 	var highest atomic.Int64
@@ -49,7 +49,7 @@ func TestBudget(t *testing.T) {
 	for reader := range 12 {
 		wg.Go(func() {
 			var got []Event
-			for e, err := range st.Events(100, 1500) {
+			for e, err := range st.Events(t.Context(), 100, 1500) {
 				if err != nil {
 					t.Error(err)
 					return
@@ -57,7 +57,7 @@ func TestBudget(t *testing.T) {
 				if got = append(got, e); len(got)%100 != 1 {
 					continue
 				}
-				if held := s.Reading().Bytes; held > highest.Load() {
+				if held := s.ReadUsage().Bytes; held > highest.Load() {
 					highest.Store(held)
 				}
 				if len(got) == 1 && reader < 3 {
@@ -71,7 +71,7 @@ func TestBudget(t *testing.T) {
 		})
 	}
 	stuck.Wait()
-	for s.Reading().Readers > 3 { // the others come to their end beside those who are stuck
+	for s.ReadUsage().Readers > 3 { // the others come to their end beside those who are stuck
 		time.Sleep(time.Millisecond)
 	}
 	close(release)
@@ -79,7 +79,7 @@ func TestBudget(t *testing.T) {
 	if highest.Load() > 2*most || highest.Load() < most/4 {
 		t.Errorf("%d bytes were held, of a budget of %d", highest.Load(), most)
 	}
-	if r := s.Reading(); r != (Reading{}) {
+	if r := s.ReadUsage(); r != (ReadUsage{}) {
 		t.Errorf("nobody reads: %+v", r)
 	}
 }

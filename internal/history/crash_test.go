@@ -139,7 +139,7 @@ func checkAll(t *testing.T, m *model, st *Stream) {
 			continue // a fifth will do, and both ends
 		}
 		got := map[kube.Key]*scan.Object{}
-		for o, err := range st.All(s.RV, "", "") {
+		for o, err := range st.List(t.Context(), s.RV, "", "") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func checkAll(t *testing.T, m *model, st *Stream) {
 			want = append(want, brief(e))
 		}
 	}
-	for e, err := range st.Events(span.From.RV, span.To.RV) {
+	for e, err := range st.Events(t.Context(), span.From.RV, span.To.RV) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ type session struct {
 func newSession(t *testing.T, fs vfs.FS, seed uint64) *session {
 	return &session{
 		t: t, m: newModel(rand.New(rand.NewPCG(seed, 1)), 100, 1_000_000),
-		opts: Options{Cluster: "c", FS: fs, memTable: 32 << 10, MaxAge: 4 * time.Second},
+		opts: Options{Cluster: "c", FS: fs, memTableSize: 32 << 10, MaxAge: 4 * time.Second},
 	}
 }
 

@@ -42,7 +42,7 @@ func (st *Stream) spoil(t *testing.T, table byte) {
 func TestTrimDamaged(t *testing.T) {
 	for _, table := range []byte{tableVersions, tableLog, tableTimes} {
 		for _, byBytes := range []bool{false, true} {
-			s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: 32 * time.Second, memTable: 64 << 10}))
+			s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: 32 * time.Second, memTableSize: 64 << 10}))
 			var both []*Stream
 			for _, name := range []string{"nodes", "pods"} {
 				st := must(s.Stream(kube.Resource{Version: "v1", Name: name}))
@@ -68,7 +68,7 @@ func TestTrimDamaged(t *testing.T) {
 					if err := s.Compact(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					s.opts.MaxAge, s.opts.MaxBytes = 0, must(s.tables())
+					s.opts.MaxAge, s.opts.MaxBytes = 0, must(s.tableBytes())
 				}
 				if err := s.Trim(t.Context()); err != nil {
 					t.Fatalf("table %c, by bytes %v: %v", table, byBytes, err)
@@ -116,7 +116,7 @@ func TestOpenDamaged(t *testing.T) {
 		if err != nil {
 			t.Fatalf("table %c: %v", table, err)
 		}
-		if o, err := s.Streams(other.Resource())[0].Get("n", 90); o == nil || err != nil {
+		if o, err := s.Streams(other.Resource())[0].Get(t.Context(), 90, "n"); o == nil || err != nil {
 			t.Errorf("table %c: the other one: %v, %v", table, o, err)
 		}
 		if again := must(s.Stream(pods)); again.Epoch() != 1 || !errors.Is(s.Streams(pods)[0].Damage(), ErrCorrupt) || !strings.Contains(log.String(), "damaged") {
@@ -186,7 +186,7 @@ func TestFlippedBits(t *testing.T) {
 // readAll reads the events and both ends of a stream.
 func readAll(st *Stream, want map[string]bool, t *testing.T) error {
 	span := st.Span()
-	for e, err := range st.Events(span.From.RV, span.To.RV) {
+	for e, err := range st.Events(t.Context(), span.From.RV, span.To.RV) {
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func readAll(st *Stream, want map[string]bool, t *testing.T) error {
 		}
 	}
 	for _, rv := range []uint64{span.From.RV, span.To.RV} {
-		for _, err := range st.All(rv, "", "") {
+		for _, err := range st.List(t.Context(), rv, "", "") {
 			if err != nil {
 				return err
 			}

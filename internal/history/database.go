@@ -5,6 +5,7 @@ package history
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,29 +15,32 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
+
+	"github.com/watchkeeper/watchkeeper/internal/history/failstop"
 )
 
 const (
 	blockSize = 64 << 10
 	cacheSize = 64 << 20
-	// memTableSize is how much is in memory and in the write-ahead log before it
-	// becomes a table on disk; several of them can be waiting for that.
+	// memTableSize is how much Pebble keeps in memory and in the write-ahead
+	// log before it writes a table to disk. Up to four memory tables can wait
+	// for that.
 	memTableSize = 16 << 20
-	// reserve is how much of the disk is left free. It takes what is in memory
-	// tables when the disk is full, and a compaction.
-	reserve = 128 << 20
+	// minFreeDisk is how much of the disk stays free. It is enough to flush the
+	// memory tables on a full disk, and to compact.
+	minFreeDisk = 128 << 20
 )
 
-// openDB opens the database.
+// openDB opens the Pebble database.
 func (s *Store) openDB(readOnly bool) error {
-	g, err := newGuard(s.opts.FS, s.dir, s.opts.Logger)
+	g, err := failstop.New(s.opts.FS, s.dir, s.opts.Logger)
 	if err != nil {
 		return err
 	}
-	log := &pebbleLog{log: s.opts.Logger, guard: g}
+	log := &pebbleLog{log: s.opts.Logger, fs: g}
 	o := &pebble.Options{
 		FS: g, CacheSize: cacheSize, FormatMajorVersion: pebble.FormatNewest,
-		MemTableSize: cmp.Or(s.opts.memTable, memTableSize), Logger: log,
+		MemTableSize: cmp.Or(s.opts.memTableSize, memTableSize), Logger: log,
 		EventListener: &pebble.EventListener{DataCorruption: func(i pebble.DataCorruptionInfo) {
 			s.opts.Logger.Error("the history is damaged", "file", i.Path, "err", i.Details)
 		}},
@@ -53,21 +57,21 @@ func (s *Store) openDB(readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	if err := g.failure(); err != nil {
+	if err := g.Err(); err != nil {
 		return errors.Join(err, db.Close())
 	}
 	log.opened.Store(true)
-	s.db, s.guard = db, g
+	s.db, s.fs = db, g
 	if open, err := s.get([]byte{tableOpen}); err == nil && open != nil {
-		s.opts.Logger.Warn("the history was not closed, it ends with what was last acknowledged", "dir", s.dir, "log", log.replayed)
+		s.opts.Logger.Warn("the history was not closed; it ends with the last acknowledged write", "dir", s.dir, "log", log.replayed)
 	}
 	return nil
 }
 
-// enter says in the database that it is open. One that says so when it is opened
-// was left by a crash, or is damaged by a failure: what its log has besides
-// whole batches, a torn tail, is cut by Pebble.
-func (s *Store) enter() error {
+// markOpen records that the database is open. If the record exists at the next
+// start, the process was killed or the store failed, and Pebble has cut a torn
+// tail off the write-ahead log.
+func (s *Store) markOpen() error {
 	b := s.db.NewBatch()
 	defer b.Close()
 	if err := b.Set([]byte{tableOpen}, []byte{1}, nil); err != nil {
@@ -76,21 +80,8 @@ func (s *Store) enter() error {
 	return s.commit(b)
 }
 
-// use lets the caller use the database until done. Whoever waits for others in
-// between, must not.
-func (s *Store) use() error {
-	s.open.RLock()
-	if s.db == nil {
-		defer s.open.RUnlock()
-		return cmp.Or(s.why, ErrClosed)
-	}
-	return nil
-}
-
-func (s *Store) done() { s.open.RUnlock() }
-
-// commit writes a batch. If it fails, it is not known whether the batch is on
-// disk, and nothing can be written until Recover.
+// commit writes a batch. After an error it is unknown whether the batch is on
+// disk, and all further writes fail until Recover.
 func (s *Store) commit(b *pebble.Batch) error {
 	if err := s.failure(); err != nil {
 		return err
@@ -101,114 +92,94 @@ func (s *Store) commit(b *pebble.Batch) error {
 	return s.failure()
 }
 
-// failure returns why nothing can be written, nil if it can.
+// failure returns why nothing can be written, nil if writing is possible.
 func (s *Store) failure() error {
 	if s.opts.ReadOnly {
 		return errReadOnly
 	}
-	if s.why != nil {
-		return s.why
+	if s.openErr != nil {
+		return s.openErr
 	}
-	if err := s.guard.failure(); err != nil {
+	if err := s.fs.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	return nil
 }
 
-// room fails with [ErrDiskFull] when there is no room to write into.
-func (s *Store) room() error {
+// checkDiskSpace fails with [ErrDiskFull] when less than minFreeDisk is free.
+func (s *Store) checkDiskSpace() error {
 	free, err := s.opts.FS.GetDiskUsage(s.dir)
-	if least := cmp.Or(s.opts.reserve, reserve); err == nil && free.AvailBytes < least {
-		return fmt.Errorf("%w: %d MiB are free, and %d MiB stay so", ErrDiskFull, free.AvailBytes>>20, least>>20)
+	if minFree := cmp.Or(s.opts.minFreeDisk, minFreeDisk); err == nil && free.AvailBytes < minFree {
+		return fmt.Errorf("%w: %d MiB are free, recording needs %d MiB: free some, or lower --history-max-bytes", ErrDiskFull, free.AvailBytes>>20, minFree>>20)
 	}
-	return nil // a file system that does not say shows it when it is full
+	return nil // a file system that cannot tell fails the write instead
 }
 
-// Err returns why the store cannot be written any more: [ErrFailed] after an
-// error of writing, or [ErrDiskFull]; nil while it can.
-func (s *Store) Err() error {
-	if err := s.use(); err != nil {
+// get returns the value of a key, nil if there is none.
+func (s *Store) get(key []byte) ([]byte, error) {
+	value, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, damage(err)
+	}
+	return append([]byte{}, value...), closer.Close()
+}
+
+// getJSON reads a JSON record.
+func (s *Store) getJSON(key []byte, into any) (found bool, err error) {
+	value, err := s.get(key)
+	if value == nil || err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(value, into); err != nil {
+		return false, corrupt("%q: %v", key, err)
+	}
+	return true, nil
+}
+
+func (s *Store) setJSON(key []byte, record any) error {
+	value, err := json.Marshal(record)
+	if err != nil {
 		return err
 	}
-	defer s.done()
-	if err := s.failure(); err != nil {
+	b := s.db.NewBatch()
+	defer b.Close()
+	if err := b.Set(key, value, nil); err != nil {
 		return err
 	}
-	return s.room()
+	return s.commit(b)
 }
 
-// Recover tries to make a store that cannot be written one that can: it reads
-// what is on disk anew. The store and its streams stay, but what was not
-// acknowledged may be there or not: see their heads. If it fails, the store can
-// be read still, or is closed when not even that is possible. With [ErrDiskFull]
-// alone, [Store.Trim] can make room.
-func (s *Store) Recover() error {
-	s.open.Lock()
-	defer s.open.Unlock()
-	if s.opts.ReadOnly {
-		return errReadOnly
+// iter returns an iterator over the keys in [lower, upper).
+func (s *Store) iter(lower, upper []byte) (*pebble.Iterator, error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	return it, damage(err)
+}
+
+// each calls f for every key with a prefix.
+func (s *Store) each(prefix []byte, f func(key, value []byte) error) error {
+	it, err := s.iter(prefix, prefixEnd(prefix))
+	if err != nil {
+		return err
 	}
-	if s.db != nil {
-		if s.failure() == nil {
-			return s.room()
+	for it.First(); err == nil && it.Valid(); it.Next() {
+		var value []byte
+		if value, err = it.ValueAndErr(); err == nil {
+			err = f(it.Key(), value)
 		}
-		if err := s.db.Close(); err != nil {
-			s.opts.Logger.Warn("closing the history after a failure", "err", err)
-		}
-		s.db = nil
-	} else if s.why == nil {
-		return ErrClosed
 	}
-	// Some of the disk is kept for this, and for making room.
-	s.why = nil
-	if s.why = s.connect(false); s.why == nil {
-		return s.room()
-	}
-	s.why = fmt.Errorf("%w: %w", ErrFailed, s.why)
-	if err := s.connect(true); err != nil {
-		s.opts.Logger.Error("the history can be neither written nor read", "err", err)
-	}
-	return s.why
+	return damage(errors.Join(err, it.Error(), it.Close()))
 }
 
-// Close writes what is pending and closes the store. It waits for readers, but
-// not for those of whom a caller takes its time with an object.
-func (s *Store) Close() error {
-	s.open.Lock()
-	defer s.open.Unlock()
-	writable := s.db != nil && s.failure() == nil
-	s.why = nil
-	if s.db == nil {
-		return nil
-	}
-	var err error
-	if writable {
-		b := s.db.NewBatch()
-		if err = b.Delete([]byte{tableOpen}, nil); err == nil {
-			err = s.commit(b)
-		}
-		err = errors.Join(err, b.Close())
-	}
-	err = errors.Join(err, s.db.Close())
-	s.db = nil
-	return err
-}
-
-// damage marks what Pebble calls corruption, by a mark that errors.Is does not see.
-func damage(err error) error {
-	if pebble.IsCorruptionError(err) && !errors.Is(err, ErrCorrupt) {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return err
-}
-
-// A pebbleLog takes what Pebble logs. What it would end the process for is a
-// failure like others.
+// A pebbleLog passes Pebble's log on. A fatal error becomes a failure of the
+// store instead of ending the process.
 type pebbleLog struct {
 	log      *slog.Logger
-	guard    *guard
+	fs       *failstop.FS
 	opened   atomic.Bool
-	replayed string // what was said before that of the last log that was read
+	replayed string // where Pebble stopped reading the last write-ahead log
 }
 
 func (l *pebbleLog) Infof(format string, args ...any) {
@@ -224,5 +195,5 @@ func (l *pebbleLog) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf
 func (l *pebbleLog) Fatalf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	l.log.Error(err.Error())
-	l.guard.fail(err)
+	l.fs.Fail(err)
 }

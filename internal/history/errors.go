@@ -6,34 +6,56 @@ package history
 import (
 	"errors"
 	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 var (
-	// ErrOtherCluster marks a directory that holds another cluster's history.
-	ErrOtherCluster = errors.New("the directory holds the history of another cluster")
-	// ErrNewerFormat marks a directory that a later version of the program wrote.
-	ErrNewerFormat = errors.New("the history was written by a newer version")
-	// ErrCorrupt marks a store whose content is not what was written to it.
+	// ErrOtherCluster: the directory holds another cluster's history.
+	ErrOtherCluster = errors.New("the directory holds the history of another cluster: use another --data-dir")
+	// ErrNewerFormat: a later version of the program wrote the directory.
+	ErrNewerFormat = errors.New("the history was written by a newer version: use that version, or another --data-dir")
+	// ErrCorrupt: the content is not what was written.
 	ErrCorrupt = errors.New("the history is damaged")
-	// ErrClosed is what a closed store answers.
+	// ErrClosed: the store is closed.
 	ErrClosed = errors.New("the history is closed")
-	// ErrDiskFull marks a write that was not tried: the disk is almost full.
-	ErrDiskFull = errors.New("the disk is full")
-	// ErrFailed marks a store that could not be written, and will not be before
-	// [Store.Recover].
+	// ErrDiskFull: a write was not attempted because the disk is almost full.
+	ErrDiskFull = errors.New("the disk is almost full")
+	// ErrFailed: a write failed, and nothing is written before [Store.Recover].
 	ErrFailed = errors.New("the history could not be written")
 
-	// ErrBefore marks a moment older than what is retained.
+	// ErrBefore: the RV or time is older than what is retained.
 	ErrBefore = errors.New("before the recorded history")
-	// ErrFuture marks a moment that has not come.
+	// ErrFuture: the RV or time is after the head.
 	ErrFuture = errors.New("after the recorded history")
-	// ErrGap marks a moment at which nothing was observed.
+	// ErrGap: nothing was observed at that RV or time.
 	ErrGap = errors.New("in a gap of the recorded history")
 )
 
-// errReadOnly is what a store that was opened to be read answers to writes.
-var errReadOnly = errors.New("the history is only read")
+// errReadOnly: a write to a store opened with Options.ReadOnly.
+var errReadOnly = errors.New("the history was opened read-only")
+
+// Misuse by a writer.
+var (
+	errBegun    = errors.New("history: Begin was called twice")
+	errNotBegun = errors.New("history: Begin was not called")
+)
 
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// damage marks Pebble's corruption errors, which errors.Is cannot recognize.
+func damage(err error) error {
+	if pebble.IsCorruptionError(err) && !errors.Is(err, ErrCorrupt) {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return err
+}
+
+// corruptBase is the error for a delta whose base is missing.
+func corruptBase(key kube.Key, rv, base uint64) error {
+	return corrupt("%s at %d: the version at %d, which its delta applies to, is missing", key, rv, base)
 }

@@ -13,44 +13,49 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// formatVersion is what this code writes, and the newest that it reads.
+// formatVersion is the format that this code writes, and the newest that it
+// reads.
 const formatVersion = 1
 
-// The keys of the store. The first byte is the table. A stream is one resource
-// in one epoch: what the upstream numbers anew, after a restore of its etcd, is
-// another stream. Numbers are big endian, so that keys are in their order; of
-// those in values, "uvarint" are as encoding/binary has them, and times are in
-// ms since 1970.
+// The keys of the store, as docs/format.md describes them. The first byte of a
+// key is the table. A stream is one resource in one epoch: when the upstream's
+// RVs start over, after a restore of its etcd, a new stream begins. Numbers in
+// keys are big endian, so that keys sort by them. In values, "uvarint" is that
+// of encoding/binary, and times are in ms since 1970.
 //
-//	F                              the format and the cluster, JSON
-//	O                              it is open, or was when the program ended
-//	S stream                       the resource and the epoch, JSON
-//	B stream                       the form of lists and bookmarks, JSON
-//	R stream                       rv, time: the oldest state that is retained
-//	H stream                       rv, time: the head, up to which all is recorded
-//	V stream object 0 rv           a version of an object
-//	N stream object                when there last was one: born, died, and 1 if
-//	                               there were others before (uvarint, uvarint, byte)
-//	L stream rv object             the version that the rv made: flags, at
-//	T stream time                  rv: the head at that time
-//	G stream from                  to, time, time: nothing between was observed
-//	C stream id                    columnDefinitions of Tables
+//	F                    format version and cluster, JSON
+//	O                    present while the database is open, or after a crash
+//	S stream             resource and epoch, JSON
+//	B stream             form of lists and bookmarks, JSON
+//	R stream             rv, time: the oldest retained state
+//	H stream             rv, time: the head; everything up to it is recorded
+//	V stream object 0 rv a version of an object
+//	N stream object      lifetime of the last object of this name: born, died, and
+//	                     1 if there were earlier ones (uvarint, uvarint, byte)
+//	L stream rv object   log: the event at rv: flags, at
+//	T stream time        rv: the head at that time
+//	G stream from        to, time, time: a gap; nothing between was observed
+//	C stream id          columnDefinitions of Tables
 //
-// object is namespace/name, or name. With it in front, the versions of one
-// object are neighbours. The value of a version is
+// An object is namespace/name, or name. Since it precedes the RV, the versions
+// of one object are neighbors. The value of a version is
 //
-//	flags     1 byte: type (2 bits), inferred, delta
-//	at        uvarint: when it was observed
-//	base      uvarint, of a delta: by how much the rv is above that of the
-//	          version before it, which the delta is to be applied to
-//	text      the text, or its delta (delta.go), to the end
+//	┌────────┬────────────┬──────────────┬─────────────────────────────┐
+//	│ flags  │ at         │ base         │ text, or its delta          │
+//	│ 1 byte │ uvarint ms │ uvarint      │ to the end                  │
+//	└────────┴────────────┴──────────────┴─────────────────────────────┘
+//	 type (2    when it     only with a    object JSON, 0, printed row
+//	 bits),     was         delta: rv of   (scan.Object.Row), 0, id of
+//	 inferred,  observed    this version   the columns in decimal
+//	 delta                  minus rv of
+//	                        its base
 //
-// and the text is that of the object, how the API server prints it (scan.Object
-// Row), and the number of the columns that is under, with a 0 between.
+// Package delta has the encoding of a delta; its base is the version before it.
 //
-// The versions up to the retained moment are what each object was then; they
-// have no entry in the log. Where the log has some, a removal of what is older
-// than that (retain.go) is not done yet.
+// At most one version of each object is at or before the oldest retained state:
+// the object as it was then. It has no entry in the log. Log entries at or
+// before that state are left by an interrupted trim (retention.go), and the
+// next trim removes them.
 const (
 	tableFormat   = 'F'
 	tableOpen     = 'O'
@@ -66,20 +71,20 @@ const (
 	tableColumns  = 'C'
 )
 
-// streamTables are the tables that are of a stream.
+// streamTables are the tables whose keys contain a stream.
 var streamTables = []byte{
 	tableStream, tableForm, tableRetained, tableHead, tableVersions, tableNames, tableLog, tableTimes, tableGaps, tableColumns,
 }
 
-// A streamID is the number of a stream.
+// A streamID is the number of a stream in keys.
 type streamID uint32
 
-// appendKey appends the beginning of a stream's keys in a table.
+// appendKey appends the prefix of a stream's keys in a table.
 func appendKey(b []byte, table byte, s streamID) []byte {
 	return binary.BigEndian.AppendUint32(append(b, table), uint32(s))
 }
 
-// prefixLen is the length of what appendKey appends.
+// prefixLen is the length of that prefix.
 const prefixLen = 5
 
 func numberKey(table byte, s streamID, n uint64) []byte {
@@ -95,17 +100,17 @@ func appendLogKey(b []byte, s streamID, rv uint64, key kube.Key) []byte {
 	return append(binary.BigEndian.AppendUint64(appendKey(b, tableLog, s), rv), key...)
 }
 
-// parseVersionKey returns the object and the rv of a version's key.
+// parseVersionKey returns the object and the RV in a version's key.
 func parseVersionKey(b []byte) (key kube.Key, rv uint64, err error) {
 	n := len(b) - 9
 	if n < prefixLen || b[n] != 0 {
-		return "", 0, corrupt("%q is no key of a version", b)
+		return "", 0, corrupt("%q is not the key of a version", b)
 	}
 	return kube.Key(b[prefixLen:n]), binary.BigEndian.Uint64(b[n+1:]), nil
 }
 
-// after returns the first key behind all that begin with the prefix.
-func after(prefix []byte) []byte {
+// prefixEnd returns the first key after all keys with the prefix.
+func prefixEnd(prefix []byte) []byte {
 	b := append([]byte{}, prefix...)
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i]++; b[i] != 0 {
@@ -123,18 +128,18 @@ const (
 
 var eventTypes = [...]kube.EventType{1: kube.Added, 2: kube.Modified, 3: kube.Deleted}
 
-// A version is the value of a version, parsed.
+// A version is the parsed value of a version.
 type version struct {
 	typ      kube.EventType
 	inferred bool
 	at       time.Time
 	delta    bool
-	base     uint64 // the rv of the version that a delta applies to
-	text     []byte // or the delta
+	base     uint64 // with delta: RV of the version that it applies to
+	text     []byte // the text or the delta
 }
 
-// appendFlags appends what the log knows of a version: its flags, and when it
-// was observed.
+// appendFlags appends the part of a version that the log has, too: its flags,
+// and when it was observed.
 func appendFlags(b []byte, v version) []byte {
 	flags := byte(0)
 	for i, typ := range eventTypes {
@@ -151,7 +156,7 @@ func appendFlags(b []byte, v version) []byte {
 	return binary.AppendUvarint(append(b, flags), uint64(v.at.UnixMilli()))
 }
 
-// appendVersion appends all of a version's value but its text.
+// appendVersion appends the value of a version, except its text.
 func appendVersion(b []byte, v version, rv uint64) []byte {
 	b = appendFlags(b, v)
 	if v.delta {
@@ -160,15 +165,15 @@ func appendVersion(b []byte, v version, rv uint64) []byte {
 	return b
 }
 
-// parseFlags is the inverse of appendFlags; rest is what is behind.
+// parseFlags is the inverse of appendFlags; rest is what follows.
 func parseFlags(b []byte) (v version, rest []byte, err error) {
 	if len(b) == 0 || b[0]&flagType == 0 {
-		return v, nil, corrupt("%q is no version", b)
+		return v, nil, corrupt("%q is not a version", b)
 	}
 	v.typ, v.inferred, v.delta = eventTypes[b[0]&flagType], b[0]&flagInferred != 0, b[0]&flagDelta != 0
 	ms, n := binary.Uvarint(b[1:])
 	if n <= 0 {
-		return v, nil, corrupt("%q is no version", b)
+		return v, nil, corrupt("%q is not a version", b)
 	}
 	v.at = time.UnixMilli(int64(ms))
 	return v, b[1+n:], nil
@@ -179,24 +184,24 @@ func parseVersion(b []byte, rv uint64) (v version, err error) {
 		return v, err
 	}
 	if v.delta {
-		behind, n := binary.Uvarint(b)
-		if n <= 0 || behind == 0 || behind >= rv {
-			return v, corrupt("a version at %d that is a delta of no other", rv)
+		distance, n := binary.Uvarint(b)
+		if n <= 0 || distance == 0 || distance >= rv {
+			return v, corrupt("the delta at %d has no base", rv)
 		}
-		v.base, b = rv-behind, b[n:]
+		v.base, b = rv-distance, b[n:]
 	}
 	v.text = b
 	return v, nil
 }
 
-// appendMoment appends a moment's rv and time, 16 bytes.
+// appendMoment appends an RV and a time, 16 bytes.
 func appendMoment(b []byte, m Moment) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, m.RV), uint64(m.At.UnixMilli()))
 }
 
 func parseMoment(b []byte) (Moment, error) {
 	if len(b) != 16 {
-		return Moment{}, corrupt("%q is no moment", b)
+		return Moment{}, corrupt("%q is not a moment", b)
 	}
 	return Moment{binary.BigEndian.Uint64(b), parseTime(b[8:])}, nil
 }
@@ -204,7 +209,7 @@ func parseMoment(b []byte) (Moment, error) {
 // parseTime reads a time of 8 bytes.
 func parseTime(b []byte) time.Time { return time.UnixMilli(int64(binary.BigEndian.Uint64(b))) }
 
-// appendGap appends the value of a gap, 24 bytes; its From is in the key.
+// appendGap appends the value of a gap, 24 bytes. From is in the key.
 func appendGap(b []byte, g Gap) []byte {
 	b = binary.BigEndian.AppendUint64(b, g.To)
 	b = binary.BigEndian.AppendUint64(b, uint64(g.Since.UnixMilli()))
@@ -213,12 +218,12 @@ func appendGap(b []byte, g Gap) []byte {
 
 func parseGap(from uint64, b []byte) (Gap, error) {
 	if len(b) != 24 {
-		return Gap{}, corrupt("%q is no gap", b)
+		return Gap{}, corrupt("%q is not a gap", b)
 	}
 	return Gap{From: from, To: binary.BigEndian.Uint64(b), Since: parseTime(b[8:]), Until: parseTime(b[16:])}, nil
 }
 
-// formRecord is the record of a form.
+// formRecord is the record of a Form at tableForm.
 type formRecord struct {
 	ListKind   string `json:"listKind"`
 	Item       string `json:"item"`
@@ -234,13 +239,14 @@ func appendText(b []byte, o *scan.Object, columns uint64) []byte {
 	return strconv.AppendUint(b, columns, 10)
 }
 
-// parseText returns the object of a version's text. The columns are by number.
+// parseText returns the object of a version's text. columns returns
+// columnDefinitions by ID.
 func parseText(text string, columns func(id uint64) (string, error)) (*scan.Object, error) {
 	json, rest, ok := strings.Cut(text, "\x00")
 	row, number, ok2 := strings.Cut(rest, "\x00")
 	id, err := strconv.ParseUint(number, 10, 64)
 	if !ok || !ok2 || err != nil {
-		return nil, corrupt("a version of %d bytes without its parts", len(text))
+		return nil, corrupt("a version of %d bytes is incomplete", len(text))
 	}
 	o, err := scan.ParseObject(json)
 	if err != nil {
@@ -249,4 +255,47 @@ func parseText(text string, columns func(id uint64) (string, error)) (*scan.Obje
 	o.Row = row
 	o.Columns, err = columns(id)
 	return o, err
+}
+
+// A lifetime is that of the last object of a name.
+type lifetime struct {
+	born, died uint64 // RVs; died is 0 while the object exists
+	earlier    bool   // there were earlier objects of this name
+}
+
+// covers reports whether an object of this name may have existed at rv.
+func (l lifetime) covers(rv uint64) bool {
+	if rv < l.born {
+		return l.earlier
+	}
+	return l.died == 0 || rv < l.died
+}
+
+func appendLifetime(b []byte, l lifetime) []byte {
+	b = binary.AppendUvarint(binary.AppendUvarint(b, l.born), l.died)
+	if l.earlier {
+		b = append(b, 1)
+	}
+	return b
+}
+
+func parseLifetime(b []byte) (l lifetime, err error) {
+	born, n := binary.Uvarint(b)
+	died, m := binary.Uvarint(b[max(n, 0):])
+	if n <= 0 || m <= 0 || len(b) > n+m+1 {
+		return l, corrupt("%q is not a lifetime", b)
+	}
+	return lifetime{born, died, len(b) > n+m}, nil
+}
+
+func appendNameKey(b []byte, s streamID, key kube.Key) []byte {
+	return append(appendKey(b, tableNames, s), key...)
+}
+
+// parseTimes reads an entry of tableTimes.
+func parseTimes(key, value []byte) (Moment, error) {
+	if len(key) != prefixLen+8 || len(value) != 8 {
+		return Moment{}, corrupt("%q is not a time", key)
+	}
+	return Moment{binary.BigEndian.Uint64(value), parseTime(key[prefixLen:])}, nil
 }

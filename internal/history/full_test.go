@@ -58,7 +58,7 @@ func testFull(t *testing.T, dir string, opts Options, full, room func()) {
 	st = must(s.Stream(pods))
 	for range 2 {
 		checkAll(t, m, st)
-		if err := s.Err(); !errors.Is(err, ErrFailed) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(log.String(), "opened to be read") {
+		if err := s.Err(); !errors.Is(err, ErrFailed) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(log.String(), "opened read-only") {
 			t.Errorf("said is %v, and logged %s", err, log.String())
 		}
 		if err := st.Append(nil, m.rv, ms(m.clock)); !errors.Is(err, ErrFailed) {
@@ -113,7 +113,7 @@ func TestOpenFull(t *testing.T) {
 			}
 		}
 	}
-	testFull(t, filepath.Join(dir, "history"), Options{Cluster: "c", memTable: 64 << 10, reserve: 1 << 20}, fill, func() {
+	testFull(t, filepath.Join(dir, "history"), Options{Cluster: "c", memTableSize: 64 << 10, minFreeDisk: 1 << 20}, fill, func() {
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func smallDisk(bytes int) (dir string, unmount func(), err error) {
 // what is old makes room.
 func testSmallDisk(t *testing.T, dir string) {
 	t.Helper()
-	s := must(Open(dir, Options{Cluster: "c", memTable: 64 << 10, reserve: 10 << 20}))
+	s := must(Open(dir, Options{Cluster: "c", memTableSize: 64 << 10, minFreeDisk: 10 << 20}))
 	st := must(s.Stream(pods))
 	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1)); err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func killedModel(rv uint64) (m *model, next func() []Event) {
 	return m, next
 }
 
-var killedOptions = Options{Cluster: "c", memTable: 64 << 10}
+var killedOptions = Options{Cluster: "c", memTableSize: 64 << 10}
 
 // writeForEver goes on where the store ends, and prints what is acknowledged.
 func writeForEver(dir string) error {
@@ -135,7 +135,7 @@ func TestKilled(t *testing.T) {
 func TestTornTail(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	s := newSession(t, mem, 3)
-	s.opts.memTable = 0 // all is in the log
+	s.opts.memTableSize = 0 // all is in the log
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}

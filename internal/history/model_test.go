@@ -300,7 +300,7 @@ func checkState(t *testing.T, m *model, st *Stream, want state, rv uint64) {
 		return key < from || namespace != "" && key.Namespace() != namespace
 	})
 	got, last := map[kube.Key]*scan.Object{}, kube.Key("")
-	for o, err := range st.All(rv, namespace, from) {
+	for o, err := range st.List(t.Context(), rv, namespace, from) {
 		if err != nil || o.Key <= last {
 			t.Fatalf("%v behind %s: %v", o, last, err)
 		}
@@ -311,7 +311,7 @@ func checkState(t *testing.T, m *model, st *Stream, want state, rv uint64) {
 		t.Fatalf("at %d (-model +history)\n%s", rv, diff)
 	}
 	key := m.key()
-	o, err := st.Get(key, rv)
+	o, err := st.Get(t.Context(), rv, key)
 	if w := want.objects[key]; err != nil || (w == nil) != (o == nil) || w != nil && w.JSON != o.JSON {
 		t.Fatalf("%s at %d is %v, %v, not %v", key, rv, o, err, w)
 	}
@@ -329,13 +329,13 @@ func checkEvents(t *testing.T, m *model, st *Stream, rv, to uint64) {
 			wantOf = append(wantOf, brief(e))
 		}
 	}
-	for e, err := range st.Events(rv, to) {
+	for e, err := range st.Events(t.Context(), rv, to) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		have = append(have, brief(e))
 	}
-	for e, err := range st.Versions(key, rv) {
+	for e, err := range st.Versions(t.Context(), key, rv) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func checkTimes(t *testing.T, m *model, st *Stream) {
 	t.Helper()
 	span := st.Span()
 	at := span.From.At.Add(time.Duration(m.rnd.Int64N(span.To.At.Sub(span.From.At).Milliseconds()+1)) * time.Millisecond)
-	got, err := st.At(at)
+	got, err := st.At(t.Context(), at)
 	if slices.ContainsFunc(m.gaps, func(g Gap) bool { return g.Since.Before(at) && at.Before(g.Until) }) {
 		if !errors.Is(err, ErrGap) {
 			t.Fatalf("%v, in a gap: %v, %v", at, got, err)
@@ -369,8 +369,8 @@ func checkTimes(t *testing.T, m *model, st *Stream) {
 	if got.RV != want.RV || err != nil {
 		t.Fatalf("the state at %v is that of %v, %v, not %v; span %v", at, got, err, want, span)
 	}
-	total, expected := Count{}, Count{}
-	counts, err := st.Counts(t.Context(), at, span.To.At.Add(time.Millisecond), 100*time.Millisecond)
+	total, expected := EventCount{}, EventCount{}
+	counts, err := st.EventCounts(t.Context(), at, span.To.At.Add(time.Millisecond), 100*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

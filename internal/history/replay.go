@@ -5,7 +5,7 @@ package history
 
 import (
 	"cmp"
-	"iter"
+	"context"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,70 +13,44 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/history/delta"
 )
 
 const (
-	// fewEvents and manyEvents are how many are read at a time. The versions of an
-	// object are neighbours on disk, those of one moment are not: the more are read
-	// together, the fewer blocks are read more than once.
-	fewEvents, manyEvents = 1024, 64 << 10
-	// replayBytes is about how much they may take, with the objects they are of.
-	replayBytes = 160 << 20
-	// fewestEvents is how many are read where there is no room for more.
-	fewestEvents = 64
-	// madeAtOnce is how many events are made out of what was read at a time.
-	madeAtOnce = 1024
-	// usualEvent is how many bytes an event takes before that is known.
-	usualEvent = 8 << 10
+	// minReadEvents and maxReadEvents limit how many events are read at a time.
+	// The versions of an object are neighbors on disk, those of one moment are
+	// not: the more events are read together, the fewer blocks are read more
+	// than once.
+	minReadEvents, maxReadEvents = 1024, 64 << 10
+	// maxReplayBytes limits what they may take, approximately, with their
+	// objects.
+	maxReplayBytes = 160 << 20
+	// minBudgetEvents is how many events are read when the budget has no room
+	// for more.
+	minBudgetEvents = 64
+	// buildEvents is how many events are built at a time from the values read.
+	buildEvents = 1024
+	// defaultEventSize is the assumed size of an event until sizes are known.
+	defaultEventSize = 8 << 10
 )
 
-// Events yields the events above from, up to to, in order. An error is the last
-// it yields.
-func (st *Stream) Events(from, to uint64) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		p := &replay{st: st, n: fewEvents, size: usualEvent}
-		st.s.events.enter()
-		defer p.end()
-		for more := true; more; {
-			p.room(to - from)
-			began := time.Now()
-			next, more2, err := p.read(from, to)
-			if err != nil {
-				yield(Event{}, err)
-				return
-			}
-			from, more = next, more2
-			busy := time.Since(began)
-			stopped, err := p.emit(func(e Event) bool { return yield(e, nil) })
-			if stopped {
-				return
-			}
-			if err != nil {
-				yield(Event{}, err)
-				return
-			}
-			p.adapt(busy, time.Since(began))
-		}
-	}
-}
-
-// A replay reads events in the order of their RVs, from versions that are in the
-// order of their objects. Some thousands at a time: first their values, which are
-// small as deltas are, each part of the key space by a goroutine of its own. Then
-// the events are made, in their order, from what the objects were before.
+// A replay reads events in the order of their RVs from versions that are sorted
+// by object. It reads some thousands of events at a time. First it reads their
+// values, which are small since most are deltas; one goroutine does so for each
+// partition of the key space. Then it builds the events, in order, from the
+// objects before them.
 type replay struct {
 	st     *Stream
-	n      int   // how many to read, where there is room
-	fits   int   // how many there is room for
-	size   int64 // what an event takes, about
-	held   int64 // of the budget
+	n      int   // events to read at a time, if the budget allows
+	fits   int   // events that the budget allows
+	size   int64 // estimated bytes of an event
+	held   int64 // bytes taken from the budget
 	bounds []kube.Key
-	parts  []*part
+	parts  []*partition
 	steps  []step
 }
 
-// A step is an event on its way: an entry of the log, then a value, then an
-// event.
+// A step is an event in the making: a log entry, then a value, then an event.
 type step struct {
 	key   kube.Key
 	rv    uint64
@@ -85,31 +59,30 @@ type step struct {
 	event Event
 }
 
-// A part is some of the key space.
-type part struct {
-	r     reader
-	steps []*step
-	now   map[kube.Key]held // what objects are before the next event
-	bytes int               // that it holds
+// A partition is a part of the key space.
+type partition struct {
+	r       versionReader
+	steps   []*step
+	objects map[kube.Key]objectText // the objects as they are before the next event
+	bytes   int                     // held by the partition
 }
 
-// held is an object and its text.
-type held struct {
+// An objectText is an object and its text.
+type objectText struct {
 	o    *scan.Object
 	text string
 }
 
-// room has the replay hold room for the next events, of which there are not more
-// than RVs.
-func (p *replay) room(rvs uint64) {
-	b := p.st.s.events
-	all := min(int64(min(uint64(p.n), max(rvs, 1)))*p.size, replayBytes)
-	least, got := min(all, fewestEvents*p.size), int64(0)
+// reserve takes budget for the next events. There are at most rvs of them.
+func (p *replay) reserve(rvs uint64) {
+	b := p.st.s.readBudget
+	all := min(int64(min(uint64(p.n), max(rvs, 1)))*p.size, maxReplayBytes)
+	least, got := min(all, minBudgetEvents*p.size), int64(0)
 	if want := min(all, b.share()-p.held); want >= least {
 		got = b.take(least, want, false)
 	}
-	if got == 0 { // what is kept is for speed only
-		p.forget()
+	if got == 0 { // objects are kept for speed only
+		p.dropObjects()
 		p.settle(0)
 		got = b.take(least, max(least, min(all, b.share())), true)
 	}
@@ -117,34 +90,34 @@ func (p *replay) room(rvs uint64) {
 	p.fits = int(max(got/p.size, 1))
 }
 
-// settle has the replay hold room for what it has.
+// settle sets what the replay has taken from the budget.
 func (p *replay) settle(now int64) {
-	p.st.s.events.settle(p.held, now)
+	p.st.s.readBudget.settle(p.held, now)
 	p.held = now
 }
 
-// end gives back all that the replay holds.
+// end gives everything back to the budget.
 func (p *replay) end() {
 	p.settle(0)
-	p.st.s.events.leave()
+	p.st.s.readBudget.leave()
 }
 
-// forget forgets what objects were before the next events.
-func (p *replay) forget() {
+// dropObjects forgets the objects before the next events.
+func (p *replay) dropObjects() {
 	for _, part := range p.parts {
-		clear(part.now)
+		clear(part.objects)
 	}
 }
 
-// read reads the next events above from, and returns up to where.
+// read reads the next events above from, and returns the RV of the last.
 func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
-	if err := p.st.s.use(); err != nil {
+	if err := p.st.s.acquire(); err != nil {
 		return 0, false, err
 	}
-	defer p.st.s.done()
+	defer p.st.s.release()
 	p.steps = p.steps[:0]
-	err = p.st.log(from, to, func(key []byte, rv uint64, _ version) bool {
-		// Those at one RV go together: the next ones are those above it.
+	err = p.st.scanLog(from, to, func(key []byte, rv uint64, _ version) bool {
+		// Events at one RV stay together, since the next read begins above it.
 		if more = len(p.steps) >= min(p.n, p.fits) && rv != p.steps[len(p.steps)-1].rv; !more {
 			p.steps = append(p.steps, step{key: kube.Key(key), rv: rv})
 		}
@@ -155,18 +128,18 @@ func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 	}
 	p.divide()
 	errs := make([]error, len(p.parts))
-	p.each(func(i int) { errs[i] = p.parts[i].read(p.st) })
-	p.settle(p.used())
-	// Asked when all is read, for each part has a reader of its own.
+	p.parallel(func(i int) { errs[i] = p.parts[i].read(p.st) })
+	p.settle(p.memory())
+	// Checked after reading, because each partition opened its own iterator.
 	if err := p.st.retained(from); err != nil {
 		return 0, false, err
 	}
 	return p.steps[len(p.steps)-1].rv, more, cmp.Or(errs...)
 }
 
-// divide gives each part its steps.
+// divide assigns the steps to partitions.
 func (p *replay) divide() {
-	if p.parts == nil || p.n <= fewEvents {
+	if p.parts == nil || p.n <= minReadEvents {
 		keys := make([]kube.Key, len(p.steps))
 		for i := range p.steps {
 			keys[i] = p.steps[i].key
@@ -175,7 +148,7 @@ func (p *replay) divide() {
 		n := runtime.GOMAXPROCS(0)
 		p.parts, p.bounds = nil, nil
 		for i := range n {
-			p.parts = append(p.parts, &part{now: map[kube.Key]held{}})
+			p.parts = append(p.parts, &partition{objects: map[kube.Key]objectText{}})
 			if i > 0 {
 				p.bounds = append(p.bounds, keys[len(keys)*i/n])
 			}
@@ -193,8 +166,8 @@ func (p *replay) divide() {
 	}
 }
 
-// each calls f for each part, at the same time.
-func (p *replay) each(f func(i int)) {
+// parallel calls f for each partition concurrently.
+func (p *replay) parallel(f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range p.parts {
 		wg.Go(func() { f(i) })
@@ -202,8 +175,8 @@ func (p *replay) each(f func(i int)) {
 	wg.Wait()
 }
 
-// read reads the values of the part's steps, and what their objects were before.
-func (p *part) read(st *Stream) (err error) {
+// read reads the values of the partition's steps, and the objects before them.
+func (p *partition) read(st *Stream) (err error) {
 	if err := p.r.open(st); err != nil {
 		return err
 	}
@@ -213,7 +186,7 @@ func (p *part) read(st *Stream) (err error) {
 	p.bytes = 0
 	for i, s := range steps {
 		if i == 0 || s.key != steps[i-1].key {
-			if err := p.before(s); err != nil {
+			if err := p.readPrevious(s); err != nil {
 				return err
 			}
 			p.r.it.SeekGE(appendVersionKey(nil, st.id, s.key, s.rv))
@@ -221,53 +194,53 @@ func (p *part) read(st *Stream) (err error) {
 			p.r.it.Next()
 		}
 		if !p.r.it.Valid() {
-			return cmp.Or(damage(p.r.it.Error()), corrupt("%s at %d is in the log, but not among the versions", s.key, s.rv))
+			return cmp.Or(damage(p.r.it.Error()), corrupt("%s at %d is in the log but has no version", s.key, s.rv))
 		}
 		key, rv, v, err := p.r.current()
 		if err != nil {
 			return err
 		}
 		if key != s.key || rv != s.rv {
-			return corrupt("%s at %d is in the log, but not among the versions", s.key, s.rv)
+			return corrupt("%s at %d is in the log but has no version", s.key, s.rv)
 		}
-		v.text = append(make([]byte, 0, len(v.text)), v.text...) // it is the iterator's
+		v.text = append(make([]byte, 0, len(v.text)), v.text...) // the iterator owns the bytes
 		s.value = v
 		p.bytes += len(v.text)
 	}
-	for _, h := range p.now {
+	for _, h := range p.objects {
 		p.bytes += len(h.text)
 	}
 	return nil
 }
 
-// before reads what the object of a step was before it.
-func (p *part) before(s *step) error {
-	if _, ok := p.now[s.key]; ok {
+// readPrevious reads the object before a step, unless the partition has it.
+func (p *partition) readPrevious(s *step) error {
+	if _, ok := p.objects[s.key]; ok {
 		return nil
 	}
 	o, err := p.r.get(s.key, s.rv-1)
 	if err != nil || o == nil {
 		return err
 	}
-	p.now[s.key] = held{o, string(p.r.text)}
+	p.objects[s.key] = objectText{o, string(p.r.text)}
 	return nil
 }
 
-// make makes the events of the steps.
-func (p *part) make(steps []step, self int, columns func(uint64) (string, error)) error {
+// build builds the events of the partition's steps.
+func (p *partition) build(steps []step, self int, columns func(uint64) (string, error)) error {
 	for i := range steps {
 		s := &steps[i]
 		if s.part != self {
 			continue
 		}
-		prev, text := p.now[s.key], ""
+		prev, text := p.objects[s.key], ""
 		switch v := &s.value; {
 		case !v.delta:
-			text = viewOf(v.text) // it is no one else's
+			text = viewOf(v.text) // the step owns the bytes
 		case prev.o == nil || prev.o.RV != v.base:
-			return corrupt("%s at %d: the version at %d, which it builds on, is missing", s.key, s.rv, v.base)
+			return corruptBase(s.key, s.rv, v.base)
 		default:
-			next, err := applyDelta(make([]byte, 0, len(prev.text)+len(v.text)), prev.text, v.text)
+			next, err := delta.Apply(make([]byte, 0, len(prev.text)+len(v.text)), prev.text, v.text)
 			if err != nil {
 				return corrupt("%s at %d: %v", s.key, s.rv, err)
 			}
@@ -279,36 +252,37 @@ func (p *part) make(steps []step, self int, columns func(uint64) (string, error)
 		}
 		s.event = Event{Type: s.value.typ, Object: o, Prev: prev.o, Inferred: s.value.inferred, At: s.value.at}
 		if s.value.text = nil; s.value.typ == kube.Deleted {
-			delete(p.now, s.key)
+			delete(p.objects, s.key)
 		} else {
-			p.now[s.key] = held{o, text}
+			p.objects[s.key] = objectText{o, text}
 		}
 	}
 	return nil
 }
 
-// emit makes the events of what was read, and calls f for each, until it returns
-// false. The next ones are made while f has those before.
-func (p *replay) emit(f func(Event) bool) (stopped bool, err error) {
+// emit builds the events of what was read, and calls f for each until f returns
+// false. While f handles some events, the next ones are being built.
+func (p *replay) emit(ctx context.Context, f func(Event) bool) (stopped bool, err error) {
 	errs := make([]error, len(p.parts))
 	begin := func(steps []step) (wait func()) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			p.each(func(i int) { errs[i] = p.parts[i].make(steps, i, p.st.columnsOf) })
+			p.parallel(func(i int) { errs[i] = p.parts[i].build(steps, i, p.st.columnsText) })
 		}()
 		return func() { <-done }
 	}
 	rest := p.steps
 	take := func() (steps []step) {
-		steps, rest = rest[:min(len(rest), madeAtOnce)], rest[min(len(rest), madeAtOnce):]
+		steps, rest = rest[:min(len(rest), buildEvents)], rest[min(len(rest), buildEvents):]
 		return steps
 	}
 	steps := take()
 	wait := begin(steps)
 	for len(steps) > 0 {
-		if wait(); cmp.Or(errs...) != nil {
-			return false, cmp.Or(errs...)
+		wait()
+		if err := cmp.Or(cmp.Or(errs...), context.Cause(ctx)); err != nil {
+			return false, err
 		}
 		next := take()
 		wait = begin(next)
@@ -325,41 +299,41 @@ func (p *replay) emit(f func(Event) bool) (stopped bool, err error) {
 	return false, nil
 }
 
-// used is about what the replay holds before it has yielded what it read.
-func (p *replay) used() int64 {
+// memory estimates what the replay holds before it has yielded what it read.
+func (p *replay) memory() int64 {
 	var used, texts, objects int
 	for _, part := range p.parts {
 		used += part.bytes
-		for _, h := range part.now {
+		for _, h := range part.objects {
 			texts += len(h.text)
 		}
-		objects += len(part.now)
+		objects += len(part.objects)
 	}
-	if made := min(len(p.steps), 2*madeAtOnce); objects > 0 {
+	if made := min(len(p.steps), 2*buildEvents); objects > 0 {
 		used += made * (texts / objects)
 	}
 	return int64(used)
 }
 
-// adapt chooses how many events to read next: the more the better, but not more
-// than there is room for, and few for who takes them slowly.
+// adapt chooses how many events to read next: as many as the budget allows, but
+// few for a slow caller.
 func (p *replay) adapt(busy, all time.Duration) {
 	used := int64(1)
 	for _, part := range p.parts {
 		used += int64(part.bytes)
 	}
-	fits := int(int64(p.n) * replayBytes / used)
+	fits := int(int64(p.n) * maxReplayBytes / used)
 	if all > 8*busy {
 		p.n /= 4
 	} else {
 		p.n *= 4
 	}
-	p.n = min(max(min(p.n, fits), fewEvents), manyEvents)
+	p.n = min(max(min(p.n, fits), minReadEvents), maxReadEvents)
 	if n := int64(len(p.steps)); n > 0 {
 		p.size = max(used/n, 1<<8)
 	}
-	if used > replayBytes || used > p.st.s.events.share() {
-		p.forget()
+	if used > maxReplayBytes || used > p.st.s.readBudget.share() {
+		p.dropObjects()
 		used = 0
 	}
 	p.settle(used)

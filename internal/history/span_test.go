@@ -55,7 +55,7 @@ func TestCheck(t *testing.T) {
 			999: ErrBefore, 1000: 100, 1989: 100, 1990: 110, 2000: 110, 2001: ErrGap, 8999: ErrGap, 9000: 120, 9999: 120,
 			10_000: 130, 20_000: 130, uint64(time.Now().UnixMilli()) + 1_000_000: ErrFuture,
 		} {
-			m, err := st.At(ms(at))
+			m, err := st.At(t.Context(), ms(at))
 			if rv, ok := want.(int); ok && (err != nil || m.RV != uint64(rv) || m.At.After(ms(at))) {
 				t.Errorf("at %d: %v, %v, not %v", at, m, err, want)
 			} else if !ok && !errors.Is(err, want.(error)) {
@@ -79,31 +79,31 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestCounts(t *testing.T) {
+func TestEventCounts(t *testing.T) {
 	s, st := small(t, t.TempDir())
 	defer s.Close()
 	for _, test := range []struct {
 		from, to uint64
-		want     []Count
+		want     []EventCount
 	}{
-		{0, 10_000, []Count{{}, {Added: 1}, {}, {}, {}, {}, {}, {}, {}, {Added: 1, Modified: 1}}},
-		{1990, 2500, []Count{{Added: 1}}},
-		{1991, 9000, make([]Count, 8)},
-		{9000, 9001, []Count{{Added: 1, Modified: 1}}},
+		{0, 10_000, []EventCount{{}, {Added: 1}, {}, {}, {}, {}, {}, {}, {}, {Added: 1, Modified: 1}}},
+		{1990, 2500, []EventCount{{Added: 1}}},
+		{1991, 9000, make([]EventCount, 8)},
+		{9000, 9001, []EventCount{{Added: 1, Modified: 1}}},
 	} {
-		got, err := st.Counts(t.Context(), ms(test.from), ms(test.to), time.Second)
+		got, err := st.EventCounts(t.Context(), ms(test.from), ms(test.to), time.Second)
 		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 			t.Errorf("[%d, %d): %v %s", test.from, test.to, err, diff)
 		}
 	}
 }
 
-func TestCountsEnd(t *testing.T) {
+func TestEventCountsEnd(t *testing.T) {
 	s, st := small(t, t.TempDir())
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := st.Counts(ctx, ms(0), ms(10_000), time.Second); !errors.Is(err, context.Canceled) {
+	if _, err := st.EventCounts(ctx, ms(0), ms(10_000), time.Second); !errors.Is(err, context.Canceled) {
 		t.Errorf("counted for nobody: %v", err)
 	}
 }
@@ -125,7 +125,7 @@ func TestEpochs(t *testing.T) {
 		}
 		for i, want := range []int{3, 1} {
 			n := 0
-			for _, err := range all[i].All(all[i].Head().RV, "", "") {
+			for _, err := range all[i].List(t.Context(), all[i].Head().RV, "", "") {
 				if n++; err != nil {
 					t.Fatal(err)
 				}
@@ -196,7 +196,7 @@ func TestAllReadsFew(t *testing.T) {
 	}
 	take := func(most int) {
 		n := 0
-		for o, err := range st.All(20_000, "", "") {
+		for o, err := range st.List(t.Context(), 20_000, "", "") {
 			if err != nil || o.Key != objects[n].Key {
 				t.Fatalf("%v, %v", o, err)
 			}

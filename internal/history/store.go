@@ -5,12 +5,9 @@ package history
 
 import (
 	"cmp"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,80 +16,71 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/history/failstop"
 )
 
-// Options say how a store is kept. Cluster is required.
+// Options configure a store. Cluster is required.
 type Options struct {
-	// Cluster identifies the cluster: the UID of its namespace kube-system. ""
-	// opens any store that is there, and makes none.
+	// Cluster identifies the cluster by the UID of its namespace kube-system.
+	// If it is "", Open accepts the history of any cluster but does not create
+	// a store.
 	Cluster string
-	// FS is where it is kept; nil means the file system.
+	// FS is the file system; nil means the operating system's.
 	FS vfs.FS
-	// Logger takes what the store does by itself; nil discards it.
+	// Logger receives reports of background work; nil discards them.
 	Logger *slog.Logger
-	// MaxAge is how far back the history is kept, MaxBytes how large it may be on
-	// disk; Trim enforces both. 0 means no bound, but that some of the disk is left
-	// free.
+	// MaxAge and MaxBytes limit how far back the history reaches and how much
+	// disk it uses; Trim enforces both. 0 means no limit, except that some of
+	// the disk stays free (see minFreeDisk).
 	MaxAge   time.Duration
 	MaxBytes int64
-	// ReadOnly opens a store that is there without a change to its directory.
+	// ReadOnly opens an existing store and changes nothing in its directory.
 	ReadOnly bool
 
-	// For tests; 0 means memTableSize and reserve.
-	memTable, reserve uint64
+	// For tests; 0 means the constant of the same name.
+	memTableSize, minFreeDisk uint64
 }
 
-// A Store is the history of one cluster, in one directory. It may be used by
-// any goroutine.
+// A Store is the history of one cluster, in one directory. Any goroutine may
+// use it.
+//
+// Locks are acquired in the order trimMu, dbMu, catalogMu, Stream.writeMu; mu
+// and Stream.mu come last and are never held together. They are not held during
+// I/O either, so questions about what is recorded are answered even while the
+// disk hangs.
 type Store struct {
 	opts Options
 	dir  string
 	now  func() time.Time
 
-	open  sync.RWMutex // held, to read, by who uses the database; before all other locks
-	db    *pebble.DB   // nil when closed
-	guard *guard
-	why   error // why it is only read, though it is to be written
+	dbMu    sync.RWMutex // guards the next three; a read lock is held while the database is used
+	db      *pebble.DB   // nil when closed
+	fs      *failstop.FS
+	openErr error // why a store that should be writable was opened read-only
 
-	events *budget // of those who read events
+	readBudget *budget // shared by all readers of events
 
-	trimming sync.Mutex  // held by Trim; guards floor
-	floor    int64       // what tables take when there is little to remove
-	garbage  atomic.Bool // something was removed, but perhaps not from disk yet
+	trimMu       sync.Mutex  // held by Trim; guards minTrimBytes
+	minTrimBytes int64       // trimming by size pauses below it: the present state alone takes that much
+	unreclaimed  atomic.Bool // records were removed, but their space was not reclaimed yet
 
-	making sync.Mutex // held by who makes or removes a stream; before mu
+	catalogMu sync.Mutex // held while a stream is created or removed
 
 	measuring atomic.Bool
-	bytes     atomic.Int64 // what Usage knows
+	bytes     atomic.Int64 // the last result of Usage
 
-	mu      sync.Mutex                  // guards what follows; never held while writing
-	streams map[kube.Resource][]*Stream // by epoch, the oldest first
+	mu      sync.Mutex                  // guards what follows
+	streams map[kube.Resource][]*Stream // by epoch, oldest first
 	last    streamID
 }
 
-// Cluster returns whose history it is, see [Options].
-func (s *Store) Cluster() string { return s.opts.Cluster }
-
-// identity is the record of what a store is.
-type identity struct {
-	Format  int    `json:"format"`
-	Cluster string `json:"cluster"`
-}
-
-// streamRecord is the record of a stream.
-type streamRecord struct {
-	Group    string `json:"group,omitempty"`
-	Version  string `json:"version"`
-	Resource string `json:"resource"`
-	Epoch    int    `json:"epoch"`
-}
-
-// Open opens the store in a directory, which it makes if need be. It fails with
-// [ErrOtherCluster], [ErrNewerFormat], or what the file system says: also when
-// another process has it open.
+// Open opens the store in a directory, and creates it if it does not exist. It
+// fails with [ErrOtherCluster], [ErrNewerFormat], or an error of the file
+// system, for example when another process has the store open.
 //
-// One that is there, but cannot be written, as on a full disk, is opened to be
-// read: [Store.Err] says why, and [Store.Recover] tries again.
+// An existing store that cannot be written, as on a full disk, is opened
+// read-only: [Store.Err] then returns the reason, and [Store.Recover] tries
+// again.
 func Open(dir string, opts Options) (*Store, error) {
 	if opts.FS == nil {
 		opts.FS = vfs.Default
@@ -100,22 +88,22 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{opts: opts, dir: dir, now: time.Now, events: newBudget(eventBytes), streams: map[kube.Resource][]*Stream{}}
-	s.garbage.Store(true) // who knows
+	s := &Store{opts: opts, dir: dir, now: time.Now, readBudget: newBudget(maxEventBytes), streams: map[kube.Resource][]*Stream{}}
+	s.unreclaimed.Store(true) // there may be some from before
 	err := s.connect(opts.ReadOnly)
 	if err == nil {
 		return s, nil
 	}
-	// What keeps it from being read as well is said as it was at first.
+	// If it cannot be read either, the first error is the useful one.
 	if opts.ReadOnly || s.connect(true) != nil {
 		return nil, err
 	}
-	s.why = fmt.Errorf("%w: %w", ErrFailed, err)
-	opts.Logger.Warn("the history cannot be written, and is opened to be read", "err", err)
+	s.openErr = fmt.Errorf("%w: %w", ErrFailed, err)
+	opts.Logger.Warn("the history cannot be written and was opened read-only", "err", err)
 	return s, nil
 }
 
-// connect opens the database and reads what it holds.
+// connect opens the database and reads the catalog of streams.
 func (s *Store) connect(readOnly bool) error {
 	err := s.openDB(readOnly)
 	if err != nil {
@@ -125,7 +113,7 @@ func (s *Store) connect(readOnly bool) error {
 		err = s.load()
 	}
 	if err == nil && !readOnly {
-		err = s.enter()
+		err = s.markOpen()
 	}
 	if err != nil {
 		err = errors.Join(fmt.Errorf("history in %s: %w", s.dir, damage(err)), s.db.Close())
@@ -134,190 +122,89 @@ func (s *Store) connect(readOnly bool) error {
 	return err
 }
 
-// identify checks whose store it is, or says so in a new one.
-func (s *Store) identify(readOnly bool) error {
-	var id identity
-	found, err := s.getJSON([]byte{tableFormat}, &id)
-	switch cluster := s.opts.Cluster; {
-	case err != nil:
+// Cluster returns the UID of the cluster, see [Options].
+func (s *Store) Cluster() string { return s.opts.Cluster }
+
+// Err returns why the store cannot be written: [ErrFailed] after a write error,
+// or [ErrDiskFull]. It is nil while the store can be written.
+func (s *Store) Err() error {
+	if err := s.acquire(); err != nil {
 		return err
-	case !found && (cluster == "" || readOnly):
-		return corrupt("it does not say what it is")
-	case !found:
-		return s.setJSON([]byte{tableFormat}, identity{formatVersion, cluster})
-	case id.Format > formatVersion:
-		return fmt.Errorf("%w: format %d, this one reads up to %d", ErrNewerFormat, id.Format, formatVersion)
-	case id.Cluster != cluster && cluster != "":
-		return fmt.Errorf("%w: %s, not %s", ErrOtherCluster, id.Cluster, cluster)
+	}
+	defer s.release()
+	if err := s.failure(); err != nil {
+		return err
+	}
+	return s.checkDiskSpace()
+}
+
+// Recover makes a store writable again after a failure, by opening what is on
+// disk a second time. The Store and its Streams remain valid. A write that was
+// not acknowledged may or may not be there: compare the heads of the streams.
+// If Recover fails, the store can still be read, or is closed if that is
+// impossible too. After [ErrDiskFull], [Store.Trim] may free some space.
+func (s *Store) Recover() error {
+	s.dbMu.Lock()
+	defer s.dbMu.Unlock()
+	if s.opts.ReadOnly {
+		return errReadOnly
+	}
+	if s.db != nil {
+		if s.failure() == nil {
+			return s.checkDiskSpace()
+		}
+		if err := s.db.Close(); err != nil {
+			s.opts.Logger.Warn("cannot close the history after a failure", "err", err)
+		}
+		s.db = nil
+	} else if s.openErr == nil {
+		return ErrClosed
+	}
+	// minFreeDisk leaves room for opening and trimming.
+	s.openErr = nil
+	if s.openErr = s.connect(false); s.openErr == nil {
+		return s.checkDiskSpace()
+	}
+	s.openErr = fmt.Errorf("%w: %w", ErrFailed, s.openErr)
+	if err := s.connect(true); err != nil {
+		s.opts.Logger.Error("the history can be neither written nor read", "err", err)
+	}
+	return s.openErr
+}
+
+// Close flushes pending writes and closes the store. It waits for running
+// reads, but not for a caller that is handling an element of an iterator.
+func (s *Store) Close() error {
+	s.dbMu.Lock()
+	defer s.dbMu.Unlock()
+	writable := s.db != nil && s.failure() == nil
+	s.openErr = nil
+	if s.db == nil {
+		return nil
+	}
+	var err error
+	if writable {
+		b := s.db.NewBatch()
+		if err = b.Delete([]byte{tableOpen}, nil); err == nil {
+			err = s.commit(b)
+		}
+		err = errors.Join(err, b.Close())
+	}
+	err = errors.Join(err, s.db.Close())
+	s.db = nil
+	return err
+}
+
+// acquire keeps the database open until release. In between, the caller must
+// not wait for another goroutine that needs the database: a pending Close
+// blocks it.
+func (s *Store) acquire() error {
+	s.dbMu.RLock()
+	if s.db == nil {
+		defer s.dbMu.RUnlock()
+		return cmp.Or(s.openErr, ErrClosed)
 	}
 	return nil
 }
 
-// getJSON reads a record in JSON.
-func (s *Store) getJSON(key []byte, into any) (found bool, err error) {
-	value, err := s.get(key)
-	if value == nil || err != nil {
-		return false, err
-	}
-	if err := json.Unmarshal(value, into); err != nil {
-		return false, corrupt("%q: %v", key, err)
-	}
-	return true, nil
-}
-
-func (s *Store) setJSON(key []byte, record any) error {
-	value, err := json.Marshal(record)
-	if err != nil {
-		return err
-	}
-	b := s.db.NewBatch()
-	defer b.Close()
-	if err := b.Set(key, value, nil); err != nil {
-		return err
-	}
-	return s.commit(b)
-}
-
-// get returns the value of a key, nil if there is none.
-func (s *Store) get(key []byte) ([]byte, error) {
-	value, closer, err := s.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, damage(err)
-	}
-	return append([]byte{}, value...), closer.Close()
-}
-
-// iter iterates over the keys from lower on, up to before upper.
-func (s *Store) iter(lower, upper []byte) (*pebble.Iterator, error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-	return it, damage(err)
-}
-
-// each calls f for the keys of a table, of one stream if s is not 0.
-func (s *Store) each(prefix []byte, f func(key, value []byte) error) error {
-	it, err := s.iter(prefix, after(prefix))
-	if err != nil {
-		return err
-	}
-	for it.First(); err == nil && it.Valid(); it.Next() {
-		var value []byte
-		if value, err = it.ValueAndErr(); err == nil {
-			err = f(it.Key(), value)
-		}
-	}
-	return damage(errors.Join(err, it.Error(), it.Close()))
-}
-
-// load reads which streams there are.
-func (s *Store) load() error {
-	err := s.each([]byte{tableStream}, func(key, value []byte) error {
-		var r streamRecord
-		if err := json.Unmarshal(value, &r); err != nil || len(key) != prefixLen {
-			return corrupt("stream %q: %v", key, err)
-		}
-		s.known(streamID(binary.BigEndian.Uint32(key[1:])), r)
-		return nil
-	})
-	for _, st := range s.all() {
-		if err != nil {
-			return err
-		}
-		if err = st.load(); errors.Is(err, ErrCorrupt) {
-			// The others are not to suffer. It goes when it would, had it ended now.
-			st.damaged(err)
-			st.mu.Lock()
-			st.span.To.At, err = s.now(), nil
-			st.mu.Unlock()
-		}
-	}
-	return err
-}
-
-// known enters a stream.
-func (s *Store) known(id streamID, r streamRecord) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
-	s.last = max(s.last, id)
-	if all := s.streams[resource]; !slices.ContainsFunc(all, func(st *Stream) bool { return st.id == id }) {
-		all = append(slices.Clone(all), newStream(s, id, resource, r.Epoch))
-		slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.epoch, b.epoch) })
-		s.streams[resource] = all
-	}
-}
-
-// Resources returns what has been recorded, in the order of their names.
-func (s *Store) Resources() []kube.Resource {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []kube.Resource
-	for r := range s.streams {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b kube.Resource) int { return cmp.Compare(a.String(), b.String()) })
-	return all
-}
-
-// Streams returns the streams of a resource, the oldest epoch first; nil if it
-// was never recorded.
-func (s *Store) Streams(resource kube.Resource) []*Stream {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.streams[resource])
-}
-
-// Stream returns the newest stream of a resource, for its writer; it makes one
-// if there is none, or if that is damaged.
-func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
-	if err := s.use(); err != nil {
-		return nil, err
-	}
-	defer s.done()
-	s.making.Lock()
-	defer s.making.Unlock()
-	if all := s.Streams(resource); len(all) > 0 {
-		if newest := all[len(all)-1]; newest.Damage() == nil {
-			newest.hold(true)
-			return newest, nil
-		}
-	}
-	return s.newEpoch(resource)
-}
-
-// NewEpoch returns a new stream of a resource: what comes does not continue
-// what is recorded, as after a restore of the upstream's etcd. Who reads the
-// old one goes on doing so.
-func (s *Store) NewEpoch(resource kube.Resource) (*Stream, error) {
-	if err := s.use(); err != nil {
-		return nil, err
-	}
-	defer s.done()
-	s.making.Lock()
-	defer s.making.Unlock()
-	return s.newEpoch(resource)
-}
-
-func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
-	all, epoch := s.Streams(resource), 0
-	if len(all) > 0 {
-		epoch = all[len(all)-1].epoch + 1
-	}
-	s.mu.Lock()
-	st := newStream(s, s.last+1, resource, epoch)
-	s.mu.Unlock()
-	if err := s.setJSON(appendKey(nil, tableStream, st.id), streamRecord{resource.Group, resource.Version, resource.Name, epoch}); err != nil {
-		return nil, err
-	}
-	for _, old := range all {
-		old.hold(false)
-	}
-	st.hold(true)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = st.id
-	s.streams[resource] = append(slices.Clone(all), st)
-	return st, nil
-}
+func (s *Store) release() { s.dbMu.RUnlock() }

@@ -18,83 +18,84 @@ import (
 // An Event is one change of one object.
 type Event struct {
 	Type kube.EventType // Added, Modified or Deleted
-	// Object is the state after the change, at its RV; that of a deletion is the
-	// last state.
+	// Object is the state after the change, at the event's RV; for a deletion,
+	// the last state with the RV of the deletion.
 	Object *scan.Object
-	// Prev is the version before it, nil for an Added. A writer that does not
-	// hold it may leave it out: then it is read from disk.
+	// Prev is the version before it, nil for an Added (T3). A writer that does
+	// not have it may leave it nil: then the store reads it from disk.
 	Prev *scan.Object
-	// Inferred marks a change learned from a list.
+	// Inferred is set if the change was found by comparing two lists.
 	Inferred bool
-	// At is when it was observed, to the millisecond.
+	// At is when the event was observed, in ms.
 	At time.Time
 }
 
-// A Moment is an RV and when it was the head, to the millisecond.
+// A Moment is an RV and when it was the head, in ms.
 type Moment struct {
 	RV uint64
 	At time.Time
 }
 
-// A Span is from the oldest complete state that is retained up to the head.
+// A Span reaches from the oldest retained complete state to the head.
 type Span struct{ From, To Moment }
 
-// A Gap is a span of which only the outcome is known. Its ends are known
-// states; nothing between them was observed.
+// A Gap is a span of RVs during which nothing was observed. The states at From
+// and To are known, and their difference is recorded as inferred events.
 type Gap struct {
 	From, To     uint64
 	Since, Until time.Time
 }
 
-// A Form is what the upstream's answers look like where there is no object.
+// A Form is what the upstream's lists and bookmarks look like without an
+// object.
 type Form struct {
-	ListKind string       // the kind of its lists
-	Item     *scan.Object // a bookmark, or what takes its place
-	// Definition tells which definition of a custom resource the objects are under,
-	// in the writer's words; "" if that is not known.
+	ListKind string       // kind of a list
+	Item     *scan.Object // a bookmark, or an equivalent object without a name
+	// Definition identifies the CustomResourceDefinition that the objects
+	// conform to, in a form that only the writer interprets; "" if it is
+	// unknown.
 	Definition string
 }
 
-// A Stream is the history of one resource in one epoch. It has one writer,
-// which calls Begin, the Appends and SetForm; all other methods may be called by
-// any goroutine.
+// A Stream is the history of one resource in one epoch. One writer calls Begin,
+// Append, AppendGap and SetForm. Any goroutine may call the other methods.
 type Stream struct {
 	s        *Store
 	id       streamID
 	resource kube.Resource
 	epoch    int
 
-	writing sync.Mutex // held by the writer; guards what follows
-	last    map[kube.Key]stored
-	columns map[string]uint64 // by their text
+	writeMu    sync.Mutex // held by the writer; guards what follows
+	last       map[kube.Key]lastVersion
+	columnsIDs map[string]uint64 // by columnDefinitions
 
 	damage atomic.Pointer[error]
 
-	mu   sync.Mutex // guards what follows
-	held bool       // it has a writer
-	gone bool       // it is being removed, or was
-	span Span       // zero before Begin
-	form Form
-	gaps []Gap
-	// texts are the columns, by number.
-	texts map[uint64]string
+	mu        sync.Mutex // guards what follows
+	hasWriter bool       // the newest epoch, which a recorder writes
+	removed   bool       // removed, or about to be
+	span      Span       // zero before Begin
+	form      Form
+	gaps      []Gap
+	// columnsByID are the columnDefinitions of versions.
+	columnsByID map[uint64]string
 }
 
-// stored is what the last version of a live object is on disk.
-type stored struct {
+// A lastVersion describes the last version of a live object on disk.
+type lastVersion struct {
 	rv    uint64
-	sum   uint64 // of its text
-	chain uint8  // deltas in a row up to it, at the most
+	sum   uint64 // hash of its text
+	chain uint8  // upper bound of the deltas in a row up to it
 }
 
 func newStream(s *Store, id streamID, resource kube.Resource, epoch int) *Stream {
 	return &Stream{
 		s: s, id: id, resource: resource, epoch: epoch,
-		last: map[kube.Key]stored{}, columns: map[string]uint64{}, texts: map[uint64]string{},
+		last: map[kube.Key]lastVersion{}, columnsIDs: map[string]uint64{}, columnsByID: map[uint64]string{},
 	}
 }
 
-// load reads all of a stream but its versions, in place of what is known.
+// load reads everything about a stream except its versions.
 func (st *Stream) load() error {
 	var span Span
 	for table, moment := range map[byte]*Moment{tableRetained: &span.From, tableHead: &span.To} {
@@ -133,36 +134,36 @@ func (st *Stream) load() error {
 	if err != nil {
 		return err
 	}
-	st.last, st.columns = map[kube.Key]stored{}, map[string]uint64{}
+	st.last, st.columnsIDs = map[kube.Key]lastVersion{}, map[string]uint64{}
 	texts := map[uint64]string{}
 	err = st.s.each(appendKey(nil, tableColumns, st.id), func(key, value []byte) error {
 		id := binary.BigEndian.Uint64(key[prefixLen:])
 		texts[id] = string(value)
-		st.columns[texts[id]] = id
+		st.columnsIDs[texts[id]] = id
 		return nil
 	})
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.span, st.form, st.gaps, st.texts = span, form, gaps, texts
+	st.span, st.form, st.gaps, st.columnsByID = span, form, gaps, texts
 	return err
 }
 
-// Resource returns whose history it is.
+// Resource returns the recorded resource.
 func (st *Stream) Resource() kube.Resource { return st.resource }
 
 // Epoch returns the number of the epoch, from 0.
 func (st *Stream) Epoch() int { return st.epoch }
 
-// Span returns what is retained, the zero value before Begin.
+// Span returns the retained span; the zero value before Begin.
 func (st *Stream) Span() Span {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.span
 }
 
-// Damage returns [ErrCorrupt] if the stream was found damaged by Open or Trim, and
-// nil if that is not known. Nothing is removed from such a stream, until all of it
-// is: its writer is to begin a new epoch.
+// Damage returns [ErrCorrupt] if Open or Trim found the stream to be damaged,
+// and nil otherwise. The writer of a damaged stream should begin a new epoch.
+// Retention keeps the stream whole until all of it is too old.
 func (st *Stream) Damage() error {
 	if err := st.damage.Load(); err != nil {
 		return *err
@@ -170,58 +171,60 @@ func (st *Stream) Damage() error {
 	return nil
 }
 
-// damaged notes that the stream is damaged.
+// damaged records that the stream is damaged.
 func (st *Stream) damaged(err error) {
 	if st.damage.CompareAndSwap(nil, &err) {
 		st.s.opts.Logger.Error("the history of a resource is damaged", "resource", st.resource.String(), "epoch", st.epoch, "err", err)
 	}
 }
 
-// Head returns up to where all is recorded; the zero value when nothing is.
+// Head returns the RV up to which everything is recorded, and its time; the
+// zero value before Begin.
 func (st *Stream) Head() Moment { return st.Span().To }
 
-// Form returns what answers look like where there is no object.
+// Form returns the current form.
 func (st *Stream) Form() Form {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.form
 }
 
-// Gaps returns the gaps in the retained span, the oldest first.
+// Gaps returns the gaps in the retained span, oldest first.
 func (st *Stream) Gaps() []Gap {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return slices.Clone(st.gaps)
 }
 
-// Check reports whether the state at rv is known: nil, [ErrBefore], [ErrFuture]
-// or [ErrGap], with what is retained.
+// Check reports whether the state at rv is known. The error is [ErrBefore],
+// [ErrFuture] or [ErrGap], and says what is retained.
 func (st *Stream) Check(rv uint64) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	switch span := st.span; {
 	case rv < span.From.RV || span.From.RV == 0:
-		return st.refuse(ErrBefore, rv)
+		return st.rangeError(ErrBefore, rv)
 	case rv > span.To.RV:
-		return st.refuse(ErrFuture, rv)
+		return st.rangeError(ErrFuture, rv)
 	}
 	for _, g := range st.gaps {
 		if g.From < rv && rv < g.To {
-			return fmt.Errorf("%w; between %d (%s) and %d (%s) nothing was observed", st.refuse(ErrGap, rv), g.From, stamp(g.Since), g.To, stamp(g.Until))
+			return fmt.Errorf("%w; between %d (%s) and %d (%s) nothing was observed", st.rangeError(ErrGap, rv), g.From, formatTime(g.Since), g.To, formatTime(g.Until))
 		}
 	}
 	return nil
 }
 
-// refuse returns the error for a moment that is not known.
-func (st *Stream) refuse(err error, moment any) error {
+// rangeError returns the error for an RV or a time at which the state is
+// unknown.
+func (st *Stream) rangeError(err error, moment any) error {
 	name := st.resource.GroupResource()
 	if st.span.To.RV == 0 {
-		return fmt.Errorf("%w: nothing of %s is recorded", err, name)
+		return fmt.Errorf("%w: no %s are recorded", err, name)
 	}
 	from, to := st.span.From, st.span.To
-	return fmt.Errorf("%w: %v; %s are recorded from %d (%s) to %d (%s)", err, moment, name, from.RV, stamp(from.At), to.RV, stamp(to.At))
+	return fmt.Errorf("%w: %v; %s are recorded from %d (%s) to %d (%s)", err, moment, name, from.RV, formatTime(from.At), to.RV, formatTime(to.At))
 }
 
-// stamp is a time as errors show it.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// formatTime formats a time for errors.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

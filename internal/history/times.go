@@ -13,24 +13,24 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// At returns the newest state that was observed at or before t: the head, if t
-// is later than that. Its time is when it was observed. It fails with
-// [ErrBefore], [ErrGap] if nothing was observed at t, or [ErrFuture] if t is in
+// At returns the newest state observed at or before t: its RV, and when it was
+// observed. After the last event that is the head. At fails with [ErrBefore],
+// with [ErrGap] if nothing was observed at t, or with [ErrFuture] if t is in
 // the future.
-func (st *Stream) At(t time.Time) (Moment, error) {
+func (st *Stream) At(ctx context.Context, t time.Time) (Moment, error) {
 	t = t.Truncate(time.Millisecond)
 	st.mu.Lock()
 	span := st.span
 	err := func() error {
 		switch {
 		case span.From.RV == 0 || t.Before(span.From.At):
-			return st.refuse(ErrBefore, stamp(t))
+			return st.rangeError(ErrBefore, formatTime(t))
 		case t.After(st.s.now()):
-			return st.refuse(ErrFuture, stamp(t))
+			return st.rangeError(ErrFuture, formatTime(t))
 		}
 		for _, g := range st.gaps {
 			if g.Since.Before(t) && t.Before(g.Until) {
-				return st.refuse(ErrGap, stamp(t))
+				return st.rangeError(ErrGap, formatTime(t))
 			}
 		}
 		return nil
@@ -42,10 +42,13 @@ func (st *Stream) At(t time.Time) (Moment, error) {
 	if !t.Before(span.To.At) {
 		return span.To, nil
 	}
-	if err := st.s.use(); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return Moment{}, err
 	}
-	defer st.s.done()
+	if err := st.s.acquire(); err != nil {
+		return Moment{}, err
+	}
+	defer st.s.release()
 	at, err := st.headAt(t)
 	if err != nil {
 		return Moment{}, err
@@ -53,9 +56,9 @@ func (st *Stream) At(t time.Time) (Moment, error) {
 	if at.RV < span.From.RV {
 		at = span.From
 	}
-	// Events come in batches: some of the next one may have been observed by
-	// then.
-	err = st.log(at.RV, span.To.RV, func(_ []byte, rv uint64, v version) bool {
+	// Events come in batches. Some of the next batch may have been observed by
+	// t.
+	err = st.scanLog(at.RV, span.To.RV, func(_ []byte, rv uint64, v version) bool {
 		if v.at.After(t) {
 			return false
 		}
@@ -65,10 +68,10 @@ func (st *Stream) At(t time.Time) (Moment, error) {
 	return at, err
 }
 
-// headAt returns the last entry of the times at or before t.
+// headAt returns the last entry of tableTimes at or before t.
 func (st *Stream) headAt(t time.Time) (at Moment, err error) {
 	prefix := appendKey(nil, tableTimes, st.id)
-	it, err := st.s.iter(prefix, after(prefix))
+	it, err := st.s.iter(prefix, prefixEnd(prefix))
 	if err != nil {
 		return at, err
 	}
@@ -78,9 +81,9 @@ func (st *Stream) headAt(t time.Time) (at Moment, err error) {
 	return at, damage(errors.Join(err, it.Error(), it.Close()))
 }
 
-// log calls f for the log's entries above from, up to to, until it returns
-// false. The version has what the log knows of it; the key is valid until then.
-func (st *Stream) log(from, to uint64, f func(key []byte, rv uint64, v version) bool) (err error) {
+// scanLog calls f for the log entries in (from, to] until f returns false. The
+// version has only what the log contains. The key is valid during the call.
+func (st *Stream) scanLog(from, to uint64, f func(key []byte, rv uint64, v version) bool) (err error) {
 	it, err := st.s.iter(appendLogKey(nil, st.id, from+1, ""), appendLogKey(nil, st.id, to+1, ""))
 	if err != nil {
 		return err
@@ -100,28 +103,28 @@ func (st *Stream) log(from, to uint64, f func(key []byte, rv uint64, v version) 
 	return err
 }
 
-// A Count is how many events there were.
-type Count struct{ Added, Modified, Deleted int }
+// An EventCount is a number of events by type.
+type EventCount struct{ Added, Modified, Deleted int }
 
-// Counts counts the events observed from one time on and before another, in
-// bins of equal length; the last one may be cut. Of what is not retained it
-// counts none. It fails when ctx ends.
-func (st *Stream) Counts(ctx context.Context, from, to time.Time, bin time.Duration) ([]Count, error) {
+// EventCounts counts the events observed in [from, to), in bins of equal
+// length; the last bin may be shorter. Events that are no longer retained are
+// not counted.
+func (st *Stream) EventCounts(ctx context.Context, from, to time.Time, bin time.Duration) ([]EventCount, error) {
 	if bin <= 0 || !from.Before(to) {
-		return nil, errors.New("history: no span to count in")
+		return nil, errors.New("history: the span to count in is empty")
 	}
-	if err := st.s.use(); err != nil {
+	if err := st.s.acquire(); err != nil {
 		return nil, err
 	}
-	defer st.s.done()
-	counts := make([]Count, (to.Sub(from)-1)/bin+1)
+	defer st.s.release()
+	counts := make([]EventCount, (to.Sub(from)-1)/bin+1)
 	start, err := st.headAt(from.Add(-time.Millisecond))
 	if err != nil {
 		return nil, err
 	}
 	span := st.Span()
 	n := 0
-	err = st.log(max(start.RV, span.From.RV), span.To.RV, func(_ []byte, _ uint64, v version) bool {
+	err = st.scanLog(max(start.RV, span.From.RV), span.To.RV, func(_ []byte, _ uint64, v version) bool {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return false
 		}

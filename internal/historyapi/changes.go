@@ -4,6 +4,7 @@
 package historyapi
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"time"
@@ -121,7 +122,7 @@ const maxSkipped = 100_000
 // peek returns the newest event that is left, nil if there is none.
 func (b *backward) peek() (*history.Event, error) {
 	if len(b.events) == 0 && b.from < b.to {
-		events, err := b.LastEvents(b.from, b.to, eventChunk/4) // there are many streams
+		events, err := b.LastEvents(context.Background(), b.from, b.to, eventChunk/4) // there are many streams
 		if err != nil {
 			return nil, err
 		}

@@ -77,7 +77,7 @@ func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Tim
 				one.Gaps = append(one.Gaps, s)
 			}
 		}
-		counts, err := st.Counts(c.r.Context(), from, to, bin)
+		counts, err := st.EventCounts(c.r.Context(), from, to, bin)
 		if err != nil {
 			return err
 		}

@@ -143,11 +143,11 @@ type diffPage struct {
 
 // one compares a single object.
 func (d *diffPage) one(key kube.Key) error {
-	before, err := d.from.Get(key, d.from.rv)
+	before, err := d.from.Get(d.ctx, d.from.rv, key)
 	if err != nil {
 		return err
 	}
-	after, err := d.to.Get(key, d.to.rv)
+	after, err := d.to.Get(d.ctx, d.to.rv, key)
 	if err != nil || before == nil && after == nil {
 		return err
 	}
@@ -156,9 +156,9 @@ func (d *diffPage) one(key kube.Key) error {
 
 // all compares all objects behind a key, both lists being in its order.
 func (d *diffPage) all(namespace string, behind kube.Key) error {
-	before, stop := iter.Pull2(d.from.All(d.from.rv, namespace, behind))
+	before, stop := iter.Pull2(d.from.List(d.ctx, d.from.rv, namespace, behind))
 	defer stop()
-	after, stop := iter.Pull2(d.to.All(d.to.rv, namespace, behind))
+	after, stop := iter.Pull2(d.to.List(d.ctx, d.to.rv, namespace, behind))
 	defer stop()
 	a, err := pull(before, behind)
 	if err != nil {

@@ -121,7 +121,7 @@ func (p *page) compare(before, after *scan.Object) (*change.Change, error) {
 // again adds to the change that made an object that there was another one of
 // that name.
 func again(c *api.Change, st *history.Stream, e history.Event) error {
-	last, err := st.LastVersions(e.Object.Key, 0, e.Object.RV-1, 1)
+	last, err := st.LastVersions(context.Background(), e.Object.Key, 0, e.Object.RV-1, 1)
 	if err != nil || len(last) == 0 || last[0].Type != kube.Deleted {
 		return err
 	}

@@ -4,6 +4,7 @@
 package historyapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -148,7 +149,7 @@ func rangeOf(st *history.Stream, newest bool, from, to kube.Moment) (r eventRang
 		r.to = min(r.to, to.RV)
 	}
 	if !to.At.IsZero() && to.At.Before(span.To.At) {
-		switch at, err := st.At(to.At); {
+		switch at, err := st.At(context.Background(), to.At); {
 		case err == nil:
 			r.to = min(r.to, at.RV)
 		case errors.Is(err, history.ErrBefore):

@@ -81,7 +81,7 @@ func (v *versionPage) stream(st *history.Stream, newest bool, below uint64) (mor
 		r.to = min(r.to, below-1)
 	}
 	for ok && r.to > r.from {
-		events, err := st.LastVersions(v.key, r.from, r.to, eventChunk)
+		events, err := st.LastVersions(v.ctx, v.key, r.from, r.to, eventChunk)
 		if err != nil {
 			return false, err
 		}
@@ -146,7 +146,7 @@ func (v *versionPage) begin(st *history.Stream) error {
 	if after || before {
 		return nil
 	}
-	o, err := st.Get(v.key, from.RV)
+	o, err := st.Get(v.ctx, from.RV, v.key)
 	if o == nil || err != nil {
 		return err
 	}

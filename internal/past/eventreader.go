@@ -4,6 +4,7 @@
 package past
 
 import (
+	"context"
 	"iter"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type eventReader struct {
 
 func newEventReader(st *history.Stream, from, to uint64) *eventReader {
 	r := &eventReader{to: to}
-	r.next, r.stop = iter.Pull2(st.Events(from, to))
+	r.next, r.stop = iter.Pull2(st.Events(context.Background(), from, to))
 	return r
 }
 

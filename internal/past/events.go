@@ -4,6 +4,7 @@
 package past
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -113,7 +114,7 @@ func (s *Source) peek() (*history.Event, error) {
 // move moves the position of a replay to the head of a moment, which is before the
 // next event.
 func (s *Source) move(to time.Time) {
-	m, err := s.stream.At(to)
+	m, err := s.stream.At(context.Background(), to)
 	if err != nil || m.RV <= s.rv {
 		return
 	}

@@ -70,7 +70,7 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 }
 
 func atTime(st *history.Stream, t time.Time) (State, error) {
-	m, err := st.At(t)
+	m, err := st.At(context.Background(), t)
 	return State{Stream: st, RV: m.RV, At: t, Since: m.At}, err
 }
 
@@ -107,7 +107,7 @@ func TimeOf(st *history.Stream, rv uint64) time.Time {
 		reached := false
 		if i := slices.IndexFunc(gaps, func(g history.Gap) bool { return g.Since.Before(t) && t.Before(g.Until) }); i >= 0 {
 			reached = rv <= gaps[i].From
-		} else if m, err := st.At(t); err == nil {
+		} else if m, err := st.At(context.Background(), t); err == nil {
 			reached = m.RV >= rv
 		}
 		if reached {

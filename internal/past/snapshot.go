@@ -22,14 +22,14 @@ type Snapshot struct {
 }
 
 // Get returns the object with the key, nil if there is none.
-func (s *Snapshot) Get(key kube.Key) (*scan.Object, error) { return s.Stream.Get(key, s.RV) }
+func (s *Snapshot) Get(key kube.Key) (*scan.Object, error) { return s.Stream.Get(s.Ctx, s.RV, key) }
 
 // List yields the objects of a namespace, "" for all, in list order, beginning with
 // the first whose key is at least from. There is no index of the past, so the
 // attribute is not used. After an error it ends.
 func (s *Snapshot) List(namespace string, from kube.Key, _ *timeline.Attribute) iter.Seq2[*scan.Object, error] {
 	return func(yield func(*scan.Object, error) bool) {
-		for o, err := range s.Stream.All(s.RV, namespace, from) {
+		for o, err := range s.Stream.List(s.Ctx, s.RV, namespace, from) {
 			if err == nil {
 				err = context.Cause(s.Ctx)
 			}

@@ -342,7 +342,7 @@ func events(t *testing.T, st *history.Stream) string {
 	t.Helper()
 	var out []string
 	span := st.Span()
-	for e, err := range st.Events(span.From.RV, span.To.RV) {
+	for e, err := range st.Events(t.Context(), span.From.RV, span.To.RV) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +365,7 @@ func events(t *testing.T, st *history.Stream) string {
 func state(t *testing.T, st *history.Stream) string {
 	t.Helper()
 	var out []string
-	for o, err := range st.All(st.Head().RV, "", "") {
+	for o, err := range st.List(t.Context(), st.Head().RV, "", "") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -223,7 +223,7 @@ func TestFollowTimes(t *testing.T) {
 	}
 	st := g.recorded(112)
 	i := 0
-	for e, err := range st.Events(100, 112) {
+	for e, err := range st.Events(t.Context(), 100, 112) {
 		if err != nil {
 			t.Fatal(err)
 		}

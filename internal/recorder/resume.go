@@ -32,7 +32,7 @@ func (t *track) resumeOf(st *history.Stream, newest func(context.Context) ([]inf
 	for _, g := range st.Gaps() {
 		from = max(from, g.To) // what is recorded of a gap is no event of the upstream's
 	}
-	events, err := st.LastEvents(from, span.To.RV, compared)
+	events, err := st.LastEvents(context.Background(), from, span.To.RV, compared)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func knownOf(o *scan.Object) informer.Known {
 // have been, too, at the same RV.
 func endsInDeletion(st *history.Stream) (bool, error) {
 	head := st.Head().RV
-	for e, err := range st.Events(max(head-1, st.Span().From.RV), head) {
+	for e, err := range st.Events(context.Background(), max(head-1, st.Span().From.RV), head) {
 		if err != nil || e.Type == kube.Deleted {
 			return err == nil, err
 		}
@@ -77,7 +77,7 @@ func endsInDeletion(st *history.Stream) (bool, error) {
 func newestIn(ctx context.Context, st *history.Stream) (known []informer.Known, err error) {
 	known = newestOf(func(yield func(*scan.Object) bool) {
 		var o *scan.Object
-		for o, err = range st.All(st.Head().RV, "", "") {
+		for o, err = range st.List(ctx, st.Head().RV, "", "") {
 			if err == nil {
 				err = context.Cause(ctx)
 			}

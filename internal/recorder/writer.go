@@ -443,7 +443,7 @@ func listOf(form history.Form, rv uint64) *scan.List {
 // stateOf returns what a stream has at its head. It counts the objects in read.
 func stateOf(st *history.Stream, read *atomic.Int64) (*scan.List, error) {
 	list := listOf(st.Form(), st.Head().RV)
-	for o, err := range st.All(list.RV, "", "") {
+	for o, err := range st.List(context.Background(), list.RV, "", "") {
 		if err != nil {
 			return nil, err
 		}
@@ -456,7 +456,7 @@ func stateOf(st *history.Stream, read *atomic.Int64) (*scan.List, error) {
 // newest returns the last recorded version of an object, nil if there is none.
 func (w *writer) newest(key kube.Key) (*scan.Object, error) {
 	stream := w.current()
-	o, err := stream.Get(key, stream.Head().RV)
+	o, err := stream.Get(context.Background(), stream.Head().RV, key)
 	return o, w.damaged(stream, err)
 }
 

@@ -102,7 +102,7 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 	h := &Header{Format: formatVersion, Program: x.Program, Cluster: x.Cluster, Made: time.Now().UTC().Truncate(time.Millisecond), Pseudonyms: sel.Pseudonyms}
 	var all, parts []*part
 	for _, res := range sel.Resources {
-		p, err := x.part(res, sel)
+		p, err := x.part(ctx, res, sel)
 		if err != nil {
 			return nil, nil, fmt.Errorf("export of %s: %w", res, err)
 		}
@@ -140,7 +140,7 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 
 // part returns what the newest stream of a resource has of the selection, nil
 // if nothing.
-func (x *Exporter) part(res kube.Resource, sel Selection) (*part, error) {
+func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (*part, error) {
 	streams := x.Store.Streams(res)
 	if len(streams) == 0 {
 		return nil, nil
@@ -153,28 +153,28 @@ func (x *Exporter) part(res kube.Resource, sel Selection) (*part, error) {
 	}
 	var err error
 	if sel.From.After(span.From.At) {
-		p.from, err = p.moment(sel.From)
+		p.from, err = p.moment(ctx, sel.From)
 	}
 	if err == nil && sel.To.Before(span.To.At) {
-		p.to, err = p.moment(sel.To)
+		p.to, err = p.moment(ctx, sel.To)
 	}
 	return p, err
 }
 
 // moment returns the last state known at a time: in a gap, the one before it.
-func (p *part) moment(at time.Time) (history.Moment, error) {
+func (p *part) moment(ctx context.Context, at time.Time) (history.Moment, error) {
 	for _, g := range p.stream.Gaps() {
 		if g.Since.Before(at) && at.Before(g.Until) {
 			return history.Moment{RV: g.From, At: g.Since}, nil
 		}
 	}
-	return p.stream.At(at)
+	return p.stream.At(ctx, at)
 }
 
 // each calls f for the state at the beginning, object by object (e is nil
 // then), and for the events behind it.
 func (p *part) each(ctx context.Context, object func(*scan.Object) error, event func(history.Event) error) error {
-	for o, err := range p.stream.All(p.from.RV, "", "") {
+	for o, err := range p.stream.List(ctx, p.from.RV, "", "") {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (p *part) each(ctx context.Context, object func(*scan.Object) error, event 
 			}
 		}
 	}
-	for e, err := range p.stream.Events(p.from.RV, p.to.RV) {
+	for e, err := range p.stream.Events(ctx, p.from.RV, p.to.RV) {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}

@@ -76,13 +76,13 @@ func eachVersion(t *testing.T, s *history.Store, f func(o *scan.Object)) {
 	t.Helper()
 	for _, res := range s.Resources() {
 		st := s.Streams(res)[0]
-		for o, err := range st.All(st.Span().From.RV, "", "") {
+		for o, err := range st.List(t.Context(), st.Span().From.RV, "", "") {
 			if err != nil {
 				t.Fatal(err)
 			}
 			f(o)
 		}
-		for e, err := range st.Events(st.Span().From.RV, st.Span().To.RV) {
+		for e, err := range st.Events(t.Context(), st.Span().From.RV, st.Span().To.RV) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -121,13 +121,13 @@ func story(t testing.TB, s *history.Store) string {
 	for _, g := range st.Gaps() {
 		fmt.Fprintln(&b, "gap", g.From, g.To, g.Since.UnixMilli(), g.Until.UnixMilli())
 	}
-	for o, err := range st.All(span.From.RV, "", "") {
+	for o, err := range st.List(t.Context(), span.From.RV, "", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintln(&b, o.Key, o.JSON, o.Row, o.Columns)
 	}
-	for e, err := range st.Events(span.From.RV, span.To.RV) {
+	for e, err := range st.Events(t.Context(), span.From.RV, span.To.RV) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +315,7 @@ func TestPseudonyms(t *testing.T) {
 		Spec   struct{ NodeName string }
 		Status struct{ Message string }
 	}
-	for o, err := range to.Streams(pods)[0].All(10, "", "") {
+	for o, err := range to.Streams(pods)[0].List(t.Context(), 10, "", "") {
 		if err != nil {
 			t.Fatal(err)
 		}

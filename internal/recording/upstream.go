@@ -119,7 +119,7 @@ func (u *Upstream) list(r *http.Request, res kube.Resource) (*http.Response, err
 	}
 	one := r.URL.Query().Get("limit") == "1" // by which the gateway learns the RV
 	n := 0
-	for o, err := range st.All(st.Head().RV, "", "") {
+	for o, err := range st.List(r.Context(), st.Head().RV, "", "") {
 		if err != nil {
 			return nil, err
 		}

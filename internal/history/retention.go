@@ -4,7 +4,6 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,34 +14,33 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// Trim removes what is older than Options.MaxAge, and what is too much for
-// Options.MaxBytes, the oldest first. What each object was at the oldest moment
-// that is retained stays, so that every state from there on is complete. It
-// returns when it is done, or with the context's error; what is left is done by
-// the next call. A stream that turns out to be damaged is left alone, and says so
-// ([Stream.Damage]).
+// Trim removes what is older than Options.MaxAge, and the oldest events beyond
+// Options.MaxBytes. It keeps each object as it was in the oldest retained
+// state, so every state from there on is complete. It returns when it is done,
+// or with the context's error; the next call then continues. A damaged stream
+// is not trimmed: see [Stream.Damage].
 //
-// By age it works in steps of a thirty-second part of it: so much more than that
-// is kept.
+// Trimming by age moves the start of the retained span in steps of 1/32 of
+// MaxAge, so up to that much more is kept.
 func (s *Store) Trim(ctx context.Context) error {
 	if s.opts.ReadOnly {
 		return nil
 	}
-	s.trimming.Lock()
-	defer s.trimming.Unlock()
+	s.trimMu.Lock()
+	defer s.trimMu.Unlock()
 	if age := s.opts.MaxAge; age > 0 {
 		if err := s.trim(ctx, s.now().Add(-age), age/32); err != nil {
 			return err
 		}
 	}
-	return s.trimBytes(ctx)
+	return s.trimBySize(ctx)
 }
 
-// trim moves the beginning of the retained span to t in streams where that is a
-// step at least, and removes what is older. Of a damaged stream that can only be
-// all.
+// trim moves the start of the retained span to t, in streams where that is at
+// least a step, and removes what is older. A damaged stream is only ever
+// removed as a whole.
 func (s *Store) trim(ctx context.Context, t time.Time, step time.Duration) error {
-	for _, st := range s.all() {
+	for _, st := range s.allStreams() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -60,7 +58,7 @@ func (s *Store) trim(ctx context.Context, t time.Time, step time.Duration) error
 }
 
 func (st *Stream) trim(ctx context.Context, t time.Time, step time.Duration) error {
-	err := st.retain(t, step)
+	err := st.advanceStart(t, step)
 	for more := true; more && err == nil; {
 		if more, err = st.sweep(); err == nil {
 			err = ctx.Err()
@@ -69,30 +67,13 @@ func (st *Stream) trim(ctx context.Context, t time.Time, step time.Duration) err
 	return err
 }
 
-// all returns all streams.
-func (s *Store) all() (all []*Stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, streams := range s.streams {
-		all = append(all, streams...)
-	}
-	slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.id, b.id) })
-	return all
-}
-
-func (st *Stream) hold(held bool) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.held = held
-}
-
-// retain moves the beginning of the retained span to the last head before t. From
-// here on the removal of what is older can be interrupted.
-func (st *Stream) retain(t time.Time, step time.Duration) error {
-	if err := st.s.use(); err != nil {
+// advanceStart moves the start of the retained span to the last head before t.
+// After that, removing what is older can be interrupted at any time.
+func (st *Stream) advanceStart(t time.Time, step time.Duration) error {
+	if err := st.s.acquire(); err != nil {
 		return err
 	}
-	defer st.s.done()
+	defer st.s.release()
 	span := st.Span()
 	if span.From.RV == 0 || t.Sub(span.From.At) < step {
 		return nil
@@ -116,22 +97,22 @@ func (st *Stream) retain(t time.Time, step time.Duration) error {
 	return nil
 }
 
-// drop removes a stream that has no writer and ends before t, wholly.
+// drop removes a whole stream if it has no writer and ends before t.
 func (st *Stream) drop(t time.Time) (dropped bool, err error) {
-	if err := st.s.use(); err != nil {
+	if err := st.s.acquire(); err != nil {
 		return false, err
 	}
-	defer st.s.done()
-	st.s.making.Lock()
-	defer st.s.making.Unlock()
-	if !st.end(t) {
+	defer st.s.release()
+	st.s.catalogMu.Lock()
+	defer st.s.catalogMu.Unlock()
+	if !st.retire(t) {
 		return false, nil
 	}
 	b := st.s.db.NewBatch()
 	defer b.Close()
 	for _, table := range streamTables {
 		prefix := appendKey(nil, table, st.id)
-		if err = b.DeleteRange(prefix, after(prefix), nil); err != nil {
+		if err = b.DeleteRange(prefix, prefixEnd(prefix), nil); err != nil {
 			break
 		}
 	}
@@ -139,14 +120,14 @@ func (st *Stream) drop(t time.Time) (dropped bool, err error) {
 		err = st.s.commit(b)
 	}
 	st.mu.Lock()
-	if st.gone = err == nil; st.gone {
+	if st.removed = err == nil; st.removed {
 		st.span, st.gaps = Span{}, nil
 	}
 	st.mu.Unlock()
 	if err != nil {
 		return false, err
 	}
-	st.s.garbage.Store(true)
+	st.s.unreclaimed.Store(true)
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(st.s.streams[st.resource]), func(other *Stream) bool { return other == st })
@@ -156,33 +137,35 @@ func (st *Stream) drop(t time.Time) (dropped bool, err error) {
 	return true, nil
 }
 
-// end reports whether all of the stream is to go, which nobody reads from now on.
-func (st *Stream) end(t time.Time) bool {
+// retire reports whether the stream has no writer and ends before t. If so, no
+// new reads begin.
+func (st *Stream) retire(t time.Time) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.gone = !st.held && st.span.To.At.Before(t)
-	return st.gone
+	st.removed = !st.hasWriter && st.span.To.At.Before(t)
+	return st.removed
 }
 
-// swept is how many entries of the log are removed at a time: the stream's writer
-// waits meanwhile.
-const swept = 512
+// maxSweep limits the log entries removed at a time, because the writer of the
+// stream waits meanwhile.
+const maxSweep = 512
 
-// sweep removes some of the log's entries up to the beginning of the retained
-// span, and of their objects all versions older than what they were then.
+// sweep removes some log entries at or before the start of the retained span,
+// and the versions of their objects that are older than the state there.
 func (st *Stream) sweep() (more bool, err error) {
-	if err := st.s.use(); err != nil {
+	if err := st.s.acquire(); err != nil {
 		return false, err
 	}
-	defer st.s.done()
-	// A name that is forgotten here is not to be one that comes back meanwhile.
-	st.writing.Lock()
-	defer st.writing.Unlock()
+	defer st.s.release()
+	// Without this lock, an object could be created under a name that is just
+	// being removed.
+	st.writeMu.Lock()
+	defer st.writeMu.Unlock()
 	from := st.Span().From
 	var keys []kube.Key
 	last := uint64(0)
-	err = st.log(0, from.RV, func(key []byte, rv uint64, _ version) bool {
-		more = len(keys) >= swept && rv != last // those at one RV go together
+	err = st.scanLog(0, from.RV, func(key []byte, rv uint64, _ version) bool {
+		more = len(keys) >= maxSweep && rv != last // entries at one RV stay together
 		if !more {
 			keys, last = append(keys, kube.Key(key)), rv
 		}
@@ -193,7 +176,7 @@ func (st *Stream) sweep() (more bool, err error) {
 	}
 	b := st.s.db.NewBatch()
 	defer b.Close()
-	var r reader
+	var r versionReader
 	if err := r.open(st); err != nil {
 		return false, err
 	}
@@ -211,7 +194,7 @@ func (st *Stream) sweep() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// Of gaps, those that end here or before.
+	// Gaps that end at or before the start go, too.
 	err = st.s.each(appendKey(nil, tableGaps, st.id), func(key, value []byte) error {
 		g, err := parseGap(0, value)
 		if err == nil && g.To <= from.RV {
@@ -222,13 +205,13 @@ func (st *Stream) sweep() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	st.s.garbage.Store(true)
+	st.s.unreclaimed.Store(true)
 	return more, st.s.commit(b)
 }
 
-// keepNewest removes the versions of an object up to rv but the newest, which
-// becomes a whole one; also that if it is a deletion.
-func (r *reader) keepNewest(b *pebble.Batch, key kube.Key, rv uint64) error {
+// keepNewest removes the versions of an object at or before rv, except the
+// newest, which it stores whole. A deletion it removes as well.
+func (r *versionReader) keepNewest(b *pebble.Batch, key kube.Key, rv uint64) error {
 	ok, err := r.seek(key, rv)
 	if !ok {
 		return err
@@ -241,7 +224,7 @@ func (r *reader) keepNewest(b *pebble.Batch, key kube.Key, rv uint64) error {
 	switch {
 	case v.typ == kube.Deleted:
 		keep++
-		if err := r.forget(b, key, rv); err != nil {
+		if err := r.removeName(b, key, rv); err != nil {
 			return err
 		}
 	case v.delta:
@@ -251,7 +234,7 @@ func (r *reader) keepNewest(b *pebble.Batch, key kube.Key, rv uint64) error {
 			return err
 		}
 	}
-	// One by one: a range for each object would slow down who reads.
+	// One key at a time: a range deletion per object would slow down readers.
 	for r.it.SeekGE(appendVersionKey(nil, r.st.id, key, 0)); r.it.Valid(); r.it.Next() {
 		got, at, err := parseVersionKey(r.it.Key())
 		if err != nil {
@@ -267,14 +250,15 @@ func (r *reader) keepNewest(b *pebble.Batch, key kube.Key, rv uint64) error {
 	return damage(r.it.Error())
 }
 
-// forget removes a name of which there was no object any more at rv, nor later.
-func (r *reader) forget(b *pebble.Batch, key kube.Key, rv uint64) error {
+// removeName removes the name of an object that was deleted at or before rv and
+// not created since.
+func (r *versionReader) removeName(b *pebble.Batch, key kube.Key, rv uint64) error {
 	name := appendNameKey(nil, r.st.id, key)
 	value, err := r.st.s.get(name)
 	if err != nil || value == nil {
 		return err
 	}
-	l, err := parseLife(value)
+	l, err := parseLifetime(value)
 	if err != nil || l.died == 0 || l.died > rv {
 		return err
 	}

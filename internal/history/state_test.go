@@ -30,7 +30,7 @@ func TestCount(t *testing.T) {
 	for range 400 {
 		rv += 1 + rnd.Uint64N(3)
 		e := Event{Type: kube.Added, Object: object(key(), rv, 9), At: ms(rv * 1000)}
-		if old := must(st.Get(e.Object.Key, rv)); old != nil {
+		if old := must(st.Get(t.Context(), rv, e.Object.Key)); old != nil {
 			if e.Type, e.Prev = kube.Modified, old; rnd.IntN(2) == 0 {
 				e.Type = kube.Deleted
 			}
@@ -46,7 +46,7 @@ func TestCount(t *testing.T) {
 			from = key() + "\x00"
 		}
 		want := 0
-		for _, err := range st.All(at, namespace, from) {
+		for _, err := range st.List(t.Context(), at, namespace, from) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func TestCompact(t *testing.T) {
 		prev = e.Object
 	}
 	read := func() (texts []string) {
-		for e, err := range st.Events(100, 300) {
+		for e, err := range st.Events(t.Context(), 100, 300) {
 			if err != nil {
 				t.Fatal(err)
 			}

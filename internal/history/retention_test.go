@@ -73,7 +73,7 @@ func TestTrimByAge(t *testing.T) {
 			t.Errorf("at %d: %d versions, %d names, %d in the log, %d times: %v", test.now, v, n, l, h, test)
 		}
 		n := 0
-		for e, err := range st.Events(test.from, 299) {
+		for e, err := range st.Events(t.Context(), test.from, 299) {
 			if err != nil || e.Type == kube.Modified && (e.Prev == nil || e.Prev.RV >= e.Object.RV) {
 				t.Fatalf("%v, %v", e, err)
 			}
@@ -82,7 +82,7 @@ func TestTrimByAge(t *testing.T) {
 		if n != test.event {
 			t.Errorf("at %d: %d events", test.now, n)
 		}
-		if o, err := st.Get("n/still", test.from); err != nil || o == nil || o.JSON != still.JSON {
+		if o, err := st.Get(t.Context(), test.from, "n/still"); err != nil || o == nil || o.JSON != still.JSON {
 			t.Errorf("at %d: %v, %v", test.now, o, err)
 		}
 		if err := st.Check(test.from - 1); !errors.Is(err, ErrBefore) {
@@ -98,7 +98,7 @@ func TestTrimIsOvertaking(t *testing.T) {
 	defer s.Close()
 	st := must(s.Stream(pods))
 	var objects []*scan.Object
-	for i := range uint64(3 * pageSize) {
+	for i := range uint64(3 * maxPage) {
 		objects = append(objects, object(kube.Key("n/"+kube.FormatRV(1000+i)), 1000+i, 5))
 	}
 	if err := st.Begin(podForm, slices.Values(objects), 2000, ms(1)); err != nil {
@@ -109,7 +109,7 @@ func TestTrimIsOvertaking(t *testing.T) {
 		events = append(events, Event{Type: kube.Deleted, Object: o.At(3000 + uint64(i)), Prev: o, At: ms(5)})
 	}
 	n, trimmed := 0, false
-	for o, err := range st.All(2000, "", "") {
+	for o, err := range st.List(t.Context(), 2000, "", "") {
 		if !trimmed {
 			trimmed = true
 			if err := st.Append(events, 4000, ms(5)); err != nil {
@@ -139,7 +139,7 @@ func TestTrimIsOvertaking(t *testing.T) {
 // what is read of it is right.
 func TestTrimByBytes(t *testing.T) {
 	const most = 1 << 20
-	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxBytes: most, memTable: 64 << 10}))
+	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxBytes: most, memTableSize: 64 << 10}))
 	defer s.Close()
 	other := must(s.Stream(kube.Resource{Version: "v1", Name: "nodes"}))
 	if err := other.Begin(podForm, slices.Values([]*scan.Object{object("n", 1, 5)}), 90, ms(1)); err != nil {
@@ -171,14 +171,14 @@ func TestTrimByBytes(t *testing.T) {
 			}
 		}
 		// What compactions have replaced goes a little later, in the background.
-		largest = max(largest, must(s.tables()))
+		largest = max(largest, must(s.tableBytes()))
 	}
 	if trims < 3 || largest > most {
 		t.Errorf("%d times something was removed; up to %d bytes of %d", trims, largest, most)
 	}
 	t.Logf("%d trims, %d bytes at the most, %v at last, %d events", trims, largest, s.Usage().Bytes, len(m.events))
 	checkAll(t, m, st)
-	if o, err := other.Get("n", 90); o == nil || err != nil {
+	if o, err := other.Get(t.Context(), 90, "n"); o == nil || err != nil {
 		t.Errorf("the other resource: %v, %v", o, err)
 	}
 }
@@ -246,14 +246,14 @@ func TestDiskFull(t *testing.T) {
 	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1)); err != nil {
 		t.Fatal(err)
 	}
-	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: reserve - 1, TotalBytes: 1 << 40})
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: minFreeDisk - 1, TotalBytes: 1 << 40})
 	if err := st.Append(nil, 110, ms(2)); !errors.Is(err, ErrDiskFull) || st.Head().RV != 100 {
 		t.Errorf("an append to a full disk: %v, %v", err, st.Head())
 	}
 	if err, again := s.Err(), s.Recover(); !errors.Is(err, ErrDiskFull) || !errors.Is(again, ErrDiskFull) {
 		t.Errorf("it is said to be well: %v, %v", err, again)
 	}
-	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: reserve, TotalBytes: 1 << 40})
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: minFreeDisk, TotalBytes: 1 << 40})
 	if err := s.Recover(); err != nil {
 		t.Error(err)
 	}
@@ -269,7 +269,7 @@ func TestDropIsOvertaking(t *testing.T) {
 	defer s.Close()
 	st := must(s.Stream(pods))
 	var objects []*scan.Object
-	for i := range uint64(5 * pageSize) {
+	for i := range uint64(5 * maxPage) {
 		objects = append(objects, object(kube.Key("n/"+kube.FormatRV(1000+i)), 1000+i, 5))
 	}
 	if err := st.Begin(podForm, slices.Values(objects), 5000, ms(1)); err != nil {
@@ -277,7 +277,7 @@ func TestDropIsOvertaking(t *testing.T) {
 	}
 	must(s.NewEpoch(pods))
 	n, dropped := 0, false
-	for _, err := range st.All(5000, "", "") {
+	for _, err := range st.List(t.Context(), 5000, "", "") {
 		if err != nil {
 			if !errors.Is(err, ErrBefore) {
 				t.Error(err)
@@ -358,7 +358,7 @@ func TestHangs(t *testing.T) {
 // all.
 func TestTrimByDisk(t *testing.T) {
 	mem := vfs.NewMem()
-	s := must(Open("history", Options{Cluster: "c", FS: mem, memTable: 64 << 10}))
+	s := must(Open("history", Options{Cluster: "c", FS: mem, memTableSize: 64 << 10}))
 	defer s.Close()
 	st := must(s.Stream(pods))
 	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1)); err != nil {
@@ -374,7 +374,7 @@ func TestTrimByDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What was compacted is removed later.
-	size := must(s.tables())
+	size := must(s.tableBytes())
 	for deadline := time.Now().Add(time.Minute); s.Usage().Bytes > size*3/2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d bytes for tables of %d", s.Usage().Bytes, size)
@@ -384,9 +384,9 @@ func TestTrimByDisk(t *testing.T) {
 		free    uint64
 		trimmed bool
 	}{
-		{reserve - 100<<20, false}, // nothing that is here would make room
-		{reserve + 100<<20, false},
-		{reserve - uint64(size)/2, true},
+		{minFreeDisk - 100<<20, false}, // nothing that is here would make room
+		{minFreeDisk + 100<<20, false},
+		{minFreeDisk - uint64(size)/2, true},
 	} {
 		mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: test.free, TotalBytes: 1 << 40})
 		if err := s.Trim(t.Context()); err != nil {

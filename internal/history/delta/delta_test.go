@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package history
+package delta
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ func TestDelta(t *testing.T) {
 	pod := `{"metadata":{"name":"a","resourceVersion":"1234","labels":{"app":"web"}},"status":{"phase":"Pending","conditions":[` + long[:1000] + `]}}`
 	for name, test := range map[string]struct {
 		from, to string
-		most     int // bytes of the delta
+		max      int // bytes of the delta
 	}{
 		"the same":        {pod, pod, 4},
 		"nothing":         {"", "", 0},
@@ -32,12 +32,12 @@ func TestDelta(t *testing.T) {
 		"all different":   {strings.Repeat("a", 1000), strings.Repeat("b", 1000), 1003},
 		"shorter than it": {"abc", "abd", 4},
 	} {
-		delta := appendDelta([]byte("in front"), test.from, test.to)[len("in front"):]
-		if got, err := applyDelta([]byte("also "), test.from, delta); err != nil || string(got) != "also "+test.to {
+		delta := Append([]byte("in front"), test.from, test.to)[len("in front"):]
+		if got, err := Apply([]byte("also "), test.from, delta); err != nil || string(got) != "also "+test.to {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
-		if len(delta) > test.most {
-			t.Errorf("%s: a delta of %d bytes, more than %d: %q", name, len(delta), test.most, delta)
+		if len(delta) > test.max {
+			t.Errorf("%s: a delta of %d bytes, more than %d: %q", name, len(delta), test.max, delta)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestDelta(t *testing.T) {
 // beyond it.
 func TestDeltaOfGarbage(t *testing.T) {
 	from := strings.Repeat("0123456789", 20)
-	good := appendDelta(nil, from, from[:90]+"xyz"+from[100:])
+	good := Append(nil, from, from[:90]+"xyz"+from[100:])
 	rnd := rand.New(rand.NewPCG(1, 2))
 	refused := 0
 	for range 20000 {
@@ -54,7 +54,7 @@ func TestDeltaOfGarbage(t *testing.T) {
 		for range 1 + rnd.IntN(3) {
 			bad[rnd.IntN(len(bad))] = byte(rnd.Uint32())
 		}
-		if _, err := applyDelta(nil, from, bad[:rnd.IntN(len(bad)+1)]); errors.Is(err, errDelta) {
+		if _, err := Apply(nil, from, bad[:rnd.IntN(len(bad)+1)]); errors.Is(err, ErrMismatch) {
 			refused++
 		}
 	}
@@ -67,11 +67,11 @@ func FuzzDelta(f *testing.F) {
 	f.Add("", "a", []byte{1, 2})
 	f.Add(strings.Repeat("abcdefgh", 9), strings.Repeat("abcdefgh", 8)+"x", []byte{0, 200, 1, 3})
 	f.Fuzz(func(t *testing.T, from, to string, junk []byte) {
-		got, err := applyDelta(nil, from, appendDelta(nil, from, to))
+		got, err := Apply(nil, from, Append(nil, from, to))
 		if err != nil || string(got) != to {
 			t.Fatalf("%q, %v", got, err)
 		}
-		_, _ = applyDelta(nil, from, junk) // must not panic
+		_, _ = Apply(nil, from, junk) // must not panic
 	})
 }
 
@@ -79,19 +79,19 @@ func BenchmarkDelta(b *testing.B) {
 	filler := strings.Repeat(`{"apiVersion":"v1","fieldsType":"FieldsV1","manager":"kubelet"},`, 60)
 	from := `{"metadata":{"name":"a","resourceVersion":"1234567","time":"2026-11-21T10:00:00Z"},` + filler + `"status":{"phase":"Pending","startTime":null,` + filler[:600] + `}}`
 	to := strings.NewReplacer("1234567", "1234599", "10:00:00", "10:00:05", `"Pending"`, `"Running","podIP":"10.0.0.1"`).Replace(from)
-	delta := appendDelta(nil, from, to)
+	delta := Append(nil, from, to)
 	b.Run("make", func(b *testing.B) {
 		b.SetBytes(int64(len(to)))
 		b.ReportMetric(float64(len(delta)), "B/delta")
 		for b.Loop() {
-			delta = appendDelta(delta[:0], from, to)
+			delta = Append(delta[:0], from, to)
 		}
 	})
 	var out []byte
 	b.Run("apply", func(b *testing.B) {
 		b.SetBytes(int64(len(to)))
 		for b.Loop() {
-			out, _ = applyDelta(out[:0], from, delta)
+			out, _ = Apply(out[:0], from, delta)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func TestLast(t *testing.T) {
 	for range 300 {
 		rv += 1 + rnd.Uint64N(3)
 		e := Event{Type: kube.Added, Object: object(key(), rv, 9), At: ms(rv * 1000)}
-		if old := must(st.Get(e.Object.Key, rv)); old != nil {
+		if old := must(st.Get(t.Context(), rv, e.Object.Key)); old != nil {
 			e.Type, e.Prev = kube.Modified, old
 		}
 		if err := st.Append([]Event{e}, rv, ms(rv*1000)); err != nil {
@@ -38,18 +38,18 @@ func TestLast(t *testing.T) {
 		}
 	}
 	tail := func(all iter.Seq2[Event, error], to uint64, n int) []string {
-		events := must(upTo(all, to))
+		events := must(collectUpTo(all, to))
 		return briefs(events[max(0, len(events)-n):])
 	}
 	for range 300 {
 		from := 100 + rnd.Uint64N(rv-99)
 		to, n, key := from+rnd.Uint64N(rv-from+1), rnd.IntN(20), key()
-		got, err := st.LastEvents(from, to, n)
-		if diff := cmp.Diff(tail(st.Events(from, to), to, n), briefs(got)); err != nil || diff != "" {
+		got, err := st.LastEvents(t.Context(), from, to, n)
+		if diff := cmp.Diff(tail(st.Events(t.Context(), from, to), to, n), briefs(got)); err != nil || diff != "" {
 			t.Errorf("the last %d events of (%d, %d]: %v %s", n, from, to, err, diff)
 		}
-		got, err = st.LastVersions(key, from, to, n)
-		if diff := cmp.Diff(tail(st.Versions(key, from), to, n), briefs(got)); err != nil || diff != "" {
+		got, err = st.LastVersions(t.Context(), key, from, to, n)
+		if diff := cmp.Diff(tail(st.Versions(t.Context(), key, from), to, n), briefs(got)); err != nil || diff != "" {
 			t.Errorf("the last %d versions of %s in (%d, %d]: %v %s", n, key, from, to, err, diff)
 		}
 	}

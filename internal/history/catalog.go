@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+)
+
+// identity is the record at tableFormat: what this store is.
+type identity struct {
+	Format  int    `json:"format"`
+	Cluster string `json:"cluster"`
+}
+
+// streamRecord is the record of a stream at tableStream.
+type streamRecord struct {
+	Group    string `json:"group,omitempty"`
+	Version  string `json:"version"`
+	Resource string `json:"resource"`
+	Epoch    int    `json:"epoch"`
+}
+
+// identify compares the store's identity with the options, and writes it to a
+// new store.
+func (s *Store) identify(readOnly bool) error {
+	var id identity
+	found, err := s.getJSON([]byte{tableFormat}, &id)
+	switch cluster := s.opts.Cluster; {
+	case err != nil:
+		return err
+	case !found && (cluster == "" || readOnly):
+		return corrupt("the format record is missing")
+	case !found:
+		return s.setJSON([]byte{tableFormat}, identity{formatVersion, cluster})
+	case id.Format > formatVersion:
+		return fmt.Errorf("%w: format %d, this version reads up to %d", ErrNewerFormat, id.Format, formatVersion)
+	case id.Cluster != cluster && cluster != "":
+		return fmt.Errorf("%w: it is of cluster %s, not %s", ErrOtherCluster, id.Cluster, cluster)
+	}
+	return nil
+}
+
+// load reads the streams of the store.
+func (s *Store) load() error {
+	err := s.each([]byte{tableStream}, func(key, value []byte) error {
+		var r streamRecord
+		if err := json.Unmarshal(value, &r); err != nil || len(key) != prefixLen {
+			return corrupt("stream %q: %v", key, err)
+		}
+		s.register(streamID(binary.BigEndian.Uint32(key[1:])), r)
+		return nil
+	})
+	for _, st := range s.allStreams() {
+		if err != nil {
+			return err
+		}
+		if err = st.load(); errors.Is(err, ErrCorrupt) {
+			// Other streams stay usable. Retention treats a damaged stream as
+			// ending now.
+			st.damaged(err)
+			st.mu.Lock()
+			st.span.To.At, err = s.now(), nil
+			st.mu.Unlock()
+		}
+	}
+	return err
+}
+
+// register adds a stream to the catalog unless it is there.
+func (s *Store) register(id streamID, r streamRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
+	s.last = max(s.last, id)
+	if all := s.streams[resource]; !slices.ContainsFunc(all, func(st *Stream) bool { return st.id == id }) {
+		all = append(slices.Clone(all), newStream(s, id, resource, r.Epoch))
+		slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.epoch, b.epoch) })
+		s.streams[resource] = all
+	}
+}
+
+// Resources returns the recorded resources, ordered by name.
+func (s *Store) Resources() []kube.Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []kube.Resource
+	for r := range s.streams {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b kube.Resource) int { return cmp.Compare(a.String(), b.String()) })
+	return all
+}
+
+// Streams returns the streams of a resource, oldest epoch first; nil if the
+// resource was never recorded.
+func (s *Store) Streams(resource kube.Resource) []*Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.streams[resource])
+}
+
+// Stream returns the newest stream of a resource, for its writer. It creates
+// one if there is none, or if the newest one is damaged.
+func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
+	if err := s.acquire(); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	s.catalogMu.Lock()
+	defer s.catalogMu.Unlock()
+	if all := s.Streams(resource); len(all) > 0 {
+		if newest := all[len(all)-1]; newest.Damage() == nil {
+			newest.setHasWriter(true)
+			return newest, nil
+		}
+	}
+	return s.newEpoch(resource)
+}
+
+// NewEpoch creates a new stream of a resource, for events that do not continue
+// the recorded ones, as after a restore of the upstream's etcd. The old stream
+// can still be read.
+func (s *Store) NewEpoch(resource kube.Resource) (*Stream, error) {
+	if err := s.acquire(); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	s.catalogMu.Lock()
+	defer s.catalogMu.Unlock()
+	return s.newEpoch(resource)
+}
+
+func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
+	all, epoch := s.Streams(resource), 0
+	if len(all) > 0 {
+		epoch = all[len(all)-1].epoch + 1
+	}
+	s.mu.Lock()
+	st := newStream(s, s.last+1, resource, epoch)
+	s.mu.Unlock()
+	if err := s.setJSON(appendKey(nil, tableStream, st.id), streamRecord{resource.Group, resource.Version, resource.Name, epoch}); err != nil {
+		return nil, err
+	}
+	for _, old := range all {
+		old.setHasWriter(false)
+	}
+	st.setHasWriter(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = st.id
+	s.streams[resource] = append(slices.Clone(all), st)
+	return st, nil
+}
+
+// allStreams returns all streams, ordered by ID.
+func (s *Store) allStreams() (all []*Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, streams := range s.streams {
+		all = append(all, streams...)
+	}
+	slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+func (st *Stream) setHasWriter(has bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.hasWriter = has
+}

@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package delta encodes a text as its difference from an earlier one.
+//
+// Consecutive versions of a Kubernetes object differ in a few places and keep the
+// order of their members, so a delta is hardly larger than what is new. Its
+// encoding repeats, up to its end:
+//
+//	uvarint m      insert m bytes:
+//	m bytes
+//	uvarint n      then copy n bytes of the earlier text, from the offset
+//	varint  jump   where the last copy ended, plus m, plus jump
+//
+// The last copy may be missing. A delta has no checksum: [Apply] returns an error
+// for one that does not fit, but cannot detect every wrong base.
+//
+// All functions may be called concurrently.
+package delta
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"sync"
+	"unsafe"
+)
+
+// ErrMismatch marks a delta that does not fit the text it is applied to.
+var ErrMismatch = errors.New("a delta does not fit the version before it")
+
+const (
+	// minCopy is the length below which a copy is not worthwhile. It is also
+	// the number of bytes compared at a time.
+	minCopy = 8
+	// maxShift limits the first, cheap search: after a difference, such as
+	// another timestamp, both texts usually continue alike at the same
+	// distance.
+	maxShift = 48
+	// indexStep is the distance between indexed offsets.
+	indexStep = 4
+)
+
+// Append appends to dst the delta that turns from into to.
+func Append(dst []byte, from, to string) []byte {
+	d := differ{from: from, to: to}
+	defer d.release()
+	for i, end := 0, 0; i < len(to); {
+		at, offset, n := d.next(i, end)
+		dst = binary.AppendUvarint(dst, uint64(at-i))
+		dst = append(dst, to[i:at]...)
+		if n > 0 {
+			dst = binary.AppendUvarint(dst, uint64(n))
+			dst = binary.AppendVarint(dst, int64(offset-end-(at-i)))
+		}
+		i, end = at+n, offset+n
+	}
+	return dst
+}
+
+// Apply appends to dst the text that the delta makes of from.
+func Apply(dst []byte, from string, delta []byte) ([]byte, error) {
+	end := 0
+	for len(delta) > 0 {
+		m, k := binary.Uvarint(delta)
+		if k <= 0 || m > uint64(len(delta)-k) {
+			return nil, ErrMismatch
+		}
+		dst = append(dst, delta[k:k+int(m)]...)
+		if delta = delta[k+int(m):]; len(delta) == 0 {
+			break
+		}
+		n, k := binary.Uvarint(delta)
+		jump, l := binary.Varint(delta[max(k, 0):])
+		if k <= 0 || l <= 0 {
+			return nil, ErrMismatch
+		}
+		delta = delta[k+l:]
+		at := int64(end) + int64(m) + jump
+		if at < 0 || at > int64(len(from)) || n > uint64(int64(len(from))-at) {
+			return nil, ErrMismatch
+		}
+		dst = append(dst, from[at:at+int64(n)]...)
+		end = int(at) + int(n)
+	}
+	return dst, nil
+}
+
+// A differ finds the parts that two texts have in common.
+type differ struct {
+	from, to string
+	offsets  *[]uint32 // by hash: an offset in from, plus 1; nil until it is needed
+	shift    int
+}
+
+// next returns the next part of to, from i on, that is also in from: its
+// offsets in both, and its length, 0 if there is none. The last copy ended at
+// end in from.
+func (d *differ) next(i, end int) (at, offset, n int) {
+	if n := d.matchLen(i, end); n >= minCopy || n > 0 && i+n == len(d.to) {
+		return i, end, n
+	}
+	for k := 1; k < maxShift; k++ {
+		if n := d.matchLen(i+k, end+k); n >= minCopy {
+			return i + k, end + k, n
+		}
+	}
+	if d.offsets == nil {
+		d.index()
+	}
+	for at := i; at+minCopy <= len(d.to); at++ {
+		offset := int((*d.offsets)[d.hash(d.to, at)]) - 1
+		if offset < 0 || load(d.from, offset) != load(d.to, at) {
+			continue
+		}
+		n := d.matchLen(at, offset)
+		for at > i && offset > 0 && d.to[at-1] == d.from[offset-1] {
+			at, offset, n = at-1, offset-1, n+1
+		}
+		return at, offset, n
+	}
+	return len(d.to), end + len(d.to) - i, 0
+}
+
+// matchLen returns how many bytes of to from i on equal those of from at
+// offset.
+func (d *differ) matchLen(i, offset int) int {
+	n, limit := 0, min(len(d.to)-i, len(d.from)-offset)
+	for ; n+8 <= limit; n += 8 {
+		if x := load(d.to, i+n) ^ load(d.from, offset+n); x != 0 {
+			return n + bits.TrailingZeros64(x)/8
+		}
+	}
+	for n < limit && d.to[i+n] == d.from[offset+n] {
+		n++
+	}
+	return max(n, 0)
+}
+
+// offsetPool holds the hash tables of finished differs.
+var offsetPool = sync.Pool{New: func() any { return new([]uint32) }}
+
+// index fills the hash table with the offsets of from.
+func (d *differ) index() {
+	size := bits.Len(uint(len(d.from) / indexStep * 2))
+	d.shift = 64 - size
+	d.offsets = offsetPool.Get().(*[]uint32)
+	if cap(*d.offsets) < 1<<size {
+		*d.offsets = make([]uint32, 1<<size)
+	}
+	*d.offsets = (*d.offsets)[:1<<size]
+	clear(*d.offsets)
+	for offset := 0; offset+minCopy <= len(d.from); offset += indexStep {
+		// The first of several offsets wins: the longest text follows it.
+		if at := &(*d.offsets)[d.hash(d.from, offset)]; *at == 0 {
+			*at = uint32(offset + 1)
+		}
+	}
+}
+
+func (d *differ) release() {
+	if d.offsets != nil {
+		offsetPool.Put(d.offsets)
+	}
+}
+
+func (d *differ) hash(s string, i int) uint64 {
+	return load(s, i) * 0x9e3779b97f4a7c15 >> d.shift
+}
+
+// load returns the 8 bytes of s at i.
+func load(s string, i int) uint64 {
+	return binary.LittleEndian.Uint64(unsafe.Slice(unsafe.StringData(s), len(s))[i:])
+}

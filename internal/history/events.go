@@ -1,0 +1,191 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+)
+
+// This file reads events: those of a stream (Events, LastEvents), and those of
+// one object (Versions, LastVersions). A span of RVs is (from, to]: it excludes
+// from and includes to. Every event has the version before it (T3). All methods
+// end with the cause of ctx when it is canceled, and with [ErrBefore] when
+// retention has overtaken the reader.
+
+// maxVersionsRead is how many versions of one object are read at a time.
+const maxVersionsRead = 256
+
+// Events yields the events in (from, to] in order of their RVs. An error is the
+// last element. It reads thousands of events ahead, within the store's read
+// budget: see [Store.ReadUsage].
+func (st *Stream) Events(ctx context.Context, from, to uint64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		p := &replay{st: st, n: minReadEvents, size: defaultEventSize}
+		st.s.readBudget.enter()
+		defer p.end()
+		for more := true; more; {
+			if err := context.Cause(ctx); err != nil {
+				yield(Event{}, err)
+				return
+			}
+			p.reserve(to - from)
+			began := time.Now()
+			next, more2, err := p.read(from, to)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			from, more = next, more2
+			busy := time.Since(began)
+			stopped, err := p.emit(ctx, func(e Event) bool { return yield(e, nil) })
+			if stopped {
+				return
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			p.adapt(busy, time.Since(began))
+		}
+	}
+}
+
+// LastEvents returns the last n events in (from, to], in order: more than n if
+// the first of them shares its RV with others.
+func (st *Stream) LastEvents(ctx context.Context, from, to uint64, n int) ([]Event, error) {
+	first, err := st.firstOfLast(ctx, appendKey(nil, tableLog, st.id), from, to, n)
+	if err != nil || first == 0 {
+		return nil, err
+	}
+	return collectUpTo(st.Events(ctx, first-1, to), to)
+}
+
+// Versions yields the events of one object above rv, in order. If rv is older
+// than what is retained, it begins at the oldest retained state; the first
+// event's Prev, or Get, is the object in that state. An error is the last
+// element.
+func (st *Stream) Versions(ctx context.Context, key kube.Key, rv uint64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		rv = max(rv, st.Span().From.RV)
+		var r versionReader
+		var prev *scan.Object
+		var events []Event
+		for first, more := true, true; more; first = false {
+			err := st.read(ctx, rv, &r, func() (err error) {
+				if first {
+					if prev, err = r.get(key, rv); err != nil {
+						return err
+					}
+				}
+				events, more, err = r.versions(events[:0], key, rv, prev)
+				return err
+			})
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+				prev, rv = live(e), e.Object.RV
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+		}
+	}
+}
+
+// LastVersions returns the last n events of one object in (from, to], in order.
+func (st *Stream) LastVersions(ctx context.Context, key kube.Key, from, to uint64, n int) ([]Event, error) {
+	prefix := appendVersionKey(nil, st.id, key, 0)
+	first, err := st.firstOfLast(ctx, prefix[:len(prefix)-8], from, to, n)
+	if err != nil || first == 0 {
+		return nil, err
+	}
+	return collectUpTo(st.Versions(ctx, key, first-1), to)
+}
+
+// versions appends up to maxVersionsRead events of an object above rv. prev is
+// the object at rv, and r.text is its text. More is true if there may be others.
+func (r *versionReader) versions(events []Event, key kube.Key, rv uint64, prev *scan.Object) (all []Event, more bool, err error) {
+	for r.it.SeekGE(appendVersionKey(nil, r.st.id, key, rv+1)); r.it.Valid(); r.it.Next() {
+		got, at, v, err := r.current()
+		if err != nil || got != key {
+			return events, false, err
+		}
+		switch {
+		case !v.delta:
+			r.text = append(r.text[:0], v.text...)
+		case prev == nil || v.base != prev.RV:
+			return events, false, corruptBase(key, at, v.base)
+		default:
+			if err := r.apply(v.text); err != nil {
+				return events, false, corrupt("%s at %d: %v", key, at, err)
+			}
+		}
+		o, err := r.object()
+		if err != nil {
+			return events, false, err
+		}
+		e := Event{Type: v.typ, Object: o, Prev: prev, Inferred: v.inferred, At: v.at}
+		prev = live(e)
+		if events = append(events, e); len(events) == maxVersionsRead {
+			return events, true, nil
+		}
+	}
+	return events, false, r.it.Error()
+}
+
+// live returns the object that exists after an event, nil after a deletion.
+func live(e Event) *scan.Object {
+	if e.Type == kube.Deleted {
+		return nil
+	}
+	return e.Object
+}
+
+// firstOfLast looks at the keys that consist of a prefix and an RV in (from,
+// to]. It returns the RV of the first of the last n, 0 if there are none.
+func (st *Stream) firstOfLast(ctx context.Context, prefix []byte, from, to uint64, n int) (first uint64, err error) {
+	if from = max(from, st.Span().From.RV); n <= 0 || to <= from {
+		return 0, nil
+	}
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	if err := st.s.acquire(); err != nil {
+		return 0, err
+	}
+	defer st.s.release()
+	bound := func(rv uint64) []byte { return binary.BigEndian.AppendUint64(append([]byte{}, prefix...), rv) }
+	it, err := st.s.iter(bound(from+1), bound(to+1))
+	if err != nil {
+		return 0, err
+	}
+	for it.Last(); it.Valid() && n > 0; it.Prev() {
+		first = binary.BigEndian.Uint64(it.Key()[len(prefix):])
+		n--
+	}
+	return first, damage(errors.Join(it.Error(), it.Close()))
+}
+
+// collectUpTo returns the events up to an RV.
+func collectUpTo(events iter.Seq2[Event, error], rv uint64) (out []Event, err error) {
+	for e, err := range events {
+		if err != nil {
+			return nil, err
+		}
+		if e.Object.RV > rv {
+			break
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
