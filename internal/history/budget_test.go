@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -20,7 +21,8 @@ import (
 // TestBudget: many who read events at the same time, of whom some are slow, have
 // them all in order, and hold no more than the budget, about.
 func TestBudget(t *testing.T) {
-	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
+	t.Parallel()
+	s := must(Open("history", Options{Cluster: "c", FS: vfs.NewMem()}))
 	defer s.Close()
 	st := must(s.Stream(pods))
 	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1000)); err != nil {

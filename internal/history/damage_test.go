@@ -40,9 +40,10 @@ func (st *Stream) spoil(t *testing.T, table byte) {
 // TestTrimDamaged: a damaged stream is left alone, and others are not; when it
 // has ended and is old enough it goes, unread.
 func TestTrimDamaged(t *testing.T) {
+	t.Parallel()
 	for _, table := range []byte{tableVersions, tableLog, tableTimes} {
 		for _, byBytes := range []bool{false, true} {
-			s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: 32 * time.Second, memTableSize: 64 << 10}))
+			s := must(Open("history", Options{Cluster: "c", FS: vfs.NewMem(), MaxAge: 32 * time.Second, memTableSize: 64 << 10}))
 			var both []*Stream
 			for _, name := range []string{"nodes", "pods"} {
 				st := must(s.Stream(kube.Resource{Version: "v1", Name: name}))
@@ -134,6 +135,7 @@ func TestOpenDamaged(t *testing.T) {
 // TestFlippedBits flips one bit of a file: whoever reads gets what was written, or
 // an error that says damage, and nothing ends the process.
 func TestFlippedBits(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, vfs.NewCrashableMem(), 5)
 	if err := s.open(); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -18,8 +19,9 @@ import (
 
 // TestLast compares the last events with the end of all of them.
 func TestLast(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
-	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
+	s := must(Open("history", Options{Cluster: "c", FS: vfs.NewMem()}))
 	defer s.Close()
 	st := must(s.Stream(pods))
 	key := func() kube.Key { return kube.Key(fmt.Sprint("n/p", rnd.IntN(20))) }

@@ -87,6 +87,7 @@ func testFull(t *testing.T, dir string, opts Options, full, room func()) {
 // TestOpenFull: a store on a disk without any room is opened to be read, and
 // written when there is room.
 func TestOpenFull(t *testing.T) {
+	t.Parallel()
 	var isFull atomic.Bool
 	fs := &faultFS{FS: vfs.NewMem(), before: func() error {
 		if isFull.Load() {

@@ -80,6 +80,7 @@ func writeForEver(dir string) error {
 
 // TestKilled kills a process that writes, again and again.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for round := range 10 {
@@ -133,6 +134,7 @@ func TestKilled(t *testing.T) {
 
 // TestTornTail: a log that ends amid a record is read up to there.
 func TestTornTail(t *testing.T) {
+	t.Parallel()
 	mem := vfs.NewCrashableMem()
 	s := newSession(t, mem, 3)
 	s.opts.memTableSize = 0 // all is in the log

@@ -138,8 +138,9 @@ func TestTrimIsOvertaking(t *testing.T) {
 // TestTrimByBytes: what is on disk stays within bounds while it is written, and
 // what is read of it is right.
 func TestTrimByBytes(t *testing.T) {
+	t.Parallel()
 	const most = 1 << 20
-	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxBytes: most, memTableSize: 64 << 10}))
+	s := must(Open("history", Options{Cluster: "c", FS: vfs.NewMem(), MaxBytes: most, memTableSize: 64 << 10}))
 	defer s.Close()
 	other := must(s.Stream(kube.Resource{Version: "v1", Name: "nodes"}))
 	if err := other.Begin(podForm, slices.Values([]*scan.Object{object("n", 1, 5)}), 90, ms(1)); err != nil {

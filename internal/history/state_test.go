@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
@@ -18,8 +20,9 @@ import (
 // TestCount compares the count of objects with all of them, where names come, go
 // and come back.
 func TestCount(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
-	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
+	s := must(Open("history", Options{Cluster: "c", FS: vfs.NewMem()}))
 	defer s.Close()
 	st := must(s.Stream(pods))
 	key := func() kube.Key { return kube.Key(fmt.Sprintf("n%d/p%d", rnd.IntN(3), rnd.IntN(8))) }
