@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 // perConnection is how many streams an HTTP/2 connection has: as many as the
@@ -18,7 +18,7 @@ const perConnection = 100
 // deliveries measures the servers' CPU per delivery to watches of a whole
 // collection, over what the same updates cost with no watch; and the API
 // server's when the watches are at the gateway instead.
-func deliveries(r *rig) error {
+func deliveries(r *harness) error {
 	s := r.sizes
 	t, err := r.three(configMaps)
 	if err != nil {
@@ -32,7 +32,7 @@ func deliveries(r *rig) error {
 		if err != nil {
 			return err
 		}
-		r.tally.Add("Update/via=none/watches=0", s.updates, tally.Value{Of: perOp(none[0], s.updates), Unit: "upstream-cpu-ns/op"})
+		r.report.Add("Update/via=none/watches=0", s.updates, report.Value{Of: perOp(none[0], s.updates), Unit: "upstream-cpu-ns/op"})
 		for i, e := range servers {
 			for _, n := range []int{1, s.watches} {
 				if n == 1 && i > 0 {
@@ -43,11 +43,11 @@ func deliveries(r *rig) error {
 				if err != nil {
 					return fmt.Errorf("%s: %w", e.via(), err)
 				}
-				r.tally.Add(fmt.Sprintf("Update/%s/watches=%d", e.via(), n), s.updates,
-					tally.Value{Of: perOp(used[0], s.updates), Unit: "upstream-cpu-ns/op"})
+				r.report.Add(fmt.Sprintf("Update/%s/watches=%d", e.via(), n), s.updates,
+					report.Value{Of: perOp(used[0], s.updates), Unit: "upstream-cpu-ns/op"})
 				if n > 1 {
-					r.tally.Add("Delivery/"+e.via(), s.updates*n,
-						tally.Value{Of: perOp(used[i]-none[i], s.updates*n), Unit: "cpu-ns/delivery"})
+					r.report.Add("Delivery/"+e.via(), s.updates*n,
+						report.Value{Of: perOp(used[i]-none[i], s.updates*n), Unit: "cpu-ns/delivery"})
 				}
 			}
 		}
@@ -57,14 +57,14 @@ func deliveries(r *rig) error {
 
 // watched opens n watches of all ConfigMaps at an endpoint, makes updates and
 // returns the CPU time of each server until all is delivered.
-func (r *rig) watched(servers []*endpoint, at *endpoint, n, updates int, rate float64) ([]time.Duration, error) {
+func (r *harness) watched(servers []*endpoint, at *endpoint, n, updates int, rate float64) ([]time.Duration, error) {
 	return r.measure(servers, at, same(n, configMaps+fromNow), updates, rate, func(set *streams.Set) (streams.Counts, error) {
-		return set.WaitEach(int64(updates), patience)
+		return set.WaitEach(int64(updates), timeout)
 	})
 }
 
 // measure is watched with any paths, and any way to know that all has come.
-func (r *rig) measure(servers []*endpoint, at *endpoint, paths []string, updates int, rate float64, wait func(*streams.Set) (streams.Counts, error)) ([]time.Duration, error) {
+func (r *harness) measure(servers []*endpoint, at *endpoint, paths []string, updates int, rate float64, wait func(*streams.Set) (streams.Counts, error)) ([]time.Duration, error) {
 	var set *streams.Set
 	if len(paths) > 0 {
 		var err error

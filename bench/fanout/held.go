@@ -7,21 +7,21 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 // held opens as many watches as the machine bears and has all of them get
 // every event: on connections of their own, and over HTTP/2. The updates are
-// the cannon's.
-func held(r *rig) error {
+// the fake API server's.
+func held(r *harness) error {
 	s := r.sizes
 	return errors.Join(
 		r.hold(streams.HTTP1, s.own, 0, 2),
 		r.hold(streams.HTTP2, s.shared, 500, 0.5))
 }
 
-func (r *rig) hold(p streams.Protocol, n, perConnection int, rate float64) error {
+func (r *harness) hold(p streams.Protocol, n, perConnection int, rate float64) error {
 	s := r.sizes
 	name := fmt.Sprintf("Held/via=gateway/proto=%s", p)
 	r.say("%d watches, %s", n, p)
@@ -45,10 +45,10 @@ func (r *rig) hold(p streams.Protocol, n, perConnection int, rate float64) error
 		return err
 	}
 	updates := max(2, int(s.holding.Seconds()*rate))
-	if err := r.fire(g, updates, rate); err != nil {
+	if err := r.generate(g, updates, rate); err != nil {
 		return err
 	}
-	counts, failed := set.WaitEach(int64(updates), patience)
+	counts, failed := set.WaitEach(int64(updates), timeout)
 	used, err := clock.since()
 	if err != nil {
 		return err
@@ -62,14 +62,14 @@ func (r *rig) hold(p streams.Protocol, n, perConnection int, rate float64) error
 		failed = fmt.Errorf("%s: %w", p, failed)
 		lost = float64(n)*float64(updates) - float64(counts.Total)
 	}
-	r.tally.Add(name, updates,
-		tally.Value{Of: float64(n - counts.Cut), Unit: "watches"},
-		tally.Value{Of: float64(counts.Cut), Unit: "cut"},
-		tally.Value{Of: lost, Unit: "lost"},
-		tally.Value{Of: lost + float64(counts.Cut), Unit: "missed"},
-		tally.Value{Of: perOp(used[0], updates*n), Unit: "cpu-ns/delivery"},
-		tally.Value{Of: after.RSS, Unit: "rss-B"},
-		tally.Value{Of: (after.RSS - before.RSS) / float64(n), Unit: "rss-B/watch"},
-		tally.Value{Of: (after.Live - before.Live) / float64(n), Unit: "live-B/watch"})
+	r.report.Add(name, updates,
+		report.Value{Of: float64(n - counts.Cut), Unit: "watches"},
+		report.Value{Of: float64(counts.Cut), Unit: "cut"},
+		report.Value{Of: lost, Unit: "lost"},
+		report.Value{Of: lost + float64(counts.Cut), Unit: "missed"},
+		report.Value{Of: perOp(used[0], updates*n), Unit: "cpu-ns/delivery"},
+		report.Value{Of: after.RSS, Unit: "rss-B"},
+		report.Value{Of: (after.RSS - before.RSS) / float64(n), Unit: "rss-B/watch"},
+		report.Value{Of: (after.Live - before.Live) / float64(n), Unit: "live-B/watch"})
 	return failed
 }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 // lagging is how many watches the latency is that of.
@@ -17,9 +17,9 @@ const lagging = 100
 
 // latency measures how much later an event comes to the watches of an endpoint
 // than to one watch of the server behind everything: at 100 updates in a
-// second with kube-apiserver, and at 1,000 with the cannon, since the API
+// second with kube-apiserver, and at 1,000 with the fake API server, since the API
 // server cannot do that many.
-func latency(r *rig) error {
+func latency(r *harness) error {
 	t, err := r.three(configMaps)
 	if err != nil {
 		return err
@@ -37,26 +37,26 @@ func latency(r *rig) error {
 				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
 			}
 		}
-		if err := r.lagOfCannon(round); err != nil {
-			failed = append(failed, fmt.Errorf("cannon: %w", err))
+		if err := r.latencyOfFakeAPI(round); err != nil {
+			failed = append(failed, fmt.Errorf("fake API server: %w", err))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-func (r *rig) lagOfCannon(round int) error {
+func (r *harness) latencyOfFakeAPI(round int) error {
 	const rate = 1000
-	r.say("round %d: %d updates/s of the cannon", round+1, rate)
+	r.say("round %d: %d updates/s of the fake API server", round+1, rate)
 	g, err := r.loaded(1000, streams.HTTP2)
 	if err != nil {
 		return err
 	}
 	defer g.stop()
-	return r.lag(g.target, g.gateway, pods, rate, func(n int) (int, error) { return n, r.fire(g, n, rate) })
+	return r.lag(g.target, g.gateway, pods, rate, func(n int) (int, error) { return n, r.generate(g, n, rate) })
 }
 
 // lag measures some seconds of updates.
-func (r *rig) lag(reference streams.Target, e *endpoint, path string, rate float64, update func(n int) (int, error)) error {
+func (r *harness) lag(reference streams.Target, e *endpoint, path string, rate float64, update func(n int) (int, error)) error {
 	n := int(rate * r.sizes.lagging.Seconds())
 	first := newArrivals(1)
 	of, err := streams.Open(r.ctx, reference, streams.Options{Paths: same(1, path+fromNow), Observe: first.observe})
@@ -76,10 +76,10 @@ func (r *rig) lag(reference streams.Target, e *endpoint, path string, rate float
 		return err
 	}
 	took := time.Since(start).Seconds()
-	if _, err := of.WaitEach(int64(n), patience); err != nil {
+	if _, err := of.WaitEach(int64(n), timeout); err != nil {
 		return fmt.Errorf("the watch compared with: %w", err)
 	}
-	if _, err := set.WaitEach(int64(n), patience); err != nil {
+	if _, err := set.WaitEach(int64(n), timeout); err != nil {
 		return err
 	}
 	of.Close()
@@ -88,10 +88,10 @@ func (r *rig) lag(reference streams.Target, e *endpoint, path string, rate float
 	if err != nil {
 		return err
 	}
-	r.tally.Add(fmt.Sprintf("Latency/%s/rate=%.0f", e.via(), rate), n*lagging,
-		tally.Value{Of: tally.Percentile(lags, 50), Unit: "p50-ms"},
-		tally.Value{Of: tally.Percentile(lags, 99), Unit: "p99-ms"},
-		tally.Value{Of: float64(n) / took, Unit: "updates/s"})
+	r.report.Add(fmt.Sprintf("Latency/%s/rate=%.0f", e.via(), rate), n*lagging,
+		report.Value{Of: report.Percentile(lags, 50), Unit: "p50-ms"},
+		report.Value{Of: report.Percentile(lags, 99), Unit: "p99-ms"},
+		report.Value{Of: float64(n) / took, Unit: "updates/s"})
 	return nil
 }
 

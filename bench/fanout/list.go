@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 const pods = "/api/v1/pods"
@@ -40,7 +40,7 @@ var listings = []listing{
 
 // lists measures the LIST of many Pods: time and the server's CPU. The first
 // of each kind is not counted, since both servers keep what it makes.
-func lists(r *rig) error {
+func lists(r *harness) error {
 	s := r.sizes
 	if _, err := r.cluster(); err != nil {
 		return err
@@ -82,7 +82,7 @@ func lists(r *rig) error {
 	return errors.Join(failed...)
 }
 
-func (r *rig) list(e *endpoint, l listing, times int) (size int64, err error) {
+func (r *harness) list(e *endpoint, l listing, times int) (size int64, err error) {
 	client, err := streams.Dial(r.ctx, e.target)
 	if err != nil {
 		return 0, err
@@ -115,16 +115,16 @@ func (r *rig) list(e *endpoint, l listing, times int) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	r.tally.Add(fmt.Sprintf("List/%s/form=%s", e.via(), l.name), times,
-		tally.Value{Of: tally.Median(walls) * 1e9, Unit: "wall-ns/op"},
-		tally.Value{Of: perOp(used[0], times), Unit: "cpu-ns/op"},
-		tally.Value{Of: float64(size), Unit: "B/op"})
+	r.report.Add(fmt.Sprintf("List/%s/form=%s", e.via(), l.name), times,
+		report.Value{Of: report.Median(walls) * 1e9, Unit: "wall-ns/op"},
+		report.Value{Of: perOp(used[0], times), Unit: "cpu-ns/op"},
+		report.Value{Of: float64(size), Unit: "B/op"})
 	return size, profiled()
 }
 
 // createPods makes Pods that no scheduler takes, in the writer's namespace: 3.3
 // KB of JSON each. Ten have the same label.
-func (r *rig) createPods(n int) error {
+func (r *harness) createPods(n int) error {
 	var g errgroup.Group
 	g.SetLimit(inFlight)
 	for i := range n {

@@ -26,22 +26,22 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
 var (
-	which    = flag.String("run", "", "a regular expression for the scenarios to run")
-	rounds   = flag.Int("rounds", 3, "how often everything is measured")
-	quick    = flag.Bool("quick", false, "smaller numbers, for a first look: a few minutes")
-	profiles = flag.String("profiles", "", "a directory for CPU profiles of the gateway at work")
-	cannon   = flag.Int("cannon", 0, "be the synthetic API server, with as many Pods, until the input ends")
+	which       = flag.String("run", "", "a regular expression for the scenarios to run")
+	rounds      = flag.Int("rounds", 3, "how often everything is measured")
+	quick       = flag.Bool("quick", false, "smaller numbers, for a first look: a few minutes")
+	profiles    = flag.String("profiles", "", "a directory for CPU profiles of the gateway at work")
+	fakeAPIPods = flag.Int("fakeapi", 0, "serve a fake API server with this many Pods until standard input ends")
 )
 
 // A scenario measures one thing, over all rounds.
 type scenario struct {
 	name string
-	run  func(*rig) error
+	run  func(*harness) error
 }
 
 // The scenarios, in the order in which they run. That of memory is first,
@@ -54,15 +54,17 @@ var scenarios = []scenario{
 	{"saturation", saturation},
 	{"list", lists},
 	{"objects", objectMemory},
-	{"cannon", events},
+	{"ingest", events},
 	{"held", held},
 }
+
+func init() { flag.IntVar(fakeAPIPods, "cannon", 0, "the former name of -fakeapi") }
 
 func main() {
 	flag.Parse()
 	var err error
-	if *cannon > 0 {
-		err = apiserver.Serve(apiserver.Options{Pods: *cannon, Tables: true}, os.Stdin, os.Stdout)
+	if *fakeAPIPods > 0 {
+		err = apiserver.Serve(apiserver.Options{Pods: *fakeAPIPods, Tables: true}, os.Stdin, os.Stdout)
 	} else {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -84,12 +86,12 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 			return err
 		}
 	}
-	r := newRig(ctx, s, tally.New(out), progress)
+	r := newHarness(ctx, s, report.New(out), progress)
 	defer r.close()
-	tally.Header(out, *rounds, *quick)
+	report.Header(out, *rounds, *quick)
 	var failed []error
 	for _, c := range scenarios {
-		if !wanted.MatchString(c.name) {
+		if !wanted.MatchString(c.name) && !(c.name == "ingest" && wanted.MatchString("cannon")) { // its former name
 			continue
 		}
 		start := time.Now()
@@ -107,10 +109,10 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	}
 	table := rows(s)
 	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)
-	if missed := r.tally.Table(out, table); missed > 0 {
+	if missed := r.report.Table(out, table); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
 	}
-	if without := r.tally.Without(table); *which == "" && len(failed) == 0 && len(without) > 0 {
+	if without := r.report.Without(table); *which == "" && len(failed) == 0 && len(without) > 0 {
 		return fmt.Errorf("nothing measured %s", strings.Join(without, ", "))
 	}
 	return errors.Join(failed...)

@@ -18,12 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
-// The cannon's process is this program, which here is the test.
+// The fake API server's process is this program, which here is the test.
 func TestMain(m *testing.M) {
-	if slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-cannon") }) {
+	if slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-fakeapi") }) {
 		main()
 		return
 	}
@@ -36,12 +36,12 @@ func set[T any](t *testing.T, p *T, v T) {
 	t.Cleanup(func() { *p = was })
 }
 
-// The scenarios that need no control plane, with a gateway and cannons.
+// The scenarios that need no control plane, with a gateway and fake API servers.
 func TestRun(t *testing.T) {
 	set(t, which, "cannon|objects|held")
 	set(t, rounds, 2)
 	s := sizes{
-		cached: 100, flood: 500, flooding: 5000, own: 10, shared: 20,
+		cached: 100, ingest: 500, ingestRate: 5000, own: 10, shared: 20,
 		holding: time.Second, steady: 50 * time.Millisecond,
 	}
 	var out, progress bytes.Buffer
@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v\n%s\n%s", err, progress.Bytes(), out.Bytes())
 	}
 	for want, times := range map[string]int{
-		`(?m)^BenchmarkCannon/via=gateway/watches=[01] 500( [0-9.]+ [^ \n]+){3} 0 cut$`:          4,
+		`(?m)^BenchmarkIngest/via=gateway/watches=[01] 500( [0-9.]+ [^ \n]+){3} 0 cut$`:          4,
 		`(?m)^BenchmarkObject/via=gateway 100( [-0-9.]+ [^ \n]+){6}$`:                            2,
 		`(?m)^BenchmarkHeld/via=gateway/proto=http1 2 10 watches 0 cut 0 lost 0 missed [0-9.]+ `: 1,
 		`(?m)^BenchmarkHeld/via=gateway/proto=http2 2 20 watches 0 cut 0 lost 0 missed [0-9.]+ `: 1,
@@ -67,9 +67,9 @@ func TestRun(t *testing.T) {
 func TestFailure(t *testing.T) {
 	ran := false
 	set(t, &scenarios, []scenario{
-		{"first", func(*rig) error { return fmt.Errorf("it is broken") }},
-		{"second", func(*rig) error { ran = true; return nil }},
-		{"other", func(*rig) error { return fmt.Errorf("it was not asked for") }},
+		{"first", func(*harness) error { return fmt.Errorf("it is broken") }},
+		{"second", func(*harness) error { ran = true; return nil }},
+		{"other", func(*harness) error { return fmt.Errorf("it was not asked for") }},
 	})
 	set(t, which, "first|second")
 	var out bytes.Buffer
@@ -84,7 +84,7 @@ func TestFailure(t *testing.T) {
 
 // A run of everything is to have every figure of the table.
 func TestNothingMeasured(t *testing.T) {
-	set(t, &scenarios, []scenario{{"lazy", func(*rig) error { return nil }}})
+	set(t, &scenarios, []scenario{{"lazy", func(*harness) error { return nil }}})
 	err := run(t.Context(), chooseSizes(true), io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "Delivery/via=gateway/proto=http2 cpu-ns/delivery") {
 		t.Errorf("error %v", err)
@@ -107,7 +107,7 @@ func TestLags(t *testing.T) {
 	if _, err := later.behind(first); err == nil {
 		t.Error("an event that is not in the reference is no error")
 	}
-	if p := tally.Percentile(lags, 50); p != 3 {
+	if p := report.Percentile(lags, 50); p != 3 {
 		t.Errorf("the median is %v", p)
 	}
 }

@@ -6,15 +6,15 @@ package main
 import (
 	"fmt"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 // idleMemory measures what a watch costs that nothing comes to: what the server
 // holds with many of them, less what it held without, for each. The gateway is
 // a new one each time. The API server goes on, and keeps what it has had from
 // the system: its resident set is compared with that before the first round.
-func idleMemory(r *rig) error {
+func idleMemory(r *harness) error {
 	s := r.sizes
 	c, err := r.cluster()
 	if err != nil {
@@ -45,7 +45,7 @@ func idleMemory(r *rig) error {
 }
 
 // idle keeps the resident set before in young, unless there is one.
-func (r *rig) idle(round int, e *endpoint, n int, young *float64) error {
+func (r *harness) idle(round int, e *endpoint, n int, young *float64) error {
 	r.say("round %d: %d idle watches, %s", round+1, n, e.via())
 	if err := e.warm(r.ctx, configMaps); err != nil {
 		return err
@@ -66,12 +66,12 @@ func (r *rig) idle(round int, e *endpoint, n int, young *float64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := set.Wait(0, patience); err != nil {
+	if _, err := set.Wait(0, timeout); err != nil {
 		return err
 	}
 	per := func(a, b float64) float64 { return (a - b) / float64(n) }
-	r.tally.Add("IdleWatch/"+e.via(), n,
-		tally.Value{Of: per(after.Live, before.Live), Unit: "live-B/watch"},
-		tally.Value{Of: per(after.RSS, *young), Unit: "rss-B/watch"})
+	r.report.Add("IdleWatch/"+e.via(), n,
+		report.Value{Of: per(after.Live, before.Live), Unit: "live-B/watch"},
+		report.Value{Of: per(after.RSS, *young), Unit: "rss-B/watch"})
 	return nil
 }

@@ -6,7 +6,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
 const (
@@ -24,11 +24,11 @@ const overDirect, overTLS, overPlain = "via=direct/proto=http2", "via=gateway/pr
 func atMost(n float64) (float64, string) { return 1 / n, fmt.Sprintf("≤ 1/%g", n) }
 
 // rows is the table.
-func rows(s sizes) []tally.Row {
-	var all []tally.Row
+func rows(s sizes) []report.Row {
+	var all []report.Row
 	// against compares a figure of the gateway's over one of its protocols.
 	against := func(title, unit string, scale float64, name, via, rest string, n float64) {
-		row := tally.Row{Title: title, Unit: unit, Scale: scale, Direct: name + "/" + overDirect + rest, Gateway: name + "/" + via + rest}
+		row := report.Row{Title: title, Unit: unit, Scale: scale, Direct: name + "/" + overDirect + rest, Gateway: name + "/" + via + rest}
 		if n > 0 {
 			row.Target, row.Says = atMost(n)
 		}
@@ -36,7 +36,7 @@ func rows(s sizes) []tally.Row {
 	}
 	// alone has a target in itself, if any.
 	alone := func(title, unit string, scale float64, direct, gateway string, most float64, says string) {
-		all = append(all, tally.Row{Title: title, Unit: unit, Scale: scale, Direct: direct, Gateway: gateway, Target: most, Absolute: true, Says: says})
+		all = append(all, report.Row{Title: title, Unit: unit, Scale: scale, Direct: direct, Gateway: gateway, Target: most, Absolute: true, Says: says})
 	}
 	watches := fmt.Sprintf("%d watches", s.watches)
 	against("CPU per delivery, "+watches+", TLS HTTP/2", "µs", micro, "Delivery", overTLS, " cpu-ns/delivery", 2.2)
@@ -63,15 +63,15 @@ func rows(s sizes) []tally.Row {
 	alone("memory of the gateway with these: HTTP/2", "MB", mega, "", "Held/"+overTLS+" rss-B", 0, "")
 	alone("latency added, 100 updates/s, 100 watches, p50", "ms", 1, "Latency/"+overDirect+"/rate=100 p50-ms", "Latency/"+overTLS+"/rate=100 p50-ms", 0, "")
 	alone("latency added, 100 updates/s, 100 watches, p99", "ms", 1, "Latency/"+overDirect+"/rate=100 p99-ms", "Latency/"+overTLS+"/rate=100 p99-ms", 2, "≤ 2 ms")
-	alone("latency added, 1,000 updates/s (cannon), p50", "ms", 1, "", "Latency/"+overTLS+"/rate=1000 p50-ms", 0, "")
-	alone("latency added, 1,000 updates/s (cannon), p99", "ms", 1, "", "Latency/"+overTLS+"/rate=1000 p99-ms", 0, "")
+	alone("latency added, 1,000 updates/s (fake API server), p50", "ms", 1, "", "Latency/"+overTLS+"/rate=1000 p50-ms", 0, "")
+	alone("latency added, 1,000 updates/s (fake API server), p99", "ms", 1, "", "Latency/"+overTLS+"/rate=1000 p99-ms", 0, "")
 	alone("memory per cached Pod, of its JSON (RSS)", "", 1, "", "Object/via=gateway rss/json", 1.3, "≤ 1.3")
 	alone("the same after 2 updates of each", "", 1, "", "Object/via=gateway updated-rss/json", 0, "")
 	return append(all, rates(s)...)
 }
 
 // rates are the rows of which more is better, and those of the API server.
-func rates(s sizes) []tally.Row {
+func rates(s sizes) []report.Row {
 	saturation := func(via string) string {
 		return fmt.Sprintf("Saturation/%s/watches=%d deliveries/s", via, s.watches)
 	}
@@ -80,17 +80,17 @@ func rates(s sizes) []tally.Row {
 	burst := func(proto string) string {
 		return fmt.Sprintf("Burst/via=gateway/proto=%s/watches=%d deliveries/s", proto, s.watches)
 	}
-	return []tally.Row{
+	return []report.Row{
 		{Title: fmt.Sprintf("watches cut, of %d at 20 updates/s, TLS HTTP/2", 2*s.watches), Direct: strain(overDirect), Gateway: strain(overTLS)},
 		{Title: "deliveries/s, updates as fast as they go, TLS HTTP/2", Direct: saturation(overDirect), Gateway: saturation(overTLS)},
 		{Title: "deliveries/s, updates as fast as they go, plain HTTP/1.1", Direct: saturation(overDirect), Gateway: saturation(overPlain)},
-		{Title: "deliveries/s, a burst of the cannon, TLS HTTP/2", Gateway: burst("http2")},
-		{Title: "deliveries/s, a burst of the cannon, plain HTTP/1.1", Gateway: burst("http1")},
-		{Title: fmt.Sprintf("events/s in, of %.0f (cannon), no watch", s.flooding), Gateway: "Cannon/via=gateway/watches=0 events/s"},
-		{Title: "CPU per event in, no watch", Unit: "µs", Scale: micro, Gateway: "Cannon/via=gateway/watches=0 cpu-ns/event"},
-		{Title: fmt.Sprintf("events/s in, of %.0f (cannon), one watch", s.flooding), Gateway: "Cannon/via=gateway/watches=1 events/s"},
-		{Title: "CPU per event in, one watch", Unit: "µs", Scale: micro, Gateway: "Cannon/via=gateway/watches=1 cpu-ns/event"},
-		{Title: "was the watch cut, since it fell behind the window", Gateway: "Cannon/via=gateway/watches=1 cut"},
+		{Title: "deliveries/s, a burst of the fake API server, TLS HTTP/2", Gateway: burst("http2")},
+		{Title: "deliveries/s, a burst of the fake API server, plain HTTP/1.1", Gateway: burst("http1")},
+		{Title: fmt.Sprintf("events/s in, of %.0f (fake API server), no watch", s.ingestRate), Gateway: "Ingest/via=gateway/watches=0 events/s"},
+		{Title: "CPU per event in, no watch", Unit: "µs", Scale: micro, Gateway: "Ingest/via=gateway/watches=0 cpu-ns/event"},
+		{Title: fmt.Sprintf("events/s in, of %.0f (fake API server), one watch", s.ingestRate), Gateway: "Ingest/via=gateway/watches=1 events/s"},
+		{Title: "CPU per event in, one watch", Unit: "µs", Scale: micro, Gateway: "Ingest/via=gateway/watches=1 cpu-ns/event"},
+		{Title: "was the watch cut, since it fell behind the window", Gateway: "Ingest/via=gateway/watches=1 cut"},
 		{Title: fmt.Sprintf("the API server's CPU per update, %d watches there or behind the gateway", s.watches), Unit: "ms", Scale: milli,
 			Direct: update(overDirect, s.watches), Gateway: update(overTLS, s.watches)},
 		{Title: "the API server's CPU per update, one watch there or as many behind the gateway", Unit: "ms", Scale: milli,

@@ -9,14 +9,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 // saturation measures how many events a server delivers in a second when there
 // are always more: updates as fast as the API server takes them, with all
-// watches at it or at the gateway; and a burst of the cannon's.
-func saturation(r *rig) error {
+// watches at it or at the gateway; and a burst of the fake API server's.
+func saturation(r *harness) error {
 	s := r.sizes
 	t, err := r.three(configMaps)
 	if err != nil {
@@ -39,9 +39,9 @@ func saturation(r *rig) error {
 			}
 		}
 		for _, p := range []streams.Protocol{streams.HTTP2, streams.HTTP1} {
-			r.say("round %d: a burst of the cannon, %s", round+1, p)
+			r.say("round %d: a burst of the fake API server, %s", round+1, p)
 			if err := r.burst(p); err != nil {
-				failed = append(failed, fmt.Errorf("cannon, %s: %w", p, err))
+				failed = append(failed, fmt.Errorf("fake API server, %s: %w", p, err))
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func saturation(r *rig) error {
 // saturate updates for some seconds, at a rate, or as fast as it goes if that
 // is 0. The time of the deliveries is that to the last. Watches that are cut are
 // no failure but the result: it is what the API server does.
-func (r *rig) saturate(name string, e *endpoint, watches int, rate float64) error {
+func (r *harness) saturate(name string, e *endpoint, watches int, rate float64) error {
 	set, err := r.open(e.target, streams.Options{Paths: same(watches, configMaps+fromNow), PerConnection: perConnection})
 	if err != nil {
 		return err
@@ -65,19 +65,19 @@ func (r *rig) saturate(name string, e *endpoint, watches int, rate float64) erro
 	if err != nil {
 		return err
 	}
-	counts, err := set.WaitEach(int64(n), patience)
+	counts, err := set.WaitEach(int64(n), timeout)
 	if err != nil && counts.Cut == 0 {
 		return err
 	}
-	r.tally.Add(fmt.Sprintf("%s/%s/watches=%d", name, e.via(), watches), n,
-		tally.Value{Of: float64(counts.Total) / time.Since(start).Seconds(), Unit: "deliveries/s"},
-		tally.Value{Of: float64(n) / updating, Unit: "updates/s"},
-		tally.Value{Of: float64(counts.Cut), Unit: "cut"})
+	r.report.Add(fmt.Sprintf("%s/%s/watches=%d", name, e.via(), watches), n,
+		report.Value{Of: float64(counts.Total) / time.Since(start).Seconds(), Unit: "deliveries/s"},
+		report.Value{Of: float64(n) / updating, Unit: "updates/s"},
+		report.Value{Of: float64(counts.Cut), Unit: "cut"})
 	return nil
 }
 
 // burst has many events come at once.
-func (r *rig) burst(p streams.Protocol) error {
+func (r *harness) burst(p streams.Protocol) error {
 	s := r.sizes
 	g, err := r.loaded(1000, p)
 	if err != nil {
@@ -94,10 +94,10 @@ func (r *rig) burst(p streams.Protocol) error {
 		return err
 	}
 	start := time.Now()
-	if err := r.fire(g, s.burst, 0); err != nil {
+	if err := r.generate(g, s.burst, 0); err != nil {
 		return err
 	}
-	counts, err := set.WaitEach(int64(s.burst), 2*patience)
+	counts, err := set.WaitEach(int64(s.burst), 2*timeout)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (r *rig) burst(p streams.Protocol) error {
 	if err != nil {
 		return err
 	}
-	r.tally.Add(fmt.Sprintf("Burst/via=gateway/proto=%s/watches=%d", p, s.watches), s.burst,
-		tally.Value{Of: float64(counts.Total) / took, Unit: "deliveries/s"},
-		tally.Value{Of: perOp(used[0], int(counts.Total)), Unit: "cpu-ns/delivery"})
+	r.report.Add(fmt.Sprintf("Burst/via=gateway/proto=%s/watches=%d", p, s.watches), s.burst,
+		report.Value{Of: float64(counts.Total) / took, Unit: "deliveries/s"},
+		report.Value{Of: perOp(used[0], int(counts.Total)), Unit: "cpu-ns/delivery"})
 	return nil
 }

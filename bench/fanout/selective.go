@@ -6,14 +6,14 @@ package main
 import (
 	"fmt"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 // selective measures the CPU per update with watches that each have a label
 // selector of their own, of which one matches each update; over what the same
 // updates cost without them.
-func selective(r *rig) error {
+func selective(r *harness) error {
 	s := r.sizes
 	t, err := r.three(configMaps)
 	if err != nil {
@@ -36,7 +36,7 @@ func selective(r *rig) error {
 }
 
 // selectAt measures one server, without the watches and with them.
-func (r *rig) selectAt(round int, e *endpoint, paths []string, rate float64) error {
+func (r *harness) selectAt(round int, e *endpoint, paths []string, rate float64) error {
 	updates := int(rate * 10)
 	r.say("round %d: %d selectors, %s", round+1, len(paths), e.via())
 	none, err := r.watched([]*endpoint{e}, nil, 0, updates, rate)
@@ -44,17 +44,17 @@ func (r *rig) selectAt(round int, e *endpoint, paths []string, rate float64) err
 		return err
 	}
 	used, err := r.measure([]*endpoint{e}, e, paths, updates, rate, func(set *streams.Set) (streams.Counts, error) {
-		c, err := set.Wait(int64(updates), patience)
-		if each := int64(updates / objects); err == nil && c.Most != each {
-			err = fmt.Errorf("a watch has had %d events instead of %d", c.Most, each)
+		c, err := set.Wait(int64(updates), timeout)
+		if each := int64(updates / objects); err == nil && c.Max != each {
+			err = fmt.Errorf("a watch has had %d events instead of %d", c.Max, each)
 		}
 		return c, err
 	})
 	if err != nil {
 		return err
 	}
-	r.tally.Add(fmt.Sprintf("Selective/%s", e.via()), updates,
-		tally.Value{Of: perOp(used[0]-none[0], updates), Unit: "cpu-ns/update"},
-		tally.Value{Of: perOp(used[0], updates), Unit: "all-cpu-ns/update"})
+	r.report.Add(fmt.Sprintf("Selective/%s", e.via()), updates,
+		report.Value{Of: perOp(used[0]-none[0], updates), Unit: "cpu-ns/update"},
+		report.Value{Of: perOp(used[0], updates), Unit: "all-cpu-ns/update"})
 	return nil
 }

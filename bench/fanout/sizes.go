@@ -16,9 +16,9 @@ type sizes struct {
 	atGateway  float64
 	pods       int // to list
 	lists      int // how often
-	cached     int // Pods of the cannon, for memory and rates
-	flood      int // events of the cannon
-	flooding   float64
+	cached     int // Pods of the fake API server, for memory and rates
+	ingest     int // events of the fake API server
+	ingestRate float64
 	own        int // watches on connections of their own
 	shared     int // watches over HTTP/2
 	holding    time.Duration
@@ -32,13 +32,13 @@ func chooseSizes(quick bool) sizes {
 	if quick {
 		return sizes{
 			watches: 200, idle: 500, updates: 40, rate: 20, selectors: 300, atDirect: 20, atGateway: 20,
-			pods: 1000, lists: 3, cached: 5000, flood: 50_000, flooding: 50_000, own: 1000, shared: 2000,
+			pods: 1000, lists: 3, cached: 5000, ingest: 50_000, ingestRate: 50_000, own: 1000, shared: 2000,
 			holding: 4 * time.Second, steady: 2 * time.Second, unhindered: 3 * time.Second, burst: 200, lagging: 2 * time.Second,
 		}
 	}
 	return sizes{
 		watches: 1000, idle: 4000, updates: 100, rate: 10, selectors: 3000, atDirect: 20, atGateway: 40,
-		pods: 10_000, lists: 5, cached: 50_000, flood: 500_000, flooding: 50_000, own: 15_000, shared: 50_000,
+		pods: 10_000, lists: 5, cached: 50_000, ingest: 500_000, ingestRate: 50_000, own: 15_000, shared: 50_000,
 		holding: 20 * time.Second, steady: 10 * time.Second, unhindered: 8 * time.Second, burst: 1000, lagging: 10 * time.Second,
 	}
 }
@@ -46,5 +46,5 @@ func chooseSizes(quick bool) sizes {
 // settle is how long servers get to finish what is not measured.
 const settle = 1500 * time.Millisecond
 
-// patience is how long deliveries are waited for.
-const patience = time.Minute
+// timeout is how long deliveries are waited for.
+const timeout = time.Minute

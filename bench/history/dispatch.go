@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
 // dispatch measures how much later an event comes to a watch of the gateway's
-// than to one of the cannon's, with recording and without; one after the other,
+// than to one of the fake API server's, with recording and without; one after the other,
 // so that the machine is the same.
-func dispatch(r *rig) error {
+func dispatch(r *harness) error {
 	for _, record := range []bool{false, true} {
 		for _, rate := range []float64{r.sizes.slow, 10 * r.sizes.slow} {
 			if err := r.lag(rate, record); err != nil {
@@ -34,7 +34,7 @@ func on(record bool) string {
 	return "recording=off"
 }
 
-func (r *rig) lag(rate float64, record bool) error {
+func (r *harness) lag(rate float64, record bool) error {
 	c, err := r.load(r.sizes.pods, record)
 	if err != nil {
 		return err
@@ -58,18 +58,18 @@ func (r *rig) lag(rate float64, record bool) error {
 	if err != nil {
 		return err
 	}
-	last, err := c.fire(n, rate)
+	last, err := c.generate(n, rate)
 	if err != nil {
 		return err
 	}
-	if _, err := set.WaitEach(int64(n), gun.Patience); err != nil {
+	if _, err := set.WaitEach(int64(n), loadgen.Timeout); err != nil {
 		return err
 	}
-	if _, err := of.WaitEach(int64(n), gun.Patience); err != nil {
+	if _, err := of.WaitEach(int64(n), loadgen.Timeout); err != nil {
 		return err
 	}
 	if record {
-		if err := c.Until("watchkeeper_history_head_rv", float64(last)); err != nil {
+		if err := c.WaitMetric("watchkeeper_history_head_rv", float64(last)); err != nil {
 			return err
 		}
 	}
@@ -83,9 +83,9 @@ func (r *rig) lag(rate float64, record bool) error {
 	for rv, at := range later {
 		lags = append(lags, float64(at.Sub(direct[rv]))/float64(time.Millisecond))
 	}
-	r.tally.Add(fmt.Sprintf("Latency/%s/rate=%.0f", on(record), rate), n,
-		tally.Value{Of: tally.Percentile(lags, 50), Unit: "p50-ms"},
-		tally.Value{Of: tally.Percentile(lags, 99), Unit: "p99-ms"},
-		tally.Value{Of: float64(after-before) / float64(n), Unit: "cpu-ns/event"})
+	r.report.Add(fmt.Sprintf("Latency/%s/rate=%.0f", on(record), rate), n,
+		report.Value{Of: report.Percentile(lags, 50), Unit: "p50-ms"},
+		report.Value{Of: report.Percentile(lags, 99), Unit: "p99-ms"},
+		report.Value{Of: float64(after-before) / float64(n), Unit: "cpu-ns/event"})
 	return nil
 }

@@ -25,15 +25,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
 var (
-	which  = flag.String("run", "", "a regular expression for the scenarios to run")
-	rounds = flag.Int("rounds", 3, "how often everything is measured")
-	quick  = flag.Bool("quick", false, "smaller numbers, for a first look: a minute or two")
-	cannon = flag.Int("cannon", 0, "be the synthetic API server, with as many Pods, until the input ends")
+	which       = flag.String("run", "", "a regular expression for the scenarios to run")
+	rounds      = flag.Int("rounds", 3, "how often everything is measured")
+	quick       = flag.Bool("quick", false, "smaller numbers, for a first look: a minute or two")
+	fakeAPIPods = flag.Int("fakeapi", 0, "serve a fake API server with this many Pods until standard input ends")
 )
 
 // sizes are the numbers of the scenarios.
@@ -57,7 +57,7 @@ func chooseSizes(quick bool) sizes {
 // A scenario measures one thing, in one round.
 type scenario struct {
 	name string
-	run  func(*rig) error
+	run  func(*harness) error
 }
 
 var scenarios = []scenario{
@@ -66,11 +66,13 @@ var scenarios = []scenario{
 	{"restart", restart},
 }
 
+func init() { flag.IntVar(fakeAPIPods, "cannon", 0, "the former name of -fakeapi") }
+
 func main() {
 	flag.Parse()
 	var err error
-	if *cannon > 0 {
-		err = apiserver.Serve(apiserver.Options{Pods: *cannon, Tables: true, Churn: true}, os.Stdin, os.Stdout)
+	if *fakeAPIPods > 0 {
+		err = apiserver.Serve(apiserver.Options{Pods: *fakeAPIPods, Tables: true, Churn: true}, os.Stdin, os.Stdout)
 	} else {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -87,9 +89,9 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := &rig{ctx: ctx, sizes: s, tally: tally.New(out), progress: progress, start: time.Now()}
+	r := &harness{ctx: ctx, sizes: s, report: report.New(out), progress: progress, start: time.Now()}
 	defer r.close()
-	tally.Header(out, *rounds, *quick)
+	report.Header(out, *rounds, *quick)
 	var failed []error
 	for round := range *rounds {
 		for _, c := range scenarios {
@@ -107,7 +109,7 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 		}
 	}
 	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)
-	if missed := r.tally.Goals(out, goals(s)); missed > 0 {
+	if missed := r.report.Goals(out, goals(s)); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
 	}
 	return errors.Join(append(failed, ctx.Err())...)

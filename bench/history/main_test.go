@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// The cannon's process is this program, which here is the test.
+// The fake API server's process is this program, which here is the test.
 func TestMain(m *testing.M) {
-	if slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-cannon") }) {
+	if slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-fakeapi") }) {
 		main()
 		return
 	}

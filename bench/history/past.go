@@ -12,17 +12,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
 // past measures recording at a high rate, and then the reading of what was
 // recorded: through the gateway, and of the store itself.
-func past(r *rig) error {
+func past(r *harness) error {
 	c, err := r.load(r.sizes.pods, true)
 	if err != nil {
 		return err
@@ -75,11 +75,11 @@ func (c *cluster) ingest() (last uint64, err error) {
 		return 0, err
 	}
 	start := time.Now()
-	if last, err = c.fire(n, c.sizes.rate); err != nil {
+	if last, err = c.generate(n, c.sizes.rate); err != nil {
 		return 0, err
 	}
 	fired := time.Since(start)
-	if err := c.Until("watchkeeper_history_head_rv", float64(last)); err != nil {
+	if err := c.WaitMetric("watchkeeper_history_head_rv", float64(last)); err != nil {
 		return 0, err
 	}
 	took := time.Since(start)
@@ -95,12 +95,12 @@ func (c *cluster) ingest() (last uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	c.tally.Add("Ingest", n,
-		tally.Value{Of: float64(n) / took.Seconds(), Unit: "events/s"},
-		tally.Value{Of: float64(n) / fired.Seconds(), Unit: "fired/s"},
-		tally.Value{Of: float64(after-before) / float64(n), Unit: "cpu-ns/event"},
-		tally.Value{Of: gaps[0], Unit: "gaps"},
-		tally.Value{Of: rss, Unit: "rss-B"})
+	c.report.Add("Ingest", n,
+		report.Value{Of: float64(n) / took.Seconds(), Unit: "events/s"},
+		report.Value{Of: float64(n) / fired.Seconds(), Unit: "fired/s"},
+		report.Value{Of: float64(after-before) / float64(n), Unit: "cpu-ns/event"},
+		report.Value{Of: gaps[0], Unit: "gaps"},
+		report.Value{Of: rss, Unit: "rss-B"})
 	return last, nil
 }
 
@@ -120,7 +120,7 @@ func (c *cluster) listPast(first, last uint64) error {
 			if least := int64(c.sizes.pods * 80); n < least {
 				return fmt.Errorf("a list of %d bytes", n)
 			}
-			c.tally.Add("ListPast/form="+form.name, 1, tally.Value{Of: float64(wall), Unit: "ns/op"}, tally.Value{Of: float64(n), Unit: "B"})
+			c.report.Add("ListPast/form="+form.name, 1, report.Value{Of: float64(wall), Unit: "ns/op"}, report.Value{Of: float64(n), Unit: "B"})
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (c *cluster) versions(_, _ uint64) error {
 		if err != nil {
 			return err
 		}
-		c.tally.Add("Versions/of=http", 1, tally.Value{Of: float64(wall), Unit: "ns/op"}, tally.Value{Of: float64(n), Unit: "B"})
+		c.report.Add("Versions/of=http", 1, report.Value{Of: float64(wall), Unit: "ns/op"}, report.Value{Of: float64(n), Unit: "B"})
 	}
 	return nil
 }
@@ -148,11 +148,11 @@ func (c *cluster) replay(first, last uint64) error {
 		return err
 	}
 	defer set.Close()
-	if _, err := set.WaitEach(int64(last-first), gun.Patience); err != nil {
+	if _, err := set.WaitEach(int64(last-first), loadgen.Timeout); err != nil {
 		return err
 	}
 	took := time.Since(start)
-	c.tally.Add("Replay/of=http", int(last-first), tally.Value{Of: float64(last-first) / took.Seconds(), Unit: "events/s"})
+	c.report.Add("Replay/of=http", int(last-first), report.Value{Of: float64(last-first) / took.Seconds(), Unit: "events/s"})
 	return nil
 }
 
@@ -189,10 +189,10 @@ func (c *cluster) stored(first, last uint64) error {
 		return err
 	}
 	n := float64(c.sizes.events)
-	c.tally.Add("Disk", c.sizes.events,
-		tally.Value{Of: after / n, Unit: "B/event"},
-		tally.Value{Of: before / n, Unit: "uncompacted-B/event"},
-		tally.Value{Of: float64(opened), Unit: "open-ns"})
+	c.report.Add("Disk", c.sizes.events,
+		report.Value{Of: after / n, Unit: "B/event"},
+		report.Value{Of: before / n, Unit: "uncompacted-B/event"},
+		report.Value{Of: float64(opened), Unit: "open-ns"})
 	return nil
 }
 
@@ -213,7 +213,7 @@ func (c *cluster) readStore(s *history.Store, first, last uint64) error {
 		if n != c.sizes.pods {
 			return fmt.Errorf("%d Pods of %d", n, c.sizes.pods)
 		}
-		c.tally.Add("ListPast/form=store", 1, tally.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
+		c.report.Add("ListPast/form=store", 1, report.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
 	}
 	for i := range 20 {
 		start := time.Now()
@@ -222,7 +222,7 @@ func (c *cluster) readStore(s *history.Store, first, last uint64) error {
 				return err
 			}
 		}
-		c.tally.Add("Versions/of=store", 1, tally.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
+		c.report.Add("Versions/of=store", 1, report.Value{Of: float64(time.Since(start)), Unit: "ns/op"})
 	}
 	start, n := time.Now(), 0
 	for _, err := range st.Events(c.ctx, first, last) {
@@ -234,11 +234,11 @@ func (c *cluster) readStore(s *history.Store, first, last uint64) error {
 	if n != int(last-first) {
 		return fmt.Errorf("%d events of %d", n, last-first)
 	}
-	c.tally.Add("Replay/of=store", n, tally.Value{Of: float64(n) / time.Since(start).Seconds(), Unit: "events/s"})
+	c.report.Add("Replay/of=store", n, report.Value{Of: float64(n) / time.Since(start).Seconds(), Unit: "events/s"})
 	return c.ctx.Err()
 }
 
-// podOf is the key of a Pod of the cannon's.
+// podOf is the key of a Pod of the fake API server's.
 func podOf(i int) kube.Key {
 	p := apiserver.Pod(i)
 	return kube.MakeKey(p.Namespace, p.Name)

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
 // restart measures how long a gateway that was killed takes until it serves many
 // objects again: from the start of its process. Nothing is listed upstream.
-func restart(r *rig) error {
+func restart(r *harness) error {
 	s := r.sizes
 	r.say("%d Pods", s.many)
 	c, err := r.load(s.many, true)
@@ -26,11 +26,11 @@ func restart(r *rig) error {
 	if err != nil {
 		return err
 	}
-	last, err := c.fire(s.resumed, 10*s.slow)
+	last, err := c.generate(s.resumed, 10*s.slow)
 	if err != nil {
 		return err
 	}
-	if err := c.Until("watchkeeper_history_head_rv", float64(last)); err != nil {
+	if err := c.WaitMetric("watchkeeper_history_head_rv", float64(last)); err != nil {
 		return err
 	}
 	before, err := c.lists()
@@ -43,15 +43,15 @@ func restart(r *rig) error {
 		return err
 	}
 	listening := time.Since(start)
-	// The cannon serves no single namespace: what answers this is the gateway.
+	// The fake API server serves no single namespace: what answers this is the gateway.
 	namespace := podOf(0).Namespace()
 	for {
 		n, _, err := c.timed(fmt.Sprintf("%s/api/v1/namespaces/%s/pods?resourceVersion=0", c.Gateway.URL, namespace), "application/json")
 		if err == nil && n > 4000 {
 			break
 		}
-		if time.Since(start) > gun.Patience || c.ctx.Err() != nil {
-			return fmt.Errorf("nothing is served %v after the start: %d bytes, %w", gun.Patience, n, err)
+		if time.Since(start) > loadgen.Timeout || c.ctx.Err() != nil {
+			return fmt.Errorf("nothing is served %v after the start: %d bytes, %w", loadgen.Timeout, n, err)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -61,7 +61,7 @@ func restart(r *rig) error {
 		return err
 	}
 	defer set.Close()
-	if _, err := set.WaitEach(int64(last-first), gun.Patience); err != nil {
+	if _, err := set.WaitEach(int64(last-first), loadgen.Timeout); err != nil {
 		return fmt.Errorf("a watch from before the restart on: %w", err)
 	}
 	resumed := time.Since(start)
@@ -73,11 +73,11 @@ func restart(r *rig) error {
 	if err != nil {
 		return err
 	}
-	r.tally.Add("Restart", s.many,
-		tally.Value{Of: float64(listening), Unit: "listening-ns"},
-		tally.Value{Of: float64(serving), Unit: "serving-ns"},
-		tally.Value{Of: float64(resumed), Unit: "resumed-ns"},
-		tally.Value{Of: float64(after - before), Unit: "lists"},
-		tally.Value{Of: rss, Unit: "rss-B"})
+	r.report.Add("Restart", s.many,
+		report.Value{Of: float64(listening), Unit: "listening-ns"},
+		report.Value{Of: float64(serving), Unit: "serving-ns"},
+		report.Value{Of: float64(resumed), Unit: "resumed-ns"},
+		report.Value{Of: float64(after - before), Unit: "lists"},
+		report.Value{Of: rss, Unit: "rss-B"})
 	return nil
 }

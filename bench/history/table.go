@@ -6,7 +6,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
 const (
@@ -17,37 +17,37 @@ const (
 )
 
 // goals is the table.
-func goals(s sizes) []tally.Goal {
+func goals(s sizes) []report.Goal {
 	latency := func(record bool, rate float64, unit string) string {
 		return fmt.Sprintf("Latency/%s/rate=%.0f %s", on(record), rate, unit)
 	}
-	all := []tally.Goal{
-		{Title: fmt.Sprintf("events recorded in a second, of %.0f", s.rate), Key: "Ingest events/s", Least: 30_000},
+	all := []report.Goal{
+		{Title: fmt.Sprintf("events recorded in a second, of %.0f", s.rate), Key: "Ingest events/s", Min: 30_000},
 		{Title: "gaps in it", Key: "Ingest gaps", Zero: true},
 		{Title: "CPU per event recorded, all of the gateway's", Key: "Ingest cpu-ns/event", Unit: "µs", Scale: micro},
 		{Title: "memory of the gateway behind it (RSS)", Key: "Ingest rss-B", Unit: "MB", Scale: mega},
-		{Title: "disk per event, compacted", Key: "Disk B/event", Unit: "B", Most: 150},
+		{Title: "disk per event, compacted", Key: "Disk B/event", Unit: "B", Max: 150},
 		{Title: "disk per event, as the gateway left it", Key: "Disk uncompacted-B/event", Unit: "B"},
-		{Title: fmt.Sprintf("LIST of %d Pods at a past moment, JSON", s.pods), Key: "ListPast/form=json ns/op", Unit: "s", Scale: second, Most: 0.5},
+		{Title: fmt.Sprintf("LIST of %d Pods at a past moment, JSON", s.pods), Key: "ListPast/form=json ns/op", Unit: "s", Scale: second, Max: 0.5},
 		{Title: "the same, Table", Key: "ListPast/form=table ns/op", Unit: "s", Scale: second},
 		{Title: "the same, in the store alone", Key: "ListPast/form=store ns/op", Unit: "s", Scale: second},
-		{Title: fmt.Sprintf("versions of one object among %d events", s.events), Key: "Versions/of=http ns/op", Unit: "ms", Scale: milli, Most: 20},
+		{Title: fmt.Sprintf("versions of one object among %d events", s.events), Key: "Versions/of=http ns/op", Unit: "ms", Scale: milli, Max: 20},
 		{Title: "the same, in the store alone", Key: "Versions/of=store ns/op", Unit: "ms", Scale: milli},
-		{Title: fmt.Sprintf("restart with %d objects: until they are served", s.many), Key: "Restart serving-ns", Unit: "s", Scale: second, Most: 3},
+		{Title: fmt.Sprintf("restart with %d objects: until they are served", s.many), Key: "Restart serving-ns", Unit: "s", Scale: second, Max: 3},
 		{Title: fmt.Sprintf("until a watch has the %d events from before", s.resumed), Key: "Restart resumed-ns", Unit: "s", Scale: second},
 		{Title: "lists upstream", Key: "Restart lists", Zero: true},
-		{Title: "events replayed to a watch in a second", Key: "Replay/of=http events/s", Least: 100_000},
+		{Title: "events replayed to a watch in a second", Key: "Replay/of=http events/s", Min: 100_000},
 		{Title: "the same, in the store alone", Key: "Replay/of=store events/s"},
 	}
 	for _, rate := range []float64{s.slow, 10 * s.slow} {
 		for _, p := range []string{"p50-ms", "p99-ms"} {
 			title := fmt.Sprintf("latency added, %.0f events/s, %s", rate, p[:3])
 			all = append(all,
-				tally.Goal{Title: title + ", without recording", Key: latency(false, rate, p), Unit: "ms"},
-				tally.Goal{Title: title + ", with it", Key: latency(true, rate, p), Unit: "ms"},
-				tally.Goal{Title: title + ", with to without", Key: latency(true, rate, p), Than: latency(false, rate, p), Most: 1.25})
+				report.Goal{Title: title + ", without recording", Key: latency(false, rate, p), Unit: "ms"},
+				report.Goal{Title: title + ", with it", Key: latency(true, rate, p), Unit: "ms"},
+				report.Goal{Title: title + ", with to without", Key: latency(true, rate, p), Than: latency(false, rate, p), Max: 1.25})
 		}
-		all = append(all, tally.Goal{Title: fmt.Sprintf("CPU per event, %.0f events/s, with recording to without", rate), Key: latency(true, rate, "cpu-ns/event"), Than: latency(false, rate, "cpu-ns/event")})
+		all = append(all, report.Goal{Title: fmt.Sprintf("CPU per event, %.0f events/s, with recording to without", rate), Key: latency(true, rate, "cpu-ns/event"), Than: latency(false, rate, "cpu-ns/event")})
 	}
 	return all
 }

@@ -38,7 +38,7 @@ var (
 	pods    = flag.Int("pods", 50_000, "Pods to keep")
 	events  = flag.Int("events", 100_000, "changes to follow")
 	rounds  = flag.Int("rounds", 3, "how often everything is measured")
-	modes   = flag.String("modes", "", "a regular expression for the modes to measure, as in client-go/typed or floor")
+	modes   = flag.String("modes", "", "a regular expression for the modes to measure, as in client-go/typed or baseline")
 	via     = flag.String("via", "http,tls", "http (HTTP/1.1 without TLS), tls (HTTP/2 with TLS) or both")
 	profile = flag.String("cpuprofile", "", "a folder for CPU profiles of the clients, one of each phase")
 	serve   = flag.Bool("serve", false, "be the API server until the input ends")
@@ -81,7 +81,8 @@ func run(ctx context.Context, out, progress io.Writer) error {
 	defer cleanup()
 	var chosen []client
 	for _, c := range all {
-		if wanted.MatchString(c.Library + "/" + c.Name) {
+		// "floor" is the former name of the baseline.
+		if wanted.MatchString(c.Library+"/"+c.Name) || c.Library == "baseline" && wanted.MatchString("floor/"+c.Name) {
 			chosen = append(chosen, c)
 		}
 	}

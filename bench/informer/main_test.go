@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 		`(?m)^BenchmarkInformer/library=client-go/mode=typed-protobuf-watchlist/via=tls 1 ([0-9.]+ [^ \n]+ ?)+$`:  2,
 		`(?m)^\| client-go typed-protobuf-watchlist \*( \| [0-9.]+)+ \|$`:                                         2,
 		`(?m)^\| client-go typed-protobuf-watchlist \*( \| 1.00 / 1.00)+ \|$`:                                     2,
-		`(?m)^BenchmarkInformer/library=floor/mode=(json|protobuf)-watchlist/via=(http|tls) 1 `:                   8,
+		`(?m)^BenchmarkInformer/library=baseline/mode=(json|protobuf)-watchlist/via=(http|tls) 1 `:                8,
 	} {
 		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {
 			t.Errorf("%q is there %d times, want %d, in\n%s", want, n, times, out.Bytes())

@@ -25,18 +25,18 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
 var (
-	which   = flag.String("run", "", "a regular expression for the scenarios to run: open, steady, memory, scrub")
-	quick   = flag.Bool("quick", false, "smaller numbers, for a first look")
-	minutes = flag.Float64("minutes", 10, "how long memory is watched")
-	shots   = flag.String("shots", "", "keep pictures in this directory")
-	profile = flag.String("profile", "", "keep a profile of the page's main thread in this directory, of some seconds behind those measured")
-	cannon  = flag.Int("cannon", 0, "be the synthetic API server, with as many Pods, until the input ends")
-	nodes   = flag.Int("nodes", 0, "how many Nodes -cannon has")
+	which       = flag.String("run", "", "a regular expression for the scenarios to run: open, steady, memory, scrub")
+	quick       = flag.Bool("quick", false, "smaller numbers, for a first look")
+	minutes     = flag.Float64("minutes", 10, "how long memory is watched")
+	shots       = flag.String("shots", "", "keep pictures in this directory")
+	profile     = flag.String("profile", "", "keep a profile of the page's main thread in this directory, of some seconds behind those measured")
+	fakeAPIPods = flag.Int("fakeapi", 0, "serve a fake API server with this many Pods until standard input ends")
+	nodes       = flag.Int("nodes", 0, "how many Nodes -fakeapi has")
 )
 
 // sizes are the numbers of the scenarios.
@@ -56,11 +56,13 @@ func chooseSizes(quick bool) sizes {
 	return sizes{nodes: 5000, pods: 150_000, rate: 1000, opens: 5, seconds: 30, pastNodes: 667, pastPods: 20_000, recorded: 60_000}
 }
 
+func init() { flag.IntVar(fakeAPIPods, "cannon", 0, "the former name of -fakeapi") }
+
 func main() {
 	flag.Parse()
 	var err error
-	if *cannon > 0 {
-		err = apiserver.Serve(apiserver.Options{Pods: *cannon, Nodes: *nodes, Churn: true}, os.Stdin, os.Stdout)
+	if *fakeAPIPods > 0 {
+		err = apiserver.Serve(apiserver.Options{Pods: *fakeAPIPods, Nodes: *nodes, Churn: true}, os.Stdin, os.Stdout)
 	} else {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -77,9 +79,9 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := &rig{ctx: ctx, sizes: s, tally: tally.New(out), progress: progress, start: time.Now()}
+	r := &harness{ctx: ctx, sizes: s, report: report.New(out), progress: progress, start: time.Now()}
 	defer r.close()
-	tally.Header(out, 1, *quick)
+	report.Header(out, 1, *quick)
 	if r.browser, err = startBrowser(ctx); err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	if missed := r.tally.Goals(out, goals(s)); missed > 0 {
+	if missed := r.report.Goals(out, goals(s)); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
 	}
 	return errors.Join(append(r.failed, ctx.Err())...)

@@ -15,7 +15,7 @@ import (
 // TestGoals: each row has a figure, and one target at the most.
 func TestGoals(t *testing.T) {
 	for _, g := range goals(chooseSizes(true)) {
-		if g.Most > 0 && g.Least > 0 || !strings.Contains(g.Key, " ") || g.Title == "" {
+		if g.Max > 0 && g.Min > 0 || !strings.Contains(g.Key, " ") || g.Title == "" {
 			t.Errorf("%+v", g)
 		}
 	}

@@ -9,16 +9,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
 // settle is how long the page is left alone before it is measured.
 const settle = 5 * time.Second
 
 // clusters runs the scenarios, those of one cluster together.
-func (r *rig) clusters(wanted *regexp.Regexp) error {
+func (r *harness) clusters(wanted *regexp.Regexp) error {
 	if wanted.MatchString("open") || wanted.MatchString("steady") || wanted.MatchString("memory") {
 		r.say("%d Nodes, %d Pods", r.sizes.nodes, r.sizes.pods)
 		c, err := r.load(r.sizes.nodes, r.sizes.pods, false)
@@ -76,11 +76,11 @@ func (c *cluster) opens() error {
 			name = "OpenFirst"
 		}
 		c.say("%.2f s, %d Pods on %d Nodes by %s", o.Painted/1000, o.Pods, o.Nodes, o.Renderer)
-		c.tally.Add(name, o.Pods,
-			tally.Value{Of: o.Painted / 1000, Unit: "s"},
-			tally.Value{Of: float64(c.meter.sent.Load()-before) / 1e6, Unit: "MB"},
-			tally.Value{Of: o.Busy, Unit: "main-s"},
-			tally.Value{Of: (after - cpu).Seconds(), Unit: "gateway-s"})
+		c.report.Add(name, o.Pods,
+			report.Value{Of: o.Painted / 1000, Unit: "s"},
+			report.Value{Of: float64(c.meter.sent.Load()-before) / 1e6, Unit: "MB"},
+			report.Value{Of: o.Busy, Unit: "main-s"},
+			report.Value{Of: (after - cpu).Seconds(), Unit: "gateway-s"})
 		time.Sleep(settle)
 	}
 	return c.shot("open")
@@ -92,7 +92,7 @@ func (c *cluster) steady() error {
 	if _, err := c.open(); err != nil {
 		return err
 	}
-	stop := c.fire(c.sizes.rate)
+	stop := c.generate(c.sizes.rate)
 	time.Sleep(settle)
 	var frames struct{ FPS, P50, P95, P99, Most, Batches, Busy float64 }
 	cpu, err := process.CPU(c.Gateway.PID())
@@ -109,16 +109,16 @@ func (c *cluster) steady() error {
 		return err
 	}
 	changes := float64(c.sizes.rate) * took
-	c.tally.Add("Steady", int(changes),
-		tally.Value{Of: frames.FPS, Unit: "fps"},
-		tally.Value{Of: frames.P50, Unit: "p50-ms"},
-		tally.Value{Of: frames.P95, Unit: "p95-ms"},
-		tally.Value{Of: frames.P99, Unit: "p99-ms"},
-		tally.Value{Of: frames.Most, Unit: "most-ms"},
-		tally.Value{Of: 100 * frames.Busy, Unit: "main-%"},
-		tally.Value{Of: frames.Batches / took, Unit: "batches/s"},
-		tally.Value{Of: float64(sent) / changes, Unit: "B/change"},
-		tally.Value{Of: 100 * (after - cpu).Seconds() / took, Unit: "gateway-%"})
+	c.report.Add("Steady", int(changes),
+		report.Value{Of: frames.FPS, Unit: "fps"},
+		report.Value{Of: frames.P50, Unit: "p50-ms"},
+		report.Value{Of: frames.P95, Unit: "p95-ms"},
+		report.Value{Of: frames.P99, Unit: "p99-ms"},
+		report.Value{Of: frames.Most, Unit: "most-ms"},
+		report.Value{Of: 100 * frames.Busy, Unit: "main-%"},
+		report.Value{Of: frames.Batches / took, Unit: "batches/s"},
+		report.Value{Of: float64(sent) / changes, Unit: "B/change"},
+		report.Value{Of: 100 * (after - cpu).Seconds() / took, Unit: "gateway-%"})
 	if *profile != "" {
 		file, err := filepath.Abs(filepath.Join(*profile, "steady.cpuprofile"))
 		if err != nil {
@@ -139,7 +139,7 @@ func (c *cluster) memory() error {
 	if _, err := c.open(); err != nil {
 		return err
 	}
-	stop := c.fire(c.sizes.rate)
+	stop := c.generate(c.sizes.rate)
 	const samples = 20
 	every := time.Duration(*minutes * float64(time.Minute) / samples)
 	var at, held []float64
@@ -156,11 +156,11 @@ func (c *cluster) memory() error {
 		c.say("%.1f min: %.1f MiB: JavaScript %.1f in the page and %.1f in its worker, buffers %.1f", float64(i+1)*every.Minutes(), m.Footprint, m.Main, m.Worker, m.Buffers)
 		at, held = append(at, float64(i+1)*every.Hours()), append(held, m.Footprint)
 	}
-	c.tally.Add("Memory", samples,
-		tally.Value{Of: m.Footprint, Unit: "last-MiB"},
-		tally.Value{Of: slices.Max(held), Unit: "most-MiB"},
-		tally.Value{Of: m.Main + m.Worker, Unit: "js-MiB"},
-		tally.Value{Of: slope(at[samples/2:], held[samples/2:]), Unit: "MiB/hour"})
+	c.report.Add("Memory", samples,
+		report.Value{Of: m.Footprint, Unit: "last-MiB"},
+		report.Value{Of: slices.Max(held), Unit: "most-MiB"},
+		report.Value{Of: m.Main + m.Worker, Unit: "js-MiB"},
+		report.Value{Of: slope(at[samples/2:], held[samples/2:]), Unit: "MiB/hour"})
 	if err := c.shot("memory"); err != nil {
 		return err
 	}
@@ -184,10 +184,10 @@ func slope(x, y []float64) float64 {
 // scrub measures how long it takes from the press on the strip until the board
 // shows that moment.
 func (c *cluster) scrub() error {
-	if err := c.Until("watchkeeper_history_head_rv", 1); err != nil {
+	if err := c.WaitMetric("watchkeeper_history_head_rv", 1); err != nil {
 		return err
 	}
-	if _, err := gun.Fire(c.ctx, c.URL, c.sizes.recorded, 1.5*float64(c.sizes.rate)); err != nil {
+	if _, err := loadgen.Generate(c.ctx, c.URL, c.sizes.recorded, 1.5*float64(c.sizes.rate)); err != nil {
 		return err
 	}
 	if _, err := c.open(); err != nil {
@@ -204,10 +204,10 @@ func (c *cluster) scrub() error {
 	}
 	c.say("%.0f ms", scrubbed.Took)
 	for _, took := range scrubbed.Took {
-		c.tally.Add("ScrubOne", 1, tally.Value{Of: took, Unit: "ms"})
+		c.report.Add("ScrubOne", 1, report.Value{Of: took, Unit: "ms"})
 	}
-	c.tally.Add("Scrub", len(scrubbed.Took),
-		tally.Value{Of: tally.Median(scrubbed.Took) / 1000, Unit: "p50-s"},
-		tally.Value{Of: slices.Max(scrubbed.Took) / 1000, Unit: "most-s"})
+	c.report.Add("Scrub", len(scrubbed.Took),
+		report.Value{Of: report.Median(scrubbed.Took) / 1000, Unit: "p50-s"},
+		report.Value{Of: slices.Max(scrubbed.Took) / 1000, Unit: "most-s"})
 	return c.shot("scrub")
 }

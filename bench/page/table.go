@@ -6,27 +6,27 @@ package main
 import (
 	"fmt"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
 // goals is the table.
-func goals(s sizes) []tally.Goal {
-	return []tally.Goal{
-		{Title: fmt.Sprintf("%d Nodes, %d Pods: first full paint", s.nodes, s.pods), Key: "Open s", Unit: "s", Most: 3},
+func goals(s sizes) []report.Goal {
+	return []report.Goal{
+		{Title: fmt.Sprintf("%d Nodes, %d Pods: first full paint", s.nodes, s.pods), Key: "Open s", Unit: "s", Max: 3},
 		{Title: "the same, of the first to open it on the gateway", Key: "OpenFirst s", Unit: "s"},
 		{Title: "CPU of that: the page's main thread", Key: "Open main-s", Unit: "s"},
 		{Title: "the gateway", Key: "Open gateway-s", Unit: "s"},
-		{Title: fmt.Sprintf("steady, %d changes/s: frames in a second", s.rate), Key: "Steady fps", Least: 58},
+		{Title: fmt.Sprintf("steady, %d changes/s: frames in a second", s.rate), Key: "Steady fps", Min: 58},
 		{Title: "95 of 100 frames within", Key: "Steady p95-ms", Unit: "ms"},
 		{Title: "99 of 100 frames within", Key: "Steady p99-ms", Unit: "ms"},
-		{Title: "main thread", Key: "Steady main-%", Unit: "%", Most: 30},
+		{Title: "main thread", Key: "Steady main-%", Unit: "%", Max: 30},
 		{Title: "batches in a second", Key: "Steady batches/s"},
-		{Title: "bytes on the wire per changed Pod", Key: "Steady B/change", Unit: "B", Most: 300},
+		{Title: "bytes on the wire per changed Pod", Key: "Steady B/change", Unit: "B", Max: 300},
 		{Title: "bytes on the wire to open the page", Key: "Open MB", Unit: "MB"},
-		{Title: "memory of the renderer's process, at the end", Key: "Memory last-MiB", Unit: "MiB", Most: 250},
+		{Title: "memory of the renderer's process, at the end", Key: "Memory last-MiB", Unit: "MiB", Max: 250},
 		{Title: "of that JavaScript, page and worker", Key: "Memory js-MiB", Unit: "MiB"},
-		{Title: "what it grows in an hour, by the second half of the samples", Key: "Memory MiB/hour", Unit: "MiB", Most: 10},
-		{Title: fmt.Sprintf("scrubbing to another moment, %d Pods, median", s.pastPods), Key: "Scrub p50-s", Unit: "s", Most: 0.5},
+		{Title: "what it grows in an hour, by the second half of the samples", Key: "Memory MiB/hour", Unit: "MiB", Max: 10},
+		{Title: fmt.Sprintf("scrubbing to another moment, %d Pods, median", s.pastPods), Key: "Scrub p50-s", Unit: "s", Max: 0.5},
 		{Title: "the slowest", Key: "Scrub most-s", Unit: "s"},
 	}
 }

@@ -57,12 +57,12 @@ func Start(cmd *exec.Cmd) (addresses map[string]Address, end func(), err error) 
 	return addresses, end, nil
 }
 
-// StartSelf is [Start] of the running program, whose flag -cannon has it call
+// StartSelf is [Start] of the running program, whose flag -fakeapi has it call
 // Serve with so many Pods; more are flags besides.
 func StartSelf(pods int, more ...string) (addresses map[string]Address, end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
 	}
-	return Start(exec.Command(self, append([]string{"-cannon", strconv.Itoa(pods)}, more...)...))
+	return Start(exec.Command(self, append([]string{"-fakeapi", strconv.Itoa(pods)}, more...)...))
 }

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// patience is how long one phase may take.
-	patience = 10 * time.Minute
+	// timeout is how long one phase may take.
+	timeout = 10 * time.Minute
 	// quiet is how long a client must have done nothing to be through.
 	quiet = 300 * time.Millisecond
 	poll  = 2 * time.Millisecond
@@ -140,7 +140,7 @@ func (m *measurement) end(at time.Time, cpu time.Duration, handled int64) (Phase
 
 func (m *measurement) await(done func() bool) (Phase, error) {
 	for !done() {
-		if time.Since(m.start) > patience {
+		if time.Since(m.start) > timeout {
 			return Phase{}, m.overdue()
 		}
 		time.Sleep(poll)
@@ -170,7 +170,7 @@ func (m *measurement) settle(last mark) (Phase, error) {
 		if kept && handled != m.handled && silence >= quiet && cpuTime()-quietCPU < silence/2 {
 			return m.end(at, cpu, handled)
 		}
-		if silence > patience {
+		if silence > timeout {
 			return Phase{}, m.overdue()
 		}
 		time.Sleep(poll)
@@ -178,7 +178,7 @@ func (m *measurement) settle(last mark) (Phase, error) {
 }
 
 func (m *measurement) overdue() error {
-	return fmt.Errorf("%s: not through after %v: %d calls of the handler, %d Pods", m.phase, patience, m.client.Handled()-m.handled, m.client.Len())
+	return fmt.Errorf("%s: not through after %v: %d calls of the handler, %d Pods", m.phase, timeout, m.client.Handled()-m.handled, m.client.Len())
 }
 
 // liveHeap returns what is in use. The second collection frees what only the

@@ -135,10 +135,10 @@ func (s *Set) Close() {
 
 // Counts is what came to the watches.
 type Counts struct {
-	Total       int64
-	Least, Most int64 // of a watch
-	Cut         int   // watches that have ended
-	Err         error // how the first of them did
+	Total    int64
+	Min, Max int64 // of a watch
+	Cut      int   // watches that have ended
+	Err      error // how the first of them did
 }
 
 // Counts returns what has come so far.
@@ -147,10 +147,10 @@ func (s *Set) Counts() Counts {
 	for i := range s.watches {
 		n := s.watches[i].events.Load()
 		if i == 0 {
-			c.Least, c.Most = n, n
+			c.Min, c.Max = n, n
 		}
 		c.Total += n
-		c.Least, c.Most = min(c.Least, n), max(c.Most, n)
+		c.Min, c.Max = min(c.Min, n), max(c.Max, n)
 		if s.watches[i].ended.Load() {
 			c.Cut++
 		}
@@ -164,7 +164,7 @@ func (s *Set) Counts() Counts {
 // Wait waits until n lines have come altogether, a watch has been cut or the
 // time is up, and returns the counts. An error says that not all has come, or
 // more than that.
-func (s *Set) Wait(n int64, patience time.Duration) (Counts, error) {
+func (s *Set) Wait(n int64, timeout time.Duration) (Counts, error) {
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		c := s.Counts()
 		switch {
@@ -174,17 +174,17 @@ func (s *Set) Wait(n int64, patience time.Duration) (Counts, error) {
 			return c, fmt.Errorf("%d lines have come instead of %d", c.Total, n)
 		case c.Total == n:
 			return c, nil
-		case time.Since(start) > patience:
-			return c, fmt.Errorf("%d lines of %d have come after %v", c.Total, n, patience)
+		case time.Since(start) > timeout:
+			return c, fmt.Errorf("%d lines of %d have come after %v", c.Total, n, timeout)
 		}
 	}
 }
 
 // WaitEach is Wait for n lines at every watch.
-func (s *Set) WaitEach(n int64, patience time.Duration) (Counts, error) {
-	c, err := s.Wait(n*int64(len(s.watches)), patience)
-	if err == nil && c.Least != c.Most {
-		err = fmt.Errorf("%d to %d lines have come to a watch instead of %d", c.Least, c.Most, n)
+func (s *Set) WaitEach(n int64, timeout time.Duration) (Counts, error) {
+	c, err := s.Wait(n*int64(len(s.watches)), timeout)
+	if err == nil && c.Min != c.Max {
+		err = fmt.Errorf("%d to %d lines have come to a watch instead of %d", c.Min, c.Max, n)
 	}
 	return c, err
 }

@@ -19,34 +19,34 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// A rig is what the scenarios share: a control plane, started when it is first
-// needed, and the way to start gateways and cannons.
-type rig struct {
+// A harness is what the scenarios share: a control plane, started when it is first
+// needed, and the way to start gateways and fake API servers.
+type harness struct {
 	ctx      context.Context
 	sizes    sizes
-	tally    *tally.Tally
+	report   *report.Report
 	progress io.Writer
 	start    time.Time
 	scenario string
 
 	real   *clustertest.Cluster
 	writer *writer              // there
-	none   *clustertest.Cluster // of the gateways in front of cannons
+	none   *clustertest.Cluster // of the gateways in front of fake API servers
 	work   string               // keys
 	roots  *x509.CertPool
 }
 
-func newRig(ctx context.Context, s sizes, t *tally.Tally, progress io.Writer) *rig {
-	return &rig{ctx: ctx, sizes: s, tally: t, progress: progress, start: time.Now()}
+func newHarness(ctx context.Context, s sizes, t *report.Report, progress io.Writer) *harness {
+	return &harness{ctx: ctx, sizes: s, report: t, progress: progress, start: time.Now()}
 }
 
-func (r *rig) close() {
+func (r *harness) close() {
 	for _, c := range []*clustertest.Cluster{r.real, r.none} {
 		if c != nil {
 			c.Close()
@@ -58,12 +58,12 @@ func (r *rig) close() {
 }
 
 // say reports progress.
-func (r *rig) say(format string, args ...any) {
+func (r *harness) say(format string, args ...any) {
 	fmt.Fprintf(r.progress, "%5.0fs  %s: %s\n", time.Since(r.start).Seconds(), r.scenario, fmt.Sprintf(format, args...))
 }
 
 // sleep waits for what is not to be measured to be over.
-func (r *rig) sleep(d time.Duration) error {
+func (r *harness) sleep(d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil
@@ -73,7 +73,7 @@ func (r *rig) sleep(d time.Duration) error {
 }
 
 // cluster returns the control plane, with the ConfigMaps of the writer in it.
-func (r *rig) cluster() (*clustertest.Cluster, error) {
+func (r *harness) cluster() (*clustertest.Cluster, error) {
 	if r.real != nil {
 		return r.real, nil
 	}
@@ -88,7 +88,7 @@ func (r *rig) cluster() (*clustertest.Cluster, error) {
 }
 
 // direct returns the API server itself.
-func (r *rig) direct() (*endpoint, error) {
+func (r *harness) direct() (*endpoint, error) {
 	c, err := r.cluster()
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (r *rig) direct() (*endpoint, error) {
 
 // gateway starts a gateway in front of a cluster: HTTP/2 with TLS, or HTTP/1.1
 // without; with further flags. The caller calls stop.
-func (r *rig) gateway(c *clustertest.Cluster, p streams.Protocol, args ...string) (e *endpoint, stop func(), err error) {
+func (r *harness) gateway(c *clustertest.Cluster, p streams.Protocol, args ...string) (e *endpoint, stop func(), err error) {
 	args = append(args, "--shutdown-grace", "1s")
 	var config *tls.Config
 	if p == streams.HTTP2 {
@@ -151,7 +151,7 @@ func (t *three) all() []*endpoint { return []*endpoint{t.direct, t.secure, t.pla
 
 // three starts gateways in front of the control plane and has all serve a
 // collection from their caches. The caller calls stop.
-func (r *rig) three(path string) (t *three, err error) {
+func (r *harness) three(path string) (t *three, err error) {
 	c, err := r.cluster()
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (r *rig) three(path string) (t *three, err error) {
 
 // open opens watches and lets the server finish what that has begun. The caller
 // closes them.
-func (r *rig) open(t streams.Target, o streams.Options) (*streams.Set, error) {
+func (r *harness) open(t streams.Target, o streams.Options) (*streams.Set, error) {
 	set, err := streams.Open(r.ctx, t, o)
 	if err != nil {
 		return nil, fmt.Errorf("opening: %w", err)
@@ -196,7 +196,7 @@ func (r *rig) open(t streams.Target, o streams.Options) (*streams.Set, error) {
 }
 
 // keys makes the gateway's key and certificate once.
-func (r *rig) keys() (cert, key string, err error) {
+func (r *harness) keys() (cert, key string, err error) {
 	if r.work == "" {
 		if r.work, err = os.MkdirTemp("", "bench-fanout-"); err != nil {
 			return "", "", err

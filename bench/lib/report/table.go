@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tally
+package report
 
 import (
 	"fmt"
@@ -30,10 +30,10 @@ type Row struct {
 
 // Table prints the rows whose gateway has been measured, and returns how many
 // targets were missed.
-func (t *Tally) Table(w io.Writer, rows []Row) (missed int) {
+func (rep *Report) Table(w io.Writer, rows []Row) (missed int) {
 	fmt.Fprintf(w, "| | kube-apiserver | gateway | ratio | target | met |\n|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		gateway, direct := t.Median(r.Gateway), t.Median(r.Direct)
+		gateway, direct := rep.Median(r.Gateway), rep.Median(r.Direct)
 		if math.IsNaN(gateway) {
 			continue
 		}
@@ -60,10 +60,10 @@ func (t *Tally) Table(w io.Writer, rows []Row) (missed int) {
 }
 
 // Without returns the figures of the rows that nobody has measured.
-func (t *Tally) Without(rows []Row) (keys []string) {
+func (rep *Report) Without(rows []Row) (keys []string) {
 	for _, r := range rows {
 		for _, key := range []string{r.Direct, r.Gateway} {
-			if key != "" && len(t.figures[key]) == 0 {
+			if key != "" && len(rep.figures[key]) == 0 {
 				keys = append(keys, key)
 			}
 		}

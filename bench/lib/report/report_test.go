@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tally
+package report
 
 import (
 	"bytes"
@@ -52,18 +52,18 @@ func TestPercentile(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
-	tally := New(&out)
+	rep := New(&out)
 	for _, v := range []float64{400, 100, 200} { // nanoseconds
-		tally.Add("X/via=direct", 10, Value{v * 1000, "ns/op"}, Value{1, "other"})
+		rep.Add("X/via=direct", 10, Value{v * 1000, "ns/op"}, Value{1, "other"})
 	}
-	tally.Add("X/via=gateway", 10, Value{50_000, "ns/op"}, Value{0.25, "other"})
+	rep.Add("X/via=gateway", 10, Value{50_000, "ns/op"}, Value{0.25, "other"})
 	if want := "BenchmarkX/via=direct 10 400000 ns/op 1 other\n"; !strings.HasPrefix(out.String(), want) {
 		t.Errorf("the first line is not %q:\n%s", want, out.String())
 	}
-	tally.Add("Z/via=direct", 10, Value{-5, "ns/op"})
+	rep.Add("Z/via=direct", 10, Value{-5, "ns/op"})
 	out.Reset()
 	direct, gateway := "X/via=direct ns/op", "X/via=gateway ns/op"
-	missed := tally.Table(&out, []Row{
+	missed := rep.Table(&out, []Row{
 		{Title: "met", Direct: direct, Gateway: gateway, Unit: "µs", Scale: 1e-3, Target: 1.0 / 4, Says: "≤ 1/4"},
 		{Title: "missed", Direct: direct, Gateway: gateway, Unit: "µs", Scale: 1e-3, Target: 1.0 / 5, Says: "≤ 1/5"},
 		{Title: "too little", Direct: "Z/via=direct ns/op", Gateway: gateway, Target: 1, Says: "≤ 1"},

@@ -15,16 +15,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// A rig is what the scenarios share.
-type rig struct {
+// A harness is what the scenarios share.
+type harness struct {
 	ctx      context.Context
 	sizes    sizes
-	tally    *tally.Tally
+	report   *report.Report
 	progress io.Writer
 	start    time.Time
 	none     *clustertest.Cluster // of the gateways
@@ -32,41 +32,41 @@ type rig struct {
 	failed   []error
 }
 
-func (r *rig) close() {
+func (r *harness) close() {
 	if r.none != nil {
 		r.none.Close()
 	}
 }
 
 // say reports progress.
-func (r *rig) say(format string, args ...any) {
+func (r *harness) say(format string, args ...any) {
 	fmt.Fprintf(r.progress, "%5.0fs  %s\n", time.Since(r.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// A cluster is a cannon, a gateway in front of it, and a meter in front of that.
+// A cluster is a fake API server, a gateway in front of it, and a meter in front of that.
 type cluster struct {
-	*rig
-	*gun.Gun
+	*harness
+	*loadgen.Generator
 	meter *meter
 }
 
 // load starts a cluster, recorded or not, and waits until the gateway has it.
 // The caller calls stop.
-func (r *rig) load(nodes, pods int, record bool) (c *cluster, err error) {
+func (r *harness) load(nodes, pods int, record bool) (c *cluster, err error) {
 	if r.none == nil {
 		if r.none, err = clustertest.Without(); err != nil {
 			return nil, err
 		}
 	}
-	o := gun.Options{Pods: pods, Cannon: []string{"-nodes", strconv.Itoa(nodes)}}
+	o := loadgen.Options{Pods: pods, ServerArgs: []string{"-nodes", strconv.Itoa(nodes)}}
 	if record {
 		o.Record = "pods,nodes"
 	}
-	g, err := gun.Load(r.ctx, r.none, o)
+	g, err := loadgen.Start(r.ctx, r.none, o)
 	if err != nil {
 		return nil, err
 	}
-	c = &cluster{rig: r, Gun: g}
+	c = &cluster{harness: r, Generator: g}
 	if c.meter, err = newMeter(strings.TrimPrefix(g.Gateway.URL, "http://")); err == nil {
 		err = c.warm()
 	}
@@ -87,7 +87,7 @@ func (c *cluster) stop() {
 // warm has the gateway watch both resources.
 func (c *cluster) warm() error {
 	for _, resource := range []string{"nodes", "pods"} {
-		// What the gateway does not have yet it passes through, and the cannon has Tables only.
+		// What the gateway does not have yet it passes through, and the fake API server has Tables only.
 		req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, c.Gateway.URL+"/api/v1/"+resource+"?resourceVersion=0&limit=1&includeObject=Object", nil)
 		if err != nil {
 			return err
@@ -102,16 +102,16 @@ func (c *cluster) warm() error {
 			return fmt.Errorf("%s: %s", resource, resp.Status)
 		}
 	}
-	return c.Until("watchkeeper_resource_synced", 2)
+	return c.WaitMetric("watchkeeper_resource_synced", 2)
 }
 
-// fire has the cannon make changes at a rate until the returned function is
+// generate has the fake API server make changes at a rate until the returned function is
 // called.
-func (c *cluster) fire(rate int) (stop func() error) {
+func (c *cluster) generate(rate int) (stop func() error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	done := make(chan error, 1)
 	go func() {
-		_, err := gun.Fire(ctx, c.URL, 1<<30, float64(rate))
+		_, err := loadgen.Generate(ctx, c.URL, 1<<30, float64(rate))
 		done <- err
 	}()
 	return func() error {
@@ -124,7 +124,7 @@ func (c *cluster) fire(rate int) (stop func() error) {
 }
 
 // shot keeps a picture, if pictures are kept.
-func (r *rig) shot(name string) error {
+func (r *harness) shot(name string) error {
 	if *shots == "" {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (r *rig) shot(name string) error {
 }
 
 // scenario runs one, if it is wanted.
-func (r *rig) scenario(wanted *regexp.Regexp, name string, run func() error) {
+func (r *harness) scenario(wanted *regexp.Regexp, name string, run func() error) {
 	if !wanted.MatchString(name) || r.ctx.Err() != nil {
 		return
 	}

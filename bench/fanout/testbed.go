@@ -6,24 +6,24 @@ package main
 import (
 	"strings"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// A battery is a synthetic API server in a process of its own, and a gateway in
+// A testbed is a synthetic API server in a process of its own, and a gateway in
 // front of it.
-type battery struct {
+type testbed struct {
 	url     string
-	target  streams.Target // of the cannon itself
+	target  streams.Target // of the fake API server itself
 	gateway *endpoint
 	stop    func()
 }
 
-// load starts a cannon with a number of Pods, and a gateway.
-func (r *rig) load(pods int, p streams.Protocol) (g *battery, err error) {
+// load starts a fake API server with a number of Pods, and a gateway.
+func (r *harness) load(pods int, p streams.Protocol) (g *testbed, err error) {
 	if r.none == nil {
 		if r.none, err = clustertest.Without(); err != nil {
 			return nil, err
@@ -39,7 +39,7 @@ func (r *rig) load(pods int, p streams.Protocol) (g *battery, err error) {
 		end()
 		return nil, err
 	}
-	return &battery{
+	return &testbed{
 		url: url, gateway: e,
 		target: streams.Target{Address: strings.TrimPrefix(url, "http://"), Protocol: streams.HTTP1},
 		stop: func() {
@@ -50,7 +50,7 @@ func (r *rig) load(pods int, p streams.Protocol) (g *battery, err error) {
 }
 
 // loaded is load, of a gateway that has listed the Pods.
-func (r *rig) loaded(n int, p streams.Protocol) (*battery, error) {
+func (r *harness) loaded(n int, p streams.Protocol) (*testbed, error) {
 	g, err := r.load(n, p)
 	if err != nil {
 		return nil, err
@@ -62,15 +62,15 @@ func (r *rig) loaded(n int, p streams.Protocol) (*battery, error) {
 	return g, nil
 }
 
-// fire has the cannon make n changes, rate in a second, or all at once if that
+// generate has the fake API server make n changes, rate in a second, or all at once if that
 // is 0; and returns when they are made.
-func (r *rig) fire(g *battery, n int, rate float64) error {
-	_, err := gun.Fire(r.ctx, g.url, n, rate)
+func (r *harness) generate(g *testbed, n int, rate float64) error {
+	_, err := loadgen.Generate(r.ctx, g.url, n, rate)
 	return err
 }
 
 // taken is how many events are in the gateway's timeline.
-func (g *battery) taken() (float64, error) {
+func (g *testbed) taken() (float64, error) {
 	v, err := process.Metrics(g.gateway.debug, g.gateway.debugURL, "watchkeeper_resource_events_total")
 	if err != nil {
 		return 0, err

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tally
+package report
 
 import (
 	"io"
@@ -20,15 +20,15 @@ func TestGoals(t *testing.T) {
 	}
 	var out strings.Builder
 	missed := of.Goals(&out, []Goal{
-		{Title: "a", Key: "A ns", Unit: "s", Scale: 1e-9, Most: 3},
-		{Title: "b", Key: "A ns", Than: "B ns", Most: 1.25},
+		{Title: "a", Key: "A ns", Unit: "s", Scale: 1e-9, Max: 3},
+		{Title: "b", Key: "A ns", Than: "B ns", Max: 1.25},
 		{Title: "c", Key: "A lists", Zero: true},
 		{Title: "d", Key: "A gaps", Zero: true},
-		{Title: "e", Key: "A events/s", Least: 30_000},
-		{Title: "f", Key: "A events/s", Least: 50_000},
+		{Title: "e", Key: "A events/s", Min: 30_000},
+		{Title: "f", Key: "A events/s", Min: 50_000},
 		{Title: "g", Key: "A events/s"},
-		{Title: "h", Key: "nothing", Most: 1},
-		{Title: "i", Key: "C s", Unit: "s", Most: 3},
+		{Title: "h", Key: "nothing", Max: 1},
+		{Title: "i", Key: "C s", Unit: "s", Max: 3},
 	})
 	want := `| | measured | target | met |
 |---|---|---|---|

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tally
+package report
 
 import (
 	"fmt"
@@ -18,22 +18,22 @@ type Goal struct {
 	Than  string  // of one that it is divided by; "" is none
 	Unit  string  // to print behind it
 	Scale float64 // what it is multiplied with to be in the unit; 0 means 1
-	Most  float64 // the target, in the unit; 0 is none
-	Least float64
+	Max   float64 // the target, in the unit; 0 is none
+	Min   float64
 	Zero  bool // the target is 0
 }
 
 // Goals prints the rows that have been measured, and returns how many targets
 // were missed.
-func (t *Tally) Goals(w io.Writer, goals []Goal) (missed int) {
+func (rep *Report) Goals(w io.Writer, goals []Goal) (missed int) {
 	fmt.Fprintf(w, "| | measured | target | met |\n|---|---|---|---|\n")
 	for _, g := range goals {
-		v := t.Median(g.Key)
+		v := rep.Median(g.Key)
 		if g.Scale != 0 {
 			v *= g.Scale
 		}
 		if g.Than != "" {
-			v /= t.Median(g.Than)
+			v /= rep.Median(g.Than)
 		}
 		if math.IsNaN(v) {
 			continue
@@ -56,10 +56,10 @@ func (g Goal) target(v float64) (says string, met bool) {
 	switch {
 	case g.Zero:
 		return "0", v == 0
-	case g.Most > 0:
-		return "≤ " + with(g.Most, g.Unit), v <= g.Most
-	case g.Least > 0:
-		return "≥ " + with(g.Least, g.Unit), v >= g.Least
+	case g.Max > 0:
+		return "≤ " + with(g.Max, g.Unit), v <= g.Max
+	case g.Min > 0:
+		return "≥ " + with(g.Min, g.Unit), v >= g.Min
 	}
 	return "", true
 }

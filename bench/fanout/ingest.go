@@ -8,18 +8,18 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 // events measures what events cost the gateway to take in, at a rate that no
 // API server has: with no watch, and with one that gets them all.
-func events(r *rig) error {
+func events(r *harness) error {
 	var failed []error
 	for round := range *rounds {
 		for _, watches := range []int{0, 1} {
-			if err := r.flood(round, watches); err != nil {
+			if err := r.ingest(round, watches); err != nil {
 				failed = append(failed, err)
 			}
 		}
@@ -27,9 +27,9 @@ func events(r *rig) error {
 	return errors.Join(failed...)
 }
 
-func (r *rig) flood(round, watches int) error {
+func (r *harness) ingest(round, watches int) error {
 	s := r.sizes
-	r.say("round %d: %d events, %.0f/s, %d watches", round+1, s.flood, s.flooding, watches)
+	r.say("round %d: %d events, %.0f/s, %d watches", round+1, s.ingest, s.ingestRate, watches)
 	g, err := r.loaded(s.cached/5, streams.HTTP1)
 	if err != nil {
 		return err
@@ -48,9 +48,9 @@ func (r *rig) flood(round, watches int) error {
 	if err != nil {
 		return err
 	}
-	profiled := g.gateway.profile(fmt.Sprintf("cannon-%d", watches), 5*time.Second)
+	profiled := g.gateway.profile(fmt.Sprintf("ingest-%d", watches), 5*time.Second)
 	start := time.Now()
-	if err := r.fire(g, s.flood, s.flooding); err != nil {
+	if err := r.generate(g, s.ingest, s.ingestRate); err != nil {
 		return err
 	}
 	firing := time.Since(start)
@@ -59,17 +59,17 @@ func (r *rig) flood(round, watches int) error {
 		if err != nil {
 			return err
 		}
-		if now-before >= float64(s.flood) {
+		if now-before >= float64(s.ingest) {
 			break
 		}
-		if time.Since(start) > 2*patience {
-			return fmt.Errorf("%.0f of %d events were taken in after %v", now-before, s.flood, 2*patience)
+		if time.Since(start) > 2*timeout {
+			return fmt.Errorf("%.0f of %d events were taken in after %v", now-before, s.ingest, 2*timeout)
 		}
 		time.Sleep(25 * time.Millisecond) // the metrics cost the gateway something too
 	}
 	took := time.Since(start)
 	// A watch that the window has left behind is cut, with a 410: a result too.
-	counts, err := set.WaitEach(int64(s.flood), patience)
+	counts, err := set.WaitEach(int64(s.ingest), timeout)
 	if err != nil && counts.Cut == 0 {
 		return err
 	}
@@ -77,18 +77,18 @@ func (r *rig) flood(round, watches int) error {
 	if err != nil {
 		return err
 	}
-	r.tally.Add(fmt.Sprintf("Cannon/via=gateway/watches=%d", watches), s.flood,
-		tally.Value{Of: float64(s.flood) / took.Seconds(), Unit: "events/s"},
-		tally.Value{Of: float64(s.flood) / firing.Seconds(), Unit: "fired/s"},
-		tally.Value{Of: perOp(used[0], s.flood), Unit: "cpu-ns/event"},
-		tally.Value{Of: float64(counts.Cut), Unit: "cut"})
+	r.report.Add(fmt.Sprintf("Ingest/via=gateway/watches=%d", watches), s.ingest,
+		report.Value{Of: float64(s.ingest) / took.Seconds(), Unit: "events/s"},
+		report.Value{Of: float64(s.ingest) / firing.Seconds(), Unit: "fired/s"},
+		report.Value{Of: perOp(used[0], s.ingest), Unit: "cpu-ns/event"},
+		report.Value{Of: float64(counts.Cut), Unit: "cut"})
 	return profiled()
 }
 
 // objectMemory measures what a cached Pod costs, against its JSON: the
 // gateway's whole resident set, some time after it has listed them; and after
 // updates, which the window keeps a part of.
-func objectMemory(r *rig) error {
+func objectMemory(r *harness) error {
 	s := r.sizes
 	for round := range *rounds {
 		if err := r.holdObjects(round, s.cached); err != nil {
@@ -98,7 +98,7 @@ func objectMemory(r *rig) error {
 	return nil
 }
 
-func (r *rig) holdObjects(round, n int) error {
+func (r *harness) holdObjects(round, n int) error {
 	s := r.sizes
 	r.say("round %d: %d cached Pods", round+1, n)
 	g, err := r.load(n, streams.HTTP1)
@@ -124,7 +124,7 @@ func (r *rig) holdObjects(round, n int) error {
 	if err != nil {
 		return err
 	}
-	if err := r.fire(g, 2*n, float64(2*n)/s.steady.Seconds()); err != nil {
+	if err := r.generate(g, 2*n, float64(2*n)/s.steady.Seconds()); err != nil {
 		return err
 	}
 	if err := r.sleep(s.steady); err != nil {
@@ -138,12 +138,12 @@ func (r *rig) holdObjects(round, n int) error {
 	if err != nil {
 		return err
 	}
-	r.tally.Add("Object/via=gateway", n,
-		tally.Value{Of: json[0] / float64(n), Unit: "json-B/object"},
-		tally.Value{Of: steady / float64(n), Unit: "rss-B/object"},
-		tally.Value{Of: steady / json[0], Unit: "rss/json"},
-		tally.Value{Of: (steady - empty) / json[0], Unit: "more-rss/json"},
-		tally.Value{Of: changed / json[0], Unit: "updated-rss/json"},
-		tally.Value{Of: live.Live / json[0], Unit: "updated-live/json"})
+	r.report.Add("Object/via=gateway", n,
+		report.Value{Of: json[0] / float64(n), Unit: "json-B/object"},
+		report.Value{Of: steady / float64(n), Unit: "rss-B/object"},
+		report.Value{Of: steady / json[0], Unit: "rss/json"},
+		report.Value{Of: (steady - empty) / json[0], Unit: "more-rss/json"},
+		report.Value{Of: changed / json[0], Unit: "updated-rss/json"},
+		report.Value{Of: live.Live / json[0], Unit: "updated-live/json"})
 	return nil
 }

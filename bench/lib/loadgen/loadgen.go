@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gun starts a cannon, the synthetic API server of package apiserver, in
-// a process of its own with a gateway in front of it, and has it fire: change
-// its objects.
-package gun
+// Package loadgen generates events at a rate that no real API server reaches. It starts
+// a fake API server in a process of its own, and a gateway in front of it.
+package loadgen
 
 import (
 	"context"
@@ -16,41 +15,41 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/process"
 	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// Patience is how long Until waits.
-const Patience = 3 * time.Minute
+// Timeout is how long WaitMetric waits.
+const Timeout = 3 * time.Minute
 
-// A Gun is a cannon and a gateway in front of it. Its methods may be called by
-// several goroutines, but Stop.
-type Gun struct {
-	URL     string // of the cannon
+// A Generator is a fake API server and a gateway in front of it. Its methods, except
+// Stop, may be called concurrently.
+type Generator struct {
+	URL     string // of the fake API server
 	Gateway *clustertest.Gateway
 	Dir     string // what the gateway's --data-dir is; "" without recording
 
 	ctx context.Context
-	end func() // of the cannon
+	end func() // of the fake API server
 }
 
 // Options say what to load.
 type Options struct {
-	Pods   int
-	Record string   // what --record is; "" records nothing
-	Cannon []string // further arguments of the cannon
+	Pods       int
+	Record     string   // what --record is; "" records nothing
+	ServerArgs []string // further arguments of the fake API server
 }
 
-// Load starts a gun. The program has to be the cannon when it is called with
-// -cannon: see apiserver.StartSelf. The gateway is of none, which has no control
+// Start starts a generator. The program must be the fake API server when it is called with
+// -fakeapi: see apiserver.StartSelf. The gateway is of none, which has no control
 // plane. The caller calls Stop.
-func Load(ctx context.Context, none *clustertest.Cluster, o Options) (*Gun, error) {
-	addresses, end, err := apiserver.StartSelf(o.Pods, o.Cannon...)
+func Start(ctx context.Context, none *clustertest.Cluster, o Options) (*Generator, error) {
+	addresses, end, err := apiserver.StartSelf(o.Pods, o.ServerArgs...)
 	if err != nil {
 		return nil, err
 	}
-	g := &Gun{URL: addresses["http"].URL, ctx: ctx, end: end}
+	g := &Generator{URL: addresses["http"].URL, ctx: ctx, end: end}
 	flags := []string{"--server", g.URL, "--shutdown-grace", "1s"}
 	if o.Record != "" {
 		if g.Dir, err = os.MkdirTemp("", "watchkeeper-bench-"); err != nil {
@@ -67,7 +66,7 @@ func Load(ctx context.Context, none *clustertest.Cluster, o Options) (*Gun, erro
 }
 
 // Stop ends both and removes what was recorded.
-func (g *Gun) Stop() {
+func (g *Generator) Stop() {
 	if g.Gateway != nil {
 		g.Gateway.Terminate()
 	}
@@ -77,26 +76,26 @@ func (g *Gun) Stop() {
 	}
 }
 
-// Until waits for a metric of the gateway's to have a value, or more.
-func (g *Gun) Until(metric string, least float64) error {
+// WaitMetric waits for a metric of the gateway's to have a value, or more.
+func (g *Generator) WaitMetric(metric string, minValue float64) error {
 	var last float64
 	for start := time.Now(); ; time.Sleep(25 * time.Millisecond) {
 		v, err := process.Metrics(http.DefaultClient, g.Gateway.Admin, metric)
 		if err == nil {
-			if last = v[0]; last >= least {
+			if last = v[0]; last >= minValue {
 				return nil
 			}
 		}
-		if time.Since(start) > Patience || g.ctx.Err() != nil {
-			return fmt.Errorf("%s is %.0f after %v, and not %.0f: %w", metric, last, Patience, least, err)
+		if time.Since(start) > Timeout || g.ctx.Err() != nil {
+			return fmt.Errorf("%s is %.0f after %v, and not %.0f: %w", metric, last, Timeout, minValue, err)
 		}
 	}
 }
 
-// Fire has the cannon at a URL make n changes, rate in a second, or all at once
+// Generate has the fake API server at a URL make n changes, rate in a second, or all at once
 // if that is 0. It returns the RV of the last when they are made.
-func Fire(ctx context.Context, cannon string, n int, rate float64) (uint64, error) {
-	url := fmt.Sprintf("%s/bench/events?n=%d", cannon, n)
+func Generate(ctx context.Context, server string, n int, rate float64) (uint64, error) {
+	url := fmt.Sprintf("%s/bench/events?n=%d", server, n)
 	if rate > 0 {
 		url += fmt.Sprintf("&rate=%g", rate)
 	}
@@ -111,7 +110,7 @@ func Fire(ctx context.Context, cannon string, n int, rate float64) (uint64, erro
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
-		return 0, fmt.Errorf("cannon: %s %s", resp.Status, text)
+		return 0, fmt.Errorf("fake API server: %s %s", resp.Status, text)
 	}
 	var mark apiserver.Mark
 	if err := json.NewDecoder(resp.Body).Decode(&mark); err != nil {

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/fanout/gun"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/streams"
-	"github.com/watchkeeper/watchkeeper/bench/fanout/tally"
+	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
@@ -24,52 +24,52 @@ const pods = "/api/v1/pods"
 // fromNow is the query of a watch that begins now.
 const fromNow = "?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
-// A rig is what the scenarios share.
-type rig struct {
+// A harness is what the scenarios share.
+type harness struct {
 	ctx      context.Context
 	sizes    sizes
-	tally    *tally.Tally
+	report   *report.Report
 	progress io.Writer
 	start    time.Time
 	scenario string
-	none     *clustertest.Cluster // of the gateways in front of cannons
+	none     *clustertest.Cluster // of the gateways in front of fake API servers
 }
 
-func (r *rig) close() {
+func (r *harness) close() {
 	if r.none != nil {
 		r.none.Close()
 	}
 }
 
 // say reports progress.
-func (r *rig) say(format string, args ...any) {
+func (r *harness) say(format string, args ...any) {
 	fmt.Fprintf(r.progress, "%5.0fs  %s: %s\n", time.Since(r.start).Seconds(), r.scenario, fmt.Sprintf(format, args...))
 }
 
-// A cluster is a cannon and a gateway in front of it, that records its Pods or
+// A cluster is a fake API server and a gateway in front of it, that records its Pods or
 // does not.
 type cluster struct {
-	*rig
-	*gun.Gun
+	*harness
+	*loadgen.Generator
 }
 
 // load starts a cluster, and waits until the gateway has the Pods. The caller
 // calls Stop.
-func (r *rig) load(n int, record bool) (c *cluster, err error) {
+func (r *harness) load(n int, record bool) (c *cluster, err error) {
 	if r.none == nil {
 		if r.none, err = clustertest.Without(); err != nil {
 			return nil, err
 		}
 	}
-	o := gun.Options{Pods: n}
+	o := loadgen.Options{Pods: n}
 	if record {
 		o.Record = "pods"
 	}
-	g, err := gun.Load(r.ctx, r.none, o)
+	g, err := loadgen.Start(r.ctx, r.none, o)
 	if err != nil {
 		return nil, err
 	}
-	c = &cluster{rig: r, Gun: g}
+	c = &cluster{harness: r, Generator: g}
 	if err := c.warm(); err != nil {
 		c.Stop()
 		return nil, err
@@ -82,13 +82,13 @@ func (c *cluster) warm() error {
 	if err := c.fetch(c.Gateway.URL+pods+"?resourceVersion=0", io.Discard); err != nil {
 		return err
 	}
-	if err := c.Until("watchkeeper_resource_synced", 1); err != nil {
+	if err := c.WaitMetric("watchkeeper_resource_synced", 1); err != nil {
 		return err
 	}
 	if c.Dir == "" {
 		return nil
 	}
-	return c.Until("watchkeeper_history_head_rv", 1)
+	return c.WaitMetric("watchkeeper_history_head_rv", 1)
 }
 
 // fetch copies the answer to a GET.
@@ -133,13 +133,13 @@ func (c *cluster) get(url, accept string, to io.Writer) error {
 	return err
 }
 
-// fire has the cannon make n changes, rate in a second, and returns the RV of
+// generate has the fake API server make n changes, rate in a second, and returns the RV of
 // the last when they are made.
-func (c *cluster) fire(n int, rate float64) (uint64, error) {
-	return gun.Fire(c.ctx, c.URL, n, rate)
+func (c *cluster) generate(n int, rate float64) (uint64, error) {
+	return loadgen.Generate(c.ctx, c.URL, n, rate)
 }
 
-// lists returns how often the Pods were listed at the cannon.
+// lists returns how often the Pods were listed at the fake API server.
 func (c *cluster) lists() (n int, err error) {
 	var b strings.Builder
 	if err := c.fetch(c.URL+"/bench/lists", &b); err != nil {

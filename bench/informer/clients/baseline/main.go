@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command floor reads the streaming list of all Pods and keeps nothing but
+// Command baseline reads the streaming list of all Pods and keeps nothing but
 // their number and the newest resourceVersion. No informer can cost less: what
 // bench/informer measures of it are HTTP, TLS, the kernel and the server.
 package main
@@ -25,13 +25,13 @@ import (
 func main() {
 	measure.Main(
 		measure.Mode{
-			Name: "json-watchlist", Library: "floor", Encoding: "JSON", Partial: true,
+			Name: "json-watchlist", Library: "baseline", Encoding: "JSON", Partial: true,
 			New: func() measure.Client {
 				return &client{accept: "application/json", next: line, rv: []byte(`"resourceVersion":"`)}
 			},
 		},
 		measure.Mode{
-			Name: "protobuf-watchlist", Library: "floor", Encoding: "protobuf", Partial: true,
+			Name: "protobuf-watchlist", Library: "baseline", Encoding: "protobuf", Partial: true,
 			New: func() measure.Client {
 				// Tag and length of the string, which is ten digits long.
 				return &client{accept: "application/vnd.kubernetes.protobuf", next: frame, rv: []byte("\x32\x0a")}

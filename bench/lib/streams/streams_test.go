@@ -90,7 +90,7 @@ func TestCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (Counts{Total: lines * watches, Least: lines, Most: lines}); c != want {
+		if want := (Counts{Total: lines * watches, Min: lines, Max: lines}); c != want {
 			t.Errorf("%+v, want %+v", c, want)
 		}
 		if _, err := set.Wait(lines*watches-1, time.Second); err == nil {

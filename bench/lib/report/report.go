@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tally keeps what a benchmark measures, prints it as Go benchmark
+// Package report keeps what a benchmark measures, prints it as Go benchmark
 // lines, and makes tables of the medians that set a gateway beside the server
 // behind it.
-package tally
+package report
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// A Tally keeps figures. It is for one goroutine.
-type Tally struct {
+// A Report keeps figures. It is for one goroutine.
+type Report struct {
 	out     io.Writer
 	figures map[string][]float64 // by name and unit
 }
 
-// New returns a Tally that prints the benchmark lines to out.
-func New(out io.Writer) *Tally { return &Tally{out: out, figures: map[string][]float64{}} }
+// New returns a Report that prints the benchmark lines to out.
+func New(out io.Writer) *Report { return &Report{out: out, figures: map[string][]float64{}} }
 
 // A Value is one figure of a measurement.
 type Value struct {
@@ -31,20 +31,20 @@ type Value struct {
 
 // Add keeps one measurement of n operations and prints its line. The name has
 // no "Benchmark" before it.
-func (t *Tally) Add(name string, n int, values ...Value) {
+func (rep *Report) Add(name string, n int, values ...Value) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Benchmark%s %d", name, n)
 	for _, v := range values {
 		key := name + " " + v.Unit
-		t.figures[key] = append(t.figures[key], v.Of)
+		rep.figures[key] = append(rep.figures[key], v.Of)
 		fmt.Fprintf(&b, " %s %s", format(v.Of), v.Unit)
 	}
-	fmt.Fprintln(t.out, b.String())
+	fmt.Fprintln(rep.out, b.String())
 }
 
 // Median returns that of a figure over its measurements, NaN without any. The
 // key is name and unit, with a space between.
-func (t *Tally) Median(key string) float64 { return Median(t.figures[key]) }
+func (rep *Report) Median(key string) float64 { return Median(rep.figures[key]) }
 
 // Median returns the middle of the values, or of the two in the middle; NaN
 // without any.
