@@ -79,17 +79,34 @@ func TestTLS(t *testing.T) {
 	if err := os.WriteFile(keyFile, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1100 * time.Millisecond) // the files are looked at once a second
-	if _, code, _ := fetch(t, &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}, s.url+"/api"); code != 200 {
-		t.Errorf("with a broken pair: %d", code)
-	}
-	if !strings.Contains(s.log.String(), "not reloaded") {
-		t.Errorf("log:\n%s", s.log)
-	}
-
+	// The server looks at the files once a second, when a client connects.
+	connectUntil(t, s.url, pool, func(err error) bool {
+		if err != nil {
+			t.Fatalf("with a broken pair: %v", err)
+		}
+		return strings.Contains(s.log.String(), "not reloaded")
+	})
 	pool = writePair(t, certFile, keyFile, 2)
-	time.Sleep(1100 * time.Millisecond)
+	connectUntil(t, s.url, pool, func(err error) bool { return err == nil })
 	if _, code, _ := fetch(t, &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}, s.url+"/api"); code != 200 {
 		t.Errorf("with the new pair: %d", code)
+	}
+}
+
+// connectUntil connects to the server again and again, until done returns true of
+// how a handshake ended.
+func connectUntil(t *testing.T, url string, pool *x509.CertPool, done func(error) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), &tls.Config{RootCAs: pool})
+		if err == nil {
+			conn.Close()
+		}
+		if done(err) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it never changes: %v", err)
+		}
 	}
 }
