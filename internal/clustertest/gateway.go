@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Gateway is a running watchkeeper.
+type Gateway struct {
+	// URL is where it serves, and Admin where its admin listener is.
+	URL, Admin string
+
+	cluster *Cluster
+	args    []string
+	p       *process
+}
+
+// Gateway builds watchkeeper and starts it in front of the cluster, with
+// further flags of serve. It records nothing, unless "--data-dir" is among them.
+func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
+	if err := c.build(); err != nil {
+		return nil, err
+	}
+	g := &Gateway{cluster: c, args: args}
+	for {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		admin, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		err = g.start(port, "127.0.0.1:"+admin)
+		if err == nil || !strings.Contains(err.Error(), "address already in use") {
+			return g, err
+		}
+	}
+}
+
+// freePort picks a port below the range that the kernel hands out for outgoing
+// connections (32768 and up on Linux), so that a gateway finds its ports free
+// when it is started again: clients that try to reach it meanwhile, dozens of
+// times a second, would sooner or later get one of them for their own end.
+func freePort() (string, error) {
+	var err error
+	for range 1000 {
+		var l net.Listener
+		port := fmt.Sprint(10000 + rand.IntN(10000)) // localcluster has those from 20000 on
+		if l, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			return port, l.Close()
+		}
+	}
+	return "", err
+}
+
+// program is the path of watchkeeper.
+func (c *Cluster) program() string { return filepath.Join(c.work, "watchkeeper") }
+
+// build builds watchkeeper. It starts from a copy of what make has built, with
+// the same flags: if that is up to date, go build links nothing.
+func build(bin string) error {
+	top, err := root() // the test may be of a nested module
+	if err != nil {
+		return err
+	}
+	if made, err := os.ReadFile(filepath.Join(top, "bin", "watchkeeper")); err == nil {
+		if err := os.WriteFile(bin, made, 0o755); err != nil {
+			return err
+		}
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o", bin, "./cmd/watchkeeper")
+	cmd.Dir = top
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return nil
+}
+
+// Command runs watchkeeper, once a gateway has been started, and returns what it
+// prints.
+func (c *Cluster) Command(ctx context.Context, args ...string) ([]byte, error) {
+	return exec.CommandContext(ctx, c.program(), args...).CombinedOutput()
+}
+
+// Open serves a recording, once a gateway has been started.
+func (c *Cluster) Open(file string, args ...string) (*Gateway, error) {
+	g := &Gateway{cluster: c}
+	cmd := exec.Command(c.program(), append([]string{"open", file, "--port", "0"}, args...)...)
+	return g, g.await(cmd)
+}
+
+func (g *Gateway) start(port, admin string) error {
+	args := []string{"serve", "--kubeconfig", g.cluster.Kubeconfig(), "--admin-listen", admin}
+	if !slices.Contains(g.args, "--unix-socket") {
+		args = append(args, "--port", port)
+	}
+	if !slices.Contains(g.args, "--data-dir") {
+		args = append(args, "--data-dir=") // and not the home of whoever runs the test
+	}
+	return g.await(exec.Command(g.cluster.program(), append(args, g.args...)...))
+}
+
+// await starts a command that serves, and waits until it does.
+func (g *Gateway) await(cmd *exec.Cmd) error {
+	p, err := start(cmd, "Starting to serve on ", 2*time.Minute)
+	if err != nil {
+		return fmt.Errorf("watchkeeper: %w", err)
+	}
+	g.p = p
+	_, g.URL, _ = strings.Cut(p.line, "Starting to serve on ")
+	for _, field := range strings.Fields(p.Output()) {
+		if url, ok := strings.CutPrefix(field, "admin="); ok {
+			g.Admin = url
+		}
+	}
+	return nil
+}
+
+// Kill ends the gateway with SIGKILL.
+func (g *Gateway) Kill() { g.p.stop(syscall.SIGKILL) }
+
+// Terminate ends it with SIGTERM and returns its exit code.
+func (g *Gateway) Terminate() int {
+	g.p.stop(syscall.SIGTERM)
+	return g.p.cmd.ProcessState.ExitCode()
+}
+
+// Restart starts a gateway that has ended again, at the same addresses.
+func (g *Gateway) Restart() error {
+	_, port, _ := strings.Cut(strings.TrimPrefix(g.URL, "http://"), ":")
+	return g.start(port, strings.TrimPrefix(g.Admin, "http://"))
+}
+
+// PID returns its process number.
+func (g *Gateway) PID() int { return g.p.cmd.Process.Pid }
+
+// Log returns what it has printed.
+func (g *Gateway) Log() string { return g.p.Output() }
