@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,16 +157,22 @@ func (c cluster) wipe() error {
 	return nil
 }
 
-// prepare reads or makes the state and the directories. A port asked for
-// explicitly replaces the remembered one.
-func (c cluster) prepare(nodes, apiserverPort int) (state, error) {
-	s, err := c.readState()
+// prepare reads or makes the state and the directories, and reserves the ports.
+// A port asked for explicitly replaces the remembered one.
+func (c cluster) prepare(nodes, apiserverPort int) (s state, ports *reservations, err error) {
+	s, err = c.readState()
 	if errors.Is(err, fs.ErrNotExist) {
 		s, err = state{Nodes: defaultNodes}, nil
 	}
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
+	ports = &reservations{}
+	defer func() {
+		if err != nil {
+			ports.release()
+		}
+	}()
 	if s.Ports == nil {
 		s.Ports = map[string]int{}
 	}
@@ -178,50 +182,24 @@ func (c cluster) prepare(nodes, apiserverPort int) (state, error) {
 	if apiserverPort != 0 {
 		s.Ports[kubeAPIServer] = apiserverPort
 	}
-	taken := map[int]bool{}
-	for _, port := range s.Ports {
-		taken[port] = true
+	users := []string{etcd, portEtcdPeer, kubeAPIServer, controllerManager, kubeScheduler, kwokController, portPod}
+	for _, user := range users {
+		if port := s.Ports[user]; port != 0 && ports.take(port) != nil {
+			return s, nil, fmt.Errorf("port %d of %s is in use by another process; free it, or choose new ports with --fresh", port, user)
+		}
 	}
-	for _, user := range []string{etcd, portEtcdPeer, kubeAPIServer, controllerManager, kubeScheduler, kwokController, portPod} {
-		if port := s.Ports[user]; port != 0 {
-			if err := tryListen(port); err != nil {
-				return s, fmt.Errorf("port %d of %s is in use by another process; free it, or choose new ports with --fresh", port, user)
-			}
+	for _, user := range users {
+		if s.Ports[user] != 0 {
 			continue
 		}
-		if s.Ports[user], err = freePort(taken); err != nil {
-			return s, err
+		if s.Ports[user], err = ports.free(); err != nil {
+			return s, nil, err
 		}
-		taken[s.Ports[user]] = true
 	}
 	for _, name := range []string{"pids", "logs", "pki", "pod"} {
 		if err := os.MkdirAll(c.path(name), 0o700); err != nil {
-			return s, err
+			return s, nil, err
 		}
 	}
-	return s, c.writeState(s)
+	return s, ports, c.writeState(s)
 }
-
-// freePort picks a port below the range the kernel hands out for outgoing
-// connections (32768 and up on Linux). A port from that range could be taken
-// by some client's connection, even one to this very port, while its component
-// is stopped, and the component could not come back.
-func freePort(taken map[int]bool) (int, error) {
-	for range 1000 {
-		port := 20000 + rand.IntN(10000)
-		if !taken[port] && tryListen(port) == nil {
-			return port, nil
-		}
-	}
-	return 0, errors.New("no free port between 20000 and 29999 on 127.0.0.1; stop something that listens there")
-}
-
-func tryListen(port int) error {
-	listener, err := net.Listen("tcp", loopback(port))
-	if err != nil {
-		return err
-	}
-	return listener.Close()
-}
-
-func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

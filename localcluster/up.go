@@ -71,10 +71,11 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 			return err
 		}
 	}
-	s, err := c.prepare(options.nodes, options.apiserverPort)
+	s, ports, err := c.prepare(options.nodes, options.apiserverPort)
 	if err != nil {
 		return err
 	}
+	defer ports.release()
 	server := "https://" + loopback(s.Ports[kubeAPIServer])
 	if err := c.makeCerts(); err != nil {
 		return err

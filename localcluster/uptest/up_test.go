@@ -175,6 +175,7 @@ func (c *cluster) deploy(name string, replicas int) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := start(t, t.TempDir(), "--nodes", "3", "--feature-gates", "ClusterTrustBundle=true", "--runtime-config", "certificates.k8s.io/v1beta1=true")
 	// In this order: each subtest leaves the cluster usable.
 	t.Run("nodes", c.testNodes)
@@ -433,6 +434,7 @@ func (c *cluster) testDeath(t *testing.T) {
 
 // TestInterrupt: Ctrl-C stops everything, and the next up continues.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := start(t, dir, "--nodes", "1")
 	ready := c.said()
