@@ -14,18 +14,32 @@ import (
 // the kill. It comes back when each of them has done its part of the outage.
 //
 // A test calls Join before the parallel tests begin, so the number of tests is
-// known at the first kill, whichever tests -run selects.
+// known at the first kill, whichever tests -run selects. When it has prepared
+// what takes long, it calls Ready, and then Next for each outage.
 type Outages struct {
 	kill, start func() error
 
 	mu      sync.Mutex // guards what follows
 	members int        // tests that have joined and not ended
 	waiting int        // members that wait for the next turn
-	down    bool       // whether the API server is, or is about to be
-	turn    *turn      // the next kill, or the next start
+	phase   phase
+	turn    *turn // the next
 }
 
-// A turn is one kill or one start.
+// A phase is what the members wait to end.
+//
+//	gathering ── all are ready ──▶ up ── kill ──▶ down
+//	                               ▲               │
+//	                               └──── start ────┘
+type phase int
+
+const (
+	gathering phase = iota
+	up
+	down
+)
+
+// A turn is the moment when all are ready, or one kill, or one start.
 type turn struct {
 	done chan struct{} // closed when it has happened,
 	err  error         // so
@@ -48,6 +62,9 @@ func newOutages(kill, start func() error) *Outages {
 // tests do not wait for a test that has ended.
 func (o *Outages) Join(t testing.TB) {
 	o.mu.Lock()
+	if o.members == 0 { // the first, also of another run of the tests
+		o.phase = gathering
+	}
 	o.members++
 	o.mu.Unlock()
 	t.Cleanup(func() {
@@ -60,6 +77,10 @@ func (o *Outages) Join(t testing.TB) {
 		}
 	})
 }
+
+// Ready returns when all members are ready. A member that burdens the machine,
+// with a load or with reads, begins with that only then.
+func (o *Outages) Ready() { _ = o.await() }
 
 // Next returns when the API server was killed and has come back. While it is
 // away, it calls away, if that is not nil.
@@ -88,14 +109,20 @@ func (o *Outages) await() error {
 // When the last member ends during an outage, nobody waits, but the API server
 // comes back for the tests that follow.
 func (o *Outages) advanceLocked() *turn {
-	if o.waiting < o.members || o.waiting == 0 && !o.down {
+	if o.waiting < o.members || o.waiting == 0 && o.phase != down {
 		return nil
 	}
-	now, act := o.turn, o.kill
-	if o.down {
-		act = o.start
+	now := o.turn
+	o.waiting, o.turn = 0, &turn{done: make(chan struct{})}
+	act := func() error { return nil }
+	switch o.phase {
+	case gathering:
+		o.phase = up
+	case up:
+		o.phase, act = down, o.kill
+	case down:
+		o.phase, act = up, o.start
 	}
-	o.down, o.waiting, o.turn = !o.down, 0, &turn{done: make(chan struct{})}
 	go func() {
 		defer close(now.done)
 		now.err = act()

@@ -66,6 +66,8 @@ func TestOutages(t *testing.T) {
 			wg.Go(func() {
 				m.runs(func() {
 					time.Sleep(time.Duration(wanted) * time.Minute)
+					tell("ready")
+					o.Ready()
 					if wanted == 0 {
 						m.outage(o, func() { panic(m) })
 					}
@@ -76,7 +78,7 @@ func TestOutages(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		want := []string{"kill", "away", "away", "away", "start", "kill", "away", "away", "start", "kill", "away", "start"}
+		want := []string{"ready", "ready", "ready", "ready", "kill", "away", "away", "away", "start", "kill", "away", "away", "start", "kill", "away", "start"}
 		if !slices.Equal(story, want) {
 			t.Errorf("%q, want %q", story, want)
 		}
@@ -90,7 +92,10 @@ func TestOutagesFail(t *testing.T) {
 	o := newOutages(func() error { return nil }, func() error { starts++; return nil })
 	m := &member{TB: t}
 	o.Join(m)
-	m.runs(func() { m.outage(o, func() { panic(m) }) })
+	m.runs(func() {
+		o.Ready()
+		m.outage(o, func() { panic(m) })
+	})
 	if starts != 1 {
 		t.Errorf("%d starts", starts)
 	}
@@ -99,6 +104,7 @@ func TestOutagesFail(t *testing.T) {
 	m = &member{TB: t}
 	o.Join(m)
 	m.runs(func() {
+		o.Ready()
 		m.outage(o, func() { t.Error("there is no outage") })
 		t.Error("it goes on after a kill that failed")
 	})
