@@ -5,6 +5,7 @@ package clients
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -26,16 +27,25 @@ import (
 var (
 	cluster *clustertest.Cluster
 	gw      *clustertest.Gateway
+	// outages are the kills of the API server, which all tests share.
+	outages *clustertest.Outages
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(func() int {
-		var err error
+		// Tests that share an outage wait for each other: all of them have to run.
+		err := flag.Set("test.parallel", "64")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		if cluster, err = clustertest.Start(3); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		defer cluster.Close()
+		outages = cluster.Outages()
 		if gw, err = cluster.Gateway(); err == nil {
 			err = createWidgets()
 		}
@@ -133,14 +143,10 @@ func namespace(t *testing.T, name string) string {
 	return name
 }
 
-// restartUpstream kills the API server and starts it again.
-func restartUpstream(t *testing.T) {
+// outage returns when the API server was killed and has come back.
+func outage(t *testing.T) {
 	t.Helper()
-	if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(500 * time.Millisecond)
-	if err := cluster.StartComponent("kube-apiserver"); err != nil {
+	if err := outages.Next(nil); err != nil {
 		t.Fatal(err)
 	}
 }

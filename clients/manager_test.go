@@ -6,7 +6,9 @@ package clients
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,6 +136,8 @@ func TestManagerInformers(t *testing.T) { testManagers(t, "informers-", withOurs
 
 func testManagers(t *testing.T, prefix string, options managerOptions) {
 	t.Helper()
+	outages.Join(t)
+	t.Parallel()
 	user, err := client.New(direct.config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -147,14 +151,18 @@ func testManagers(t *testing.T, prefix string, options managerOptions) {
 	}
 	standby := startManager(t, gateway, namespaces[gateway], options)
 
+	outages.Ready()
 	var wg sync.WaitGroup
+	d := &demands{last: 150, made: map[string]int{namespaces[direct]: 0, namespaces[gateway]: 0}}
 	for _, ns := range namespaces {
-		wg.Go(func() { demand(t.Context(), t, user, ns) })
+		wg.Go(func() { d.demand(t.Context(), t, user, ns) })
 	}
 	for range 2 {
-		time.Sleep(2 * time.Second)
-		restartUpstream(t)
+		d.more(t, 20)
+		outage(t)
 	}
+	d.more(t, 20)
+	d.end()
 	wg.Wait()
 	n := compareOutcome(t, user, namespaces)
 	t.Logf("%d ConfigMaps are kept alike, through 2 kills of the API server", n)
@@ -180,11 +188,56 @@ func testManagers(t *testing.T, prefix string, options managerOptions) {
 	compareCache(t, user, standby, namespaces[gateway])
 }
 
+// demands are the changes that the keepers have to follow, each of which is made
+// in every namespace: 150 or, where the outages take longer, more.
+type demands struct {
+	mu    sync.Mutex     // guards what follows
+	last  int            // the last change, once the outages have ended
+	ended bool           // whether they have
+	made  map[string]int // by namespace
+}
+
+// next returns whether there is one more change in the namespace, where n have
+// been made.
+func (d *demands) next(ns string, n int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.made[ns] = n
+	return n < d.last || !d.ended
+}
+
+// more waits until n more changes have been made in each namespace.
+func (d *demands) more(t *testing.T, n int) {
+	t.Helper()
+	made := func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return slices.Min(slices.Collect(maps.Values(d.made)))
+	}
+	enough := made() + n
+	eventually(t, "changes", func() string {
+		if have := made(); have < enough {
+			return fmt.Sprintf("%d, want %d", have, enough)
+		}
+		return ""
+	})
+}
+
+// end has the changes end when every namespace has got the same.
+func (d *demands) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = true
+	for _, n := range d.made {
+		d.last = max(d.last, n+1) // which may be under way
+	}
+}
+
 // demand changes in a namespace what the keeper has to follow. Each namespace
 // gets the same: a change is tried until it is made.
-func demand(ctx context.Context, t *testing.T, user client.Client, ns string) {
+func (d *demands) demand(ctx context.Context, t *testing.T, user client.Client, ns string) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for i := range 150 {
+	for i := 0; ctx.Err() == nil && d.next(ns, i); i++ {
 		name := fmt.Sprintf("w%d", random.IntN(12))
 		secret := &corev1.Secret{}
 		secret.Namespace, secret.Name = ns, fmt.Sprintf("s%d", random.IntN(8))

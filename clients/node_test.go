@@ -130,6 +130,8 @@ func (s *script) holds(t *testing.T) map[string][]object {
 // TestNodeInformer holds Pods and a custom resource with the informers of
 // @kubernetes/client-node, and kills the API server.
 func TestNodeInformer(t *testing.T) {
+	outages.Join(t)
+	t.Parallel()
 	ns := namespace(t, "node-informer")
 	changing := startChurn(t, ns)
 	changing.wait(t, 10)
@@ -153,8 +155,9 @@ func TestNodeInformer(t *testing.T) {
 			return ""
 		})
 	}
+	outages.Ready()
 	changing.wait(t, 20)
-	restartUpstream(t)
+	outage(t)
 	changing.wait(t, 20)
 	changing.stop()
 
