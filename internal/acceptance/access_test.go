@@ -27,6 +27,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}]
 // get, and then may nothing any more: nobody reads from the cache what the API
 // server would refuse (T8).
 func TestAccess(t *testing.T) {
+	inStage(t, quiet)
 	apply(t, readerRole)
 	jane, err := cluster.Gateway("--as", "jane")
 	if err != nil {
@@ -54,6 +55,7 @@ func TestAccess(t *testing.T) {
 // TestCallersOwnToken: a caller who brings a token is that caller, though the
 // gateway has a client certificate, which the API server takes first.
 func TestCallersOwnToken(t *testing.T) {
+	inStage(t, quiet)
 	kubectl(t, "-n", "default", "get", "serviceaccount", "default")
 	token := strings.TrimSpace(kubectl(t, "-n", "default", "create", "token", "default"))
 	for _, test := range []struct{ token, want string }{{"garbage", "401"}, {token, "403"}} {
@@ -68,17 +70,12 @@ func TestCallersOwnToken(t *testing.T) {
 // TestCustomResources follows a definition through its life: its objects'
 // defaults change, it goes, and something else comes under its name.
 func TestCustomResources(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	client, up := direct(t)
 	const kind = "gadgets.example.com"
 	crd := func(scope, kind, fallback string) string {
 		return strings.NewReplacer("SCOPE", scope, "KIND", kind, "DEFAULT", fallback).Replace(gadgets)
-	}
-	same := func(when, path string) {
-		t.Helper()
-		if d := differs(t, client, up, path); d != "" {
-			t.Errorf("%s: %s", when, d)
-		}
 	}
 	t.Cleanup(func() {
 		_ = cluster.Kubectl(context.Background(), "delete", "crd", kind, "--ignore-not-found").Run()
@@ -88,9 +85,9 @@ func TestCustomResources(t *testing.T) {
 
 	apply(t, crd("Namespaced", "Gadget", ""))
 	kubectl(t, "wait", "--for=condition=Established", "crd/"+kind)
-	same("when empty", all)
+	alike(t, gw, "when empty", all)
 	apply(t, strings.NewReplacer("NAMESPACE", ns).Replace(gadget))
-	same("with one", all)
+	alike(t, gw, "with one", all)
 	frames := curlWatch(t, gw.URL+all+"&watch=1")
 	next(t, frames, "ADDED", "g", nil)
 
@@ -99,8 +96,8 @@ func TestCustomResources(t *testing.T) {
 		_, body := get(t, client, up+one)
 		return strings.Contains(body, `"color":"blue"`)
 	})
-	same("after a change of the defaults", one)
-	same("after a change of the defaults", all)
+	alike(t, gw, "after a change of the defaults", one)
+	alike(t, gw, "after a change of the defaults", all)
 
 	frames = curlWatch(t, gw.URL+all+"&watch=1")
 	next(t, frames, "ADDED", "g", nil)
@@ -109,13 +106,13 @@ func TestCustomResources(t *testing.T) {
 	if f, open := <-frames; open {
 		t.Errorf("after the definition has gone: %s", f.text)
 	}
-	same("when it is gone", all)
-	same("when it is gone", one)
+	alike(t, gw, "when it is gone", all)
+	alike(t, gw, "when it is gone", one)
 	apply(t, crd("Cluster", "Gizmo", ""))
 	kubectl(t, "wait", "--for=condition=Established", "crd/"+kind)
-	same("with another scope", all)
-	same("with another scope", one)
-	same("with another scope", "/apis/example.com/v1/namespaces/"+ns+"/gadgets?resourceVersion=0")
+	alike(t, gw, "with another scope", all)
+	alike(t, gw, "with another scope", one)
+	alike(t, gw, "with another scope", "/apis/example.com/v1/namespaces/"+ns+"/gadgets?resourceVersion=0")
 }
 
 const gadgets = `

@@ -5,16 +5,22 @@ package acceptance
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // These are lines 1–6 of the walkthrough, part A: the API through a proxy.
@@ -52,7 +58,7 @@ func TestA2Reads(t *testing.T) {
 	apply(t, strings.ReplaceAll(widget, "NAMESPACE", ns))
 	kubectl(t, "-n", ns, "label", "deployment/web", "a=b")
 
-	client, up := direct(t)
+	var paths []string
 	for _, path := range []string{
 		"/api", "/apis", "/api/v1", "/apis/apps/v1", "/version", "/openapi/v2?timeout=32s",
 		"/api/v1/namespaces", "/api/v1/namespaces/" + ns, "/api/v1/nodes/node-0",
@@ -87,27 +93,51 @@ func TestA2Reads(t *testing.T) {
 				}
 				url += map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + version
 			}
-			if d := differs(t, client, up, url); d != "" {
-				t.Errorf("%s: %s", url, d)
-			}
+			paths = append(paths, url)
 		}
 	}
+	alike(t, gw, "as it is", paths...)
+}
+
+// alike fails the test for each path that a gateway answers otherwise than the
+// API server. It asks for several paths at once, since a watch takes a second.
+func alike(t *testing.T, g *clustertest.Gateway, when string, paths ...string) {
+	t.Helper()
+	client, up := direct(t)
+	limit := make(chan struct{}, 16)
+	var wg sync.WaitGroup
+	for _, path := range paths {
+		limit <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-limit }()
+			if d := differs(t.Context(), g, client, up, path); d != "" {
+				t.Errorf("%s: %s: %s", when, path, d)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // differs compares the gateway's answer to a GET with the API server's, a
 // list's own RV aside. Things change between the two requests, and caches
 // follow; then they are the same a moment later.
-func differs(t *testing.T, client *http.Client, up, path string) string {
-	t.Helper()
+func differs(ctx context.Context, g *clustertest.Gateway, client *http.Client, up, path string) string {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		wantCode, want := get(t, client, up+path)
-		gotCode, got := get(t, http.DefaultClient, gw.URL+path)
-		want, got = listRV.ReplaceAllString(want, `$1"N"`), listRV.ReplaceAllString(got, `$1"N"`)
-		if wantCode == gotCode && want == got {
+		var got answer
+		var gotErr error
+		var wg sync.WaitGroup
+		wg.Go(func() { got, gotErr = ask(ctx, http.DefaultClient, g.URL+path, "") })
+		want, err := ask(ctx, client, up+path, "")
+		wg.Wait()
+		if err := errors.Join(err, gotErr); err != nil {
+			return err.Error()
+		}
+		want.body, got.body = listRV.ReplaceAllString(want.body, `$1"N"`), listRV.ReplaceAllString(got.body, `$1"N"`)
+		if want.code == got.code && want.body == got.body {
 			return ""
 		}
 		if time.Now().After(end) {
-			return fmt.Sprintf("%d, want %d\n%s", gotCode, wantCode, cmp.Diff(short(want), short(got)))
+			return fmt.Sprintf("%d, want %d\n%s", got.code, want.code, cmp.Diff(short(want.body), short(got.body)))
 		}
 	}
 }
@@ -190,9 +220,16 @@ func TestA3Kubectl(t *testing.T) {
 			straight := append(append([]string{}, command...), "--kubeconfig", cluster.Kubeconfig(), "-n", ns)
 			for _, args := range same {
 				var want, got string
-				for range 20 { // ages and heartbeats may move on in between
-					want, _ = run(t, straight, args...)
-					if got, _ = run(t, via, args...); got == want {
+				for range 20 { // ages and heartbeats may move on, unless both look at once
+					var wg sync.WaitGroup
+					wg.Go(func() {
+						cmd := exec.CommandContext(t.Context(), straight[0], slices.Concat(straight[1:], args)...)
+						out, _ := cmd.CombinedOutput() // how it ends is printed
+						want = string(out)
+					})
+					got, _ = run(t, via, args...)
+					wg.Wait()
+					if got == want {
 						break
 					}
 				}
@@ -233,6 +270,7 @@ func portForward(t *testing.T, via []string, do func(...string) string) {
 
 // TestA4Logs has lines of a log arrive one by one.
 func TestA4Logs(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	kubectl(t, "-n", ns, "run", "talker", "--image=nginx")
 	kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/talker", "--timeout=30s")
@@ -275,6 +313,7 @@ func TestA5Metrics(t *testing.T) {
 }
 
 func TestA6Flags(t *testing.T) {
+	inStage(t, quiet)
 	if got := curl(t, gw.URL+"/static/hello.txt"); got != "hello from a folder\n" {
 		t.Errorf("a file is %q", got)
 	}

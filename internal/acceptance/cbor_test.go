@@ -87,6 +87,7 @@ var ownRV = regexp.MustCompile(`\bresourceVersion=\d+`)
 // the gateway answers, byte for byte, the order of keys aside. It has a cluster
 // of its own: the others are as clusters are by default.
 func TestCBOR(t *testing.T) {
+	inStage(t, quiet)
 	c, err := clustertest.Start(1, "--feature-gates", "CBORServingAndStorage=true")
 	if err != nil {
 		t.Fatal(err)

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // TestCompareUnderChurn takes the same lists and watches from the API server
 // and from the gateway while Pods change, and compares them document by
 // document, byte for byte.
 func TestCompareUnderChurn(t *testing.T) {
-	stop := load(t, 100)
+	inStage(t, underLoad)
+	stop := load(t)
 	client, up := direct(t)
 	get(t, http.DefaultClient, gw.URL+"/api/v1/pods") // from here on it watches
 
@@ -28,7 +28,8 @@ func TestCompareUnderChurn(t *testing.T) {
 	from, wants, gots := recordBoth(ctx, t, &wg, gw.URL, false)
 
 	lists := 0
-	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+	for range 20 {
+		churned(t, 30)
 		_, rv := listState(t, "/api/v1/pods?limit=1")
 		for _, q := range podQueries {
 			for _, page := range []string{"", "&limit=7"} {
@@ -42,6 +43,7 @@ func TestCompareUnderChurn(t *testing.T) {
 			}
 		}
 	}
+	eventually(t, "1,500 events", func() bool { return received(wants) >= 1500 })
 	stop()
 	to := mark(t)
 	waitForAll(t, append(wants, gots...), to)
@@ -64,4 +66,14 @@ func TestCompareUnderChurn(t *testing.T) {
 	if !strings.Contains(body, `watchkeeper_requests_total{code="200",source="cache",verb="list"}`) {
 		t.Error("no list was served from the cache")
 	}
+}
+
+// received counts the events of recordings.
+func received(all []*recording) (n int) {
+	for _, r := range all {
+		r.mu.Lock()
+		n += len(r.frames)
+		r.mu.Unlock()
+	}
+	return n
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 )
 
 // kills is how many kills a test makes: 3, or WATCHKEEPER_KILLS.
@@ -33,7 +32,9 @@ func kills(t *testing.T) int {
 // and a load. No stream may end, no event come twice or out of order, and all
 // clients have to hold in the end what the API server holds.
 func TestUpstreamKilled(t *testing.T) {
-	stop := load(t, 100)
+	inStage(t, loadedOutages)
+	outages[loadedOutages].Ready()
+	stop := load(t)
 	get(t, http.DefaultClient, gw.URL+"/api/v1/pods")
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -51,22 +52,17 @@ func TestUpstreamKilled(t *testing.T) {
 		}
 	}
 	for range kills(t) {
-		time.Sleep(2 * time.Second)
-		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
-			t.Fatal(err)
-		}
-		if code, _ := get(t, http.DefaultClient, gw.URL+"/api/v1/pods?resourceVersion=0"); code != 200 {
-			t.Errorf("a cached read while the API server is away: %d", code)
-		}
-		if code, _ := get(t, http.DefaultClient, gw.URL+"/api/v1/pods"); code != 503 {
-			t.Errorf("a consistent read while the API server is away: %d", code)
-		}
-		time.Sleep(500 * time.Millisecond)
-		if err := cluster.StartComponent("kube-apiserver"); err != nil {
-			t.Fatal(err)
-		}
+		churned(t, 200)
+		outage(t, loadedOutages, func() {
+			if code, _ := get(t, http.DefaultClient, gw.URL+"/api/v1/pods?resourceVersion=0"); code != 200 {
+				t.Errorf("a cached read while the API server is away: %d", code)
+			}
+			if code, _ := get(t, http.DefaultClient, gw.URL+"/api/v1/pods"); code != 503 {
+				t.Errorf("a consistent read while the API server is away: %d", code)
+			}
+		})
 	}
-	time.Sleep(3 * time.Second)
+	churned(t, 200)
 	stop()
 	events := 0
 	for _, r := range all {
@@ -87,26 +83,27 @@ func TestUpstreamKilled(t *testing.T) {
 // from their last RV have to receive, all in all, exactly what a watch of the
 // API server itself brings: no gap, no duplicate.
 func TestGatewayKilled(t *testing.T) {
+	inStage(t, underLoad)
 	mine, err := cluster.Gateway()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer mine.Kill()
-	stop := load(t, 100)
+	stop := load(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	from, wants, gots := recordBoth(ctx, t, &wg, mine.URL, true)
 	for range kills(t) {
-		time.Sleep(3 * time.Second)
+		churned(t, 200)
 		mine.Kill()
-		time.Sleep(300 * time.Millisecond)
+		churned(t, 30)
 		if err := mine.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(2 * time.Second)
+	churned(t, 200)
 	stop()
 	to := mark(t)
 	waitForAll(t, append(wants, gots...), to)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
@@ -145,7 +146,7 @@ type pair struct{ direct, gateway *follower }
 
 // followBoth follows each path, which has a query, both ways and by both kinds
 // of list.
-func followBoth(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form followForm, paths ...string) (all []pair) {
+func followBoth(ctx context.Context, t *testing.T, g *clustertest.Gateway, wg *sync.WaitGroup, form followForm, paths ...string) (all []pair) {
 	t.Helper()
 	client, up := direct(t)
 	for _, path := range paths {
@@ -156,7 +157,7 @@ func followBoth(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form foll
 			}
 			all = append(all, pair{
 				follow(ctx, wg, &follower{name: name, client: client, url: up + path, form: form, watchList: streaming}),
-				follow(ctx, wg, &follower{name: name, client: http.DefaultClient, url: gw.URL + path, form: form, watchList: streaming}),
+				follow(ctx, wg, &follower{name: name, client: http.DefaultClient, url: g.URL + path, form: form, watchList: streaming}),
 			})
 		}
 	}

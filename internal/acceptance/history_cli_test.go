@@ -28,7 +28,7 @@ func watchkeeper(t *testing.T, server string, args ...string) (string, int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Env = append(os.Environ(), "WATCHKEEPER_SERVER="+server, "KUBECONFIG="+os.DevNull)
+	cmd.Env = append(os.Environ(), "WATCHKEEPER_SERVER="+server, "KUBECONFIG="+os.DevNull, "PATH="+pathWithKubectl(t))
 	out, err := cmd.CombinedOutput()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		return string(out), failed.ExitCode()
@@ -39,9 +39,26 @@ func watchkeeper(t *testing.T, server string, args ...string) (string, int) {
 	return string(out), 0
 }
 
+// pathWithKubectl is a PATH that has a kubectl: localcluster's, if the machine has
+// none of its own.
+func pathWithKubectl(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("PATH")
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return path
+	}
+	bin := t.TempDir()
+	script := "#!/bin/sh\nexec " + strings.Join(cluster.Kubectl(t.Context()).Args, " ") + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return bin + string(os.PathListSeparator) + path
+}
+
 // TestHistoryCommands does to a Deployment what people do, and has the commands
 // tell it: against a gateway that records.
 func TestHistoryCommands(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	recording, err := cluster.Gateway("--data-dir", t.TempDir())
 	if err != nil {
@@ -49,17 +66,6 @@ func TestHistoryCommands(t *testing.T) {
 	}
 	defer recording.Terminate()
 	server := recording.URL
-	if path, err := exec.LookPath("kubectl"); err != nil {
-		// That of localcluster, for "at".
-		bin := t.TempDir()
-		script := "#!/bin/sh\nexec " + strings.Join(cluster.Kubectl(t.Context()).Args, " ") + " \"$@\"\n"
-		if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	} else {
-		t.Log("kubectl:", path)
-	}
 	// A difference of everything needs the beginning of everything.
 	eventually(t, "a history of all that is recorded", func() bool {
 		var h struct {

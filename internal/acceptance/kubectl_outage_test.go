@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// outages are commands that run while the API server is killed and started
+// outageCommands are commands that run while the API server is killed and started
 // again. Those that wait go on, and end when what they wait for comes; those
 // that are connected with a container break.
-var outages = []struct {
+var outageCommands = []struct {
 	args   string
 	begun  string // what it prints when it has
 	breaks bool
@@ -56,6 +56,7 @@ var (
 // TestKubectlThroughOutage kills the API server under commands that wait or
 // are connected. Each ends the same way at both sides.
 func TestKubectlThroughOutage(t *testing.T) {
+	inStage(t, kubectlOutage)
 	type running struct {
 		kubectl string
 		ns      [2]string
@@ -71,7 +72,7 @@ func TestKubectlThroughOutage(t *testing.T) {
 			kubectl(t, "-n", ns, "run", "solo", "--image=nginx")
 			kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/solo", "--timeout=100s")
 		}
-		for _, o := range outages {
+		for _, o := range outageCommands {
 			r := running{kubectl: name, ns: ns}
 			for _, at := range sides {
 				r.pair[at] = startBackground(t, at, command, ns[at], strings.Fields(o.args)...)
@@ -81,22 +82,18 @@ func TestKubectlThroughOutage(t *testing.T) {
 	}
 	for i, r := range all {
 		for _, at := range sides {
-			r.pair[at].prints(t, outages[i%len(outages)].begun)
+			r.pair[at].prints(t, outageCommands[i%len(outageCommands)].begun)
 		}
 	}
-	if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.StartComponent("kube-apiserver"); err != nil {
-		t.Fatal(err)
-	}
+	outages[kubectlOutage].Ready()
+	outage(t, kubectlOutage, nil)
 	for _, ns := range namespaces {
 		kubectl(t, "-n", ns, "patch", "configmap", "awaited", "-p", `{"data":{"done":"yes"}}`)
 		kubectl(t, "-n", ns, "patch", "configmap", "going", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		kubectl(t, "-n", ns, "patch", "deployment", "stuck", "-p", `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`)
 	}
 	for i, r := range all {
-		o := outages[i%len(outages)]
+		o := outageCommands[i%len(outageCommands)]
 		var out [2]string
 		for _, at := range sides {
 			b := r.pair[at]

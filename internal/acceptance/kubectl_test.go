@@ -224,8 +224,10 @@ const editor = "KUBE_EDITOR=sed -i s/red/pink/"
 // server and through the gateway. Each command prints the same, and what they
 // have made is the same.
 func TestKubectlSession(t *testing.T) {
+	inStage(t, quiet)
 	for name, command := range kubectls(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ns := [2]string{namespace(t, "-direct"), namespace(t, "-gateway")}
 			dir := manifests(t)
 			for line := range strings.Lines(strings.TrimSpace(session)) {
@@ -289,15 +291,16 @@ logs web-0
 
 // TestKubectlReads has commands that only read print the same of the same.
 func TestKubectlReads(t *testing.T) {
+	ns := namespace(t)
+	dir := manifests(t)
+	kubectl(t, "-n", ns, "apply", "-f", filepath.Join(dir, "first.yaml"))
+	apply(t, strings.ReplaceAll(widgets, "NAMESPACE", ns))
+	kubectl(t, "wait", "--for=condition=Established", "crd/widgets.example.com")
+	apply(t, strings.ReplaceAll(widget, "NAMESPACE", ns))
+	kubectl(t, "-n", ns, "rollout", "status", "deployment/web")
 	for name, command := range kubectls(t) {
 		t.Run(name, func(t *testing.T) {
-			ns := namespace(t)
-			dir := manifests(t)
-			kubectl(t, "-n", ns, "apply", "-f", filepath.Join(dir, "first.yaml"))
-			apply(t, strings.ReplaceAll(widgets, "NAMESPACE", ns))
-			kubectl(t, "wait", "--for=condition=Established", "crd/widgets.example.com")
-			apply(t, strings.ReplaceAll(widget, "NAMESPACE", ns))
-			kubectl(t, "-n", ns, "rollout", "status", "deployment/web")
+			t.Parallel()
 			for line := range strings.Lines(strings.TrimSpace(reads)) {
 				var out [2]string
 				for range 10 { // things may move on in between

@@ -92,11 +92,17 @@ var watches = [][]string{
 }
 
 // TestKubectlWatch has get -w print the same at both sides.
-func TestKubectlWatch(t *testing.T) { watchSession(t, false) }
+func TestKubectlWatch(t *testing.T) {
+	inStage(t, quiet)
+	watchSession(t, false)
+}
 
 // TestKubectlWatchOutlivesUpstream has get -w, through the gateway, not notice
 // that the API server was killed.
-func TestKubectlWatchOutlivesUpstream(t *testing.T) { watchSession(t, true) }
+func TestKubectlWatchOutlivesUpstream(t *testing.T) {
+	inStage(t, kubectlOutage)
+	watchSession(t, true)
+}
 
 // watchSession runs the commands with every kubectl at both sides while things
 // change, and compares what they print. To outlive the API server, those at
@@ -118,12 +124,8 @@ func watchSession(t *testing.T, outlive bool) {
 	begin(via)
 	if outlive {
 		s.tickUntil(all[via])
-		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
-			t.Fatal(err)
-		}
-		if err := cluster.StartComponent("kube-apiserver"); err != nil {
-			t.Fatal(err)
-		}
+		outages[kubectlOutage].Ready()
+		outage(t, kubectlOutage, nil)
 	}
 	begin(straight)
 	s.tickUntil(slices.Concat(all[straight], all[via]))

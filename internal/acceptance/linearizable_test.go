@@ -34,16 +34,15 @@ func TestLinearizable(t *testing.T) {
 // TestLinearizableThroughRestart restarts the API server meanwhile. Reads may
 // fail then; those that succeed have to be right.
 func TestLinearizableThroughRestart(t *testing.T) {
+	inStage(t, kubectlOutage)
 	l := newLinearizable(t)
+	outages[kubectlOutage].Ready()
 	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500) / 4
 	l.run(rounds, true, func() {
 		for l.reads.Load() < int64(rounds)/3 && !t.Failed() {
 			time.Sleep(10 * time.Millisecond)
 		}
-		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
-			t.Error(err)
-		}
-		if err := cluster.StartComponent("kube-apiserver"); err != nil {
+		if err := outages[kubectlOutage].Next(nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -120,7 +119,11 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var others sync.WaitGroup
 	others.Go(func() { l.churn(ctx, rand.New(rand.NewPCG(seed, 1000))) })
-	others.Go(disturb)
+	var over atomic.Bool // the disturbance
+	others.Go(func() {
+		defer over.Store(true)
+		disturb()
+	})
 	workers := make([]*worker, 24)
 	for i := range workers {
 		w := &worker{linearizable: l, rnd: rand.New(rand.NewPCG(seed, uint64(i))), seen: map[*store]uint64{}, last: map[string]*reading{}}
@@ -133,7 +136,8 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 	}
 	var lists, watches int
 	for range 10 { // a machine with much else to do passes every list through for a while
-		l.work(workers, l.reads.Load()+int64(rounds))
+		reads := l.reads.Load() + int64(rounds)
+		l.work(workers, func() bool { return l.reads.Load() >= reads && over.Load() })
 		// The first pages of lists at the least: not all others are from the cache.
 		lists, watches = l.served("list")-int(l.pages.Load()), l.served("watch")
 		if t.Failed() || watches > 0 && (lists > 0 || disturbed) {
@@ -149,12 +153,12 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 		l.reads.Load(), l.skips.Load(), time.Since(start).Round(time.Second), watches, max(lists, 0))
 }
 
-// work has the workers do rounds until there are so many reads.
-func (l *linearizable) work(workers []*worker, reads int64) {
+// work has the workers do rounds until enough is true.
+func (l *linearizable) work(workers []*worker, enough func() bool) {
 	var wg sync.WaitGroup
 	for _, w := range workers {
 		wg.Go(func() {
-			for l.reads.Load() < reads && !l.t.Failed() {
+			for !enough() && !l.t.Failed() {
 				w.round(l.t.Context())
 			}
 		})

@@ -6,6 +6,7 @@ package acceptance
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,8 +14,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
@@ -25,6 +31,8 @@ var (
 	gw *clustertest.Gateway
 	// www is the folder that gw serves at /static/.
 	www string
+	// api is the API server's client.
+	api kubernetes.Interface
 )
 
 // betas are the gates of resources that are off by default.
@@ -32,13 +40,26 @@ const betas = "ClusterTrustBundle=true,PodCertificateRequest=true,DRADeviceTaint
 	"GenericWorkload=true,StorageVersionMigrator=true,CoordinatedLeaderElection=true"
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(func() int {
-		var err error
+		// Tests of a stage wait for each other: all of them have to run.
+		err := flag.Set("test.parallel", "64")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		if cluster, err = clustertest.Start(3, "--runtime-config", "api/all=true", "--feature-gates", betas); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		defer cluster.Close()
+		for s := range outages {
+			outages[s] = cluster.Outages()
+		}
+		if api, err = kubernetes.NewForConfig(cluster.Config); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		if www, err = os.MkdirTemp(cluster.Dir, "www-"); err == nil {
 			err = os.WriteFile(filepath.Join(www, "hello.txt"), []byte("hello from a folder\n"), 0o644)
 		}
@@ -56,6 +77,57 @@ func TestMain(m *testing.M) {
 		}
 		return code
 	}())
+}
+
+// A stage is a part of the run in which tests run in parallel: those that mostly
+// wait. What they compare no other test of the stage changes, and they count
+// nothing that gw or the API server counts for all. The first stage begins when
+// the other tests have ended, and each later one when those before have ended.
+type stage int
+
+const (
+	quiet         stage = iota // nothing disturbs the API server
+	underLoad                  // Pods change all the time
+	loadedOutages              // Pods change, and the API server is killed
+	kubectlOutage              // kubectl waits, and the API server is killed
+	stages
+)
+
+var (
+	// running counts the tests of each stage that have not ended.
+	running [stages]sync.WaitGroup
+	// outages are the kills of the API server that the tests of a stage share.
+	outages [stages]*clustertest.Outages
+	// quietTests bounds how many of them run at once: more would only slow
+	// down each other.
+	quietTests = make(chan struct{}, 8)
+)
+
+// inStage returns when the test's stage has begun.
+func inStage(t *testing.T, s stage) {
+	t.Helper()
+	running[s].Add(1)
+	t.Cleanup(running[s].Done)
+	if s >= loadedOutages {
+		outages[s].Join(t)
+	}
+	t.Parallel()
+	for before := range s {
+		running[before].Wait()
+	}
+	if s == quiet {
+		quietTests <- struct{}{}
+		t.Cleanup(func() { <-quietTests })
+	}
+}
+
+// outage returns when the API server was killed and has come back. While it is
+// away, the test runs away; nil does nothing.
+func outage(t *testing.T, s stage, away func()) {
+	t.Helper()
+	if err := outages[s].Next(away); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // curl runs the real curl and returns what it printed.
@@ -121,13 +193,15 @@ func apply(t *testing.T, manifest string, args ...string) {
 func namespace(t *testing.T, suffix ...string) string {
 	t.Helper()
 	name := "t-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())) + strings.Join(suffix, "")
-	kubectl(t, "create", "namespace", name)
+	if _, err := api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		cluster.Kubectl(context.Background(), "delete", "namespace", name, "--wait=false").Run() //nolint:errcheck // the cluster goes as well
+		_ = api.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}) // the cluster goes as well
 	})
 	eventually(t, "a default service account", func() bool {
-		_, ok := run(t, cluster.Kubectl(t.Context()).Args, "-n", name, "get", "serviceaccount", "default")
-		return ok
+		_, err := api.CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
 	})
 	return name
 }

@@ -19,6 +19,7 @@ import (
 // one that is passed through (of Events, from now on), and one that the API
 // server refuses.
 func TestMultiwatch(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	in := "/api/v1/namespaces/" + ns
 	watches := url.Values{"watch": {

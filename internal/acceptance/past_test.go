@@ -15,11 +15,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
@@ -62,6 +64,7 @@ type glance struct {
 
 // TestPast: what kubectl prints of a moment is what it printed then.
 func TestPast(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	g := recordingGateway(t)
 	questions := [][]string{
@@ -95,18 +98,17 @@ func TestPast(t *testing.T) {
 	kubectl(t, "-n", ns, "create", "configmap", "first", "--from-literal=a=1")
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=nginx", "--replicas=2")
 	settled(t, ns, 2)
-	time.Sleep(time.Second) // what was written is observed
+	observed(t, g, ns)
 	look()
 	kubectl(t, "-n", ns, "patch", "configmap", "first", "-p", `{"data":{"a":"2"}}`)
 	kubectl(t, "-n", ns, "create", "configmap", "later")
 	kubectl(t, "-n", ns, "scale", "deployment", "web", "--replicas=3")
 	settled(t, ns, 3)
-	time.Sleep(time.Second)
+	observed(t, g, ns)
 	look()
 	kubectl(t, "-n", ns, "delete", "configmap", "first")
 	kubectl(t, "-n", ns, "delete", "deployment", "web", "--wait")
 	eventually(t, "no Pods", func() bool { return kubectl(t, "-n", ns, "get", "pods", "-o", "name") == "" })
-	time.Sleep(time.Second)
 
 	for _, m := range moments {
 		for _, args := range questions {
@@ -156,6 +158,25 @@ func rvOfAll(t *testing.T, ns string) string {
 	t.Helper()
 	const versions = `jsonpath={range .items[*]}{.metadata.uid}@{.metadata.resourceVersion} {end}`
 	return kubectl(t, "-n", ns, "get", "pods,deployments,replicasets,configmaps", "-o", versions) + kubectl(t, "get", "namespace", ns, "-o", "jsonpath={.metadata.resourceVersion}")
+}
+
+// observed waits until the gateway has recorded what there is in the namespace.
+func observed(t *testing.T, g *clustertest.Gateway, ns string) {
+	t.Helper()
+	for resource, path := range map[string]string{
+		"pods.v1": "/api/v1", "configmaps.v1": "/api/v1", "deployments.v1.apps": "/apis/apps/v1", "replicasets.v1.apps": "/apis/apps/v1",
+	} {
+		name, _, _ := strings.Cut(resource, ".")
+		last := uint64(0)
+		state, _ := listState(t, path+"/namespaces/"+ns+"/"+name)
+		for _, rv := range state {
+			last = max(last, rv)
+		}
+		eventually(t, fmt.Sprintf("a record of %s up to %d", resource, last), func() bool {
+			head, _ := gauge(t, g, fmt.Sprintf("watchkeeper_history_head_rv{resource=%q}", resource))
+			return head >= float64(last)
+		})
+	}
 }
 
 // settled waits until the Deployment has come to rest.
@@ -298,6 +319,7 @@ func watchNames(t *testing.T, ctx context.Context, url string) <-chan string {
 // from what is recorded, and is to the byte what the API server answers. What is
 // not there is a Status that says what there is.
 func TestPastWindow(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	g := recordingGateway(t, "--window-bytes", "1Mi")
 	client, server := direct(t)
@@ -309,7 +331,10 @@ func TestPastWindow(t *testing.T) {
 	start := rvIn(t, list)
 	filling := strings.Repeat("x", 60_000)
 	for i := range 30 {
-		kubectl(t, "-n", ns, "create", "configmap", fmt.Sprint("c", i), "--from-literal=x="+filling)
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("c", i)}, Data: map[string]string{"x": filling}}
+		if _, err := api.CoreV1().ConfigMaps(ns).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	kubectl(t, "-n", ns, "label", "configmap", "c1", "c3", "c5", "odd=yes")
 	kubectl(t, "-n", ns, "delete", "configmap", "c1", "c2")
@@ -320,36 +345,32 @@ func TestPastWindow(t *testing.T) {
 		_, now := get(t, http.DefaultClient, g.URL+path+"?resourceVersion=0")
 		return !strings.Contains(now, `"c1"`) && strings.Count(now, "odd") == strings.Count(kubectl(t, "get", "--raw", path), "odd")
 	})
+	var wg sync.WaitGroup
+	same := func(query, accept string) {
+		wg.Go(func() {
+			want, err := ask(t.Context(), client, server+path+query, accept)
+			if err != nil || strings.Contains(query, "watch=1") && (want.code != 200 || len(want.body) == 0) {
+				t.Error(want, err)
+				return
+			}
+			got, err := ask(t.Context(), http.DefaultClient, g.URL+path+query, accept)
+			if err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(answer{})); diff != "" {
+				t.Errorf("%s as %s (-API server +gateway)\n%s", query, accept, diff)
+			}
+		})
+	}
 	for _, query := range []string{"", "&labelSelector=odd", "&fieldSelector=metadata.name%3Dc2"} {
 		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf;stream=watch", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"} {
-			watch := path + "?watch=1&timeoutSeconds=2&resourceVersion=" + start + query
-			want, err := ask(t.Context(), client, server+watch, accept)
-			if err != nil || want.code != 200 || len(want.body) == 0 {
-				t.Fatal(want, err)
-			}
-			got, err := ask(t.Context(), http.DefaultClient, g.URL+watch, accept)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(answer{})); diff != "" {
-				t.Errorf("%s as %s (-API server +gateway)\n%s", watch, accept, diff)
-			}
+			same("?watch=1&timeoutSeconds=2&resourceVersion="+start+query, accept)
 		}
 		for _, page := range []string{"&limit=3", ""} {
-			exact := path + "?resourceVersionMatch=Exact&resourceVersion=" + start + page + query
-			want, err := ask(t.Context(), client, server+exact, "application/json")
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := ask(t.Context(), http.DefaultClient, g.URL+exact, "application/json")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(answer{})); diff != "" {
-				t.Errorf("%s (-API server +gateway)\n%s", exact, diff)
-			}
+			same("?resourceVersionMatch=Exact&resourceVersion="+start+page+query, "application/json")
 		}
 	}
+	wg.Wait()
 	// It was the gateway that answered, and not the API server.
 	metrics := curl(t, g.Admin+"/metrics")
 	for line := range strings.Lines(metrics) {

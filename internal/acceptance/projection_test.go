@@ -12,6 +12,7 @@ import (
 
 // TestProjections lists and watches two labels of what a real API server has.
 func TestProjections(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	configMap(t, ns, "a", "red")
 	configMap(t, ns, "b", "blue")

@@ -277,17 +277,49 @@ func waitForAll(t *testing.T, all []*recording, rv uint64) {
 	}
 }
 
-// load has localcluster change Pods until the test calls stop.
-func load(t *testing.T, churn int) (stop func()) {
+// churning is the load that tests share.
+var churning struct {
+	mu    sync.Mutex // guards what follows
+	tests int        // that have asked for it
+	stop  func()
+}
+
+// load has localcluster change 100 Pods a second until the test, and every other
+// that has asked for the load, calls stop.
+func load(t *testing.T) (stop func()) {
 	t.Helper()
-	stop, err := cluster.Load("--pods", "150", "--churn", strconv.Itoa(churn))
-	if err != nil {
-		t.Fatal(err)
+	churning.mu.Lock()
+	defer churning.mu.Unlock()
+	if churning.tests == 0 {
+		var err error
+		if churning.stop, err = cluster.Load("--pods", "150", "--churn", "100"); err != nil {
+			t.Fatal(err)
+		}
 	}
+	churning.tests++
+	stop = sync.OnceFunc(func() {
+		churning.mu.Lock()
+		defer churning.mu.Unlock()
+		if churning.tests--; churning.tests == 0 {
+			churning.stop()
+		}
+	})
 	t.Cleanup(stop)
 	eventually(t, "a load", func() bool {
 		state, _ := listState(t, "/api/v1/namespaces/load-0/pods")
 		return len(state) > 10
 	})
 	return stop
+}
+
+// churned waits until the cluster has changed n times, under a load, and returns
+// its RV.
+func churned(t *testing.T, n uint64) (rv uint64) {
+	t.Helper()
+	_, from := listState(t, "/api/v1/pods?limit=1")
+	eventually(t, fmt.Sprint(n, " changes"), func() bool {
+		_, rv = listState(t, "/api/v1/pods?limit=1")
+		return rv >= from+n
+	})
+	return rv
 }

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
@@ -77,7 +76,7 @@ func TestRecorded(t *testing.T) {
 	}
 	defer mine.Kill()
 	headOf(t, mine, 1)
-	stop := load(t, 100)
+	stop := load(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -105,13 +104,13 @@ func TestRecorded(t *testing.T) {
 		if i%2 == 0 {
 			end = read()
 		}
-		time.Sleep(2 * time.Second)
+		churned(t, 200)
 		mine.Kill()
-		time.Sleep(time.Second)
+		churned(t, 100)
 		if err := mine.Restart(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		headOf(t, mine, churned(t, 100))
 		if n := upstreamWatches(t, "pods"); n > watches+1 { // and that which is compared with
 			t.Errorf("the API server has %d watches of Pods, %d before", n, watches)
 		}
@@ -123,7 +122,7 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 	end := read() // and back to the recorder, when it has been idle
-	time.Sleep(2 * time.Second)
+	churned(t, 200)
 	end()
 	eventually(t, "an idle resource", func() bool { return strings.Contains(mine.Log(), "not watched any more") })
 	to := mark(t)
@@ -160,6 +159,7 @@ func TestRecorded(t *testing.T) {
 // TestRecordedOutage kills the API server under a gateway that records: what is
 // recorded in the end is what there is, and what was not seen is a gap.
 func TestRecordedOutage(t *testing.T) {
+	inStage(t, loadedOutages)
 	dir := t.TempDir()
 	mine, err := cluster.Gateway("--data-dir", dir, "--record", "pods")
 	if err != nil {
@@ -167,31 +167,27 @@ func TestRecordedOutage(t *testing.T) {
 	}
 	defer mine.Kill()
 	headOf(t, mine, 1)
-	stop := load(t, 100)
+	outages[loadedOutages].Ready()
+	stop := load(t)
 	for range 2 {
-		time.Sleep(2 * time.Second)
-		if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
-			t.Fatal(err)
-		}
-		// It cannot tell which cluster it is in front of, and serves anyway.
-		mine.Kill()
-		if err := mine.Restart(); err != nil {
-			t.Fatal(err)
-		}
-		if _, body := get(t, http.DefaultClient, mine.Admin+"/readyz?verbose"); !strings.Contains(body, "[-]history nothing is recorded: ") {
-			t.Errorf("readyz: %s", body)
-		}
-		if err := cluster.StartComponent("kube-apiserver"); err != nil {
-			t.Fatal(err)
-		}
+		churned(t, 200)
+		outage(t, loadedOutages, func() {
+			// It cannot tell which cluster it is in front of, and serves anyway.
+			mine.Kill()
+			if err := mine.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			if _, body := get(t, http.DefaultClient, mine.Admin+"/readyz?verbose"); !strings.Contains(body, "[-]history nothing is recorded: ") {
+				t.Errorf("readyz: %s", body)
+			}
+		})
 		eventually(t, "a recorder that records again", func() bool {
 			up, _ := gauge(t, mine, "watchkeeper_history_up")
 			return up == 1
 		})
 	}
-	time.Sleep(2 * time.Second)
+	churned(t, 200)
 	stop()
-	time.Sleep(time.Second)
 	state, rv := listState(t, "/api/v1/pods")
 	headOf(t, mine, mark(t))
 	if code := mine.Terminate(); code != 0 {
@@ -213,6 +209,7 @@ func TestRecordedOutage(t *testing.T) {
 
 // TestRecordedByOne: of two gateways, one records to a directory.
 func TestRecordedByOne(t *testing.T) {
+	inStage(t, quiet)
 	dir := t.TempDir()
 	mine, err := cluster.Gateway("--data-dir", dir)
 	if err != nil {

@@ -26,6 +26,7 @@ func TestRecording(t *testing.T) {
 	g := recordingGateway(t)
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=web:1", "--replicas=2")
 	settled(t, ns, 2)
+	observed(t, g, ns)
 	time.Sleep(1100 * time.Millisecond) // a time is exact to the second on the command line
 	then := time.Now().UTC().Format(time.RFC3339)
 	time.Sleep(1100 * time.Millisecond)
@@ -82,6 +83,7 @@ func TestRecording(t *testing.T) {
 // TestRecordingPseudonyms: no name of an object is in the file, nor in what is
 // served of it.
 func TestRecordingPseudonyms(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	g := recordingGateway(t)
 	kubectl(t, "-n", ns, "create", "deployment", "cinnamon", "--image=web:1", "--replicas=2")
@@ -126,6 +128,7 @@ func TestRecordingPseudonyms(t *testing.T) {
 
 // TestRecordingRefused: what is no recording, or no whole one, is not opened.
 func TestRecordingRefused(t *testing.T) {
+	inStage(t, quiet)
 	g := recordingGateway(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.wkr")

@@ -59,6 +59,7 @@ func (*ends) Reconciled(time.Duration, time.Duration, error) {}
 // minute apart, it takes two and a half minutes. Over TLS it is HTTP/2, and both
 // watches could share a connection.
 func TestSilentWatch(t *testing.T) {
+	inStage(t, quiet)
 	for name, secure := range map[string]bool{"plain": false, "tls": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -114,6 +114,7 @@ func configMap(t *testing.T, ns, name, color string) {
 }
 
 func TestB7WatchStaysOpen(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	for _, query := range []string{"watch=1", "watch=1&resourceVersion=0"} {
 		frames := curlWatch(t, gw.URL+"/api/v1/pods?"+query)
@@ -134,6 +135,7 @@ func TestB7WatchStaysOpen(t *testing.T) {
 }
 
 func TestB8ListThenWatch(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	path := gw.URL + "/api/v1/namespaces/" + ns + "/configmaps"
 	configMap(t, ns, "before", "red")
@@ -157,6 +159,7 @@ func TestB8ListThenWatch(t *testing.T) {
 }
 
 func TestB9Selectors(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	path := gw.URL + "/api/v1/configmaps?watch=true&fieldSelector="
 	named := curlWatch(t, path+"metadata.name=n,metadata.namespace="+ns)
@@ -189,10 +192,12 @@ func TestB9Selectors(t *testing.T) {
 }
 
 func TestB10BookmarksAndResume(t *testing.T) {
+	inStage(t, quiet)
 	ns := namespace(t)
 	configMap(t, ns, "ten", "red")
 	base := gw.URL + "/api/v1/namespaces/" + ns + "/configmaps?watch=true&allowWatchBookmarks=true"
-	frames := curlWatch(t, base+"&timeoutSeconds=4&fieldSelector=metadata.name=ten")
+	// Long enough for the change to come before the bookmark at the end.
+	frames := curlWatch(t, base+"&timeoutSeconds=12&fieldSelector=metadata.name=ten")
 	rv := next(t, frames, "ADDED", "ten", nil).Object.Metadata.ResourceVersion
 	end := next(t, frames, "BOOKMARK", "", nil)
 	if end.Object.Metadata.Annotations["k8s.io/initial-events-end"] != "true" || end.Object.Kind != "ConfigMap" {
@@ -221,12 +226,9 @@ func TestB10BookmarksAndResume(t *testing.T) {
 // the API server's ERROR 410, within a stream. What its watch cache holds
 // begins when it starts, so RV 1 is too old after a restart.
 func TestB10TooOld(t *testing.T) {
-	if err := cluster.Signal("kube-apiserver", "TERM"); err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.StartComponent("kube-apiserver"); err != nil {
-		t.Fatal(err)
-	}
+	inStage(t, loadedOutages)
+	outages[loadedOutages].Ready()
+	outage(t, loadedOutages, nil)
 	client, up := direct(t)
 	const path = "/api/v1/configmaps?watch=1&resourceVersion=1"
 	eventually(t, "the API server's own 410", func() bool {
