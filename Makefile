@@ -54,8 +54,6 @@ demo: bin/watchkeeper ## Serves a recorded incident (a rollout, a crash loop, a 
 test: build ## Runs all tests except the soak tests. One part: scripts/test PART.
 	@scripts/deps test
 	@scripts/gofmt
-	@echo "go vet"
-	@go vet ./...
 	@scripts/test
 
 .PHONY: picture
