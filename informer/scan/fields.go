@@ -34,7 +34,7 @@ func FieldValue(f kube.Field) func(*Object) string {
 }
 
 // Lookup returns the string, number or boolean at a path of member names in a
-// JSON object, as text; "" if there is none.
+// JSON object, as text; "" if there is none there.
 func Lookup(text string, path ...string) string {
 	p := scanner{s: text}
 	for _, member := range path {
@@ -44,7 +44,7 @@ func Lookup(text string, path ...string) string {
 	}
 	switch p.next() {
 	case '"':
-		v, _ := p.text() // "" if it is none
+		v, _ := p.text() // "" if it is invalid
 		return v
 	case '{', '[', 'n':
 		return ""

@@ -16,19 +16,18 @@ import (
 // events of a streaming list (KEP-3157).
 const initialEventsEnd = "k8s.io/initial-events-end"
 
-// A Frame is one event of a watch stream as it came over the wire.
+// A Frame is one event of a watch stream.
 type Frame struct {
 	Type kube.EventType
-	// Object is the event's object; nil for an ERROR. That of a BOOKMARK has
-	// no name.
+	// Object is the event's object, nil for an ERROR. The object of a BOOKMARK
+	// has no name.
 	Object *Object
 	// Status is the JSON of an ERROR's object.
 	Status string
 }
 
-// ParseFrame reads one watch event from its JSON. The object of an event whose
-// form is a Table is that of its row. Errors wrap [ErrSyntax], [ErrNotObject] or
-// [ErrBareTable].
+// ParseFrame parses a watch event. Of a Table, the object is that of its only row.
+// Errors wrap [ErrSyntax], [ErrNotObject] or [ErrBareTable].
 func ParseFrame(text string) (Frame, error) {
 	var f Frame
 	var t table
@@ -86,11 +85,11 @@ func ParseFrame(text string) (Frame, error) {
 }
 
 // Detached returns the frame with a copy of its object that does not keep the
-// frame's text alive, printed under the columns: those of its stream, which
-// only the first frame carries.
+// frame's text in memory, and with the columns of its stream, which only the
+// first frame has.
 func (f Frame) Detached(columns string) (Frame, error) {
 	if f.Type == kube.Bookmark {
-		o := *f.Object // there is one at a time
+		o := *f.Object // not copied: only the last bookmark is kept
 		o.Columns, f.Object = columns, &o
 		return f, nil
 	}
@@ -105,48 +104,47 @@ func (f Frame) InitialEventsEnd() bool {
 	return f.Type == kube.Bookmark && f.Object.InitialEventsEnd()
 }
 
-// InitialEventsEnd reports whether the object is that of the bookmark that ends
-// the initial events.
+// InitialEventsEnd reports whether the object has the annotation of the bookmark
+// that ends the initial events.
 func (o *Object) InitialEventsEnd() bool {
 	return strings.Contains(o.Annotations(), initialEventsEnd) && o.annotations()[initialEventsEnd] == "true"
 }
 
-// BookmarkObject returns the object of a bookmark at rv, made after the form
-// of one that the API server sent: kind and apiVersion, resourceVersion, the
-// annotations that its kind defaults to, and whatever other members its encoder
-// cannot leave out. An end bookmark carries the annotation that ends the
-// initial events. It is printed as the form is.
-func BookmarkObject(form *Object, rv uint64, end bool) *Object {
+// BookmarkObject returns the object of a bookmark at rv. The template is the object
+// of a bookmark that the API server sent, or [List.EmptyItem]: the result has its
+// annotations, which some types default, its row, and the members that the API
+// server's encoder does not omit. With end it ends the initial events.
+func BookmarkObject(template *Object, rv uint64, end bool) *Object {
 	var annotations map[string]string
 	if end {
 		annotations = map[string]string{initialEventsEnd: "true"}
 	}
-	return AnnotatedBookmark(form, rv, annotations)
+	return AnnotatedBookmark(template, rv, annotations)
 }
 
-// AnnotatedBookmark is [BookmarkObject] with annotations besides those of the kind.
-func AnnotatedBookmark(form *Object, rv uint64, annotations map[string]string) *Object {
-	p := scanner{s: bookmarkJSON(form, rv, annotations)}
+// AnnotatedBookmark is [BookmarkObject] with further annotations.
+func AnnotatedBookmark(template *Object, rv uint64, annotations map[string]string) *Object {
+	p := scanner{s: bookmarkJSON(template, rv, annotations)}
 	o, err := p.kubeObject()
 	if err != nil {
-		panic(err) // made of parts that were scanned before
+		panic(err) // the parts of the text are valid
 	}
-	o.Row, o.Columns = form.Row, form.Columns
+	o.Row, o.Columns = template.Row, template.Columns
 	return o
 }
 
-func bookmarkJSON(form *Object, rv uint64, more map[string]string) string {
-	before, _, after := form.Metadata()
+func bookmarkJSON(template *Object, rv uint64, more map[string]string) string {
+	before, _, after := template.Metadata()
 	version := `"resourceVersion":"` + kube.FormatRV(rv) + `"`
-	annotations := form.annotations()
+	annotations := template.annotations()
 	delete(annotations, initialEventsEnd)
 	maps.Copy(annotations, more)
 	if len(annotations) == 0 {
 		return before + "{" + version + "}" + after
 	}
-	text, _ := json.Marshal(annotations) // strings always marshal, in the order of the keys
+	text, _ := json.Marshal(annotations) // strings have no errors; keys are sorted
 	member := `"annotations":` + string(text)
-	if form.Typed() {
+	if template.Typed() {
 		return before + "{" + version + "," + member + "}" + after
 	}
 	return before + "{" + member + "," + version + "}" + after // keys in alphabetical order
@@ -157,7 +155,7 @@ func (o *Object) annotations() map[string]string {
 	all := map[string]string{}
 	if text := o.Annotations(); text != "" {
 		if json.Unmarshal([]byte(text), &all) != nil {
-			clear(all) // not strings: then they are nothing to us
+			clear(all) // a value is not a string
 		}
 	}
 	return all

@@ -16,10 +16,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// The corpora are in testdata/fuzz. What is read here is held to what
-// encoding/json makes of it; of members of one name both take the last.
+// The corpora are in testdata/fuzz. Results are compared with those of
+// encoding/json; of members of one name both take the last.
 
-// FuzzScan holds the scanner to encoding/json's opinion of what is JSON.
+// FuzzScan: the scanner accepts what encoding/json accepts.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{pod, widget, `[1,-0.5e+3,"\u00e9\"",true,null]`, `{"a":{}}`, `[]`, `01`, `"\x"`, `{"a":1,}`, " {} "} {
 		f.Add(s)
@@ -39,8 +39,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// FuzzFrame: the object of a watch event is the one in its text, in the form of
-// a Table as well, and so is what is made of it.
+// FuzzFrame: the object of a frame is the one in its text, also of a Table, and its
+// copies and bookmarks are equal to it.
 func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		frame, err := ParseFrame(text)
@@ -130,7 +130,7 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// checkObject holds an object to its text.
+// checkObject compares an object with its text.
 func checkObject(t *testing.T, o *Object, text string) {
 	t.Helper()
 	if strings.TrimSpace(text) != o.JSON {
@@ -180,7 +180,7 @@ func checkObject(t *testing.T, o *Object, text string) {
 	}
 }
 
-// checkRow holds what is known of how an object is printed to its row.
+// checkRow compares an object's row with the row's text.
 func checkRow(t *testing.T, o *Object, row string) {
 	t.Helper()
 	if o.Row == "" {
@@ -197,7 +197,7 @@ func checkRow(t *testing.T, o *Object, row string) {
 	}
 }
 
-// members returns the members of an object as they stand in the text.
+// members returns the members of an object as text.
 func members(t *testing.T, text string) (m map[string]json.RawMessage) {
 	t.Helper()
 	decode(t, text, &m)
@@ -219,7 +219,7 @@ func value(t *testing.T, text string, without ...string) any {
 	return v
 }
 
-// str decodes a string, null or nothing.
+// str decodes a string, null or empty text.
 func str(t *testing.T, text json.RawMessage) (s string) {
 	t.Helper()
 	decode(t, cmp.Or(string(text), "null"), &s)
@@ -233,16 +233,15 @@ func decode(t *testing.T, text string, into any) {
 	}
 }
 
-// clean returns text as encoding/json decodes it: each byte that is no UTF-8 is
-// a replacement character. The scanner lets it stand.
+// clean returns text as encoding/json decodes it: each byte that is not UTF-8 becomes
+// a replacement character. The scanner keeps it.
 func clean(s string) string { return string([]rune(s)) }
 
-// TestScanTakesLinearMemory: an answer of the API server, however it is made,
-// takes memory in proportion to its size.
+// TestScanTakesLinearMemory: any answer takes memory in proportion to its size.
 func TestScanTakesLinearMemory(t *testing.T) {
 	const (
-		n    = 1 << 20
-		most = 200 // bytes for each; all that is allocated, garbage and all
+		n       = 1 << 20
+		maxEach = 200 // allocated bytes per byte of text, including garbage
 	)
 	fill := func(unit string) string { return strings.TrimSuffix(strings.Repeat(unit, n/len(unit)), ",") }
 	object := func(more string) string {
@@ -276,7 +275,7 @@ func TestScanTakesLinearMemory(t *testing.T) {
 			}
 		}
 		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > most*uint64(len(text)) {
+		if took := after.TotalAlloc - before.TotalAlloc; took > maxEach*uint64(len(text)) {
 			t.Errorf("%s: %d bytes for a text of %d", what, took, len(text))
 		}
 	}

@@ -12,26 +12,24 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// An Item is one object in a list or a watch stream, found by a scan of its
-// bytes, in JSON or in protobuf. Unlike an [Object] it is nobody's to keep: its
-// strings are parts of the reader's buffer and stand until the next one is
-// read, so that an object that nobody wants costs no allocation. [Item.Append]
-// makes a copy.
+// An Item is one object of a list or a watch stream, in JSON or protobuf. Unlike
+// those of an [Object], its strings are parts of the reader's buffer and valid
+// only until the next item is read, so an object that is not kept costs no
+// allocation. [Item.Append] makes a copy.
 type Item struct {
 	Namespace, Name, UID string
 	RV                   uint64
 
-	raw    string
-	head   string // what a list leaves out behind the opening brace of its items
-	cut    span   // metadata.managedFields in raw, with its comma; JSON only
-	annots span   // metadata.annotations in raw; JSON only
-	binary bool   // raw is protobuf
-	rest   int    // bytes of raw without managedFields; protobuf only
-	end    bool   // it has the annotation that ends the initial events
+	raw       string
+	header    string // the brace, kind and apiVersion that replace the brace of a list's item
+	managed   span   // metadata.managedFields in raw, with its comma; JSON only
+	annots    span   // metadata.annotations in raw; JSON only
+	binary    bool   // raw is protobuf
+	trimmed   int    // bytes of raw without managedFields; protobuf only
+	endMarked bool   // it has the annotation that ends the initial events
 }
 
-// AppendKey appends "namespace/name", or "name" where there is no namespace: the
-// bytes of a [Key].
+// AppendKey appends the bytes of the item's [kube.Key].
 func (it *Item) AppendKey(dst []byte) []byte {
 	if it.Namespace != "" {
 		dst = append(append(dst, it.Namespace...), '/')
@@ -39,22 +37,22 @@ func (it *Item) AppendKey(dst []byte) []byte {
 	return append(dst, it.Name...)
 }
 
-// InitialEventsEnd reports whether the item is that of the bookmark which ends
-// the initial events of a streaming list.
-func (it *Item) InitialEventsEnd() bool { return it.end }
+// InitialEventsEnd reports whether the item is of the bookmark that ends the
+// initial events of a streaming list.
+func (it *Item) InitialEventsEnd() bool { return it.endMarked }
 
-// Append appends a copy of the object, without metadata.managedFields where
-// these are to be left out. A list's item gets its kind and apiVersion, in JSON.
+// Append appends a copy of the object, with or without metadata.managedFields. In
+// JSON, a list's item gets its kind and apiVersion.
 func (it *Item) Append(dst []byte, managedFields bool) []byte {
 	dst = slices.Grow(dst, it.Size(managedFields))
 	if it.binary {
 		return appendProtobuf(dst, it.raw, managedFields)
 	}
 	text := it.raw
-	if it.head != "" {
-		dst, text = append(dst, it.head...), text[1:]
+	if it.header != "" {
+		dst, text = append(dst, it.header...), text[1:]
 	}
-	if cut := it.cut; !managedFields && cut.to > 0 {
+	if cut := it.managed; !managedFields && cut.to > 0 {
 		shift := uint32(len(it.raw) - len(text))
 		dst = append(dst, text[:cut.from-shift]...)
 		text = text[cut.to-shift:]
@@ -62,27 +60,27 @@ func (it *Item) Append(dst []byte, managedFields bool) []byte {
 	return append(dst, text...)
 }
 
-// Size returns how long the copy will be.
+// Size returns the length of the copy that Append makes.
 func (it *Item) Size(managedFields bool) int {
 	n := len(it.raw)
 	if it.binary {
 		if !managedFields {
-			n = it.rest
+			n = it.trimmed
 		}
 		return n
 	}
-	if it.head != "" {
-		n += len(it.head) - 1
+	if it.header != "" {
+		n += len(it.header) - 1
 	}
 	if !managedFields {
-		n -= int(it.cut.to - it.cut.from)
+		n -= int(it.managed.to - it.managed.from)
 	}
 	return n
 }
 
-// view returns bytes as a string without a copy: the scanner reads strings, and
-// readers read into buffers. It stands as long as the bytes do not change.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// unsafeString returns bytes as a string without a copy. It is valid as long as the
+// bytes do not change.
+func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // check is [Object.check] for items.
 func (it *Item) check() error {
@@ -95,17 +93,17 @@ func (it *Item) check() error {
 // An ItemEvent is one frame of a watch stream with an [Item].
 type ItemEvent struct {
 	Type kube.EventType
-	Item Item // of all but ERROR
+	Item Item // not set for an ERROR
 	// Status is the JSON or protobuf of an ERROR's object.
 	Status []byte
 }
 
-// Scan reads a watch event from its JSON, of which it becomes a part. Errors
-// wrap [ErrSyntax] or [ErrNotObject].
+// Scan parses a watch event in JSON. The event refers to text. Errors wrap
+// [ErrSyntax] or [ErrNotObject].
 func (e *ItemEvent) Scan(text []byte) error {
 	*e = ItemEvent{}
 	object := false
-	p := scanner{s: view(text)}
+	p := scanner{s: unsafeString(text)}
 	for first := true; ; first = false {
 		name, ok, err := p.member(first)
 		if err != nil {
@@ -139,7 +137,7 @@ func (e *ItemEvent) Scan(text []byte) error {
 	return e.check()
 }
 
-// eventType returns a type that does not keep s alive.
+// eventType returns a type that does not refer to s.
 func eventType(s string) kube.EventType {
 	for _, t := range []kube.EventType{kube.Added, kube.Modified, kube.Deleted, kube.Bookmark, kube.Error} {
 		if string(t) == s {
@@ -158,7 +156,7 @@ func (e *ItemEvent) check() error {
 			return fmt.Errorf("%w: a bookmark without a resourceVersion", ErrNotObject)
 		}
 		if annots := e.Item.annots.of(e.Item.raw); strings.Contains(annots, initialEventsEnd) {
-			e.Item.end = Lookup(annots, initialEventsEnd) == "true"
+			e.Item.endMarked = Lookup(annots, initialEventsEnd) == "true"
 		}
 		return nil
 	case kube.Error:
@@ -197,7 +195,7 @@ func (p *scanner) item(it *Item) error {
 
 func (p *scanner) itemMetadata(it *Item, start int) error {
 	for first := true; ; first = false {
-		before := p.i // the comma, if there is one
+		before := p.i // at the comma, except of the first member
 		member, ok, err := p.member(first)
 		if err != nil || !ok {
 			return err
@@ -225,16 +223,16 @@ func (p *scanner) itemMetadata(it *Item, start int) error {
 				return err
 			}
 			if first {
-				// What follows would begin with a comma: it goes too.
+				// The next member's comma is cut instead.
 				before = from - len(`"managedFields":`)
 				if p.s[before] != '"' || p.next() != ',' {
-					continue // written in another way: it stays
+					continue // not compact JSON, or no next member: keep it
 				}
 				p.space()
-				it.cut = span{uint32(before - start), uint32(p.i + 1 - start)}
+				it.managed = span{uint32(before - start), uint32(p.i + 1 - start)}
 				continue
 			}
-			it.cut = span{uint32(before - start), uint32(p.i - start)}
+			it.managed = span{uint32(before - start), uint32(p.i - start)}
 		default:
 			err = p.skip()
 		}
@@ -246,7 +244,7 @@ func (p *scanner) itemMetadata(it *Item, start int) error {
 
 // ItemLabel returns the value of a label of an object in JSON.
 func ItemLabel(object []byte, key string) (value string, ok bool) {
-	p := scanner{s: view(object)}
+	p := scanner{s: unsafeString(object)}
 	if !p.find("metadata") || !p.find("labels") || !p.find(key) || !p.at('"') {
 		return "", false
 	}
@@ -254,7 +252,7 @@ func ItemLabel(object []byte, key string) (value string, ok bool) {
 	return strings.Clone(value), err == nil
 }
 
-// find goes to the value of a member of the object that the scanner is at.
+// find moves to the value of a member of the object at the scanner's position.
 func (p *scanner) find(member string) bool {
 	if p.next() != '{' {
 		return false

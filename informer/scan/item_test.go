@@ -34,7 +34,7 @@ func TestItemEvent(t *testing.T) {
 			t.Errorf("%s %q: %+v", e.Type, key, it)
 		}
 		if got := string(it.Append(nil, false)); got != test.trimmed || len(got) != it.Size(false) {
-			t.Errorf("trimmed (%d bytes were foretold)\n%s\nwant\n%s", it.Size(false), got, test.trimmed)
+			t.Errorf("trimmed (Size is %d)\n%s\nwant\n%s", it.Size(false), got, test.trimmed)
 		}
 		if got := string(it.Append(nil, true)); got != test.text || len(got) != it.Size(true) {
 			t.Errorf("%s, want %s", got, test.text)
@@ -70,7 +70,7 @@ func TestItemEventOfOtherTypes(t *testing.T) {
 	}
 }
 
-// items reads a list by pieces of all sizes, which makes no difference.
+// items reads a list in pieces of several sizes, with equal results.
 func items(t *testing.T, text string) (items []string, head List, err error) {
 	t.Helper()
 	like := &List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: strings.HasPrefix(text, `{"kind"`)}
@@ -90,7 +90,7 @@ func items(t *testing.T, text string) (items []string, head List, err error) {
 				got = append(got, string(it.Append(nil, false)))
 			}
 			if items != nil && (!slices.Equal(items, got) || (e == nil) != (err == nil)) {
-				t.Fatalf("in other pieces: %q %v, %q %v", items, err, got, e)
+				t.Fatalf("with other pieces: %q %v, %q %v", items, err, got, e)
 			}
 			items, head, err = append([]string{}, got...), *r.Head(), e
 		}
@@ -130,8 +130,7 @@ func TestItemReader(t *testing.T) {
 	}
 }
 
-// FuzzItem holds the scan of items to that of objects, and the reader of lists
-// to the one that reads them as a whole.
+// FuzzItem compares items with objects, and ItemReader with ParseList.
 func FuzzItem(f *testing.F) {
 	bare := strings.Replace(pod, `"kind":"Pod","apiVersion":"v1",`, "", 1)
 	f.Add(`{"type":"ADDED","object":`+pod+`}`, 30)
@@ -171,8 +170,8 @@ func FuzzItem(f *testing.F) {
 		if len(got) < len(list.Items) || r.Head().RV != list.RV || r.Head().Continue != list.Continue {
 			t.Fatalf("%d items, want %d; %+v", len(got), len(list.Items), r.Head())
 		}
-		// Of several members "items" the last one counts, which is not known
-		// while reading.
+		// Of several members "items" the last counts; ItemReader returns the items
+		// of all.
 		got = got[len(got)-len(list.Items):]
 		for i, o := range list.Items {
 			if got[i].Name != o.Key.Name() || got[i].UID != o.UID || got[i].RV != o.RV {

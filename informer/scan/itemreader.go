@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	listBuffer = 64 << 10 // bytes of a list that are in memory to begin with
-	// maxItem bounds one object of a list; etcd's own limit of a request is
-	// 1.5 MiB by default.
+	listBuffer = 64 << 10 // initial size of a reader's buffer
+	// maxItem bounds the bytes of one object of a list. etcd's default limit of
+	// a request is 1.5 MiB.
 	maxItem = 64 << 20
 )
 
-// An ItemReader reads a list's JSON item by item as it arrives, and holds no
-// more of it than one item and what was read ahead.
+// An ItemReader reads a list in JSON item by item as it arrives. It holds one item
+// and what it has read ahead.
 //
 //	for {
 //		ok, err := r.Next(&item)
@@ -27,61 +27,60 @@ const (
 //		}
 //		…
 //	}
-//	r.Head() // what the list said of itself
+//	r.Head() // the list's metadata
 type ItemReader struct {
-	in   io.Reader
-	buf  []byte
-	i, n int  // buf[i:n] has been read, and not been consumed
-	eof  bool // there is no more to read
-	at   position
-	head string // what the list leaves out of its items
-	list List
+	in         io.Reader
+	buf        []byte
+	i, n       int  // buf[i:n] has been read and not consumed
+	eof        bool // in has ended
+	at         position
+	itemHeader string // see List.itemHeader
+	list       List
 }
 
-// A position is where in a list a reader is.
+// A position is the state of a reader between two steps.
 type position struct {
-	depth int
-	first bool // nothing of the object or array has been consumed
-	items bool // in the array of items
-	over  bool
-	kind  bool // there was one
+	depth   int
+	first   bool // nothing of the object or array has been consumed
+	inItems bool // in the array of items
+	done    bool // the list has ended
+	hasKind bool
 }
 
-// NewItemReader reads the list from in. like tells what the collection's lists
-// are: a list's items may stand before its kind.
+// NewItemReader returns a reader of the list from in. like is a list of the
+// collection with the kinds and form set: a list's kind may follow its items.
 func NewItemReader(in io.Reader, like *List) *ItemReader {
 	list := List{Kind: like.Kind, APIVersion: like.APIVersion, ItemKind: like.ItemKind, Typed: like.Typed}
-	return &ItemReader{in: in, buf: make([]byte, listBuffer), at: position{first: true}, head: like.itemHeader(), list: list}
+	return &ItemReader{in: in, buf: make([]byte, listBuffer), at: position{first: true}, itemHeader: like.itemHeader(), list: list}
 }
 
-// Head returns the list without its items; it is complete when they are through.
+// Head returns the list without its items. It is complete after the last item.
 func (r *ItemReader) Head() *List { return &r.list }
 
-// Next reads the next item. ok is false behind the last one, when all of the
-// list has been read. Errors wrap [ErrSyntax] or [ErrNotObject], or are those
-// of reading.
+// Next reads the next item. ok is false after the last item, when the whole list
+// has been read. Errors wrap [ErrSyntax] or [ErrNotObject], or are read errors.
 func (r *ItemReader) Next(it *Item) (ok bool, err error) {
-	for !r.at.over {
+	for !r.at.done {
 		if ok, err = r.step(it); ok || err != nil {
 			return ok, err
 		}
 	}
-	if !r.at.kind || r.list.RV == 0 {
+	if !r.at.hasKind || r.list.RV == 0 {
 		return false, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, r.list.Kind)
 	}
 	return false, nil
 }
 
-// step takes one step, with as much read ahead as that needs: one that comes to
-// the end of what has been read is taken again, with more.
+// step calls advance on the buffer. If advance reaches the end of the buffer, step
+// reads more and calls it again.
 func (r *ItemReader) step(it *Item) (found bool, err error) {
 	for {
-		p := scanner{s: view(r.buf[r.i:r.n]), depth: r.at.depth, more: !r.eof}
+		p := scanner{s: unsafeString(r.buf[r.i:r.n]), depth: r.at.depth, partial: !r.eof}
 		at, list := r.at, r.list
 		found, err := r.advance(&p, it)
 		r.at.depth = p.depth
-		// What ends where the buffer does may go on, if only with a digit.
-		if r.eof || err == nil && p.i < len(p.s) || err != nil && !errors.Is(err, errMore) {
+		// What ends where the buffer ends may continue, for example a number.
+		if r.eof || err == nil && p.i < len(p.s) || err != nil && !errors.Is(err, errNeedMore) {
 			r.i += p.i
 			return found, err
 		}
@@ -92,8 +91,7 @@ func (r *ItemReader) step(it *Item) (found bool, err error) {
 	}
 }
 
-// more reads on until the buffer, which grows if nothing of it has been
-// consumed, is full or the list ends.
+// more fills the buffer, which it grows if nothing of it has been consumed.
 func (r *ItemReader) more() error {
 	if r.i > 0 {
 		r.i, r.n = 0, copy(r.buf, r.buf[r.i:r.n])
@@ -118,21 +116,21 @@ func (r *ItemReader) more() error {
 	return nil
 }
 
-// advance consumes an item, or a member of the list that is not its items, or
-// what begins or ends either.
+// advance consumes one item, or one member of the list other than its items, or the
+// beginning or end of the list or of its items.
 func (r *ItemReader) advance(p *scanner, it *Item) (found bool, err error) {
-	if r.at.items {
+	if r.at.inItems {
 		ok, err := p.element(r.at.first)
 		r.at.first = false
 		if err != nil || !ok {
-			r.at.items = false
+			r.at.inItems = false
 			return false, err
 		}
 		if err := p.item(it); err != nil {
 			return false, err
 		}
 		if strings.HasPrefix(it.raw, `{"metadata":`) {
-			it.head = r.head
+			it.header = r.itemHeader
 		}
 		return true, it.check()
 	}
@@ -142,9 +140,9 @@ func (r *ItemReader) advance(p *scanner, it *Item) (found bool, err error) {
 		return false, err
 	}
 	if !ok {
-		r.at.over = true
+		r.at.done = true
 		if !r.eof {
-			return false, errMore // up to the end
+			return false, errNeedMore // to check that nothing follows
 		}
 		return false, p.end()
 	}
@@ -152,14 +150,14 @@ func (r *ItemReader) advance(p *scanner, it *Item) (found bool, err error) {
 	case "kind":
 		var kind string
 		kind, err = p.textOrNull()
-		r.list.Kind, r.at.kind = strings.Clone(kind), kind != ""
+		r.list.Kind, r.at.hasKind = strings.Clone(kind), kind != ""
 	case "metadata":
 		err = p.listMetadata(&r.list)
 		r.list.Continue = strings.Clone(r.list.Continue)
 	case "items":
 		if p.at('[') {
-			r.at.items, r.at.first = true, true
-			// The bracket is there: the array is the next step.
+			r.at.inItems, r.at.first = true, true
+			// The next step consumes the bracket.
 			return false, nil
 		}
 		err = p.skip()

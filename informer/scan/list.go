@@ -17,24 +17,23 @@ type List struct {
 	RV               uint64
 	Continue         string
 	Items            []*Object
-	// Typed is the form of the list, see [Object.Typed]; a list of no items
-	// has one too.
+	// Typed is the form of the list and its items; see [Object.Typed].
 	Typed bool
 	// ItemKind is the kind of the items.
 	ItemKind string
-	// Columns are the columnDefinitions of a Table, "" if they are not known.
+	// Columns are the columnDefinitions of a Table, "" if unknown.
 	Columns string
 }
 
-// longestKind is how long a kind and an apiVersion can be; they are repeated in
-// every item.
-const longestKind = 1 << 10
+// maxItemHeader bounds the bytes of an item's kind and apiVersion, which are
+// repeated in every item.
+const maxItemHeader = 1 << 10
 
-// ParseList reads a list from its JSON, be it in the form of a Table, whose kind
-// tells nothing of the collection then. itemKind is the kind of its items; if it
-// is "", it is the list's own, less "List" (custom resources may name their
-// lists otherwise). Items that leave out kind and apiVersion get them. Items do
-// not keep text alive: each has a copy of its own.
+// ParseList parses a list, or a Table. itemKind is the kind of its items; by
+// default it is the list's kind without "List", which is wrong for a Table and
+// for custom resources that name their lists otherwise. Items that omit kind and
+// apiVersion get them. Each item has a copy of its text, so that it does not keep
+// the list's in memory.
 func ParseList(text, itemKind string) (*List, error) {
 	l := &List{}
 	p := scanner{s: text}
@@ -81,7 +80,7 @@ func ParseList(text, itemKind string) (*List, error) {
 		l.Columns = strings.Clone(t.columns)
 		return l, l.rows(t.objects)
 	}
-	if l.RV == 0 || l.ItemKind == "" || len(l.header()) > longestKind {
+	if l.RV == 0 || l.ItemKind == "" || len(l.header()) > maxItemHeader {
 		return nil, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, l.Kind)
 	}
 	l.Items = make([]*Object, 0, len(items))
@@ -97,7 +96,7 @@ func ParseList(text, itemKind string) (*List, error) {
 
 func (l *List) table() bool { return isTable(l.Kind, l.APIVersion) }
 
-// rows takes the objects of a Table as the list's items.
+// rows makes the objects of a Table the list's items.
 func (l *List) rows(objects []*Object) error {
 	if l.RV == 0 {
 		return fmt.Errorf("%w: a Table without a resourceVersion", ErrNotObject)
@@ -115,22 +114,21 @@ func (l *List) rows(objects []*Object) error {
 	return nil
 }
 
-// EmptyItem returns an object of the list's kind with no members but kind,
-// apiVersion and metadata, under the list's columns.
+// EmptyItem returns an object of the list's kind and columns that has only kind,
+// apiVersion and empty metadata.
 func (l *List) EmptyItem() *Object {
 	p := scanner{s: l.header() + `"metadata":{}}`}
 	o, err := p.kubeObject()
 	if err != nil {
-		panic(err) // the text is of our own making
+		panic(err) // the text is valid
 	}
 	o.Columns = l.Columns
 	return o
 }
 
-// header returns an item's opening brace, kind and apiVersion, with the comma
-// behind them.
+// header returns an item's opening brace, kind and apiVersion, and a comma.
 func (l *List) header() string {
-	kind, _ := json.Marshal(l.ItemKind) // strings always marshal
+	kind, _ := json.Marshal(l.ItemKind) // strings have no errors
 	version, _ := json.Marshal(l.APIVersion)
 	if l.Typed {
 		return `{"kind":` + string(kind) + `,"apiVersion":` + string(version) + `,`
@@ -138,8 +136,7 @@ func (l *List) header() string {
 	return `{"apiVersion":` + string(version) + `,"kind":` + string(kind) + `,`
 }
 
-// itemHeader returns what the items of the list leave out, with the brace before
-// it: "" if they leave out nothing.
+// itemHeader returns the header that the list's items omit, "" if they omit none.
 func (l *List) itemHeader() string {
 	if !l.Typed {
 		return ""

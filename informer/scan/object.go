@@ -19,25 +19,25 @@ var ErrNotObject = errors.New("not a Kubernetes object")
 // A Label is one entry of metadata.labels.
 type Label struct{ Key, Value string }
 
-// Labels are an object's labels in the order of its JSON. They satisfy
+// Labels are an object's labels in the order of its JSON. They implement
 // apimachinery's labels.Labels.
 type Labels []Label
 
-// Has reports whether the label is there.
+// Has reports whether there is such a label.
 func (l Labels) Has(key string) bool {
 	_, ok := l.Lookup(key)
 	return ok
 }
 
-// Get returns the label's value, "" if it is not there.
+// Get returns the label's value, "" if there is none.
 func (l Labels) Get(key string) string {
 	v, _ := l.Lookup(key)
 	return v
 }
 
-// Lookup returns the label's value and whether it is there.
+// Lookup returns the label's value and whether there is one.
 func (l Labels) Lookup(key string) (string, bool) {
-	for _, x := range slices.Backward(l) { // of several the last one counts, as everywhere in JSON
+	for _, x := range slices.Backward(l) { // of members of one name the last counts, as in encoding/json
 		if x.Key == key {
 			return x.Value, true
 		}
@@ -45,9 +45,9 @@ func (l Labels) Lookup(key string) (string, bool) {
 	return "", false
 }
 
-// An Object is one version of one object: its JSON as the API server sent it
-// and what the scan found in it. Objects are immutable; all strings but
-// Columns are parts of one text.
+// An Object is one version of one object: its JSON as the API server sent it, and
+// the attributes found in it. Objects are immutable. All strings except Columns
+// are parts of one text.
 type Object struct {
 	Key        kube.Key
 	UID        string
@@ -57,25 +57,25 @@ type Object struct {
 	Labels     Labels
 	// JSON is the object with its apiVersion and kind.
 	JSON string
-	// Row is how the API server prints the object in a Table: the members of
-	// its row but the object, such as "cells":["a","1/1"]. What depends on the
-	// clock is as of when it was observed. "" if it is not known.
+	// Row is the object's row in the API server's Table, without the object: its
+	// other members, such as "cells":["a","1/1"]. Cells that depend on the time
+	// are as of when the object was observed. "" if unknown.
 	Row string
-	// Columns are the columnDefinitions, a JSON array, that Row is under.
+	// Columns are the columnDefinitions of Row, a JSON array.
 	Columns string
 
-	body   uint32 // where the members after a leading kind and apiVersion begin; 0 if they do not lead
+	body   uint32 // where the members after a leading kind and apiVersion begin; 0 if these do not lead
 	meta   span   // the value of metadata
 	rvText span   // the digits of metadata.resourceVersion
 	annots span   // the value of metadata.annotations
 }
 
+// A span is a part of a text.
 type span struct{ from, to uint32 }
 
 func (s span) of(text string) string { return text[s.from:s.to] }
 
-// ParseObject reads one object from its JSON. Errors wrap [ErrSyntax] or
-// [ErrNotObject].
+// ParseObject parses an object. Errors wrap [ErrSyntax] or [ErrNotObject].
 func ParseObject(text string) (*Object, error) {
 	p := scanner{s: text}
 	o, err := p.kubeObject()
@@ -88,7 +88,7 @@ func ParseObject(text string) (*Object, error) {
 	return o, o.check()
 }
 
-// ParseTemplate reads what may have neither a name nor a resourceVersion: the object
+// ParseTemplate parses an object that may lack name and resourceVersion: the object
 // of a bookmark, or [List.EmptyItem].
 func ParseTemplate(text string) (*Object, error) {
 	p := scanner{s: text}
@@ -106,12 +106,12 @@ func (o *Object) check() error {
 	return nil
 }
 
-// kubeObject consumes an object. Offsets in the result count from its brace.
+// kubeObject consumes a Kubernetes object. Offsets in the result are from its brace.
 func (p *scanner) kubeObject() (*Object, error) {
 	p.space()
 	start := p.i
 	o := &Object{}
-	n := 0 // members seen
+	n := 0 // members consumed
 	for first := true; ; first = false {
 		name, ok, err := p.member(first)
 		if err != nil {
@@ -126,8 +126,7 @@ func (p *scanner) kubeObject() (*Object, error) {
 			o.Kind, err = p.textOrNull()
 		case "apiVersion":
 			o.APIVersion, err = p.textOrNull()
-			// The typed form, {"kind":…,"apiVersion":…,…, whose list
-			// items leave these two out.
+			// The typed form, {"kind":…,"apiVersion":…,…}.
 			if n == 2 && o.Kind != "" && p.at(',') {
 				o.body = uint32(p.i + 1 - start)
 			}
@@ -142,7 +141,7 @@ func (p *scanner) kubeObject() (*Object, error) {
 			o.meta = span{uint32(from - start), uint32(p.i - start)}
 		default:
 			if t := p.table; t != nil && isTable(o.Kind, o.APIVersion) {
-				p.table = nil // its rows hold no Tables
+				p.table = nil // rows have no Tables as objects
 				err = t.member(p, name)
 				p.table = t
 			} else {
@@ -175,7 +174,7 @@ func (p *scanner) metadata(o *Object, start int) error {
 		case "uid":
 			o.UID, err = p.textOrNull()
 		case "resourceVersion":
-			var digits string // an escape among them fails to parse
+			var digits string // with an escape, which ParseRV refuses
 			if digits, err = p.rawOrNull(); err == nil {
 				end := p.i - 1 // before the quote
 				o.rvText = span{uint32(end - len(digits) - start), uint32(end - start)}
@@ -205,7 +204,7 @@ func (p *scanner) metadata(o *Object, start int) error {
 }
 
 func (p *scanner) labels() (Labels, error) {
-	var few [16]Label // so that what is kept is no larger than it needs to be
+	var few [16]Label // of the stack; the result is cloned at its exact size
 	all := Labels(few[:0])
 	for first := true; ; first = false {
 		key, ok, err := p.member(first)
@@ -220,12 +219,12 @@ func (p *scanner) labels() (Labels, error) {
 	}
 }
 
-// Typed reports whether the object is in the form of the API server's own
-// types, whose list items leave out kind and apiVersion; custom resources are
-// in the other.
+// Typed reports whether the object is in the form of the API server's own types:
+// kind and apiVersion come first, and items of lists omit them. Custom resources
+// have all members in alphabetical order.
 func (o *Object) Typed() bool { return o.body > 0 }
 
-// ListItem returns the object as it stands in a list, in two parts.
+// ListItem returns the object as an item of a list, in two parts.
 func (o *Object) ListItem() (brace, rest string) {
 	if !o.Typed() {
 		return "", o.JSON
@@ -233,8 +232,8 @@ func (o *Object) ListItem() (brace, rest string) {
 	return "{", o.JSON[o.body:]
 }
 
-// At returns the object with another resourceVersion: a DELETED event carries
-// the last state at the RV that ended it.
+// At returns the object with another resourceVersion. A DELETED event has the last
+// state at the RV of the deletion.
 func (o *Object) At(rv uint64) *Object {
 	if o.RV == rv {
 		return o
@@ -245,14 +244,14 @@ func (o *Object) At(rv uint64) *Object {
 	p := scanner{s: string(append(b, o.JSON[o.rvText.to:]...))}
 	at, err := p.kubeObject()
 	if err != nil {
-		panic(err) // it was scanned before, and digits are for digits
+		panic(err) // a valid text, in which digits replace digits
 	}
 	at.Row, at.Columns = o.Row, o.Columns
 	return at
 }
 
-// Metadata returns the JSON of the object's metadata with what stands before
-// and after it.
+// Metadata returns the JSON of the object's metadata and of what is before and
+// after it.
 func (o *Object) Metadata() (before, metadata, after string) {
 	return o.JSON[:o.meta.from], o.meta.of(o.JSON), o.JSON[o.meta.to:]
 }

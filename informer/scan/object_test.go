@@ -78,7 +78,7 @@ func TestParseFrame(t *testing.T) {
 
 func TestBookmarkObject(t *testing.T) {
 	for _, test := range []struct {
-		form, plain, end string
+		template, plain, end string
 	}{
 		{
 			`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"containers":null},"status":{}}`,
@@ -94,12 +94,12 @@ func TestBookmarkObject(t *testing.T) {
 			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"123"}}`,
 		},
 	} {
-		f, err := ParseFrame(`{"type":"BOOKMARK","object":` + test.form + `}`)
+		f, err := ParseFrame(`{"type":"BOOKMARK","object":` + test.template + `}`)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := f.InitialEventsEnd(), strings.Contains(test.form, "initial-events-end"); got != want {
-			t.Errorf("InitialEventsEnd of %s is %v", test.form, got)
+		if got, want := f.InitialEventsEnd(), strings.Contains(test.template, "initial-events-end"); got != want {
+			t.Errorf("InitialEventsEnd of %s is %v", test.template, got)
 		}
 		if got := BookmarkObject(f.Object, 123, false); got.JSON != test.plain || got.RV != 123 || got.InitialEventsEnd() {
 			t.Errorf("got  %s\nwant %s", got.JSON, test.plain)

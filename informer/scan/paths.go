@@ -15,27 +15,26 @@ import (
 // ErrPath marks text that is not a list of paths.
 var ErrPath = errors.New("not a list of paths")
 
+// The limits of one projection.
 const (
-	// longestPaths, mostPaths and deepestPath bound what one projection names.
-	longestPaths = 4 << 10
-	mostPaths    = 64
-	deepestPath  = 32
+	maxPathsLen  = 4 << 10 // bytes
+	maxPaths     = 64
+	maxPathDepth = 32
 )
 
-// Paths are the parts of an object that a projection shows, besides apiVersion,
-// kind and metadata.{name,namespace,uid,resourceVersion}, which all show. They
-// are immutable.
+// Paths are the parts of an object that a projection has, besides apiVersion, kind
+// and metadata.{name,namespace,uid,resourceVersion}. They are immutable.
 type Paths struct {
 	text string
 	root *pathNode
 }
 
-// A pathNode is a place in an object.
+// A pathNode is a value in an object.
 type pathNode struct {
-	whole   bool // all of it is shown
+	whole   bool // the projection has all of it
 	members map[string]*pathNode
-	named   []namedNode // the members, which are few
-	each    *pathNode   // the elements, if it is an array
+	named   []namedNode // the members again, for a scan: they are few
+	each    *pathNode   // for each element of an array
 }
 
 type namedNode struct {
@@ -63,22 +62,22 @@ func (n *pathNode) elements() *pathNode {
 	return n.each
 }
 
-// always are the paths that all projections show.
-var always = []string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
+// alwaysShown are the paths in every projection.
+var alwaysShown = []string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
 
-// ParsePaths reads paths separated by commas. A path is member names with dots
-// between them; [*] stands for every element of an array, and a name that is not
+// ParsePaths parses paths separated by commas. A path is member names joined by
+// dots; [*] is every element of an array, and a name of other characters than
 // letters, digits, - and _ is quoted in brackets:
 //
 //	metadata.labels['app.kubernetes.io/name'],spec.containers[*].image
 //
 // Errors wrap [ErrPath].
 func ParsePaths(text string) (*Paths, error) {
-	if len(text) > longestPaths {
-		return nil, fmt.Errorf("%w: longer than %d bytes", ErrPath, longestPaths)
+	if len(text) > maxPathsLen {
+		return nil, fmt.Errorf("%w: longer than %d bytes", ErrPath, maxPathsLen)
 	}
 	p := &Paths{root: &pathNode{}}
-	for _, path := range always {
+	for _, path := range alwaysShown {
 		n := p.root
 		for name := range strings.SplitSeq(path, ".") {
 			n = n.member(name)
@@ -87,8 +86,8 @@ func ParsePaths(text string) (*Paths, error) {
 	}
 	s := pathParser{rest: text, all: text}
 	for n := 1; ; n++ {
-		if n > mostPaths {
-			return nil, s.errorf("more than %d", mostPaths)
+		if n > maxPaths {
+			return nil, s.errorf("more than %d", maxPaths)
 		}
 		if err := s.path(p.root); err != nil {
 			return nil, err
@@ -97,7 +96,7 @@ func ParsePaths(text string) (*Paths, error) {
 			break
 		}
 		if !s.take(",") {
-			return nil, s.errorf("a dot, a bracket or a comma is wanted")
+			return nil, s.errorf("expected a dot, a bracket or a comma")
 		}
 	}
 	var b strings.Builder
@@ -106,8 +105,8 @@ func ParsePaths(text string) (*Paths, error) {
 	return p, nil
 }
 
-// String returns a text that is the same for equal paths in any order. It is not
-// one that ParsePaths reads.
+// String returns a text that is equal for equal paths in any order. It is not in the
+// syntax of ParsePaths.
 func (p *Paths) String() string { return p.text }
 
 func (n *pathNode) write(b *strings.Builder) {
@@ -141,11 +140,11 @@ func (s *pathParser) errorf(format string, args ...any) error {
 	return fmt.Errorf("%w: at offset %d of %q: %s", ErrPath, len(s.all)-len(s.rest), s.all, fmt.Sprintf(format, args...))
 }
 
-// path reads one path and enters it below the root.
+// path parses one path and adds it to n, the root.
 func (s *pathParser) path(n *pathNode) error {
 	for depth := 0; ; depth++ {
-		if depth == deepestPath {
-			return s.errorf("deeper than %d", deepestPath)
+		if depth == maxPathDepth {
+			return s.errorf("deeper than %d", maxPathDepth)
 		}
 		switch {
 		case depth > 0 && s.take("[*]"):
@@ -159,7 +158,7 @@ func (s *pathParser) path(n *pathNode) error {
 		case depth == 0 || s.take("."):
 			name := s.name()
 			if name == "" {
-				return s.errorf("a name is wanted: of letters, digits, - and _, or quoted as in ['a.b/c']")
+				return s.errorf("expected a name of letters, digits, - and _, or quoted as in ['a.b/c']")
 			}
 			n = n.member(name)
 		default:
@@ -181,32 +180,32 @@ func (s *pathParser) name() string {
 	return name
 }
 
-// quoted reads a name in quotes, single or double, and the closing bracket. A
-// name cannot have the quote that it stands in.
+// quoted parses a name in single or double quotes, and the closing bracket. The name
+// cannot contain its quote.
 func (s *pathParser) quoted() (string, error) {
 	if s.rest == "" || s.rest[0] != '\'' && s.rest[0] != '"' {
-		return "", s.errorf("[*] or a quoted name is wanted")
+		return "", s.errorf("expected [*] or a quoted name")
 	}
 	name, rest, ok := strings.Cut(s.rest[1:], s.rest[:1]+"]")
 	if !ok || name == "" || strings.Contains(name, s.rest[:1]) {
-		return "", s.errorf("a name and %s] are wanted", s.rest[:1])
+		return "", s.errorf("expected a name and %s]", s.rest[:1])
 	}
 	s.rest = rest
 	return name, nil
 }
 
-// Project returns what the paths show of an object, in the order of its JSON. A
-// path that leads nowhere shows nothing. Elements of an array of which nothing is
-// shown are {}, so that the others keep their places.
+// Project returns the projection of an object, in the order of its JSON. A path
+// without a value is ignored. An element of an array of which the projection has
+// nothing is {}, so that the others keep their indexes.
 //
-// rv is where metadata.resourceVersion stands in the text: what is before and
-// behind it is the same in versions that differ in nothing the paths show.
+// rv is the offset of metadata.resourceVersion in the text. Two versions with equal
+// projections have equal text before and after it.
 func (p *Paths) Project(o *Object) (text string, rv int) {
 	out, rv := p.Append(make([]byte, 0, len(o.JSON)/4), o)
 	return string(out), rv
 }
 
-// Append appends to dst what Project returns.
+// Append appends the projection of an object to dst; rv is relative to its start.
 func (p *Paths) Append(dst []byte, o *Object) (out []byte, rv int) {
 	w := projector{s: o.JSON, out: dst, rvFrom: int(o.rvText.from)}
 	w.object(p.root, afterSpace(o.JSON, 0))

@@ -55,7 +55,7 @@ func TestProject(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", paths, text, want)
 		}
 		if !strings.HasPrefix(text[rv:], `57"`) {
-			t.Errorf("%s: the RV is said to be at %d of %s", paths, rv, text)
+			t.Errorf("%s: wrong offset of the RV: %d of %s", paths, rv, text)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func TestProject(t *testing.T) {
 func TestParsePaths(t *testing.T) {
 	for _, bad := range []string{
 		"", ",", "a,", ",a", ".a", "a..b", "a.", "a b", "a[0]", "a[", "a[*", "a[]", "a['b]", "a['']", "a['b'", "a['b'c']", "[*].a", "a.[*]", "a[*]b",
-		"a/b", "a.b/c", "é", "*", "a.*", "a{b}", "a\nb", strings.Repeat("a.", deepestPath) + "a",
-		strings.Repeat("a,", mostPaths) + "a", strings.Repeat("a", longestPaths+1),
+		"a/b", "a.b/c", "é", "*", "a.*", "a{b}", "a\nb", strings.Repeat("a.", maxPathDepth) + "a",
+		strings.Repeat("a,", maxPaths) + "a", strings.Repeat("a", maxPathsLen+1),
 	} {
 		if p, err := ParsePaths(bad); !errors.Is(err, ErrPath) {
 			t.Errorf("%.50q is read as %v: %v", bad, p, err)
@@ -88,8 +88,8 @@ func TestParsePaths(t *testing.T) {
 	}
 }
 
-// FuzzPaths: whatever is read shows valid JSON, which is an object that holds
-// what all projections show, and shows of it what it shows of the whole.
+// FuzzPaths: a projection is a valid object with the parts that all projections
+// have, and its own projection is equal to it.
 func FuzzPaths(f *testing.F) {
 	for _, seed := range []string{"spec.nodeName", "a['b.c/d'],e[*].f", "metadata", `["x"][*]["y"]`, "spec.containers[*].ports[*].containerPort,status"} {
 		f.Add(seed, projected)
@@ -121,7 +121,7 @@ func FuzzPaths(f *testing.F) {
 	})
 }
 
-// BenchmarkProject is of a Pod, and what a page may want of it.
+// BenchmarkProject projects a Pod to the fields that a page may show.
 func BenchmarkProject(b *testing.B) {
 	text, err := os.ReadFile("testdata/pod.json")
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"unsafe"
 )
 
-// A projector copies what is shown from the text of an object. That was scanned
-// before, so it is not checked again. Methods that begin at a place return where
-// what they consumed ends.
+// A projector copies the parts of a projection from the text of an object. The text
+// is known to be valid. Methods that consume a value at an index return the index
+// after it.
 type projector struct {
 	s          string
 	out        []byte
 	rvFrom, rv int
 }
 
-// copy shows a part of the text.
+// copy appends a part of the text.
 func (w *projector) copy(from, to int) {
 	if from <= w.rvFrom && w.rvFrom < to {
 		w.rv = len(w.out) + w.rvFrom - from
@@ -28,8 +28,8 @@ func (w *projector) copy(from, to int) {
 	w.out = append(w.out, w.s[from:to]...)
 }
 
-// value consumes a value and shows what the node says; shown is false if that is
-// nothing.
+// value consumes a value and appends the node's part of it; shown is false if there
+// is none.
 func (w *projector) value(n *pathNode, i int) (end int, shown bool) {
 	switch c := w.s[i]; {
 	case n.whole:
@@ -44,13 +44,13 @@ func (w *projector) value(n *pathNode, i int) (end int, shown bool) {
 	return afterValue(w.s, i), false
 }
 
-// object consumes an object. Without a member that is shown, nothing is.
+// object is value for objects. It appends nothing if it would append no member.
 func (w *projector) object(n *pathNode, i int) (end int, shown bool) {
 	s, start := w.s, len(w.out)
 	w.out = append(w.out, '{')
 	for i = afterSpace(s, i+1); s[i] != '}'; {
 		from, to := i, afterString(s, i)
-		i = afterSpace(s, afterSpace(s, to)+1) // behind the colon
+		i = afterSpace(s, afterSpace(s, to)+1) // after the colon
 		if m := n.find(s[from:to]); m == nil {
 			i = afterValue(s, i)
 		} else {
@@ -75,7 +75,7 @@ func (w *projector) object(n *pathNode, i int) (end int, shown bool) {
 	return i + 1, true
 }
 
-// array consumes an array, whose elements are shown by the node.
+// array consumes an array and appends the node's part of each element.
 func (w *projector) array(n *pathNode, i int) (end int) {
 	s, first := w.s, true
 	w.out = append(w.out, '[')
@@ -93,8 +93,8 @@ func (w *projector) array(n *pathNode, i int) (end int) {
 	return i + 1
 }
 
-// find returns what is shown of the member with a name, in its quotes; nil for
-// nothing.
+// find returns the node of the member with a name, given in quotes; nil if there is
+// none.
 func (n *pathNode) find(quoted string) *pathNode {
 	name := quoted[1 : len(quoted)-1]
 	for i := range n.named {
@@ -110,13 +110,13 @@ func (n *pathNode) find(quoted string) *pathNode {
 
 func unquoted(text string) (value string) {
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		panic(err) // it was scanned before
+		panic(err) // the text is valid
 	}
 	return value
 }
 
-// afterComma goes from behind a member or an element to the next one, or to what
-// closes.
+// afterComma returns the index of the next member or element, or of the closing
+// byte, given the index after a value.
 func afterComma(s string, i int) int {
 	if i = afterSpace(s, i); s[i] == ',' {
 		i = afterSpace(s, i+1)
@@ -124,7 +124,7 @@ func afterComma(s string, i int) int {
 	return i
 }
 
-// afterValue returns where the value ends that begins at i.
+// afterValue returns the index after the value at i.
 func afterValue(s string, i int) int {
 	switch s[i] {
 	case '"':
@@ -151,7 +151,7 @@ func afterValue(s string, i int) int {
 	return i
 }
 
-// afterString returns where the string ends that begins at i.
+// afterString returns the index after the string at i.
 func afterString(s string, i int) int {
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
 	for i++; ; {
@@ -167,7 +167,7 @@ func afterString(s string, i int) int {
 		case '"':
 			return i + 1
 		case '\\':
-			i += 2 // of more, the others stand for themselves here
+			i += 2 // the digits of a longer escape need no care here
 		default:
 			i++
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// ErrProtobuf marks bytes that are not the protobuf of a Kubernetes object.
+// ErrProtobuf marks bytes that are not a Kubernetes object, list or event in
+// protobuf.
 var ErrProtobuf = errors.New("malformed protobuf")
 
 // The fields of ObjectMeta that are read.
@@ -29,15 +30,15 @@ const (
 
 func protobufError(what string) error { return fmt.Errorf("%w: %s", ErrProtobuf, what) }
 
-// A message is what is left of a protobuf message.
+// A message is a protobuf message, or its rest.
 type message string
 
-// next consumes a field. The value of one that is not length-delimited is "".
+// next consumes a field. It returns the value of a length-delimited field only.
 func (m *message) next() (field uint64, value message, delimited bool, err error) {
 	rest := *m
 	tag, n := rest.uvarint()
 	if n == 0 {
-		return 0, "", false, errEndless
+		return 0, "", false, errVarint
 	}
 	rest = rest[n:]
 	field = tag >> 3
@@ -48,23 +49,23 @@ func (m *message) next() (field uint64, value message, delimited bool, err error
 	switch tag & 7 {
 	case 0:
 		if _, n = rest.uvarint(); n == 0 {
-			return 0, "", false, errEndless
+			return 0, "", false, errVarint
 		}
 		size = uint64(n)
 	case 1:
 		size = 8
 	case 2:
 		if size, n = rest.uvarint(); n == 0 {
-			return 0, "", false, errEndless
+			return 0, "", false, errVarint
 		}
 		rest, delimited = rest[n:], true
 	case 5:
 		size = 4
 	default:
-		return 0, "", false, protobufError("a wire type that the API does not have")
+		return 0, "", false, protobufError("unknown wire type")
 	}
 	if size > uint64(len(rest)) {
-		return 0, "", false, protobufError("a field that is longer than its message")
+		return 0, "", false, protobufError("a field is longer than its message")
 	}
 	*m = rest[size:]
 	if delimited {
@@ -73,10 +74,10 @@ func (m *message) next() (field uint64, value message, delimited bool, err error
 	return field, value, delimited, nil
 }
 
-var errEndless = protobufError("a number that does not end")
+var errVarint = protobufError("a truncated varint")
 
-// uvarint returns the number that the message begins with, and how many bytes
-// it has: 0 if it does not end.
+// uvarint returns the varint at the beginning of the message and its length in
+// bytes, 0 if it is truncated.
 func (m message) uvarint() (v uint64, n int) {
 	if m != "" && m[0] < 0x80 {
 		return uint64(m[0]), 1 // nearly always
@@ -95,11 +96,10 @@ func (m message) longUvarint() (v uint64, n int) {
 	return 0, 0
 }
 
-// ScanProtobuf reads an object from its message, of which it becomes a part;
-// what is not metadata is not looked into. Errors wrap [ErrProtobuf] or
-// [ErrNotObject].
+// ScanProtobuf parses the metadata of an object's message. The item refers to
+// object. Errors wrap [ErrProtobuf] or [ErrNotObject].
 func (it *Item) ScanProtobuf(object []byte) error {
-	if err := it.scanProtobuf(view(object)); err != nil {
+	if err := it.scanProtobuf(unsafeString(object)); err != nil {
 		return err
 	}
 	return it.check()
@@ -115,11 +115,11 @@ func (it *Item) scanProtobuf(object string) error {
 			return err
 		}
 		if field != 1 {
-			it.rest += before - len(m)
+			it.trimmed += before - len(m)
 			continue
 		}
 		if !delimited {
-			return protobufError("metadata that is not a message")
+			return protobufError("metadata is not a message")
 		}
 		kept := len(meta)
 		for meta != "" {
@@ -135,7 +135,7 @@ func (it *Item) scanProtobuf(object string) error {
 				return err
 			}
 		}
-		it.rest += 1 + (bits.Len(uint(kept)|1)+6)/7 + kept // a byte of the length has 7 bits of it
+		it.trimmed += 1 + (bits.Len(uint(kept)|1)+6)/7 + kept // tag, varint of the length, message
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (it *Item) metaField(field uint64, value message, delimited bool) (err erro
 	switch field {
 	case metaName, metaNamespace, metaUID, metaResourceVersion, metaLabels, metaAnnotations, metaManagedFields:
 		if !delimited {
-			return protobufError("a field of another type")
+			return protobufError("a field has the wrong type")
 		}
 	}
 	switch field {
@@ -164,7 +164,7 @@ func (it *Item) metaField(field uint64, value message, delimited bool) (err erro
 			return err
 		}
 		if field == metaAnnotations && k == initialEventsEnd {
-			it.end = v == "true"
+			it.endMarked = v == "true"
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func mapEntry(entry message) (key, value string, err error) {
 			value = string(v)
 		}
 		if field <= 2 && !delimited {
-			return "", "", protobufError("a field of another type")
+			return "", "", protobufError("a field has the wrong type")
 		}
 	}
 	return key, value, nil
@@ -191,7 +191,7 @@ func mapEntry(entry message) (key, value string, err error) {
 
 // ProtobufLabel returns the value of a label of an object's message.
 func ProtobufLabel(object []byte, label string) (found string, ok bool) {
-	for m := message(view(object)); m != ""; {
+	for m := message(unsafeString(object)); m != ""; {
 		field, meta, _, err := m.next()
 		if err != nil {
 			return "", false
@@ -212,7 +212,7 @@ func ProtobufLabel(object []byte, label string) (found string, ok bool) {
 	return strings.Clone(found), ok
 }
 
-// appendProtobuf appends an object's message, which was scanned before.
+// appendProtobuf appends an object's message, which is valid.
 func appendProtobuf(dst []byte, object string, managedFields bool) []byte {
 	if managedFields {
 		return append(dst, object...)
@@ -240,8 +240,8 @@ func keptSize(meta message) int {
 	return n
 }
 
-// kept consumes the fields of an ObjectMeta through the first of managedFields
-// and returns those before it.
+// kept consumes the fields of an ObjectMeta up to and including the first of
+// managedFields, and returns those before that.
 func (m *message) kept() message {
 	all := *m
 	for *m != "" {

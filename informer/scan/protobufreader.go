@@ -13,46 +13,47 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// An object by itself is a message in an envelope (runtime.Unknown); a list's
-// items are messages without one.
+// An object or a list is a message in an envelope (runtime.Unknown):
 //
 //	6b 38 73 00    "k8s" and a NUL
 //	0a …           TypeMeta: 0a … apiVersion, 12 … kind
-//	12 …           the message; field 1 is ObjectMeta, or ListMeta and 2 an item
+//	12 …           the message of an object: field 1 is its ObjectMeta;
+//	               or of a list: field 1 is its ListMeta, 2 an item
 //	1a … 22 …      content encoding and type: empty
 //
-// A frame of a watch is a length of 4 bytes, big endian, and a WatchEvent: 0a …
-// type, 12 … a RawExtension, whose field 1 is an object by itself.
+// Items are messages without an envelope. A frame of a watch is a length of 4
+// bytes, big endian, and a WatchEvent: 0a … type, 12 … a RawExtension, whose field
+// 1 is an object in its envelope.
 const envelopeMagic = "k8s\x00"
 
-// openEnvelope returns the message of an object by itself.
+// openEnvelope returns the message in an envelope.
 func openEnvelope(b message) (message, error) {
 	inside, ok := strings.CutPrefix(string(b), envelopeMagic)
 	if !ok {
-		return "", protobufError("an object without its envelope")
+		return "", protobufError("an object has no envelope")
 	}
 	return message(inside).delimited(2)
 }
 
-// delimited returns the last delimited value of a field, "" if there is none.
-func (m message) delimited(wanted uint64) (found message, err error) {
+// delimited returns the last value of a length-delimited field, "" if there is none.
+func (m message) delimited(fieldNumber uint64) (found message, err error) {
 	for m != "" {
 		field, value, _, err := m.next()
 		if err != nil {
 			return "", err
 		}
-		if field == wanted {
+		if field == fieldNumber {
 			found = value
 		}
 	}
 	return found, nil
 }
 
-// ScanProtobuf reads a watch event from a frame, behind its length; it becomes
-// a part of the frame. Errors wrap [ErrProtobuf] or [ErrNotObject].
+// ScanProtobuf parses a watch event from a frame without its length. The event
+// refers to frame. Errors wrap [ErrProtobuf] or [ErrNotObject].
 func (e *ItemEvent) ScanProtobuf(frame []byte) error {
 	*e = ItemEvent{}
-	m := message(view(frame))
+	m := message(unsafeString(frame))
 	typ, err := m.delimited(1)
 	if err != nil {
 		return err
@@ -80,14 +81,14 @@ func (e *ItemEvent) ScanProtobuf(frame []byte) error {
 	return e.check()
 }
 
-// A Status is what of an API server's Status matters here.
+// A Status has the fields of an API server's Status that the informer needs.
 type Status struct {
 	Message    string
 	Code       int
-	RetryAfter int // seconds; 0 if it does not say
+	RetryAfter int // seconds; 0 if not set
 }
 
-// ParseStatus reads a Status in protobuf, with its envelope.
+// ParseStatus parses a Status in protobuf, in its envelope.
 func ParseStatus(b []byte) (Status, error) {
 	var s Status
 	m, err := openEnvelope(message(b))
@@ -109,57 +110,55 @@ func ParseStatus(b []byte) (Status, error) {
 	return s, err
 }
 
-// number returns the last number of a field, 0 if there is none.
-func (m message) number(wanted uint64) (n int, err error) {
+// number returns the last value of a varint field, 0 if there is none.
+func (m message) number(fieldNumber uint64) (n int, err error) {
 	for m != "" {
 		before := m
 		field, _, delimited, err := m.next()
 		if err != nil {
 			return 0, err
 		}
-		if field == wanted && !delimited {
-			v := before
-			tag, size := v.uvarint()
+		if field == fieldNumber && !delimited {
+			tag, size := before.uvarint()
 			if tag&7 != 0 {
 				continue
 			}
-			number, _ := v[size:].uvarint()
-			n = int(int32(number))
+			v, _ := before[size:].uvarint()
+			n = int(int32(v))
 		}
 	}
 	return n, nil
 }
 
-// A ProtobufReader reads a list's protobuf item by item as it arrives, like an
+// A ProtobufReader reads a list in protobuf item by item as it arrives, like an
 // [ItemReader].
 type ProtobufReader struct {
-	in   *bufio.Reader
-	buf  []byte // the item
-	left uint64 // bytes of the list's message that are to come
-	open bool   // in the message
-	list List
+	in        *bufio.Reader
+	buf       []byte // the item
+	remaining uint64 // bytes of the list's message
+	opened    bool   // the envelope has been read up to the message
+	list      List
 }
 
-// NewProtobufReader reads the list from in.
+// NewProtobufReader returns a reader of the list from in; see [NewItemReader].
 func NewProtobufReader(in io.Reader, like *List) *ProtobufReader {
 	return &ProtobufReader{in: bufio.NewReaderSize(in, listBuffer),
 		list: List{Kind: like.Kind, APIVersion: like.APIVersion, ItemKind: like.ItemKind, Typed: like.Typed}}
 }
 
-// Head returns the list without its items; it is complete when they are through.
+// Head returns the list without its items. It is complete after the last item.
 func (r *ProtobufReader) Head() *List { return &r.list }
 
-// Next reads the next item. ok is false behind the last one, when all of the
-// list has been read. Errors wrap [ErrProtobuf] or [ErrNotObject], or are those
-// of reading.
+// Next reads the next item. ok is false after the last item, when the whole list
+// has been read. Errors wrap [ErrProtobuf] or [ErrNotObject], or are read errors.
 func (r *ProtobufReader) Next(it *Item) (ok bool, err error) {
-	if !r.open {
+	if !r.opened {
 		if err := r.enter(); err != nil {
 			return false, err
 		}
-		r.open = true
+		r.opened = true
 	}
-	for r.left > 0 {
+	for r.remaining > 0 {
 		field, value, err := r.field()
 		if err != nil {
 			return false, err
@@ -173,7 +172,7 @@ func (r *ProtobufReader) Next(it *Item) (ok bool, err error) {
 			return true, it.ScanProtobuf(value)
 		}
 	}
-	if _, err := io.Copy(io.Discard, r.in); err != nil { // what is behind the message
+	if _, err := io.Copy(io.Discard, r.in); err != nil { // the rest of the envelope
 		return false, err
 	}
 	if r.list.RV == 0 {
@@ -184,13 +183,13 @@ func (r *ProtobufReader) Next(it *Item) (ok bool, err error) {
 
 // enter reads the envelope up to the message.
 func (r *ProtobufReader) enter() error {
-	r.left = maxItem // of the envelope
+	r.remaining = maxItem // for the envelope
 	magic, err := r.bytes(uint64(len(envelopeMagic)))
 	if err != nil {
 		return err
 	}
 	if string(magic) != envelopeMagic {
-		return protobufError("a list without its envelope")
+		return protobufError("a list has no envelope")
 	}
 	for {
 		tag, err := r.varint()
@@ -205,7 +204,7 @@ func (r *ProtobufReader) enter() error {
 		case tag&7 != 2:
 			return protobufError("a field of another type")
 		case tag>>3 == 2:
-			r.left = size
+			r.remaining = size
 			return nil
 		}
 		if _, err := r.bytes(size); err != nil {
@@ -214,7 +213,7 @@ func (r *ProtobufReader) enter() error {
 	}
 }
 
-// field reads a field, which is delimited: lists have no others.
+// field reads a length-delimited field; lists have no others.
 func (r *ProtobufReader) field() (field uint64, value []byte, err error) {
 	tag, err := r.varint()
 	if err != nil {
@@ -233,37 +232,37 @@ func (r *ProtobufReader) field() (field uint64, value []byte, err error) {
 
 func (r *ProtobufReader) varint() (v uint64, err error) {
 	for i := 0; i < 70; i += 7 {
-		if r.left == 0 {
+		if r.remaining == 0 {
 			break
 		}
 		c, err := r.in.ReadByte()
 		if err != nil {
-			return 0, cutShort(err)
+			return 0, unexpectedEOF(err)
 		}
-		r.left--
+		r.remaining--
 		v |= uint64(c&0x7f) << i
 		if c < 0x80 {
 			return v, nil
 		}
 	}
-	return 0, protobufError("a number that does not end")
+	return 0, errVarint
 }
 
 // bytes reads n bytes into the reader's buffer.
 func (r *ProtobufReader) bytes(n uint64) ([]byte, error) {
-	if n > r.left || n > maxItem {
+	if n > r.remaining || n > maxItem {
 		return nil, protobufError("a field that is longer than its message")
 	}
 	if n > uint64(cap(r.buf)) {
 		r.buf = make([]byte, n+n/4)
 	}
-	r.left -= n
+	r.remaining -= n
 	_, err := io.ReadFull(r.in, r.buf[:n])
-	return r.buf[:n], cutShort(err)
+	return r.buf[:n], unexpectedEOF(err)
 }
 
-// cutShort tells a body that ends too early from one that is at its end.
-func cutShort(err error) error {
+// unexpectedEOF replaces io.EOF, which is the end of a complete body.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

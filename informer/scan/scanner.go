@@ -12,41 +12,42 @@ import (
 	"unsafe"
 )
 
-// ErrSyntax marks text that is not one JSON value. Errors that wrap it tell
-// the offset.
+// ErrSyntax marks text that is not one JSON value. Errors that wrap it have the
+// offset.
 var ErrSyntax = errors.New("malformed JSON")
 
-// maxDepth is encoding/json's own limit of nesting.
+// maxDepth is encoding/json's limit of nesting.
 const maxDepth = 10000
 
-// A scanner walks a JSON text once, from left to right, checking its syntax.
-// It allocates nothing. Its methods leave i behind what they consumed.
+// A scanner reads a JSON text once, from left to right, and checks its syntax. It
+// allocates nothing. Its methods leave i after what they consumed.
 type scanner struct {
-	s     string
-	i     int
-	depth int
-	table *table // where a Table's rows go; nil if it is an object like others
-	more  bool   // the text is the beginning of one, of which there is more
+	s       string
+	i       int
+	depth   int
+	table   *table // receives the rows of a Table; nil if a Table is an object like others
+	partial bool   // s is the beginning of a longer text
 }
 
-// errMore is the error of a text that is to be scanned again when there is more
-// of it. It is made often, so it says nothing.
-var errMore = errors.New("the text goes on")
+// errNeedMore is returned for an error near the end of a partial text, which is to
+// be scanned again when more of it has been read. It occurs often, so it is not
+// formatted.
+var errNeedMore = errors.New("more text is needed")
 
-// edge is how many bytes before the end of a beginning a scan may fail since
-// there is more to come: an escape or a word is noticed where it begins.
-const edge = 8
+// maxToken is how many bytes before the end of a partial text an escape or a word
+// may begin and be incomplete.
+const maxToken = 8
 
 func (p *scanner) errorf(format string, args ...any) error {
-	if p.more && p.i+edge >= len(p.s) {
-		return errMore
+	if p.partial && p.i+maxToken >= len(p.s) {
+		return errNeedMore
 	}
 	return fmt.Errorf("%w at offset %d: %s", ErrSyntax, p.i, fmt.Sprintf(format, args...))
 }
 
 func (p *scanner) space() { p.i = afterSpace(p.s, p.i) }
 
-// afterSpace returns i, or where the white space ends that begins there.
+// afterSpace returns the index of the first byte from i on that is not white space.
 func afterSpace(s string, i int) int {
 	if i < len(s) && s[i] > ' ' {
 		return i // nearly always
@@ -57,9 +58,8 @@ func afterSpace(s string, i int) int {
 	return i
 }
 
-// next skips white space and returns the next byte without consuming it, 0 at
-// the end of the text (a NUL byte in the text is an error to every caller, as
-// the end is).
+// next skips white space and returns the next byte without consuming it, 0 at the
+// end of the text. To every caller a NUL byte is an error, as the end is.
 func (p *scanner) next() byte {
 	p.space()
 	if p.i == len(p.s) {
@@ -76,14 +76,14 @@ func (p *scanner) expect(c byte) error {
 	return nil
 }
 
-func (p *scanner) unexpected(wanted string) error {
+func (p *scanner) unexpected(expected string) error {
 	if p.i >= len(p.s) {
-		return p.errorf("the text ends, %s is wanted", wanted)
+		return p.errorf("unexpected end of the text, expected %s", expected)
 	}
-	return p.errorf("%q, where %s is wanted", p.s[p.i], wanted)
+	return p.errorf("unexpected %q, expected %s", p.s[p.i], expected)
 }
 
-// end checks that nothing but white space is left.
+// end checks that only white space follows.
 func (p *scanner) end() error {
 	p.space()
 	if p.i != len(p.s) {
@@ -92,10 +92,9 @@ func (p *scanner) end() error {
 	return nil
 }
 
-// member goes to the next member of an object, positioned at its value, which
-// the caller must consume before it asks for the next one. The first call, with
-// first set, consumes the brace. At the closing brace, which it consumes, ok is
-// false.
+// member consumes the name of the next member of an object; the caller must consume
+// its value before the next call. The first call, with first set, also consumes
+// the opening brace. At the closing brace, which it consumes, ok is false.
 //
 //	for first := true; ; first = false {
 //		name, ok, err := p.member(first)
@@ -123,8 +122,8 @@ func (p *scanner) element(first bool) (ok bool, err error) {
 	return p.enter(first, '[', ']')
 }
 
-// enter consumes what stands before a member or element: the opening byte or a
-// comma; or the closing byte, and then ok is false.
+// enter consumes the opening byte or the comma before a member or element, or the
+// closing byte; then ok is false.
 func (p *scanner) enter(first bool, open, closing byte) (ok bool, err error) {
 	if first {
 		if err := p.expect(open); err != nil {
@@ -155,9 +154,8 @@ func (p *scanner) skip() (err error) {
 	return err
 }
 
-// value returns where the value that begins at i ends. Most of a text is
-// skipped, so this goes by an i of its own, which is in a register, and leaves
-// that of the scanner alone, unless there is an error to tell the place of.
+// value returns the index after the value at i. Most of a text is skipped by it, so
+// it keeps i in a register, and sets the scanner's only for an error.
 func (p *scanner) value(i int) (end int, err error) {
 	s := p.s
 	i = afterSpace(s, i)
@@ -172,14 +170,14 @@ func (p *scanner) value(i int) (end int, err error) {
 			p.i = i + 1
 			return p.i, p.errorf("nested deeper than %d", maxDepth)
 		}
-		closing := c + 2 // in ASCII, of both
+		closing := c + 2 // in ASCII, for both
 		if i = afterSpace(s, i+1); i < len(s) && s[i] == closing {
 			p.depth--
 			return i + 1, nil
 		}
 		for {
 			if c == '{' {
-				// The name as it stands: those of managedFields are full of escapes.
+				// Not decoded: names in managedFields have many escapes.
 				if i, err = p.quoted(i); err != nil {
 					return i, err
 				}
@@ -207,13 +205,13 @@ func (p *scanner) value(i int) (end int, err error) {
 	return p.i, err
 }
 
-// fault is an error of value's.
-func (p *scanner) fault(i int, wanted string) (int, error) {
+// fault returns the error for an unexpected byte at i.
+func (p *scanner) fault(i int, expected string) (int, error) {
 	p.i = i
-	return i, p.unexpected(wanted)
+	return i, p.unexpected(expected)
 }
 
-// word consumes a value that is a number, true, false or null.
+// word consumes a number, true, false or null.
 func (p *scanner) word() error {
 	switch c := p.s[p.i]; {
 	case c == '-' || '0' <= c && c <= '9':
@@ -273,8 +271,7 @@ func (p *scanner) number() error {
 	return nil
 }
 
-// raw consumes a string and returns what stands between its quotes, escapes
-// and all.
+// raw consumes a string and returns the text between its quotes, with its escapes.
 func (p *scanner) raw() (string, error) {
 	start := p.i + 1
 	end, err := p.quoted(p.i)
@@ -284,7 +281,7 @@ func (p *scanner) raw() (string, error) {
 	return p.s[start : end-1], nil
 }
 
-// quoted returns where the string that begins at i ends.
+// quoted returns the index after the string at i.
 func (p *scanner) quoted(i int) (end int, err error) {
 	s := p.s
 	if i == len(s) || s[i] != '"' {
@@ -307,12 +304,12 @@ func (p *scanner) quoted(i int) (end int, err error) {
 			n := escapeLen(s[i:])
 			if n == 0 {
 				p.i = i
-				return i, p.errorf("a bad escape")
+				return i, p.errorf("invalid escape")
 			}
 			i += n
 		case c < ' ':
 			p.i = i
-			return i, p.errorf("a control character in a string")
+			return i, p.errorf("control character in a string")
 		default:
 			i++
 		}
@@ -320,18 +317,17 @@ func (p *scanner) quoted(i int) (end int, err error) {
 	return p.fault(len(s), "'\"'")
 }
 
-// specials finds the bytes that do not stand for themselves in a string: control
-// characters, the quote and the backslash. Of the eight in w, the lowest that is
-// one has its highest bit set in the result; those above it may have it set for
-// nothing.
+// specials finds control characters, quotes and backslashes among the eight bytes of
+// w. In the result, the lowest of them has its highest bit set and the bytes below
+// it have not; bytes above it may have it set without being special.
 func specials(w uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := w^ones*'"', w^ones*'\\'
 	return ((w-ones*' ')&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & high
 }
 
-// escapeLen returns the length of the escape sequence that s begins with, 0 if
-// it is not a valid one.
+// escapeLen returns the length of the escape at the beginning of s, 0 if it is
+// invalid.
 func escapeLen(s string) int {
 	if len(s) < 2 {
 		return 0
@@ -353,8 +349,8 @@ func escapeLen(s string) int {
 	return 0
 }
 
-// text consumes a string and returns its value: a substring of the text where
-// there are no escapes in it.
+// text consumes a string and returns its value: a substring of the text if it has
+// no escapes.
 func (p *scanner) text() (string, error) {
 	raw, err := p.raw()
 	if err != nil {
@@ -370,7 +366,7 @@ func (p *scanner) text() (string, error) {
 	return raw, nil
 }
 
-// rawOrNull is raw for a member that may be null, which reads as "".
+// rawOrNull is raw for a string or null, which is returned as "".
 func (p *scanner) rawOrNull() (string, error) {
 	if p.at('n') {
 		return "", p.literal("null")
@@ -378,7 +374,7 @@ func (p *scanner) rawOrNull() (string, error) {
 	return p.raw()
 }
 
-// textOrNull is text for a member that may be null, which reads as "".
+// textOrNull is text for a string or null, which is returned as "".
 func (p *scanner) textOrNull() (string, error) {
 	if p.at('n') {
 		return "", p.literal("null")

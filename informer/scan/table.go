@@ -8,25 +8,24 @@ import (
 	"strings"
 )
 
-// ErrBareTable marks a Table whose rows come without their objects, though
-// these were asked for.
-var ErrBareTable = errors.New("a Table without its objects")
+// ErrBareTable marks a Table whose rows have no objects, though the request had
+// includeObject=Object.
+var ErrBareTable = errors.New("a Table without objects")
 
-// A table is what a Table of the API server holds, when its rows were asked
-// for with their objects inside (includeObject=Object): the objects, and how
-// the API server prints them.
+// A table holds the columns and objects of a Table (includeObject=Object). Each
+// object has its row.
 type table struct {
 	columns string // the value of columnDefinitions, "" for null
 	objects []*Object
 }
 
 // isTable reports whether kind and apiVersion are those of a Table. A custom
-// resource may have that kind, in its own group.
+// resource of another group may have that kind.
 func isTable(kind, apiVersion string) bool {
 	return kind == "Table" && strings.HasPrefix(apiVersion, "meta.k8s.io/")
 }
 
-// member consumes a member of a Table that is not any object's.
+// member consumes a member that objects do not have.
 func (t *table) member(p *scanner, name string) error {
 	from := p.i
 	switch name {
@@ -71,7 +70,7 @@ func (p *scanner) row() (*Object, error) {
 		if !ok {
 			break
 		}
-		row = "" // what is behind the object is not understood
+		row = "" // a member after the object makes the row unknown
 		if name == "object" {
 			o = nil
 		}
@@ -94,8 +93,8 @@ func (p *scanner) row() (*Object, error) {
 	return o, nil
 }
 
-// Cells returns the cells of the object's row, each as JSON, appended to cells,
-// and the members of the row behind them, with the comma before.
+// Cells appends the cells of the object's row to cells, each as JSON. rest is the
+// row's members after them, with the comma before.
 func (o *Object) Cells(cells []string) (all []string, rest string, err error) {
 	const name = `"cells":`
 	if !strings.HasPrefix(o.Row, name) {
@@ -119,8 +118,8 @@ func (o *Object) Cells(cells []string) (all []string, rest string, err error) {
 	}
 }
 
-// detached returns a copy of the object that does not keep alive what stands
-// around it, printed under the columns.
+// detached returns a copy of the object, with the columns, that does not keep the
+// text around it in memory.
 func (o *Object) detached(columns string) (*Object, error) {
 	text := o.JSON + o.Row
 	n, err := ParseObject(text[:len(o.JSON)])

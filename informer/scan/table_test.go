@@ -55,12 +55,12 @@ func TestParseTable(t *testing.T) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 	}
-	// A custom resource may be of a kind Table, with rows of its own.
+	// A custom resource may have the kind Table, and rows.
 	custom := `{"apiVersion":"example.com/v1","kind":"Table","metadata":{"name":"t","resourceVersion":"3"},"rows":[1]}`
 	if f, err := ParseFrame(`{"type":"ADDED","object":` + custom + `}`); err != nil || f.Object.JSON != custom {
 		t.Errorf("custom Table: %+v %v", f.Object, err)
 	}
-	// The object comes first: then what else is in the row is not understood.
+	// With the object first, the row is unknown.
 	if f, err := ParseFrame(`{"type":"ADDED","object":` + tableHead + `[],"rows":[{"object":` + pod + `,"cells":["a"]}]}}`); err != nil || f.Object.Row != "" || f.Object.JSON != pod {
 		t.Errorf("%+v %v", f.Object, err)
 	}

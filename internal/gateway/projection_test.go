@@ -136,7 +136,7 @@ func TestProjectionsRefused(t *testing.T) {
 		code                int
 		message             string
 	}{
-		{"pods?resourceVersion=0&fields=", "", "", 400, "a name is wanted"},
+		{"pods?resourceVersion=0&fields=", "", "", 400, "expected a name"},
 		{"pods?resourceVersion=0&fields=a..b", "", "", 400, "at offset 2"},
 		{"pods?resourceVersion=0&fields=a%5B0%5D", "", "", 400, "[*] or a quoted name"},
 		{"namespaces/d/pods/a?resourceVersion=0&fields=a", "", "", 400, "lists and watches"},
