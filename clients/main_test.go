@@ -27,7 +27,7 @@ import (
 var (
 	cluster *clustertest.Cluster
 	gw      *clustertest.Gateway
-	// outages are the kills of the API server, which all tests share.
+	// outages are the kills of the API server that the parallel tests share.
 	outages *clustertest.Outages
 )
 
@@ -141,6 +141,18 @@ func namespace(t *testing.T, name string) string {
 		return ""
 	})
 	return name
+}
+
+// restartUpstream kills the API server and starts it again, for a test that runs
+// alone.
+func restartUpstream(t *testing.T) {
+	t.Helper()
+	if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.StartComponent("kube-apiserver"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // outage returns when the API server was killed and has come back.
