@@ -5,16 +5,17 @@ package change
 
 import "slices"
 
-// A Manager is one who wrote to an object, as its managedFields have it.
+// A Manager wrote to an object, according to its managedFields.
 type Manager struct {
 	Manager     string `json:"manager"`
 	Operation   string `json:"operation"` // Apply or Update
 	Subresource string `json:"subresource,omitempty"`
-	Time        string `json:"time,omitempty"` // RFC 3339, to the second
+	Time        string `json:"time,omitempty"` // RFC 3339, in seconds
 }
 
 // changedManagers returns the managers whose entry is new, has another time, or
-// has more fields than before: one that has less has lost them to another.
+// has more fields than before. An entry with fewer fields lost them to another
+// manager.
 func changedManagers(before, after []any) []Manager {
 	type key struct {
 		Manager
@@ -42,7 +43,7 @@ func changedManagers(before, after []any) []Manager {
 	return out
 }
 
-// gained reports whether a set of fields has some that it had not.
+// gained reports whether a set of fields has some that the earlier one had not.
 func gained(before, after any) bool {
 	old, _ := before.(map[string]any)
 	now, _ := after.(map[string]any)
@@ -54,9 +55,10 @@ func gained(before, after any) bool {
 	return false
 }
 
-// owners returns who changed fields when no entry tells: one manager's updates of
-// the same fields within a second leave its entry as it is. Who changes a field
-// owns it then, and no entry is newer than that of the last to write.
+// owners returns the managers of the changed fields when no entry reveals them:
+// repeated updates of the same fields within a second leave a manager's entry
+// as it is. The writer of a field owns it, and no entry is newer than the last
+// writer's.
 func owners(entries []any, changed []leaf) []Manager {
 	newest := ""
 	for _, e := range entries {
@@ -88,7 +90,7 @@ func owns(fields any, path []string) bool {
 	below, has := set["f:"+path[0]]
 	if has && len(path) > 1 {
 		if m, _ := below.(map[string]any); len(m) == 0 {
-			return true // it is owned as a whole
+			return true // owned as a whole
 		}
 	}
 	return has && owns(below, path[1:])

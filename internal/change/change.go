@@ -17,41 +17,41 @@ import (
 // A Patch is a JSON Patch (RFC 6902).
 type Patch = jsondiff.Patch
 
-// A Change is what is different between two versions of an object.
+// A Change is the difference between two versions of an object.
 type Change struct {
-	// Patch makes the later version of the earlier one. Without noise it does so
-	// of what is left of them without the noise. It is empty when one of the two
-	// is missing.
+	// Patch turns the earlier version into the later one; unless Comparer.Noise
+	// is set, both without noise. It is empty if one of them is nil.
 	Patch Patch
-	// Summary are a few phrases, the most telling ones first.
+	// Summary are a few phrases, the most important first.
 	Summary []string
-	// By are those who, by the object's managedFields, wrote to it then.
+	// By are the managers who, by managedFields, wrote to the object at that
+	// time.
 	By []Manager
 	// Noise are the kinds of noise that changed, in order.
 	Noise []string
-	// OnlyNoise is set when nothing else did.
+	// OnlyNoise is set if nothing but noise changed.
 	OnlyNoise bool
 }
 
-// A Comparer compares versions of objects. It reads a version once that is
-// compared with the one before it and then with the one behind it. It is for one
-// goroutine.
+// A Comparer compares versions of objects. It parses a version once if it is
+// compared with its predecessor and then with its successor. One goroutine may
+// use it.
 type Comparer struct {
-	// Noise has the patches hold the noise, too.
+	// Noise includes the noise in patches.
 	Noise bool
 
-	known [2]*version // that were compared last
+	known [2]*version // compared last
 }
 
-// A version of an object, as it was read.
+// A version is a parsed version of an object.
 type version struct {
 	o       *scan.Object
-	tree    map[string]any // without its noise
+	tree    map[string]any // without noise
 	noise   noise
 	entries []any // of managedFields
 }
 
-// read reads an object, or remembers it.
+// read parses an object, unless it was parsed last.
 func (c *Comparer) read(o *scan.Object) (*version, error) {
 	for _, v := range c.known {
 		if v != nil && v.o == o {
@@ -67,8 +67,8 @@ func (c *Comparer) read(o *scan.Object) (*version, error) {
 	return v, nil
 }
 
-// Between compares two versions of an object, of which one may be nil: it did
-// not exist. It fails on what is not JSON.
+// Between compares two versions of an object. One of them may be nil: the
+// object did not exist. It fails on invalid JSON.
 func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 	old, err := c.read(before)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 	return out, err
 }
 
-// diffWhole compares all there is of two objects.
+// diffWhole compares two objects including noise.
 func diffWhole(before, after *scan.Object) (Patch, error) {
 	old, err := decode(before)
 	if err != nil {
@@ -115,20 +115,20 @@ func diffWhole(before, after *scan.Object) (Patch, error) {
 	return diff(old, now)
 }
 
-// longestAligned is the longest list whose elements are aligned for a patch:
-// that takes the square of it.
-const longestAligned = 500
+// maxAligned limits the length of lists whose elements are aligned in a patch,
+// which takes quadratic time.
+const maxAligned = 500
 
 // diff compares two decoded objects.
 func diff(before, after map[string]any) (Patch, error) {
 	var options []jsondiff.Option
-	if max(longest(before), longest(after)) <= longestAligned {
+	if max(longest(before), longest(after)) <= maxAligned {
 		options = append(options, jsondiff.LCS())
 	}
 	return jsondiff.CompareWithoutMarshal(before, after, options...)
 }
 
-// longest is the length of the longest list in a value.
+// longest returns the length of the longest list in a value.
 func longest(value any) int {
 	n := 0
 	switch v := value.(type) {
@@ -145,7 +145,7 @@ func longest(value any) int {
 	return n
 }
 
-// decode reads an object; numbers keep their text.
+// decode parses an object; numbers keep their text.
 func decode(o *scan.Object) (map[string]any, error) {
 	if o == nil {
 		return nil, nil
@@ -159,7 +159,7 @@ func decode(o *scan.Object) (map[string]any, error) {
 	return tree, nil
 }
 
-// Quiet returns an object without its noise.
+// Quiet returns an object without noise.
 func Quiet(object []byte) (map[string]any, error) {
 	tree, err := decode(&scan.Object{JSON: string(object)})
 	if err == nil {

@@ -1,17 +1,16 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package change says what is different between two versions of an object: as
-// a JSON Patch, in words, and by whom.
+// Package change describes the difference between two versions of an object: as
+// a JSON Patch, in words, and with the managers who made it.
 //
-// What changes without anybody having changed anything is noise: heartbeats,
-// the renewal of leases, the counters of Events, metadata that follows other
-// changes. A [Change] has it apart, so that it can be left out and counted.
+// Changes that nobody made on purpose are noise: heartbeats, lease renewals,
+// counters of Events, metadata that follows other changes. A [Change] lists
+// them separately, so that they can be hidden and counted.
 //
-// Summaries are for people: the best known fields have phrases of their own,
-// all others are named by their path. Lists are matched by the name, type or
-// key of their elements, so that one more container is one change. They show
-// no values of Secrets.
+// Summaries are for people. Well-known fields have phrases of their own; other
+// fields are shown by path. Elements of lists are matched by name, type or key,
+// so that one more container is one change. Values of Secrets are never shown.
 //
-// What is compared is not changed, and a result depends on nothing else.
+// The package does not modify its inputs, and results depend on nothing else.
 package change

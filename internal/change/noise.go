@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// noise is what was taken out of an object, by its kind.
+// noise is what was removed from an object, by kind.
 type noise map[string][]any
 
 // Kinds of noise.
@@ -23,13 +23,14 @@ const (
 	noiseMetrics    = "metrics"
 )
 
-// quietAnnotations are written over and over by controllers.
+// quietAnnotations are annotations that controllers rewrite all the time.
 var quietAnnotations = map[string]string{
 	"control-plane.alpha.kubernetes.io/leader":         noiseLease,
 	"endpoints.kubernetes.io/last-change-trigger-time": noiseHeartbeat,
 }
 
-// quietConditions are the members of a condition that say when somebody looked.
+// quietConditions are the members of a condition that only record the last
+// check.
 var quietConditions = map[string]string{
 	"lastHeartbeatTime":  noiseHeartbeat,
 	"lastProbeTime":      noiseProbe,
@@ -37,13 +38,13 @@ var quietConditions = map[string]string{
 	"observedGeneration": noiseGeneration,
 }
 
-// In the order in which they are taken.
+// In the order in which they are removed.
 var (
 	annotationNames = slices.Sorted(maps.Keys(quietAnnotations))
 	conditionNames  = slices.Sorted(maps.Keys(quietConditions))
 )
 
-// quietMembers are those of a kind.
+// quietMembers are the noisy members of a kind.
 var quietMembers = map[string][]struct {
 	noise string
 	path  []string
@@ -62,7 +63,7 @@ var quietMembers = map[string][]struct {
 	},
 }
 
-// quiet takes the noise out of an object and returns it.
+// quiet removes the noise from an object and returns it.
 func quiet(tree map[string]any) noise {
 	n := noise{}
 	n.take(tree, noiseManaged, "metadata", "managedFields")
@@ -84,8 +85,8 @@ func quiet(tree map[string]any) noise {
 	return n
 }
 
-// take takes the value at a path out of an object, and what then holds nothing
-// any more: the other version may not have it at all.
+// take removes the value at a path, and then empty parents: the other version
+// may not have them.
 func (n noise) take(from map[string]any, kind string, path ...string) {
 	name, last := path[0], len(path) == 1
 	value, ok := from[name]
@@ -104,8 +105,9 @@ func (n noise) take(from map[string]any, kind string, path ...string) {
 	}
 }
 
-// differing returns the kinds in which two objects differ. The resourceVersion,
-// which every change changes, counts only when it is alone.
+// differing returns the kinds of noise in which two objects differ.
+// resourceVersion differs in every change, so it counts only if nothing else
+// does.
 func differing(before, after noise) []string {
 	kinds := maps.Clone(before)
 	maps.Copy(kinds, after)

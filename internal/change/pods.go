@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// node tells of cordons and taints.
+// node describes cordons and taints.
 func (s *summary) node() {
 	if text(s.after["kind"]) != "Node" {
 		return
@@ -35,7 +35,7 @@ func (s *summary) node() {
 	}
 }
 
-// pod tells of phase, place and containers.
+// pod describes phase, node and containers.
 func (s *summary) pod() {
 	if old, now, ok := s.changed("status", "phase"); ok {
 		s.say("%s → %s", orNone(old), orNone(now))
@@ -65,13 +65,13 @@ func (s *summary) pod() {
 	}
 }
 
-// containerStatuses tells what became of the containers.
+// containerStatuses describes state changes of containers.
 func (s *summary) containerStatuses(list string) {
 	matched, ok := pairs(elements(s.before, "status", list), elements(s.after, "status", list))
 	if !ok {
 		return
 	}
-	s.tell("status", list)
+	s.describe("status", list)
 	for _, p := range matched {
 		old, _ := p.before.(map[string]any)
 		now, _ := p.after.(map[string]any)
@@ -101,7 +101,7 @@ func (s *summary) containerStatuses(list string) {
 	}
 }
 
-// stateOf says in what state a container is.
+// stateOf describes the state of a container.
 func stateOf(status map[string]any) string {
 	switch {
 	case at(status, "state", "running") != nil:
@@ -114,7 +114,7 @@ func stateOf(status map[string]any) string {
 	return ""
 }
 
-// outcome says how a container ended.
+// outcome describes how a container ended.
 func outcome(terminated map[string]any) string {
 	reason, code := text(terminated["reason"]), text(terminated["exitCode"])
 	switch {
@@ -134,13 +134,13 @@ func parenthesis(s string) string {
 	return " (" + s + ")"
 }
 
-// conditions tells what became true or false.
+// conditions describes conditions that changed.
 func (s *summary) conditions() {
 	matched, ok := pairs(elements(s.before, "status", "conditions"), elements(s.after, "status", "conditions"))
 	if !ok {
 		return
 	}
-	s.tell("status", "conditions")
+	s.describe("status", "conditions")
 	for _, p := range matched {
 		old, _ := p.before.(map[string]any)
 		now, _ := p.after.(map[string]any)
@@ -157,7 +157,7 @@ func (s *summary) conditions() {
 		case text(old["reason"]) != reason:
 			s.say("%s: %s → %s", p.key, orNone(text(old["reason"])), orNone(reason))
 		case text(old["message"]) != text(now["message"]):
-			s.say("%s: %s", p.key, clip(text(now["message"]), longestText))
+			s.say("%s: %s", p.key, clip(text(now["message"]), maxText))
 		default:
 			for _, l := range leaves(nil, nil, old, now, nil) {
 				s.minor = append(s.minor, fmt.Sprintf("%s: %s %s", p.key, l, l.verb()))
@@ -166,7 +166,7 @@ func (s *summary) conditions() {
 	}
 }
 
-// state says what a condition says.
+// state describes a condition.
 func state(condition, status string) string {
 	switch {
 	case status == "True":

@@ -10,27 +10,28 @@ import (
 	"unicode/utf8"
 )
 
-// mostPhrases bounds a summary, longestValue a value in it, in bytes.
+// maxPhrases limits a summary, maxValue the bytes of a value in it.
 const (
-	mostPhrases  = 8
-	longestValue = 60
-	longestText  = 160
+	maxPhrases = 8
+	maxValue   = 60
+	maxText    = 160
 )
 
-// A summary is being written about two versions of an object.
+// A summary collects phrases about two versions of an object.
 type summary struct {
 	before, after map[string]any
 	phrases       []string
-	// told are the paths that need not be told again.
-	told map[string]bool
-	// minor are changes that go along with others, told when there are none.
+	// described are the paths that phrases already cover.
+	described map[string]bool
+	// minor are changes that accompany others. They are shown if there are no
+	// others.
 	minor []string
 }
 
-// summarize describes a change, neither version being missing.
+// summarize describes a change between two existing versions.
 func summarize(before, after map[string]any) []string {
-	s := &summary{before: before, after: after, told: map[string]bool{}}
-	s.told["kind"], s.told["apiVersion"] = true, true
+	s := &summary{before: before, after: after, described: map[string]bool{}}
+	s.described["kind"], s.described["apiVersion"] = true, true
 	s.metadata()
 	s.scale()
 	s.podTemplate()
@@ -42,20 +43,20 @@ func summarize(before, after map[string]any) []string {
 	if len(s.phrases) == 0 {
 		s.phrases = s.minor
 	}
-	if more := len(s.phrases) - mostPhrases; more > 0 {
-		s.phrases = append(s.phrases[:mostPhrases], fmt.Sprintf("and %d more", more))
+	if more := len(s.phrases) - maxPhrases; more > 0 {
+		s.phrases = append(s.phrases[:maxPhrases], fmt.Sprintf("and %d more", more))
 	}
 	return s.phrases
 }
 
-// arrival describes a version that has none beside it: nil is a deletion.
+// arrival describes a version without a counterpart: a creation or a deletion.
 func arrival(tree map[string]any) string {
 	switch {
 	case tree == nil:
 		return "deleted"
 	case text(tree["kind"]) == "Event":
-		note := text(tree["message"]) + text(tree["note"]) // events.k8s.io has another name for it
-		return clip(fmt.Sprintf("%s %s: %s", text(tree["type"]), text(tree["reason"]), note), longestText)
+		note := text(tree["message"]) + text(tree["note"]) // named differently in events.k8s.io
+		return clip(fmt.Sprintf("%s %s: %s", text(tree["type"]), text(tree["reason"]), note), maxText)
 	}
 	return "created"
 }
@@ -64,20 +65,20 @@ func (s *summary) say(format string, args ...any) {
 	s.phrases = append(s.phrases, fmt.Sprintf(format, args...))
 }
 
-// tell marks a path as told.
-func (s *summary) tell(path ...string) { s.told[strings.Join(path, ".")] = true }
+// describe marks a path as described.
+func (s *summary) describe(path ...string) { s.described[strings.Join(path, ".")] = true }
 
-// changed returns a scalar before and after, if it is another one, and marks it
-// as told.
+// changed returns a scalar before and after, if it differs, and marks it as
+// described.
 func (s *summary) changed(path ...string) (before, after string, ok bool) {
-	s.tell(path...)
+	s.describe(path...)
 	before, after = text(at(s.before, path...)), text(at(s.after, path...))
 	return before, after, before != after
 }
 
-// metadata tells of deletion, finalizers, labels, annotations and owners.
+// metadata describes deletion, finalizers, labels, annotations and owners.
 func (s *summary) metadata() {
-	s.tell("metadata")
+	s.describe("metadata")
 	if old, now, _ := s.changed("metadata", "uid"); old != now {
 		s.say("deleted and created again")
 	}
@@ -100,7 +101,7 @@ func (s *summary) metadata() {
 			s.minor = append(s.minor, "applied configuration "+l.verb())
 		case name == "deployment.kubernetes.io/revision":
 			s.say("revision %s", l.arrow())
-		case len(text(l.before)) > longestValue || len(text(l.after)) > longestValue:
+		case len(text(l.before)) > maxValue || len(text(l.after)) > maxValue:
 			s.say("annotation %s %s", name, l.verb())
 		default:
 			s.say("annotation %s", l.assignment(name))
@@ -117,13 +118,13 @@ func (s *summary) metadata() {
 	}
 }
 
-// differ returns the differences below a path, and marks it as told.
+// differ returns the differences below a path, and marks it as described.
 func (s *summary) differ(path ...string) []leaf {
-	s.tell(path...)
+	s.describe(path...)
 	return leaves(nil, path, at(s.before, path...), at(s.after, path...), nil)
 }
 
-// data tells which keys of a ConfigMap or Secret changed, not how.
+// data describes which keys of a ConfigMap or Secret changed, without values.
 func (s *summary) data() {
 	kind := text(s.after["kind"])
 	if kind != "Secret" && kind != "ConfigMap" {
@@ -136,9 +137,9 @@ func (s *summary) data() {
 	}
 }
 
-// rest tells what nothing else has told, by its path.
+// rest describes all remaining differences by path.
 func (s *summary) rest() {
-	all := leaves(nil, nil, s.before, s.after, func(path []string) bool { return s.told[leaf{path: path}.String()] })
+	all := leaves(nil, nil, s.before, s.after, func(path []string) bool { return s.described[leaf{path: path}.String()] })
 	for _, l := range all {
 		name := strings.TrimPrefix(l.String(), "spec.")
 		switch {
@@ -152,7 +153,7 @@ func (s *summary) rest() {
 	}
 }
 
-// isStamp reports whether a member says when something happened.
+// isStamp reports whether a member is a timestamp of an occurrence.
 func isStamp(name string) bool {
 	return strings.HasSuffix(name, "Time") || strings.HasSuffix(name, "Timestamp") || strings.HasSuffix(name, "At")
 }
@@ -165,7 +166,7 @@ func isScalar(value any) bool {
 	return true
 }
 
-// last returns the last name of the path.
+// last returns the last element of a path.
 func (l leaf) last() string {
 	if len(l.path) == 0 {
 		return ""
@@ -173,7 +174,7 @@ func (l leaf) last() string {
 	return l.path[len(l.path)-1]
 }
 
-// verb says what happened to the value.
+// verb describes what happened to the value.
 func (l leaf) verb() string {
 	switch {
 	case l.before == nil:
@@ -187,18 +188,18 @@ func (l leaf) verb() string {
 // arrow shows both values.
 func (l leaf) arrow() string { return show(l.before) + " → " + show(l.after) }
 
-// assignment shows what a name stands for.
+// assignment shows a name and its value.
 func (l leaf) assignment(name string) string {
 	switch {
 	case l.before == nil:
-		return fmt.Sprintf("%s=%s added", name, clip(text(l.after), longestValue))
+		return fmt.Sprintf("%s=%s added", name, clip(text(l.after), maxValue))
 	case l.after == nil:
 		return name + " removed"
 	}
 	return name + " " + l.arrow()
 }
 
-// show returns a value as text, briefly.
+// show returns a value as a short text.
 func show(value any) string {
 	if value == nil {
 		return "none"
@@ -207,16 +208,16 @@ func show(value any) string {
 		if s == "" {
 			return `""`
 		}
-		return clip(s, longestValue)
+		return clip(s, maxValue)
 	}
 	b, err := json.Marshal(value)
 	if err != nil {
 		return "?"
 	}
-	return clip(string(b), longestValue)
+	return clip(string(b), maxValue)
 }
 
-// clip makes one line of a text, of no more than n bytes.
+// clip returns the first n bytes of a text, on one line.
 func clip(s string, n int) string {
 	if len(s) > n {
 		for n > 0 && !utf8.RuneStart(s[n]) {

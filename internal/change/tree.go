@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Objects are trees of map[string]any, []any and what is in them. What is not
-// there, or of another type, is nil or empty.
+// Objects are trees of map[string]any and []any. A missing value, or one of
+// another type, reads as nil or empty.
 
 // at returns the value at a path of members.
 func at(tree map[string]any, path ...string) any {
@@ -47,7 +47,7 @@ func text(value any) string {
 	return ""
 }
 
-// equal reports whether two values are the same.
+// equal reports whether two values are equal.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -68,20 +68,19 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// keyMembers are those that tell the elements of a list from each other, the
-// best first.
+// keyMembers identify the elements of a list, in order of preference.
 var keyMembers = []string{"name", "type", "uid", "key", "containerPort", "port", "mountPath", "devicePath", "ip", "topologyKey"}
 
-// A pair is an element of a list before and after; one may be nil.
+// A pair is an element of a list before and after; one of them may be nil.
 type pair struct {
 	key           string
 	before, after any
 }
 
-// pairs matches the elements of two lists by what tells them apart: a member
-// that all of them have, with the port or the effect where that says more, or
-// themselves, if they are scalars. ok is false when there is no such thing. Those
-// of the later list come first, in its order.
+// pairs matches the elements of two lists by a member that all of them have
+// (with the port or the effect where needed), or by value if they are scalars.
+// ok is false if there is no such member. Elements of the later list come
+// first, in its order.
 func pairs(before, after []any) (out []pair, ok bool) {
 	for _, name := range append([]string{""}, keyMembers...) {
 		old, fits := keyed(before, name)
@@ -118,8 +117,7 @@ func valueAt(list []any, index map[string]int, key string) any {
 	return nil
 }
 
-// keyed indexes a list; false means that its elements do not all have such a
-// key, and each its own.
+// keyed indexes a list. It returns false if elements have no key, or share one.
 func keyed(list []any, name string) (map[string]int, bool) {
 	index := make(map[string]int, len(list))
 	for i, value := range list {
@@ -140,7 +138,7 @@ func elementKey(value any, name string) string {
 	m, _ := value.(map[string]any)
 	key := text(m[name])
 	if name == "key" && key != "" && m["effect"] != nil {
-		key += ":" + text(m["effect"]) // a taint, or a toleration
+		key += ":" + text(m["effect"]) // taints and tolerations
 	}
 	if (name == "port" || name == "containerPort") && key != "" && m["protocol"] != nil {
 		key += "/" + text(m["protocol"])
@@ -148,14 +146,14 @@ func elementKey(value any, name string) string {
 	return key
 }
 
-// A leaf is a value that is different, by its path: names of members, and
-// elements of lists as [key]. A value that is not there is nil.
+// A leaf is a value that differs. Its path consists of member names, and of
+// [key] for elements of lists. A missing value is nil.
 type leaf struct {
 	path          []string
 	before, after any
 }
 
-// String returns the path as a person would write it.
+// String returns the path in readable form.
 func (l leaf) String() string {
 	var b strings.Builder
 	for i, p := range l.path {
@@ -167,8 +165,8 @@ func (l leaf) String() string {
 	return b.String()
 }
 
-// leaves appends what is different between two values, in the order of the
-// names, except for what skip is true of.
+// leaves appends the differences between two values, ordered by name, except
+// those for which skip returns true.
 func leaves(out []leaf, path []string, before, after any, skip func(path []string) bool) []leaf {
 	if skip != nil && skip(path) || equal(before, after) {
 		return out
@@ -202,7 +200,7 @@ func inList(path []string) bool {
 	return len(path) > 0 && strings.HasPrefix(path[len(path)-1], "[")
 }
 
-// names returns the names of the members of two objects, in order.
+// names returns the member names of two objects, in order.
 func names(a, b map[string]any) []string {
 	out := make([]string, 0, len(a)+len(b))
 	for name := range a {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// counters are the replicas of a status, and Jobs' Pods: none is 0.
+// counters are numbers of replicas, and of Jobs' Pods, in a status. Missing
+// means 0.
 var counters = []struct{ member, name string }{
 	{"replicas", "current replicas"},
 	{"readyReplicas", "ready replicas"},
@@ -31,7 +32,7 @@ var counters = []struct{ member, name string }{
 	{"terminating", "terminating Pods"},
 }
 
-// scale tells of replicas.
+// scale describes replicas.
 func (s *summary) scale() {
 	if old, now, ok := s.changed("spec", "replicas"); ok {
 		s.say("replicas %s → %s", orNone(old), orNone(now))
@@ -48,7 +49,7 @@ func (s *summary) scale() {
 		if !isScalar(old) || !isScalar(now) {
 			continue // a CronJob's active is a list
 		}
-		s.tell("status", c.member)
+		s.describe("status", c.member)
 		if a, b := orZero(text(old)), orZero(text(now)); a != b && c.name != "" {
 			s.say("%s %s → %s", c.name, a, b)
 		}
@@ -69,10 +70,10 @@ func orZero(s string) string {
 	return s
 }
 
-// templates are where the Pods of a kind are described.
+// templates are the paths of Pod templates by kind.
 var templates = [][]string{{"spec"}, {"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"}}
 
-// podTemplate tells of containers and their images.
+// podTemplate describes containers and their images.
 func (s *summary) podTemplate() {
 	for _, path := range templates {
 		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
@@ -92,7 +93,7 @@ func (s *summary) containers(path []string, list string) {
 	if !ok {
 		return
 	}
-	s.tell(path...)
+	s.describe(path...)
 	kind := map[string]string{"containers": "container ", "initContainers": "init container ", "ephemeralContainers": "debug container "}[list]
 	for _, p := range matched {
 		old, _ := p.before.(map[string]any)
@@ -122,7 +123,8 @@ func (s *summary) containers(path []string, list string) {
 	}
 }
 
-// shortImage is the later image, or what is behind its name when the name stays.
+// shortImage returns the later image; only its tag or digest if the name is the
+// same.
 func shortImage(before, after string) string {
 	name := func(image string) int {
 		if i := strings.IndexByte(image, '@'); i >= 0 {

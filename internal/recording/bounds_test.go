@@ -112,7 +112,7 @@ func TestImportHoldsLittle(t *testing.T) {
 	object := func(i int) string {
 		return fmt.Sprintf(`{"object":{"json":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p%d","resourceVersion":"1"}}}}`, i)
 	}
-	few := bounds{held: 100, pending: 500, live: 1 << 20, objects: 10}
+	few := limits{held: 100, pending: 500, live: 1 << 20, objects: 10}
 	for name, test := range map[string]struct {
 		more func(i int) string
 		want string
@@ -142,7 +142,7 @@ func TestImportHoldsLittle(t *testing.T) {
 	}
 	from, to := openStore(t), openStore(t)
 	fill(t, from)
-	most := usualBounds
+	most := defaultLimits
 	most.live = 1
 	if _, _, err := importWithin(t.Context(), bytes.NewReader(export(t, from, everything())), to, 0, most); err != nil {
 		t.Fatal(err)

@@ -9,16 +9,16 @@ import (
 	"io"
 )
 
-// A Summary says what is in a recording.
+// A Summary describes the content of a recording.
 type Summary struct {
 	Header
 	Resources int
-	Objects   int // at the beginning
+	Objects   int // in the first state
 	Changes   int
 	Gaps      int
 }
 
-// Check reads a recording to its end, and fails as [Import] does.
+// Check reads a whole recording, and fails as [Import] does.
 func Check(ctx context.Context, r io.Reader) (*Summary, error) {
 	d, h, err := newDecoder(ctx, r, 0)
 	if err != nil {

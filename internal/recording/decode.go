@@ -20,34 +20,35 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A decoder reads lines, and checks that they are those which were written.
+// A decoder reads lines and verifies that they are what was written.
 type decoder struct {
 	ctx     context.Context
 	zstd    *zstd.Decoder
 	in      *bufio.Reader
 	sum     hash.Hash
 	lines   int
-	columns map[int]string // of the stream
+	columns map[int]string // of the current stream
 }
 
-// newDecoder reads the header. The decoder fails with [ErrTooLarge] behind so
-// many bytes of lines, if most is not 0, and with the context's error.
-func newDecoder(ctx context.Context, r io.Reader, most int64) (*decoder, *Header, error) {
+// newDecoder reads the header. If maxBytes is not 0, the decoder fails with
+// [ErrTooLarge] after that many bytes of lines. It also fails when ctx is
+// canceled.
+func newDecoder(ctx context.Context, r io.Reader, maxBytes int64) (*decoder, *Header, error) {
 	z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(4*windowSize), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNotRecording, err)
 	}
-	d := &decoder{ctx: ctx, zstd: z, in: bufio.NewReaderSize(&boundedReader{r: z, most: most}, 64<<10), sum: sha256.New()}
+	d := &decoder{ctx: ctx, zstd: z, in: bufio.NewReaderSize(&boundedReader{r: z, max: maxBytes}, 64<<10), sum: sha256.New()}
 	l, err := d.next()
 	switch {
-	case err != nil && !errors.Is(err, ErrDamaged): // it is not the file's fault
-	case errors.Is(err, io.ErrUnexpectedEOF): // it began as one does
+	case err != nil && !errors.Is(err, ErrDamaged): // an error of the reader, not of the file
+	case errors.Is(err, io.ErrUnexpectedEOF): // the file begins like a recording
 	case err != nil:
 		err = fmt.Errorf("%w: %s", ErrNotRecording, strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": line 1: "))
 	case l.Recording == nil || l.Recording.Format < 1:
-		err = fmt.Errorf("%w: it does not say what it is", ErrNotRecording)
+		err = fmt.Errorf("%w: the header is missing", ErrNotRecording)
 	case l.Recording.Format > formatVersion:
-		err = fmt.Errorf("%w: format %d, this one reads up to %d", ErrNewerFormat, l.Recording.Format, formatVersion)
+		err = fmt.Errorf("%w: format %d, this version reads up to %d", ErrNewerFormat, l.Recording.Format, formatVersion)
 	default:
 		return d, l.Recording, nil
 	}
@@ -57,17 +58,16 @@ func newDecoder(ctx context.Context, r io.Reader, most int64) (*decoder, *Header
 
 func (d *decoder) close() { d.zstd.Close() }
 
-// A boundedReader reads so many bytes at the most: a small file can be of any size
-// when it is unpacked.
+// A boundedReader limits the unpacked size: a small file can contain anything.
 type boundedReader struct {
 	r    io.Reader
-	most int64 // 0 is any
+	max  int64 // 0 means no limit
 	read int64
 }
 
 func (b *boundedReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
-	if b.read += int64(n); b.most > 0 && b.read > b.most {
+	if b.read += int64(n); b.max > 0 && b.read > b.max {
 		return 0, ErrTooLarge
 	}
 	return n, err
@@ -77,7 +77,8 @@ func (d *decoder) damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: line %d: %w", ErrDamaged, d.lines+1, fmt.Errorf(format, args...))
 }
 
-// next returns the next line. After the last, which it checks, it is io.EOF.
+// next returns the next line. After the last line, which it verifies, it
+// returns io.EOF.
 func (d *decoder) next() (*line, error) {
 	if err := d.ctx.Err(); err != nil {
 		return nil, err
@@ -113,15 +114,15 @@ func (d *decoder) next() (*line, error) {
 	return &l, nil
 }
 
-// read returns a line's text with its newline.
+// read returns the text of a line with its newline.
 func (d *decoder) read() (text []byte, err error) {
 	for {
 		part, err := d.in.ReadSlice('\n')
 		if text = append(text, part...); !errors.Is(err, bufio.ErrBufferFull) {
 			return text, err
 		}
-		if len(text) > longestLine {
-			return nil, fmt.Errorf("it is longer than %d bytes", longestLine)
+		if len(text) > maxLine {
+			return nil, fmt.Errorf("the line is longer than %d bytes", maxLine)
 		}
 	}
 }
@@ -140,7 +141,7 @@ func (d *decoder) end(end *endLine) error {
 	return io.EOF
 }
 
-// object returns the object of a line.
+// object parses the object of a line.
 func (d *decoder) object(l *objectLine) (*scan.Object, error) {
 	o, err := scan.ParseObject(string(l.JSON))
 	if err != nil {
@@ -149,7 +150,7 @@ func (d *decoder) object(l *objectLine) (*scan.Object, error) {
 	return o, d.print(o, l)
 }
 
-// form returns the object of a line that is a form.
+// form parses the object of a form line.
 func (d *decoder) form(l *objectLine) (*scan.Object, error) {
 	o, err := scan.ParseTemplate(string(l.JSON))
 	if err != nil {
@@ -158,7 +159,7 @@ func (d *decoder) form(l *objectLine) (*scan.Object, error) {
 	return o, d.print(o, l)
 }
 
-// print sets how the object is printed.
+// print sets the printed row and columns of an object.
 func (d *decoder) print(o *scan.Object, l *objectLine) error {
 	if n := len(l.Row); n > 2 && l.Row[0] == '{' {
 		o.Row = string(l.Row[1 : n-1])

@@ -2,6 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package recording writes a part of a history into one file, and serves such a
-// file as a cluster that stands still: for a postmortem, a bug report or a
-// lesson, without the cluster.
+// file as a cluster in which nothing changes any more. A postmortem, a bug
+// report or a lesson can use it without the cluster.
+//
+// Exporter.Export writes, [Import] reads into an empty [history.Store], and
+// [NewUpstream] answers requests from that store. format.go describes the file.
+// A file is verified as a whole: a reader gets an error, never a part of it as
+// if it were all. Exports and imports run on the caller's goroutine and end
+// with its context. What an import holds in memory is limited, whatever the
+// file contains (T10).
 package recording

@@ -17,13 +17,13 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// An encoder writes lines. Its first error is its last word.
+// An encoder writes lines. After an error it writes nothing more.
 type encoder struct {
 	zstd    *zstd.Encoder
 	sum     hash.Hash
 	buf     bytes.Buffer
 	lines   int
-	columns map[string]int // of the stream, by their text
+	columns map[string]int // of the current stream, by columnDefinitions
 	err     error
 }
 
@@ -35,14 +35,14 @@ func newEncoder(w io.Writer) (*encoder, error) {
 	return &encoder{zstd: z, sum: sha256.New()}, nil
 }
 
-// line writes a line.
+// line writes one line.
 func (e *encoder) line(l line) error {
 	if e.err != nil {
 		return e.err
 	}
 	e.buf.Reset()
 	enc := json.NewEncoder(&e.buf)
-	enc.SetEscapeHTML(false) // the JSON of objects stays as it is
+	enc.SetEscapeHTML(false) // keep the objects' JSON as it is
 	if e.err = enc.Encode(l); e.err == nil {
 		e.sum.Write(e.buf.Bytes())
 		e.lines++
@@ -51,7 +51,7 @@ func (e *encoder) line(l line) error {
 	return e.err
 }
 
-// stream begins a resource, whose objects have the form of an item.
+// stream begins a resource, whose objects have the form of item.
 func (e *encoder) stream(s *streamLine, item *scan.Object) error {
 	e.columns = map[string]int{}
 	if err := e.line(line{Stream: s}); err != nil {
@@ -64,8 +64,8 @@ func (e *encoder) stream(s *streamLine, item *scan.Object) error {
 	return e.line(line{Form: &form})
 }
 
-// object returns an object as it is to be in a line, behind the line of its
-// columns if they are new.
+// object returns an object as it appears in a line. It first writes its columns
+// if they are new.
 func (e *encoder) object(o *scan.Object) (objectLine, error) {
 	l := objectLine{JSON: json.RawMessage(o.JSON)}
 	if o.Row != "" {
@@ -86,8 +86,8 @@ func (e *encoder) object(o *scan.Object) (objectLine, error) {
 	return l, nil
 }
 
-// close ends the recording, unless something went wrong: then it has no end, by
-// which a reader knows.
+// close writes the last line, unless an error occurred: readers reject a
+// recording without it.
 func (e *encoder) close() error {
 	if e.err == nil {
 		e.err = e.line(line{End: &endLine{e.lines, hex.EncodeToString(e.sum.Sum(nil))}})

@@ -19,20 +19,19 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// ErrNothing is returned where nothing was recorded of what is to be exported.
+// ErrNothing: nothing that was selected is recorded.
 var ErrNothing = errors.New("nothing of it was recorded in that time")
 
-// A Selection says what of a history to export.
+// A Selection selects the part of a history to export.
 type Selection struct {
-	// Resources are which; they are exported in this order.
+	// Resources are exported in this order.
 	Resources []kube.Resource
-	// From and To are the ends of the time. What is outside of the recording is
-	// cut off.
+	// From and To limit the time. They are clipped to what is recorded.
 	From, To time.Time
-	// Namespace is of the objects; "" is all, and those in none.
+	// Namespace selects objects; "" selects all, including cluster-scoped ones.
 	Namespace string
-	// Labels select objects: one that matches at any time is exported for all
-	// of it, and so are the Events about it. nil is everything.
+	// Labels selects objects. One that matches at any time is exported for the
+	// whole time, with the Events about it. nil selects everything.
 	Labels labels.Selector
 	// Pseudonyms replaces the names of objects.
 	Pseudonyms bool
@@ -41,23 +40,23 @@ type Selection struct {
 // An Exporter writes recordings.
 type Exporter struct {
 	Store   *history.Store
-	Program string // its name and version
-	Cluster string // its identity
-	// Documents returns what the API server says of itself; an error ends the
+	Program string // name and version
+	Cluster string // its UID
+	// Documents returns the API server's discovery documents. An error ends the
 	// export.
 	Documents func(context.Context) ([]Document, error)
 }
 
-// A part is what is exported of one resource.
+// A part is the exported part of one resource.
 type part struct {
 	stream   *history.Stream
 	from, to history.Moment
-	keys     map[kube.Key]bool // of the objects; nil for all
+	keys     map[kube.Key]bool // of the selected objects; nil selects all
 }
 
-// Export writes a recording of what is selected. It fails with [ErrNothing]
-// before it has written anything if there is nothing; after any error, what was
-// written is no recording.
+// Export writes a recording of the selection. If that is empty it fails with
+// [ErrNothing] and writes nothing. After any other error the output is not a
+// valid recording.
 func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error {
 	parts, header, err := x.plan(ctx, sel)
 	if err != nil {
@@ -92,12 +91,12 @@ func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error
 		err = parts[i].write(ctx, e, names)
 	}
 	if err != nil {
-		e.err = err // so that the recording has no end
+		e.err = err // prevents the last line
 	}
 	return e.close()
 }
 
-// plan finds out what there is of the selection.
+// plan finds the parts of the selection.
 func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, error) {
 	h := &Header{Format: formatVersion, Program: x.Program, Cluster: x.Cluster, Made: time.Now().UTC().Truncate(time.Millisecond), Pseudonyms: sel.Pseudonyms}
 	var all, parts []*part
@@ -111,7 +110,7 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 		}
 	}
 	chosen := map[string]bool{}
-	for _, events := range []bool{false, true} { // which are about the others
+	for _, events := range []bool{false, true} { // Events come last: they refer to the others
 		for _, p := range all {
 			if (p.stream.Resource().Name == "events") == events && !sel.whole() {
 				if err := p.choose(ctx, sel, chosen); err != nil {
@@ -161,7 +160,8 @@ func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (
 	return p, err
 }
 
-// moment returns the last state known at a time: in a gap, the one before it.
+// moment returns the last known state at a time; within a gap, the state before
+// it.
 func (p *part) moment(ctx context.Context, at time.Time) (history.Moment, error) {
 	for _, g := range p.stream.Gaps() {
 		if g.Since.Before(at) && at.Before(g.Until) {
@@ -171,8 +171,8 @@ func (p *part) moment(ctx context.Context, at time.Time) (history.Moment, error)
 	return p.stream.At(ctx, at)
 }
 
-// each calls f for the state at the beginning, object by object (e is nil
-// then), and for the events behind it.
+// each calls object for the first state, object by object, then event for each
+// event.
 func (p *part) each(ctx context.Context, object func(*scan.Object) error, event func(history.Event) error) error {
 	for o, err := range p.stream.List(ctx, p.from.RV, "", "") {
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -202,8 +202,8 @@ func (sel Selection) whole() bool {
 	return sel.Namespace == "" && (sel.Labels == nil || sel.Labels.Empty())
 }
 
-// choose finds the objects that match, and adds their UIDs to those chosen. An
-// Event that is about one of these matches, too.
+// choose finds the objects that match, and adds their UIDs to chosen. An Event
+// about a chosen object matches, too.
 func (p *part) choose(ctx context.Context, sel Selection, chosen map[string]bool) error {
 	keys := map[kube.Key]bool{}
 	match := func(o *scan.Object) error {
@@ -220,8 +220,8 @@ func (p *part) choose(ctx context.Context, sel Selection, chosen map[string]bool
 	return err
 }
 
-// aboutUID returns the UID of the object that an Event is about, "" if it does not
-// say.
+// aboutUID returns the UID of the object that an Event is about, "" if it has
+// none.
 func aboutUID(o *scan.Object) string {
 	var event struct{ InvolvedObject, Regarding struct{ UID string } }
 	if json.Unmarshal([]byte(o.JSON), &event) != nil {
@@ -230,7 +230,7 @@ func aboutUID(o *scan.Object) string {
 	return cmp.Or(event.InvolvedObject.UID, event.Regarding.UID)
 }
 
-// learn collects the names of all that is exported.
+// learn collects the names in all that will be exported.
 func (x *Exporter) learn(ctx context.Context, parts []*part) (*pseudonyms, error) {
 	names := newPseudonyms()
 	for _, p := range parts {
@@ -241,7 +241,7 @@ func (x *Exporter) learn(ctx context.Context, parts []*part) (*pseudonyms, error
 	return names, nil
 }
 
-// write writes a resource.
+// write writes one resource.
 func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 	res, form := p.stream.Resource(), p.stream.Form()
 	encode := func(o *scan.Object) (objectLine, error) {
@@ -282,7 +282,7 @@ func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 	if err != nil {
 		return err
 	}
-	for _, g := range gaps { // in which nothing changed
+	for _, g := range gaps { // nothing changed within it
 		if err := p.writeGap(e, g); err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 	return e.line(line{Head: &head})
 }
 
-// writeGap writes a gap that is within the time.
+// writeGap writes a gap within the selected time.
 func (p *part) writeGap(e *encoder, g history.Gap) error {
 	if g.From < p.from.RV || g.To > p.to.RV {
 		return nil

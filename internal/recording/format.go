@@ -15,69 +15,69 @@ import (
 //
 //	zstd -dc incident.wkr | jq -c .
 //
-// shows all there is. Each line is an object of one member, which says what it
-// is:
+// shows all of it. Each line is an object with one member, which is its type:
 //
-//	recording   first: the format, whose it is, what it spans
-//	document    an answer of the API server that is not about objects: discovery
-//	stream      a resource begins, with the state at an rv …
-//	form        … what its objects look like, without any content
-//	columns     … columnDefinitions of Tables, before an object is under them
+//	recording   first line: format, cluster and span
+//	document    an API server's answer that is not about objects: discovery
+//	stream      begins a resource, with the state at an rv, followed by its
+//	form        … form: what its objects look like, without content
+//	columns     … columnDefinitions of Tables, before the first object that uses them
 //	object      … an object of that state
-//	event       … a change, in the order of rvs
-//	gap         … nothing was observed between two rvs; the events between them,
-//	            which are inferred, are the difference
-//	head        … the resource ends: all up to an rv is there
-//	end         last: the number of the lines before it, and the SHA-256 of them
-//	            with their newlines
+//	event       … a change, in the order of RVs
+//	gap         … nothing was observed between two RVs; the events between them are
+//	            inferred from the difference
+//	head        … end of the resource: it is complete up to an RV
+//	end         last line: the number of lines before it, and the SHA-256 of them
+//	            including their newlines
 //
-// The JSON of objects is that of the API server to the byte (but for names, if
-// they are pseudonyms). Members that a reader does not know are to be ignored;
-// what it must know raises the format.
+// The JSON of objects is the API server's, byte for byte, except for
+// pseudonyms. A reader ignores members that it does not know. A change that
+// readers must know about raises the format version.
 
-// formatVersion is what this code writes, and the newest it reads.
+// formatVersion is the format that this code writes, and the newest that it
+// reads.
 const formatVersion = 1
 
 const (
-	// longestLine is the longest line that is read: an object is some MiB at
-	// the most, discovery of a large cluster too.
-	longestLine = 64 << 20
-	// windowSize is how far back the compression looks for what is alike:
-	// versions of one object are apart by those of others.
+	// maxLine limits the length of a line: objects have at most some MiB,
+	// discovery of a large cluster, too.
+	maxLine = 64 << 20
+	// windowSize is how far back the compression finds repetitions. Versions of
+	// one object are far apart, with versions of others between them.
 	windowSize = 8 << 20
 )
 
 var (
-	// ErrNotRecording marks a file that is none.
+	// ErrNotRecording: the file is not a recording.
 	ErrNotRecording = errors.New("not a recording")
-	// ErrNewerFormat marks a recording that a later version of the program wrote.
-	ErrNewerFormat = errors.New("the recording was made by a newer version")
-	// ErrTooLarge marks a recording that is larger than it may be, unpacked.
+	// ErrNewerFormat: a later version of the program wrote the recording.
+	ErrNewerFormat = errors.New("the recording was made by a newer version: use that version")
+	// ErrTooLarge: the unpacked recording exceeds the limit.
 	ErrTooLarge = errors.New("the recording is too large")
-	// ErrDamaged marks a recording that is not as it was written, or not whole.
+	// ErrDamaged: the recording is not what was written, or is incomplete.
 	ErrDamaged = errors.New("the recording is damaged")
 )
 
-// A Header says what a recording is.
+// A Header describes a recording.
 type Header struct {
 	Format  int       `json:"format"`
-	Program string    `json:"program,omitempty"` // that wrote it
-	Cluster string    `json:"cluster,omitempty"` // UID of its namespace kube-system
+	Program string    `json:"program,omitempty"` // program that wrote it
+	Cluster string    `json:"cluster,omitempty"` // UID of namespace kube-system
 	Made    time.Time `json:"made"`
 	From    time.Time `json:"from"`
 	To      time.Time `json:"to"`
-	// Pseudonyms tells that the names of objects are not their own.
+	// Pseudonyms is set if names of objects were replaced.
 	Pseudonyms bool `json:"pseudonyms,omitempty"`
 }
 
-// A Document is an answer of the API server to a GET of a path.
+// A Document is an API server's answer to a GET.
 type Document struct {
 	Path string          `json:"path"`
-	Type string          `json:"type"` // its Content-Type, and the Accept it answers
+	Type string          `json:"type"` // Content-Type, and the Accept that it answers
 	Body json.RawMessage `json:"body"`
 }
 
-// line is a line: one of its members is there.
+// A line has exactly one of these members.
 type line struct {
 	Recording *Header      `json:"recording,omitempty"`
 	Document  *Document    `json:"document,omitempty"`
@@ -119,7 +119,7 @@ type columnsLine struct {
 }
 
 type objectLine struct {
-	Columns int             `json:"columns,omitempty"` // the number of those that Row is under, 0 for none
+	Columns int             `json:"columns,omitempty"` // id of the columns of Row, 0 for none
 	Row     json.RawMessage `json:"row,omitempty"`     // an object with the members of scan.Object.Row
 	JSON    json.RawMessage `json:"json"`
 }

@@ -17,44 +17,44 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// importBatch is how many events go into the store at a time.
-const importBatch = 1000
+// maxBatch limits the events of one write to the store.
+const maxBatch = 1000
 
-// importBytes is how much of them.
-const importBytes = 8 << 20
+// maxBatchBytes limits their bytes.
+const maxBatchBytes = 8 << 20
 
-// bounds of what an import holds in memory, whatever the file says.
-type bounds struct {
-	// held bounds the bytes of the API server's answers and of columns.
+// limits bound the memory that an import uses, whatever the file contains.
+type limits struct {
+	// held limits the bytes of documents and columns.
 	held int
-	// pending bounds those of events that go into the store together: of one RV,
-	// or of a gap, in which all of a cluster may have changed.
+	// pending limits the bytes of events that must be written together: those
+	// at one RV, and those of a gap, in which a whole cluster may have changed.
 	pending int
-	// live bounds those of the objects that are held so that the store need not
-	// read what they were before a change.
+	// live limits the bytes of objects that are held to spare the store from
+	// reading the version before a change.
 	live int
-	// objects bounds how many there are. Kubernetes is not made for as many.
+	// objects limits their number. Kubernetes itself supports fewer.
 	objects int
 }
 
-var usualBounds = bounds{held: 256 << 20, pending: 512 << 20, live: 256 << 20, objects: 2_000_000}
+var defaultLimits = limits{held: 256 << 20, pending: 512 << 20, live: 256 << 20, objects: 2_000_000}
 
-// Import reads a recording into an empty store, and returns its documents. Of
-// lines it reads so many bytes at the most, unless that is 0. It fails with
-// [ErrNotRecording], [ErrNewerFormat], [ErrTooLarge] or [ErrDamaged], with what
-// the store says when that cannot be written, or with the context's error; what
-// is in the store then is of no use.
-func Import(ctx context.Context, r io.Reader, store *history.Store, mostBytes int64) (*Header, []Document, error) {
-	return importWithin(ctx, r, store, mostBytes, usualBounds)
+// Import reads a recording into an empty store and returns its documents. If
+// maxBytes is not 0, it limits the bytes of lines. Import fails with
+// [ErrNotRecording], [ErrNewerFormat], [ErrTooLarge], [ErrDamaged], an error of
+// the store, or when ctx is canceled. After an error the content of the store
+// is useless.
+func Import(ctx context.Context, r io.Reader, store *history.Store, maxBytes int64) (*Header, []Document, error) {
+	return importWithin(ctx, r, store, maxBytes, defaultLimits)
 }
 
-func importWithin(ctx context.Context, r io.Reader, store *history.Store, mostBytes int64, most bounds) (*Header, []Document, error) {
-	d, h, err := newDecoder(ctx, r, mostBytes)
+func importWithin(ctx context.Context, r io.Reader, store *history.Store, maxBytes int64, lim limits) (*Header, []Document, error) {
+	d, h, err := newDecoder(ctx, r, maxBytes)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer d.close()
-	im := importer{d: d, store: store, most: most}
+	im := importer{d: d, store: store, max: lim}
 	for {
 		l, err := im.next()
 		if errors.Is(err, io.EOF) {
@@ -72,25 +72,25 @@ func importWithin(ctx context.Context, r io.Reader, store *history.Store, mostBy
 	}
 }
 
-// An importer takes lines to a store.
+// An importer writes lines to a store.
 type importer struct {
 	d         *decoder
 	store     *history.Store
-	most      bounds
-	ahead     *line // what was read beyond a first state
+	max       limits
+	ahead     *line // a line read after a first state
 	documents []Document
 	held      int // bytes of documents and columns
-	count     int // objects of the resources before
+	count     int // objects in the resources before this one
 
-	head *streamLine // of a resource whose first state comes
+	head *streamLine // of a resource whose first state follows
 	form history.Form
 	live live // as of the last line
 
-	stream  *history.Stream // the one being written
-	events  []history.Event // not yet in the store
-	pending int             // bytes of them
+	stream  *history.Stream // the current one
+	events  []history.Event // not yet written
+	pending int             // bytes of events
 	last    history.Moment  // of the last event
-	gap     *gapLine        // the events within it are its difference
+	gap     *gapLine        // the events within it are inferred
 }
 
 // next returns the next line.
@@ -109,8 +109,8 @@ func (im *importer) next() (*line, error) {
 	case l.Columns != nil:
 		im.held += len(l.Columns.Definitions)
 	}
-	if im.held > im.most.held {
-		return nil, im.d.damaged("what there is besides objects takes more than %d bytes", im.most.held)
+	if im.held > im.max.held {
+		return nil, im.d.damaged("documents and columns besides objects take more than %d bytes", im.max.held)
 	}
 	return l, nil
 }
@@ -123,7 +123,7 @@ func (im *importer) line(l *line) error {
 	case l.Stream != nil:
 		return im.begin(l.Stream)
 	case l.Columns != nil:
-		return nil // the decoder's
+		return nil // owned by the decoder
 	case l.Form != nil:
 		item, err := im.d.form(l.Form)
 		im.form.Item = item
@@ -141,7 +141,7 @@ func (im *importer) line(l *line) error {
 	case l.Head != nil:
 		return im.end(l.Head)
 	}
-	return nil // of a later version
+	return nil // from a later version
 }
 
 func (im *importer) begin(s *streamLine) error {
@@ -150,11 +150,11 @@ func (im *importer) begin(s *streamLine) error {
 	}
 	im.count += len(im.live.objects)
 	im.head, im.form = s, history.Form{ListKind: s.ListKind}
-	im.live = live{objects: map[kube.Key]*scan.Object{}, most: im.most.live}
+	im.live = live{objects: map[kube.Key]*scan.Object{}, max: im.max.live}
 	return nil
 }
 
-// begun reads the first state of a resource, if that has not been done.
+// begun reads the first state of a resource, unless it was read before.
 func (im *importer) begun() error {
 	if im.stream != nil {
 		return nil
@@ -191,7 +191,7 @@ func (im *importer) begun() error {
 	return nil
 }
 
-// firstObject returns the next object of a first state, nil behind the last.
+// firstObject returns the next object of a first state, nil after the last.
 func (im *importer) firstObject() (*scan.Object, error) {
 	for {
 		l, err := im.next()
@@ -202,7 +202,7 @@ func (im *importer) firstObject() (*scan.Object, error) {
 			return nil, err
 		}
 		switch {
-		case l.Columns != nil: // the decoder's
+		case l.Columns != nil: // handled by the decoder
 		case l.Object == nil:
 			im.ahead = l
 			return nil, nil
@@ -211,24 +211,24 @@ func (im *importer) firstObject() (*scan.Object, error) {
 			if err != nil {
 				return nil, err
 			}
-			// It is a part of the object's text, and the store keeps it to the end
-			// of the state.
+			// The key shares memory with the object's JSON, and the store keeps
+			// it until the state is complete.
 			o.Key = kube.Key(strings.Clone(string(o.Key)))
 			return o, im.remember(o)
 		}
 	}
 }
 
-// remember takes note that there is an object.
+// remember records that an object exists.
 func (im *importer) remember(o *scan.Object) error {
-	if im.live.set(o); im.count+len(im.live.objects) > im.most.objects {
-		return im.d.damaged("there are more than %d objects", im.most.objects)
+	if im.live.set(o); im.count+len(im.live.objects) > im.max.objects {
+		return im.d.damaged("there are more than %d objects", im.max.objects)
 	}
 	return nil
 }
 
-// stored returns an error of the store: that of the file, unless the store can
-// be written no more.
+// stored returns an error of the store. The file caused it, unless the store
+// cannot be written.
 func (im *importer) stored(err error) error {
 	if err == nil || errors.Is(err, history.ErrDiskFull) || errors.Is(err, history.ErrFailed) || errors.Is(err, history.ErrClosed) {
 		return err
@@ -236,7 +236,7 @@ func (im *importer) stored(err error) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// beginGap begins a gap, behind all that comes before it.
+// beginGap begins a gap after flushing what comes before it.
 func (im *importer) beginGap(g *gapLine) error {
 	if err := im.begun(); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (im *importer) beginGap(g *gapLine) error {
 	return im.append(nil)
 }
 
-// append appends events, and moves the head to the last moment.
+// append appends events and moves the head.
 func (im *importer) append(events []history.Event) error {
 	return im.stored(im.stream.Append(events, im.last.RV, im.last.At))
 }
@@ -273,14 +273,14 @@ func (im *importer) event(l *eventLine) error {
 			return err
 		}
 	}
-	// Those of one RV stay together.
-	if im.gap == nil && (len(im.events) >= importBatch || im.pending >= importBytes) && o.RV > im.last.RV {
+	// Events at one RV stay together.
+	if im.gap == nil && (len(im.events) >= maxBatch || im.pending >= maxBatchBytes) && o.RV > im.last.RV {
 		if err := im.flush(); err != nil {
 			return err
 		}
 	}
-	if im.pending += sizeOf(o); im.pending > im.most.pending {
-		return im.d.damaged("the changes of one moment take more than %d bytes", im.most.pending)
+	if im.pending += sizeOf(o); im.pending > im.max.pending {
+		return im.d.damaged("the events of one moment take more than %d bytes", im.max.pending)
 	}
 	im.events = append(im.events, history.Event{Type: l.Type, Object: o, Prev: im.live.objects[o.Key], Inferred: l.Inferred, At: l.At})
 	im.last = history.Moment{RV: o.RV, At: l.At}
@@ -291,7 +291,7 @@ func (im *importer) event(l *eventLine) error {
 	return im.remember(o)
 }
 
-// flush brings what is pending into the store.
+// flush writes what is pending.
 func (im *importer) flush() error {
 	events, gap := im.events, im.gap
 	im.events, im.pending, im.gap = nil, 0, nil

@@ -10,22 +10,21 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// live are the objects that there are. Those that are too many to be held are
-// nil.
+// live are the objects that exist. Beyond the limit their values are nil.
 type live struct {
 	objects map[kube.Key]*scan.Object
-	bytes   int // of those that are held
-	most    int // of them
+	bytes   int // of those held
+	max     int // limit of bytes
 }
 
 func (v *live) set(o *scan.Object) {
 	v.bytes += sizeOf(o) - sizeOf(v.objects[o.Key])
-	if v.objects[o.Key] = o; v.bytes <= v.most {
+	if v.objects[o.Key] = o; v.bytes <= v.max {
 		return
 	}
 	all := make(map[kube.Key]*scan.Object, len(v.objects))
 	for key := range v.objects {
-		all[kube.Key(strings.Clone(string(key)))] = nil // it is a part of the object's text
+		all[kube.Key(strings.Clone(string(key)))] = nil // the key shares memory with the object's JSON
 	}
 	v.objects, v.bytes = all, 0
 }

@@ -16,47 +16,46 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// pseudonyms replace the names of objects, and what refers to objects by their
-// names (see places.go), wherever these stand in an object as words: as its own,
-// as an owner's, in a message or a label. A word ends where there is neither a
-// letter nor a digit, so that the name web is replaced in web-0, my-web and
-// web.example.com, but not in webhook or Web. One name has one pseudonym in a
-// recording, and another in the next. A name that begins with another one, as a
-// Pod's does with that of its ReplicaSet, keeps beginning with it.
+// pseudonyms replace the names of objects (see classes.go) wherever they occur
+// as words in an object: as its own name, an owner's, or in a message or label.
+// A word ends where neither a letter nor a digit follows: web is replaced in
+// web-0, my-web and web.example.com, but not in webhook or Web. A name has one
+// pseudonym within a recording, and another one in the next. If a name begins
+// with another name, as a Pod's does with its ReplicaSet's, so does its
+// pseudonym.
 //
 // Nothing else is hidden: not images, addresses, labels or commands.
 type pseudonyms struct {
 	key   []byte
-	names map[string]string // their pseudonyms; "" until it is asked for
-	taken map[string]bool   // the pseudonyms
-	// heads are the first words of the names, with the length of the longest that
-	// begins so; marks are what is between the words.
+	names map[string]string // to pseudonyms; "" until needed
+	taken map[string]bool   // pseudonyms in use
+	// heads are the first words of the names, with the length of the longest
+	// such name; marks are the bytes between words.
 	heads map[string]int
 	marks [256]bool
 }
 
-// longestName is the longest that is looked for: of an object it has 253 letters
-// at the most, of a person more.
-const longestName = 512
+// maxName is the longest name considered: 253 letters for objects, more for
+// people.
+const maxName = 512
 
-// openNames are those that every cluster has.
+// openNames exist in every cluster and are not replaced.
 var openNames = []string{
 	"default", "kube-system", "kube-public", "kube-node-lease", "kubernetes", "kube-root-ca.crt",
 	"cluster-admin", "admin", "edit", "view", "localhost",
 }
 
-// apiKinds are the kinds of which the names are those of parts of the API, and
-// stand in it everywhere.
+// apiKinds are the kinds whose names are part of the API and occur everywhere.
 var apiKinds = []string{"CustomResourceDefinition", "APIService", "FlowSchema", "PriorityLevelConfiguration"}
 
 func newPseudonyms() *pseudonyms {
 	p := &pseudonyms{key: make([]byte, 32), names: map[string]string{}, taken: map[string]bool{}, heads: map[string]int{}}
-	rand.Read(p.key) // it never fails
+	rand.Read(p.key) // never fails
 	return p
 }
 
-// learn takes note of the names in an object. All are to be learned before the
-// first text.
+// learn collects the names in an object. All names must be collected before the
+// first text is replaced.
 func (p *pseudonyms) learn(o *scan.Object) error {
 	type ref struct{ Kind, Name string }
 	var own struct {
@@ -75,7 +74,8 @@ func (p *pseudonyms) learn(o *scan.Object) error {
 	if !slices.Contains(apiKinds, o.Kind) {
 		open = ""
 	}
-	// An Event is named after its object, and hardly ever in another one.
+	// An Event is named after its object, and other objects rarely contain its
+	// name.
 	for _, about := range []ref{own.InvolvedObject, own.Regarding} {
 		if o.Kind == "Event" && about.Name != "" && strings.HasPrefix(m.Name, about.Name+".") {
 			open = m.Name
@@ -88,7 +88,8 @@ func (p *pseudonyms) learn(o *scan.Object) error {
 		return s
 	}}
 	w.walk(o.JSON)
-	// The names of Deployments and CronJobs, should these not be in it.
+	// These are names of Deployments and CronJobs that may be missing from the
+	// recording.
 	for _, owner := range append(m.OwnerReferences, ref{o.Kind, m.Name}) {
 		switch hash := m.Labels["pod-template-hash"]; owner.Kind {
 		case "ReplicaSet":
@@ -104,10 +105,10 @@ func (p *pseudonyms) learn(o *scan.Object) error {
 	return nil
 }
 
-// add takes note of a name.
+// add collects one name.
 func (p *pseudonyms) add(name string) {
 	name = strings.TrimFunc(name, func(r rune) bool { return r < 0x80 && !isWordByte(byte(r)) })
-	if name == "" || len(name) > longestName || slices.Contains(openNames, name) || strings.HasPrefix(name, "system:") {
+	if name == "" || len(name) > maxName || slices.Contains(openNames, name) || strings.HasPrefix(name, "system:") {
 		return
 	}
 	if _, ok := p.names[name]; ok {
@@ -136,7 +137,7 @@ func (p *pseudonyms) of(name string) string {
 		pseudonym = before + word
 		_, isName := p.names[pseudonym]
 		_, isWord := p.names[word]
-		free = !p.taken[pseudonym] && !isName && !isWord // two objects are not to become one, nor one another
+		free = !p.taken[pseudonym] && !isName && !isWord // pseudonyms must differ from each other and from all names
 	}
 	p.names[name], p.taken[pseudonym] = pseudonym, true
 	return pseudonym
@@ -161,7 +162,7 @@ func (p *pseudonyms) hash(text string, n int) string {
 	return hex.EncodeToString(mac.Sum(nil))[:min(n, 2*sha256.Size)]
 }
 
-// object returns the object under its pseudonym.
+// object returns an object under its pseudonym.
 func (p *pseudonyms) object(o *scan.Object) (*scan.Object, error) {
 	renamed, err := scan.ParseObject(p.text(o.JSON, o.Kind))
 	if err != nil {
@@ -175,8 +176,8 @@ func (p *pseudonyms) object(o *scan.Object) (*scan.Object, error) {
 	return renamed, nil
 }
 
-// document returns what is kept of an answer of the API server: discovery names no
-// objects, but the definition of a custom resource can, beside its schema.
+// document returns a document with pseudonyms. Discovery contains no names of
+// objects, but a CustomResourceDefinition can contain them outside its schema.
 func (p *pseudonyms) document(d Document) (Document, error) {
 	if !strings.Contains(d.Path, "/customresourcedefinitions/") {
 		return d, nil
@@ -199,7 +200,7 @@ func (p *pseudonyms) document(d Document) (Document, error) {
 	return d, err
 }
 
-// text replaces the names in the JSON of an object.
+// text replaces the names in an object's JSON.
 func (p *pseudonyms) text(text, kind string) string {
 	w := walker{kind: kind, visit: func(s string, c class) string {
 		if _, isName := p.names[s]; c == nameText || !isTyped(s) || isName && isAddress(s) {
@@ -210,10 +211,10 @@ func (p *pseudonyms) text(text, kind string) string {
 	return w.walk(text)
 }
 
-// words replaces the names among the words of a text.
+// words replaces the names in a text.
 func (p *pseudonyms) words(s string) string {
 	var b strings.Builder
-	from := 0 // what is before is in b
+	from := 0 // b contains everything before
 	for i := 0; i < len(s); {
 		if !isWordByte(s[i]) {
 			i++
@@ -238,8 +239,8 @@ func (p *pseudonyms) words(s string) string {
 	return b.String()
 }
 
-// match returns the length of the longest name that a text begins with, 0 for
-// none. Its first word has a length, too.
+// match returns the length of the longest name at the start of a text, 0 for
+// none, and the length of its first word.
 func (p *pseudonyms) match(s string, word int) (n int) {
 	longest := p.heads[s[:word]]
 	for end := word; end <= longest; {
@@ -258,7 +259,7 @@ func (p *pseudonyms) match(s string, word int) (n int) {
 	return n
 }
 
-// isWordByte reports whether words are made of it.
+// isWordByte reports whether a byte is part of a word.
 func isWordByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c >= 0x80
 }
@@ -270,8 +271,8 @@ func wordEnd(s string, i int) int {
 	return i
 }
 
-// escaped returns how many of the letters at i belong to what is before them, as
-// the n of \n, though they look like the beginning of a word.
+// escaped returns how many bytes at i complete an escape sequence, such as the
+// n of \n, although they look like the start of a word.
 func escaped(s string, i int) int {
 	if i == 0 {
 		return 0
@@ -294,7 +295,7 @@ func escaped(s string, i int) int {
 		if isHex(s[i:], 2) {
 			return 2
 		}
-	case '[', ';': // a colour of a terminal
+	case '[', ';': // a terminal color
 		end := i
 		for end < len(s) && '0' <= s[end] && s[end] <= '9' {
 			end++

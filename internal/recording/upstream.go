@@ -20,21 +20,22 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// Upstream is what a gateway needs of an API server, from a recording: the
-// cluster as it was at the end, where it stands still. Whoever opens the file
-// may read all of it, and change nothing.
+// An Upstream answers from a recording as an API server would: the cluster at
+// the end of the recording, unchanging. Everybody may read everything; writes
+// are refused.
 type Upstream struct {
 	store     *history.Store
 	documents []Document
 }
 
-// NewUpstream returns the API server of a recording that was imported into a
+// NewUpstream returns the API server for a recording that was imported into
 // store.
 func NewUpstream(store *history.Store, documents []Document) *Upstream {
 	u := &Upstream{store: store}
 	for _, d := range documents {
 		if isDiscovery(d.Path) {
-			// The file may be anybody's: nothing in it is for a browser to run.
+			// The file may come from anyone, so browsers must not run anything
+			// in it.
 			if aggregated := strings.Contains(d.Type, "g=apidiscovery.k8s.io"); aggregated {
 				d.Type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 			} else {
@@ -46,7 +47,7 @@ func NewUpstream(store *history.Store, documents []Document) *Upstream {
 	return u
 }
 
-// isDiscovery reports whether a path is one of what an API server says of itself.
+// isDiscovery reports whether a path is part of discovery.
 func isDiscovery(path string) bool {
 	return path == "/version" || path == "/api" || path == "/apis" || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/apis/")
 }
@@ -80,11 +81,11 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	return status(r, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("this is a recording: it has nothing of %s", r.URL.Path)), nil
 }
 
-// CloseIdleConnections does nothing: there are none.
+// CloseIdleConnections implements what http.Client looks for; there are none.
 func (u *Upstream) CloseIdleConnections() {}
 
-// document returns what the API server answered at a path: aggregated discovery
-// to who asks for it.
+// document returns the recorded answer for a path, aggregated discovery if the
+// request accepts it.
 func (u *Upstream) document(path, accept string) *Document {
 	var found *Document
 	for i := range u.documents {
@@ -103,7 +104,7 @@ func (u *Upstream) document(path, accept string) *Document {
 	return found
 }
 
-// list answers with the last state, as a Table if the objects have rows.
+// list returns the last state, as a Table if the objects have rows.
 func (u *Upstream) list(r *http.Request, res kube.Resource) (*http.Response, error) {
 	st, form := u.stream(res)
 	table := asksTable(r, form)
@@ -117,7 +118,7 @@ func (u *Upstream) list(r *http.Request, res kube.Resource) (*http.Response, err
 	default:
 		fmt.Fprintf(&b, `{"apiVersion":%q,"kind":%q,%s"items":[`, res.APIVersion(), form.ListKind, version)
 	}
-	one := r.URL.Query().Get("limit") == "1" // by which the gateway learns the RV
+	one := r.URL.Query().Get("limit") == "1" // the gateway's query for the RV
 	n := 0
 	for o, err := range st.List(r.Context(), st.Head().RV, "", "") {
 		if err != nil {
@@ -139,7 +140,7 @@ func (u *Upstream) list(r *http.Request, res kube.Resource) (*http.Response, err
 	return respond(r, http.StatusOK, "application/json", b.Bytes()), nil
 }
 
-// asksTable reports whether the answer is to be a Table.
+// asksTable reports whether the request accepts a Table.
 func asksTable(r *http.Request, form history.Form) bool {
 	return form.Item.Columns != "" && strings.Contains(r.Header.Get("Accept"), "as=Table")
 }
@@ -153,7 +154,7 @@ func row(o *scan.Object) string {
 	return "{" + cells + `,"object":` + o.JSON + "}"
 }
 
-// watch answers with a stream on which nothing happens.
+// watch opens a stream without events.
 func (u *Upstream) watch(r *http.Request, res kube.Resource) (*http.Response, error) {
 	st, form := u.stream(res)
 	q := r.URL.Query()
@@ -179,7 +180,7 @@ func (u *Upstream) watch(r *http.Request, res kube.Resource) (*http.Response, er
 	return resp, nil
 }
 
-// stream returns the one stream that a recording has of a resource.
+// stream returns the stream that a recording has of a resource.
 func (u *Upstream) stream(res kube.Resource) (*history.Stream, history.Form) {
 	st := u.store.Streams(res)[0]
 	return st, st.Form()
@@ -197,7 +198,7 @@ func allow(r *http.Request) (*http.Response, error) {
 }
 
 func status(r *http.Request, code int, reason metav1.StatusReason, message string) *http.Response {
-	body, _ := json.Marshal(metav1.Status{ // it always marshals
+	body, _ := json.Marshal(metav1.Status{ // always marshals
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Reason: reason, Message: message, Code: int32(code),
 	})

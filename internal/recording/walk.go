@@ -11,27 +11,26 @@ import (
 	"unicode/utf8"
 )
 
-// deepestText is how often JSON is read that is in a string of JSON, as in the
+// maxDepth limits how often JSON inside of a JSON string is parsed, as in the
 // annotation of kubectl apply.
-const deepestText = 4
+const maxDepth = 4
 
-// A walker goes through the strings of an object, and puts in the place of each
-// what visit returns for it: for names of members too, where people give them.
-// All else stays, to the byte.
+// A walker replaces the strings of an object by what visit returns for them,
+// including member names that users choose. All other bytes stay the same.
 type walker struct {
 	kind  string // of the object
 	visit func(text string, c class) string
 	deep  int
 }
 
-// walk returns the text as it has become. Of what is no JSON it makes no more
-// than that.
+// walk returns the changed text. It stops at the first byte that is not valid
+// JSON.
 func (w *walker) walk(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/8)
-	stack := []scope{{array: true}} // a value comes
-	member := ""                    // whose value comes
-	from := 0                       // what is before is in b
+	stack := []scope{{array: true}} // a value follows
+	member := ""                    // the member whose value follows
+	from := 0                       // b contains everything before
 	for i := 0; i < len(text); {
 		top := &stack[len(stack)-1]
 		switch c := text[i]; c {
@@ -72,7 +71,7 @@ func (w *walker) walk(text string) string {
 	return b.String()
 }
 
-// stringEnd returns where the string ends that begins at i.
+// stringEnd returns the end of the string that begins at i.
 func stringEnd(text string, i int) int {
 	for i < len(text) && text[i] != '"' {
 		if text[i] == '\\' {
@@ -83,7 +82,7 @@ func stringEnd(text string, i int) int {
 	return min(i, len(text))
 }
 
-// member returns what a member is called.
+// member returns the changed name of a member.
 func (w *walker) member(s *scope, content, member string) string {
 	if s.fields && (strings.HasPrefix(content, "k:") || strings.HasPrefix(content, "v:")) {
 		return content[:2] + w.change(content[2:], func(value string) string {
@@ -98,7 +97,7 @@ func (w *walker) member(s *scope, content, member string) string {
 	return before + w.change(member, func(text string) string { return w.visit(text, freeText) })
 }
 
-// value returns what a string has become.
+// value returns the changed value of a string.
 func (w *walker) value(s *scope, member, content string) string {
 	c := s.value(member, content)
 	if c == plainText {
@@ -117,14 +116,14 @@ func (w *walker) value(s *scope, member, content string) string {
 	})
 }
 
-// text returns what a text has become, which may be JSON itself.
+// text returns a changed text, which may itself be JSON.
 func (w *walker) text(text string, c class) string {
 	start := strings.TrimLeft(text, " \t\r\n")
-	if w.deep < deepestText && start != "" && (start[0] == '{' || start[0] == '[') && json.Valid([]byte(text)) {
+	if w.deep < maxDepth && start != "" && (start[0] == '{' || start[0] == '[') && json.Valid([]byte(text)) {
 		var object struct{ Kind string }
 		json.Unmarshal([]byte(text), &object) //nolint:errcheck // then it has no kind
 		in := walker{kind: object.Kind, visit: w.visit, deep: w.deep + 1}
-		if object.Kind == "" { // it is no object: what names are in it, who knows
+		if object.Kind == "" { // not an object: it could contain any name
 			in.visit = func(text string, _ class) string { return w.visit(text, freeText) }
 		}
 		return in.walk(text)
@@ -132,13 +131,13 @@ func (w *walker) text(text string, c class) string {
 	return w.visit(text, c)
 }
 
-// change changes the content of a string as it stands in JSON. What stays the
-// same does so to the byte.
+// change changes the content of a JSON string. An unchanged string keeps its
+// bytes.
 func (w *walker) change(content string, f func(string) string) string {
 	text := content
 	if strings.IndexByte(content, '\\') >= 0 {
 		if err := json.Unmarshal([]byte(`"`+content+`"`), &text); err != nil {
-			return content // it is no JSON
+			return content // not valid JSON
 		}
 	}
 	changed := f(text)

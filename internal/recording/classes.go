@@ -12,39 +12,39 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A class is what a string in an object is.
+// A class says what a string in an object may contain.
 type class int
 
 const (
-	freeText   class = iota // anything
-	nameText                // the name of an object, or of a host or person
-	plainText               // of the API, such as a kind
-	base64Text              // anything, encoded
+	freeText   class = iota // any text
+	nameText                // the name of an object, a host or a person
+	plainText               // a word of the API, such as a kind
+	base64Text              // any text, base64-encoded
 )
 
-// A scope is an object or an array that a walker is in.
+// A scope is an object or array that contains the walker's position.
 type scope struct {
 	array  bool
-	member string // whose value it is, or is in, without f:
-	wants  bool   // a member's name comes, not a value
+	member string // that has this value, without f:
+	wants  bool   // a member name follows, not a value
 
-	root     bool // the object that is walked through
-	metadata bool // of an object
-	ref      bool // it refers to an object
+	root     bool // the outermost object
+	metadata bool // metadata of an object
+	ref      bool // a reference to an object
 	managed  bool // an entry of managedFields
 	fields   bool // fieldsV1, or within it
-	free     bool // its members are named by people
-	selector bool // either that, or matchLabels and matchExpressions
-	encoded  bool // its values are in base64
+	free     bool // users choose its member names
+	selector bool // such a map, or matchLabels and matchExpressions
+	encoded  bool // values are base64
 }
 
-// freeMembers are the members whose members are named by people.
+// freeMembers are the maps whose keys users choose.
 var freeMembers = []string{"labels", "annotations", "matchLabels", "nodeSelector", "volumeAttributes", "parameters"}
 
-// enter returns the scope of the value of a member.
+// enter returns the scope of a member's value.
 func (s *scope) enter(member, kind string, array bool) scope {
 	in := scope{array: array, member: member}
-	if s.array { // in the same place as the others
+	if s.array { // elements have the scope of the array
 		in = *s
 		in.array = array
 		in.wants = false
@@ -70,8 +70,7 @@ func (s *scope) enter(member, kind string, array bool) scope {
 	return in
 }
 
-// isReference reports whether the value of a member is a reference to an object,
-// or several.
+// isReference reports whether a member refers to objects.
 func isReference(member string) bool {
 	for _, end := range []string{"Ref", "Refs", "Reference", "References"} {
 		if strings.HasSuffix(member, end) {
@@ -82,15 +81,15 @@ func isReference(member string) bool {
 }
 
 var references = []string{
-	"involvedObject", "regarding", "related", "describedObject", // Events and autoscaling
+	"involvedObject", "regarding", "related", "describedObject", // of Events and autoscaling
 	"subjects",                                           // of role bindings
 	"imagePullSecrets", "secrets", "secret", "configMap", // of Pods and service accounts
-	"service",    // of an Ingress, a webhook, an APIService
-	"active",     // of a CronJob
-	"dataSource", // of a claim
+	"service",    // of Ingresses, webhooks and APIServices
+	"active",     // of CronJobs
+	"dataSource", // of claims
 }
 
-// namingMembers hold the name of an object outside of references, or several.
+// namingMembers contain names of objects outside of references.
 var namingMembers = []string{
 	"namespace", "namespaces", "generateName", "resourceNames",
 	"nodeName", "nominatedNodeName", "serviceAccount", "serviceAccountName", "secretName", "secretNames", "configMapName",
@@ -100,16 +99,16 @@ var namingMembers = []string{
 	"username",
 }
 
-// namingKeys are labels and annotations that hold the name of an object.
+// namingKeys are labels and annotations whose values are names of objects.
 var namingKeys = []string{
 	"kubernetes.io/metadata.name", "kubernetes.io/hostname", "kubernetes.io/service-name", "kubernetes.io/service-account.name",
 	"statefulset.kubernetes.io/pod-name", "job-name", "batch.kubernetes.io/job-name", "volume.kubernetes.io/selected-node",
 }
 
-// hostMembers hold the name of a host, or several, or an address.
+// hostMembers contain names of hosts, or addresses.
 var hostMembers = []string{"host", "hosts", "hostname", "hostnames", "subdomain", "externalName", "address"}
 
-// value returns what a string is that is the value of a member, or in its array.
+// value returns the class of a string that is a member's value or in its array.
 func (s *scope) value(member, content string) class {
 	switch {
 	case s.encoded || !s.free && (member == "caBundle" || member == "certificate"):
@@ -128,7 +127,7 @@ func (s *scope) value(member, content string) class {
 	return freeText
 }
 
-// plain reports whether the value of a member is of the API.
+// plain reports whether the API defines the values of a member.
 func (s *scope) plain(member string) bool {
 	switch member {
 	case "kind", "apiVersion":
@@ -143,7 +142,7 @@ func (s *scope) plain(member string) bool {
 	return false
 }
 
-// named reports whether people give the names of members.
+// named reports whether users choose the names of the members.
 func (s *scope) named(member string) bool {
 	switch {
 	case s.free:
@@ -151,13 +150,13 @@ func (s *scope) named(member string) bool {
 	case s.selector:
 		return member != "matchLabels" && member != "matchExpressions"
 	}
-	// The API's are words; others are, here and there, the keys of what a
-	// custom resource maps.
+	// Member names of the API are single words. In custom resources the keys of
+	// a map may look different.
 	return wordEnd(member, 0) < len(member) && !strings.HasPrefix(member, "x-kubernetes-")
 }
 
-// isTyped reports whether a text as a whole is what a client reads as a number, a
-// quantity, a time or an address: another might not be read at all.
+// isTyped reports whether clients parse a text as a number, quantity, time or
+// address: replacing a part of it could make it unreadable.
 func isTyped(s string) bool {
 	if s == "" || len(s) > 40 || (s[0] < '0' || s[0] > '9') && s[0] != '-' && s[0] != '+' && s[0] != '.' {
 		return false
@@ -175,7 +174,7 @@ func isTyped(s string) bool {
 	return err == nil
 }
 
-// isAddress reports whether a text is an address, or a range of them.
+// isAddress reports whether a text is an address or a range of addresses.
 func isAddress(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil {
 		return true
