@@ -20,10 +20,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/typed"
 	"github.com/watchkeeper/watchkeeper/informer/zstd"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
 )
 
 const (
@@ -93,11 +94,9 @@ func podServers(t *testing.T) (urls map[int]string) {
 	t.Helper()
 	urls = map[int]string{}
 	for _, n := range []int{fewPods, manyPods} {
-		server, err := apiserver.New(apiserver.Options{Pods: n})
-		if err != nil {
-			t.Fatal(err)
-		}
-		address, _, stop, err := apiserver.Listen(server)
+		// What the server encodes when it is asked would count as the informer's.
+		server := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: n, Formats: []fakeapi.Format{fakeapi.JSON, fakeapi.Protobuf}}})
+		address, _, stop, err := fakeapi.Listen(fakeprocess.Handler(server))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +141,7 @@ func heapOfInformer[T any](t *testing.T, url string, pods int, codec informer.Co
 		if err != nil {
 			t.Fatal(err)
 		}
-		var last apiserver.Mark
+		var last fakeapi.Mark
 		err = json.NewDecoder(resp.Body).Decode(&last)
 		resp.Body.Close()
 		if err != nil {

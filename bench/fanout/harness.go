@@ -19,10 +19,10 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 // A harness is what the scenarios share: a control plane, started when it is first
@@ -206,7 +206,7 @@ func (r *harness) keys() (cert, key string, err error) {
 	if r.roots != nil {
 		return cert, key, nil
 	}
-	pair, ca, err := apiserver.SelfSigned()
+	pair, ca, err := fakeapi.SelfSigned()
 	if err != nil {
 		return "", "", err
 	}

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 )
 
 const pods = "/api/v1/pods"
@@ -145,7 +145,7 @@ func (r *harness) createPods(n int) error {
 // unscheduled is the i-th of the synthetic Pods as one that nobody takes care
 // of: without a node, an owner and a status.
 func unscheduled(i int) *corev1.Pod {
-	p := apiserver.Pod(i)
+	p := synthetic.Pod(i)
 	p.ObjectMeta = metav1.ObjectMeta{Name: p.Name, Labels: p.Labels, Annotations: p.Annotations}
 	p.Labels["bench"] = fmt.Sprintf("group-%d", i/10)
 	p.Spec.NodeName, p.Spec.SchedulerName = "", "none"

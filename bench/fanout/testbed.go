@@ -4,13 +4,14 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
 	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
 )
 
 // A testbed is a synthetic API server in a process of its own, and a gateway in
@@ -29,7 +30,7 @@ func (r *harness) load(pods int, p streams.Protocol) (g *testbed, err error) {
 			return nil, err
 		}
 	}
-	addresses, end, err := apiserver.StartSelf(pods)
+	addresses, end, err := fakeprocess.StartSelf("-fakeapi", strconv.Itoa(pods))
 	if err != nil {
 		return nil, err
 	}

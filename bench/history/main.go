@@ -25,8 +25,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
 )
 
 var (
@@ -72,7 +73,9 @@ func main() {
 	flag.Parse()
 	var err error
 	if *fakeAPIPods > 0 {
-		err = apiserver.Serve(apiserver.Options{Pods: *fakeAPIPods, Tables: true, Churn: true}, os.Stdin, os.Stdout)
+		err = fakeprocess.Serve(fakeapi.Options{Population: fakeapi.Population{
+			Pods: *fakeAPIPods, Churn: true, Formats: []fakeapi.Format{fakeapi.Table},
+		}}, os.Stdin, os.Stdout)
 	} else {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()

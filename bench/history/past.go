@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
 	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
@@ -240,7 +240,7 @@ func (c *cluster) readStore(s *history.Store, first, last uint64) error {
 
 // podOf is the key of a Pod of the fake API server's.
 func podOf(i int) kube.Key {
-	p := apiserver.Pod(i)
+	p := synthetic.Pod(i)
 	return kube.MakeKey(p.Namespace, p.Name)
 }
 

@@ -30,8 +30,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/bench/informer/measure"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
 )
 
 var (
@@ -50,7 +51,9 @@ func main() {
 	defer stop()
 	var err error
 	if *serve {
-		err = apiserver.Serve(apiserver.Options{Pods: *pods}, os.Stdin, os.Stdout)
+		err = fakeprocess.Serve(fakeapi.Options{Population: fakeapi.Population{
+			Pods: *pods, Formats: []fakeapi.Format{fakeapi.JSON, fakeapi.Protobuf, fakeapi.MetadataProtobuf},
+		}}, os.Stdin, os.Stdout)
 	} else {
 		err = run(ctx, os.Stdout, os.Stderr)
 	}
@@ -94,7 +97,7 @@ func run(ctx context.Context, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	addresses, end, err := apiserver.Start(exec.CommandContext(ctx, self, "-serve", fmt.Sprint("-pods=", *pods)))
+	addresses, end, err := fakeprocess.Start(exec.CommandContext(ctx, self, "-serve", fmt.Sprint("-pods=", *pods)))
 	if err != nil {
 		return err
 	}

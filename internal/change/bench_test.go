@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 )
 
 // BenchmarkBetween compares two versions of a Pod, of which a container was
 // started again.
 func BenchmarkBetween(b *testing.B) {
-	text, err := json.Marshal(apiserver.Pod(7))
+	text, err := json.Marshal(synthetic.Pod(7))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,9 +23,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 	"github.com/watchkeeper/watchkeeper/internal/multiwatch"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
@@ -188,7 +188,7 @@ func TestMultiwatchBytes(t *testing.T) {
 	const n = 60
 	// As it becomes at rv: with another time of its readiness.
 	made := func(i int, rv uint64) *scan.Object {
-		p := apiserver.Pod(i)
+		p := synthetic.Pod(i)
 		p.ResourceVersion = fmt.Sprint(rv)
 		p.Status.Conditions[1].LastTransitionTime = metav1.NewTime(time.Unix(1_790_000_000+int64(rv), 0).UTC())
 		text, err := json.Marshal(p)

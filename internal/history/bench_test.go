@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 // The targets are for 20,000 Pods and 1,000,000 events:
@@ -93,7 +93,7 @@ var benched string
 
 // recorded makes the fixture, once.
 var recorded = sync.OnceValue(func() *fixture {
-	server := must(apiserver.New(apiserver.Options{Pods: *benchPods}))
+	server := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: *benchPods}})
 	web := httptest.NewServer(server)
 	defer web.Close()
 	resp := must(web.Client().Get(web.URL + "/api/v1/pods?resourceVersion=0"))

@@ -15,9 +15,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
 )
 
 // Timeout is how long WaitMetric waits.
@@ -42,10 +43,10 @@ type Options struct {
 }
 
 // Start starts a generator. The program must be the fake API server when it is called with
-// -fakeapi: see apiserver.StartSelf. The gateway is of none, which has no control
+// -fakeapi: see fakeprocess.StartSelf. The gateway is of none, which has no control
 // plane. The caller calls Stop.
 func Start(ctx context.Context, none *clustertest.Cluster, o Options) (*Generator, error) {
-	addresses, end, err := apiserver.StartSelf(o.Pods, o.ServerArgs...)
+	addresses, end, err := fakeprocess.StartSelf(append([]string{"-fakeapi", strconv.Itoa(o.Pods)}, o.ServerArgs...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func Generate(ctx context.Context, server string, n int, rate float64) (uint64, 
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
 		return 0, fmt.Errorf("fake API server: %s %s", resp.Status, text)
 	}
-	var mark apiserver.Mark
+	var mark fakeapi.Mark
 	if err := json.NewDecoder(resp.Body).Decode(&mark); err != nil {
 		return 0, err
 	}

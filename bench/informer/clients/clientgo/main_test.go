@@ -11,8 +11,9 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/bench/informer/apiserver"
 	"github.com/watchkeeper/watchkeeper/bench/informer/measure"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
 )
 
 // In the tests this program is the client too.
@@ -65,16 +66,13 @@ func TestModes(t *testing.T) {
 	for i, m := range modes {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			server, err := apiserver.New(apiserver.Options{Pods: pods})
-			if err != nil {
-				t.Fatal(err)
-			}
-			plain, secure, stop, err := apiserver.Listen(server)
+			server := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: pods}})
+			plain, secure, stop, err := fakeapi.Listen(fakeprocess.Handler(server))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer stop()
-			target := []apiserver.Address{plain, secure}[i%2]
+			target := []fakeapi.Address{plain, secure}[i%2]
 			var r measure.Result
 			program(t, m.Env, measure.Order{Mode: m.Name, Target: measure.Target(target), Pods: pods, Events: events}, &r)
 			if r.Sync.Handled != pods || r.Events.Handled != events {

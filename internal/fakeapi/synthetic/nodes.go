@@ -1,56 +1,23 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package synthetic
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func nodeName(i int) string { return fmt.Sprintf("node-%04d.example.internal", i) }
+// NodeName returns the name of the i-th Node.
+func NodeName(i int) string { return fmt.Sprintf("node-%04d.example.internal", i) }
 
-// newNodes is a Server of Nodes.
-func newNodes(o Options) (*Server, error) {
-	s := &Server{
-		bookmarks: o.Bookmarks, changed: make(chan struct{}), compacted: firstRV + int64(o.Nodes), marker: -1,
-		random: rand.New(rand.NewPCG(1, 2)),
-		encodings: []encoding{
-			{format: jsonFormat{"v1", "Node"}, kind: "Node"}, inMetadata,
-			{format: tableFormat{jsonFormat{"v1", "Node"}}, table: true, kind: "Node"},
-		},
-	}
-	for i := range o.Nodes {
-		n := node(i)
-		for j := range s.encodings {
-			e := &s.encodings[j]
-			var shown runtime.Object = n
-			if e.metadata {
-				shown = metadataOf(&n.ObjectMeta)
-			}
-			encoded, err := e.newObject(shown, n.ResourceVersion)
-			if err != nil {
-				return nil, err
-			}
-			e.objects = append(e.objects, encoded)
-			e.size += e.itemSize(encoded)
-		}
-		s.pods = append(s.pods, metav1.ObjectMeta{Name: n.Name})
-		s.rvs = append(s.rvs, firstRV+int64(i))
-	}
-	return s, nil
-}
-
-// node returns the i-th Node: one of three zones and four pools, ready, as the
-// kubelet leaves it.
-func node(i int) *corev1.Node {
+// Node returns the i-th Node: in one of three zones and four pools, ready.
+func Node(i int) *corev1.Node {
 	created := time.Date(2026, 2, 1, 0, 0, i, 0, time.UTC)
 	allocatable := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("15890m"), corev1.ResourceMemory: resource.MustParse("60Gi"),
@@ -63,10 +30,10 @@ func node(i int) *corev1.Node {
 	return &corev1.Node{
 		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: nodeName(i), UID: types.UID(fmt.Sprintf("%08x-0000-4000-a000-000000000000", i)),
-			ResourceVersion: fmt.Sprint(firstRV + i), CreationTimestamp: metav1.NewTime(created),
+			Name: NodeName(i), UID: types.UID(fmt.Sprintf("%08x-0000-4000-a000-000000000000", i)),
+			ResourceVersion: fmt.Sprint(FirstRV + i), CreationTimestamp: metav1.NewTime(created),
 			Labels: map[string]string{
-				"kubernetes.io/hostname": nodeName(i), "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+				"kubernetes.io/hostname": NodeName(i), "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
 				"topology.kubernetes.io/zone": fmt.Sprintf("zone-%c", 'a'+i%3), "node.kubernetes.io/pool": fmt.Sprintf("pool-%d", i%4),
 			},
 		},

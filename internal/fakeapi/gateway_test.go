@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package fakeapi_test
 
 import (
 	"io"
@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 )
 
 // What a gateway asks for besides Pods.
@@ -40,10 +43,7 @@ func TestForGateways(t *testing.T) {
 // Nodes are served as Tables beside the Pods that run on them, and each change is
 // one of how often a container was started.
 func TestNodes(t *testing.T) {
-	s, err := New(Options{Pods: 20, Nodes: 4, Churn: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: 20, Nodes: 4, Churn: true}})
 	server := httptest.NewServer(s)
 	defer server.Close()
 	get := func(path string) string {
@@ -66,7 +66,7 @@ func TestNodes(t *testing.T) {
 	}
 	nodes, pods := get("/api/v1/nodes?includeObject=Object"), get("/api/v1/pods?includeObject=Object")
 	for i := range 4 {
-		name := nodeName(i)
+		name := synthetic.NodeName(i)
 		if strings.Count(nodes, `"name":"`+name+`"`) != 1 {
 			t.Errorf("%s is not once in %s", name, nodes)
 		}
@@ -74,7 +74,7 @@ func TestNodes(t *testing.T) {
 			t.Errorf("%d Pods are on %s", n, name)
 		}
 	}
-	s.change(100)
+	s.Change(100)
 	if n := strings.Count(get("/api/v1/pods?includeObject=Object"), `"restartCount":0`); n > 10 {
 		t.Errorf("%d of 20 Pods have not been restarted", n)
 	}
@@ -107,16 +107,20 @@ func TestPaced(t *testing.T) {
 	})
 }
 
-// A watch that is about to end has a bookmark first.
+// A watch that is about to end has a bookmark first, beyond where it began.
 func TestLastBookmark(t *testing.T) {
-	each(t, func(t *testing.T, _ *rest.Config, k kind) {
-		w, err := k.watch(metav1.ListOptions{ResourceVersion: strconv.Itoa(firstRV + pods), AllowWatchBookmarks: true, TimeoutSeconds: new(int64(2))})
+	each(t, func(t *testing.T, config *rest.Config, k kind) {
+		before := command(t, config, "/bench/events?n=1").ResourceVersion
+		last := command(t, config, "/bench/events?n=1").ResourceVersion
+		w, err := k.watch(metav1.ListOptions{ResourceVersion: before, AllowWatchBookmarks: true, TimeoutSeconds: new(int64(3))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer w.Stop()
-		if e := next(t, w); e.Type != watch.Bookmark || accessor(t, e.Object).GetResourceVersion() != strconv.Itoa(firstRV+pods) {
-			t.Errorf("%+v", e)
+		for _, want := range []watch.EventType{watch.Modified, watch.Bookmark} {
+			if e := next(t, w); e.Type != want || accessor(t, e.Object).GetResourceVersion() != last {
+				t.Errorf("%+v", e)
+			}
 		}
 	})
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package fakeapi_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 const acceptTable = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
@@ -35,10 +37,7 @@ func ask(t *testing.T, s *httptest.Server, query string) *http.Response {
 }
 
 func TestTables(t *testing.T) {
-	server, err := New(Options{Pods: pods, Tables: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: pods}})
 	s := httptest.NewServer(server)
 	defer s.Close()
 
@@ -64,10 +63,10 @@ func TestTables(t *testing.T) {
 	if err := json.NewDecoder(ask(t, s, "includeObject=Object").Body).Decode(&list); err != nil {
 		t.Fatal(err)
 	}
-	check("list", list, pods, strconv.Itoa(firstRV+pods), true)
+	check("list", list, pods, strconv.Itoa(after), true)
 
-	watch := json.NewDecoder(ask(t, s, fmt.Sprintf("watch=1&includeObject=Object&allowWatchBookmarks=true&timeoutSeconds=3&resourceVersion=%d", firstRV+pods)).Body)
-	server.change(2)
+	watch := json.NewDecoder(ask(t, s, fmt.Sprintf("watch=1&includeObject=Object&allowWatchBookmarks=true&timeoutSeconds=3&resourceVersion=%d", after)).Body)
+	server.Change(2)
 	for i, want := range []string{"MODIFIED", "MODIFIED", "BOOKMARK"} {
 		var e struct {
 			Type   string
@@ -79,12 +78,17 @@ func TestTables(t *testing.T) {
 		if e.Type != want {
 			t.Fatalf("event %d: %s, want %s", i, e.Type, want)
 		}
-		check(want, e.Object, 1, strconv.Itoa(firstRV+pods+min(i+1, 2)), i == 0)
+		check(want, e.Object, 1, strconv.Itoa(after+min(i+1, 2)), i == 0)
 	}
 
-	// Without the objects inside, the next that is accepted is served.
-	body, err := io.ReadAll(ask(t, s, "limit=1").Body)
-	if err != nil || !strings.HasPrefix(string(body), `{"kind":"PodList"`) {
-		t.Errorf("%.40s, %v", body, err)
+	// Rows have metadata if nothing else is asked for.
+	for query, want := range map[string]string{
+		"limit=1": `"object":{"kind":"PartialObjectMetadata"`, "limit=1&includeObject=Metadata": `"object":{"kind":"PartialObjectMetadata"`,
+		"limit=1&includeObject=None": `"object":null`,
+	} {
+		body, err := io.ReadAll(ask(t, s, query).Body)
+		if err != nil || !strings.HasPrefix(string(body), `{"kind":"Table"`) || strings.Count(string(body), want) != 1 {
+			t.Errorf("%s: %.400s, %v", query, body, err)
+		}
 	}
 }

@@ -1,46 +1,49 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package fakeapi_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 )
 
-const pods = 53
+const (
+	pods  = 53
+	after = synthetic.FirstRV + pods // the first resourceVersion to watch from
+)
 
 // start returns both addresses of a new server.
 func start(t *testing.T) map[string]*rest.Config {
 	t.Helper()
-	s, err := New(Options{Pods: pods})
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, secure, stop, err := Listen(s)
+	s := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: pods}, LastBookmark: 2900 * time.Millisecond})
+	plain, secure, stop, err := fakeapi.Listen(fakeprocess.Handler(s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
 	configs := map[string]*rest.Config{}
-	for name, a := range map[string]Address{"http": plain, "tls": secure} {
+	for name, a := range map[string]fakeapi.Address{"http": plain, "tls": secure} {
 		configs[name] = &rest.Config{Host: a.URL, TLSClientConfig: rest.TLSClientConfig{CAData: a.CA}}
 	}
 	return configs
@@ -88,7 +91,7 @@ func each(t *testing.T, test func(t *testing.T, config *rest.Config, k kind)) {
 	}
 }
 
-func command(t *testing.T, config *rest.Config, what string) (m Mark) {
+func command(t *testing.T, config *rest.Config, what string) (m fakeapi.Mark) {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -176,6 +179,25 @@ func TestListVersions(t *testing.T) {
 	}
 	m := first.(*corev1.PodList).ListMeta
 	mark := command(t, config, "/bench/events?n=3")
+	// What is older can be read until it is compacted.
+	for _, o := range []metav1.ListOptions{{Continue: m.Continue}, {ResourceVersion: m.ResourceVersion, ResourceVersionMatch: "Exact"}} {
+		got, err := list(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := got.(*corev1.PodList); l.ResourceVersion != m.ResourceVersion || slices.ContainsFunc(l.Items, func(p corev1.Pod) bool {
+			return len(p.ResourceVersion) != len(m.ResourceVersion) || p.ResourceVersion > m.ResourceVersion
+		}) {
+			t.Errorf("%+v: a list at %s", o, l.ResourceVersion)
+		}
+	}
+	command(t, config, "/bench/expire")
+	head := mark
+	rv, err := strconv.Atoi(mark.ResourceVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head.ResourceVersion = strconv.Itoa(rv + 1)
 	for _, c := range []struct {
 		name    string
 		options metav1.ListOptions
@@ -185,19 +207,18 @@ func TestListVersions(t *testing.T) {
 		{"exactly then", metav1.ListOptions{ResourceVersion: m.ResourceVersion, ResourceVersionMatch: "Exact"}, apierrors.IsResourceExpired},
 		{"the future", metav1.ListOptions{ResourceVersion: mark.ResourceVersion + "0"}, apierrors.IsTimeout},
 		{"no number", metav1.ListOptions{ResourceVersion: "x"}, apierrors.IsBadRequest},
-		{"a selector", metav1.ListOptions{LabelSelector: "a=b"}, apierrors.IsMethodNotSupported},
 	} {
 		if _, err := list(c.options); !c.is(err) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	for _, o := range []metav1.ListOptions{{ResourceVersion: "0", Limit: 5}, {ResourceVersion: m.ResourceVersion}, {ResourceVersion: mark.ResourceVersion, ResourceVersionMatch: "Exact"}} {
+	for _, o := range []metav1.ListOptions{{ResourceVersion: "0", Limit: 5}, {ResourceVersion: m.ResourceVersion}, {ResourceVersion: head.ResourceVersion, ResourceVersionMatch: "Exact"}} {
 		got, err := list(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l := got.(*corev1.PodList); len(l.Items) != pods || l.ResourceVersion != mark.ResourceVersion {
-			t.Errorf("%+v: %d Pods at %s, want %d at %s", o, len(l.Items), l.ResourceVersion, pods, mark.ResourceVersion)
+		if l := got.(*corev1.PodList); len(l.Items) != pods || l.ResourceVersion != head.ResourceVersion {
+			t.Errorf("%+v: %d Pods at %s, want %d at %s", o, len(l.Items), l.ResourceVersion, pods, head.ResourceVersion)
 		}
 	}
 }
@@ -221,7 +242,7 @@ func TestWatchList(t *testing.T) {
 		mark := command(t, config, "/bench/events?n=2")
 		next(t, w)
 		e = next(t, w)
-		if o := accessor(t, e.Object); e.Type != watch.Modified || mark != (Mark{o.GetNamespace(), o.GetName(), o.GetResourceVersion()}) {
+		if o := accessor(t, e.Object); e.Type != watch.Modified || mark != (fakeapi.Mark{o.GetNamespace(), o.GetName(), o.GetResourceVersion()}) {
 			t.Errorf("%s %s/%s at %s, want %v", e.Type, o.GetNamespace(), o.GetName(), o.GetResourceVersion(), mark)
 		}
 	})
@@ -268,7 +289,7 @@ func TestResumeAndExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer after.Stop()
-		if o := accessor(t, next(t, after).Object); mark != (Mark{o.GetNamespace(), o.GetName(), o.GetResourceVersion()}) {
+		if o := accessor(t, next(t, after).Object); mark != (fakeapi.Mark{o.GetNamespace(), o.GetName(), o.GetResourceVersion()}) {
 			t.Errorf("%s/%s at %s, want %v", o.GetNamespace(), o.GetName(), o.GetResourceVersion(), mark)
 		}
 	})
@@ -287,97 +308,6 @@ func TestProtocols(t *testing.T) {
 		resp.Body.Close()
 		if want := map[string]int{"http": 1, "tls": 2}[via]; resp.StatusCode != http.StatusOK || resp.ProtoMajor != want {
 			t.Errorf("%s: %s over %s", via, resp.Status, resp.Proto)
-		}
-	}
-}
-
-// TestBytes compares what is put together by hand with what the API server's
-// own serializers write.
-func TestBytes(t *testing.T) {
-	s, err := New(Options{Pods: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	proto := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
-	first, second := Pod(0), Pod(1)
-	second.ResourceVersion = "1234567890"
-	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1234567890"}}
-	list.APIVersion, list.Kind = "v1", "PodList"
-	for _, p := range []*corev1.Pod{first, second} {
-		item := *p
-		item.TypeMeta = metav1.TypeMeta{}
-		list.Items = append(list.Items, item)
-	}
-	for i := range s.encodings {
-		e := &s.encodings[i]
-		var event, whole bytes.Buffer
-		if e.protobuf {
-			if err := proto.Encode(e.view(second), &event); err != nil {
-				t.Fatal(err)
-			}
-			if err := proto.Encode(list, &whole); err != nil {
-				t.Fatal(err)
-			}
-		} else {
-			json.NewEncoder(&event).Encode(e.view(second))
-			json.NewEncoder(&whole).Encode(list)
-		}
-		o := e.objects[1]
-		var want []byte
-		if e.protobuf {
-			body, err := (&metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: event.Bytes()}}).Marshal()
-			if err != nil {
-				t.Fatal(err)
-			}
-			want = append([]byte{0, 0, byte(len(body) >> 8), byte(len(body))}, body...)
-		} else {
-			want = fmt.Appendf(nil, "{\"type\":\"MODIFIED\",\"object\":%s}\n", bytes.TrimSpace(event.Bytes()))
-		}
-		if diff := cmp.Diff(string(want), string(e.appendEvent(nil, "MODIFIED", o, 1234567890, false))); diff != "" {
-			t.Errorf("encoding %d, event: %s", i, diff)
-		}
-		if e.metadata {
-			continue
-		}
-		got := e.appendListHead(nil, list.ListMeta, e.size)
-		got = e.appendItem(got, e.objects[0], firstRV, true)
-		got = e.appendItem(got, o, 1234567890, false)
-		if diff := cmp.Diff(whole.String(), string(e.appendListTail(got))); diff != "" {
-			t.Errorf("encoding %d, list: %s", i, diff)
-		}
-	}
-}
-
-func TestPodsAreRealistic(t *testing.T) {
-	seen := map[string]bool{}
-	for i := range 2000 {
-		p := Pod(i)
-		if seen[p.Namespace+"/"+p.Name] || seen[string(p.UID)] {
-			t.Errorf("Pod %d: %s/%s %s is not distinct", i, p.Namespace, p.Name, p.UID)
-		}
-		seen[p.Namespace+"/"+p.Name], seen[string(p.UID)] = true, true
-		if i%100 != 0 {
-			continue
-		}
-		whole, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields, err := json.Marshal(p.ManagedFields)
-		if err != nil {
-			t.Fatal(err)
-		}
-		proto, err := p.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range []struct {
-			what       string
-			size, want int
-		}{{"JSON", len(whole), 4500}, {"managedFields", len(fields), 1400}, {"protobuf", len(proto), 2800}} {
-			if c.size < c.want*9/10 || c.size > c.want*11/10 {
-				t.Errorf("Pod %d: %d bytes of %s, want about %d", i, c.size, c.what, c.want)
-			}
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package synthetic
 
 import (
 	"encoding/hex"
@@ -15,14 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// FirstRV leaves room for nine thousand million changes whose resourceVersions
+// all have the same number of digits.
+const FirstRV = 1_000_000_000
+
 const (
 	owners     = 500
 	namespaces = 100
 )
 
-// Pod returns the i-th Pod: one of a Deployment, running, as the controllers,
-// the scheduler and the kubelet leave it. The same i gives the same Pod. In
-// compact JSON it has about 4.6 KB, 1.4 KB of them managedFields.
+// Pod returns the i-th Pod: one of a Deployment, running. It has about 4.6 KB of
+// compact JSON, 1.4 KB of them managedFields, and the resourceVersion
+// FirstRV + i.
 func Pod(i int) *corev1.Pod {
 	rnd := rand.New(rand.NewPCG(uint64(i), 1))
 	random := func(n int) string {
@@ -37,7 +41,7 @@ func Pod(i int) *corev1.Pod {
 	}
 	owner := i % owners
 	app := fmt.Sprintf("service-%03d", owner)
-	shared := rand.New(rand.NewPCG(uint64(owner), 2)) // what all of one owner have in common
+	shared := rand.New(rand.NewPCG(uint64(owner), 2)) // the same for all Pods of an owner
 	hash := fmt.Sprintf("%010x", shared.Uint64()>>24)
 	replicaSet := app + "-" + hash
 	namespace := fmt.Sprintf("team-%02d", owner%namespaces)
@@ -58,7 +62,7 @@ func Pod(i int) *corev1.Pod {
 		TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: replicaSet + "-" + suffix(i), GenerateName: replicaSet + "-", Namespace: namespace,
-			UID: types.UID(uid()), ResourceVersion: fmt.Sprint(firstRV + int64(i)), Generation: 1, CreationTimestamp: at(0),
+			UID: types.UID(uid()), ResourceVersion: fmt.Sprint(FirstRV + int64(i)), Generation: 1, CreationTimestamp: at(0),
 			Labels: map[string]string{
 				"app.kubernetes.io/name": app, "app.kubernetes.io/instance": app + "-main",
 				"pod-template-hash": hash, "tier": "backend",
@@ -132,7 +136,7 @@ func Pod(i int) *corev1.Pod {
 	}
 }
 
-// suffix makes the end of a Pod's name, another for each i.
+// suffix returns the end of the i-th Pod's name, which no other Pod has.
 func suffix(i int) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	n := i * 1_000_003 // has no factor in common with 27

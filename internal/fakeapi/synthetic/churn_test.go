@@ -1,38 +1,41 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package synthetic
 
 import (
+	"bytes"
 	"encoding/json"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Two changes differ in what is to change, and in nothing else; the same change
-// is the same in a list and in an event.
+// TestChurn: two changes differ in what a kubelet changes, and in nothing else;
+// the same change is the same in a list and in an event.
 func TestChurn(t *testing.T) {
-	s, err := New(Options{Pods: 3, Tables: true, Churn: true})
+	body, err := json.Marshal(Pod(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range s.encodings {
-		if got := len(e.objects[1].churn.times); e.protobuf != (got == 0) {
-			t.Errorf("%T has %d times", e.format, got)
-		}
+	churn := FindChurn(body, false)
+	if len(churn.times) == 0 {
+		t.Error("nothing changes")
 	}
-	o := s.encodings[0].objects[1]
-	pod := func(rv int64) (p corev1.Pod) {
-		if err := json.Unmarshal(o.appendTo([]byte("{"), rv), &p); err != nil {
+	old := strconv.Itoa(FirstRV + 1)
+	pod := func(rv uint64) (p corev1.Pod) {
+		text := bytes.Replace(body, []byte(old), []byte(strconv.FormatUint(rv, 10)), 1)
+		churn.Write(text, rv)
+		if err := json.Unmarshal(text, &p); err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
 	restarted := 0
-	for rv := int64(firstRV + 10); rv < firstRV+1010; rv++ {
-		was, is := pod(rv), pod(rv+perSecond)
+	for rv := uint64(FirstRV + 10); rv < FirstRV+1010; rv++ {
+		was, is := pod(rv), pod(rv+ChangesPerSecond)
 		if diff := cmp.Diff(was, pod(rv)); diff != "" {
 			t.Fatal(diff)
 		}

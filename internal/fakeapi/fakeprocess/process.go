@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package fakeprocess
 
 import (
 	"encoding/json"
@@ -9,22 +9,19 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
+
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// Serve is a process that is a server: it says on out where, and ends with its
-// input.
-func Serve(o Options, in io.Reader, out io.Writer) error {
-	server, err := New(o)
-	if err != nil {
-		return err
-	}
-	plain, secure, stop, err := Listen(server)
+// Serve is the process: it writes its addresses to out, and ends when its input
+// does.
+func Serve(o fakeapi.Options, in io.Reader, out io.Writer) error {
+	plain, secure, stop, err := fakeapi.Listen(Handler(fakeapi.New(o)))
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if err := json.NewEncoder(out).Encode(map[string]Address{"http": plain, "tls": secure}); err != nil {
+	if err := json.NewEncoder(out).Encode(map[string]fakeapi.Address{"http": plain, "tls": secure}); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, in)
@@ -32,8 +29,8 @@ func Serve(o Options, in io.Reader, out io.Writer) error {
 }
 
 // Start starts a process that calls Serve, and returns its addresses: "http"
-// and "tls". It ends with this process too, should end not be called.
-func Start(cmd *exec.Cmd) (addresses map[string]Address, end func(), err error) {
+// and "tls". The caller calls end; the process ends with this one in any case.
+func Start(cmd *exec.Cmd) (addresses map[string]fakeapi.Address, end func(), err error) {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -57,12 +54,12 @@ func Start(cmd *exec.Cmd) (addresses map[string]Address, end func(), err error) 
 	return addresses, end, nil
 }
 
-// StartSelf is [Start] of the running program, whose flag -fakeapi has it call
-// Serve with so many Pods; more are flags besides.
-func StartSelf(pods int, more ...string) (addresses map[string]Address, end func(), err error) {
+// StartSelf is [Start] of the running program with other arguments, by which it
+// calls Serve.
+func StartSelf(args ...string) (addresses map[string]fakeapi.Address, end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
 	}
-	return Start(exec.Command(self, append([]string{"-fakeapi", strconv.Itoa(pods)}, more...)...))
+	return Start(exec.Command(self, args...))
 }

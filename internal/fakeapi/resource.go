@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeapi
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Resource is a kind of objects that a server has.
+type Resource struct {
+	Group, Version string
+	Name, Kind     string
+	Namespaced     bool
+	// Verbs are those in discovery; nil means get, list and watch. The server
+	// answers all of them in any case.
+	Verbs []string
+	// Columns are those of a Table and Cells an object's row in it; nil means
+	// the name only. An object is of its Go type if client-go's scheme has one,
+	// and unstructured otherwise.
+	Columns []metav1.TableColumnDefinition
+	Cells   func(runtime.Object) []any
+}
+
+// Resources of the API server that tests use.
+var (
+	Pods       = Resource{Version: "v1", Name: "pods", Kind: "Pod", Namespaced: true}
+	ConfigMaps = Resource{Version: "v1", Name: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	Secrets    = Resource{Version: "v1", Name: "secrets", Kind: "Secret", Namespaced: true}
+	Nodes      = Resource{Version: "v1", Name: "nodes", Kind: "Node"}
+)
+
+func (r Resource) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+}
+
+// FullName returns the name by which a resource is meant in calls of a Server:
+// "pods", or "things.example.org".
+func (r Resource) FullName() string {
+	return schema.GroupResource{Group: r.Group, Resource: r.Name}.String()
+}
+
+func (r Resource) apiVersion() string { return r.gvk().GroupVersion().String() }
+
+func (r Resource) columns() []metav1.TableColumnDefinition {
+	if r.Columns == nil {
+		return []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name"}}
+	}
+	return r.Columns
+}
+
+func (r Resource) cells(o runtime.Object) []any {
+	if r.Cells != nil {
+		return r.Cells(o)
+	}
+	a, err := meta.Accessor(o)
+	if err != nil {
+		return []any{""}
+	}
+	return []any{cmp.Or(a.GetName(), "")}
+}

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeapi
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+// Options of a Server. The zero value is a server of Pods that has none yet.
+type Options struct {
+	// Resources are what is served; nil means [Pods].
+	Resources []Resource
+	// FirstRV is the resourceVersion of the empty server; 0 means 100.
+	FirstRV uint64
+	// Step is by how much each write raises the resourceVersion; 0 means 1. In a
+	// cluster it is often more, because all resources share one counter.
+	Step uint64
+	// Bookmarks is the time between bookmarks of a watch; 0 means a minute.
+	Bookmarks time.Duration
+	// LastBookmark is how long before its timeout a watch gets its last
+	// bookmark; 0 means two seconds.
+	LastBookmark time.Duration
+	// EagerBookmarks makes a watch get a bookmark when it begins and after every
+	// batch of events, as from many aggregated API servers, and whenever the
+	// resourceVersion has changed.
+	EagerBookmarks bool
+	// NoWatchList refuses sendInitialEvents, as API servers before 1.32 do.
+	NoWatchList bool
+	// ClusterUID is the UID of the namespace kube-system, by which clusters are
+	// told apart; "" means a constant.
+	ClusterUID string
+	// Allow decides SelfSubjectAccessReviews of resources; nil allows everything.
+	// Requests are not checked: a Control can refuse them.
+	Allow func(r *Request, a authorizationv1.ResourceAttributes) bool
+	// Population is what a server for benchmarks has from the start.
+	Population Population
+}
+
+// A Server is a simulated API server. It is an http.Handler; [Listen] and
+// [NewNetwork] serve it. Its methods may be called by several goroutines.
+type Server struct {
+	opts        Options
+	collections []*collection // by Options.Resources
+	population  *population   // nil for none
+
+	mu       sync.Mutex // guards what follows, and what is in the collections
+	rv       uint64
+	changed  chan struct{} // closed and replaced with every change of what mu guards
+	controls []*Control
+	endings  uint64 // how often the open watches were ended
+	ending   ending // how they were ended last
+	uids     int    // how many were made
+}
+
+// An ending is how open watches end.
+type ending int
+
+const (
+	endCleanly ending = iota
+	endCut            // the connection breaks
+	endExpired        // with an ERROR event, 410
+)
+
+// New returns a server. It encodes the population, which takes about 0.1 ms for
+// each Pod and format.
+func New(o Options) *Server {
+	if o.Resources == nil {
+		o.Resources = []Resource{Pods}
+	}
+	if o.FirstRV == 0 {
+		o.FirstRV = 100
+	}
+	if o.Step == 0 {
+		o.Step = 1
+	}
+	if o.Bookmarks == 0 {
+		o.Bookmarks = time.Minute
+	}
+	if o.LastBookmark == 0 {
+		o.LastBookmark = 2 * time.Second
+	}
+	if o.ClusterUID == "" {
+		o.ClusterUID = "6b3a1a5e-0f6e-4c53-9c58-1f4b8b8d2c11"
+	}
+	s := &Server{rv: o.FirstRV, changed: make(chan struct{})}
+	if o.Population.Pods > 0 {
+		o.Resources = o.Population.resources(o.Resources)
+	}
+	s.opts = o
+	for _, r := range o.Resources {
+		s.collections = append(s.collections, newCollection(r, s.rv))
+	}
+	if o.Population.Pods > 0 {
+		s.populate(o.Population)
+	}
+	return s
+}
+
+// A Control is a hook around the answer to a request: next answers it, in
+// place of which or around which the hook may do what a test needs.
+//
+//	refuse:   http.Error(w, "", 503)
+//	delay:    time.Sleep(time.Second); next(w)
+//	cut:      panic(http.ErrAbortHandler)
+//	change:   r.Query.Set("resourceVersion", "0"); next(w)
+//	garble:   next(a ResponseWriter that changes what passes through it)
+//	observe:  next(w)
+//
+// A watch is answered until it ends; each Write that reaches a hook's
+// ResponseWriter is one or more whole frames.
+type Control func(w http.ResponseWriter, r *Request, next func(http.ResponseWriter))
+
+// Control adds a hook around all others, and returns a function that removes it.
+func (s *Server) Control(c Control) (remove func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Requests in progress read the slice without the lock: it is never changed.
+	s.controls = append(slices.Clip(s.controls), &c)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.controls = slices.DeleteFunc(slices.Clone(s.controls), func(other *Control) bool { return other == &c })
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
+	r := s.parse(httpRequest)
+	s.mu.Lock()
+	controls := s.controls
+	r.endings = s.endings
+	s.mu.Unlock()
+	next := func(w http.ResponseWriter) { s.answer(w, r) }
+	for _, c := range controls {
+		inner := next
+		next = func(w http.ResponseWriter) { (*c)(w, r, inner) }
+	}
+	next(w)
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *Request) {
+	switch r.Verb {
+	case "list":
+		s.serveList(w, r)
+	case "watch":
+		s.serveWatch(w, r)
+	case "get":
+		s.serveGet(w, r)
+	case "create", "update", "delete":
+		s.serveWrite(w, r)
+	case "discovery":
+		s.serveDiscovery(w, r)
+	case "review":
+		s.serveReview(w, r)
+	default:
+		writeError(w, notFound(r))
+	}
+}
+
+// EndWatches ends the open watches cleanly after the events they have sent, as
+// a timeout does. A watch whose request has arrived counts as open.
+func (s *Server) EndWatches() { s.end(endCleanly) }
+
+// CutWatches breaks the connections of the open watches.
+func (s *Server) CutWatches() { s.end(endCut) }
+
+func (s *Server) end(how ending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLocked(how)
+}
+
+func (s *Server) endLocked(how ending) {
+	s.endings++
+	s.ending = how
+	s.wakeLocked()
+}
+
+// wakeLocked lets the open watches look at what has changed.
+func (s *Server) wakeLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}

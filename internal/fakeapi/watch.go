@@ -1,0 +1,252 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeapi
+
+import (
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// WATCH. The server honours:
+//
+//   - resourceVersion=N: the changes after N, in order; an ERROR event with 410
+//     if N is compacted; nothing until N is reached if it is in the future.
+//   - resourceVersion unset or 0: ADDED for every object, then the changes.
+//   - sendInitialEvents=true (WatchList, KEP-3157): ADDED for every object, a
+//     bookmark with the annotation k8s.io/initial-events-end, then the changes;
+//     504 as for LIST if N is not reached; 422 with Options.NoWatchList.
+//     sendInitialEvents=false begins with the changes from now on.
+//   - labelSelector and fieldSelector: an object that comes to match is ADDED;
+//     one that no longer matches is DELETED, as it was before, at the
+//     resourceVersion of the change. So is one that was deleted.
+//   - allowWatchBookmarks: a bookmark each minute and two seconds before the
+//     timeout, once the watch cache has got beyond where the watch began.
+//   - timeoutSeconds, or half an hour: a clean end.
+
+// defaultTimeout is kube-apiserver's --min-request-timeout. (kube-apiserver
+// draws a time between that and twice as much.)
+const defaultTimeout = 30 * time.Minute
+
+// A stream is a watch in progress.
+type stream struct {
+	s      *Server
+	r      *Request
+	w      http.ResponseWriter
+	sel    *selection
+	format Format
+	out    encoder
+	buf    []byte
+	begun  bool // an event has been sent
+
+	from      uint64 // where it began
+	next      int    // position of the next change
+	bookmarks bool
+	marked    uint64 // resourceVersion of the last eager bookmark
+}
+
+func (s *Server) serveWatch(w http.ResponseWriter, r *Request) {
+	c := r.collection
+	opts, err := s.options(r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	format, ok := negotiate(r)
+	if !ok {
+		writeError(w, notAcceptable())
+		return
+	}
+	from, err := parseRV(opts.ResourceVersion)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	out := &stream{s: s, r: r, w: w, sel: selectionOf(r, opts), format: format, out: c.formats[format], from: from, bookmarks: opts.AllowWatchBookmarks}
+	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	everything := streaming || from == 0 && opts.SendInitialEvents == nil
+	deadline := time.Now().Add(defaultTimeout)
+	if t := opts.TimeoutSeconds; t != nil && *t > 0 {
+		deadline = time.Now().Add(time.Duration(*t) * time.Second)
+	}
+
+	s.mu.Lock()
+	var initial []version
+	switch {
+	case streaming && from > s.rv:
+		head := s.rv
+		s.mu.Unlock()
+		writeError(w, tooLarge(from, head))
+		return
+	case everything:
+		initial = c.now()
+		c.progress, out.from = s.rv, s.rv
+	case from == 0:
+		out.from = s.rv
+	}
+	compacted := c.compacted
+	out.next = c.position(out.from)
+	s.mu.Unlock()
+
+	w.Header().Set("Content-Type", out.out.contentType(true))
+	if !out.flush() { // the headers, before there is an event
+		return
+	}
+	if out.from < compacted {
+		out.fail(expired("too old resource version: %d (%d)", out.from, compacted))
+		return
+	}
+	for _, v := range initial {
+		if out.sel.matches(c, v.object) && !out.event("ADDED", v.object, v.rv) {
+			return
+		}
+	}
+	if streaming && out.bookmarks && !out.bookmark(out.from, map[string]string{metav1.InitialEventsAnnotationKey: "true"}) {
+		return
+	}
+	if out.flush() {
+		out.follow(deadline)
+	}
+}
+
+// follow sends changes and bookmarks until the watch ends.
+func (o *stream) follow(deadline time.Time) {
+	s, c := o.s, o.r.collection
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	due := o.due(deadline)
+	for live := false; ; {
+		s.mu.Lock()
+		ended, ending, changed := s.endings != o.r.endings, s.ending, s.changed
+		var changes []change
+		if !ended {
+			changes = c.log[o.next-c.dropped:]
+		}
+		at, head := c.bookmark(), s.rv
+		s.mu.Unlock()
+		if ended {
+			o.end(ending)
+			return
+		}
+		if !live {
+			live = true
+			s.live(c)
+			continue
+		}
+		o.next += len(changes)
+		for i := range changes {
+			if !o.change(&changes[i]) {
+				return
+			}
+		}
+		if s.opts.EagerBookmarks && o.bookmarks && o.marked != head {
+			if o.marked = head; !o.bookmark(head, nil) {
+				return
+			}
+		}
+		if !o.flush() {
+			return
+		}
+		timer.Reset(time.Until(due))
+		select {
+		case <-changed:
+		case <-o.r.Context().Done():
+			return
+		case <-timer.C:
+			if !time.Now().Before(deadline) {
+				return
+			}
+			if o.bookmarks && at > o.from && (!o.bookmark(at, nil) || !o.flush()) {
+				return
+			}
+			due = o.due(deadline)
+		}
+	}
+}
+
+// due returns when the next bookmark is, or the end.
+func (o *stream) due(deadline time.Time) time.Time {
+	now := time.Now()
+	next, last := now.Add(o.s.opts.Bookmarks), deadline.Add(-o.s.opts.LastBookmark)
+	switch {
+	case next.Before(last):
+		return next
+	case now.Before(last):
+		return last
+	}
+	return deadline
+}
+
+// change sends what a change is to this watch, if it is anything.
+func (o *stream) change(e *change) bool {
+	c := o.r.collection
+	if e.rv <= o.from {
+		return true // the watch is from the future
+	}
+	switch before, now := o.sel.matches(c, e.prev), o.sel.matches(c, e.object); {
+	case before && now:
+		return o.event("MODIFIED", e.object, e.rv)
+	case now:
+		return o.event("ADDED", e.object, e.rv)
+	case before:
+		return o.event("DELETED", e.prev, e.rv)
+	}
+	return true
+}
+
+func (o *stream) event(typ string, object *object, rv uint64) bool {
+	e, err := object.encoding(o.r.collection, o.format, rv)
+	if err != nil {
+		return o.fail(err)
+	}
+	o.buf = o.out.appendEvent(o.buf, typ, e, rv, !o.begun)
+	o.begun = true
+	return len(o.buf) < chunk || o.write()
+}
+
+func (o *stream) bookmark(rv uint64, annotations map[string]string) bool {
+	return o.other("BOOKMARK", o.out.bookmark(rv, annotations))
+}
+
+func (o *stream) other(typ string, obj runtime.Object) bool {
+	buf, err := o.out.appendOther(o.buf, typ, obj, !o.begun)
+	if err != nil {
+		return false
+	}
+	o.buf, o.begun = buf, true
+	return true
+}
+
+// fail ends the watch as the API server's watch cache does, with an event in a
+// response that has begun. It returns false.
+func (o *stream) fail(err error) bool {
+	if o.other("ERROR", statusOf(err)) {
+		o.flush()
+	}
+	return false
+}
+
+func (o *stream) end(how ending) {
+	switch how {
+	case endCut:
+		panic(http.ErrAbortHandler)
+	case endExpired:
+		o.fail(expired("too old resource version"))
+	}
+}
+
+func (o *stream) write() bool {
+	if len(o.buf) == 0 {
+		return true
+	}
+	_, err := o.w.Write(o.buf)
+	o.buf = o.buf[:0]
+	return err == nil
+}
+
+func (o *stream) flush() bool {
+	return o.write() && http.NewResponseController(o.w).Flush() == nil
+}
