@@ -19,8 +19,10 @@ import (
 )
 
 // A Network is a server and its clients in one process without sockets: every
-// connection is a net.Pipe. In a bubble of testing/synctest its waits are
-// durable, so that time is virtual. Use any host in URLs, and http.
+// connection is a net.Pipe, without a buffer: the server waits for the reader. In
+// a bubble of testing/synctest these waits are durable, so that time is virtual.
+// The server and its network then belong to the bubble. Use any host in URLs,
+// and http.
 type Network struct {
 	server    *http.Server
 	transport *http.Transport

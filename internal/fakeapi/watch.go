@@ -117,7 +117,7 @@ func (o *stream) follow(deadline time.Time) {
 	s, c := o.s, o.r.collection
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	due := o.due(deadline)
+	due, isDue := o.due(deadline), false
 	for live := false; ; {
 		s.mu.Lock()
 		ended, ending, changed := s.endings != o.r.endings, s.ending, s.changed
@@ -142,10 +142,18 @@ func (o *stream) follow(deadline time.Time) {
 				return
 			}
 		}
-		if s.opts.EagerBookmarks && o.bookmarks && o.marked != head {
+		switch {
+		case s.opts.EagerBookmarks && o.bookmarks && o.marked != head:
 			if o.marked = head; !o.bookmark(head, nil) {
 				return
 			}
+		case isDue && o.bookmarks && at > o.from:
+			if !o.bookmark(at, nil) {
+				return
+			}
+		}
+		if isDue {
+			due, isDue = o.due(deadline), false
 		}
 		if !o.flush() {
 			return
@@ -159,10 +167,7 @@ func (o *stream) follow(deadline time.Time) {
 			if !time.Now().Before(deadline) {
 				return
 			}
-			if o.bookmarks && at > o.from && (!o.bookmark(at, nil) || !o.flush()) {
-				return
-			}
-			due = o.due(deadline)
+			isDue = true
 		}
 	}
 }

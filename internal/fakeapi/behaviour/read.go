@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package behaviour
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (s *session) names(a answer) string {
+	var all []string
+	for _, o := range a.Items {
+		all = append(all, strings.TrimPrefix(o.Metadata.Name, s.label()+"-"))
+	}
+	return strings.Join(all, " ")
+}
+
+func (s *session) wantNames(want string, a answer) {
+	s.Helper()
+	if got := s.names(a); a.Code != http.StatusOK || got != want {
+		s.Errorf("%d, %q, want %q: %.300s", a.Code, got, want, a.Body)
+	}
+}
+
+func testLists(s *session) {
+	for _, name := range []string{"b", "c", "a"} {
+		s.create(name, name, "color", map[string]string{"a": "red", "b": "blue", "c": "red"}[name])
+	}
+	a := s.get(s.path(""))
+	s.wantNames("a b c", a)
+	if a.Kind != "ConfigMapList" || a.APIVersion != "v1" || a.Items[0].Kind != "" || a.Items[0].APIVersion != "" || a.Items[0].Metadata.UID == "" {
+		s.Errorf("%.500s", a.Body)
+	}
+	s.wantNames("a c", s.get(s.path("", "labelSelector", "color=red,test="+s.label())))
+	s.wantNames("b", s.get(s.path("", "fieldSelector", "metadata.name="+s.label()+"-b")))
+	one := s.get(s.path("b"))
+	if one.Kind != "ConfigMap" || one.Data["value"] != "b" || one.rv() == 0 || a.rv() < one.rv() {
+		s.Errorf("%.500s, in a list at %d", one.Body, a.rv())
+	}
+	if a := s.get(s.path("d")); a.Code != http.StatusNotFound || a.Reason != "NotFound" || a.Kind != "Status" {
+		s.Errorf("%d %s", a.Code, a.Body)
+	}
+}
+
+func testPages(s *session) {
+	for i := range 5 {
+		s.create(fmt.Sprint("p", i), "")
+	}
+	// Without a selector there is the number of those that remain; others may
+	// have ConfigMaps in the namespace too.
+	first := s.get(s.path("", "labelSelector", "", "limit", "1"))
+	if n := first.Metadata.RemainingItemCount; first.Metadata.Continue == "" || n == nil || *n < 4 {
+		s.Errorf("%.300s", first.Body)
+	}
+	page := s.get(s.path("", "limit", "2"))
+	s.wantNames("p0 p1", page)
+	if page.Metadata.RemainingItemCount != nil {
+		s.Error("the number of those that remain, with a selector")
+	}
+	// The pages are of one moment.
+	s.delete("p4")
+	s.create("p9", "")
+	rv := page.rv()
+	for _, want := range []string{"p2 p3", "p4"} {
+		page = s.get(s.path("", "limit", "2", "continue", page.Metadata.Continue))
+		s.wantNames(want, page)
+		if page.rv() != rv {
+			s.Errorf("a page at %d, the first is at %d", page.rv(), rv)
+		}
+	}
+	if page.Metadata.Continue != "" {
+		s.Error("the last page continues")
+	}
+}
+
+func testVersions(s *session) {
+	s.create("a", "")
+	old := s.get(s.path("")).Metadata.ResourceVersion
+	s.create("b", "")
+	now := s.get(s.path("")).Metadata.ResourceVersion
+	for _, test := range []struct{ rv, match, limit, want string }{
+		{"", "", "", "a b"},
+		{old, "", "", "a b"},
+		{old, "NotOlderThan", "", "a b"},
+		{old, "Exact", "", "a"},
+		{old, "", "10", "a"},
+		{old, "NotOlderThan", "10", "a b"},
+		{now, "Exact", "", "a b"},
+	} {
+		a := s.get(s.path("", "resourceVersion", test.rv, "resourceVersionMatch", test.match, "limit", test.limit))
+		s.wantNames(test.want, a)
+		if test.match == "Exact" && a.Metadata.ResourceVersion != test.rv {
+			s.Errorf("exactly %s is at %s", test.rv, a.Metadata.ResourceVersion)
+		}
+	}
+	// From the watch cache, which ignores the limit. It may be behind.
+	if a := s.get(s.path("", "resourceVersion", "0", "limit", "1")); len(a.Items) > 2 || a.Metadata.Continue != "" {
+		s.Errorf("%.300s", a.Body)
+	}
+	a := s.get(s.path("", "resourceVersion", now+"0"))
+	if a.Code != http.StatusGatewayTimeout || a.Reason != "Timeout" || len(a.Details.Causes) != 1 || a.Details.Causes[0].Reason != "ResourceVersionTooLarge" {
+		s.Errorf("%d %s", a.Code, a.Body)
+	}
+}
+
+func testRefusals(s *session) {
+	rv := s.get(s.path("")).Metadata.ResourceVersion
+	for _, test := range []struct {
+		code  int
+		query []string
+	}{
+		{422, []string{"resourceVersionMatch", "Exact"}},
+		{422, []string{"resourceVersion", "0", "resourceVersionMatch", "Exact"}},
+		{422, []string{"resourceVersion", rv, "resourceVersionMatch", "Nearly"}},
+		{422, []string{"sendInitialEvents", "true"}},
+		{422, []string{"watch", "true", "sendInitialEvents", "true"}},
+		{422, []string{"watch", "true", "resourceVersionMatch", "NotOlderThan"}},
+		{400, []string{"resourceVersion", "x"}},
+		{400, []string{"continue", "x"}},
+		{400, []string{"labelSelector", "="}},
+		{406, []string{}},
+	} {
+		accept := ""
+		if test.code == 406 {
+			accept = "image/png"
+		}
+		a := s.read(s.send(http.MethodGet, s.path("", test.query...), accept, nil))
+		if a.Code != test.code || a.Kind != "Status" {
+			s.Errorf("%v: %d %s", test.query, a.Code, a.Body)
+		}
+	}
+}
+
+func testForms(s *session) {
+	s.create("a", "1")
+	const table, metadata = "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	for _, test := range []struct{ accept, include, kind string }{
+		{table, "Object", "ConfigMap"}, {table, "", "PartialObjectMetadata"}, {"image/png," + table, "Metadata", "PartialObjectMetadata"},
+	} {
+		for _, path := range []string{s.path("", "includeObject", test.include), s.path("a") + "?includeObject=" + test.include} {
+			a := s.read(s.send(http.MethodGet, path, test.accept, nil))
+			if a.Kind != "Table" || len(a.Rows) != 1 || a.Rows[0].Object.Kind != test.kind || a.Rows[0].Object.Metadata.Name != s.label()+"-a" {
+				s.Errorf("%s: %s", path, a.Body)
+			}
+		}
+	}
+	lists := s.read(s.send(http.MethodGet, s.path(""), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", nil))
+	if lists.Kind != "PartialObjectMetadataList" || len(lists.Items) != 1 || lists.Items[0].Data != nil {
+		s.Errorf("%s", lists.Body)
+	}
+	one := s.read(s.send(http.MethodGet, s.path("a"), metadata, nil))
+	if one.Kind != "PartialObjectMetadata" || one.Data != nil || one.rv() == 0 {
+		s.Errorf("%s", one.Body)
+	}
+	for _, path := range []string{s.path(""), s.path("a")} {
+		resp := s.send(http.MethodGet, path, "application/vnd.kubernetes.protobuf", nil)
+		if a := s.read(resp); !strings.HasPrefix(a.Body, "k8s\x00") || resp.Header.Get("Content-Type") != "application/vnd.kubernetes.protobuf" {
+			s.Errorf("%s: %.30q", path, a.Body)
+		}
+	}
+}
+
+func testWrites(s *session) {
+	created := s.create("a", "1")
+	if a := s.do(http.MethodPost, s.path(""), s.configMap("a", "2")); a.Code != http.StatusConflict || a.Reason != "AlreadyExists" {
+		s.Errorf("%d %s", a.Code, a.Body)
+	}
+	updated := s.update("a", "2")
+	if updated.rv() <= created.rv() || updated.Metadata.UID != created.Metadata.UID {
+		s.Errorf("%s, then %s", created.Body, updated.Body)
+	}
+	stale := s.configMap("a", "3")
+	stale["metadata"].(map[string]any)["resourceVersion"] = strconv.FormatUint(created.rv(), 10)
+	if a := s.do(http.MethodPut, s.path("a"), stale); a.Code != http.StatusConflict || a.Reason != "Conflict" {
+		s.Errorf("%d %s", a.Code, a.Body)
+	}
+	s.delete("a")
+	for _, method := range []string{http.MethodDelete, http.MethodGet} {
+		if a := s.do(method, s.path("a"), nil); a.Code != http.StatusNotFound || a.Reason != "NotFound" {
+			s.Errorf("%s: %d %s", method, a.Code, a.Body)
+		}
+	}
+	if again := s.create("a", "1"); again.Metadata.UID == created.Metadata.UID {
+		s.Error("another object has the same uid")
+	}
+}
+
+func testDiscovery(s *session) {
+	if a := s.get("/api/v1"); a.Kind != "APIResourceList" || !strings.Contains(a.Body, `"name":"configmaps"`) {
+		s.Errorf("%.300s", a.Body)
+	}
+	for path, kind := range map[string]string{"/api": "APIVersions", "/apis": "APIGroupList"} {
+		if a := s.get(path); a.Kind != kind {
+			s.Errorf("%s: %.300s", path, a.Body)
+		}
+	}
+	if a := s.get("/version"); a.Code != http.StatusOK || !strings.Contains(a.Body, `"gitVersion"`) {
+		s.Errorf("%.300s", a.Body)
+	}
+	codes := []int{s.get("/apis/nothing.example.org/v1").Code, s.get("/nothing").Code, s.get("/api/v1/nothing").Code}
+	if !slices.Equal(codes, []int{404, 404, 404}) {
+		s.Errorf("%v", codes)
+	}
+	review := map[string]any{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+		"spec": map[string]any{"resourceAttributes": map[string]string{"verb": "list", "resource": "pods"}}}
+	if a := s.do(http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review); a.Code != http.StatusCreated || !strings.Contains(a.Body, `"allowed":true`) {
+		s.Errorf("%d %s", a.Code, a.Body)
+	}
+	if a := s.get("/api/v1/namespaces/kube-system"); a.Kind != "Namespace" || a.Metadata.UID == "" {
+		s.Errorf("%.300s", a.Body)
+	}
+}

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeapi_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/behaviour"
+)
+
+// TestBehaviour runs in no time: the clock is a bubble's. TestFakeAPI of package
+// acceptance runs the same against a real API server.
+func TestBehaviour(t *testing.T) {
+	behaviour.Each(func(name string, test func(*testing.T, behaviour.API)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := fakeapi.New(fakeapi.Options{Resources: []fakeapi.Resource{fakeapi.ConfigMaps, fakeapi.Pods}})
+				network := fakeapi.NewNetwork(api)
+				defer network.Close()
+				test(t, behaviour.API{Client: network.Client(), URL: "http://api", Namespace: "default"})
+			})
+		})
+	})
+}
