@@ -25,6 +25,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
 
@@ -74,8 +75,9 @@ func BenchmarkIdle(b *testing.B) {
 }
 
 func fanOut(b *testing.B, proto string, conns, streams, batch int) {
-	up := &podUpstream{changed: make(chan struct{}), rv: 100}
-	upstream := httptest.NewServer(up)
+	api := fakeapi.New(fakeapi.Options{NoWatchList: true})
+	write(api, 1)
+	upstream := httptest.NewServer(api)
 	defer upstream.Close()
 	defer upstream.CloseClientConnections()
 	opts := server.Options{RESTConfig: &rest.Config{Host: upstream.URL}, Address: "127.0.0.1"}
@@ -115,18 +117,18 @@ func fanOut(b *testing.B, proto string, conns, streams, batch int) {
 		}
 	}
 	wait(1) // all are open
-	up.write(1)
+	write(api, 1)
 	wait(1)
 	idle = memory() - idle
 	for range 20 {
-		up.write(batch)
+		write(api, batch)
 		wait(batch)
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	spent := cpu()
 	for b.Loop() {
-		up.write(batch)
+		write(api, batch)
 		wait(batch)
 	}
 	spent = cpu() - spent
@@ -217,66 +219,10 @@ func watchForBench(spec string) error {
 	return err
 }
 
-// A podUpstream is an API server that has one Pod, of 4 KB, as far as a gateway
-// asks for it.
-type podUpstream struct {
-	mu      sync.Mutex // guards what follows
-	rv      uint64
-	changed chan struct{} // closed when there is a new version
-}
-
-// write changes the Pod n times.
-func (p *podUpstream) write(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rv += uint64(n)
-	close(p.changed)
-	p.changed = make(chan struct{})
-}
-
-func (p *podUpstream) pod(rv uint64) string {
-	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"%d","labels":{"filling":%q}},"spec":{"containers":null},"status":{}}`,
-		rv, strings.Repeat("x", 3900))
-}
-
-func (p *podUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	switch q := r.URL.Query(); {
-	case r.URL.Path == "/api/v1":
-		io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","namespaced":true,"kind":"Pod","verbs":["get","list","watch"]}]}`)
-	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
-		w.WriteHeader(http.StatusCreated)
-		io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
-	case r.URL.Path != "/api/v1/pods":
-		http.NotFound(w, r)
-	case q.Has("watch") && q.Get("sendInitialEvents") == "":
-		p.watch(w, r)
-	case q.Has("watch"):
-		http.Error(w, "no streaming lists", http.StatusUnprocessableEntity)
-	default:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, p.rv, strings.Replace(p.pod(p.rv), `"kind":"Pod","apiVersion":"v1",`, "", 1))
-	}
-}
-
-func (p *podUpstream) watch(w http.ResponseWriter, r *http.Request) {
-	var sent uint64
-	fmt.Sscan(r.URL.Query().Get("resourceVersion"), &sent)
-	for {
-		p.mu.Lock()
-		rv, changed := p.rv, p.changed
-		p.mu.Unlock()
-		for ; sent < rv; sent++ {
-			fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`+"\n", p.pod(sent+1))
-		}
-		if http.NewResponseController(w).Flush() != nil {
-			return
-		}
-		select {
-		case <-changed:
-		case <-r.Context().Done():
-			return
-		}
+// write changes the Pod of 4 KB n times.
+func write(api *fakeapi.Server, n int) {
+	for range n {
+		api.Put("pods", fmt.Sprintf(`{"metadata":{"name":"a","namespace":"ns","labels":{"filling":%q}},"spec":{"containers":null},"status":{}}`,
+			strings.Repeat("x", 3900)))
 	}
 }
