@@ -6,7 +6,6 @@ package robustness
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -27,15 +26,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
-
-func encodeToken(rv uint64, start string) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"v":"meta.k8s.io/v1","rv":%d,"start":"%s\u0000"}`, rv, start))
-}
-
-func decodeToken(token string) string {
-	text, _ := base64.RawURLEncoding.DecodeString(token) // what is not one is no JSON either
-	return string(text)
-}
 
 // A simulation is a round without processes: the gateway itself, behind the
 // fault proxy, in front of a simulated API server, all in virtual time.
@@ -184,9 +174,7 @@ func (s *simulation) run(length time.Duration) (*history, error) {
 	if err := s.settle(); err != nil {
 		return nil, err
 	}
-	s.server.mu.Lock()
-	final := s.server.rv
-	s.server.mu.Unlock()
+	final := s.server.RV()
 	for range 600 { // a minute at the most
 		if s.behind(final) == 0 {
 			break
@@ -240,7 +228,7 @@ func (s *simulation) trouble(length time.Duration) {
 		case "etcd KILL": // the API server stays, and forgets nothing
 			time.Sleep(k.away)
 		case "kube-apiserver STOP":
-			s.server.forget() // as when it is compacted
+			s.server.Compact() // as when it is compacted
 		default:
 			s.server.setDown(true)
 			time.Sleep(k.away)
