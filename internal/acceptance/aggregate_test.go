@@ -4,33 +4,20 @@
 package acceptance
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
+	"net/http/httptest"
+	"regexp"
+	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/labels"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 // An aggregate is the server of an aggregated API, life.example.org/v1. Its
-// resources are as able as their names say; all hold the same objects. Like
-// many such servers it knows no field selectors, no Tables and no limits.
+// resources support what their names say; all have the same objects. Like
+// many such servers it supports no field selectors, no Tables and no limits.
 type aggregate struct {
-	mu      sync.Mutex // guards what follows
-	down    bool       // answers 503
-	rv      int
-	objects map[string]aggregateObject
-	events  []string // that of RV 101 first
-	changed chan struct{}
-}
-
-type aggregateObject struct {
-	RV     int
-	Labels map[string]string
+	*fakeapi.Server
+	down atomic.Bool
 }
 
 // The resources of an aggregate.
@@ -45,197 +32,72 @@ const (
 )
 
 func newAggregate() *aggregate {
-	return &aggregate{objects: map[string]aggregateObject{}, rv: 100, changed: make(chan struct{})}
+	o := fakeapi.Options{EagerBookmarks: true}
+	for _, name := range []string{things, plains, unwatched, refusing, unlisted, forbidden, versionless} {
+		r := fakeapi.Resource{Group: "life.example.org", Version: "v1", Name: name, Kind: "Thing"}
+		if name == unwatched {
+			r.Verbs = []string{"get", "list"}
+		}
+		o.Resources = append(o.Resources, r)
+	}
+	a := &aggregate{Server: fakeapi.New(o)}
+	a.Control(a.control)
+	return a
 }
 
-// set makes or changes an object.
-func (a *aggregate) set(name string, l map[string]string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	typ := "ADDED"
-	if _, ok := a.objects[name]; ok {
-		typ = "MODIFIED"
+// set creates or changes an object.
+func (a *aggregate) set(name string, labels map[string]string) {
+	for _, r := range a.Resources() {
+		a.Put(r.FullName(), map[string]any{"metadata": map[string]any{"name": name, "uid": "uid-" + name, "labels": labels}})
 	}
-	a.rv++
-	a.objects[name] = aggregateObject{a.rv, l}
-	a.event(typ, name)
 }
 
 // remove deletes an object.
 func (a *aggregate) remove(name string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.rv++
-	o := a.objects[name]
-	o.RV = a.rv
-	a.objects[name] = o
-	a.event("DELETED", name)
-	delete(a.objects, name)
+	for _, r := range a.Resources() {
+		a.Delete(r.FullName(), name)
+	}
 }
 
-func (a *aggregate) event(typ, name string) {
-	a.events = append(a.events, fmt.Sprintf(`{"type":%q,"object":%s}`, typ, a.object("Thing", name, true)))
-	close(a.changed)
-	a.changed = make(chan struct{})
-}
-
-// setDown has every request be answered with 503, or not.
+// setDown makes the server answer every request with 503, or not.
 func (a *aggregate) setDown(down bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.down = down
-	close(a.changed)
-	a.changed = make(chan struct{})
+	a.down.Store(down)
+	a.EndWatches()
 }
 
-// object is an object's JSON in the form of typed ones.
-func (a *aggregate) object(kind, name string, whole bool) string {
-	o := a.objects[name]
-	l, _ := json.Marshal(o.Labels)
-	text := fmt.Sprintf(`"metadata":{"name":%q,"uid":"uid-%s","resourceVersion":"%d","labels":%s}}`, name, name, o.RV, l)
-	if whole {
-		return fmt.Sprintf(`{"kind":%q,"apiVersion":"life.example.org/v1",`, kind) + text
+func (a *aggregate) control(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
+	for _, parameter := range []string{"limit", "fieldSelector"} {
+		r.Query.Del(parameter)
 	}
-	return "{" + text
-}
-
-func (a *aggregate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a.mu.Lock()
-	down := a.down
-	a.mu.Unlock()
-	rest, ok := strings.CutPrefix(r.URL.Path, "/apis/life.example.org/v1")
-	resource, name, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-	watch := r.URL.Query().Get("watch") != ""
-	switch {
-	case down:
+	r.Header.Set("Accept", "application/json")
+	switch name := r.Resource.Name; {
+	case a.down.Load():
 		http.Error(w, "out of service", http.StatusServiceUnavailable)
-	case !ok:
-		http.NotFound(w, r)
-	case resource == "":
-		a.discovery(w)
-	case resource == forbidden:
-		a.status(w, http.StatusForbidden, "Forbidden", "not for you")
-	case resource == unlisted && name == "", watch && (resource == refusing || resource == unwatched):
-		a.status(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "not here")
-	case name != "":
-		a.get(w, resource, name)
-	case watch:
-		a.watch(w, r, resource == things)
+	case r.Verb == "discovery" && r.URL.Path != "/apis/life.example.org/v1":
+		http.NotFound(w, r.Request)
+	case name == forbidden:
+		fakeapi.WriteStatus(w, http.StatusForbidden, "Forbidden", "access denied")
+	case name == unlisted && r.Verb == "list", (name == refusing || name == unwatched) && r.Verb == "watch":
+		fakeapi.WriteStatus(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "method not allowed")
+	case name == versionless && r.Verb == "list":
+		withoutVersion(w, next)
+	case name != things && r.Verb == "watch":
+		for _, parameter := range []string{"sendInitialEvents", "resourceVersionMatch", "allowWatchBookmarks"} {
+			r.Query.Del(parameter)
+		}
+		next(w)
 	default:
-		a.list(w, r, resource)
+		next(w)
 	}
 }
 
-func (a *aggregate) status(w http.ResponseWriter, code int, reason, message string) {
+var listMetadata = regexp.MustCompile(`"metadata":{"resourceVersion":"[0-9]+"},"items"`)
+
+// withoutVersion answers with a list without its resourceVersion.
+func withoutVersion(w http.ResponseWriter, next func(http.ResponseWriter)) {
+	list := httptest.NewRecorder()
+	next(list)
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`+"\n", message, reason, code)
-}
-
-func (a *aggregate) discovery(w http.ResponseWriter) {
-	var all []string
-	for _, name := range []string{things, plains, unwatched, refusing, unlisted, forbidden, versionless} {
-		verbs := `"get","list","watch"`
-		if name == unwatched {
-			verbs = `"get","list"`
-		}
-		all = append(all, fmt.Sprintf(`{"name":%q,"singularName":"","namespaced":false,"kind":"Thing","verbs":[%s]}`, name, verbs))
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"life.example.org/v1","resources":[%s]}`+"\n", strings.Join(all, ","))
-}
-
-func (a *aggregate) get(w http.ResponseWriter, resource, name string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, ok := a.objects[name]; !ok {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
-		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"%[1]s.life.example.org \"%[2]s\" not found",`+
-			`"reason":"NotFound","details":{"name":%[2]q,"group":"life.example.org","kind":%[1]q},"code":404}`+"\n", resource, name)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintln(w, a.object("Thing", name, true))
-}
-
-// selected are the names of the objects that a request selects, in order.
-func (a *aggregate) selected(r *http.Request) []string {
-	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for name, o := range a.objects {
-		if selector.Matches(labels.Set(o.Labels)) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func (a *aggregate) list(w http.ResponseWriter, r *http.Request, resource string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	items := []string{}
-	for _, name := range a.selected(r) {
-		items = append(items, a.object("Thing", name, false))
-	}
-	metadata := fmt.Sprintf(`{"resourceVersion":"%d"}`, a.rv)
-	if resource == versionless {
-		metadata = "{}"
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"kind":"ThingList","apiVersion":"life.example.org/v1","metadata":%s,"items":[%s]}`+"\n", metadata, strings.Join(items, ","))
-}
-
-// watch is a watch of everything, with selectors for the initial events only:
-// nobody asks for more.
-func (a *aggregate) watch(w http.ResponseWriter, r *http.Request, able bool) {
-	query := r.URL.Query()
-	ctx := r.Context()
-	end := time.After(time.Hour)
-	if seconds, err := strconv.Atoi(query.Get("timeoutSeconds")); err == nil && seconds > 0 {
-		end = time.After(time.Duration(seconds) * time.Second)
-	}
-	bookmark := func(rv int, annotations string) {
-		if able && query.Get("allowWatchBookmarks") != "" {
-			fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":"Thing","apiVersion":"life.example.org/v1","metadata":{"resourceVersion":"%d"%s}}}`+"\n", rv, annotations)
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	a.mu.Lock()
-	from, err := strconv.Atoi(query.Get("resourceVersion"))
-	if streaming := able && query.Get("sendInitialEvents") != ""; err != nil || from == 0 || streaming {
-		for _, name := range a.selected(r) {
-			fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", a.object("Thing", name, true))
-		}
-		if from = a.rv; streaming {
-			bookmark(from, `,"annotations":{"k8s.io/initial-events-end":"true"}`)
-		}
-	}
-	for !a.down {
-		for _, event := range a.events[min(from-100, len(a.events)):] {
-			fmt.Fprintln(w, event)
-		}
-		if a.rv > from {
-			from = a.rv
-			bookmark(from, "")
-		}
-		changed := a.changed
-		a.mu.Unlock()
-		if http.NewResponseController(w).Flush() != nil {
-			return
-		}
-		select {
-		case <-changed:
-		case <-end:
-			return
-		case <-ctx.Done():
-			return
-		}
-		a.mu.Lock()
-	}
-	a.mu.Unlock()
+	w.WriteHeader(list.Code)
+	_, _ = w.Write(listMetadata.ReplaceAll(list.Body.Bytes(), []byte(`"metadata":{},"items"`)))
 }

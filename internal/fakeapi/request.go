@@ -148,6 +148,14 @@ func statusOf(err error) *metav1.Status {
 	return &out
 }
 
+// WriteStatus answers a request with a Status, for a Control.
+func WriteStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+	writeJSON(w, code, metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
+	})
+}
+
 func writeError(w http.ResponseWriter, err error) {
 	status := statusOf(err)
 	writeJSON(w, int(status.Code), status)

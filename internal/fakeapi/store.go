@@ -145,6 +145,9 @@ func (s *Server) collection(resource string) *collection {
 	panic(fmt.Sprintf("fakeapi: the server has no resource %q", resource))
 }
 
+// Resources returns what the server serves.
+func (s *Server) Resources() []Resource { return s.opts.Resources }
+
 // Put creates or changes an object and returns its new resourceVersion. The
 // object is JSON, as string or []byte, or what encoding/json makes JSON of. It
 // needs a name; kind, apiVersion and resourceVersion are set, and a uid too if
