@@ -213,7 +213,7 @@ func TestEndings(t *testing.T) {
 		if rv := api.Advance(3); rv != 105 {
 			t.Error(rv)
 		}
-		api.Compact()
+		api.Compact(api.RV())
 		api.Put("pods", pod("a"))
 		open.want(0, "MODIFIED a@106")
 		follow(t, get, "resourceVersion=104").want(0, "ERROR Expired", "end")

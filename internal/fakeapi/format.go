@@ -118,7 +118,9 @@ func negotiate(r *Request) (Format, bool) {
 	return 0, false
 }
 
-// jsonEncoder is compact JSON, as the API server writes it.
+// jsonEncoder is compact JSON, as the API server writes it of its own types:
+// kind comes first, and items have none. (Custom resources come in another form
+// from kube-apiserver.)
 type jsonEncoder struct {
 	c        *collection
 	as       Resource
@@ -197,13 +199,10 @@ func (f *jsonEncoder) bookmark(rv uint64, annotations map[string]string) runtime
 
 // emptyObject is an object of its kind with nothing but a resourceVersion.
 func emptyObject(r Resource, rv uint64, annotations map[string]string) runtime.Object {
-	var o runtime.Object
-	if r.Kind == metadataKind.Kind {
-		o = &metav1.PartialObjectMetadata{}
-	} else if typed, err := scheme.Scheme.New(r.gvk()); err == nil {
+	// Without a Go type it is in the same form: kind comes first.
+	var o runtime.Object = &metav1.PartialObjectMetadata{}
+	if typed, err := scheme.Scheme.New(r.gvk()); err == nil {
 		o = typed
-	} else {
-		o = &unstructured.Unstructured{Object: map[string]any{}}
 	}
 	o.GetObjectKind().SetGroupVersionKind(r.gvk())
 	a := accessor(o)

@@ -231,13 +231,13 @@ func (s *Server) Advance(n uint64) uint64 {
 	return s.rv
 }
 
-// Compact forgets the history: a watch or a list that asks for an earlier
-// resourceVersion than now gets 410. Open watches are not affected.
-func (s *Server) Compact() {
+// Compact forgets the history before a resourceVersion: a watch or an exact list
+// from before it gets 410. Open watches are not affected.
+func (s *Server) Compact(rv uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.collections {
-		c.compacted = s.rv
+		c.compacted = max(c.compacted, rv)
 	}
 }
 

@@ -4,16 +4,14 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
-	"strconv"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -22,69 +20,54 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
-// A fakeAPI is an API server that has Pods, as far as a gateway asks for them.
-// As the real one, it sends no bookmarks in time but to a watch that ends soon;
-// unlike it, it ends the watches of others than the gateway at once.
+// A fakeAPI is an API server of Pods that counts what is asked for and holds
+// answers back. It sends the bookmark of a probe at once, and ends the watches of
+// clients other than the gateway after what there is to send.
 type fakeAPI struct {
+	*fakeapi.Server
 	t testing.TB
 
-	mu       sync.Mutex // guards what follows
-	rv       uint64
-	pods     map[kube.Key]*scan.Object
-	frames   []scan.Frame
-	changed  chan struct{} // closed when there is something new
-	held     bool          // the streams of the reflector bring nothing
-	lie      uint64        // what the lists say they are at, instead of rv
-	oldest   uint64        // watches from before it have expired
+	mu       sync.Mutex    // guards what follows
+	held     chan struct{} // if not nil, the reflector's streams wait until it is closed
+	staleRV  uint64        // if not 0, the RV of lists
 	asked    map[string]int
-	gate     chan struct{} // if there is one, a list of one item waits for a value
+	gate     chan struct{} // if not nil, a list of one item waits for a value
 	arrivals chan struct{} // gets a value for each that waits
 }
 
 func newFakeAPI(t testing.TB) *fakeAPI {
-	return &fakeAPI{t: t, rv: 100, pods: map[kube.Key]*scan.Object{}, changed: make(chan struct{}), asked: map[string]int{}}
+	f := &fakeAPI{
+		Server: fakeapi.New(fakeapi.Options{Step: 3, LastBookmark: 2990 * time.Millisecond}),
+		t:      t, asked: map[string]int{},
+	}
+	f.Control(f.control)
+	return f
 }
 
 // write creates or changes a Pod, of about size bytes.
 func (f *fakeAPI) write(namespace, name string, size int) uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rv += 3
-	o := pod(namespace, name, f.rv, "filling", strings.Repeat("x", size))
-	typ := kube.Added
-	if f.pods[o.Key] != nil {
-		typ = kube.Modified
-	}
-	f.pods[o.Key] = o
-	f.publish(scan.Frame{Type: typ, Object: o})
-	return f.rv
+	return f.Put("pods", pod(namespace, name, 1, "filling", strings.Repeat("x", size)).JSON)
 }
 
-// elsewhere lets RVs go by, as writes to other resources do.
-func (f *fakeAPI) elsewhere() uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rv += 10
-	return f.rv
-}
+// elsewhere raises the RV, as writes to other resources do.
+func (f *fakeAPI) elsewhere() uint64 { return f.Advance(10) }
 
-func (f *fakeAPI) publish(e scan.Frame) {
-	f.frames = append(f.frames, e)
-	close(f.changed)
-	f.changed = make(chan struct{})
-}
-
+// hold keeps the reflector's streams from sending, or releases them.
 func (f *fakeAPI) hold(held bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.held = held
-	close(f.changed)
-	f.changed = make(chan struct{})
+	if f.held != nil {
+		close(f.held)
+		f.held = nil
+	}
+	if held {
+		f.held = make(chan struct{})
+	}
 }
 
 // count returns how often something was asked for since the last call.
@@ -105,133 +88,64 @@ func (f *fakeAPI) total() (n int) {
 	return n
 }
 
-func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	q := r.URL.Query()
-	what := r.Method + " " + r.URL.Path
+func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
 	ours := r.UserAgent() == "watchkeeper"
+	what := r.Method + " " + r.URL.Path
 	switch {
-	case r.URL.Path == "/api/v1/pods" && q.Get("timeoutSeconds") == "3" && ours:
+	case r.Verb == "watch" && ours && r.Query.Get("timeoutSeconds") == "3":
 		what = "probe"
-	case r.URL.Path == "/api/v1/pods" && q.Has("watch"):
-		what = "watch"
-	case r.URL.Path == "/api/v1/pods" && q.Get("limit") == "1" && ours:
+	case r.Verb == "list" && ours && r.Query.Get("limit") == "1":
 		what = "latest"
-	case r.URL.Path == "/api/v1/pods":
-		what = "list"
+	case r.Verb == "watch" || r.Verb == "list":
+		what = r.Verb
 	}
 	f.mu.Lock()
 	f.asked[what]++
-	gate, arrivals := f.gate, f.arrivals
+	gate, arrivals, staleRV := f.gate, f.arrivals, f.staleRV
 	f.mu.Unlock()
-	switch what {
-	case "GET /api/v1":
-		io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","namespaced":true,"kind":"Pod","verbs":["get","list","watch"]}]}`)
-	case "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
-		w.WriteHeader(http.StatusCreated)
-		io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
-	case "latest":
-		if gate != nil {
-			arrivals <- struct{}{}
-			<-gate
-		}
-		f.list(w, 1)
-	case "list":
-		f.list(w, 1<<30)
-	case "probe", "watch":
-		f.watch(w, r, what == "probe", ours)
-	default:
-		f.get(w, r)
+	switch {
+	case what == "latest" && gate != nil:
+		arrivals <- struct{}{}
+		<-gate
+	case what == "watch" && ours:
+		w = &heldWriter{w, f, r}
+	case what == "watch":
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		r.Request = r.WithContext(ctx)
 	}
-}
-
-func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request) {
-	namespace, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/pods/")
-	f.mu.Lock()
-	o := f.pods[kube.MakeKey(namespace, name)]
-	f.mu.Unlock()
-	if o == nil {
-		http.NotFound(w, r)
+	if staleRV > 0 && r.Verb == "list" {
+		list := httptest.NewRecorder()
+		next(list)
+		old := listRV.Find(list.Body.Bytes()) // the first is that of the list
+		_, _ = w.Write(bytes.Replace(list.Body.Bytes(), old, fmt.Appendf(nil, `"metadata":{"resourceVersion":"%d"`, staleRV), 1))
 		return
 	}
-	io.WriteString(w, o.JSON)
+	next(w)
 }
 
-func (f *fakeAPI) list(w io.Writer, limit int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	rv := f.rv
-	if f.lie != 0 {
-		rv = f.lie
-	}
-	fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[`, rv)
-	for i, key := range slices.Sorted(maps.Keys(f.pods)) {
-		if i == limit {
-			break
-		}
-		if i > 0 {
-			io.WriteString(w, ",")
-		}
-		brace, rest := f.pods[key].ListItem()
-		io.WriteString(w, brace+rest)
-	}
-	io.WriteString(w, "]}\n")
+var listRV = regexp.MustCompile(`"metadata":{"resourceVersion":"[0-9]+"`)
+
+// A heldWriter is a watch that waits while the streams are held.
+type heldWriter struct {
+	http.ResponseWriter
+	f *fakeAPI
+	r *fakeapi.Request
 }
 
-func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, probe, ours bool) {
-	q := r.URL.Query()
-	flush := http.NewResponseController(w).Flush
-	send := func(typ kube.EventType, object string) { fmt.Fprintf(w, `{"type":%q,"object":%s}`+"\n", typ, object) }
-	bookmark := func(rv uint64, annotations string) {
-		send(kube.Bookmark, fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"%d"%s}}`, rv, annotations))
-	}
-	f.mu.Lock()
-	next := 0
-	if q.Has("sendInitialEvents") {
-		for _, key := range slices.Sorted(maps.Keys(f.pods)) {
-			send(kube.Added, f.pods[key].JSON)
-		}
-		bookmark(f.rv, `,"annotations":{"k8s.io/initial-events-end":"true"}`)
-		next = len(f.frames)
-	} else {
-		rv, err := strconv.ParseUint(q.Get("resourceVersion"), 10, 64)
-		if err != nil {
-			f.mu.Unlock()
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		if rv < f.oldest {
-			send(kube.Error, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old resource version","code":410}`)
-			f.mu.Unlock()
-			return
-		}
-		for next < len(f.frames) && f.frames[next].Object.RV <= rv {
-			next++
-		}
-	}
-	f.mu.Unlock()
-	for {
-		f.mu.Lock()
-		for !(f.held && !probe) && next < len(f.frames) {
-			send(f.frames[next].Type, f.frames[next].Object.JSON)
-			next++
-		}
-		if probe {
-			bookmark(f.rv, "")
-			f.mu.Unlock()
-			return
-		}
-		changed := f.changed
-		f.mu.Unlock()
-		if flush() != nil || !ours {
-			return
-		}
+func (h *heldWriter) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+func (h *heldWriter) Write(b []byte) (int, error) {
+	h.f.mu.Lock()
+	held := h.f.held
+	h.f.mu.Unlock()
+	if held != nil {
 		select {
-		case <-changed:
-		case <-r.Context().Done():
-			return
+		case <-held:
+		case <-h.r.Context().Done():
 		}
 	}
+	return h.ResponseWriter.Write(b)
 }
 
 // front starts a gateway in front of the API server, with a client of its own.

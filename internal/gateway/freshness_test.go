@@ -160,7 +160,7 @@ func TestWatchWithoutRV(t *testing.T) {
 
 	// An upstream that is behind what is known proves nothing.
 	f.mu.Lock()
-	f.lie = 50
+	f.staleRV = 50
 	f.mu.Unlock()
 	f.count("watch")
 	if _, err := res.Fresh(t.Context()); err == nil {

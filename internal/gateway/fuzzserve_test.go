@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
@@ -97,9 +98,23 @@ type fuzzed struct {
 	goroutines int // when it was idle
 }
 
+// neverFailing turns the upstream's failures, as for an RV of the future, into
+// refusals.
+type neverFailing struct{ http.ResponseWriter }
+
+func (w neverFailing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w neverFailing) WriteHeader(code int) {
+	if code >= 500 {
+		code = http.StatusBadRequest
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
 func fuzzedGateway(f *testing.F) *fuzzed {
 	f.Helper()
 	api := newFakeAPI(f)
+	api.Control(func(w http.ResponseWriter, _ *fakeapi.Request, next func(http.ResponseWriter)) { next(neverFailing{w}) })
 	api.fill()
 	g, base := api.front()
 	podsOf(f, g, base)

@@ -23,26 +23,12 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// cluster answers what a recorder asks besides.
-func (f *fakeAPI) cluster(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/api/v1/namespaces/kube-system":
-		io.WriteString(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u"}}`)
-	case "/api":
-		io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
-	case "/apis":
-		io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
-	default:
-		f.ServeHTTP(w, r)
-	}
-}
-
 // record starts a gateway in front of the API server that records Pods. stop ends
 // both, as the end of the process does.
 func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *recorder.Recorder, url string, stop func()) {
 	t := f.t
 	t.Helper()
-	apiserver := httptest.NewServer(http.HandlerFunc(f.cluster))
+	apiserver := httptest.NewServer(f)
 	up, err := upstream.New(&rest.Config{Host: apiserver.URL}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -182,9 +168,7 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	stop()
 	arrivals, gate, open := f.shut()
 	missed := f.write("ns", "b", 10)
-	f.mu.Lock()
-	f.oldest = missed
-	f.mu.Unlock()
+	f.Compact(missed)
 
 	g, _, url, stop = f.record(fs, time.Minute)
 	defer stop()

@@ -98,6 +98,6 @@ func (s *apiserver) setDown(down bool) {
 	if down {
 		s.CutWatches()
 	} else {
-		s.Compact()
+		s.Compact(s.RV())
 	}
 }

@@ -228,7 +228,7 @@ func (s *simulation) trouble(length time.Duration) {
 		case "etcd KILL": // the API server stays, and forgets nothing
 			time.Sleep(k.away)
 		case "kube-apiserver STOP":
-			s.server.Compact() // as when it is compacted
+			s.server.Compact(s.server.RV()) // as when it is compacted
 		default:
 			s.server.setDown(true)
 			time.Sleep(k.away)
