@@ -42,7 +42,7 @@ func describeAll(objects []any) (all []string) {
 // TestIndexer: the store and its indexes have the current objects, as client-go's do.
 func TestIndexer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := newUpstream()
+		u := newUpstream(t)
 		u.put("one/a", "red blue")
 		u.put("one/b", "none")
 		u.put("two/a", "red")

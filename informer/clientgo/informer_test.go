@@ -50,7 +50,7 @@ func settle() {
 // the informer has stopped.
 func TestHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := newUpstream()
+		u := newUpstream(t)
 		u.put("ns/a", "red")
 		u.put("ns/b", "blue")
 		a := newTestInformer(u, nil)
@@ -92,8 +92,8 @@ func TestHandlers(t *testing.T) {
 
 		// Changes that only a list shows: one object deleted, one recreated.
 		u.forget(func() {
-			delete(u.objects, "ns/a")
-			u.objects["ns/c"] = u.object("ns/c", "new", "another")
+			u.Put("configmaps", u.object("ns/c", "new", "another"))
+			u.Delete("configmaps", "ns/a")
 		})
 		settle()
 		got := early.read()
@@ -123,7 +123,7 @@ func TestHandlers(t *testing.T) {
 // TestOwnRemoval: a handler may remove itself and add another one during a call.
 func TestOwnRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := newUpstream()
+		u := newUpstream(t)
 		u.put("ns/a", "red")
 		u.put("ns/b", "red")
 		a := newTestInformer(u, nil)
@@ -155,7 +155,7 @@ func TestOwnRemoval(t *testing.T) {
 // TestStop: an informer runs once.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newTestInformer(newUpstream(), nil)
+		a := newTestInformer(newUpstream(t), nil)
 		if a.IsStopped() {
 			t.Error("stopped before the start")
 		}
@@ -197,7 +197,7 @@ func TestStop(t *testing.T) {
 // TestResync: a handler with a period receives the objects that it knows again.
 func TestResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := newUpstream()
+		u := newUpstream(t)
 		u.put("ns/a", "red")
 		a := New(u.source(), configMaps, typed.Unstructured(), informer.Options{}, 4*time.Hour, nil)
 		byDefault, often, never, added := &diary{}, &diary{}, &diary{}, &diary{}
@@ -248,7 +248,7 @@ func second[A any](_ A, err error) error { return err }
 // TestRefused: a refusal is reported and retried; handlers receive no event twice.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := newUpstream()
+		u := newUpstream(t)
 		u.put("ns/a", "red")
 		u.refuse(403)
 		a := newTestInformer(u, nil)
@@ -278,7 +278,7 @@ func TestRefused(t *testing.T) {
 		settle()
 		want(t, d.read(), "add ns/a@11 red initial")
 		u.refuse(404)
-		u.forget(func() {})
+		u.forget(func() { u.Advance(1) })
 		settle()
 		u.refuse(0)
 		settle()
@@ -295,7 +295,7 @@ func TestRefused(t *testing.T) {
 // TestTransform: handlers, store and indexes have transformed objects.
 func TestTransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := newUpstream()
+		u := newUpstream(t)
 		u.put("ns/a", "red")
 		a := newTestInformer(u, cache.Indexers{"color": byColor})
 		if err := a.SetTransform(func(o any) (any, error) {
@@ -339,7 +339,7 @@ func TestTransform(t *testing.T) {
 		want(t, colors, "blue", "dark")
 		stop()
 	})
-	wrapped := Wrap(informer.New(newUpstream().source(), configMaps, typed.Unstructured(), informer.Options{}), 0, nil)
+	wrapped := Wrap(informer.New(newUpstream(t).source(), configMaps, typed.Unstructured(), informer.Options{}), 0, nil)
 	if err := wrapped.SetTransform(nil); err != nil {
 		t.Error(err)
 	}

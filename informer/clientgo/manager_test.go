@@ -4,9 +4,7 @@
 package clientgo
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,64 +19,39 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// A protobufServer serves one secret in protobuf, or its metadata.
-type protobufServer struct {
-	t      *testing.T
-	mu     sync.Mutex
-	asked  []string // Accept headers
-	secret *corev1.Secret
-}
-
-func (s *protobufServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	accept := r.Header.Get("Accept")
-	s.mu.Lock()
-	s.asked = append(s.asked, accept)
-	s.mu.Unlock()
-	query := r.URL.Query()
-	if r.URL.Path != "/prefix/api/v1/namespaces/ns/secrets" || query.Get("labelSelector") != "a=b" {
-		s.t.Errorf("unexpected request %s", r.URL)
-	}
-	if query.Get("limit") == "1" {
-		_, _ = w.Write([]byte(`{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[]}`))
-		return
-	}
-	var object runtime.Object = s.secret
-	if strings.Contains(accept, "as=PartialObjectMetadata;") {
-		object = &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"}, ObjectMeta: s.secret.ObjectMeta}
-	}
-	event := func(typ string, o runtime.Object) {
-		b, err := (&metav1.WatchEvent{Type: typ, Object: runtime.RawExtension{Raw: s.encode(o)}}).Marshal()
-		if err != nil {
-			s.t.Error(err)
+// secretServer returns an API server below /prefix that has one Secret, and a
+// function that returns the Accept headers of the requests since its last call.
+func secretServer(t *testing.T, secret *corev1.Secret) (server *httptest.Server, requested func() []string) {
+	var mu sync.Mutex
+	var accepts []string
+	api := fakeapi.New(fakeapi.Options{FirstRV: 2, Resources: []fakeapi.Resource{fakeapi.Secrets}})
+	api.Control(func(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
+		mu.Lock()
+		accepts = append(accepts, r.Header.Get("Accept"))
+		mu.Unlock()
+		if r.Resource.Name != "secrets" || r.Namespace != "ns" || r.Query.Get("labelSelector") != "a=b" {
+			t.Errorf("%s is asked for", r.URL)
 		}
-		_, _ = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
+		next(w)
+	})
+	api.Put("secrets", secret)
+	return httptest.NewServer(http.StripPrefix("/prefix", api)), func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		all := accepts
+		accepts = nil
+		return all
 	}
-	if query.Has("sendInitialEvents") {
-		event("ADDED", object)
-		event("BOOKMARK", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10", Annotations: map[string]string{"k8s.io/initial-events-end": "true"}}})
-	}
-	w.(http.Flusher).Flush()
-	<-r.Context().Done()
-}
-
-func (s *protobufServer) encode(o runtime.Object) []byte {
-	var b bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b); err != nil {
-		s.t.Error(err)
-	}
-	return b.Bytes()
 }
 
 func selected(o *metav1.ListOptions) { o.LabelSelector = "a=b" }
@@ -89,11 +62,10 @@ func TestForManager(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	secret := &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{Kind: "Secret", APIVersion: "v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", UID: "u", ResourceVersion: "3"},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", UID: "u", ResourceVersion: "3", Labels: map[string]string{"a": "b"}},
 		Data:       map[string][]byte{"k": []byte("v")},
 	}
-	s := &protobufServer{t: t, secret: secret}
-	server := httptest.NewServer(s)
+	server, requested := secretServer(t, secret)
 	defer server.Close()
 	config, newInformer, err := ForManager(&rest.Config{Host: server.URL + "/prefix", ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf}}, informer.Options{})
 	if err != nil {
@@ -132,13 +104,13 @@ func TestForManager(t *testing.T) {
 			"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
 		},
 	} {
-		s.asked = nil
+		requested()
 		a := newInformer(test.lw, test.example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		if err := a.SetTransform(nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.asked) > 0 {
-			t.Errorf("requested %v before the start", s.asked)
+		if got := requested(); len(got) > 0 {
+			t.Errorf("requested %v before the start", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		done := make(chan struct{})
@@ -158,8 +130,8 @@ func TestForManager(t *testing.T) {
 		}
 		cancel()
 		<-done
-		if len(s.asked) != 2 || s.asked[1] != test.accept {
-			t.Errorf("requested %v", s.asked)
+		if got := requested(); len(got) != 2 || got[1] != test.accept {
+			t.Errorf("requested %v", got)
 		}
 	}
 }

@@ -5,13 +5,11 @@ package clientgo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,134 +19,97 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/typed"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// An upstream is an API server's ConfigMaps, as far as an informer sees them.
+// An upstream is an API server of ConfigMaps.
 type upstream struct {
-	mu      sync.Mutex
-	rv      int
-	objects map[string]string // by key: the JSON
-	streams map[*stream]bool
-	code    int // of every answer; 0 for 200
-	expired bool
+	*fakeapi.Server
+	network *fakeapi.Network
+
+	forgetting sync.RWMutex // forget holds it; requests wait
+
+	mu      sync.Mutex // guards what follows
+	code    int        // of every answer; 0 answers
+	deleted []string   // pairs: what an object says in its last state before and in the event
 }
 
-func newUpstream() *upstream {
-	return &upstream{rv: 10, objects: map[string]string{}, streams: map[*stream]bool{}}
+func newUpstream(t *testing.T) *upstream {
+	u := &upstream{Server: fakeapi.New(fakeapi.Options{FirstRV: 10, Resources: []fakeapi.Resource{fakeapi.ConfigMaps}})}
+	u.Control(u.control)
+	u.network = fakeapi.NewNetwork(u)
+	t.Cleanup(u.network.Close)
+	return u
 }
 
-// A stream is the body of a watch.
-type stream struct {
-	of     *upstream
-	ctx    context.Context
-	frames chan string
-	rest   string
-}
-
-func (s *stream) Read(b []byte) (int, error) {
-	if s.rest == "" {
-		select {
-		case f, ok := <-s.frames:
-			if !ok {
-				return 0, io.EOF
-			}
-			s.rest = f
-		case <-s.ctx.Done():
-			return 0, s.ctx.Err()
-		}
-	}
-	n := copy(b, s.rest)
-	s.rest = s.rest[n:]
-	return n, nil
-}
-
-func (s *stream) Close() error {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	delete(s.of.streams, s)
-	return nil
-}
-
-// RoundTrip answers a list or a watch.
-func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+func (u *upstream) control(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
+	u.forgetting.RLock()
+	u.forgetting.RUnlock() //nolint:staticcheck // it only waits
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	answer := func(code int, body io.ReadCloser) (*http.Response, error) {
-		return &http.Response{StatusCode: code, Header: http.Header{}, Body: body, Request: r}, nil
+	code := u.code
+	u.mu.Unlock()
+	if code != 0 {
+		fakeapi.WriteStatus(w, code, "", "no")
+		return
 	}
-	text := func(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }
-	query := r.URL.Query()
-	switch {
-	case u.code != 0:
-		return answer(u.code, text(fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","message":"no","code":%d}`, u.code)))
-	case !query.Has("watch"):
-		return answer(http.StatusOK, text(fmt.Sprintf(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`,
-			u.rv, strings.Join(slices.Collect(maps.Values(u.objects)), ","))))
-	case u.expired && !query.Has("sendInitialEvents"):
-		u.expired = false
-		return answer(http.StatusGone, text(`{"kind":"Status","apiVersion":"v1","message":"too old","code":410}`))
-	}
-	s := &stream{of: u, ctx: r.Context(), frames: make(chan string, 1000)}
-	if query.Has("sendInitialEvents") {
-		for _, key := range slices.Sorted(maps.Keys(u.objects)) {
-			s.frames <- frame("ADDED", u.objects[key])
-		}
-		s.frames <- frame("BOOKMARK", fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}`, u.rv))
-	}
-	u.streams[s] = true
-	return answer(http.StatusOK, s)
+	next(&deletions{w, u})
 }
 
-func frame(typ, object string) string {
-	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", typ, object)
+// deletions writes watch events; those of deletions have another last state than
+// the event before.
+type deletions struct {
+	http.ResponseWriter
+	of *upstream
+}
+
+func (d *deletions) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+
+func (d *deletions) Write(b []byte) (int, error) {
+	d.of.mu.Lock()
+	replacer := strings.NewReplacer(d.of.deleted...)
+	d.of.mu.Unlock()
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, `{"type":"DELETED"`) {
+			line = replacer.Replace(line)
+		}
+		if _, err := d.ResponseWriter.Write([]byte(line)); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
 }
 
 // object is the JSON of "namespace/name".
 func (u *upstream) object(key, color, uid string) string {
 	namespace, name, _ := strings.Cut(key, "/")
-	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":"%d","labels":{"color":%q}},"data":{"color":%q}}`,
-		name, namespace, uid, u.rv, color, color)
+	return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":%q,"uid":%q,"labels":{"color":%q}},"data":{"color":%q}}`, name, namespace, uid, color, color)
 }
 
-func (u *upstream) tell(frame string) {
-	for s := range u.streams {
-		s.frames <- frame
-	}
-}
-
-// put makes or changes an object.
+// put creates or changes an object.
 func (u *upstream) put(key, color string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.rv++
-	typ := "MODIFIED"
-	if u.objects[key] == "" {
-		typ = "ADDED"
-	}
-	u.objects[key] = u.object(key, color, "uid-"+key)
-	u.tell(frame(typ, u.objects[key]))
+	u.Put("configmaps", u.object(key, color, "uid-"+key))
 }
 
+// remove deletes an object, which has the color in its last state.
 func (u *upstream) remove(key, color string) {
+	var last struct{ Data struct{ Color string } }
+	if err := json.Unmarshal([]byte(u.Get("configmaps", key)), &last); err != nil {
+		panic(err)
+	}
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.rv++
-	delete(u.objects, key)
-	u.tell(frame("DELETED", u.object(key, color, "uid-"+key)))
+	u.deleted = []string{fmt.Sprintf(`"color":%q`, last.Data.Color), fmt.Sprintf(`"color":%q`, color)}
+	u.mu.Unlock()
+	u.Delete("configmaps", key)
 }
 
-// forget loses the history: streams end, and what is done meanwhile can only be
-// learned from a list.
+// forget ends the streams and compacts: what is done meanwhile is seen in a list
+// only.
 func (u *upstream) forget(meanwhile func()) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for s := range u.streams {
-		close(s.frames)
-	}
-	clear(u.streams)
-	u.expired = true
-	u.rv++
+	u.forgetting.Lock()
+	defer u.forgetting.Unlock()
+	u.EndWatches()
 	meanwhile()
+	u.Compact(u.RV())
 }
 
 func (u *upstream) refuse(code int) {
@@ -158,7 +119,7 @@ func (u *upstream) refuse(code int) {
 }
 
 func (u *upstream) source() *informer.Source {
-	return informer.NewSource(&url.URL{Scheme: "http", Host: "upstream"}, u)
+	return informer.NewSource(&url.URL{Scheme: "http", Host: "upstream"}, u.network)
 }
 
 var configMaps = informer.Resource{Version: "v1", Name: "configmaps"}
