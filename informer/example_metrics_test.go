@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 // A prom has Prometheus metrics of informers, by resource.
@@ -99,7 +100,7 @@ func (p promOf) Reconciled(age, took time.Duration, err error) {
 // Exports Prometheus metrics of informers. The options can be shared by all
 // informers of a program, and by those of a controller-runtime manager.
 func ExampleMetrics() {
-	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, true)
+	server := apiServer(fakeapi.Pods, `{"nodeName":"n1"}`, true)
 	defer server.Close()
 
 	src, err := informer.FromURL(server.URL)

@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 // Prints the events of Pods. The type Pod has the fields that the program needs.
 func Example() {
-	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, false) // kubectl proxy
+	server := apiServer(fakeapi.Pods, `{"nodeName":"n1"}`, false) // kubectl proxy
 	defer server.Close()
 
 	type Pod struct{ Spec struct{ NodeName string } }
@@ -50,7 +51,7 @@ func Example() {
 // Reconciles a custom resource: handles the events of each object in order and
 // retries failures.
 func ExampleReconcile() {
-	server := apiServer("Widget", "example.com/v1", `{"size":3}`, true)
+	server := apiServer(widgets, `{"size":3}`, true)
 	defer server.Close()
 
 	type Widget struct{ Spec struct{ Size int } }
@@ -98,7 +99,7 @@ func ExampleReconcile() {
 
 // Finds Pods by the node on which they run.
 func ExampleAddIndex() {
-	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, true)
+	server := apiServer(fakeapi.Pods, `{"nodeName":"n1"}`, true)
 	defer server.Close()
 
 	type Pod struct{ Spec struct{ NodeName string } }
@@ -133,7 +134,7 @@ func ExampleAddIndex() {
 // Calls functions for events, one at a time. A slow function does not delay other
 // subscribers.
 func ExampleInformer_Handle() {
-	server := apiServer("Pod", "v1", `{"nodeName":"n1"}`, true)
+	server := apiServer(fakeapi.Pods, `{"nodeName":"n1"}`, true)
 	defer server.Close()
 
 	src, err := informer.FromURL(server.URL)

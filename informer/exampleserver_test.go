@@ -4,34 +4,50 @@
 package informer_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// apiServer stands in for kubectl proxy in the examples. It serves a list of two
-// objects, and with changes, then a change and a deletion.
-func apiServer(kind, apiVersion, spec string, changes bool) *httptest.Server {
-	object := func(name string, rv int, spec string) string {
-		return fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{"name":%q,"namespace":"default","uid":"uid-%s","resourceVersion":"%d"},"spec":%s}`,
-			kind, apiVersion, name, name, rv, spec)
+var widgets = fakeapi.Resource{Group: "example.com", Version: "v1", Name: "widgets", Kind: "Widget", Namespaced: true}
+
+// apiServer stands in for kubectl proxy in the examples. It has two objects of a
+// resource, and with changes, each list is followed by a change and a deletion.
+func apiServer(r fakeapi.Resource, spec string, changes bool) *httptest.Server {
+	api := fakeapi.New(fakeapi.Options{FirstRV: 2, Resources: []fakeapi.Resource{r}})
+	put := func(name, spec string) {
+		api.Put(r.FullName(), fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"default","uid":"uid-%s"},"spec":%s}`, name, name, spec))
 	}
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch query := r.URL.Query(); {
-		case !query.Has("watch"):
-			fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"5"},"items":[]}`, kind, apiVersion)
-			return
-		case query.Has("sendInitialEvents"):
-			fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", object("one", 3, spec))
-			fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", object("two", 4, spec))
-			fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", kind, apiVersion)
-			if !changes {
-				break
-			}
-			fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`+"\n", object("one", 6, `{"nodeName":"n2","size":7}`))
-			fmt.Fprintf(w, `{"type":"DELETED","object":%s}`+"\n", object("two", 7, spec))
+	put("one", spec)
+	put("two", spec)
+	api.Advance(1)
+	api.Control(func(w http.ResponseWriter, _ *fakeapi.Request, next func(http.ResponseWriter)) {
+		if changes {
+			w = &listed{w, func() {
+				put("one", `{"nodeName":"n2","size":7}`)
+				api.Delete(r.FullName(), "default/two")
+			}}
 		}
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}))
+		next(w)
+	})
+	return httptest.NewServer(api)
+}
+
+// listed calls then when it has written the end of a list.
+type listed struct {
+	http.ResponseWriter
+	then func()
+}
+
+func (l *listed) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
+func (l *listed) Write(b []byte) (int, error) {
+	n, err := l.ResponseWriter.Write(b)
+	if bytes.Contains(b, []byte("k8s.io/initial-events-end")) {
+		l.then()
+	}
+	return n, err
 }

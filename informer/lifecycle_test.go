@@ -7,13 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 // TestI4Relist: a list without changes causes no event, changes nothing and
@@ -73,21 +72,13 @@ func TestI7StartStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		listener := newPipeListener()
+		api := fakeapi.New(fakeapi.Options{})
+		api.Put("pods", podJSON("a", 1))
+		network := fakeapi.NewNetwork(api)
+		defer network.Close()
 		transport := src.transport.(*http.Transport)
-		transport.DialContext, transport.Proxy = listener.dial, nil
+		transport.DialContext, transport.Proxy = network.Dial, nil
 		defer transport.CloseIdleConnections()
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !r.URL.Query().Has("watch") {
-				fmt.Fprint(w, page(10, "", podJSON("a", 3)))
-				return
-			}
-			fmt.Fprint(w, event("ADDED", "a", 3)+bookmark(10, true))
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		})}
-		go server.Serve(listener) //nolint:errcheck // http.ErrServerClosed
-		defer server.Close()
 
 		var i *Informer[json.RawMessage]
 		added := make(chan Key, 1)
@@ -133,45 +124,3 @@ func TestI7StartStop(t *testing.T) {
 		}
 	})
 }
-
-// A pipeListener accepts connections that are in-memory pipes, whose waits are
-// durable in a bubble.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	close  func()
-}
-
-func newPipeListener() *pipeListener {
-	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	l.close = sync.OnceFunc(func() { close(l.closed) })
-	return l
-}
-
-func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	l.close()
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }

@@ -5,159 +5,122 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// A simulation is an API server with one collection whose requests and streams fail
-// in many ways.
+// A simulation is an API server of Pods whose requests and streams fail in many
+// ways.
 type simulation struct {
-	mu        sync.Mutex // guards all below
-	r         *rand.Rand
-	rv        int
-	objects   map[string]string // JSON by name
-	uids      map[string]string
-	history   []string // frames, by RV
-	compacted int      // watches from lower RVs are answered with 410
-	changed   chan struct{}
-	faults    bool
-	streams   bool // it serves streaming lists
+	*fakeapi.Server
+	network *fakeapi.Network
+
+	mu     sync.Mutex // guards what follows
+	r      *rand.Rand
+	faults bool
 }
 
-func newSimulation(seed uint64) *simulation {
-	return &simulation{r: rand.New(rand.NewPCG(seed, 3)), rv: 1, objects: map[string]string{}, uids: map[string]string{},
-		history: make([]string, 2), changed: make(chan struct{}), faults: true, streams: seed%3 > 0}
+func newSimulation(t *testing.T, seed uint64) *simulation {
+	s := &simulation{
+		Server: fakeapi.New(fakeapi.Options{FirstRV: 1, NoWatchList: seed%3 == 0}),
+		r:      rand.New(rand.NewPCG(seed, 3)), faults: true,
+	}
+	s.Control(s.control)
+	s.network = fakeapi.NewNetwork(s)
+	t.Cleanup(s.network.Close)
+	return s
 }
 
 // step changes an object and sometimes compacts the history.
 func (s *simulation) step() {
+	name := string(rune('a' + s.intN(8)))
+	if s.Get("pods", "ns/"+name) != "" && s.intN(3) == 0 {
+		s.Delete("pods", "ns/"+name)
+	} else {
+		s.Put("pods", fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"ns"},"spec":{}}`, name))
+	}
+	if s.intN(20) == 0 {
+		s.Compact(s.RV())
+	}
+}
+
+func (s *simulation) intN(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := string(rune('a' + s.r.IntN(8)))
-	s.rv++
-	typ := "MODIFIED"
-	switch _, known := s.objects[name]; {
-	case !known:
-		typ = "ADDED"
-		s.uids[name] = fmt.Sprint("uid-", s.rv)
-	case s.r.IntN(3) == 0:
-		typ = "DELETED"
-	}
-	frame := uid(event(typ, name, s.rv), s.uids[name])
-	s.objects[name] = strings.TrimSuffix(frame[strings.Index(frame, `"object":`)+len(`"object":`):], "}\n")
-	if typ == "DELETED" {
-		delete(s.objects, name)
-	}
-	s.history = append(s.history, frame)
-	if s.r.IntN(20) == 0 {
-		s.compacted = s.rv
-	}
-	close(s.changed)
-	s.changed = make(chan struct{})
+	return s.r.IntN(n)
 }
 
 // fault returns true one time in n while there are faults.
-func (s *simulation) fault(n int) bool { return s.faults && s.r.IntN(n) == 0 }
-
-func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *simulation) fault(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	query := r.URL.Query()
-	answer := func(code int, body string) (*http.Response, error) {
-		return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
-	}
-	from, _ := strconv.Atoi(query.Get("resourceVersion"))
-	switch {
-	case s.fault(15):
-		return nil, errors.New("connection refused")
-	case s.fault(15):
-		return answer(500, status(500))
-	case query.Get("limit") == "1":
-		return answer(200, page(s.rv, ""))
-	case !query.Has("watch"):
-		var items []string
-		for _, o := range s.objects {
-			items = append(items, o)
-		}
-		body := page(s.rv, "", items...)
-		if s.fault(4) {
-			body = body[:len(body)/2]
-		}
-		return answer(200, body)
-	case query.Has("sendInitialEvents") && !s.streams:
-		return answer(400, status(400))
-	case !query.Has("sendInitialEvents") && from < s.compacted:
-		return answer(410, status(410))
-	}
-	pr, pw := io.Pipe()
-	context.AfterFunc(r.Context(), func() { pw.CloseWithError(r.Context().Err()) })
-	var initial []string
-	if query.Has("sendInitialEvents") {
-		from = s.rv
-		for _, o := range s.objects {
-			initial = append(initial, `{"type":"ADDED","object":`+o+"}\n")
-		}
-		initial = append(initial, bookmark(s.rv, true))
-	}
-	go s.stream(r.Context(), pw, initial, from)
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: pr, Request: r}, nil
+	return s.faults && s.r.IntN(n) == 0
 }
 
-func (s *simulation) stream(ctx context.Context, w *io.PipeWriter, initial []string, at int) {
-	marks := time.NewTicker(minute)
-	defer marks.Stop()
-	for ctx.Err() == nil {
-		s.mu.Lock()
-		send := append(initial, s.history[at+1:]...)
-		initial, at = nil, s.rv
-		changed := s.changed
-		var err error
-		stall := false
-		if s.fault(8) && len(send) > 0 {
-			send = send[:s.r.IntN(len(send))]
-			switch s.r.IntN(6) {
-			case 0:
-				err = io.EOF
-			case 1:
-				err = errors.New("connection reset")
-			case 2:
-				send, err = append(send, `{"type":"ADDED","obj`), io.EOF
-			case 3:
-				send, err = append(send, "<html>\n"), io.EOF
-			case 4:
-				send, err = append(send, expired), io.EOF
-			case 5:
-				stall = true
-			}
-		}
-		s.mu.Unlock()
-		_, _ = io.WriteString(w, strings.Join(send, ""))
-		if err != nil {
-			w.CloseWithError(err)
-			return
-		}
-		if stall {
-			<-ctx.Done()
-			return
-		}
-		select {
-		case <-changed:
-		case <-marks.C:
-			_, _ = io.WriteString(w, bookmark(at, false))
-		case <-ctx.Done():
-		}
+func (s *simulation) control(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
+	switch {
+	case s.fault(15):
+		panic(http.ErrAbortHandler)
+	case s.fault(15):
+		fakeapi.WriteStatus(w, 500, "InternalError", "no")
+	case r.Verb == "list" && r.Query.Get("limit") != "1" && s.fault(4):
+		list := httptest.NewRecorder()
+		next(list)
+		_, _ = w.Write(list.Body.Bytes()[:list.Body.Len()/2])
+	case r.Verb == "watch":
+		next(&faultyStream{w, s, r})
+	default:
+		next(w)
 	}
+}
+
+// A faultyStream is a watch that fails after one of the frames of a batch.
+type faultyStream struct {
+	http.ResponseWriter
+	s *simulation
+	r *fakeapi.Request
+}
+
+func (f *faultyStream) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+
+func (f *faultyStream) Write(b []byte) (int, error) {
+	if !f.s.fault(8) {
+		return f.ResponseWriter.Write(b)
+	}
+	frames := slices.Collect(strings.Lines(string(b)))
+	frames = frames[:f.s.intN(len(frames))]
+	kind := f.s.intN(6)
+	switch kind {
+	case 2:
+		frames = append(frames, `{"type":"ADDED","obj`)
+	case 3:
+		frames = append(frames, "<html>\n")
+	case 4:
+		frames = append(frames, expired)
+	}
+	_, _ = io.WriteString(f.ResponseWriter, strings.Join(frames, ""))
+	_ = http.NewResponseController(f.ResponseWriter).Flush()
+	switch kind {
+	case 1:
+		panic(http.ErrAbortHandler)
+	case 5:
+		<-f.r.Context().Done()
+	}
+	return 0, io.EOF // which ends the response cleanly
 }
 
 // A subscriberModel checks the events of a subscriber and derives the objects that
@@ -197,8 +160,8 @@ func TestSimulation(t *testing.T) {
 	}
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSimulation(seed)
-			i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, s), pods, JSON[testPod](), Options{Backlog: 3})
+			s := newSimulation(t, seed)
+			i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, s.network), pods, JSON[testPod](), Options{Backlog: 3})
 			var heard []*subscriberModel
 			var mu sync.Mutex // guards heard's maps
 			ctx, cancel := context.WithCancel(t.Context())
@@ -234,20 +197,20 @@ func TestSimulation(t *testing.T) {
 			s.mu.Unlock()
 			time.Sleep(time.Hour) // until the deadline of a stalled stream
 			synctest.Wait()
-			s.mu.Lock()
-			defer s.mu.Unlock()
+			objects := s.All("pods")
 			mu.Lock()
 			defer mu.Unlock()
-			if i.Len() != len(s.objects) {
-				t.Errorf("seed %d: %d objects, want %d", seed, i.Len(), len(s.objects))
+			if i.Len() != len(objects) {
+				t.Errorf("seed %d: %d objects, want %d", seed, i.Len(), len(objects))
 			}
-			for name, o := range s.objects {
+			for key, o := range objects {
+				name := strings.TrimPrefix(key, "ns/")
 				ref, _ := i.Get(Key{"ns", name})
 				if raw, _ := ref.Raw(); string(raw) != o {
 					t.Errorf("seed %d: %s, want %s", seed, raw, o)
 				}
 				for _, h := range heard {
-					if known := h.known[Key{"ns", name}]; known != ref || len(h.known) != len(s.objects) {
+					if known := h.known[Key{"ns", name}]; known != ref || len(h.known) != len(objects) {
 						t.Errorf("%s: %s is known at %s, is at %s; %d are known", h.name, name, known.RV(), ref.RV(), len(h.known))
 					}
 				}
