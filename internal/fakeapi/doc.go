@@ -11,8 +11,9 @@
 //	resp, err := network.Client().Get("http://api/api/v1/pods")
 //
 // What it honours of kube-apiserver is at the head of one file per kind of
-// request: list.go, watch.go, get.go, write.go, discovery.go and review.go. The
-// tests of these run against a real control plane too, if there is one.
+// request: list.go, watch.go, get.go, write.go, discovery.go and review.go.
+// Package behaviour tests it; TestFakeAPI of package acceptance runs the same
+// tests against a real API server.
 // Requests for anything else are answered with 404; there is no authentication,
 // no admission, no defaulting and no validation of objects.
 //
