@@ -52,7 +52,7 @@ func TestUpstreamKilled(t *testing.T) {
 		}
 	}
 	for range kills(t) {
-		churned(t, 200)
+		churned(t, 100)
 		outage(t, loadedOutages, func() {
 			if code, _ := get(t, http.DefaultClient, gw.URL+"/api/v1/pods?resourceVersion=0"); code != 200 {
 				t.Errorf("a cached read while the API server is away: %d", code)
@@ -62,7 +62,7 @@ func TestUpstreamKilled(t *testing.T) {
 			}
 		})
 	}
-	churned(t, 200)
+	churned(t, 100)
 	stop()
 	events := 0
 	for _, r := range all {
@@ -96,14 +96,14 @@ func TestGatewayKilled(t *testing.T) {
 	defer cancel()
 	from, wants, gots := recordBoth(ctx, t, &wg, mine.URL, true)
 	for range kills(t) {
-		churned(t, 200)
+		churned(t, 100)
 		mine.Kill()
 		churned(t, 30)
 		if err := mine.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	churned(t, 200)
+	churned(t, 100)
 	stop()
 	to := mark(t)
 	waitForAll(t, append(wants, gots...), to)

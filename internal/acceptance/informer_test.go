@@ -97,8 +97,8 @@ const unselected = "kube-root-ca.crt"
 // encoding and with each store, hold what there is and tell it in order, while
 // objects come, change and go and the API server is killed.
 func TestInformers(t *testing.T) {
-	inStage(t, loadedOutages)
-	outages[loadedOutages].Ready()
+	inStage(t, quietOutage)
+	outages[quietOutage].Ready()
 	ns := namespace(t)
 	direct, err := kubeconfig.FromConfig(cluster.Config)
 	if err != nil {
@@ -143,7 +143,7 @@ func TestInformers(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // it is down
 		}
 		if n == 200 {
-			outage(t, loadedOutages, nil)
+			outage(t, quietOutage, nil)
 		}
 	}
 	eventually(t, "an API server that writes", func() bool {

@@ -56,7 +56,7 @@ var (
 // TestKubectlThroughOutage kills the API server under commands that wait or
 // are connected. Each ends the same way at both sides.
 func TestKubectlThroughOutage(t *testing.T) {
-	inStage(t, kubectlOutage)
+	inStage(t, quietOutage)
 	type running struct {
 		kubectl string
 		ns      [2]string
@@ -85,8 +85,8 @@ func TestKubectlThroughOutage(t *testing.T) {
 			r.pair[at].prints(t, outageCommands[i%len(outageCommands)].begun)
 		}
 	}
-	outages[kubectlOutage].Ready()
-	outage(t, kubectlOutage, nil)
+	outages[quietOutage].Ready()
+	outage(t, quietOutage, nil)
 	for _, ns := range namespaces {
 		kubectl(t, "-n", ns, "patch", "configmap", "awaited", "-p", `{"data":{"done":"yes"}}`)
 		kubectl(t, "-n", ns, "patch", "configmap", "going", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)

@@ -100,7 +100,7 @@ func TestKubectlWatch(t *testing.T) {
 // TestKubectlWatchOutlivesUpstream has get -w, through the gateway, not notice
 // that the API server was killed.
 func TestKubectlWatchOutlivesUpstream(t *testing.T) {
-	inStage(t, kubectlOutage)
+	inStage(t, quietOutage)
 	watchSession(t, true)
 }
 
@@ -124,8 +124,8 @@ func watchSession(t *testing.T, outlive bool) {
 	begin(via)
 	if outlive {
 		s.tickUntil(all[via])
-		outages[kubectlOutage].Ready()
-		outage(t, kubectlOutage, nil)
+		outages[quietOutage].Ready()
+		outage(t, quietOutage, nil)
 	}
 	begin(straight)
 	s.tickUntil(slices.Concat(all[straight], all[via]))

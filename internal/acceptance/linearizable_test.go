@@ -34,15 +34,15 @@ func TestLinearizable(t *testing.T) {
 // TestLinearizableThroughRestart restarts the API server meanwhile. Reads may
 // fail then; those that succeed have to be right.
 func TestLinearizableThroughRestart(t *testing.T) {
-	inStage(t, kubectlOutage)
+	inStage(t, quietOutage)
 	l := newLinearizable(t)
-	outages[kubectlOutage].Ready()
+	outages[quietOutage].Ready()
 	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500) / 4
 	l.run(rounds, true, func() {
 		for l.reads.Load() < int64(rounds)/3 && !t.Failed() {
 			time.Sleep(10 * time.Millisecond)
 		}
-		if err := outages[kubectlOutage].Next(nil); err != nil {
+		if err := outages[quietOutage].Next(nil); err != nil {
 			t.Error(err)
 		}
 	})

@@ -88,8 +88,8 @@ type stage int
 const (
 	quiet         stage = iota // nothing disturbs the API server
 	underLoad                  // Pods change all the time
-	loadedOutages              // Pods change, and the API server is killed
-	kubectlOutage              // kubectl waits, and the API server is killed
+	loadedOutages              // Pods change, and the API server is killed again and again
+	quietOutage                // the API server is killed once
 	stages
 )
 

@@ -104,7 +104,7 @@ func TestRecorded(t *testing.T) {
 		if i%2 == 0 {
 			end = read()
 		}
-		churned(t, 200)
+		churned(t, 100)
 		mine.Kill()
 		churned(t, 100)
 		if err := mine.Restart(); err != nil {
@@ -122,7 +122,7 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 	end := read() // and back to the recorder, when it has been idle
-	churned(t, 200)
+	churned(t, 100)
 	end()
 	eventually(t, "an idle resource", func() bool { return strings.Contains(mine.Log(), "not watched any more") })
 	to := mark(t)
@@ -170,7 +170,7 @@ func TestRecordedOutage(t *testing.T) {
 	outages[loadedOutages].Ready()
 	stop := load(t)
 	for range 2 {
-		churned(t, 200)
+		churned(t, 100)
 		outage(t, loadedOutages, func() {
 			// It cannot tell which cluster it is in front of, and serves anyway.
 			mine.Kill()
@@ -186,7 +186,7 @@ func TestRecordedOutage(t *testing.T) {
 			return up == 1
 		})
 	}
-	churned(t, 200)
+	churned(t, 100)
 	stop()
 	state, rv := listState(t, "/api/v1/pods")
 	headOf(t, mine, mark(t))

@@ -226,9 +226,9 @@ func TestB10BookmarksAndResume(t *testing.T) {
 // the API server's ERROR 410, within a stream. What its watch cache holds
 // begins when it starts, so RV 1 is too old after a restart.
 func TestB10TooOld(t *testing.T) {
-	inStage(t, loadedOutages)
-	outages[loadedOutages].Ready()
-	outage(t, loadedOutages, nil)
+	inStage(t, quietOutage)
+	outages[quietOutage].Ready()
+	outage(t, quietOutage, nil)
 	client, up := direct(t)
 	const path = "/api/v1/configmaps?watch=1&resourceVersion=1"
 	eventually(t, "the API server's own 410", func() bool {
