@@ -15,13 +15,12 @@ import { chromiumOptions, shots } from './browser.mjs';
 import { startAll } from './cluster.mjs';
 
 /**
- * Three groups of test files run side by side, since most of them wait; the files
- * of a group run one after the other. The first two groups share a cluster. The
- * third has its own: its files kill the API server, add Nodes, or step through
- * all changes of the cluster. A file that is not listed is in the first group.
+ * Two groups of test files run side by side, each with a cluster of its own; the
+ * files of a group run one after the other. The files of the second group kill the
+ * API server, add Nodes, or step through all changes of the cluster, which would
+ * not end while other tests make changes. A file that is not listed is in the first.
  */
-const SIDE_BY_SIDE = ['denied', 'renderers'];
-const OWN_CLUSTER = ['informer', 'outage', 'past', 'views'];
+const OWN_CLUSTER = ['focus', 'informer', 'outage', 'past', 'views'];
 
 const args = process.argv.slice(2);
 const keep = args.includes('--keep');
@@ -71,16 +70,14 @@ try {
     console.log(`WATCHKEEPER_TEST='${JSON.stringify(await start())}'`);
   } else {
     const given = process.env.WATCHKEEPER_TEST && JSON.parse(process.env.WATCHKEEPER_TEST);
-    const [shared, side, own] = [[], [], []];
-    for (const name of names) (given ? shared : OWN_CLUSTER.includes(name) ? own : SIDE_BY_SIDE.includes(name) ? side : shared).push(name);
+    const [shared, own] = [[], []];
+    for (const name of names) (!given && OWN_CLUSTER.includes(name) ? own : shared).push(name);
     console.log(given ? `using the cluster in ${given.dir}` : 'starting clusters, gateways and kubectl proxies');
-    let first;
-    const sharedCluster = () => (first ??= start());
-    const groups = [[shared, sharedCluster], [side, sharedCluster], [own, start]].filter(([group]) => group.length > 0);
+    const groups = [shared, own].filter((group) => group.length > 0);
     const server = await chromium.launchServer(chromiumOptions());
     stops.push(() => server.close());
-    const results = await Promise.all(groups.map(async ([group, cluster], i) => {
-      const environment = given || (await cluster());
+    const results = await Promise.all(groups.map(async (group, i) => {
+      const environment = given || (await start());
       return run(group, { ...environment, browser: server.wsEndpoint() }, i === 0 ? 'inherit' : 'pipe');
     }));
     for (const { output } of results) process.stdout.write(output);
