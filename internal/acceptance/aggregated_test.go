@@ -83,7 +83,7 @@ func TestAggregated(t *testing.T) {
 		}
 		alike(t, mine, when, paths...)
 	}
-	cached := func(resource string) bool {
+	fromCache := func(resource string) bool {
 		before := servedLists(t, mine)
 		get(t, http.DefaultClient, mine.URL+base+"/"+resource+"?resourceVersion=0")
 		return servedLists(t, mine) > before
@@ -93,10 +93,10 @@ func TestAggregated(t *testing.T) {
 	const watch = "?watch=1&resourceVersion=0&timeoutSeconds=1"
 	same("in service", watch)
 	for _, resource := range []string{things, plains} { // plains when the streaming list has been given up
-		eventually(t, "a list of "+resource+" from the cache", func() bool { return cached(resource) })
+		eventually(t, "a list of "+resource+" from the cache", func() bool { return fromCache(resource) })
 	}
 	for _, resource := range []string{unwatched, refusing, unlisted, forbidden, versionless} {
-		if cached(resource) {
+		if fromCache(resource) {
 			t.Errorf("a list of %s is from the cache", resource)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAggregated(t *testing.T) {
 	agree(t, "back", followers)
 	same("back", watch)
 	for _, resource := range []string{things, plains} {
-		eventually(t, "a list of "+resource+" from the cache again", func() bool { return cached(resource) })
+		eventually(t, "a list of "+resource+" from the cache again", func() bool { return fromCache(resource) })
 	}
 
 	kubectl(t, "delete", "apiservice/v1.life.example.org")

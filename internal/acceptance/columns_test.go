@@ -101,6 +101,7 @@ func TestColumns(t *testing.T) {
 			}
 		}
 		wg.Wait()
+		cached(t, gw, path+"?resourceVersion=0")
 		before := servedLists(t, gw)
 		if ask(http.DefaultClient, gw.URL+path+"?resourceVersion=0", "application/json;as=Table;g=meta.k8s.io;v=v1"); servedLists(t, gw) == before {
 			t.Errorf("%s: a Table is not from the cache", when)
