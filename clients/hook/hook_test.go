@@ -140,11 +140,11 @@ func TestOptions(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A client of another configuration is told of, and does not go unnoticed.
+	// A client of another configuration is an error.
 	c = newCache(t, plain, newInformer)
 	for _, o := range objects() {
 		_, err := c.GetInformer(t.Context(), o, cache.BlockUntilSynced(false))
-		if err == nil || !strings.Contains(err.Error(), "not of the configuration that ForManager returned") {
+		if err == nil || !strings.Contains(err.Error(), "client not created from the configuration that ForManager returned") {
 			t.Errorf("%T: %v", o, err)
 		}
 	}

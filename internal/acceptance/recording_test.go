@@ -146,7 +146,7 @@ func TestRecordingRefused(t *testing.T) {
 		"a part of it":   {[]string{"open", write(t, dir, "half.wkr", whole[:len(whole)/2])}, "the recording is damaged"},
 		"no recording":   {[]string{"open", write(t, dir, "text.wkr", []byte("hello"))}, "not a recording"},
 		"no file":        {[]string{"open", filepath.Join(dir, "none.wkr")}, "no such file"},
-		"no output":      {[]string{"record", "export", "--server", g.URL}, "name one with --output"},
+		"no output":      {[]string{"record", "export", "--server", g.URL}, "use --output"},
 		"not recorded":   {[]string{"record", "export", "secrets", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "secrets are not recorded"},
 		"nothing of it":  {[]string{"record", "export", "pods", "-n", "nowhere", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "nothing of it was recorded"},
 		"no gateway":     {[]string{"record", "export", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "s.wkr")}, "watchkeeper serve"},

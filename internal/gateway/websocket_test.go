@@ -93,6 +93,7 @@ func TestWebSocketThatDoesNotRead(t *testing.T) {
 		f.write("ns", fmt.Sprint("p", i), 1<<20)
 	}
 	res := podsOf(t, g, server.URL)
+	until(t, "a list in the cache", func() bool { return res.State().Readable })
 	dial(t, server.URL, "/api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=1")
 	for res.OpenWatches() == 0 {
 		time.Sleep(time.Millisecond)

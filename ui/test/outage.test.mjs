@@ -54,13 +54,13 @@ test('the API server is killed and restarts', async (t) => {
   const well = await page.evaluate(() => Date.now()) - 120_000; // bookmarks come every minute
   await signal('kube-apiserver');
   t.after(() => startComponent('kube-apiserver').catch(() => {})); // other tests need it
-  await goesStale(page, ns, well, /Nothing comes from the API server: .*refused/);
+  await goesStale(page, ns, well, /No answer from the API server: .*refused/);
   await shot(page, 'stale');
 
   // A page that is opened meanwhile is stale too, and shows what the gateway has cached.
   const late = await openBoard(browser, gateway);
   await mark(late);
-  await goesStale(late, ns, well, /Nothing comes from the API server/);
+  await goesStale(late, ns, well, /No answer from the API server/);
 
   await startComponent('kube-apiserver');
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=5');
