@@ -91,7 +91,7 @@ func TestHistoryCommands(t *testing.T) {
 
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=nginx:1.25", "--replicas=1")
 	kubectl(t, "-n", ns, "rollout", "status", "deployment/web")
-	observed(t, recording, ns)
+	recordedOf(t, recording, ns, "deployments.v1.apps", "/apis/apps/v1")
 	created := time.Now().UTC().Format(time.RFC3339Nano)
 	kubectl(t, "-n", ns, "scale", "deployment/web", "--replicas=3")
 	kubectl(t, "-n", ns, "set", "image", "deployment/web", "nginx=nginx:1.27")

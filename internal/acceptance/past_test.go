@@ -166,17 +166,24 @@ func observed(t *testing.T, g *clustertest.Gateway, ns string) {
 	for resource, path := range map[string]string{
 		"pods.v1": "/api/v1", "configmaps.v1": "/api/v1", "deployments.v1.apps": "/apis/apps/v1", "replicasets.v1.apps": "/apis/apps/v1",
 	} {
-		name, _, _ := strings.Cut(resource, ".")
-		last := uint64(0)
-		state, _ := listState(t, path+"/namespaces/"+ns+"/"+name)
-		for _, rv := range state {
-			last = max(last, rv)
-		}
-		eventually(t, fmt.Sprintf("a record of %s up to %d", resource, last), func() bool {
-			head, _ := gauge(t, g, fmt.Sprintf("watchkeeper_history_head_rv{resource=%q}", resource))
-			return head >= float64(last)
-		})
+		recordedOf(t, g, ns, resource, path)
 	}
+}
+
+// recordedOf waits until the gateway has recorded what there is of a resource, whose
+// group version is at path, in the namespace.
+func recordedOf(t *testing.T, g *clustertest.Gateway, ns, resource, path string) {
+	t.Helper()
+	name, _, _ := strings.Cut(resource, ".")
+	last := uint64(0)
+	state, _ := listState(t, path+"/namespaces/"+ns+"/"+name)
+	for _, rv := range state {
+		last = max(last, rv)
+	}
+	eventually(t, fmt.Sprintf("a record of %s up to %d", resource, last), func() bool {
+		head, _ := gauge(t, g, fmt.Sprintf("watchkeeper_history_head_rv{resource=%q}", resource))
+		return head >= float64(last)
+	})
 }
 
 // settled waits until the Deployment has come to rest.
