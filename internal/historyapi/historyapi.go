@@ -218,14 +218,14 @@ func cutPath(path string) (name, rest string) {
 }
 
 // limit returns how many items a page is to have.
-func (c *call) limit(usual, max int) (int, error) {
+func (c *call) limit(usual, maximum int) (int, error) {
 	text := c.query.Get("limit")
 	if text == "" {
 		return usual, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > max {
-		return 0, refuseBad("limit is %q: it has to be from 1 to %d", text, max)
+	if err != nil || n < 1 || n > maximum {
+		return 0, refuseBad("limit is %q: it has to be from 1 to %d", text, maximum)
 	}
 	return n, nil
 }

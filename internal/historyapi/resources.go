@@ -48,7 +48,6 @@ func (c *call) target() (request.Target, []*history.Stream, error) {
 	if err := c.mayRead(t); err != nil {
 		return t, nil, err
 	}
-	c.sync(t.Resource)
 	return t, streams, nil
 }
 

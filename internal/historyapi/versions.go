@@ -25,6 +25,7 @@ func (c *call) versions() (any, error) {
 	if t.Name == "" {
 		return nil, refuseBad("%s is a collection: versions are those of one object, changes those of a collection", c.path)
 	}
+	c.sync(t.Resource)
 	v := versionPage{key: kube.MakeKey(t.Namespace, t.Name)}
 	if v.page, err = c.page(); err != nil {
 		return nil, err

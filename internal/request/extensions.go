@@ -28,8 +28,8 @@ const (
 	maxSpeed       = 10_000
 )
 
-// IsProjection reports whether a request for a resource is for a projection.
-func IsProjection(r *http.Request) bool {
+// isProjection reports whether a request for a resource is for a projection.
+func isProjection(r *http.Request) bool {
 	if r.Method != http.MethodGet || !mentions(r, fieldsParameter) || !r.URL.Query().Has(fieldsParameter) {
 		return false
 	}
@@ -40,7 +40,7 @@ func IsProjection(r *http.Request) bool {
 // parseFields reads the parameter fields. rd is nil for a request that is not
 // understood otherwise. It returns nil without the parameter.
 func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {
-	if !IsProjection(r) {
+	if !isProjection(r) {
 		return nil, nil
 	}
 	paths, err := scan.ParsePaths(strings.Join(r.URL.Query()[fieldsParameter], ","))

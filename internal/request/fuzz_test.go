@@ -23,6 +23,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
 // The corpora are in testdata/fuzz.
@@ -88,7 +89,7 @@ func understand(r *http.Request) (u understood, ok bool) {
 // FuzzParse: what is taken for a read of the cache is understood wholly.
 // Written down again, it means the same.
 func FuzzParse(f *testing.F) {
-	o := pod("d", "a", 5, "color", "red")
+	o := pasttest.Pod("d", "a", 5, "color", "red")
 	f.Fuzz(func(t *testing.T, uri, header string) {
 		r, ok := requestOf(http.MethodGet, uri, header)
 		if !ok {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
 // selected parses a request and works its selectors out.
@@ -36,7 +37,7 @@ func TestSelectors(t *testing.T) {
 	if rd := parse("/api/v1/persistentvolumes?fieldSelector=metadata.name%3Dx,metadata.namespace%3Dd", false); rd.Key != "x" || rd.Namespace != "" || rd.Narrowed {
 		t.Errorf("scope of %+v", rd)
 	}
-	if rd := parse("/api/v1/namespaces/d/pods?fieldSelector=metadata.namespace%3De", true); rd.Match(pod("d", "x", 1)) || rd.Match(pod("e", "x", 1)) {
+	if rd := parse("/api/v1/namespaces/d/pods?fieldSelector=metadata.namespace%3De", true); rd.Match(pasttest.Pod("d", "x", 1)) || rd.Match(pasttest.Pod("e", "x", 1)) {
 		t.Error("another namespace in the selector than in the path selects something")
 	}
 	rd := parse("/api/v1/namespaces/d/pods?labelSelector=color%20in%20(red,blue),!old&fieldSelector=status.phase!%3DFailed", true)
@@ -44,10 +45,10 @@ func TestSelectors(t *testing.T) {
 		o    *scan.Object
 		want bool
 	}{
-		{pod("d", "x", 1, "color", "red"), true},
-		{pod("d", "x", 1, "color", "green"), false},
-		{pod("e", "x", 1, "color", "red"), false},
-		{pod("d", "x", 1, "color", "red", "old", ""), false},
+		{pasttest.Pod("d", "x", 1, "color", "red"), true},
+		{pasttest.Pod("d", "x", 1, "color", "green"), false},
+		{pasttest.Pod("e", "x", 1, "color", "red"), false},
+		{pasttest.Pod("d", "x", 1, "color", "red", "old", ""), false},
 	} {
 		if rd.Match(test.o) != test.want {
 			t.Errorf("%s: %v", test.o.JSON, !test.want)
