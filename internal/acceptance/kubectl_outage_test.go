@@ -51,6 +51,9 @@ var (
 	// logged are the lines of kubectl's log, of which -v=6 makes many.
 	logged  = regexp.MustCompile(`(?m)^[IWE]\d{4} .*\n`)
 	failure = regexp.MustCompile(`(?m)^error: .*\n`)
+	// lost are the two errors of a connection whose peer was killed: the kernel
+	// resets it if the peer had not read all its input, and closes it otherwise.
+	lost = regexp.MustCompile(`read tcp \S+: read: connection reset by peer|(websocket: close 1006 \(abnormal closure\): )?unexpected EOF`)
 )
 
 // TestKubectlThroughOutage kills the API server under commands that wait or
@@ -102,6 +105,7 @@ func TestKubectlThroughOutage(t *testing.T) {
 			if o.breaks {
 				// How far it had come may differ.
 				out[at] = strings.Join(failure.FindAllString(out[at], -1), "")
+				out[at] = lost.ReplaceAllString(out[at], "(connection lost)")
 			}
 			out[at] += b.exit
 		}
