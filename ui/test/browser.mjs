@@ -7,17 +7,20 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
-import { browser } from './cluster.mjs';
 
 /** The folder of pictures, which git ignores. */
 export const shots = fileURLToPath(new URL('../.test/shots/', import.meta.url));
 
-/** The options of Chromium. root has no user namespaces for the sandbox, and the pages are our own. */
-export const chromiumOptions = (flags = []) => ({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', ...flags] });
+/**
+ * Features that Chromium starts without. Each window has two web pages below its
+ * address bar, which cost twice as much as the page of a test. The switch replaces
+ * that of Playwright, so the features that Playwright needs disabled are listed too.
+ */
+const DISABLED = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades', 'PaintHolding'];
 
-/** Connects to the Chromium of run.mjs, or starts one if there is none or flags are given. The caller closes it. */
-export function launch(flags = []) {
-  return browser && flags.length === 0 ? chromium.connect(browser) : chromium.launch(chromiumOptions(flags));
+/** Starts Chromium; the caller closes it. root has no user namespaces for the sandbox, and the pages are our own. */
+export function launch() {
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', `--disable-features=${DISABLED}`] });
 }
 
 /**

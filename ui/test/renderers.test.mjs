@@ -14,7 +14,7 @@ let recording;
 let moment; // the moment with the most different states
 
 before(async () => {
-  browser = await launch(['--enable-unsafe-swiftshader']); // WebGL without a GPU
+  browser = await launch();
   recording = await startRecording('demo/incident.wkr');
   moment = await eventful(recording.url);
 });
