@@ -12,11 +12,12 @@ import { chromium } from 'playwright-core';
 export const shots = fileURLToPath(new URL('../.test/shots/', import.meta.url));
 
 /**
- * Features that Chromium starts without. Each window has two web pages below its
- * address bar, which cost twice as much as the page of a test. The switch replaces
- * that of Playwright, so the features that Playwright needs disabled are listed too.
+ * Features that Chromium starts without. The pop-ups of the address bar are two web
+ * pages in each window, which cost twice as much as the page of a test; a spare
+ * renderer is a process for the next page. The switch replaces that of Playwright,
+ * so the features that Playwright needs disabled are listed too.
  */
-const DISABLED = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades', 'PaintHolding'];
+const DISABLED = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades', 'PaintHolding', 'SpareRendererForSitePerProcess'];
 
 /** Starts Chromium; the caller closes it. root has no user namespaces for the sandbox, and the pages are our own. */
 export function launch() {
@@ -46,8 +47,8 @@ export function clean(page) {
   assert.deepEqual(page.wrong, []);
 }
 
-/** Saves a picture for people to look at. */
-export async function shot(page, name) {
+/** Saves a picture for people to look at, and returns its PNG. */
+export function shot(page, name) {
   mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: `${shots}${name}.png` });
+  return page.screenshot({ path: `${shots}${name}.png` });
 }

@@ -7,6 +7,7 @@
 import assert from 'node:assert/strict';
 import { open } from './browser.mjs';
 import { api, until } from './cluster.mjs';
+import { decode } from './png.mjs';
 
 /** Opens the page with a query, and waits for the first complete list. */
 export async function openBoard(browser, gateway, query = {}, options = {}) {
@@ -49,28 +50,6 @@ export const blockOf = (page, ns, name) =>
     [ns, name],
   );
 
-/** Pages that decode pictures; they have no Content-Security-Policy. */
-const readers = new WeakMap();
-
-/** A picture of the page, or of a part of it, as {width, height, at(x, y)}, which returns red, green and blue. */
-export async function picture(page, clip) {
-  const png = await page.screenshot({ clip, animations: 'disabled' });
-  const browser = page.context().browser();
-  if (!readers.has(browser)) readers.set(browser, await browser.newPage());
-  const { width, height, bytes } = await readers.get(browser).evaluate(async (text) => {
-    const bitmap = await createImageBitmap(new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], { type: 'image/png' }));
-    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
-    const context = canvas.getContext('2d');
-    context.drawImage(bitmap, 0, 0);
-    const { data } = context.getImageData(0, 0, bitmap.width, bitmap.height);
-    let binary = '';
-    for (let i = 0; i < data.length; i += 32768) binary += String.fromCharCode(...data.subarray(i, i + 32768));
-    return { width: bitmap.width, height: bitmap.height, bytes: btoa(binary) };
-  }, png.toString('base64'));
-  const data = Buffer.from(bytes, 'base64');
-  return { width, height, data, at: (x, y) => [...data.subarray(4 * (Math.round(y) * width + Math.round(x)), 4 * (Math.round(y) * width + Math.round(x)) + 3)] };
-}
-
 /** The distance of two colours: the largest difference of red, green or blue. */
 export const apart = (a, b) => Math.max(...a.map((v, i) => Math.abs(v - b[i])));
 
@@ -81,7 +60,7 @@ export const colour = (page, name) =>
 /** The part of a Pod's block that has a colour or one of its shades, from 0 to 1. */
 export async function painted(page, { x, y, half }, want) {
   const clip = { x: Math.round(x - half), y: Math.round(y - half), width: Math.round(2 * half), height: Math.round(2 * half) };
-  const { data } = await picture(page, clip);
+  const { data } = decode(await page.screenshot({ clip, animations: 'disabled' }));
   let found = 0;
   for (let i = 0; i < data.length; i += 4) if (apart([data[i], data[i + 1], data[i + 2]], want) < 45) found++;
   return found / (data.length / 4);

@@ -9,7 +9,8 @@ import { after, before, test } from 'node:test';
 import { clean, launch, open, shot } from './browser.mjs';
 import { api, apply, gateway, kubectl, load, startRecording, until } from './cluster.mjs';
 import { front } from './front.mjs';
-import { openBoard, picture } from './page.mjs';
+import { openBoard } from './page.mjs';
+import { decode } from './png.mjs';
 
 const NODES = 24;
 let browser;
@@ -46,8 +47,7 @@ async function both(page, name) {
     await until(colorScheme, () => page.evaluate((scheme) => document.documentElement.dataset.theme === scheme, colorScheme));
     // Two frames: one to apply the theme, one to paint.
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-    await shot(page, colorScheme === 'dark' ? name : `${name}-light`);
-    const { data } = await picture(page);
+    const { data } = decode(await shot(page, colorScheme === 'dark' ? name : `${name}-light`));
     const colours = new Set();
     for (let i = 0; i < data.length; i += 4) colours.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
     assert.ok(colours.size > 20, `${name} has ${colours.size} colours`);
