@@ -84,7 +84,8 @@ soak: build ## Runs long fuzzing and fault tests (about four hours).
 	scripts/bench page -run memory -minutes 60
 	cd ui && WATCHKEEPER_SIMULATIONS=1000 npm test --silent -w informer
 	WATCHKEEPER_STARTS=10000 WATCHKEEPER_SIMULATIONS=20000 go test -race -count=1 -timeout 60m -run 'TestI7StartStop|TestSimulation' ./informer
-	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -timeout 30m -run TestModel ./internal/timeline
+	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -count=1 -timeout 30m -run TestModel ./internal/timeline
+	WATCHKEEPER_HISTORY_ROUNDS=20 go test -race -count=1 -timeout 30m -run 'TestModel|TestCrash|TestFaults|TestFlippedBits|TestKilled' ./internal/history
 	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
 	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -v -run Simulation ./internal/robustness | grep -vE '^===|    --- PASS'
 	WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS'

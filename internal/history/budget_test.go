@@ -30,7 +30,7 @@ func TestBudget(t *testing.T) {
 	}
 	last := map[kube.Key]*scan.Object{}
 	var events []Event
-	for rv := uint64(101); rv <= 1500; rv++ {
+	for rv := uint64(101); rv <= 800; rv++ {
 		e := Event{Type: kube.Added, Object: object(kube.Key(fmt.Sprint("n/p", rv%40)), rv, 2000), At: ms(rv * 1000)}
 		if e.Prev = last[e.Object.Key]; e.Prev != nil {
 			e.Type = kube.Modified
@@ -38,10 +38,10 @@ func TestBudget(t *testing.T) {
 		last[e.Object.Key] = e.Object
 		events = append(events, e)
 	}
-	if err := st.Append(events, 1500, ms(1_500_000)); err != nil {
+	if err := st.Append(events, 800, ms(800_000)); err != nil {
 		t.Fatal(err)
 	}
-	const most = 2 << 20
+	const most = 1 << 20
 	s.readBudget = newBudget(most)
 	want := briefs(events)
 	var wg, stuck sync.WaitGroup
@@ -51,7 +51,7 @@ func TestBudget(t *testing.T) {
 	for reader := range 12 {
 		wg.Go(func() {
 			var got []Event
-			for e, err := range st.Events(t.Context(), 100, 1500) {
+			for e, err := range st.Events(t.Context(), 100, 800) {
 				if err != nil {
 					t.Error(err)
 					return

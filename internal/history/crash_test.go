@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -124,7 +125,11 @@ func (m *model) upTo(rv uint64) (*model, bool) {
 	return &past, true
 }
 
-// checkAll compares all that a stream holds with the model.
+// statesRead is how many states checkAll lists: each list opens all files.
+const statesRead = 10
+
+// checkAll compares a stream with the model: the gaps, all events, the first and
+// the last state, and about statesRead of the others.
 func checkAll(t *testing.T, m *model, st *Stream) {
 	t.Helper()
 	span := st.Span()
@@ -136,9 +141,11 @@ func checkAll(t *testing.T, m *model, st *Stream) {
 	if diff := gocmp.Diff(gaps, st.Gaps(), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("gaps (-model +history)\n%s", diff)
 	}
+	step := 1 + len(m.states)/statesRead
+	offset := m.rnd.IntN(step)
 	for i, s := range m.states {
-		if s.RV < span.From.RV || i%5 > 0 && s.RV != span.From.RV && s.RV != span.To.RV {
-			continue // a fifth will do, and both ends
+		if s.RV < span.From.RV || i%step != offset && s.RV != span.From.RV && s.RV != span.To.RV {
+			continue
 		}
 		got := map[kube.Key]*scan.Object{}
 		for o, err := range st.List(t.Context(), s.RV, "", "") {
@@ -238,11 +245,11 @@ func (s *session) step(n int) (err error) {
 
 const sessionSteps = 24
 
-// TestCrash ends the program before each operation on the disk: what was
-// acknowledged is there, and nothing half.
+// TestCrash ends the program before an operation on the disk: what was acknowledged
+// is there, and nothing half. It tries one operation in twelve, or all of them.
 func TestCrash(t *testing.T) {
 	t.Run("what was not synced is lost", func(t *testing.T) {
-		testCrash(t, func(*faultFS, *vfs.MemFS) {}, vfs.CrashCloneCfg{})
+		testCrash(t, newSeed(t), func(*faultFS, *vfs.MemFS) {}, vfs.CrashCloneCfg{})
 	})
 	t.Run("some of it is not", func(t *testing.T) {
 		// What is in directories is kept in the order it came, as by a journal:
@@ -258,11 +265,12 @@ func TestCrash(t *testing.T) {
 				}
 			}
 		}
-		testCrash(t, ordered, vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(1, 2))})
+		seed := newSeed(t)
+		testCrash(t, seed, ordered, vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(seed, 2))})
 	})
 }
 
-func testCrash(t *testing.T, prepare func(*faultFS, *vfs.MemFS), cfg vfs.CrashCloneCfg) {
+func testCrash(t *testing.T, seed uint64, prepare func(*faultFS, *vfs.MemFS), cfg vfs.CrashCloneCfg) {
 	t.Parallel()
 	type crash struct {
 		fs    *vfs.MemFS
@@ -273,10 +281,14 @@ func testCrash(t *testing.T, prepare func(*faultFS, *vfs.MemFS), cfg vfs.CrashCl
 	mem := vfs.NewCrashableMem()
 	fs := &faultFS{FS: mem}
 	prepare(fs, mem)
-	s := newSession(t, fs, 1)
+	s := newSession(t, fs, seed)
+	rnd, every := rand.New(rand.NewPCG(seed, 3)), max(1, 12/rounds(t, 1))
 	fs.before = func() error {
 		mu.Lock()
 		defer mu.Unlock()
+		if rnd.IntN(every) > 0 {
+			return nil
+		}
 		acked := s.acked.Load()
 		crashes = append(crashes, crash{mem.CrashClone(cfg), acked})
 		return nil
@@ -324,7 +336,7 @@ func testCrash(t *testing.T, prepare func(*faultFS, *vfs.MemFS), cfg vfs.CrashCl
 		}
 	}
 	t.Logf("%d crashes, %d different images", len(crashes), len(heads))
-	if known < len(crashes)/2 {
+	if known == 0 || known < len(crashes)/2 {
 		t.Errorf("%d of %d crashes left something", known, len(crashes))
 	}
 }
@@ -351,38 +363,45 @@ func hashOf(t *testing.T, fs vfs.FS, dir string) uint64 {
 	return h.Sum64()
 }
 
-// TestFaults lets each operation on the disk fail: it and all later ones, as on
-// a full disk, or it alone. The store says so, can be read, and recovers with all
+// TestFaults lets an operation on the disk fail: it and all later ones, as on a
+// full disk, or it alone. The store says so, can be read, and recovers with all
 // that was acknowledged.
 func TestFaults(t *testing.T) {
 	for name, lasting := range map[string]bool{"full": true, "once": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			recoveries := 0
-			defer func() {
-				if recoveries < 10 {
-					t.Errorf("%d recoveries only", recoveries)
+			seed := newSeed(t)
+			rnd := rand.New(rand.NewPCG(seed, 2))
+			total, _ := testFault(t, seed, math.MaxInt64, lasting)
+			faults, recoveries := int64(rounds(t, 12)), 0
+			for i := int64(0); i < faults || recoveries < int(faults/4); i++ {
+				if i == 10*faults {
+					t.Fatalf("%d recoveries from %d faults", recoveries, i)
 				}
-			}()
-			for n, failed := int64(1), true; failed; n += 1 + n/12 {
-				failed = testFault(t, n, lasting, &recoveries)
+				first := 1 + i%faults*total/faults
+				nth := first + rnd.Int64N(total/faults)
+				if _, recovered := testFault(t, seed, nth, lasting); recovered {
+					recoveries++
+				}
 			}
+			t.Logf("%d operations, %d recoveries", total, recoveries)
 		})
 	}
 }
 
-func testFault(t *testing.T, nth int64, lasting bool, recoveries *int) (failed bool) {
+// testFault lets the nth operation on the disk fail. It returns the number of
+// operations, and whether the store had to recover while it was open.
+func testFault(t *testing.T, seed uint64, nth int64, lasting bool) (total int64, recovered bool) {
 	fs := &faultFS{FS: vfs.NewMem()}
-	var ops, faults atomic.Int64
+	var ops atomic.Int64
 	var healed atomic.Bool
 	fs.before = func() error {
 		if n := ops.Add(1); n < nth || n > nth && !lasting || healed.Load() {
 			return nil
 		}
-		faults.Add(1)
 		return syscall.ENOSPC
 	}
-	s := newSession(t, fs, 1)
+	s := newSession(t, fs, seed)
 	for s.open() != nil { // that is as if the program had not been started
 		healed.Store(true)
 	}
@@ -414,7 +433,7 @@ func testFault(t *testing.T, nth int64, lasting bool, recoveries *int) (failed b
 		if err := s.s.Recover(); err != nil {
 			t.Fatalf("fault %d: %v", nth, err)
 		}
-		*recoveries++
+		recovered = true
 		head := s.st.Head().RV
 		if head < s.acked.Load() {
 			t.Fatalf("fault %d: %d was acknowledged, the head is %d", nth, s.acked.Load(), head)
@@ -449,5 +468,5 @@ func testFault(t *testing.T, nth int64, lasting bool, recoveries *int) (failed b
 	if err := s.s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return faults.Load() > 0
+	return ops.Load(), recovered
 }

@@ -136,7 +136,8 @@ func TestOpenDamaged(t *testing.T) {
 // an error that says damage, and nothing ends the process.
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
-	s := newSession(t, vfs.NewCrashableMem(), 5)
+	seed := newSeed(t)
+	s := newSession(t, vfs.NewCrashableMem(), seed)
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +156,11 @@ func TestFlippedBits(t *testing.T) {
 	for _, e := range s.m.events {
 		want[brief(e)] = true
 	}
-	rnd, found := rand.New(rand.NewPCG(1, 2)), 0
-	for range 100 {
+	rnd, flips, found := rand.New(rand.NewPCG(seed, 2)), rounds(t, 20), 0
+	for n := 0; n < flips || 20*found < flips; n++ {
+		if n == 100+flips {
+			t.Fatalf("%d of %d flips were found", found, n)
+		}
 		disk := s.opts.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
 		name := flip(t, disk, rnd)
 		opts := s.opts
@@ -179,9 +183,6 @@ func TestFlippedBits(t *testing.T) {
 		if err := again.Close(); err != nil && !errors.Is(damage(err), ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	if found < 5 {
-		t.Errorf("%d of the flips were found", found)
 	}
 }
 

@@ -82,8 +82,8 @@ func writeForEver(dir string) error {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	rnd := rand.New(rand.NewPCG(1, 1))
-	for round := range 10 {
+	rnd := rand.New(rand.NewPCG(newSeed(t), 1))
+	for round := range rounds(t, 3) {
 		writer := exec.CommandContext(t.Context(), os.Args[0])
 		writer.Env = append(os.Environ(), writerDir+"="+dir)
 		var stderr strings.Builder
@@ -97,7 +97,7 @@ func TestKilled(t *testing.T) {
 		}
 		acked := uint64(0)
 		lines := bufio.NewScanner(out)
-		for n := 1 + rnd.IntN(40); lines.Scan(); n-- {
+		for n := 1 + rnd.IntN(20); lines.Scan(); n-- {
 			if acked, err = strconv.ParseUint(lines.Text(), 10, 64); err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +147,7 @@ func TestTornTail(t *testing.T) {
 		}
 	}
 	heads := map[uint64]bool{}
-	for cut := 0; !heads[0]; cut++ {
+	for cut := rand.IntN(4); !heads[0]; cut += 4 {
 		torn := mem.CrashClone(vfs.CrashCloneCfg{})
 		cutLog(t, torn, cut)
 		opts := s.opts

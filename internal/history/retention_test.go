@@ -139,7 +139,7 @@ func TestTrimIsOvertaking(t *testing.T) {
 // what is read of it is right.
 func TestTrimByBytes(t *testing.T) {
 	t.Parallel()
-	const most = 1 << 20
+	const most = 512 << 10
 	s := must(Open("history", Options{Cluster: "c", FS: vfs.NewMem(), MaxBytes: most, memTableSize: 64 << 10}))
 	defer s.Close()
 	other := must(s.Stream(kube.Resource{Version: "v1", Name: "nodes"}))
@@ -157,7 +157,7 @@ func TestTrimByBytes(t *testing.T) {
 	m.known()
 	s.now = func() time.Time { return ms(m.clock) }
 	trims, largest := 0, int64(0)
-	for range 120 {
+	for range 60 {
 		from := st.Span().From
 		if err := st.Append(m.batch(), m.rv, ms(m.clock)); err != nil {
 			t.Fatal(err)

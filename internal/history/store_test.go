@@ -8,6 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -46,3 +49,33 @@ func object(key kube.Key, rv uint64, own int) *scan.Object {
 }
 
 func testLog(to io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }
+
+// fromEnv returns the number in an environment variable, or otherwise.
+func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// newSeed returns WATCHKEEPER_HISTORY_SEED, or a random number. A test that fails
+// logs it.
+func newSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := fromEnv(t, "WATCHKEEPER_HISTORY_SEED", rand.Uint64N(1<<32))
+	t.Logf("WATCHKEEPER_HISTORY_SEED=%d", seed)
+	return seed
+}
+
+// rounds returns WATCHKEEPER_HISTORY_ROUNDS (1) times n: the number of rounds of a
+// random test. Many runs of few rounds cover as much as a long run.
+func rounds(t *testing.T, n int) int {
+	t.Helper()
+	return n * int(fromEnv(t, "WATCHKEEPER_HISTORY_ROUNDS", 1))
+}
