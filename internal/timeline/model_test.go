@@ -239,17 +239,22 @@ func (f *follower) fold(t *testing.T, e *Event) {
 }
 
 // TestModel drives a timeline with random operations and compares every state
-// it serves with the model's (T1–T5). WATCHKEEPER_MODEL_SEEDS is the number of
-// seeds.
+// it serves with the model's (T1–T5). It runs WATCHKEEPER_MODEL_SEEDS seeds (16),
+// from WATCHKEEPER_MODEL_SEED (random) on.
 func TestModel(t *testing.T) {
-	seeds := uint64(100)
-	if s := os.Getenv("WATCHKEEPER_MODEL_SEEDS"); s != "" {
-		var err error
-		if seeds, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
+	fromEnv := func(name string, otherwise uint64) uint64 {
+		if s := os.Getenv(name); s != "" {
+			n, err := strconv.ParseUint(s, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
 		}
+		return otherwise
 	}
-	for seed := range seeds {
+	seeds, first := fromEnv("WATCHKEEPER_MODEL_SEEDS", 16), fromEnv("WATCHKEEPER_MODEL_SEED", rand.Uint64N(1<<32))
+	t.Logf("WATCHKEEPER_MODEL_SEED=%d, %d seeds", first, seeds)
+	for seed := first; seed < first+seeds; seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { runModel(t, seed, 400) })
 	}
 }
