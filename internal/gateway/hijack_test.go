@@ -81,6 +81,7 @@ func body(t *testing.T, answer string) string {
 // TestTakenOverLikeNetHTTP: the answer is the one that net/http writes to a
 // client that wants the connection closed; one without events byte for byte.
 func TestTakenOverLikeNetHTTP(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, podList(10))
 	b.apply(kube.Added, pod("d", "a", 11))
 	b.apply(kube.Added, pod("d", "b", 12))
@@ -114,6 +115,7 @@ func TestTakenOverLikeNetHTTP(t *testing.T) {
 
 // TestTakenOverNot: what stays net/http's.
 func TestTakenOverNot(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, podList(10))
 	b.apply(kube.Added, pod("d", "a", 11))
 	const path = "/api/v1/pods?watch=1&resourceVersion=10&timeoutSeconds=1"
@@ -201,8 +203,11 @@ func TestTakenOverIdleClientLeaves(t *testing.T) {
 func TestTakenOverSlowClient(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 5)))
 	slow := rawRequest(t, b.server.URL, watchText("resourceVersion=10"))
+	if err := slow.(*net.TCPConn).SetReadBuffer(readBuffer); err != nil {
+		t.Fatal(err)
+	}
 	quick := rawRequest(t, b.server.URL, watchText("resourceVersion=10"))
-	const events = 120
+	const events = 40
 	filling := strings.Repeat("x", 200<<10)
 	for i := range uint64(events) {
 		b.apply(kube.Modified, pod("d", "a", 11+i, "filling", filling))
@@ -264,6 +269,7 @@ func TestTakenOverDrain(t *testing.T) {
 
 // TestTakenOverTLS: a watch over TLS and HTTP/1.1, whose end is told.
 func TestTakenOverTLS(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, podList(10))
 	server := httptest.NewTLSServer(b.server.Config.Handler)
 	defer server.Close()

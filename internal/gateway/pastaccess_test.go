@@ -60,6 +60,7 @@ func TestPastWithheld(t *testing.T) {
 // TestLearnsForLater: whether the gateway may list what is recorded is known before
 // the API server goes away, without anybody having asked for it.
 func TestLearnsForLater(t *testing.T) {
+	t.Parallel()
 	f := newFakeAPI(t)
 	f.write("ns", "a", 10)
 	g, rec, _, stop := f.record(vfs.NewMem(), time.Minute)

@@ -99,6 +99,7 @@ func TestPastWebSocket(t *testing.T) {
 // TestReplay: a replay tells of each event in its order, and of the moment that it
 // is at, and goes live when it has caught up.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	h := pasttest.New(t, podList(10, pod("d", "a", 4)))
 	h.Append(t, history.Event{Type: kube.Modified, Object: pod("d", "a", 20)}, history.Event{Type: kube.Modified, Object: pod("d", "a", 20_000)})
 	if err := h.Stream.Append(nil, 86_000, pasttest.TimeOf(86_000)); err != nil {

@@ -130,6 +130,7 @@ func TestProjectedWatch(t *testing.T) {
 // TestProjectionsRefused: a projection is never passed through, but answered with
 // a Status that says why it is not served.
 func TestProjectionsRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, podList(10, pod("d", "a", 4)))
 	for _, test := range []struct {
 		path, header, value string

@@ -129,7 +129,7 @@ func TestReady(t *testing.T) {
 // Each half waits until the other side has seen the one before it, which would
 // never happen if a body were collected first.
 func TestLargeBodiesAreNotBuffered(t *testing.T) {
-	const half = 32 << 20
+	const half = 8 << 20
 	eachTransport(t, func(t *testing.T, opts rigOptions) {
 		seen := make(chan struct{})
 		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

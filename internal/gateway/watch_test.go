@@ -139,6 +139,7 @@ func TestWatchSelector(t *testing.T) {
 }
 
 func TestWatchEndsInTime(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, podList(10))
 	b.apply(kube.Added, pod("d", "a", 11))
 	lines, _ := b.watch("resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=3")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -22,14 +23,29 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
+// readBuffer is the kernel's buffer of a client that does not read, so that the
+// gateway has to wait for it after few bytes.
+const readBuffer = 64 << 10
+
 // dial opens a watch over a WebSocket.
 func dial(t *testing.T, base, path string) *websocket.Conn {
 	t.Helper()
-	ws, err := websocket.Dial("ws"+strings.TrimPrefix(base, "http")+path, "", base)
+	config, err := websocket.NewConfig("ws"+strings.TrimPrefix(base, "http")+path, base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ws.Close() })
+	conn, err := net.Dial("tcp", config.Location.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.(*net.TCPConn).SetReadBuffer(readBuffer); err != nil {
+		t.Fatal(err)
+	}
+	ws, err := websocket.NewClient(config, conn)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return ws
 }
 
@@ -89,7 +105,7 @@ func TestWebSocketThatDoesNotRead(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- g.Run(ctx) }()
 	server := httptest.NewServer(g)
-	for i := range 20 {
+	for i := range 8 {
 		f.write("ns", fmt.Sprint("p", i), 1<<20)
 	}
 	res := podsOf(t, g, server.URL)
