@@ -152,13 +152,18 @@ func (h *subscriberModel) apply(e Event[testPod]) {
 
 // TestSimulation: under faults, every event that a subscriber receives continues
 // the ones before; once the faults end, the copy and the subscribers have the
-// upstream's objects. It runs WATCHKEEPER_SIMULATIONS seeds, 40 by default.
+// upstream's objects. It runs WATCHKEEPER_SIMULATIONS seeds (10), from
+// WATCHKEEPER_SIMULATION_SEED (random) on.
 func TestSimulation(t *testing.T) {
-	seeds := uint64(40)
+	seeds, first := uint64(10), rand.Uint64N(1<<32)
 	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATIONS"), 10, 64); err == nil {
 		seeds = n
 	}
-	for seed := range seeds {
+	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATION_SEED"), 10, 64); err == nil {
+		first = n
+	}
+	t.Logf("WATCHKEEPER_SIMULATION_SEED=%d, %d simulations", first, seeds)
+	for seed := first; seed < first+seeds; seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSimulation(t, seed)
 			i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, s.network), pods, JSON[testPod](), Options{Backlog: 3})
