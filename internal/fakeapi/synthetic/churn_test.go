@@ -6,6 +6,7 @@ package synthetic
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"testing"
 
@@ -36,8 +37,8 @@ func TestChurn(t *testing.T) {
 	restarted := 0
 	for rv := uint64(FirstRV + 10); rv < FirstRV+1010; rv++ {
 		was, is := pod(rv), pod(rv+ChangesPerSecond)
-		if diff := cmp.Diff(was, pod(rv)); diff != "" {
-			t.Fatal(diff)
+		if again := pod(rv); !reflect.DeepEqual(was, again) { // cmp.Diff takes ten times as long
+			t.Fatal(cmp.Diff(was, again))
 		}
 		if was.ManagedFields[1].Time.Equal(is.ManagedFields[1].Time) {
 			t.Fatalf("at %d the kubelet did nothing", rv)
@@ -57,8 +58,8 @@ func TestChurn(t *testing.T) {
 		was.Status, is.Status = corev1.PodStatus{}, corev1.PodStatus{}
 		was.ManagedFields[1].Time, is.ManagedFields[1].Time = nil, nil
 		was.ResourceVersion, is.ResourceVersion = "", ""
-		if diff := cmp.Diff(was, is); diff != "" {
-			t.Fatal(diff)
+		if !reflect.DeepEqual(was, is) {
+			t.Fatal(cmp.Diff(was, is))
 		}
 	}
 	if restarted < 20 || restarted > 200 {
