@@ -21,7 +21,7 @@ type client struct {
 	program string
 }
 
-// buildClients compiles every folder and asks the programs for their modes.
+// buildClients compiles the program in every folder and asks the programs for their modes.
 func buildClients(ctx context.Context, dir string) (all []client, cleanup func(), err error) {
 	folders, err := os.ReadDir(dir)
 	if err != nil {
@@ -36,12 +36,12 @@ func buildClients(ctx context.Context, dir string) (all []client, cleanup func()
 			os.RemoveAll(out)
 		}
 	}()
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-w", "-o", out+string(filepath.Separator), "./"+filepath.Join(dir, "..."))
+	if text, err := build.CombinedOutput(); err != nil {
+		return nil, nil, fmt.Errorf("building %s: %w\n%s", dir, err, text)
+	}
 	for _, f := range folders {
 		program := filepath.Join(out, f.Name())
-		build := exec.CommandContext(ctx, "go", "build", "-o", program, "./"+filepath.Join(dir, f.Name()))
-		if text, err := build.CombinedOutput(); err != nil {
-			return nil, nil, fmt.Errorf("building %s: %w\n%s", f.Name(), err, text)
-		}
 		text, err := exec.CommandContext(ctx, program, "modes").Output()
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", f.Name(), err)

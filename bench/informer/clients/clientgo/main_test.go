@@ -62,7 +62,7 @@ func TestModes(t *testing.T) {
 	if len(modes) < 7 {
 		t.Errorf("%d modes", len(modes))
 	}
-	const pods, events = 200, 500
+	const pods, events = 200, 200
 	for i, m := range modes {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
