@@ -58,7 +58,7 @@ func TestImportOfABomb(t *testing.T) {
 			_, err = z.Write(line)
 		}
 	}()
-	_, _, err = Import(t.Context(), r, openStore(t), 64<<20)
+	_, _, err = Import(t.Context(), r, openStore(t), 8<<20)
 	if !errors.Is(err, ErrTooLarge) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotRecording) {
 		t.Errorf("got %v", err)
 	}
