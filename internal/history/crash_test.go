@@ -379,7 +379,7 @@ func TestFaults(t *testing.T) {
 					t.Fatalf("%d recoveries from %d faults", recoveries, i)
 				}
 				first := 1 + i%faults*total/faults
-				nth := first + rnd.Int64N(total/faults)
+				nth := first + rnd.Int64N(max(1, total/faults))
 				if _, recovered := testFault(t, seed, nth, lasting); recovered {
 					recoveries++
 				}
