@@ -145,7 +145,7 @@ func TestCBOR(t *testing.T) {
 		}
 		return list.Metadata.ResourceVersion
 	}
-	cached := func(verb string) int {
+	served := func(verb string) int {
 		t.Helper()
 		metric := fmt.Sprintf(`watchkeeper_requests_total{code="200",source="cache",verb=%q} `, verb)
 		_, after, _ := strings.Cut(ask(http.DefaultClient, gateway.Admin+"/metrics", "*/*").body, metric)
@@ -185,7 +185,7 @@ func TestCBOR(t *testing.T) {
 		if strings.Contains(resource, "%s") {
 			all, one = fmt.Sprintf(resource, ""), fmt.Sprintf(resource, "namespaces/default/")+"/"+object
 		}
-		ask(http.DefaultClient, gateway.URL+all+"?resourceVersion=0", "application/json") // from here on it watches
+		cached(t, gateway, all+"?resourceVersion=0")
 		from = rvOf(all)
 		for _, accept := range []string{
 			"application/cbor", "application/cbor-seq", "application/cbor;stream=watch", "application/json;q=0.5, application/cbor",
@@ -204,18 +204,17 @@ func TestCBOR(t *testing.T) {
 			same(one+"-not?resourceVersion=0", accept)
 		}
 	}
-	if n := cached("list"); n < lists || lists < 100 {
+	if n := served("list"); n < lists || lists < 100 {
 		t.Errorf("%d lists are from the cache, of %d", n, lists)
 	}
 
 	const watched = "/apis/example.com/v1/widgets"
 	from = rvOf(watched)
-	for _, object := range []string{"widget/full", "widget/plain", "configmap/text", "configmap/empty"} {
-		command("label", object, "more=yes")
-		command("label", object, "--overwrite", "color=blue")
+	for _, label := range []string{"more=yes", "color=blue"} {
+		command("label", "--overwrite", "widget/full", "widget/plain", "configmap/text", "configmap/empty", label)
 	}
 	command("delete", "widget/plain", "configmap/empty")
-	before, watches := cached("watch"), 0
+	before, watches := served("watch"), 0
 	var wg sync.WaitGroup
 	for _, path := range []string{watched, "/api/v1/configmaps"} {
 		for _, accept := range []string{
@@ -236,13 +235,15 @@ func TestCBOR(t *testing.T) {
 		wg.Go(func() { same(path+"?watch=1&timeoutSeconds=1&resourceVersion=1", "application/cbor") })
 	}
 	wg.Wait()
-	if n := cached("watch") - before; n < watches {
+	if n := served("watch") - before; n < watches {
 		t.Errorf("%d watches are from the cache, of %d", n, watches)
 	}
 }
 
 // cborText writes items of CBOR as text, with the keys of maps in order: the
-// API server has them in another order each time. What is no CBOR stays.
+// API server has them in another order each time. What is no CBOR stays. Of the
+// bookmarks of a watch only the one that ends the initial events is kept: whether
+// a watch that is about to end brings another depends on the server's clock.
 func cborText(data string) string {
 	var out strings.Builder
 	for rest := data; rest != ""; {
@@ -250,8 +251,10 @@ func cborText(data string) string {
 		if !ok {
 			return data
 		}
+		if rest = more; strings.HasSuffix(text, "\ntype=BOOKMARK}") && !strings.Contains(text, "k8s.io/initial-events-end=true") {
+			continue
+		}
 		out.WriteString(text + "\n")
-		rest = more
 	}
 	return out.String()
 }
