@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -143,16 +144,37 @@ func curl(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// kubectls are those to try everything with: that of localcluster, and the
-// machine's own if it has one.
+// ownKubectl names localcluster's kubectl.
+const ownKubectl = "localcluster"
+
+// kubectls are those to try commands with: localcluster's, and the machine's own
+// if that has another minor version.
 func kubectls(t *testing.T) map[string][]string {
 	t.Helper()
-	all := map[string][]string{"localcluster": cluster.Kubectl(t.Context()).Args}
-	if path, err := exec.LookPath("kubectl"); err == nil {
+	all := map[string][]string{ownKubectl: cluster.Kubectl(t.Context()).Args}
+	if path := otherKubectl(); path != "" {
 		all["path"] = []string{path}
 	}
 	return all
 }
+
+var minorVersion = regexp.MustCompile(`Client Version: v\d+\.\d+`)
+
+// otherKubectl is the path of the machine's own kubectl, or "".
+var otherKubectl = sync.OnceValue(func() string {
+	path, err := exec.LookPath("kubectl")
+	if err != nil {
+		return ""
+	}
+	version := func(command ...string) string {
+		out, _ := exec.Command(command[0], append(command[1:], "version", "--client")...).Output() // without one it is another
+		return minorVersion.FindString(string(out))
+	}
+	if version(path) == version(cluster.Kubectl(context.Background()).Args...) {
+		return ""
+	}
+	return path
+})
 
 // run runs a command and returns its output and whether it succeeded.
 func run(t *testing.T, command []string, args ...string) (string, bool) {
