@@ -80,7 +80,9 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 	}
 	c := newCluster(filepath.Join(dir, "cluster"), dir)
 	c.bin = bin
-	c.up, err = start(exec.Command(bin, append([]string{"up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)}, flags...)...), "ready ", 5*time.Minute)
+	up := exec.Command(bin, append([]string{"up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)}, flags...)...)
+	up.Env = append(os.Environ(), "GOGC=300") // an API server that starts collects garbage a lot
+	c.up, err = start(up, "ready ", 5*time.Minute)
 	if err == nil {
 		c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	}
