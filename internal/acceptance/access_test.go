@@ -84,7 +84,7 @@ func TestCustomResources(t *testing.T) {
 	one := "/apis/example.com/v1/namespaces/" + ns + "/gadgets/g?resourceVersion=0"
 
 	apply(t, crd("Namespaced", "Gadget", ""))
-	kubectl(t, "wait", "--for=condition=Established", "crd/"+kind)
+	established(t, kind)
 	alike(t, gw, "when empty", all)
 	apply(t, strings.NewReplacer("NAMESPACE", ns).Replace(gadget))
 	alike(t, gw, "with one", all)
@@ -109,7 +109,7 @@ func TestCustomResources(t *testing.T) {
 	alike(t, gw, "when it is gone", all)
 	alike(t, gw, "when it is gone", one)
 	apply(t, crd("Cluster", "Gizmo", ""))
-	kubectl(t, "wait", "--for=condition=Established", "crd/"+kind)
+	established(t, kind)
 	alike(t, gw, "with another scope", all)
 	alike(t, gw, "with another scope", one)
 	alike(t, gw, "with another scope", "/apis/example.com/v1/namespaces/"+ns+"/gadgets?resourceVersion=0")

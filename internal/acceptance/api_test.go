@@ -54,7 +54,7 @@ func TestA2Reads(t *testing.T) {
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=nginx", "--replicas=2")
 	kubectl(t, "-n", ns, "rollout", "status", "deployment/web")
 	apply(t, strings.ReplaceAll(widgets, "NAMESPACE", ns))
-	kubectl(t, "wait", "--for=condition=Established", "crd/widgets.example.com")
+	established(t, "widgets.example.com")
 	apply(t, strings.ReplaceAll(widget, "NAMESPACE", ns))
 	kubectl(t, "-n", ns, "label", "deployment/web", "a=b")
 

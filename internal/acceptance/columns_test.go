@@ -53,7 +53,7 @@ func TestColumns(t *testing.T) {
 		_ = cluster.Kubectl(context.Background(), "delete", "crd", "prints.life.example.com", "--ignore-not-found").Run()
 	})
 	apply(t, strings.ReplaceAll(prints, "MADE", ".spec.made"))
-	kubectl(t, "wait", "--for=condition=Established", "crd/prints.life.example.com")
+	established(t, "prints.life.example.com")
 	// Dates that read the same for a while.
 	ago := func(d time.Duration) string { return time.Now().Add(-d - 20*time.Second).UTC().Format(time.RFC3339) }
 	apply(t, onePrint("full", fmt.Sprintf("{made: %q, sold: %q, every: 5m, age: 7m, size: 3}", ago(50*time.Minute), ago(30*time.Hour)))+

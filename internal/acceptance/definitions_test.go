@@ -10,12 +10,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // A lifeVersion is one version of the definition that life tests change.
@@ -75,21 +76,27 @@ func define(t *testing.T, scope string, versions ...lifeVersion) {
 		"group": "life.example.com", "scope": scope, "versions": all,
 		"names": map[string]any{"plural": "lives", "singular": "life", "kind": "Life"},
 	}
+	// Not apply, which would merge the versions. What is sent is read back from its
+	// text: an Unstructured has few types.
 	text, err := json.Marshal(crd)
+	o := &unstructured.Unstructured{}
+	if err == nil {
+		err = o.UnmarshalJSON(text)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "crd.json")
-	if err := os.WriteFile(file, text, 0o644); err != nil {
+	switch old, getErr := definitions(t).Get(t.Context(), lives, metav1.GetOptions{}); {
+	case getErr == nil:
+		o.SetResourceVersion(old.GetResourceVersion())
+		_, err = definitions(t).Update(t.Context(), o, metav1.UpdateOptions{})
+	default:
+		_, err = definitions(t).Create(t.Context(), o, metav1.CreateOptions{})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	// Not apply, which would merge the versions.
-	if _, ok := run(t, cluster.Kubectl(t.Context()).Args, "get", "crd", lives); ok {
-		kubectl(t, "replace", "-f", file)
-	} else {
-		kubectl(t, "create", "-f", file)
-	}
-	kubectl(t, "wait", "--for=condition=Established", "crd/"+lives)
+	established(t, lives)
 	client, up := direct(t)
 	eventually(t, "the definition in discovery", func() bool {
 		for _, v := range versions {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // outageCommands are commands that run while the API server is killed and started
@@ -30,6 +32,11 @@ var outageCommands = []struct {
 
 const awaited = `
 apiVersion: v1
+kind: Pod
+metadata: {name: solo}
+spec: {containers: [{name: solo, image: nginx}]}
+---
+apiVersion: v1
 kind: ConfigMap
 metadata: {name: awaited}
 ---
@@ -46,6 +53,13 @@ spec:
     metadata: {labels: {app: stuck}}
     spec: {containers: [{name: c, image: x}], nodeSelector: {there: none}}
 `
+
+// released is what the commands wait for.
+var released = strings.NewReplacer(
+	"name: awaited}", "name: awaited}\ndata: {done: \"yes\"}",
+	", finalizers: [example.com/stay]", "",
+	", nodeSelector: {there: none}", "",
+).Replace(awaited)
 
 var (
 	// logged are the lines of kubectl's log, of which -v=6 makes many.
@@ -71,9 +85,11 @@ func TestKubectlThroughOutage(t *testing.T) {
 		ns := [2]string{namespace(t, "-"+name+"-direct"), namespace(t, "-"+name+"-gateway")}
 		namespaces = append(namespaces, ns[:]...)
 		for _, ns := range ns {
-			apply(t, awaited, "-n", ns)
-			kubectl(t, "-n", ns, "run", "solo", "--image=nginx")
-			kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/solo", "--timeout=100s")
+			apply(t, awaited, ns)
+			eventually(t, "a Pod that runs", func() bool {
+				pod, err := api.CoreV1().Pods(ns).Get(t.Context(), "solo", metav1.GetOptions{})
+				return err == nil && pod.Status.Phase == corev1.PodRunning
+			})
 		}
 		for _, o := range outageCommands {
 			r := running{kubectl: name, ns: ns}
@@ -91,9 +107,7 @@ func TestKubectlThroughOutage(t *testing.T) {
 	outages[quietOutage].Ready()
 	outage(t, quietOutage, nil)
 	for _, ns := range namespaces {
-		kubectl(t, "-n", ns, "patch", "configmap", "awaited", "-p", `{"data":{"done":"yes"}}`)
-		kubectl(t, "-n", ns, "patch", "configmap", "going", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-		kubectl(t, "-n", ns, "patch", "deployment", "stuck", "-p", `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`)
+		apply(t, released, ns)
 	}
 	for i, r := range all {
 		o := outageCommands[i%len(outageCommands)]

@@ -309,7 +309,7 @@ func TestKubectlReads(t *testing.T) {
 	dir := manifests(t)
 	kubectl(t, "-n", ns, "apply", "-f", filepath.Join(dir, "first.yaml"))
 	apply(t, strings.ReplaceAll(widgets, "NAMESPACE", ns))
-	kubectl(t, "wait", "--for=condition=Established", "crd/widgets.example.com")
+	established(t, "widgets.example.com")
 	apply(t, strings.ReplaceAll(widget, "NAMESPACE", ns))
 	kubectl(t, "-n", ns, "rollout", "status", "deployment/web")
 	for name, command := range kubectls(t) {

@@ -69,7 +69,7 @@ type linearizable struct {
 func newLinearizable(t *testing.T) *linearizable {
 	one, two := namespace(t), namespace(t, "-2")
 	apply(t, marks)
-	kubectl(t, "wait", "--for=condition=Established", "crd/marks.example.com")
+	established(t, "marks.example.com")
 	mine, err := cluster.Gateway()
 	if err != nil {
 		t.Fatal(err)

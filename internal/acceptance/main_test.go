@@ -200,16 +200,6 @@ func kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// apply creates what a manifest says, with further arguments of kubectl.
-func apply(t *testing.T, manifest string, args ...string) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "manifest.yaml")
-	if err := os.WriteFile(file, []byte(manifest), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	kubectl(t, append([]string{"apply", "-f", file}, args...)...)
-}
-
 // namespace makes a namespace for the test, and deletes it afterwards. A test
 // that needs several gives each a suffix.
 func namespace(t *testing.T, suffix ...string) string {

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,16 +42,13 @@ func recordingGateway(t *testing.T, flags ...string) *clustertest.Gateway {
 			t.Log(g.Log())
 		}
 	})
-	var out string
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		var ok bool
-		if out, ok = run(t, pastKubectl(t, g, "now"), "get", "pods,deployments,replicasets,configmaps,nodes,namespaces", "-A"); ok {
-			return g
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("there is no recording: %s", out)
-		}
+	for _, path := range []string{"/api/v1/pods", "/apis/apps/v1/deployments", "/apis/apps/v1/replicasets", "/api/v1/configmaps", "/api/v1/nodes", "/api/v1/namespaces"} {
+		eventually(t, "a recording of "+path, func() bool {
+			code, _ := get(t, http.DefaultClient, g.URL+"/at/now"+path)
+			return code == http.StatusOK
+		})
 	}
+	return g
 }
 
 // A glance is what there was at a moment: what kubectl printed, and the API server
@@ -97,18 +93,21 @@ func TestPast(t *testing.T) {
 	}
 	kubectl(t, "-n", ns, "create", "configmap", "first", "--from-literal=a=1")
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=nginx", "--replicas=2")
-	settled(t, ns, 2)
+	settled(t, ns, "web", 2)
 	observed(t, g, ns)
 	look()
 	kubectl(t, "-n", ns, "patch", "configmap", "first", "-p", `{"data":{"a":"2"}}`)
 	kubectl(t, "-n", ns, "create", "configmap", "later")
 	kubectl(t, "-n", ns, "scale", "deployment", "web", "--replicas=3")
-	settled(t, ns, 3)
+	settled(t, ns, "web", 3)
 	observed(t, g, ns)
 	look()
 	kubectl(t, "-n", ns, "delete", "configmap", "first")
 	kubectl(t, "-n", ns, "delete", "deployment", "web", "--wait")
-	eventually(t, "no Pods", func() bool { return kubectl(t, "-n", ns, "get", "pods", "-o", "name") == "" })
+	eventually(t, "no Pods", func() bool {
+		state, _ := listState(t, "/api/v1/namespaces/"+ns+"/pods")
+		return len(state) == 0
+	})
 
 	for _, m := range moments {
 		for _, args := range questions {
@@ -154,10 +153,14 @@ func pastKubectl(t *testing.T, g *clustertest.Gateway, when string) []string {
 }
 
 // rvOfAll is a text that changes with whatever is looked at.
-func rvOfAll(t *testing.T, ns string) string {
+func rvOfAll(t *testing.T, ns string) (all string) {
 	t.Helper()
-	const versions = `jsonpath={range .items[*]}{.metadata.uid}@{.metadata.resourceVersion} {end}`
-	return kubectl(t, "-n", ns, "get", "pods,deployments,replicasets,configmaps", "-o", versions) + kubectl(t, "get", "namespace", ns, "-o", "jsonpath={.metadata.resourceVersion}")
+	for _, path := range []string{"/api/v1/namespaces/" + ns + "/pods", "/apis/apps/v1/namespaces/" + ns + "/deployments", "/apis/apps/v1/namespaces/" + ns + "/replicasets",
+		"/api/v1/namespaces/" + ns + "/configmaps", "/api/v1/namespaces?fieldSelector=metadata.name%3D" + ns} {
+		state, _ := listState(t, path)
+		all += fmt.Sprintln(path, state)
+	}
+	return all
 }
 
 // observed waits until the gateway has recorded what there is in the namespace.
@@ -187,11 +190,11 @@ func recordedOf(t *testing.T, g *clustertest.Gateway, ns, resource, path string)
 }
 
 // settled waits until the Deployment has come to rest.
-func settled(t *testing.T, ns string, replicas int) {
+func settled(t *testing.T, ns, name string, replicas int) {
 	t.Helper()
 	eventually(t, fmt.Sprint(replicas, " Pods that are ready"), func() bool {
-		var d appsv1.Deployment
-		if err := json.Unmarshal([]byte(kubectl(t, "-n", ns, "get", "deployment", "web", "-o", "json")), &d); err != nil {
+		d, err := api.AppsV1().Deployments(ns).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
 			t.Fatal(err)
 		}
 		return d.Status.ObservedGeneration == d.Generation && int(d.Status.ReadyReplicas) == replicas && int(d.Status.Replicas) == replicas
@@ -350,7 +353,8 @@ func TestPastWindow(t *testing.T) {
 	end := kubectl(t, "-n", ns, "label", "configmap", "c3", "odd-", "-o", "jsonpath={.metadata.resourceVersion}")
 	eventually(t, "the last event", func() bool {
 		_, now := get(t, http.DefaultClient, g.URL+path+"?resourceVersion=0")
-		return !strings.Contains(now, `"c1"`) && strings.Count(now, "odd") == strings.Count(kubectl(t, "get", "--raw", path), "odd")
+		_, want := get(t, client, server+path)
+		return !strings.Contains(now, `"c1"`) && strings.Count(now, "odd") == strings.Count(want, "odd")
 	})
 	var wg sync.WaitGroup
 	same := func(query, accept string) {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
@@ -239,7 +241,7 @@ func mark(t *testing.T) uint64 {
 	name := "mark-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	apply(t, strings.ReplaceAll(marker, "NAME", name))
 	t.Cleanup(func() {
-		_ = cluster.Kubectl(context.Background(), "-n", "load-0", "delete", "pod", name, "--wait=false").Run()
+		_ = api.CoreV1().Pods("load-0").Delete(context.Background(), name, metav1.DeleteOptions{})
 	})
 	client, up := direct(t)
 	_, body := get(t, client, up+"/api/v1/namespaces/load-0/pods/"+name)

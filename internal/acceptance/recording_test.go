@@ -25,13 +25,13 @@ func TestRecording(t *testing.T) {
 	ns := namespace(t)
 	g := recordingGateway(t)
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=web:1", "--replicas=2")
-	settled(t, ns, 2)
+	settled(t, ns, "web", 2)
 	observed(t, g, ns)
 	time.Sleep(1100 * time.Millisecond) // a time is exact to the second on the command line
 	then := time.Now().UTC().Format(time.RFC3339)
 	time.Sleep(1100 * time.Millisecond)
 	kubectl(t, "-n", ns, "scale", "deployment", "web", "--replicas=4")
-	settled(t, ns, 4)
+	settled(t, ns, "web", 4)
 
 	file := filepath.Join(t.TempDir(), "a.wkr")
 	out, err := cluster.Command(t.Context(), "record", "export", "--server", g.URL, "-n", ns, "--since", "5m", "-o", file)
@@ -87,9 +87,7 @@ func TestRecordingPseudonyms(t *testing.T) {
 	ns := namespace(t)
 	g := recordingGateway(t)
 	kubectl(t, "-n", ns, "create", "deployment", "cinnamon", "--image=web:1", "--replicas=2")
-	eventually(t, "2 Pods that are ready", func() bool {
-		return kubectl(t, "-n", ns, "get", "deployment", "cinnamon", "-o", "jsonpath={.status.readyReplicas}") == "2"
-	})
+	settled(t, ns, "cinnamon", 2)
 	resp, err := http.Get(g.URL + "/watchkeeper/v1/history/export?pseudonyms=true&from=5m&resource=pods&resource=events&resource=replicasets.apps&resource=deployments.apps&namespace=" + ns)
 	if err != nil {
 		t.Fatal(err)
