@@ -10,11 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // TestCompareUnderChurn takes the same lists and watches from the API server
 // and from the gateway while Pods change, and compares them document by
-// document, byte for byte.
+// document, byte for byte. WATCHKEEPER_COMPARE_ROUNDS says how often it takes the
+// lists.
 func TestCompareUnderChurn(t *testing.T) {
 	inStage(t, underLoad)
 	stop := load(t)
@@ -28,7 +31,7 @@ func TestCompareUnderChurn(t *testing.T) {
 	from, wants, gots := recordBoth(ctx, t, &wg, gw.URL, false)
 
 	lists := 0
-	for range 20 {
+	for range clustertest.FromEnv(t, "WATCHKEEPER_COMPARE_ROUNDS", 6) {
 		churned(t, 30)
 		_, rv := listState(t, "/api/v1/pods?limit=1")
 		for _, q := range podQueries {

@@ -44,7 +44,7 @@ func TestUpstreamKilled(t *testing.T) {
 	var all []*recording
 	starts := map[*recording]map[string]uint64{}
 	from := map[*recording]uint64{}
-	for i := range 4 {
+	for i := range 2 {
 		for _, q := range podQueries {
 			state, rv := listState(t, q)
 			r := record(ctx, &wg, &recording{name: fmt.Sprint(i, " ", q), client: http.DefaultClient, url: gw.URL + q}, rv)
@@ -96,7 +96,7 @@ func TestGatewayKilled(t *testing.T) {
 	defer cancel()
 	from, wants, gots := recordBoth(ctx, t, &wg, mine.URL, true)
 	for range kills(t) {
-		churned(t, 100)
+		churned(t, 50)
 		mine.Kill()
 		churned(t, 30)
 		if err := mine.Restart(); err != nil {

@@ -27,7 +27,7 @@ import (
 // WATCHKEEPER_LINEARIZABLE_SEED repeats the choices of a run.
 func TestLinearizable(t *testing.T) {
 	l := newLinearizable(t)
-	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500)
+	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 300)
 	l.run(rounds, false, func() {})
 }
 
@@ -37,7 +37,7 @@ func TestLinearizableThroughRestart(t *testing.T) {
 	inStage(t, quietOutage)
 	l := newLinearizable(t)
 	outages[quietOutage].Ready()
-	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 500) / 4
+	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 300) / 2
 	l.run(rounds, true, func() {
 		for l.reads.Load() < int64(rounds)/3 && !t.Failed() {
 			time.Sleep(10 * time.Millisecond)
@@ -160,6 +160,9 @@ func (l *linearizable) work(workers []*worker, enough func() bool) {
 		wg.Go(func() {
 			for !enough() && !l.t.Failed() {
 				w.round(l.t.Context())
+				if l.disturbed { // other tests may keep the outage waiting
+					time.Sleep(time.Duration(w.rnd.IntN(1000)) * time.Millisecond)
+				}
 			}
 		})
 	}

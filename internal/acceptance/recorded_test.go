@@ -104,13 +104,13 @@ func TestRecorded(t *testing.T) {
 		if i%2 == 0 {
 			end = read()
 		}
-		churned(t, 100)
+		churned(t, 40)
 		mine.Kill()
-		churned(t, 100)
+		churned(t, 40)
 		if err := mine.Restart(); err != nil {
 			t.Fatal(err)
 		}
-		headOf(t, mine, churned(t, 100))
+		headOf(t, mine, churned(t, 40))
 		if n := upstreamWatches(t, "pods"); n > watches+1 { // and that which is compared with
 			t.Errorf("the API server has %d watches of Pods, %d before", n, watches)
 		}
@@ -122,7 +122,7 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 	end := read() // and back to the recorder, when it has been idle
-	churned(t, 100)
+	churned(t, 40)
 	end()
 	eventually(t, "an idle resource", func() bool { return strings.Contains(mine.Log(), "stopped watching") })
 	to := mark(t)
