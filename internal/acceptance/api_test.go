@@ -193,12 +193,12 @@ func TestA3Kubectl(t *testing.T) {
 				}
 			}
 			contains("pod/solo created", "run", "solo", "--image=nginx")
-			contains("condition met", "wait", "--for=condition=Ready", "pod/solo", "--timeout=30s")
+			contains("condition met", "wait", "--for=condition=Ready", "pod/solo", "--timeout=150s")
 			contains("labeled", "label", "pod", "solo", "color=red")
 			contains("created", "create", "deployment", "web", "--image=nginx:1")
 			contains("image updated", "set", "image", "deployment/web", "nginx=nginx:2")
 			contains("scaled", "scale", "deployment/web", "--replicas=3")
-			contains("successfully rolled out", "rollout", "status", "deployment/web", "--timeout=50s")
+			contains("successfully rolled out", "rollout", "status", "deployment/web", "--timeout=150s")
 			contains("nginx:2", "describe", "deployment", "web")
 			contains("color=red", "describe", "pod", "solo")
 			contains("yes", "auth", "can-i", "create", "pods")
@@ -248,7 +248,7 @@ func TestA3Kubectl(t *testing.T) {
 func portForward(t *testing.T, via []string, do func(...string) string) {
 	t.Helper()
 	do("run", "target", "--image=nginx")
-	do("wait", "--for=condition=Ready", "pod/target", "--timeout=30s")
+	do("wait", "--for=condition=Ready", "pod/target", "--timeout=150s")
 	cmd := exec.CommandContext(t.Context(), via[0], append(via[1:len(via):len(via)], "port-forward", "pod/target", ":80")...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -273,7 +273,7 @@ func TestA4Logs(t *testing.T) {
 	inStage(t, quiet)
 	ns := namespace(t)
 	kubectl(t, "-n", ns, "run", "talker", "--image=nginx")
-	kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/talker", "--timeout=30s")
+	kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/talker", "--timeout=150s")
 	cmd := exec.CommandContext(t.Context(), "curl", "-sSN", gw.URL+"/api/v1/namespaces/"+ns+"/pods/talker/log?follow=true&tailLines=1")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

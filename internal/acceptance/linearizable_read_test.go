@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
@@ -173,8 +174,30 @@ func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 		return err
 	}
 	defer body.Close()
-	late := time.AfterFunc(15*time.Second, cancel)
-	defer late.Stop()
+	// It may be right without an event: of an object that was deleted before the
+	// watch began, but not yet when that was asked first.
+	var mu sync.Mutex // guards state
+	right := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return floor.wrong(q, state) == ""
+	}
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	waiting.Go(func() {
+		defer cancel()
+		for began, pause := time.Now(), 3*time.Second; time.Since(began) < 45*time.Second; pause = time.Second / 5 {
+			select {
+			case <-time.After(pause): // at first for events
+			case <-ctx.Done():
+				return
+			}
+			if right() {
+				return
+			}
+		}
+	})
 	err = frames(body, url, func(f frame) (done bool, err error) {
 		if k := byID[f.key()]; k != nil {
 			q.store.mu.Lock()
@@ -189,16 +212,16 @@ func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 				return true, err
 			}
 		}
+		mu.Lock()
 		if state.items[f.key()] = f.rv(); f.Type == "DELETED" {
 			delete(state.items, f.key())
 		}
-		return floor.wrong(q, state) == "", nil
+		mu.Unlock()
+		return right(), nil
 	})
-	if err == nil || late.Stop() {
+	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	// It may be right by now, without an event: of an object that was deleted
-	// before the watch began, but not yet when that was asked first.
 	if wrong := floor.wrong(q, state); wrong != "" {
 		return violation(fmt.Sprintf("%s: %s", state.how, wrong))
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // ends are metrics that count how watches have ended, and failures.
@@ -106,11 +107,13 @@ func TestSilentWatch(t *testing.T) {
 			}
 			from := i.Status().RV
 			client := kubernetes.NewForConfigOrDie(cluster.Config).CoreV1().ConfigMaps(ns)
+			last := ""
 			follow := func() {
 				t.Helper()
 				late, done := context.WithTimeout(ctx, 3*time.Minute)
 				defer done()
-				if err := i.WaitRV(late, churn(t, client)); err != nil {
+				last = churn(t, client)
+				if err := i.WaitRV(late, last); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -122,7 +125,7 @@ func TestSilentWatch(t *testing.T) {
 			}
 			follow()
 			follow() // on the second watch
-			want := events(t, ns, from)
+			want := events(t, ns, from, last)
 			eventually(t, "word of all of it", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
@@ -162,20 +165,25 @@ func churn(t *testing.T, client typedcorev1.ConfigMapInterface) (last string) {
 	return last
 }
 
-// events returns what the API server's own watch of config maps says.
-func events(t *testing.T, ns string, from uint64) (all []string) {
+// events returns what the API server's own watch of config maps says up to the
+// event at an RV.
+func events(t *testing.T, ns string, from uint64, to string) (all []string) {
 	t.Helper()
 	client, url := direct(t)
-	_, body := get(t, client, fmt.Sprintf("%s/api/v1/namespaces/%s/configmaps?watch=1&timeoutSeconds=1&resourceVersion=%d", url, ns, from))
-	for line := range strings.Lines(body) {
-		var e struct {
-			Type   string
-			Object corev1.ConfigMap
-		}
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, fmt.Sprintln(e.Type, e.Object.Name, e.Object.ResourceVersion, false))
+	resp, err := client.Get(fmt.Sprintf("%s/api/v1/namespaces/%s/configmaps?watch=1&timeoutSeconds=100&resourceVersion=%d", url, ns, from))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+	defer resp.Body.Close()
+	for frames := watchread.Lines(resp.Body); ; {
+		f, err := readFrame(frames)
+		if err != nil {
+			t.Fatalf("the events up to %s: %v", to, err)
+		}
+		m := f.Object.Metadata
+		all = append(all, fmt.Sprintln(f.Type, m.Name, m.ResourceVersion, false))
+		if m.ResourceVersion == to {
+			return all
+		}
+	}
 }
