@@ -92,6 +92,7 @@ soak: build ## Runs long fuzzing and fault tests (about four hours).
 	WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS'
 	for i in 1 2 3; do WATCHKEEPER_PAST_SECONDS=180 go test -count=1 -timeout 60m -v -run 'TestPast$$' ./internal/robustness || exit; done
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
+	cd clients && WATCHKEEPER_KILLS=20 go test -count=1 -timeout 40m -v -run 'Informers|Manager' .
 
 .PHONY: clean
 clean: ## Removes built files and the local control plane's data.

@@ -176,8 +176,9 @@ func startGroup(ctx context.Context, t *testing.T, wg *sync.WaitGroup, ns string
 
 // TestInformers holds the same things with client-go's shared informers of all
 // flavours, with and without WatchList, at the API server and through the
-// gateway, and kills the API server twice. It runs alone: every change in the
-// cluster costs an event to more than a hundred informers.
+// gateway, and kills the API server as often as WATCHKEEPER_KILLS says. It runs
+// alone: every change in the cluster costs an event to more than a hundred
+// informers.
 func TestInformers(t *testing.T) {
 	ns := namespace(t, "informers")
 	changing := startChurn(t, ns)
@@ -192,7 +193,7 @@ func TestInformers(t *testing.T) {
 			groups = append(groups, startGroup(ctx, t, &wg, ns, f, watchList))
 		}
 	}
-	for range 2 {
+	for range kills(t) {
 		changing.wait(t, 20)
 		restartUpstream(t)
 	}

@@ -155,6 +155,12 @@ func restartUpstream(t *testing.T) {
 	}
 }
 
+// kills is how often a test kills the API server.
+func kills(t *testing.T) uint64 {
+	t.Helper()
+	return clustertest.FromEnv(t, "WATCHKEEPER_KILLS", 1)
+}
+
 // outage returns when the API server was killed and has come back.
 func outage(t *testing.T) {
 	t.Helper()

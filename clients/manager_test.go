@@ -126,7 +126,7 @@ func (r *running) elected(t *testing.T) {
 
 // TestManager runs a manager with a reconciler against the API server, and one
 // against the gateway, gives both the same to do and kills the API server in
-// the midst. They have to bring about the same, and their caches to hold what
+// the midst, as often as WATCHKEEPER_KILLS says. They have to bring about the same, and their caches to hold what
 // the API server holds.
 func TestManager(t *testing.T) { testManagers(t, "manager-", withClientGo) }
 
@@ -153,11 +153,11 @@ func testManagers(t *testing.T, prefix string, options managerOptions) {
 
 	outages.Ready()
 	var wg sync.WaitGroup
-	d := &demands{last: 150, made: map[string]int{namespaces[direct]: 0, namespaces[gateway]: 0}}
+	d := &demands{last: 100, made: map[string]int{namespaces[direct]: 0, namespaces[gateway]: 0}}
 	for _, ns := range namespaces {
 		wg.Go(func() { d.demand(t.Context(), t, user, ns) })
 	}
-	for range 2 {
+	for range kills(t) {
 		d.more(t, 20)
 		outage(t)
 	}
@@ -165,7 +165,7 @@ func testManagers(t *testing.T, prefix string, options managerOptions) {
 	d.end()
 	wg.Wait()
 	n := compareOutcome(t, user, namespaces)
-	t.Logf("%d ConfigMaps are kept alike, through 2 kills of the API server", n)
+	t.Logf("%d ConfigMaps are kept alike, through %d kills of the API server", n, kills(t))
 	for _, at := range sides {
 		compareCache(t, user, managers[at], namespaces[at])
 	}
@@ -189,7 +189,7 @@ func testManagers(t *testing.T, prefix string, options managerOptions) {
 }
 
 // demands are the changes that the keepers have to follow, each of which is made
-// in every namespace: 150 or, where the outages take longer, more.
+// in every namespace: 100 or, where the outages take longer, more.
 type demands struct {
 	mu    sync.Mutex     // guards what follows
 	last  int            // the last change, once the outages have ended

@@ -114,8 +114,8 @@ func field(line, name string) string {
 // says, each of WATCHKEEPER_FAULTS_ROUND seconds. Seeds that follow each other
 // have different profiles.
 func TestFaults(t *testing.T) {
-	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 60)
-	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 20)
+	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 36)
+	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 12)
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_FAULTS_SEED=%d, %d s in rounds of %d s", seed, seconds, length)
 	c, err := theCluster()

@@ -23,10 +23,10 @@ import (
 
 // How much is read in each of the phases of TestPast.
 const (
-	pastLists   = 50 // RVs, each read on the ordinary path and below /at/
-	pastTimes   = 15
-	pastObjects = 15
-	pastWatches = 14
+	pastLists   = 25 // RVs, each read on the ordinary path and below /at/
+	pastTimes   = 8
+	pastObjects = 8
+	pastWatches = 10
 	pastTables  = 5 // of the API server itself, to compare with
 )
 
@@ -67,10 +67,10 @@ type directTable struct {
 // past against etcd's own history of it: across kills of the gateway, of which
 // the last hides a compaction from it, and behind a retention.
 //
-// WATCHKEEPER_PAST_SECONDS is how long there is churn in each of the phases (8),
+// WATCHKEEPER_PAST_SECONDS is how long there is churn in each of the phases (4),
 // WATCHKEEPER_PAST_SEED what all is drawn from (random).
 func TestPast(t *testing.T) {
-	seconds := clustertest.FromEnv(t, "WATCHKEEPER_PAST_SECONDS", 8)
+	seconds := clustertest.FromEnv(t, "WATCHKEEPER_PAST_SECONDS", 4)
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_PAST_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_PAST_SEED=%d WATCHKEEPER_PAST_SECONDS=%d", seed, seconds)
 	c, err := theCluster()

@@ -284,10 +284,10 @@ func (s *simulation) history(final uint64) *history {
 	return h
 }
 
-// TestSimulation runs WATCHKEEPER_SIMULATIONS rounds (100) of half a minute in
+// TestSimulation runs WATCHKEEPER_SIMULATIONS rounds (30) of half a minute in
 // virtual time, from WATCHKEEPER_SIMULATION_SEED on.
 func TestSimulation(t *testing.T) {
-	n := clustertest.FromEnv(t, "WATCHKEEPER_SIMULATIONS", 100)
+	n := clustertest.FromEnv(t, "WATCHKEEPER_SIMULATIONS", 30)
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_SIMULATION_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_SIMULATION_SEED=%d, %d simulations", seed, n)
 	failed, requests, events, gaps, expired := 0, 0, 0, 0, 0

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package hook
+package clients
 
 import (
 	"context"
@@ -31,13 +31,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/clientgo"
 )
 
-// An apiServer has nothing, and notes what is watched: URL → media type.
-type apiServer struct {
+// An emptyServer is an API server without objects. It notes what is watched: URL →
+// media type.
+type emptyServer struct {
 	mu      sync.Mutex
 	watched map[string]string
 }
 
-func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *emptyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	w.Header().Set("Content-Type", "application/json")
 	if query.Get("watch") == "" {
@@ -57,21 +58,21 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-func (s *apiServer) diff(want map[string]string) string {
+func (s *emptyServer) diff(want map[string]string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cmp.Diff(want, s.watched)
 }
 
 var (
-	core    = corev1.SchemeGroupVersion
-	widgets = schema.GroupVersionKind{Group: "hook.example.com", Version: "v1", Kind: "Widget"}
+	core        = corev1.SchemeGroupVersion
+	hookWidgets = schema.GroupVersionKind{Group: "hook.example.com", Version: "v1", Kind: "Widget"}
 )
 
 // objects is one of each way to be cached.
 func objects() []client.Object {
 	widget, secret := &unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}
-	widget.SetGroupVersionKind(widgets)
+	widget.SetGroupVersionKind(hookWidgets)
 	secret.SetGroupVersionKind(core.WithKind("Secret"))
 	return []client.Object{widget, secret, &corev1.ConfigMap{}, &corev1.Pod{}, &corev1.Node{}}
 }
@@ -79,7 +80,7 @@ func objects() []client.Object {
 func newCache(t *testing.T, config *rest.Config, newInformer clientgo.NewInformerFunc) cache.Cache {
 	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []schema.GroupVersionKind{widgets, core.WithKind("Secret"), core.WithKind("ConfigMap"), core.WithKind("Pod")} {
+	for _, kind := range []schema.GroupVersionKind{hookWidgets, core.WithKind("Secret"), core.WithKind("ConfigMap"), core.WithKind("Pod")} {
 		mapper.Add(kind, meta.RESTScopeNamespace)
 	}
 	mapper.Add(core.WithKind("Node"), meta.RESTScopeRoot)
@@ -100,10 +101,11 @@ func newCache(t *testing.T, config *rest.Config, newInformer clientgo.NewInforme
 	return c
 }
 
-// TestOptions: the cache's options reach the API server, and every type comes in
-// its best form.
-func TestOptions(t *testing.T) {
-	s := &apiServer{watched: map[string]string{}}
+// TestCacheOptions: the options of controller-runtime's cache reach an API server
+// through the informer library, and every type comes in its best form. The API
+// server is one that only notes what it is asked.
+func TestCacheOptions(t *testing.T) {
+	s := &emptyServer{watched: map[string]string{}}
 	server := httptest.NewServer(s)
 	defer server.Close()
 	plain := &rest.Config{Host: server.URL}
