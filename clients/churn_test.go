@@ -67,7 +67,7 @@ type churn struct {
 	changes []atomic.Int64 // by kind
 }
 
-// startChurn has every kind changed some 15 times a second, each by a
+// startChurn has every kind changed some five times a second, each by a
 // goroutine of its own: after a start of the API server, requests for custom
 // resources wait for seconds.
 func startChurn(t *testing.T, ns string) *churn {
@@ -88,7 +88,7 @@ func startChurn(t *testing.T, ns string) *churn {
 				if kind.change(ctx, client, ns, random) == nil {
 					c.changes[i].Add(1)
 				}
-				time.Sleep(60 * time.Millisecond)
+				time.Sleep(200 * time.Millisecond)
 			}
 		})
 	}

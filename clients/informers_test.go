@@ -194,10 +194,10 @@ func TestInformers(t *testing.T) {
 		}
 	}
 	for range kills(t) {
-		changing.wait(t, 20)
+		changing.wait(t, 10)
 		restartUpstream(t)
 	}
-	changing.wait(t, 20)
+	changing.wait(t, 10)
 	changing.stop()
 	client, err := dynamic.NewForConfig(direct.config())
 	if err != nil {

@@ -283,7 +283,7 @@ func (d *demands) demand(ctx context.Context, t *testing.T, user client.Client, 
 				return
 			}
 		}
-		time.Sleep(30 * time.Millisecond)
+		time.Sleep(120 * time.Millisecond)
 	}
 }
 

@@ -156,9 +156,9 @@ func TestNodeInformer(t *testing.T) {
 		})
 	}
 	outages.Ready()
-	changing.wait(t, 20)
+	changing.wait(t, 10)
 	outage(t)
-	changing.wait(t, 20)
+	changing.wait(t, 10)
 	changing.stop()
 
 	client, err := dynamic.NewForConfig(direct.config())
