@@ -100,8 +100,9 @@ var (
 	// outages are the kills of the API server that the tests of a stage share.
 	outages [stages]*clustertest.Outages
 	// quietTests bounds how many of them run at once: more would only slow
-	// down each other.
-	quietTests = make(chan struct{}, 8)
+	// down each other. The longest do not wait: the stage lasts as long as they do.
+	quietTests = make(chan struct{}, 7)
+	longest    = map[string]bool{"TestKubectlSession": true, "TestAggregated": true}
 )
 
 // inStage returns when the test's stage has begun.
@@ -116,7 +117,7 @@ func inStage(t *testing.T, s stage) {
 	for before := range s {
 		running[before].Wait()
 	}
-	if s == quiet {
+	if s == quiet && !longest[t.Name()] {
 		quietTests <- struct{}{}
 		t.Cleanup(func() { <-quietTests })
 	}
