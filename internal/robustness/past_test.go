@@ -191,7 +191,7 @@ func (r *pastRun) start(ctx context.Context, wg *sync.WaitGroup) (err error) {
 	for i, res := range resources {
 		r.round.writers = append(r.round.writers, &writer{
 			resource: res.name, path: res.path, kind: res.kind, namespaces: r.round.namespaces,
-			names: 8, pause: 60 * time.Millisecond, hands: []int{3, 2, 2}[i], seed: r.seed + uint64(i)<<40, http: http, base: base,
+			names: 8, pause: 90 * time.Millisecond, hands: []int{3, 2, 2}[i], seed: r.seed + uint64(i)<<40, http: http, base: base,
 		})
 	}
 	// What is there before, and never changes again.

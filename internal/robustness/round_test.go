@@ -162,7 +162,7 @@ func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
 	for i, res := range resources {
 		r.writers = append(r.writers, &writer{
 			resource: res.name, path: res.path, kind: res.kind, namespaces: r.namespaces,
-			names: 8, pause: 40 * time.Millisecond, hands: []int{3, 2, 2}[i], seed: r.seed + uint64(i)<<40,
+			names: 8, pause: 60 * time.Millisecond, hands: []int{3, 2, 2}[i], seed: r.seed + uint64(i)<<40,
 			http: direct, base: base,
 		})
 	}
