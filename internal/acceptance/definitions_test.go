@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 )
 
 // A lifeVersion is one version of the definition that life tests change.
@@ -86,13 +88,19 @@ func define(t *testing.T, scope string, versions ...lifeVersion) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	switch old, getErr := definitions(t).Get(t.Context(), lives, metav1.GetOptions{}); {
-	case getErr == nil:
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the API server writes its status
+		old, err := definitions(t).Get(t.Context(), lives, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = definitions(t).Create(t.Context(), o, metav1.CreateOptions{})
+			return err
+		}
+		if err != nil {
+			return err
+		}
 		o.SetResourceVersion(old.GetResourceVersion())
 		_, err = definitions(t).Update(t.Context(), o, metav1.UpdateOptions{})
-	default:
-		_, err = definitions(t).Create(t.Context(), o, metav1.CreateOptions{})
-	}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
