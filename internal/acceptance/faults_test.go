@@ -8,24 +8,16 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// kills is how many kills a test makes: 3, or WATCHKEEPER_KILLS.
+// kills is how many kills a test makes: 2, or WATCHKEEPER_KILLS.
 func kills(t *testing.T) int {
 	t.Helper()
-	s := os.Getenv("WATCHKEEPER_KILLS")
-	if s == "" {
-		return 3
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return int(clustertest.FromEnv(t, "WATCHKEEPER_KILLS", 2))
 }
 
 // TestUpstreamKilled kills the API server again and again under open watches
