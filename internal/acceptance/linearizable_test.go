@@ -135,7 +135,7 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 		workers[i] = w
 	}
 	var lists, watches int
-	for range 10 { // a machine with much else to do passes every list through for a while
+	for range 20 { // a machine with much else to do passes every list through for a while
 		reads := l.reads.Load() + int64(rounds)
 		l.work(workers, func() bool { return l.reads.Load() >= reads && over.Load() })
 		// The first pages of lists at the least: not all others are from the cache.

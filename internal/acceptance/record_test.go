@@ -286,7 +286,7 @@ var churning struct {
 	stop  func()
 }
 
-// load has localcluster change 100 Pods a second until the test, and every other
+// load has localcluster change 50 Pods a second until the test, and every other
 // that has asked for the load, calls stop.
 func load(t *testing.T) (stop func()) {
 	t.Helper()
@@ -294,7 +294,7 @@ func load(t *testing.T) (stop func()) {
 	defer churning.mu.Unlock()
 	if churning.tests == 0 {
 		var err error
-		if churning.stop, err = cluster.Load("--pods", "150", "--churn", "100"); err != nil {
+		if churning.stop, err = cluster.Load("--pods", "150", "--churn", "50"); err != nil {
 			t.Fatal(err)
 		}
 	}
