@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -242,6 +243,7 @@ func TestA3Kubectl(t *testing.T) {
 					var wg sync.WaitGroup
 					wg.Go(func() {
 						cmd := exec.CommandContext(t.Context(), straight[0], slices.Concat(straight[1:], args)...)
+						cmd.Env = append(os.Environ(), noGC)
 						out, _ := cmd.CombinedOutput() // how it ends is printed
 						want = string(out)
 					})

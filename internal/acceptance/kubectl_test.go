@@ -60,7 +60,7 @@ func both(t *testing.T, kubectl []string, ns [2]string, dir string, env []string
 	for _, at := range sides {
 		wg.Go(func() {
 			cmd := at.start(ctx, kubectl, ns[at], dir, args...)
-			cmd.Env = append(cmd.Env, env...)
+			cmd.Env = append(append(cmd.Env, noGC), env...)
 			text, err := cmd.CombinedOutput()
 			out[at] = likened(string(text), ns[at]) + exit(err)
 			if ctx.Err() != nil {

@@ -177,12 +177,16 @@ var otherKubectl = sync.OnceValue(func() string {
 	return path
 })
 
+// noGC has a kubectl that lives for a moment collect no garbage.
+const noGC = "GOGC=off"
+
 // run runs a command and returns its output and whether it succeeded.
 func run(t *testing.T, command []string, args ...string) (string, bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], append(append([]string{}, command[1:]...), args...)...)
+	cmd.Env = append(os.Environ(), noGC)
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		t.Fatalf("%s %v does not end: %s", command[0], args, out)
