@@ -20,8 +20,8 @@
 // pass as well, which shows that the validators ask for what Kubernetes gives.
 //
 // The truth comes from etcd itself: it stays whole when the API server is
-// killed. WATCHKEEPER_FAULTS_SECONDS is how much trouble there is (60),
-// WATCHKEEPER_FAULTS_ROUND how much of it in each round (20), and
+// killed. WATCHKEEPER_FAULTS_SECONDS is how much trouble there is (36),
+// WATCHKEEPER_FAULTS_ROUND how much of it in each round (12), and
 // WATCHKEEPER_FAULTS_SEED what the first round is drawn from (random). A round
 // that failed is run again by its own seed; its histories are kept, and the
 // folder is printed.
