@@ -232,7 +232,7 @@ func testBroken(t *testing.T, env *Env) {
 			conn, err := dial(ctx)
 			return brokenConn{conn}, err
 		}
-		broken.Got = &got
+		broken.Got, broken.once = &got, true
 		seen := map[string]bool{}
 		for _, rule := range Rules() {
 			if rule.inGo || rule.slow || seen[rule.file] {
