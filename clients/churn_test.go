@@ -33,19 +33,21 @@ type churned struct {
 	resource         schema.GroupVersionResource
 	apiVersion, kind string
 	count            int
+	weight           int // how many changes a change of it counts for
 	spec             func(n int, color string) map[string]any
 }
 
 type object = map[string]any
 
 var allChurned = []churned{
-	{configMaps, "v1", "ConfigMap", 20, func(n int, _ string) object {
+	{configMaps, "v1", "ConfigMap", 20, 1, func(n int, _ string) object {
 		return object{"data": object{"n": fmt.Sprint(n)}}
 	}},
-	{widgets, "clients.example.com/v1", "Widget", 15, func(n int, color string) object {
+	{widgets, "clients.example.com/v1", "Widget", 15, 1, func(n int, color string) object {
 		return object{"spec": object{"size": n, "color": color}}
 	}},
-	{deployments, "apps/v1", "Deployment", 3, func(n int, color string) object {
+	// A change of a Deployment is followed by some 30 writes of controllers.
+	{deployments, "apps/v1", "Deployment", 3, 5, func(n int, color string) object {
 		return object{"spec": object{
 			"replicas": n % 4,
 			"selector": object{"matchLabels": object{"app": "churn"}},
@@ -55,7 +57,7 @@ var allChurned = []churned{
 			},
 		}}
 	}},
-	{pods, "v1", "Pod", 10, func(int, string) object {
+	{pods, "v1", "Pod", 10, 1, func(int, string) object {
 		return object{"spec": object{"containers": []object{{"name": "c", "image": "churn"}}}}
 	}},
 }
@@ -67,8 +69,8 @@ type churn struct {
 	changes []atomic.Int64 // by kind
 }
 
-// startChurn has every kind changed some five times a second, each by a
-// goroutine of its own: after a start of the API server, requests for custom
+// startChurn has every kind changed some five times a second, Deployments once,
+// each by a goroutine of its own: after a start of the API server, requests for custom
 // resources wait for seconds.
 func startChurn(t *testing.T, ns string) *churn {
 	t.Helper()
@@ -86,9 +88,9 @@ func startChurn(t *testing.T, ns string) *churn {
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			for ctx.Err() == nil {
 				if kind.change(ctx, client, ns, random) == nil {
-					c.changes[i].Add(1)
+					c.changes[i].Add(int64(kind.weight))
 				}
-				time.Sleep(200 * time.Millisecond)
+				time.Sleep(time.Duration(kind.weight) * 200 * time.Millisecond)
 			}
 		})
 	}
