@@ -165,7 +165,7 @@ func TestCBOR(t *testing.T) {
 				a.body = cborText(a.body)
 			}
 			if !strings.Contains(path, "resourceVersion="+from) {
-				a.body = ownRV.ReplaceAllString(a.body, "resourceVersion=N")
+				a.body = listRV.ReplaceAllString(ownRV.ReplaceAllString(a.body, "resourceVersion=N"), `$1"N"`)
 			}
 		}
 		if want != got {
