@@ -124,7 +124,7 @@ func TestRecorded(t *testing.T) {
 	end := read() // and back to the recorder, when it has been idle
 	churned(t, 40)
 	end()
-	eventually(t, "an idle resource", func() bool { return strings.Contains(mine.Log(), "stopped watching") })
+	eventually(t, "an idle resource", func() bool { return strings.Contains(mine.Log(), "stopped caching") })
 	to := mark(t)
 	waitForAll(t, []*recording{want}, to)
 	stop()

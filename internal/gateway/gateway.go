@@ -164,7 +164,7 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 	h.discovery = upstream.NewDiscovery(h.up, h.background)
 	h.cache = watchcache.New(watchcache.Options{
 		Upstream: h.up, Background: h.background, Discovery: h.discovery, Logger: opts.Logger,
-		IdleTimeout: opts.IdleTimeout, Recorder: opts.History,
+		IdleTimeout: opts.IdleTimeout, Await: opts.History.Ready,
 		Window: timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge},
 	})
 	switch {
@@ -194,6 +194,9 @@ func recordingState(opts Options) func() historyapi.RecordingState {
 		return historyapi.RecordingState{State: api.RecordingOn}
 	}
 }
+
+// Cache returns the owner of the upstream watches, for the recorder.
+func (g *Gateway) Cache() *watchcache.Cache { return g.reads.cache }
 
 // Run works until ctx ends, and returns when everything it started and every
 // request has ended. Call [Gateway.Drain] first to let them end well.

@@ -21,6 +21,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
 // record starts a gateway in front of the API server that records Pods. stop ends
@@ -51,7 +52,7 @@ func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *record
 	last, stopRecording := context.WithCancel(context.Background())
 	ended, recorded := make(chan error, 1), make(chan bool)
 	go func() { ended <- g.Run(ctx) }()
-	go func() { rec.Run(last); close(recorded) }()
+	go func() { rec.Run(last, g.Cache()); close(recorded) }()
 	server := httptest.NewServer(g)
 	return g, rec, server.URL, func() {
 		server.CloseClientConnections()
@@ -130,7 +131,7 @@ func TestRecordIsChecked(t *testing.T) {
 	g, _, url, stop = f.record(fs, time.Minute)
 	defer stop()
 	defer open()
-	<-arrivals // the recorder's own question
+	<-arrivals // the question of the upstream watch, which has begun for the record
 	answered := make(chan int)
 	go func() {
 		resp, err := http.Get(url + "/api/v1/pods?resourceVersion=0")
@@ -142,12 +143,17 @@ func TestRecordIsChecked(t *testing.T) {
 		resp.Body.Close()
 		answered <- resp.StatusCode
 	}()
-	<-arrivals // the gateway's
-	res := g.reads.cache.All()[0]
-	if s := res.State(); s.Readable || s.View == nil {
+	var res *watchcache.Resource
+	until(t, "the record in a timeline", func() bool {
+		if all := g.reads.cache.All(); len(all) == 1 {
+			res = all[0]
+		}
+		return res != nil && res.State().View != nil
+	})
+	if s := res.State(); s.Readable {
 		t.Errorf("it is served, from %v", s.View)
 	}
-	open() // to the recorder's, too, which nobody waits for any more
+	open()
 	if code := <-answered; code != http.StatusOK {
 		t.Errorf("code %d", code)
 	}
@@ -173,7 +179,7 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	g, _, url, stop = f.record(fs, time.Minute)
 	defer stop()
 	defer open()
-	<-arrivals // the recorder's own question
+	<-arrivals // the question of the upstream watch, which has begun for the record
 	line := make(chan string, 1)
 	go func() {
 		resp, err := http.Get(url + "/api/v1/pods?watch=1&resourceVersion=" + kube.FormatRV(recorded))
@@ -185,10 +191,12 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 		text, _ := bufio.NewReader(resp.Body).ReadString('\n')
 		line <- text
 	}()
-	<-arrivals // the gateway's
+	until(t, "the record in a timeline", func() bool {
+		all := g.reads.cache.All()
+		return len(all) == 1 && all[0].State().View != nil
+	})
 	gate <- struct{}{}
-	gate <- struct{}{}
-	<-arrivals // the gateway's again, whose watch has expired
+	<-arrivals // the question before the list, since the watch has expired
 	until(t, "a list", func() bool {
 		return g.reads.cache.All()[0].Status().Phase == informer.Listing
 	})
@@ -198,9 +206,9 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	}
 }
 
-// TestIdleGoesToTheRecorder: what nobody reads any more is watched by the
-// recorder, and then again by the gateway.
-func TestIdleGoesToTheRecorder(t *testing.T) {
+// TestIdleIsRecorded: a resource is recorded without a gap while it is read, while it
+// is not, and when that changes, by one upstream watch.
+func TestIdleIsRecorded(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
 	g, rec, url, stop := f.record(fs, 10*time.Millisecond)
 	defer stop()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
 var objects = flag.Int("objects", 10_000, "how many objects BenchmarkRestart has")
@@ -39,7 +39,7 @@ func BenchmarkRestart(b *testing.B) {
 		r := api.recorder(b, nil)
 		r.log = slog.New(slog.DiscardHandler)
 		r.opts.Dir = dir
-		return run(b, r)
+		return api.run(b, r)
 	}
 	g := start()
 	for all := []*history.Stream(nil); len(all) == 0 || all[0].Head().RV < api.rv; time.Sleep(10 * time.Millisecond) {
@@ -49,18 +49,12 @@ func BenchmarkRestart(b *testing.B) {
 	api.counts()
 	for b.Loop() {
 		g := start()
-		lease, err := g.r.Take(b.Context(), pods)
-		if err != nil {
-			b.Fatal(err)
-		}
-		tl := timeline.New(timeline.Options{})
-		lease.Seed().Load(tl)
-		if n := tl.View().Len(); n != *objects {
-			b.Fatalf("%d objects", n)
+		res := g.cache.Acquire(b.Context(), pods)
+		if v := res.StateFor(b.Context(), request.List).View; v.Len() != *objects {
+			b.Fatalf("%d objects", v.Len())
 		}
 		b.StopTimer()
-		tl.Close()
-		lease.End(false)
+		res.Release()
 		g.stop()
 		b.StartTimer()
 	}

@@ -90,15 +90,12 @@ func TestDamaged(t *testing.T) {
 		}},
 		{"follow", "ns/a", func(api *fakeAPI, g *rig) uint64 {
 			g.recorded(104)
-			lease, err := g.r.Take(t.Context(), kube.Resource{Version: "v1", Name: "pods"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := &reading{t: t, tl: timeline.New(timeline.Options{}), lease: lease}
+			h, _ := g.hold()
+			r := &reading{t: t, h: h, tl: timeline.New(timeline.Options{})}
 			defer r.end()
 			rv := api.write("a", "2")
 			r.tl.Replace(list(rv, pod("a", rv, "2"), pod("last", 104, "1")))
-			lease.Follow(r.tl)
+			r.follow()
 			g.recorded(rv)
 			return rv
 		}},
@@ -115,7 +112,7 @@ func TestDamaged(t *testing.T) {
 			api, fs := newFakeAPI(t), vfs.NewMem()
 			api.others, api.edition = "gadgets", 1
 			r := api.recorder(t, fs, "pods")
-			g := run(t, r)
+			g := api.run(t, r)
 			g.recorded(100)
 			api.write("a", "1")                // 102
 			g.recorded(api.write("last", "1")) // 104
@@ -124,7 +121,7 @@ func TestDamaged(t *testing.T) {
 				g.recorded(api.write("last", "2"))
 			}
 			g.stop()
-			g = run(t, api.recorder(t, fs, "pods", "gadgets"))
+			g = api.run(t, api.recorder(t, fs, "pods", "gadgets"))
 			until(t, "the other resource", func() bool {
 				all := g.r.Store().Streams(gadgets)
 				return len(all) == 1 && all[0].Head().RV > 100
@@ -139,7 +136,7 @@ func TestDamaged(t *testing.T) {
 			if test.name == "trim" {
 				r.opts.MaxAge = 300 * time.Millisecond
 			}
-			g = run(t, r)
+			g = api.run(t, r)
 			rv := test.found(api, g)
 			until(t, "a new epoch", func() bool {
 				all := g.r.Store().Streams(pods)

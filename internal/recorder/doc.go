@@ -3,34 +3,34 @@
 
 // Package recorder writes what happens in a cluster to the history on disk.
 //
-// There is one upstream watch of a resource at any time. While clients read it,
-// that is the gateway's, which feeds a timeline, and the recorder follows the
-// timeline with a cursor. While nobody does, it is the recorder's own, which
-// feeds the history directly: no object is held in memory then.
+// It is a sink: internal/watchcache owns the upstream watch of each recorded resource
+// ([Owner]). While clients read a resource, its record follows the timeline with a
+// cursor; otherwise the reflector feeds the record, and no object is held in memory.
 //
 //	read        upstream ──► reflector ──► timeline ──► cursor ──┐
-//	not read    upstream ──► reflector ──────────────────────────┴──► history
+//	not read    upstream ──► reflector ──────────────────────────┴──► writer ──► history
 //
-// From one to the other a watch is handed over at the RV that is on disk, by a
-// [Lease]: the gateway takes the resource, loads its timeline with the recorded
-// state and resumes the watch there; when it ends its lease, the recorder
-// resumes it. A restart of the process is the same thing. None of them needs a
-// list.
+// A [Recorder] opens the history of the cluster and records in sessions. A session
+// ends when a write fails, and another one is tried. In a session, each resource has a
+// resourceRecorder with a writer, which collects events and writes them together. What
+// is known of the connection of a record with the upstream outlives sessions
+// (continuity).
 //
-// # What is certain
+// # Guarantees
 //
-// An event is in the history before its RV is the head there, so that what a
-// crash loses is what the upstream watch brings again. Where that is not to be
-// had any more (the upstream answers 410), where the timeline's window has moved
-// past the cursor since the disk is too slow, or where nothing could be written
-// for a while, the recorder compares what is recorded with what is there, and
-// records the difference as a gap: never nothing, and never a guess. When the
-// upstream's RVs went back, or the same versions of objects look otherwise, a new
-// epoch begins. So it does for a resource whose record is damaged. A list of another
-// cluster, which answers at the same address, is recorded in that one's directory.
+// An event is in the history before its RV is the head there, so that the upstream
+// watch, resumed at the head, brings again what a crash has lost. If the upstream no
+// longer has it (410), if the timeline's window has moved past the cursor because the
+// disk is too slow, or if nothing could be written for a while, the recorded state is
+// compared with the present one, and the difference is recorded as a gap: never
+// nothing, and never a guess. If the upstream's RVs went back, if the same versions of
+// objects look different, or if the record of the resource is damaged, a new epoch
+// begins. A list of another cluster, which answers at the same address, is recorded in
+// that cluster's directory.
 //
-// Serving never waits for the disk, but for two seconds when it begins. What is yet to be written is a cursor's
-// place in a timeline, whose size is bounded, or stays with the upstream. When a
-// write fails, as on a full disk, nothing is recorded until writing works again;
-// [Recorder.Status] and the metrics tell.
+// Serving waits for the disk only when a client begins to read a resource, for two
+// seconds at most. What is not yet written is in the window of a timeline, whose size
+// is limited, or stays with the upstream. When a write fails, as on a full disk,
+// nothing is recorded until writing works again; [Recorder.Status] and the metrics
+// show it.
 package recorder

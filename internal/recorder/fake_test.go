@@ -23,10 +23,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -257,12 +261,14 @@ func (f *fakeAPI) counts() (lists, watches int) {
 
 // A rig is a recorder in front of the fake API server, that runs.
 type rig struct {
-	t    testing.TB
-	r    *Recorder
-	stop func()
+	t     testing.TB
+	r     *Recorder
+	cache *watchcache.Cache
+	owner *handOwner
+	stop  func()
 }
 
-// options returns a recorder of Pods, on the file system.
+// recorder returns a recorder of Pods.
 func (f *fakeAPI) recorder(t testing.TB, fs vfs.FS, patterns ...string) *Recorder {
 	t.Helper()
 	if patterns == nil {
@@ -297,18 +303,59 @@ func (f *fakeAPI) recorder(t testing.TB, fs vfs.FS, patterns ...string) *Recorde
 	return r
 }
 
-// run runs the recorder until stop is called, or the test ends.
-func run(t testing.TB, r *Recorder) *rig {
+// run runs the recorder, with a cache that owns the upstream watches, until stop is
+// called, or the test ends.
+func (f *fakeAPI) run(t testing.TB, r *Recorder) *rig {
 	t.Helper()
 	if err := r.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	up, err := upstream.New(&rest.Config{Host: f.server.URL}, upstream.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	background := upstream.NewBackground()
+	cache := watchcache.New(watchcache.Options{
+		Upstream: up, Background: background, Discovery: upstream.NewDiscovery(up, background), Logger: r.log,
+		Await: r.Ready, Patience: r.patience, IdleTimeout: 20 * time.Millisecond,
+	})
+	owner := &handOwner{cache: cache, hands: map[kube.Resource]*hand{}}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); r.Run(ctx) }()
-	g := &rig{t: t, r: r, stop: sync.OnceFunc(func() { cancel(); <-done })}
+	last, stopRecording := context.WithCancel(context.Background())
+	var caching, recording sync.WaitGroup
+	caching.Go(func() { cache.Run(ctx) })
+	recording.Go(func() { r.Run(last, owner) })
+	g := &rig{t: t, r: r, cache: cache, owner: owner, stop: sync.OnceFunc(func() {
+		cancel()
+		caching.Wait()
+		background.Stop()
+		stopRecording()
+		recording.Wait()
+		up.Close()
+	})}
 	t.Cleanup(g.stop)
 	return g
+}
+
+// served has Pods read from the cache, which has them from a list.
+func (g *rig) served() *watchcache.Resource {
+	g.t.Helper()
+	res := g.cache.Acquire(g.t.Context(), pods)
+	if res == nil {
+		g.t.Fatal("Pods are not watched")
+	}
+	until(g.t, "a state of Pods", func() bool { return res.StateFor(g.t.Context(), request.List).Readable })
+	if watchcache.Lists(res.Status()) == 0 {
+		g.t.Error("it was served what is recorded")
+	}
+	return res
+}
+
+// idle ends the reading of Pods.
+func (g *rig) idle(res *watchcache.Resource) {
+	g.t.Helper()
+	res.Release()
+	until(g.t, "the end of the timeline", func() bool { return g.cache.Watched(pods) == nil })
 }
 
 // until waits for a condition.

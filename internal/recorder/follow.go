@@ -13,68 +13,69 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// follow records a timeline until it is closed, or ctx ends.
-func (t *track) follow(ctx context.Context, tl *timeline.Timeline) error {
+// follow records a timeline until it is closed, or ctx ends. complete reports
+// whether everything up to the timeline's end is on disk.
+func (r *resourceRecorder) follow(ctx context.Context, tl *timeline.Timeline) (complete bool, err error) {
 	select {
 	case <-tl.Synced():
 	case <-ctx.Done():
-		return nil
+		return false, nil
 	}
 	defer tl.Hold(0)
-	f, lost := follower{t: t, tl: tl}, t.w.loss()
+	f, lost := follower{r: r, tl: tl}, r.w.loss()
 	for {
 		err := f.next(ctx)
 		switch {
 		case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-			return nil
+			return false, nil
 		case errors.Is(err, timeline.ErrClosed):
-			return t.w.flush()
+			return f.cursor != nil, r.w.flush()
 		case errors.Is(err, timeline.ErrCompacted):
 			err := f.catchUp(ctx)
 			switch {
 			case ctx.Err() != nil:
-				return nil
+				return false, nil
 			case errors.Is(err, timeline.ErrClosed):
-				return t.w.flush()
+				return false, r.w.flush()
 			case err != nil:
-				return err
+				return false, err
 			}
 			continue
 		case err != nil:
-			return err
+			return false, err
 		case f.more, tl.View().Closed(): // there is no Ready after the end
 			continue
 		}
 		select {
 		case <-f.cursor.Ready():
 		case <-lost:
-			return errAnew
+			return false, errDamaged
 		case <-ctx.Done():
-			// What is there already is not left behind.
+			// Record what the timeline already has.
 			err := f.next(ctx)
 			for _, end := range []error{timeline.ErrClosed, timeline.ErrCompacted, context.Cause(ctx)} {
 				if errors.Is(err, end) {
-					return nil
+					return false, nil
 				}
 			}
-			return err
+			return false, err
 		}
 	}
 }
 
-// A follower is the recorder's place in a timeline.
+// A follower records a timeline with a cursor.
 type follower struct {
-	t      *track
+	r      *resourceRecorder
 	tl     *timeline.Timeline
 	cursor *timeline.Cursor // nil at first
 	more   bool
-	rv     uint64          // up to where the writer has been told
+	rv     uint64          // up to where the writer has everything
 	at     time.Time       // when that was the head
-	held   []history.Event // of a gap whose end is yet to come
+	held   []history.Event // of a gap whose end the cursor has not reached
 }
 
-// next tells the writer what there is behind the place. It fails with
-// timeline.ErrCompacted when that is not all that happened.
+// next passes what follows the cursor to the writer. It fails with
+// timeline.ErrCompacted if that is not everything that happened.
 func (f *follower) next(ctx context.Context) error {
 	if f.cursor == nil {
 		if err := f.start(f.tl.View()); err != nil {
@@ -92,15 +93,12 @@ func (f *follower) next(ctx context.Context) error {
 	return f.take(ctx, events, f.cursor.RV(), at)
 }
 
-// start goes to the place up to which all is recorded, if the timeline continues
-// that. Its RV alone does not tell.
+// start sets the cursor to the RV up to which everything is recorded, provided that
+// the timeline continues what is recorded: its RV alone does not show that.
 func (f *follower) start(v *timeline.View) (err error) {
-	f.t.p.mu.Lock()
-	anew, joined := f.t.p.anew, f.t.p.joined
-	f.t.p.mu.Unlock()
-	head := f.t.w.position()
+	head := f.r.w.position()
 	f.rv, f.at = head.RV, head.At
-	if anew || joined != v.Epoch() || f.rv == 0 || f.rv > v.RV {
+	if !f.r.c.continues(f.tl, v.Epoch()) || f.rv == 0 || f.rv > v.RV {
 		return timeline.ErrCompacted
 	}
 	f.tl.Hold(f.rv)
@@ -108,9 +106,9 @@ func (f *follower) start(v *timeline.View) (err error) {
 	return err
 }
 
-// take tells the writer the events up to rv, those of gaps as such.
+// take passes the events up to rv to the writer, those of gaps as such.
 func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, at time.Time) error {
-	w := f.t.w
+	w := f.r.w
 	f.held = nil
 	upTo := func(rv uint64) (part []history.Event) {
 		n := slices.IndexFunc(events, func(e history.Event) bool { return e.Object.RV > rv })
@@ -127,7 +125,7 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 			break
 		}
 		if g.From > f.rv {
-			// When the head was there is not known but for its last event.
+			// Only the time of its last event is known.
 			before := upTo(g.From)
 			f.rv, f.at = g.From, lastAt(before, f.at)
 			if err := w.add(before, f.rv, f.at); err != nil {
@@ -138,20 +136,20 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 			f.held = events
 			return nil
 		}
-		if f.t.diverged() {
-			return timeline.ErrCompacted // it is no gap
+		if f.r.c.is(diverged) {
+			return timeline.ErrCompacted // not a gap
 		}
-		if err := f.t.s.same(ctx); err != nil {
+		if err := f.r.s.same(ctx); err != nil {
 			return err
 		}
-		behind := upTo(g.To)
-		f.rv, f.at = g.To, lastAt(behind, at)
-		if err := w.gap(behind, f.rv, f.at); err != nil {
+		within := upTo(g.To)
+		f.rv, f.at = g.To, lastAt(within, at)
+		if err := w.gap(within, f.rv, f.at); err != nil {
 			return err
 		}
 	}
 	if rv > f.rv {
-		f.t.sure()
+		f.r.c.verify()
 	}
 	f.rv, f.at = rv, at
 	w.formed(view.BookmarkForm)
@@ -168,31 +166,26 @@ func lastAt(events []history.Event, otherwise time.Time) time.Time {
 	return otherwise
 }
 
-// catchUp compares what is recorded with the timeline's state.
+// catchUp compares what is recorded with the timeline's state, and records the
+// difference.
 func (f *follower) catchUp(ctx context.Context) error {
 	v := f.tl.View()
 	if v.Closed() {
-		return timeline.ErrClosed // the own watch goes on from what is recorded
+		return timeline.ErrClosed // the next reflector resumes from what is recorded
 	}
 	at := time.Now()
-	if err := f.t.s.same(ctx); err != nil {
+	if err := f.r.s.same(ctx); err != nil {
 		return err
 	}
 	f.held = nil
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkForm}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
-	continued, err := f.t.w.take(list, "", f.t.diverged(), at) // the gateway knows which definition, and does not tell
+	continued, err := f.r.w.take(list, "", f.r.c.is(diverged), at) // the definition is not known here
 	if err != nil {
 		return err
 	}
-	f.t.p.update(func() {
-		p := f.t.p
-		if p.timeline == f.tl { // and the lease has not ended
-			p.anew, p.other, p.joined = false, false, v.Epoch()
-		}
-		p.sure = !p.other
-	})
-	f.t.log.Info("recorded anew from the state of the cache", "rv", v.RV, "continued", continued)
+	f.r.c.compared(f.tl, v)
+	f.r.log.Info("recorded the state of the cache", "rv", v.RV, "continued", continued)
 	f.rv, f.at = v.RV, at
 	f.tl.Hold(v.RV)
 	f.cursor, err = f.tl.WatchFrom(v, v.RV, timeline.Interest{})

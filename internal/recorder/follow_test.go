@@ -4,7 +4,6 @@
 package recorder
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,54 +16,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
-
-// A reading is a timeline of Pods as the gateway has one.
-type reading struct {
-	t     testing.TB
-	tl    *timeline.Timeline
-	lease *Lease
-}
-
-// read takes Pods from the recorder; what is recorded goes into the timeline.
-func (g *rig) read(opts timeline.Options) *reading {
-	g.t.Helper()
-	lease, err := g.r.Take(g.t.Context(), pods)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	r := &reading{t: g.t, tl: timeline.New(opts), lease: lease}
-	if seed := lease.Seed(); seed != nil {
-		seed.Load(r.tl)
-	}
-	lease.Follow(r.tl)
-	return r
-}
-
-func (r *reading) end() {
-	r.tl.Close()
-	r.lease.End(false)
-}
-
-func (r *reading) apply(typ kube.EventType, o *scan.Object) {
-	r.t.Helper()
-	if err := r.tl.Apply(scan.Frame{Type: typ, Object: o}); err != nil {
-		r.t.Fatal(err)
-	}
-	r.tl.Flush()
-}
-
-func list(rv uint64, objects ...*scan.Object) *scan.List {
-	return &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: objects}
-}
 
 // TestHandOver: one watches at a time, from where the other one ended, without a
 // list.
 func TestHandOver(t *testing.T) {
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	g.recorded(100)
 	g.recorded(api.write("a", "1")) // 102
 	for i := range 3 {
@@ -102,7 +61,7 @@ func TestHandOver(t *testing.T) {
 // TestSeed: after a deletion, others may follow at its RV.
 func TestSeed(t *testing.T) {
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	api.write("a", "1")
 	for _, step := range []struct {
 		do    func() uint64
@@ -113,32 +72,23 @@ func TestSeed(t *testing.T) {
 		{func() uint64 { return api.write("b", "2") }, false},
 	} {
 		g.recorded(step.do())
-		lease, err := g.r.Take(t.Context(), pods)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resume := lease.Seed().Resume(); resume.AfterDelete != step.after || resume.List.Kind != "PodList" || !resume.List.Typed || resume.List.ItemKind != "Pod" {
+		r := g.read(timeline.Options{})
+		if resume := r.seed.Resume; resume.AfterDelete != step.after || resume.List.Kind != "PodList" || !resume.List.Typed || resume.List.ItemKind != "Pod" {
 			t.Errorf("%+v", resume)
 		}
-		lease.End(false)
+		r.end()
 	}
-	lease, err := g.r.Take(t.Context(), pods)
-	if err != nil {
-		t.Fatal(err)
+	_, record := g.hold()
+	record.Distrust()
+	if record.Seed(t.Context()) != nil {
+		t.Error("a resource that may be another one is continued")
 	}
-	lease.End(true)
-	if lease, err = g.r.Take(t.Context(), pods); err != nil {
-		t.Fatal(err)
-	} else if lease.Seed() != nil {
-		t.Error("what may have become another is gone on from")
-	}
-	lease.End(false)
 }
 
 // TestFollowGap: a timeline's gaps are the record's.
 func TestFollowGap(t *testing.T) {
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	g.recorded(100)
 	api.write("a", "1")             // 102
 	g.recorded(api.write("b", "1")) // 104
@@ -161,27 +111,27 @@ func TestFollowGap(t *testing.T) {
 // memory: the window moves on.
 func TestSlowDisk(t *testing.T) {
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	g.recorded(api.write("a", "1")) // 102
 	r := g.read(timeline.Options{WindowBytes: 20 << 10})
 	if err := g.r.Sync(t.Context(), pods); err != nil {
 		t.Fatal(err)
 	}
-	p := g.r.place(pods)
-	p.track.w.mu.Lock() // as a write that takes its time does
+	w := r.h.record.w
+	w.mu.Lock() // as a write that takes its time does
 	for rv := uint64(103); rv <= 200; rv++ {
 		r.apply(kube.Added, pod(fmt.Sprint("b", rv), 2*rv-1, "new"))
 		r.apply(kube.Modified, pod("a", 2*rv, fmt.Sprint(rv)))
 	}
-	if n := r.tl.Stats().LogEvents; n > 20 {
+	if n := r.tl.Stats().LogEvents; n > 4*20 { // a timeline waits for its record for four windows
 		t.Errorf("the window has %d events", n)
 	}
-	p.track.w.mu.Unlock()
+	w.mu.Unlock()
 	if err := g.r.Sync(t.Context(), pods); err != nil {
 		t.Fatal(err)
 	}
 	st := g.recorded(400)
-	if gaps := st.Gaps(); len(gaps) != 1 || gaps[0].To != 400 {
+	if gaps := st.Gaps(); len(gaps) == 0 || gaps[0].From != 102 { // up to when the writer was waited for
 		t.Errorf("gaps %v", gaps)
 	}
 	if got := strings.Fields(state(t, st)); len(got) != 99 || got[0] != "a=200" {
@@ -194,17 +144,13 @@ func TestSlowDisk(t *testing.T) {
 // observed; so has the end of a gap.
 func TestFollowTimes(t *testing.T) {
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	g.recorded(100)
-	lease, err := g.r.Take(t.Context(), pods) // and nobody follows it
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &reading{t: t, tl: timeline.New(timeline.Options{}), lease: lease}
-	lease.Seed().Load(r.tl)
-	p := g.r.place(pods)
-	p.update(func() { p.joined = r.tl.View().Epoch() })
-	f := &follower{t: p.track, tl: r.tl}
+	h, record := g.hold()
+	r := &reading{t: t, h: h, tl: timeline.New(timeline.Options{})}
+	r.load(record.Seed(t.Context()))
+	record.c.follow(r.tl, r.epoch)
+	f := &follower{r: record, tl: r.tl}
 	if err := f.next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +164,7 @@ func TestFollowTimes(t *testing.T) {
 	step(func() { r.apply(kube.Modified, pod("a", 104, "2")) })
 	step(func() { r.tl.Replace(list(110, pod("a", 107, "3"))) })
 	step(func() { r.apply(kube.Modified, pod("a", 112, "4")) })
-	if err := errors.Join(f.next(t.Context()), p.track.w.flush()); err != nil {
+	if err := errors.Join(f.next(t.Context()), record.w.flush()); err != nil {
 		t.Fatal(err)
 	}
 	st := g.recorded(112)
@@ -242,7 +188,7 @@ func TestFollowTimes(t *testing.T) {
 // TestFollowReset: a timeline that begins anew at a lower RV is a new epoch.
 func TestFollowReset(t *testing.T) {
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	g.recorded(api.write("a", "1")) // 102
 	r := g.read(timeline.Options{})
 	r.tl.Replace(list(50, pod("a", 40, "0")))
@@ -258,20 +204,15 @@ func TestFollowReset(t *testing.T) {
 // what became of the one that is recorded.
 func TestReadDiverged(t *testing.T) {
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	g.recorded(100)
 	g.recorded(api.write("a", "1")) // 102
-	lease, err := g.r.Take(t.Context(), pods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.r.place(pods).update(func() { g.r.place(pods).sure = false }) // as after a restart
-	lease.seed = g.r.place(pods).track.seed(t.Context())
-	r := &reading{t: t, tl: timeline.New(timeline.Options{}), lease: lease}
-	diverged := lease.Seed().Resume().Diverged
-	lease.Seed().Load(r.tl)
-	lease.Follow(r.tl)
-	diverged() // as the reflector finds
+	h, record := g.hold()
+	record.c.begin(record) // unverified, as after a restart
+	r := &reading{t: t, h: h, tl: timeline.New(timeline.Options{})}
+	r.load(record.Seed(t.Context()))
+	r.follow()
+	r.seed.Resume.Diverged() // as the reflector does
 	r.tl.Replace(list(110, pod("b", 108, "other")))
 	r.apply(kube.Modified, pod("b", 112, "2"))
 	st := g.recorded(112)
@@ -286,18 +227,14 @@ func TestReadDiverged(t *testing.T) {
 // continue it, though it has the RV in its window.
 func TestReadAnew(t *testing.T) {
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	g.recorded(100)
 	g.recorded(api.write("a", "1")) // 102
-	lease, err := g.r.Take(t.Context(), pods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease.seed = nil
-	r := &reading{t: t, tl: timeline.New(timeline.Options{}), lease: lease}
+	h, _ := g.hold()
+	r := &reading{t: t, h: h, tl: timeline.New(timeline.Options{})}
 	r.tl.Replace(list(101, pod("a", 99, "other")))
 	r.apply(kube.Added, pod("b", 103, "1"))
-	lease.Follow(r.tl)
+	r.follow()
 	until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
 	r.apply(kube.Added, pod("c", 104, "1"))
 	want(t, "state", state(t, g.recorded(104)), "a=other b=1 c=1")
@@ -308,7 +245,7 @@ func TestReadAnew(t *testing.T) {
 func TestReadFirst(t *testing.T) {
 	api := newFakeAPI(t)
 	api.uid = ""
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	r := g.read(timeline.Options{})
 	r.tl.Replace(list(150, pod("a", 140, "1")))
 	api.change(func() { api.uid = "cluster-1" })
@@ -333,7 +270,7 @@ func TestDiskFails(t *testing.T) {
 				return nil
 			}))
 			api := newFakeAPI(t)
-			g := run(t, api.recorder(t, fs))
+			g := api.run(t, api.recorder(t, fs))
 			g.recorded(api.write("a", "1")) // 102
 			var r *reading
 			if read {
@@ -368,74 +305,15 @@ func TestDiskFails(t *testing.T) {
 			if gaps := st.Gaps(); len(gaps) != 1 {
 				t.Errorf("gaps: %v", gaps)
 			}
-			if status, _ := g.r.Status(); !status.Recording || status.Problem != "" {
-				t.Errorf("%+v", status)
-			}
+			until(t, "a status without a problem", func() bool {
+				status, _ := g.r.Status()
+				return status.Recording && status.Problem == ""
+			})
 			if read {
 				r.end()
 			}
 		})
 	}
-}
-
-// TestTakeWaits: nobody gets a resource that another one watches.
-func TestTakeWaits(t *testing.T) {
-	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem()))
-	g.recorded(api.write("a", "1"))
-	first := g.read(timeline.Options{})
-	second := make(chan *Lease)
-	go func() {
-		l, _ := g.r.Take(t.Context(), pods)
-		second <- l
-	}()
-	select {
-	case <-second:
-		t.Error("there are two leases")
-	case <-time.After(50 * time.Millisecond):
-	}
-	first.apply(kube.Modified, pod("a", 103, "2"))
-	first.end()
-	l := <-second
-	if l.Seed() == nil || l.Seed().List.RV != 103 || len(l.Seed().List.Items) != 1 {
-		t.Errorf("%+v", l.Seed())
-	}
-	l.End(false)
-}
-
-// TestTakeAtOnce: who takes a resource while it is about to be watched waits for
-// that only.
-func TestTakeAtOnce(t *testing.T) {
-	p := newPlace()
-	r := &Recorder{places: map[kube.Resource]*place{pods: p}, patience: time.Minute}
-	p.update(func() { p.busy = true }) // a session has begun, and its goroutine not yet
-	taken := make(chan error)
-	go func() {
-		l, err := r.Take(t.Context(), pods)
-		l.End(false)
-		taken <- err
-	}()
-	until(t, "the lease", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.leased
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		(&track{p: p, s: &session{ctx: ctx}, w: &writer{}}).turn(ctx, nil)
-	}()
-	select {
-	case err := <-taken:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("it waits for ever")
-	}
-	cancel()
-	<-ended
 }
 
 // TestStartFull: on a disk that has been full before the start, what was recorded can
@@ -449,11 +327,11 @@ func TestStartFull(t *testing.T) {
 		return nil
 	}))
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, fs))
+	g := api.run(t, api.recorder(t, fs))
 	g.recorded(api.write("a", "1"))
 	g.stop()
 	full.Store(true)
-	g = run(t, api.recorder(t, fs))
+	g = api.run(t, api.recorder(t, fs))
 	until(t, "that it is said", func() bool {
 		status, _ := g.r.Status()
 		return !status.Recording && strings.Contains(status.Problem, "no space left")
@@ -483,7 +361,7 @@ func TestRecoverAtOnce(t *testing.T) {
 	api := newFakeAPI(t)
 	r := api.recorder(t, fs)
 	r.retry = time.Hour
-	g := run(t, r)
+	g := api.run(t, r)
 	g.recorded(100)
 	fail.Store(true)
 	want(t, "state", state(t, g.recorded(api.write("a", "1"))), "a=1")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
 var (
@@ -70,13 +71,13 @@ type Recorder struct {
 	rediscover   time.Duration
 	trimEvery    time.Duration
 
-	mu      sync.Mutex // guards what follows
-	store   *history.Store
-	dir     string   // the store's
-	uid     string   // of the cluster that the store is of
-	session *session // nil while nothing is recorded
-	problem error    // why; nil while there is a session
-	places  map[kube.Resource]*place
+	mu        sync.Mutex // guards what follows
+	store     *history.Store
+	dir       string   // the store's
+	uid       string   // of the cluster that the store is of
+	session   *session // nil while nothing is recorded
+	problem   error    // why; nil while there is a session
+	resources map[kube.Resource]*continuity
 }
 
 // New returns a recorder. It does nothing before [Recorder.Open] or
@@ -93,8 +94,8 @@ func New(opts Options) (*Recorder, error) {
 		delay: delays{events: time.Second, head: 10 * time.Second},
 		retry: 15 * time.Second, redial: time.Second, patience: 2 * time.Second,
 		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute,
-		problem: errStarting,
-		places:  map[kube.Resource]*place{},
+		problem:   errStarting,
+		resources: map[kube.Resource]*continuity{},
 	}
 	r.metrics = newMetrics(r)
 	if opts.Registerer != nil {
@@ -171,8 +172,8 @@ func (r *Recorder) leave() {
 	r.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range r.places {
-		p.update(func() { p.anew = true })
+	for _, c := range r.resources {
+		c.distrust()
 	}
 }
 
@@ -206,10 +207,18 @@ func isLocked(err error) bool {
 		err != nil && strings.Contains(err.Error(), "lock held by current process")
 }
 
-// Run records until ctx ends, and returns when all that was observed is on disk.
-// Whatever goes wrong is logged, and tried again: at once, and then at growing
-// intervals.
-func (r *Recorder) Run(ctx context.Context) {
+// An Owner owns the upstream watches of the resources that are recorded.
+type Owner interface {
+	// Record delivers what happens to a resource to its record, from the call on
+	// until ctx ends. The function that it returns is called once: it returns when
+	// ctx has ended and the record is not used any more.
+	Record(ctx context.Context, id kube.Resource, record watchcache.Record) (wait func())
+}
+
+// Run records what the owner of the upstream watches delivers until ctx ends, and
+// returns when everything that was observed is on disk. A failure is logged, and
+// recording is tried again: at once, and then at growing intervals.
+func (r *Recorder) Run(ctx context.Context, owner Owner) {
 	wait := time.Duration(0)
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -219,7 +228,7 @@ func (r *Recorder) Run(ctx context.Context) {
 			err = store.Recover()
 		}
 		if err == nil {
-			if err = r.record(ctx, store); time.Since(began) > r.retry {
+			if err = r.record(ctx, owner, store); time.Since(began) > r.retry {
 				wait = 0 // what was tried before has worked
 			}
 		}
@@ -314,10 +323,7 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if r == nil {
 		return ErrNotRecorded
 	}
-	p := r.place(id)
-	p.mu.Lock()
-	t, tl := p.track, p.timeline
-	p.mu.Unlock()
+	t, tl := r.continuity(id).current()
 	if t == nil {
 		return ErrNotRecorded
 	}
@@ -386,29 +392,28 @@ func (r *Recorder) directory() string {
 	return r.dir
 }
 
-// place returns that of a resource.
-func (r *Recorder) place(id kube.Resource) *place {
+// continuity returns that of a resource.
+func (r *Recorder) continuity(id kube.Resource) *continuity {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.places[id]
-	if p == nil {
-		p = newPlace()
-		r.places[id] = p
+	c := r.resources[id]
+	if c == nil {
+		c = &continuity{}
+		r.resources[id] = c
 	}
-	return p
+	return c
 }
 
-// ready waits until what was recorded before is again, if that is to come soon.
-func (r *Recorder) ready(ctx context.Context) error {
+// Ready waits until what was recorded before is recorded again, if that is to be
+// expected soon. A nil Recorder is ready.
+func (r *Recorder) Ready(ctx context.Context) {
 	if r.Store() == nil {
-		return nil
+		return
 	}
 	select {
 	case <-r.started:
 	case <-time.After(r.patience):
 		r.log.Warn("serving does not wait for the history any longer")
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
-	return nil
 }

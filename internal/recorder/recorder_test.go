@@ -4,7 +4,6 @@
 package recorder
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,7 +22,7 @@ import (
 func TestUnread(t *testing.T) {
 	api := newFakeAPI(t)
 	api.write("a", "1") // 102
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	g.recorded(102)
 	api.write("a", "2") // 104
 	api.write("b", "1") // 106
@@ -47,7 +46,7 @@ func TestSync(t *testing.T) {
 	api := newFakeAPI(t)
 	r := api.recorder(t, vfs.NewMem())
 	r.delay.events, r.delay.head = 1<<40, 1<<40
-	g := run(t, r)
+	g := api.run(t, r)
 	rv := api.write("a", "1")
 	g.recorded(0)
 	until(t, "the event", func() bool {
@@ -66,14 +65,14 @@ func TestSync(t *testing.T) {
 func TestRestart(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1")
-	g := run(t, api.recorder(t, fs))
+	g := api.run(t, api.recorder(t, fs))
 	g.recorded(102)
 	g.recorded(api.write("b", "1")) // 104
 	g.stop()
 	api.counts()
 	api.write("a", "2") // 106
 	api.remove("b")     // 108
-	g = run(t, api.recorder(t, fs))
+	g = api.run(t, api.recorder(t, fs))
 	st := g.recorded(api.write("b", "2")) // 110
 	want(t, "state", state(t, st), "a=2 b=2")
 	want(t, "the end", lastOf(events(t, st), 3), "MODIFIED a@106<102, DELETED b@108<104, ADDED b@110")
@@ -92,12 +91,12 @@ func lastOf(events string, n int) string {
 func TestCrash(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewCrashableMem()
 	api.write("a", "1")
-	g := run(t, api.recorder(t, fs))
+	g := api.run(t, api.recorder(t, fs))
 	g.recorded(102)
 	for i, text := range []string{"2", "3", "4", "5"} {
 		g.recorded(api.write("a", text))
 		copied := fs.CrashClone(vfs.CrashCloneCfg{})
-		again := run(t, api.recorder(t, copied))
+		again := api.run(t, api.recorder(t, copied))
 		st := again.recorded(uint64(104 + 2*i))
 		want(t, "state", state(t, st), "a="+text)
 		again.stop()
@@ -113,14 +112,14 @@ func TestExpired(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1")
 	api.write("b", "1")
-	g := run(t, api.recorder(t, fs))
+	g := api.run(t, api.recorder(t, fs))
 	g.recorded(104)
 	g.stop()
 	api.write("a", "2") // 106
 	api.write("a", "3") // 108
 	api.remove("b")     // 110
 	api.forget()
-	g = run(t, api.recorder(t, fs))
+	g = api.run(t, api.recorder(t, fs))
 	st := g.recorded(110)
 	want(t, "events", events(t, st), "DELETED b@105<104?, MODIFIED a@108<102?, gap 104-110")
 
@@ -142,14 +141,14 @@ func TestExpired(t *testing.T) {
 func TestBack(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1")
-	g := run(t, api.recorder(t, fs))
+	g := api.run(t, api.recorder(t, fs))
 	old := g.recorded(api.write("a", "2"))
 	g.stop()
 	api.change(func() {
 		api.rv, api.lost, api.frames = 90, 90, nil
 		api.pods = map[kube.Key]*scan.Object{"ns/a": pod("a", 50, "0")}
 	})
-	g = run(t, api.recorder(t, fs))
+	g = api.run(t, api.recorder(t, fs))
 	until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
 	st := g.recorded(api.write("a", "other"))
 	want(t, "state", state(t, st), "a=other")
@@ -177,7 +176,7 @@ func TestCameBack(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			api, fs := newFakeAPI(t), vfs.NewMem()
 			api.write("a", "1") // 102
-			g := run(t, api.recorder(t, fs))
+			g := api.run(t, api.recorder(t, fs))
 			g.recorded(102)
 			old := g.recorded(api.write("a", "2")) // 104
 			g.stop()
@@ -185,7 +184,7 @@ func TestCameBack(t *testing.T) {
 				api.rv, api.lost, api.frames = 110, test.lost, test.frames
 				api.pods = map[kube.Key]*scan.Object{"ns/b": pod("b", test.b, "other"), "ns/c": pod("c", 110, "other")}
 			})
-			g = run(t, api.recorder(t, fs))
+			g = api.run(t, api.recorder(t, fs))
 			until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
 			want(t, "state", state(t, g.recorded(110)), "b=other c=other")
 			if first := g.r.Store().Streams(pods)[0]; first.Head() != old.Head() {
@@ -200,7 +199,7 @@ func TestCameBack(t *testing.T) {
 func TestQuiet(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1") // 102
-	g := run(t, api.recorder(t, fs))
+	g := api.run(t, api.recorder(t, fs))
 	g.recorded(102)
 	g.recorded(api.write("a", "2")) // 104
 	for _, step := range []struct{ forget bool }{{false}, {true}} {
@@ -211,7 +210,7 @@ func TestQuiet(t *testing.T) {
 		} else {
 			api.write("a", "3") // 106
 		}
-		g = run(t, api.recorder(t, fs))
+		g = api.run(t, api.recorder(t, fs))
 		g.recorded(api.write("b", "1"))
 		if lists, _ := api.counts(); lists != 0 {
 			t.Errorf("%+v: %d lists", step, lists)
@@ -225,16 +224,12 @@ func TestQuiet(t *testing.T) {
 func TestLateStart(t *testing.T) {
 	api := newFakeAPI(t)
 	api.uid = ""
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	status, _ := g.r.Status()
 	if status.Recording || !strings.Contains(status.Problem, "kube-system") || g.r.Store() != nil {
 		t.Errorf("%+v", status)
 	}
-	if l, err := g.r.Take(t.Context(), pods); err != nil || l.Seed() != nil {
-		t.Errorf("%v %v", l, err)
-	} else {
-		l.End(false)
-	}
+	g.served()
 	api.change(func() { api.uid = "cluster-1" })
 	g.recorded(api.write("a", "1"))
 }
@@ -242,14 +237,14 @@ func TestLateStart(t *testing.T) {
 // TestDirectories: each cluster has one, which one process uses.
 func TestDirectories(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
-	g := run(t, api.recorder(t, fs))
+	g := api.run(t, api.recorder(t, fs))
 	g.recorded(100)
 	err := api.recorder(t, fs).Open(t.Context())
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "another --data-dir") || !strings.Contains(err.Error(), "data/cluster-1") {
 		t.Errorf("in use: %v", err)
 	}
 	api.change(func() { api.uid = "cluster-2" })
-	other := run(t, api.recorder(t, fs))
+	other := api.run(t, api.recorder(t, fs))
 	other.recorded(100)
 	other.stop()
 	g.stop()
@@ -271,7 +266,7 @@ func TestOtherCluster(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		t.Run(fmt.Sprint("read ", read), func(t *testing.T) {
 			api, fs := newFakeAPI(t), vfs.NewMem()
-			g := run(t, api.recorder(t, fs))
+			g := api.run(t, api.recorder(t, fs))
 			g.recorded(100)
 			g.recorded(api.write("a", "1")) // 102
 			first := g.r.Store()
@@ -320,18 +315,13 @@ func TestAway(t *testing.T) {
 	api.away = true
 	r := api.recorder(t, vfs.NewMem())
 	r.retry = time.Hour
-	g := run(t, r)
-	if l, err := g.r.Take(t.Context(), pods); err != nil || l.Seed() != nil {
-		t.Errorf("%v %v", l, err)
-	} else {
-		l.End(false)
-	}
+	g := api.run(t, r)
 	api.change(func() { api.away = false })
 	g.recorded(api.write("a", "1"))
 }
 
-// TestPatience: whoever is to serve a resource does not wait for long for a history
-// that does not begin, or for a disk that hangs; what is served is recorded later.
+// TestPatience: a reader does not wait long for a history that does not open, or for
+// a disk that hangs; what it was served is recorded later.
 func TestPatience(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	r := api.recorder(t, fs)
@@ -339,33 +329,23 @@ func TestPatience(t *testing.T) {
 	if err := r.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	take := func() *Lease {
-		t.Helper()
-		l, err := r.Take(t.Context(), pods)
-		if err != nil || l.Seed() != nil {
-			t.Errorf("%v %v", l, err)
-		}
-		return l
-	}
-	take().End(false) // nobody runs
-	g := run(t, r)
+	promptly(t, "Ready", func() { r.Ready(t.Context()) }) // nothing runs
+	g := api.run(t, r)
 	g.recorded(api.write("a", "1")) // 102
-	w := r.place(pods).track.w
-	w.mu.Lock() // as a write that hangs does
-	l := take()
-	tl := timeline.New(timeline.Options{})
-	tl.Replace(list(104, pod("a", 104, "2")))
-	l.Follow(tl)
-	w.mu.Unlock()
-	want(t, "state", state(t, g.recorded(104)), "a=2")
-	tl.Close()
-	l.End(false)
+	c := r.continuity(pods)
+	record, _ := c.current()
+	record.w.mu.Lock() // as a write that hangs does
+	res := g.served()
+	rv := api.write("a", "2")
+	until(t, "the change", func() bool { return res.Timeline.View().RV >= rv })
+	record.w.mu.Unlock()
+	want(t, "state", state(t, g.recorded(rv)), "a=2")
 }
 
 // TestDiscovery: what comes is recorded, and what goes is not any more.
 func TestDiscovery(t *testing.T) {
 	api := newFakeAPI(t)
-	g := run(t, api.recorder(t, vfs.NewMem(), "pods", "gadgets"))
+	g := api.run(t, api.recorder(t, vfs.NewMem(), "pods", "gadgets"))
 	g.recorded(100)
 	api.change(func() { api.others = "gadgets" })
 	until(t, "a second resource", func() bool { return len(g.r.Recorded()) == 2 })
@@ -389,22 +369,17 @@ func TestDefinition(t *testing.T) {
 		api.change(func() {
 			api.edition, api.pods["ns/a"] = step.edition, pod("a", rv, step.text)
 		})
-		g := run(t, api.recorder(t, fs, "gadgets"))
+		g := api.run(t, api.recorder(t, fs, "gadgets"))
 		api.change(func() { api.rv++ })
 		until(t, "a record", func() bool {
 			all := g.r.Store().Streams(gadgets)
 			return len(all) == step.epochs && all[len(all)-1].Head().RV >= api.rv
 		})
 		want(t, "state", state(t, g.r.Store().Streams(gadgets)[step.epochs-1]), "a="+step.text)
-		// As the gateway would go on.
-		l, err := g.r.Take(t.Context(), gadgets)
-		if err != nil {
-			t.Fatal(err)
+		record, _ := g.r.continuity(gadgets).current()
+		if seed := record.Seed(t.Context()); (seed == nil) != (step.edition == 0) {
+			t.Errorf("%+v: the seed is %v", step, seed)
 		}
-		if (l.Seed() == nil) != (step.edition == 0) {
-			t.Errorf("%+v: the seed is %v", step, l.Seed())
-		}
-		l.End(false)
 		g.stop()
 		if lists, _ := api.counts(); lists < step.lists || lists > 0 && step.lists == 0 {
 			t.Errorf("%+v: %d lists", step, lists)
@@ -419,21 +394,21 @@ func TestDefinitionOfList(t *testing.T) {
 	api := newFakeAPI(t)
 	api.others, api.edition = "gadgets", 1
 	rv := api.write("a", "1")
-	g := run(t, api.recorder(t, vfs.NewMem(), "gadgets"))
+	g := api.run(t, api.recorder(t, vfs.NewMem(), "gadgets"))
 	until(t, "a record", func() bool {
 		all := g.r.Store().Streams(gadgets)
 		return len(all) == 1 && all[0].Head().RV >= rv
 	})
-	w := g.r.place(gadgets).track.w
-	d := &direct{w: w, recent: &recent{}, define: func() string { return "another" }, same: func() error { return nil }, other: func() bool { return false }, listed: func() {}, heard: func() {}}
-	d.Begin(true)
+	record, _ := g.r.continuity(gadgets).current()
+	w := record.w
+	d := record.Sink(t.Context()).(*historySink)
+	d.define = func() string { return "another" }
+	d.Begin()
 	if err := errors.Join(w.add(nil, rv+1, time.Now()), w.flush()); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "before the list", w.current().Form().Definition, "crd/1")
-	d.Begin(true)
-	d.Item(pod("a", rv, "1"))
-	d.End(list(rv + 2))
+	d.Replace(list(rv+2, pod("a", rv, "1")))
 	want(t, "after it", w.current().Form().Definition, "another")
 }
 
@@ -441,7 +416,7 @@ func TestDefinitionOfList(t *testing.T) {
 func TestRefused(t *testing.T) {
 	api := newFakeAPI(t)
 	api.refuse = 403
-	g := run(t, api.recorder(t, vfs.NewMem()))
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	until(t, "a track", func() bool { return len(g.r.Recorded()) == 1 })
 	api.change(func() { api.refuse = 0 })
 	g.recorded(api.write("a", "1"))
@@ -449,10 +424,7 @@ func TestRefused(t *testing.T) {
 	api.change(func() { api.refuse = 404 })
 	api.server.CloseClientConnections()
 	until(t, "that it has gone", func() bool {
-		p := g.r.place(pods)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.anew
+		return g.r.continuity(pods).is(mustList)
 	})
 	api.change(func() { api.refuse = 0 })
 	st := g.recorded(api.write("a", "2"))
@@ -465,11 +437,9 @@ func TestRefused(t *testing.T) {
 // TestNil: a recorder that is not there.
 func TestNil(t *testing.T) {
 	var r *Recorder
-	l, err := r.Take(t.Context(), pods)
-	l.Follow(nil)
-	l.End(true)
-	if err != nil || l.Seed() != nil || r.Store() != nil || r.Recorded() != nil || !errors.Is(r.Sync(context.Background(), pods), ErrNotRecorded) {
-		t.Error(err)
+	r.Ready(t.Context())
+	if r.Store() != nil || r.Recorded() != nil || !errors.Is(r.Sync(t.Context(), pods), ErrNotRecorded) {
+		t.Error("it has something")
 	}
 	if _, ok := r.Status(); ok {
 		t.Error("it has a status")

@@ -20,41 +20,28 @@ import (
 const compared = 8
 
 // resumeOf returns what is gone on from at a stream's head.
-func (t *track) resumeOf(st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
-	r := &informer.Resume{List: listOf(st.Form(), 0)}
+func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
+	resume := &informer.Resume{List: listOf(st.Form(), 0)}
 	var err error
-	if r.AfterDelete, err = endsInDeletion(st); err != nil || t.isSure() {
-		return r, err
+	if resume.AfterDelete, err = endsInDeletion(ctx, st); err != nil || r.c.is(verified) {
+		return resume, err
 	}
-	r.Newest, r.Diverged = newest, func() { t.p.update(func() { t.p.other = true }) }
+	resume.Newest, resume.Diverged = newest, r.c.diverge
 	span := st.Span()
 	from := span.From.RV
 	for _, g := range st.Gaps() {
 		from = max(from, g.To) // what is recorded of a gap is no event of the upstream's
 	}
-	events, err := st.LastEvents(context.Background(), from, span.To.RV, compared)
+	events, err := st.LastEvents(ctx, from, span.To.RV, compared)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range events {
 		k := knownOf(e.Object)
 		k.Deleted = e.Type == kube.Deleted
-		r.Tail = append(r.Tail, k)
+		resume.Tail = append(resume.Tail, k)
 	}
-	return r, nil
-}
-
-// sure notes that the upstream has what is recorded: it told what follows.
-func (t *track) sure() {
-	t.p.mu.Lock()
-	defer t.p.mu.Unlock()
-	t.p.sure = true
-}
-
-func (t *track) isSure() bool {
-	t.p.mu.Lock()
-	defer t.p.mu.Unlock()
-	return t.p.sure
+	return resume, nil
 }
 
 func knownOf(o *scan.Object) informer.Known {
@@ -63,9 +50,9 @@ func knownOf(o *scan.Object) informer.Known {
 
 // endsInDeletion reports whether an object was deleted at the head: others may
 // have been, too, at the same RV.
-func endsInDeletion(st *history.Stream) (bool, error) {
+func endsInDeletion(ctx context.Context, st *history.Stream) (bool, error) {
 	head := st.Head().RV
-	for e, err := range st.Events(context.Background(), max(head-1, st.Span().From.RV), head) {
+	for e, err := range st.Events(ctx, max(head-1, st.Span().From.RV), head) {
 		if err != nil || e.Type == kube.Deleted {
 			return err == nil, err
 		}

@@ -18,24 +18,25 @@ import (
 // write fails.
 type session struct {
 	r     *Recorder
+	owner Owner
 	store *history.Store
 	uid   string // of the cluster
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	wg    sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	tracks map[kube.Resource]*track
-	kinds  map[kube.Resource]string // as discovery tells them
+	mu        sync.Mutex // guards what follows
+	recorders map[kube.Resource]*resourceRecorder
+	kinds     map[kube.Resource]string // according to discovery
 }
 
 // record is a session. It returns nil when ctx ends, and else what made it
 // impossible to go on.
-func (r *Recorder) record(ctx context.Context, store *history.Store) error {
+func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store) error {
 	r.mu.Lock()
 	uid := r.uid
 	r.mu.Unlock()
-	s := &session{r: r, store: store, uid: uid, tracks: map[kube.Resource]*track{}, kinds: map[kube.Resource]string{}}
+	s := &session{r: r, owner: owner, store: store, uid: uid, recorders: map[kube.Resource]*resourceRecorder{}, kinds: map[kube.Resource]string{}}
 	s.ctx, s.end = context.WithCancelCause(ctx)
 	defer s.end(nil)
 	// What is recorded already goes on at once: discovery may take its time.
@@ -63,7 +64,7 @@ func (s *session) fail(err error) {
 func (s *session) start(resources []kube.Resource) {
 	for _, id := range resources {
 		s.mu.Lock()
-		known := s.tracks[id] != nil
+		known := s.recorders[id] != nil
 		s.mu.Unlock()
 		if known || s.ctx.Err() != nil {
 			continue
@@ -73,29 +74,27 @@ func (s *session) start(resources []kube.Resource) {
 			s.fail(err)
 			return
 		}
-		t := &track{s: s, id: id, p: s.r.place(id), w: newWriter(s, stream), log: s.r.log.With("resource", id.String(), "recording", true)}
-		ctx, stop := context.WithCancel(s.ctx)
-		t.ctx, t.stop = ctx, stop
+		t := &resourceRecorder{s: s, id: id, c: s.r.continuity(id), w: newWriter(s, stream), log: s.r.log.With("resource", id.String(), "recording", true)}
+		t.ctx, t.stop = context.WithCancel(s.ctx)
 		s.mu.Lock()
-		s.tracks[id] = t
+		s.recorders[id] = t
 		s.mu.Unlock()
-		t.p.update(func() { t.p.track, t.p.busy, t.p.sure = t, true, false })
+		run := t.start(s.owner)
 		s.wg.Go(func() {
-			t.run(ctx)
-			t.p.update(func() { t.p.track, t.p.busy = nil, false })
+			run()
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			delete(s.tracks, id)
+			delete(s.recorders, id)
 		})
 	}
 }
 
-// all returns the tracks.
-func (s *session) all() []*track {
+// all returns the recorders of the resources.
+func (s *session) all() []*resourceRecorder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]*track, 0, len(s.tracks))
-	for _, t := range s.tracks {
+	out := make([]*resourceRecorder, 0, len(s.recorders))
+	for _, t := range s.recorders {
 		out = append(out, t)
 	}
 	return out

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// mostPending is how many bytes of events, about, are held to be written at
+	// maxPendingBytes is how many bytes of events, about, are held to be written at
 	// once.
-	mostPending = 4 << 20
+	maxPendingBytes = 4 << 20
 	// eventOverhead is about what an event takes besides its JSON.
 	eventOverhead = 1 << 10
 )
@@ -40,6 +40,7 @@ type writer struct {
 		stream atomic.Pointer[history.Stream]
 		head   atomic.Pointer[history.Moment]
 		oldest atomic.Int64 // ms since 1970
+		lost   atomic.Pointer[chan struct{}]
 	}
 
 	mu      lock // guards what follows; held while writing
@@ -92,6 +93,8 @@ func newWriter(s *session, stream *history.Stream) *writer {
 // show has those who do not wait for the disk see what there is. The caller holds mu.
 func (w *writer) show() {
 	w.shown.stream.Store(w.stream)
+	lost := w.lost
+	w.shown.lost.Store(&lost)
 	head := w.head
 	w.shown.head.Store(&head)
 	oldest := int64(0)
@@ -132,7 +135,7 @@ func (w *writer) run(ctx context.Context) error {
 				}
 			}
 		}
-		if err := w.flush(); err != nil && !errors.Is(err, errAnew) {
+		if err := w.flush(); err != nil && !errors.Is(err, errDamaged) {
 			return err
 		}
 	}
@@ -154,7 +157,7 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head.RV == 0 {
-		return errAnew
+		return errDamaged
 	}
 	if len(events) == 0 && rv == w.head.RV {
 		return nil
@@ -167,8 +170,8 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 		w.size += len(events[i].Object.JSON) + eventOverhead
 	}
 	w.move(rv, at)
-	if w.size >= mostPending {
-		return w.mend(w.stream, w.write())
+	if w.size >= maxPendingBytes {
+		return w.repair(w.stream, w.write())
 	}
 	select {
 	case w.wake <- struct{}{}:
@@ -186,7 +189,7 @@ func (w *writer) move(rv uint64, at time.Time) {
 func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.mend(w.stream, w.write())
+	return w.repair(w.stream, w.write())
 }
 
 func (w *writer) write() error {
@@ -241,9 +244,9 @@ func (w *writer) gap(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head.RV == 0 {
-		return errAnew
+		return errDamaged
 	}
-	return w.mend(w.stream, w.writeGap(events, rv, at))
+	return w.repair(w.stream, w.writeGap(events, rv, at))
 }
 
 func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error {
@@ -290,7 +293,7 @@ func (w *writer) take(list *scan.List, definition string, other bool, at time.Ti
 	defer w.mu.Unlock()
 	if w.head.RV != 0 {
 		continued, err = w.bring(list, definition, other, at)
-		err = w.mend(w.stream, err)
+		err = w.repair(w.stream, err)
 	}
 	if w.head.RV == 0 {
 		return false, w.begin(list, definition, at)
@@ -306,7 +309,7 @@ func (w *writer) bring(list *scan.List, definition string, other bool, at time.T
 	if other {
 		return false, w.begin(list, definition, at)
 	}
-	held, err := stateOf(w.stream, new(atomic.Int64))
+	held, err := stateOf(context.Background(), w.stream, new(atomic.Int64))
 	if err != nil {
 		return false, err
 	}
@@ -371,9 +374,9 @@ func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
 	}
 }
 
-// errAnew says that what is recorded is damaged, so that the next to be recorded is
+// errDamaged says that what is recorded is damaged, so that the next to be recorded is
 // a list, of which a new epoch is made.
-var errAnew = errors.New("what is recorded is damaged: recording begins anew")
+var errDamaged = errors.New("what is recorded is damaged: recording begins anew")
 
 // damaged returns an error of reading a stream as that of recording: where it
 // says that the stream is damaged, recording begins anew.
@@ -383,16 +386,16 @@ func (w *writer) damaged(stream *history.Stream, err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.mend(stream, err)
+	return w.repair(stream, err)
 }
 
-// mend is damaged for who holds mu.
-func (w *writer) mend(stream *history.Stream, err error) error {
+// repair is damaged for a caller that holds mu.
+func (w *writer) repair(stream *history.Stream, err error) error {
 	if !errors.Is(err, history.ErrCorrupt) {
 		return err
 	}
 	if stream != w.stream { // so it has begun already
-		return errAnew
+		return errDamaged
 	}
 	next, failed := w.store.NewEpoch(w.resource)
 	if failed != nil {
@@ -401,19 +404,15 @@ func (w *writer) mend(stream *history.Stream, err error) error {
 	w.log.Error("what is recorded of the resource is damaged: recording begins anew, and what there was is kept as it is", "cause", err)
 	w.count.damaged.Inc()
 	w.stream, w.head, w.pending, w.size, w.oldest = next, history.Moment{}, nil, 0, time.Time{}
-	w.show()
 	close(w.lost)
 	w.lost = make(chan struct{})
-	return errAnew
+	w.show()
+	return errDamaged
 }
 
 // loss returns a channel that is closed when what is recorded is found damaged from
 // now on.
-func (w *writer) loss() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.lost
-}
+func (w *writer) loss() <-chan struct{} { return *w.shown.lost.Load() }
 
 // lag returns how long the oldest event that is not written has waited.
 func (w *writer) lag() time.Duration {
@@ -441,9 +440,9 @@ func listOf(form history.Form, rv uint64) *scan.List {
 }
 
 // stateOf returns what a stream has at its head. It counts the objects in read.
-func stateOf(st *history.Stream, read *atomic.Int64) (*scan.List, error) {
+func stateOf(ctx context.Context, st *history.Stream, read *atomic.Int64) (*scan.List, error) {
 	list := listOf(st.Form(), st.Head().RV)
-	for o, err := range st.List(context.Background(), list.RV, "", "") {
+	for o, err := range st.List(ctx, list.RV, "", "") {
 		if err != nil {
 			return nil, err
 		}

@@ -214,7 +214,7 @@ func (s *server) run(ctx context.Context) error {
 	last, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRecording()
 	if s.rec != nil {
-		recording.Go(func() { s.rec.Run(last) })
+		recording.Go(func() { s.rec.Run(last, s.gw.Cache()) })
 	}
 	leaf.Go(func() {
 		if err := s.gw.Run(inner); err != nil {

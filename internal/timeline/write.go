@@ -27,28 +27,44 @@ func (t *Timeline) Head() uint64 {
 func (t *Timeline) Apply(f scan.Frame) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := f.Object
-	prev, _ := t.tree.Get(o)
+	o, prev, last := f.Object, (*scan.Object)(nil), uint64(0)
+	if prev, _ = t.tree.Get(o); prev != nil {
+		last = prev.RV
+	}
+	typ, err := Effect(t.next.RV, last, f.Type, o)
 	switch {
-	case o.RV < t.next.RV:
-		return fmt.Errorf("%w: %s %s at %d, the head is %d", ErrOutOfOrder, f.Type, o.Key, o.RV, t.next.RV)
-	case f.Type == kube.Deleted && prev == nil:
-		t.advance(o.RV) // already deleted, or never held
-		return nil
-	case prev != nil && prev.RV >= o.RV:
-		return nil // already applied
+	case err != nil:
+		return err
+	case typ == kube.Bookmark:
+		t.advance(o.RV)
+	case typ != "":
+		t.append(&Event{Type: typ, RV: o.RV, Object: o, Prev: prev})
+		t.trim()
 	}
-	e := &Event{Type: f.Type, RV: o.RV, Object: o, Prev: prev}
-	if f.Type != kube.Deleted {
-		// The upstream's type depends on the state that it sent before;
-		// ours on the state that we hold.
-		if e.Type = kube.Added; prev != nil {
-			e.Type = kube.Modified
-		}
-	}
-	t.append(e)
-	t.trim()
 	return nil
+}
+
+// Effect decides what an event of the upstream watch does to a state whose head is
+// head, and which has the object at the RV last (0 if it does not have it). It
+// returns the type of the event in that state; BOOKMARK if the event only moves
+// the head, "" if the state already has it, and [ErrOutOfOrder] if it is below the
+// head.
+func Effect(head, last uint64, typ kube.EventType, o *scan.Object) (kube.EventType, error) {
+	switch {
+	case o.RV < head:
+		return "", fmt.Errorf("%w: %s %s at %d, the head is %d", ErrOutOfOrder, typ, o.Key, o.RV, head)
+	case typ == kube.Deleted && last == 0: // already deleted, or never held
+		return kube.Bookmark, nil
+	case last >= o.RV:
+		return "", nil
+	case typ == kube.Deleted:
+		return typ, nil
+	case last == 0:
+		// The upstream's type depends on the state that it sent before; this one
+		// on the state that is held.
+		return kube.Added, nil
+	}
+	return kube.Modified, nil
 }
 
 // Bookmark advances the head to a bookmark of the upstream watch: every event ≤

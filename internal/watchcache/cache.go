@@ -16,7 +16,6 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
@@ -44,23 +43,30 @@ type Options struct {
 	IdleTimeout time.Duration
 	// Window bounds the events that the timelines keep.
 	Window timeline.Options
-	// Recorder records what is watched, and has what was recorded before; nil
-	// records nothing.
-	Recorder *recorder.Recorder
+	// Await is called before a resource is watched for its first reader. It returns
+	// once the resources that were recorded before are recorded again (see
+	// [Cache.Record]), or when that takes too long. Nil means that nothing is
+	// recorded.
+	Await func(context.Context)
+	// Patience is how long a reader waits for the disk before its timeline starts
+	// from a list instead of what is recorded. Zero means 2 seconds.
+	Patience time.Duration
 }
 
 // A Cache watches resources from their first use on.
 type Cache struct {
 	opts Options
 
-	ctx  context.Context // of all reflectors
+	ctx  context.Context // of all watches
 	stop context.CancelFunc
-	wg   sync.WaitGroup
+	wg   sync.WaitGroup // of the watches
 
 	mu      sync.Mutex // guards what follows, and the readers of resources
-	watched map[kube.Resource]*Resource
+	watches map[kube.Resource]*watch
+	watched map[kube.Resource]*Resource // those with a timeline
 	refused map[kube.Resource]refused
 	closed  bool // no new resources
+	ended   bool // no new watches
 }
 
 // refused is a resource that is not tried again for a while, and the upstream's
@@ -73,9 +79,11 @@ type refused struct {
 // New returns a cache that watches nothing yet. [Cache.Run] ends what it starts.
 func New(opts Options) *Cache {
 	opts.IdleTimeout = cmp.Or(opts.IdleTimeout, defaultIdleTimeout)
+	opts.Patience = cmp.Or(opts.Patience, defaultPatience)
 	ctx, stop := context.WithCancel(context.Background())
 	return &Cache{
 		opts: opts, ctx: ctx, stop: stop,
+		watches: map[kube.Resource]*watch{},
 		watched: map[kube.Resource]*Resource{},
 		refused: map[kube.Resource]refused{},
 	}
@@ -106,10 +114,8 @@ func (c *Cache) Acquire(ctx context.Context, id kube.Resource) *Resource {
 	res := newResource(c, id, info)
 	res.readers = 1
 	c.watched[id] = res
-	ctx, res.cancel = context.WithCancel(c.ctx)
-	c.wg.Go(func() {
-		c.Remove(res, res.run(ctx))
-	})
+	res.watch = c.watchOf(id)
+	res.watch.update(func() { res.watch.reader = res })
 	return res
 }
 
@@ -152,13 +158,13 @@ func (c *Cache) Sizes() (watched, refused int) {
 	return len(c.watched), len(c.refused)
 }
 
-// Remove forgets a resource whose reflector has stopped; refusal is why, nil if the
-// cache stopped it.
+// Remove forgets a resource whose timeline has ended; refusal is why, nil if the cache
+// ended it.
 func (c *Cache) Remove(res *Resource, refusal *informer.RefusedError) {
-	res.cancel()
 	c.opts.Discovery.Forget(res.ID)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	res.leave()
 	if c.watched[res.ID] != res {
 		return
 	}
@@ -185,7 +191,7 @@ func (c *Cache) drop(res *Resource) {
 		delete(c.watched, res.ID)
 	}
 	res.dropped.Store(true)
-	res.cancel()
+	res.leave()
 }
 
 // Run stops resources that are idle. When ctx ends it stops all, and returns when
@@ -198,7 +204,9 @@ func (c *Cache) Run(ctx context.Context) {
 		case <-tick.C:
 			c.stopIdle(c.opts.IdleTimeout)
 		case <-ctx.Done():
-			c.Close()
+			c.mu.Lock()
+			c.closed, c.ended = true, true
+			c.mu.Unlock()
 			c.stop()
 			c.wg.Wait()
 			return
@@ -218,9 +226,9 @@ func (c *Cache) stopIdle(idle time.Duration) {
 	defer c.mu.Unlock()
 	for id, res := range c.watched {
 		if res.readers == 0 && time.Since(res.lastUsed) > idle {
-			c.opts.Logger.Info("stopped watching: the resource was idle", "resource", id.String(), "idle", idle)
+			c.opts.Logger.Info("stopped caching: the resource was idle", "resource", id.String(), "idle", idle)
 			delete(c.watched, id)
-			res.cancel()
+			res.leave()
 		}
 	}
 }
@@ -250,7 +258,6 @@ func (c *Cache) Insert(id kube.Resource, info metav1.APIResource) *Resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	res := newResource(c, id, info)
-	_, res.cancel = context.WithCancel(c.ctx)
 	c.watched[id] = res
 	return res
 }

@@ -8,16 +8,14 @@ import "testing"
 // TestIdleResourceIsStopped: a resource is stopped when nothing holds it any more.
 func TestIdleResourceIsStopped(t *testing.T) {
 	res := (&definer{}).resource(t)
-	stopped := false
-	res.cancel = func() { stopped = true }
 	held := res.cache.Acquire(t.Context(), res.ID)
 	held.OpenWatch()
 	held.Release()
-	if res.cache.stopIdle(0); stopped {
+	if res.cache.stopIdle(0); res.watch.reader == nil {
 		t.Fatal("stopped under an open watch")
 	}
 	held.CloseWatch()
-	if res.cache.stopIdle(0); !stopped || res.cache.Watched(res.ID) != nil {
+	if res.cache.stopIdle(0); res.watch.reader != nil || res.cache.Watched(res.ID) != nil {
 		t.Error("not stopped")
 	}
 }

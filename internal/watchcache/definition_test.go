@@ -47,7 +47,10 @@ func (d *definer) resource(t *testing.T) *Resource {
 	t.Cleanup(b.Stop)
 	c := New(Options{Upstream: up, Background: b, Discovery: upstream.NewDiscovery(up, b), Logger: slog.New(slog.DiscardHandler)})
 	id := kube.Resource{Group: "example.com", Version: "v1", Name: "widgets"}
-	return c.Insert(id, metav1.APIResource{Name: "widgets", Namespaced: true})
+	res := c.Insert(id, metav1.APIResource{Name: "widgets", Namespaced: true})
+	res.watch = newWatch(c, id)
+	res.watch.reader = res
+	return res
 }
 
 const widgetDefinition = `{"metadata":{"uid":"u","generation":7},"spec":{"versions":[
@@ -99,7 +102,7 @@ func TestListRefreshesDefinition(t *testing.T) {
 		res := server.resource(t)
 		sink := &timelineSink{Timeline: res.Timeline, listed: res.listed}
 		list := &scan.List{Kind: "WidgetList", APIVersion: "example.com/v1", ItemKind: "Widget", RV: 5}
-		if sink.End(list); len(server.asked) > 0 {
+		if sink.Replace(list); len(server.asked) > 0 {
 			t.Error("asked before the definition was used")
 		}
 		def, err := res.Definitions.Get(t.Context(), 0)
@@ -107,7 +110,7 @@ func TestListRefreshesDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.body = strings.Replace(widgetDefinition, `"uid":"u"`, `"uid":"v"`, 1)
-		if !sink.End(list) {
+		if !sink.Replace(list) {
 			t.Error("the timeline does not continue")
 		}
 		<-def.Over

@@ -1,21 +1,42 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watchcache watches resources at the API server and keeps their timelines.
+// Package watchcache owns the upstream watches. It keeps the timelines of the resources
+// that clients read, and feeds the records of those that are recorded.
 //
-// A resource is watched from its first use on, by one reflector into one timeline,
-// until it was idle for a while ([Options].IdleTimeout). While the upstream is
-// down, what the timeline has can be read, and goes on when the upstream is back.
-// Where the resource is recorded, the timeline begins with what is on disk and the
-// reflector resumes there, by a lease of the recorder.
+// A resource has one upstream watch, for as long as somebody needs it: the clients
+// that read it ([Cache.Acquire]), until it was idle for a while
+// ([Options].IdleTimeout), or its record ([Cache.Record]). The watch has one reflector,
+// whose sink changes between two of its calls:
 //
-//	              Acquire                first list, or the record is resumed
-//	(not watched) ───────► starting ───────────────────────────────► synced
-//	      ▲                    │ refused, gone                          │
-//	      └────────────────────┴──────── idle, dropped, refused ◄───────┘
+//	recording, seeding  upstream ──► reflector ──► record
+//	caching             upstream ──► reflector ──► timeline ──cursor──► record
 //
-// That the timeline has everything the API server acknowledged is proven on demand
-// ([Resource.Fresh], design "Reads").
+//	              recorded                     a client reads it
+//	(not watched) ────────► recording ──────────────────────────────► seeding
+//	  ▲     │                  ▲  ▲   timeline cannot start from the    │
+//	  │     │                  │  │   record: begins again with a list  │
+//	  │     │                  │  └───────────────────────┐             │
+//	  │     │ a client         │ idle, and the record     │             │ timeline has the
+//	  │     │ reads it         │ has everything           │             │ record's head
+//	  │     └──────────────► caching ◄────────────────────┴─────────────┘
+//	  │                        │
+//	  └────────────────────────┘ idle and not recorded; dropped; refused
+//
+// While a timeline is loaded from the record (seeding), the record is still fed, and
+// the events are kept in memory to be applied to the timeline. While clients read the
+// resource (caching), the record follows the timeline, so that the disk blocks neither
+// the upstream watch nor a client. If the record cannot be read in time, or must not be
+// continued, the reflector begins again with a list, and the record is compared with
+// the timeline. If a record does not reach the end of a timeline in time, the next
+// reflector resumes from what it has. A reader never waits longer than
+// [Options].Patience for a disk that does not answer: then the resource is listed, and
+// two reflectors can exist for a moment, of which the stopped one is in the record's
+// sink.
+//
+// While the upstream is down, what the timeline has can be read, and the watch goes on
+// when the upstream is back. That the timeline has everything the API server
+// acknowledged is proven on demand ([Resource.Fresh], design "Reads").
 //
 // Everything here may be called concurrently.
 package watchcache

@@ -46,7 +46,7 @@ func fuzzUpstream(t *testing.T, list, stream string, columns bool) {
 	tl := timeline.New(timeline.Options{})
 	r := informer.NewReflector(informer.ReflectorOptions{
 		Transport: transport, URL: &url.URL{Scheme: "http", Host: "localhost", Path: "/api/v1/pods"}, Kind: "Pod",
-		Columns: columns, Sink: &timelineSink{Timeline: tl}, Logger: slog.New(slog.DiscardHandler),
+		Columns: columns, Sink: newFeed(&timelineSink{Timeline: tl}), Logger: slog.New(slog.DiscardHandler),
 	})
 	_ = r.Run(ctx) // the reason does not matter
 

@@ -57,17 +57,17 @@ type proof struct {
 // A prover proves that a timeline has everything the upstream had acknowledged
 // when it was asked (docs/kubernetes-watch.md, "Freshness seen from a client").
 type prover struct {
-	up        *upstream.Server
-	id        kube.Resource
-	timeline  *timeline.Timeline
-	reflector *informer.Reflector
+	up       *upstream.Server
+	id       kube.Resource
+	timeline *timeline.Timeline
+	status   func() informer.Status // of the reflector
 
 	quick upstream.FreshCall[uint64]
 	full  upstream.FreshCall[proof]
 }
 
-func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, r *informer.Reflector, b *upstream.Background) *prover {
-	p := &prover{up: up, id: id, timeline: t, reflector: r}
+func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() informer.Status, b *upstream.Background) *prover {
+	p := &prover{up: up, id: id, timeline: t, status: status}
 	p.quick = upstream.FreshCall[uint64]{Ask: p.catchUp, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	p.full = upstream.FreshCall[proof]{Ask: p.prove, Background: b, Timeout: proofTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	return p
@@ -85,7 +85,7 @@ func (p *prover) fresh(ctx context.Context) (*timeline.View, error) {
 		// A list that is on its way may have been taken before the proof; its
 		// RV is not to be below the head. One that begins from here on is a
 		// consistent one, and not older than the proof.
-		if p.reflector.Status().Phase != informer.Watching {
+		if p.status().Phase != informer.Watching {
 			return nil, errNoProof
 		}
 		p.timeline.Advance(proven.view, proven.rv)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
-	"github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -37,15 +35,15 @@ type Resource struct {
 	Definitions *upstream.Definitions
 
 	cache     *Cache
-	reflector *informer.Reflector
+	watch     *watch // nil in tests, see Cache.Insert
+	reflector atomic.Pointer[informer.Reflector]
 	prover    *prover
 	served    servedState
 	log       *slog.Logger
 
-	dropped atomic.Bool     // see Cache.drop
-	resume  informer.Resume // filled in from what is recorded
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when the reflector has stopped
+	seedBy  time.Time     // when the timeline starts without what is recorded
+	dropped atomic.Bool   // see Cache.drop
+	done    chan struct{} // closed when the timeline has ended
 	seeded  atomic.Bool   // the timeline begins with what is recorded
 	live    chan struct{} // closed at the first list, or the first flush of a resumed watch
 	watches atomic.Int64  // open ones
@@ -62,20 +60,39 @@ func newResource(c *Cache, id kube.Resource, info metav1.APIResource) *Resource 
 		Access:      access.NewOwn(up, id, background),
 		Definitions: upstream.NewDefinitions(up, id, background),
 		cache:       c, log: c.opts.Logger.With("resource", id.String()),
-		done: make(chan struct{}), live: make(chan struct{}),
+		seedBy: time.Now().Add(c.opts.Patience),
+		done:   make(chan struct{}), live: make(chan struct{}),
 	}
 	res.Definitions.Changed = func() { c.drop(res) }
-	res.reflector = informer.NewReflector(informer.ReflectorOptions{
-		Transport: up.Agent(),
-		URL:       up.URL(id.Path(), ""),
-		Kind:      info.Kind,
-		Columns:   true,
-		Sink:      &timelineSink{Timeline: res.Timeline, listed: res.listed, live: func() { close(res.live) }},
-		Resume:    &res.resume,
-		Logger:    res.log,
-	})
-	res.prover = newProver(up, id, res.Timeline, res.reflector, background)
+	res.prover = newProver(up, id, res.Timeline, res.Status, background)
 	return res
+}
+
+// sink returns the timeline as the sink of a reflector. It is called once.
+func (res *Resource) sink() *timelineSink {
+	return &timelineSink{Timeline: res.Timeline, listed: res.listed, live: func() { close(res.live) }}
+}
+
+// begin makes the timeline begin with what is recorded.
+func (res *Resource) begin(seed *Seed) {
+	res.seeded.Store(true)
+	seed.load(res.Timeline)
+	res.log.Info("resuming what is recorded", "rv", seed.List.RV, "objects", len(seed.List.Items))
+}
+
+// leave tells the watch that the resource needs it no more.
+func (res *Resource) leave() {
+	if res.watch != nil {
+		res.watch.leave(res)
+	}
+}
+
+// end ends the timeline, and the open watches with it; refused is why, nil if the
+// cache ended it.
+func (res *Resource) end(refused *informer.RefusedError) {
+	res.Timeline.Close()
+	res.cache.Remove(res, refused)
+	close(res.done)
 }
 
 // Release ends the hold of [Cache.Acquire].
@@ -104,38 +121,11 @@ func (res *Resource) CloseWatch() {
 func (res *Resource) OpenWatches() int64 { return res.watches.Load() }
 
 // Status returns the reflector's status.
-func (res *Resource) Status() informer.Status { return res.reflector.Status() }
-
-// run feeds the timeline until ctx ends, or until the upstream refuses the resource:
-// then it returns the refusal. Open watches end with it. Where the resource is
-// recorded, run resumes what is on disk.
-func (res *Resource) run(ctx context.Context) (refused *informer.RefusedError) {
-	defer close(res.done)
-	lease, err := res.cache.opts.Recorder.Take(ctx, res.ID)
-	if err != nil {
-		res.Timeline.Close()
-		return nil
+func (res *Resource) Status() informer.Status {
+	if r := res.reflector.Load(); r != nil {
+		return r.Status()
 	}
-	// What has gone, or has become another, cannot be resumed.
-	defer func() { lease.End(res.dropped.Load() || refused != nil && refused.Code == http.StatusNotFound) }()
-	defer res.Timeline.Close()
-	if seed := lease.Seed(); seed != nil {
-		res.begin(seed)
-	}
-	lease.Follow(res.Timeline)
-	refused, ok := errors.AsType[*informer.RefusedError](res.reflector.Run(ctx))
-	if ok {
-		res.log.Warn("stopped watching: the upstream refuses the resource", "code", refused.Code, "cause", refused.Message)
-	}
-	return refused
-}
-
-// begin makes the timeline and the reflector begin with what is recorded.
-func (res *Resource) begin(seed *recorder.Seed) {
-	res.seeded.Store(true)
-	seed.Load(res.Timeline)
-	res.resume = seed.Resume()
-	res.log.Info("resuming what is recorded", "rv", seed.List.RV, "objects", len(seed.List.Items))
+	return informer.Status{Phase: informer.Starting}
 }
 
 // A State is the published view of a resource, and the reflector's status that it
@@ -162,7 +152,7 @@ func Lists(s informer.Status) int {
 
 // State returns the current state.
 func (res *Resource) State() State {
-	v, status := res.Timeline.View(), res.reflector.Status()
+	v, status := res.Timeline.View(), res.Status()
 	ok := v != nil && !v.Closed() && status.Phase != informer.Refused && !(res.seeded.Load() && resuming(status))
 	return State{v, status, ok}
 }
@@ -192,10 +182,10 @@ func (res *Resource) StateFor(ctx context.Context, verb request.Verb) State {
 // WaitSynced waits a few seconds for the first list, or for the record to be
 // resumed, and reports whether that has happened.
 func (res *Resource) WaitSynced(ctx context.Context) bool {
-	if isClosed(res.Timeline.Synced()) && (!res.seeded.Load() || isClosed(res.live) && !resuming(res.reflector.Status())) {
+	if isClosed(res.Timeline.Synced()) && (!res.seeded.Load() || isClosed(res.live) && !resuming(res.Status())) {
 		return true
 	}
-	if p := res.reflector.Status().Phase; p == informer.Retrying || p == informer.Refused {
+	if p := res.Status().Phase; p == informer.Retrying || p == informer.Refused {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
@@ -211,7 +201,7 @@ func (res *Resource) WaitSynced(ctx context.Context) bool {
 	}
 	// The upstream may answer the resumed watch with 410 at once. Reads are served
 	// from the record only when there is a list.
-	for resuming(res.reflector.Status()) {
+	for resuming(res.Status()) {
 		if !await(ctx, res.done, time.After(resumingPoll)) {
 			return false
 		}
@@ -266,7 +256,7 @@ func (res *Resource) Defined(ctx context.Context, lists int) (over <-chan struct
 // watches that began under the old one end.
 func (res *Resource) listed() {
 	if res.Definitions.Now().Definition != nil {
-		res.Definitions.Refresh(Lists(res.reflector.Status()))
+		res.Definitions.Refresh(Lists(res.Status()))
 	}
 }
 

@@ -59,8 +59,6 @@ func TestServed(t *testing.T) {
 				server := &definer{}
 				res := server.resource(t)
 				res.Info = metav1.APIResource{Namespaced: true, Kind: "Widget"}
-				dropped := false
-				res.cancel = func() { dropped = true }
 				var last step
 				for _, last = range steps {
 					time.Sleep(last.after)
@@ -69,8 +67,8 @@ func TestServed(t *testing.T) {
 						t.Errorf("%s: %v after %d questions, want %v after %d", last.what, got, len(server.asked), last.served, last.asked)
 					}
 				}
-				if want := name == "another scope" || name == "not watched" || name == "gone"; dropped != want || (res.cache.Watched(res.ID) == nil) != want {
-					t.Errorf("dropped: %v, want %v", dropped, want)
+				if want := name == "another scope" || name == "not watched" || name == "gone"; (res.watch.reader == nil) != want || (res.cache.Watched(res.ID) == nil) != want {
+					t.Errorf("dropped: %v, want %v", !want, want)
 				}
 			})
 		})

@@ -15,33 +15,26 @@ import (
 // returned to the system at once. That takes some 20 ms, more with a large heap.
 const largeList = 8 << 20
 
-// A timelineSink is a timeline as the sink of a reflector. Readers must see all of
-// a list or nothing of it, so its objects are collected until it ends.
+// A timelineSink is a timeline as a [Sink].
 type timelineSink struct {
 	*timeline.Timeline
-	items []*scan.Object
 	// listed is called after each list; nil calls nothing.
 	listed func()
-	// live is called once, at the first list or the first flush of a resumed watch;
-	// nil calls nothing.
+	// live is called once, at the first list or the first flush of a watch that
+	// was resumed; nil calls nothing.
 	live func()
 }
 
-// Begin implements informer.Sink.
-func (s *timelineSink) Begin(bool) { s.items = nil }
+// Begin implements Sink.
+func (s *timelineSink) Begin() {}
 
-// Item implements informer.Sink.
-func (s *timelineSink) Item(o *scan.Object) { s.items = append(s.items, o) }
-
-// End implements informer.Sink.
-func (s *timelineSink) End(list *scan.List) (continued bool) {
-	whole := *list
-	whole.Items, s.items = s.items, nil
+// Replace implements Sink.
+func (s *timelineSink) Replace(list *scan.List) (continued bool) {
 	size := 0
-	for _, o := range whole.Items {
+	for _, o := range list.Items {
 		size += len(o.JSON)
 	}
-	continued = s.Replace(&whole)
+	continued = s.Timeline.Replace(list)
 	if size > largeList {
 		debug.FreeOSMemory()
 	}
@@ -52,7 +45,7 @@ func (s *timelineSink) End(list *scan.List) (continued bool) {
 	return continued
 }
 
-// Flush implements informer.Sink.
+// Flush implements Sink.
 func (s *timelineSink) Flush() {
 	s.Timeline.Flush()
 	if s.live != nil && s.View() != nil {
@@ -67,12 +60,12 @@ func (s *timelineSink) goLive() {
 	}
 }
 
-// Apply implements informer.Sink.
+// Apply implements Sink.
 func (s *timelineSink) Apply(typ kube.EventType, o *scan.Object) error {
 	return s.Timeline.Apply(scan.Frame{Type: typ, Object: o})
 }
 
-// Bookmark implements informer.Sink.
+// Bookmark implements Sink.
 func (s *timelineSink) Bookmark(_ uint64, o *scan.Object) {
 	s.Timeline.Bookmark(scan.Frame{Type: kube.Bookmark, Object: o})
 }

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"sync"
+
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// A trust is how far the upstream is known to continue what is recorded.
+//
+//	             an event past the record, a list
+//	unverified ───────────────────────────────────► verified
+//	    ▲  │                                        │  ▲
+//	    │  │ gone, another definition or cluster    │  │ list
+//	    │  ├──────────────► mustList ◄──────────────┤  │
+//	    │  │                   └────────────────────┼──┘
+//	    │  └──────────────► diverged ◄──────────────┘
+//	    │   another history     └─────── list ──► verified
+//	    └── a new session, from verified
+type trust int
+
+const (
+	// unverified: a reflector has to prove that the upstream has what is recorded.
+	unverified trust = iota
+	// verified: in this session, the upstream has sent what follows the record.
+	verified
+	// mustList: what is recorded must not be continued without a list.
+	mustList
+	// diverged: the upstream has another history than what is recorded. The next
+	// list begins an epoch, whatever it contains.
+	diverged
+)
+
+// A continuity is what is known of the connection of a resource's record with the
+// upstream. It outlives sessions.
+type continuity struct {
+	mu    sync.Mutex // guards what follows
+	trust trust
+	// recorder is the resource's in the current session, nil if it is not recorded.
+	recorder *resourceRecorder
+	// followed is the timeline that is followed, and epoch its epoch that continues
+	// what is recorded: it began with that, or has been compared with it. The epoch
+	// is 0 if there is none.
+	followed *timeline.Timeline
+	epoch    uint64
+}
+
+// begin notes that a session records the resource.
+func (c *continuity) begin(r *resourceRecorder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.recorder = r; c.trust == verified {
+		c.trust = unverified
+	}
+}
+
+// end notes that the resource is not recorded any more.
+func (c *continuity) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recorder = nil
+}
+
+// current returns the resource's recorder and the open timeline that it follows.
+// Either may be nil.
+func (c *continuity) current() (*resourceRecorder, *timeline.Timeline) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.followed; t == nil || isClosed(t) {
+		return c.recorder, nil
+	}
+	return c.recorder, c.followed
+}
+
+// isClosed reports whether a timeline is closed.
+func isClosed(t *timeline.Timeline) bool {
+	v := t.View()
+	return v != nil && v.Closed()
+}
+
+// verify notes that the upstream has sent what follows the record.
+func (c *continuity) verify() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trust == unverified {
+		c.trust = verified
+	}
+}
+
+// listed notes that a list of the upstream is recorded.
+func (c *continuity) listed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trust = verified
+}
+
+// distrust requires a list.
+func (c *continuity) distrust() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trust != diverged {
+		c.trust = mustList
+	}
+}
+
+// diverge notes that the upstream has another history.
+func (c *continuity) diverge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trust = diverged
+}
+
+func (c *continuity) is(t trust) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.trust == t
+}
+
+// follow notes that a timeline is followed. epoch is that of the timeline that
+// continues what is recorded, 0 if none is known to.
+func (c *continuity) follow(t *timeline.Timeline, epoch uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.followed != t || epoch != 0 { // else as an earlier session left it
+		c.followed, c.epoch = t, epoch
+	}
+}
+
+// continues reports whether a timeline's epoch continues what is recorded.
+func (c *continuity) continues(t *timeline.Timeline, epoch uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.followed == t && c.epoch == epoch && c.trust != mustList
+}
+
+// compared notes that a view of a timeline, which is a list of the upstream's, has
+// been recorded. The trust in a timeline that has ended meanwhile may have ended
+// with it.
+func (c *continuity) compared(t *timeline.Timeline, v *timeline.View) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.followed == t && !isClosed(t) {
+		c.trust, c.epoch = verified, v.Epoch()
+	}
+}

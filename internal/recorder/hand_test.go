@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
+)
+
+// A handOwner leaves the upstream watches to a cache, except those that a test has
+// taken into its own hands: it writes their timelines.
+type handOwner struct {
+	cache *watchcache.Cache
+	mu    sync.Mutex
+	hands map[kube.Resource]*hand
+}
+
+// A hand is one resource of a handOwner.
+type hand struct {
+	mu      sync.Mutex // guards what follows
+	changed *sync.Cond
+	record  *resourceRecorder // while the resource is recorded
+	reading *reading          // the test's, nil while the cache has the resource
+	cached  bool              // the cache uses the record
+	stop    func()            // ends that
+}
+
+func (o *handOwner) hand(id kube.Resource) *hand {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h := o.hands[id]
+	if h == nil {
+		h = &hand{}
+		h.changed = sync.NewCond(&h.mu)
+		o.hands[id] = h
+	}
+	return h
+}
+
+// Record implements Owner.
+func (o *handOwner) Record(ctx context.Context, id kube.Resource, record watchcache.Record) (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.record(ctx, o.hand(id), record)
+	}()
+	return func() { <-done }
+}
+
+func (o *handOwner) record(ctx context.Context, h *hand, record watchcache.Record) {
+	defer context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.changed.Broadcast()
+	})()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.record = record.(*resourceRecorder)
+	defer func() { h.record = nil }()
+	for ctx.Err() == nil {
+		if r := h.reading; r != nil {
+			if r.follows {
+				r.following.Add(1)
+				run := record.Follow(r.tl, r.epoch)
+				r.epoch = 0 // a later session finds it by itself
+				r.known = true
+				h.changed.Broadcast()
+				h.mu.Unlock()
+				run()
+				r.following.Done()
+				h.mu.Lock()
+			}
+			for h.reading == r && ctx.Err() == nil {
+				h.changed.Wait()
+			}
+			continue
+		}
+		var cached context.Context
+		cached, h.stop = context.WithCancel(ctx)
+		h.cached = true
+		h.mu.Unlock()
+		o.cache.Record(cached, record.(*resourceRecorder).id, record)()
+		h.mu.Lock()
+		h.stop()
+		h.cached = false
+		h.changed.Broadcast()
+	}
+}
+
+// A reading is a timeline of Pods that the test writes.
+type reading struct {
+	t         testing.TB
+	h         *hand
+	tl        *timeline.Timeline
+	seed      *watchcache.Seed
+	epoch     uint64
+	follows   bool // the record is to follow the timeline
+	known     bool // and knows it
+	following sync.WaitGroup
+}
+
+// hold takes Pods from the cache. The record, if there is one, waits.
+func (g *rig) hold() (h *hand, record *resourceRecorder) {
+	h = g.owner.hand(pods)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reading = &reading{}
+	if h.cached {
+		h.stop()
+	}
+	for h.cached {
+		h.changed.Wait()
+	}
+	return h, h.record
+}
+
+// read takes Pods from the cache; what is recorded goes into the timeline, which the
+// record follows.
+func (g *rig) read(opts timeline.Options) *reading {
+	g.t.Helper()
+	h, record := g.hold()
+	r := &reading{t: g.t, h: h, tl: timeline.New(opts)}
+	if record != nil {
+		r.load(record.Seed(g.t.Context()))
+	}
+	r.follow()
+	return r
+}
+
+// load loads a seed into the timeline; nil is none.
+func (r *reading) load(seed *watchcache.Seed) {
+	if r.seed = seed; seed == nil {
+		return
+	}
+	if seed.Template.RV != 0 {
+		r.tl.Bookmark(scan.Frame{Type: kube.Bookmark, Object: seed.Template})
+	}
+	r.tl.Reset(seed.List)
+	r.epoch = r.tl.View().Epoch()
+}
+
+// follow has the record follow the timeline.
+func (r *reading) follow() {
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	r.follows, r.h.reading = true, r
+	r.h.changed.Broadcast()
+	for r.h.record != nil && !r.known {
+		r.h.changed.Wait()
+	}
+}
+
+// end closes the timeline and gives Pods back to the cache.
+func (r *reading) end() {
+	r.tl.Close()
+	r.following.Wait()
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	r.h.reading = nil
+	r.h.changed.Broadcast()
+}
+
+func (r *reading) apply(typ kube.EventType, o *scan.Object) {
+	r.t.Helper()
+	if err := r.tl.Apply(scan.Frame{Type: typ, Object: o}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.tl.Flush()
+}
+
+func list(rv uint64, objects ...*scan.Object) *scan.List {
+	return &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: objects}
+}

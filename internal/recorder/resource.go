@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
+)
+
+// A resourceRecorder records one resource during a session. It implements
+// watchcache.Record.
+type resourceRecorder struct {
+	s    *session
+	id   kube.Resource
+	c    *continuity
+	w    *writer
+	log  *slog.Logger
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+// start has the owner of the upstream watch deliver what happens, until the context
+// of the resourceRecorder ends. The function that it returns writes it.
+func (r *resourceRecorder) start(owner Owner) (run func()) {
+	r.c.begin(r)
+	wait := owner.Record(r.ctx, r.id, r)
+	return func() {
+		defer r.c.end()
+		var writing sync.WaitGroup
+		writing.Go(func() { r.fail(r.w.run(r.ctx)) })
+		wait()
+		writing.Wait()
+		r.fail(r.w.flush())
+	}
+}
+
+// fail ends the session for an error. Damage does not end it: a new epoch of the
+// resource has begun.
+func (r *resourceRecorder) fail(err error) {
+	if !errors.Is(err, errDamaged) {
+		r.s.fail(err)
+	}
+}
+
+// Sink implements watchcache.Record.
+func (r *resourceRecorder) Sink(ctx context.Context) watchcache.Sink {
+	return &historySink{
+		w: r.w, versions: &versionCache{}, failed: r.fail, listed: r.c.listed, advanced: sync.OnceFunc(r.c.verify),
+		define:   func() string { return r.s.r.definition(ctx, r.id) },
+		same:     func() error { return r.s.same(ctx) },
+		diverged: func() bool { return r.c.is(diverged) },
+	}
+}
+
+// Resume implements watchcache.Record.
+func (r *resourceRecorder) Resume(ctx context.Context) (*informer.Resume, string, error) {
+	// A new sink looks for versions on the disk only.
+	if err := r.w.flush(); err != nil && !errors.Is(err, errDamaged) {
+		return nil, "", err
+	}
+	stream := r.w.current()
+	if stream.Head().RV == 0 {
+		return nil, r.s.kind(r.id), nil
+	}
+	kind := stream.Form().Item.Kind
+	if !r.continuable(ctx, stream) {
+		return nil, kind, nil
+	}
+	resume, err := r.resumeOf(ctx, stream, func(ctx context.Context) ([]informer.Known, error) { return newestIn(ctx, stream) })
+	return resume, kind, r.w.damaged(stream, err)
+}
+
+// continuable reports whether what is recorded can be continued without a list:
+// nothing is known to the contrary, and a custom resource still has the definition
+// that its objects were listed under. Under another one, the same versions may look
+// different.
+func (r *resourceRecorder) continuable(ctx context.Context, stream *history.Stream) bool {
+	if r.c.is(mustList) || r.c.is(diverged) {
+		return false
+	}
+	if r.id.BuiltIn() {
+		return true
+	}
+	listed := stream.Form().Definition
+	return listed != "" && listed == r.s.r.definition(ctx, r.id)
+}
+
+// Seed implements watchcache.Record.
+func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
+	patience := r.s.r.patience
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := r.w.reached(soon, r.ctx, r.w.position().RV); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			r.log.Warn("the disk is slow: the resource is served without what is recorded")
+		}
+		return nil
+	}
+	stream := r.w.current()
+	if stream.Head().RV == 0 || !r.continuable(soon, stream) {
+		return nil
+	}
+	var read atomic.Int64
+	done := make(chan *watchcache.Seed, 1)
+	go func() { done <- r.load(ctx, stream, &read) }()
+	for before := int64(0); ; {
+		select {
+		case s := <-done:
+			return s
+		case <-ctx.Done():
+			return nil
+		case <-time.After(patience):
+			n := read.Load()
+			if n == before {
+				r.log.Warn("the disk is slow: the resource is served without what is recorded", "objects", n)
+				return nil
+			}
+			before = n
+		}
+	}
+}
+
+// load reads a seed, and counts its objects in read.
+func (r *resourceRecorder) load(ctx context.Context, stream *history.Stream, read *atomic.Int64) *watchcache.Seed {
+	list, err := stateOf(ctx, stream, read)
+	if err == nil {
+		newest := newestOf(slices.Values(list.Items)) // now, so that the list is not kept
+		var resume *informer.Resume
+		resume, err = r.resumeOf(ctx, stream, func(context.Context) ([]informer.Known, error) { return newest, nil })
+		if err == nil {
+			return &watchcache.Seed{List: list, Resume: *resume, Template: stream.Form().Item}
+		}
+	}
+	if r.ctx.Err() == nil && ctx.Err() == nil { // reading may have taken longer than the recording
+		r.fail(r.w.damaged(stream, err))
+	}
+	return nil
+}
+
+// Follow implements watchcache.Record.
+func (r *resourceRecorder) Follow(t *timeline.Timeline, epoch uint64) (run func() (complete bool)) {
+	r.c.follow(t, epoch)
+	return func() bool {
+		for {
+			complete, err := r.follow(r.ctx, t)
+			r.fail(err)
+			if !errors.Is(err, errDamaged) {
+				return complete && err == nil
+			}
+			sleep(r.ctx, r.s.r.retry)
+		}
+	}
+}
+
+// Damaged implements watchcache.Record.
+func (r *resourceRecorder) Damaged() <-chan struct{} { return r.w.loss() }
+
+// Distrust implements watchcache.Record.
+func (r *resourceRecorder) Distrust() { r.c.distrust() }
+
+// Pause implements watchcache.Record.
+func (r *resourceRecorder) Pause(err error) time.Duration {
+	refused, isRefused := errors.AsType[*informer.RefusedError](err)
+	switch {
+	case err == nil:
+		return 0
+	case isRefused:
+		r.log.Warn("not recorded for now: the upstream refuses it", "code", refused.Code, "cause", refused.Message)
+		if refused.Code == http.StatusNotFound {
+			r.c.distrust() // another resource may come under the name
+		}
+		return r.s.r.retryRefused
+	case !errors.Is(err, watchcache.ErrDamaged):
+		r.fail(err)
+	}
+	return r.s.r.retry
+}
+
+// sleep waits for a time, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// A historySink is the history of a resource as the sink of a reflector, while the
+// resource has no timeline. It changes the history as a timeline changes its state,
+// with no object in memory. After a write error it takes nothing more.
+type historySink struct {
+	w        *writer
+	versions *versionCache
+	failed   func(error)
+	define   func() string // returns the definition of a custom resource
+	same     func() error  // fails if the API server is another cluster's now
+	diverged func() bool   // reports whether the upstream has another history
+	listed   func()        // is called after each list that was recorded
+	advanced func()        // is called when the upstream has sent what follows the record
+
+	err        error
+	definition string // that the current list is under
+}
+
+// Head implements watchcache.Sink.
+func (s *historySink) Head() uint64 { return s.w.position().RV }
+
+// Begin implements watchcache.Sink.
+func (s *historySink) Begin() { s.definition = s.define() }
+
+// Replace implements watchcache.Sink.
+func (s *historySink) Replace(list *scan.List) (continued bool) {
+	s.versions.clear()
+	if s.err != nil {
+		return false
+	}
+	now := time.Now()
+	if s.err = s.same(); s.err == nil {
+		continued, s.err = s.w.take(list, s.definition, s.diverged(), now)
+	}
+	if s.check(); s.err == nil {
+		s.listed()
+	}
+	return continued
+}
+
+// Apply implements watchcache.Sink.
+func (s *historySink) Apply(typ kube.EventType, o *scan.Object) error {
+	if s.err != nil {
+		return s.err
+	}
+	prev, err := s.last(o.Key)
+	if err == nil {
+		typ, err = timeline.Effect(s.Head(), prev.rv, typ, o)
+		if errors.Is(err, timeline.ErrOutOfOrder) {
+			return err
+		}
+	}
+	now := time.Now()
+	switch {
+	case err != nil:
+		s.err = err
+	case typ == kube.Bookmark:
+		s.err = s.w.add(nil, o.RV, now)
+	case typ != "":
+		s.versions.set(o, typ == kube.Deleted)
+		s.err = s.w.add([]history.Event{{Type: typ, Object: o, Prev: prev.object, At: now}}, o.RV, now)
+	}
+	if s.check(); s.err == nil {
+		s.advanced()
+	}
+	return s.err
+}
+
+// last returns the last version of an object.
+func (s *historySink) last(key kube.Key) (version, error) {
+	if v, ok := s.versions.get(key); ok {
+		return v, nil
+	}
+	// It is not pending: the cache holds the versions that are.
+	o, err := s.w.newest(key)
+	if o == nil || err != nil {
+		return version{}, err
+	}
+	return version{o.RV, o}, nil
+}
+
+// Bookmark implements watchcache.Sink.
+func (s *historySink) Bookmark(rv uint64, o *scan.Object) {
+	if s.err == nil {
+		s.err = s.w.bookmark(rv, o)
+		s.check()
+		s.advanced()
+	}
+}
+
+// Flush implements watchcache.Sink. The writer flushes by itself.
+func (s *historySink) Flush() {}
+
+// check reports an error. The end of recording is none.
+func (s *historySink) check() {
+	if s.err != nil && !errors.Is(s.err, context.Canceled) {
+		s.failed(s.err)
+	}
+}
+
+// A version is the last version of an object; its RV is 0 if there is none.
+type version struct {
+	rv     uint64
+	object *scan.Object
+}
+
+// maxVersionBytes bounds a versionCache, about. It has to hold at least the versions
+// that are pending.
+const maxVersionBytes = 2 * maxPendingBytes
+
+// A versionCache holds the last versions of objects that have changed lately, so
+// that they need not be read from the disk when they change again. When the younger
+// half is full, the older one is dropped.
+type versionCache struct {
+	young, old map[kube.Key]version
+	size       int // of young, in bytes
+}
+
+func (c *versionCache) get(key kube.Key) (version, bool) {
+	v, ok := c.young[key]
+	if !ok {
+		v, ok = c.old[key]
+	}
+	return v, ok
+}
+
+func (c *versionCache) set(o *scan.Object, deleted bool) {
+	if c.size += len(o.JSON) + eventOverhead; c.size > maxVersionBytes/2 || c.young == nil {
+		c.young, c.old, c.size = map[kube.Key]version{}, c.young, len(o.JSON)+eventOverhead
+	}
+	v := version{o.RV, o}
+	if deleted {
+		v = version{}
+	}
+	c.young[o.Key] = v
+}
+
+func (c *versionCache) clear() { *c = versionCache{} }

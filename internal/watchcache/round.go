@@ -1,0 +1,256 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+)
+
+const (
+	defaultPatience = 2 * time.Second // see Options.Patience
+	// minPatience is how long a reflector that was stopped is waited for.
+	minPatience = 100 * time.Millisecond
+	// maxSeeds is how often a timeline is loaded from the record before it starts
+	// from a list instead: each list that the reflector takes meanwhile makes a
+	// seed obsolete.
+	maxSeeds = 3
+)
+
+// A state says which sink the reflector feeds. The package documentation has the
+// transitions.
+type state int
+
+const (
+	// recording: the reflector feeds the record.
+	recording state = iota
+	// seeding: the reflector feeds the record, while a timeline is loaded from it.
+	seeding
+	// caching: the reflector feeds the timeline. The record, if there is one,
+	// follows the timeline, so that the disk never blocks the upstream watch.
+	caching
+)
+
+// A round is the run of one reflector. Its fields belong to the goroutine of
+// watch.run.
+type round struct {
+	w      *watch
+	reader *Resource  // nil unless state is caching, apart from start
+	record *recordUse // the one that is fed, or that follows the timeline; may be nil
+	state  state
+
+	feed      *feed
+	reflector *informer.Reflector
+	cancel    context.CancelFunc
+	ended     chan error // receives the result of the reflector
+
+	// fed is the record that the reflector feeds, which counts as a user of it;
+	// guarded by watch.mu.
+	fed *recordUse
+	// following is the last recording of the timeline; nil before caching.
+	following *following
+	// damaged is closed when the record that is fed turns out to be damaged.
+	damaged <-chan struct{}
+}
+
+// run runs a reflector until it is refused or has to begin again, or until nobody
+// needs it. It returns how long to wait before the record is fed again.
+func (r *round) run(ctx context.Context) (pause time.Duration) {
+	ctx, r.cancel = context.WithCancel(ctx)
+	defer r.cancel()
+	resume, kind, err := r.start(ctx)
+	if err != nil {
+		return r.pause(err)
+	}
+	r.reflector = informer.NewReflector(informer.ReflectorOptions{
+		Transport: r.w.cache.opts.Upstream.Agent(),
+		URL:       r.w.cache.opts.Upstream.URL(r.w.id.Path(), ""),
+		Kind:      kind,
+		Columns:   true,
+		Sink:      r.feed,
+		Resume:    resume,
+		Logger:    r.w.log,
+	})
+	if r.reader != nil {
+		r.reader.reflector.Store(r.reflector)
+	}
+	r.ended = make(chan error, 1)
+	go func() {
+		err := r.reflector.Run(ctx)
+		r.unfeed()
+		r.ended <- err
+	}()
+	return r.pause(r.supervise(ctx))
+}
+
+// errStopped is the end of a round that was stopped, or has to begin again at once.
+var errStopped = errors.New("stopped")
+
+// start makes the sink that the reflector begins with, and returns what the
+// reflector resumes from.
+func (r *round) start(ctx context.Context) (resume *informer.Resume, kind string, err error) {
+	if r.reader == nil {
+		return r.startRecording(ctx)
+	}
+	epoch := uint64(0)
+	soon, cancel := context.WithDeadline(ctx, r.reader.seedBy)
+	defer cancel()
+	if seed := r.seed(ctx, soon); seed != nil {
+		r.reader.begin(seed)
+		resume, epoch = &seed.Resume, r.reader.Timeline.View().Epoch()
+	}
+	r.state, r.feed = caching, newFeed(r.reader.sink())
+	r.follow(epoch)
+	return resume, r.reader.Info.Kind, nil
+}
+
+// seed returns what is recorded once nobody uses the record any more, nil if that
+// takes too long.
+func (r *round) seed(ctx, soon context.Context) *Seed {
+	if r.record == nil || soon.Err() != nil {
+		return nil
+	}
+	if r.w.wait(soon, func() bool { return r.record.users == 0 }) != nil {
+		if ctx.Err() == nil {
+			r.w.log.Warn("the disk is slow: the resource is served without what is recorded")
+		}
+		return nil
+	}
+	if !r.w.use(r.record) {
+		return nil
+	}
+	defer r.w.release(r.record)
+	return r.record.Seed(ctx)
+}
+
+// startRecording is start without a reader. A reader that comes meanwhile does not
+// wait for the disk.
+func (r *round) startRecording(ctx context.Context) (resume *informer.Resume, kind string, err error) {
+	other := func() bool { return r.w.reader != nil || r.w.record != r.record }
+	err = r.w.wait(ctx, func() bool { return other() || r.record.users == 0 })
+	if reader, _, _ := r.w.needs(); err != nil || reader != nil || !r.w.use(r.record) {
+		return nil, "", errStopped
+	}
+	type result struct {
+		resume *informer.Resume
+		kind   string
+		err    error
+	}
+	r.damaged = r.record.Damaged()
+	done := make(chan result, 1)
+	go func() {
+		var out result
+		out.resume, out.kind, out.err = r.record.Resume(ctx)
+		done <- out
+	}()
+	changed, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		_ = r.w.wait(changed, other)
+		stop()
+	}()
+	select {
+	case out := <-done:
+		if out.err != nil {
+			r.w.release(r.record)
+			return nil, "", out.err
+		}
+		r.state, r.feed = recording, newFeed(r.record.Sink(ctx))
+		r.w.update(func() { r.fed = r.record })
+		return out.resume, out.kind, nil
+	case <-changed.Done():
+		r.cancel()
+		go func() {
+			<-done
+			r.w.release(r.record)
+		}()
+		return nil, "", errStopped
+	}
+}
+
+// supervise attaches and detaches the timeline as the needs change. It returns when
+// the reflector has ended, with its error, or has been stopped.
+func (r *round) supervise(ctx context.Context) error {
+	for {
+		reader, record, changed := r.w.needs()
+		if !r.adjust(ctx, reader, record) {
+			r.stop()
+			return errStopped
+		}
+		var damaged <-chan struct{}
+		if r.state == recording {
+			damaged = r.damaged
+		}
+		select {
+		case err := <-r.ended:
+			return err
+		case <-damaged:
+			r.stop()
+			return ErrDamaged
+		case <-changed:
+		}
+	}
+}
+
+// adjust brings the round to what is needed. It reports false if that takes another
+// round.
+func (r *round) adjust(ctx context.Context, reader *Resource, record *recordUse) bool {
+	if r.state == recording {
+		switch {
+		case record != r.record:
+			return false
+		case reader != nil:
+			return r.attach(ctx, reader)
+		}
+		return true
+	}
+	if reader != r.reader {
+		return reader == nil && record != nil && record == r.record && !r.reader.dropped.Load() && r.detach(ctx)
+	}
+	if record != r.record {
+		r.record = record
+		r.follow(0)
+	}
+	return true
+}
+
+// stop ends the reflector. A disk that hangs can hold the reflector in the record's
+// sink: then its end is not waited for, and it counts as a user of the record.
+func (r *round) stop() {
+	r.cancel()
+	patience := r.w.cache.opts.Patience
+	if reader, _, _ := r.w.needs(); reader != nil {
+		patience = max(minPatience, time.Until(reader.seedBy))
+	}
+	select {
+	case <-r.ended:
+	case <-time.After(patience):
+		r.w.log.Warn("the disk is slow: the upstream watch is stopped while its last event is being written")
+	}
+}
+
+// pause ends the round: the reader, if there is one, ends with it. It returns how
+// long to wait before the record is fed again.
+func (r *round) pause(err error) (pause time.Duration) {
+	refused, isRefused := errors.AsType[*informer.RefusedError](err)
+	if r.state == caching {
+		if isRefused {
+			r.w.log.Warn("stopped watching: the upstream refuses the resource", "code", refused.Code, "cause", refused.Message)
+		}
+		r.reader.end(refused)
+		if r.reader.dropped.Load() && r.record != nil {
+			r.record.Distrust()
+		}
+	}
+	switch {
+	case r.record == nil:
+		return 0
+	case errors.Is(err, errStopped):
+		err = nil
+	}
+	return r.record.Pause(err)
+}
