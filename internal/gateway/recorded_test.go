@@ -38,7 +38,7 @@ func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *record
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err = recorder.New(recorder.Options{Dir: "data", FS: fs, Select: selected, Transport: up.Agent(), URL: up.URL})
+	rec, err = recorder.New(recorder.Options{Dir: "data", FS: fs, Select: selected, Upstream: up})
 	if err != nil {
 		t.Fatal(err)
 	}

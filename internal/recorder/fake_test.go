@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -278,19 +277,13 @@ func (f *fakeAPI) recorder(t testing.TB, fs vfs.FS, patterns ...string) *Recorde
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := url.Parse(f.server.URL)
+	up, err := upstream.New(&rest.Config{Host: f.server.URL}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(up.Close)
 	r, err := New(Options{
-		Dir: "data", Select: sel, FS: fs, Transport: transport,
-		URL: func(path, query string) *url.URL {
-			u := *base
-			u.Path, u.RawQuery = path, query
-			return &u
-		},
+		Dir: "data", Select: sel, FS: fs, Upstream: up,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})),
 	})
 	if err != nil {
@@ -310,13 +303,9 @@ func (f *fakeAPI) run(t testing.TB, r *Recorder) *rig {
 	if err := r.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	up, err := upstream.New(&rest.Config{Host: f.server.URL}, upstream.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	background := upstream.NewBackground()
 	cache := watchcache.New(watchcache.Options{
-		Upstream: up, Background: background, Discovery: upstream.NewDiscovery(up, background), Logger: r.log,
+		Upstream: r.opts.Upstream, Background: background, Discovery: upstream.NewDiscovery(r.opts.Upstream, background), Logger: r.log,
 		Await: r.Ready, Patience: r.patience, IdleTimeout: 20 * time.Millisecond,
 	})
 	owner := &handOwner{cache: cache, hands: map[kube.Resource]*hand{}}
@@ -331,7 +320,6 @@ func (f *fakeAPI) run(t testing.TB, r *Recorder) *rig {
 		background.Stop()
 		stopRecording()
 		recording.Wait()
-		up.Close()
 	})}
 	t.Cleanup(g.stop)
 	return g

@@ -13,30 +13,45 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// follow records a timeline until it is closed, or ctx ends. complete reports
-// whether everything up to the timeline's end is on disk.
-func (r *resourceRecorder) follow(ctx context.Context, tl *timeline.Timeline) (complete bool, err error) {
+// A follower records a timeline with a cursor.
+type follower struct {
+	r      *resourceRecorder
+	tl     *timeline.Timeline
+	cursor *timeline.Cursor // nil at first
+	more   bool
+	rv     uint64          // up to where the writer has everything
+	at     time.Time       // when that was the head
+	held   []history.Event // of a gap whose end the cursor has not reached
+}
+
+// run records the timeline until it is closed, or ctx ends. complete reports whether
+// everything up to the timeline's end is on disk.
+func (f *follower) run(ctx context.Context) (complete bool, err error) {
+	tl, w := f.tl, f.r.w
 	select {
 	case <-tl.Synced():
 	case <-ctx.Done():
 		return false, nil
 	}
+	if f.cursor != nil {
+		tl.Hold(f.rv)
+	}
 	defer tl.Hold(0)
-	f, lost := follower{r: r, tl: tl}, r.w.loss()
+	lost := w.loss()
 	for {
 		err := f.next(ctx)
 		switch {
 		case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 			return false, nil
 		case errors.Is(err, timeline.ErrClosed):
-			return f.cursor != nil, r.w.flush()
+			return f.cursor != nil, w.flush()
 		case errors.Is(err, timeline.ErrCompacted):
 			err := f.catchUp(ctx)
 			switch {
 			case ctx.Err() != nil:
 				return false, nil
 			case errors.Is(err, timeline.ErrClosed):
-				return false, r.w.flush()
+				return false, w.flush()
 			case err != nil:
 				return false, err
 			}
@@ -63,17 +78,6 @@ func (r *resourceRecorder) follow(ctx context.Context, tl *timeline.Timeline) (c
 	}
 }
 
-// A follower records a timeline with a cursor.
-type follower struct {
-	r      *resourceRecorder
-	tl     *timeline.Timeline
-	cursor *timeline.Cursor // nil at first
-	more   bool
-	rv     uint64          // up to where the writer has everything
-	at     time.Time       // when that was the head
-	held   []history.Event // of a gap whose end the cursor has not reached
-}
-
 // next passes what follows the cursor to the writer. It fails with
 // timeline.ErrCompacted if that is not everything that happened.
 func (f *follower) next(ctx context.Context) error {
@@ -81,6 +85,7 @@ func (f *follower) next(ctx context.Context) error {
 		if err := f.start(f.tl.View()); err != nil {
 			return err
 		}
+		f.tl.Hold(f.rv)
 	}
 	b, err := f.cursor.Next()
 	if err != nil {
@@ -101,7 +106,6 @@ func (f *follower) start(v *timeline.View) (err error) {
 	if !f.r.c.continues(f.tl, v.Epoch()) || f.rv == 0 || f.rv > v.RV {
 		return timeline.ErrCompacted
 	}
-	f.tl.Hold(f.rv)
 	f.cursor, err = f.tl.WatchFrom(v, f.rv, timeline.Interest{})
 	return err
 }

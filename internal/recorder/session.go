@@ -6,12 +6,14 @@ package recorder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // A session is a time in which things are recorded: until it is to end, or a
@@ -110,7 +112,7 @@ func (s *session) kind(id kube.Resource) string {
 // discover finds what is to be recorded, now and then.
 func (s *session) discover(ctx context.Context) {
 	for first := true; ; first = false {
-		found, err := s.r.discover(s.ctx)
+		found, err := s.r.opts.Upstream.Preferred(s.ctx)
 		switch {
 		case s.ctx.Err() != nil:
 			return
@@ -132,17 +134,17 @@ func (s *session) discover(ctx context.Context) {
 }
 
 // adjust records what discovery has found, and ends what has gone.
-func (s *session) adjust(found *found, first bool) {
+func (s *session) adjust(found upstream.Preferred, first bool) {
 	var names []kube.Resource
 	s.mu.Lock()
-	for id, kind := range found.kinds {
+	for id, kind := range found.Kinds {
 		names = append(names, id)
 		s.kinds[id] = kind
 	}
 	s.mu.Unlock()
 	wanted := s.r.opts.Select.Choose(names)
 	for _, t := range s.all() {
-		if !slices.Contains(wanted, t.id) && !slices.Contains(found.unknown, t.id.Group) {
+		if !slices.Contains(wanted, t.id) && !slices.Contains(found.Unknown, t.id.Group) {
 			t.log.Info("not recorded any more: it has gone, or is served in another version")
 			t.stop()
 		}
@@ -171,6 +173,28 @@ func (s *session) trim() {
 		case <-s.ctx.Done():
 			return
 		case <-time.After(s.r.trimEvery):
+		}
+	}
+}
+
+// same fails if the API server is not the recorded cluster's any more. It asks a few
+// times if there is no answer.
+func (s *session) same(ctx context.Context) error {
+	for n := 1; ; n++ {
+		uid, err := s.r.opts.Upstream.Cluster(ctx)
+		switch {
+		case err == nil && uid == s.uid:
+			return nil
+		case err == nil:
+			return fmt.Errorf("%w: it was %s, and is %s", errOtherCluster, s.uid, uid)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case n == 5 || !errors.Is(err, upstream.ErrUnavailable):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(s.r.redial):
 		}
 	}
 }

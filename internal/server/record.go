@@ -23,7 +23,7 @@ func newRecorder(opts RecordOptions, up *upstream.Server, log *slog.Logger, regi
 	}
 	return recorder.New(recorder.Options{
 		Dir: opts.Dir, Select: opts.Select, MaxAge: opts.MaxAge, MaxBytes: opts.MaxBytes,
-		Transport: up.Agent(), URL: up.URL, Logger: log, Registerer: registry,
+		Upstream: up, Logger: log, Registerer: registry,
 	})
 }
 

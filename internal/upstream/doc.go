@@ -3,8 +3,9 @@
 
 // Package upstream is everything that is asked of the API server, the reflectors'
 // lists and watches aside: the transport with the gateway's or a caller's
-// credentials ([Server]), discovery ([Discovery]), the definitions of custom
-// resources ([Definitions]) and access reviews ([Server.Review]).
+// credentials ([Server]), discovery ([Discovery], [Server.Preferred]), the definitions
+// of custom resources ([Definitions]), the cluster's identity ([Server.Cluster]) and
+// access reviews ([Server.Review]).
 //
 // Questions that many requests have at the same time are asked once
 // ([Inflight], [FreshCall]); they belong to no request, so a [Background] runs and

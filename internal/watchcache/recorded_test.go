@@ -105,7 +105,7 @@ func TestRecordedWhileReadersComeAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer up.Close()
-		rec, err := recorder.New(recorder.Options{Dir: "data", FS: fs, Select: selected, Transport: up.Agent(), URL: up.URL, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		rec, err := recorder.New(recorder.Options{Dir: "data", FS: fs, Select: selected, Upstream: up, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -97,14 +97,13 @@ func (m *memoryRecord) Seed(context.Context) *Seed {
 
 func (m *memoryRecord) Follow(t *timeline.Timeline, epoch uint64) func() bool {
 	m.note("follow")
+	var cursor *timeline.Cursor
+	if epoch != 0 {
+		cursor, _ = t.Watch(m.sink.Head(), timeline.Interest{})
+	}
 	return func() bool {
-		var cursor *timeline.Cursor
 		<-t.Synced()
-		v := t.View()
-		if own := m.sink.View(); epoch != 0 && own != nil {
-			cursor, _ = t.WatchFrom(v, own.RV, timeline.Interest{})
-		}
-		if cursor == nil {
+		if v := t.View(); cursor == nil {
 			m.note("compare")
 			m.sink.Replace(m.list(v, slices.Collect(v.All("", ""))))
 			cursor, _ = t.WatchFrom(v, v.RV, timeline.Interest{})

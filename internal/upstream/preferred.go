@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+)
+
+// requestTimeout bounds a request that nobody else waits for.
+const requestTimeout = 15 * time.Second
+
+// A Preferred is what the API server serves, each resource in the version that its
+// group prefers.
+type Preferred struct {
+	// Kinds are the kinds of the resources that can be listed and watched.
+	Kinds map[kube.Resource]string
+	// Unknown are the groups whose resources are not known, such as those of an
+	// aggregated API server that is out of service.
+	Unknown []string
+}
+
+// Preferred asks which resources there are.
+func (u *Server) Preferred(ctx context.Context) (Preferred, error) {
+	base := *u.URL("/", "")
+	base.Path = strings.TrimSuffix(base.Path, "/")
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(&rest.Config{Host: base.String()},
+		&http.Client{Transport: bound{ctx, u.Agent()}, Timeout: requestTimeout})
+	if err != nil {
+		return Preferred{}, err
+	}
+	lists, err := client.ServerPreferredResources()
+	out := Preferred{Kinds: map[kube.Resource]string{}}
+	if partial, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
+		for gv := range partial.Groups {
+			out.Unknown = append(out.Unknown, gv.Group)
+		}
+	} else if err != nil {
+		return Preferred{}, err
+	}
+	for _, list := range lists {
+		group, version, ok := strings.Cut(list.GroupVersion, "/")
+		if !ok {
+			group, version = "", list.GroupVersion
+		}
+		for _, res := range list.APIResources {
+			if slices.Contains(res.Verbs, "list") && slices.Contains(res.Verbs, "watch") && !strings.Contains(res.Name, "/") {
+				out.Kinds[kube.Resource{Group: group, Version: version, Name: res.Name}] = res.Kind
+			}
+		}
+	}
+	return out, nil
+}
+
+// bound ends requests with a context: the discovery client has none.
+type bound struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+func (b bound) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(b.ctx, cancel)
+	resp, err := b.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	resp.Body = body{resp.Body, func() { stop(); cancel() }}
+	return resp, nil
+}
+
+// body is a body that calls closed when it is closed.
+type body struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (b body) Close() error {
+	defer b.closed()
+	return b.ReadCloser.Close()
+}
