@@ -156,7 +156,7 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 		f.r.c.verify()
 	}
 	f.rv, f.at = rv, at
-	w.formed(view.BookmarkForm)
+	w.setTemplate(view.BookmarkForm)
 	err := w.add(events, rv, at)
 	f.tl.Hold(rv)
 	return err

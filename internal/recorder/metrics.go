@@ -9,7 +9,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// metrics are the recorder's; what can be asked for is, when they are scraped.
+// metrics are the recorder's metrics. Gauges are read when they are scraped.
 type metrics struct {
 	r        *Recorder
 	failures prometheus.Counter
@@ -30,11 +30,11 @@ func newMetrics(r *Recorder) *metrics {
 	return &metrics{
 		r: r,
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: namePrefix + "failures_total",
-			Help: "How often recording has failed, or could not begin."}),
+			Help: "How often recording failed, or could not start."}),
 		events: vec("events_total", "Events recorded since the start."),
-		gaps:   vec("gaps_total", "Gaps recorded since the start: spans of which only the outcome is known."),
+		gaps:   vec("gaps_total", "Gaps recorded since the start: spans of resourceVersions of which only the outcome is known."),
 		damaged: vec("damaged_total",
-			"How often what was recorded turned out to be damaged since the start, so that recording began anew."),
+			"How often the record of the resource turned out to be damaged since the start, so that a new epoch began."),
 	}
 }
 
@@ -48,11 +48,11 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descUp    = desc("up", "1 while things are recorded, 0 while nothing can be.")
-	descBytes = desc("disk_bytes", "What the history takes on disk.")
-	descMost  = desc("max_bytes", "What it may take: see --history-max-bytes.")
-	descLag   = desc("lag_seconds", "How long the oldest event that is not on disk yet has waited.", "resource")
-	descHead  = desc("head_rv", "Newest resourceVersion up to which all is recorded.", "resource")
+	descUp    = desc("up", "1 while recording works, 0 while nothing can be recorded.")
+	descBytes = desc("disk_bytes", "Size of the history on disk.")
+	descMax   = desc("max_bytes", "Maximum size of the history on disk: see --history-max-bytes.")
+	descLag   = desc("lag_seconds", "How long the oldest event that is not yet on disk has waited.", "resource")
+	descHead  = desc("head_rv", "Newest resourceVersion up to which everything is recorded.", "resource")
 )
 
 // Describe implements prometheus.Collector.
@@ -61,7 +61,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.events.Describe(ch)
 	m.gaps.Describe(ch)
 	m.damaged.Describe(ch)
-	for _, d := range []*prometheus.Desc{descUp, descBytes, descMost, descLag, descHead} {
+	for _, d := range []*prometheus.Desc{descUp, descBytes, descMax, descLag, descHead} {
 		ch <- d
 	}
 }
@@ -82,7 +82,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(descUp, up)
 	gauge(descBytes, float64(status.Bytes))
-	gauge(descMost, float64(status.MaxBytes))
+	gauge(descMax, float64(status.MaxBytes))
 	m.r.mu.Lock()
 	s := m.r.session
 	m.r.mu.Unlock()

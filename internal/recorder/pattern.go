@@ -12,7 +12,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// core is what is recorded by default, as resource.group.
+// core are the resources that are recorded by default, as resource.group.
 var core = []string{
 	"nodes", "namespaces", "pods", "services", "persistentvolumeclaims", "events",
 	"deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "replicationcontrollers",
@@ -24,32 +24,33 @@ const (
 	leases  = "leases.coordination.k8s.io"
 )
 
-// aliases are resources that show the objects of another one, which is the one
-// to record if both are to be.
+// aliases are resources with the same objects as another one. If both are selected, the
+// other one is recorded.
 var aliases = map[string]string{"events.events.k8s.io": "events"}
 
-// A Selection says which resources are recorded. The zero value is none.
+// A Selection selects the resources that are recorded. The zero value selects none.
 type Selection struct {
 	include, exclude []pattern
 	secrets          bool
 }
 
-// A pattern is one of a selection's.
+// A pattern is a pattern of a Selection.
 type pattern struct {
 	text        string
 	set         string // "core" or "*"; "" if it is not a set
-	name, group string // may have *
+	name, group string // can contain *
 	anyGroup    bool
 }
 
-// Select returns the selection of what the patterns include and do not exclude.
+// Select returns the selection of the resources that the patterns include and do not
+// exclude.
 //
-//	pods              the resource, in whatever group it is
+//	pods              the resource, in any group
 //	deployments.apps  the resource of the group
-//	apps/*            all of the group; core/* is the group of the core API
-//	*.example.com     all whose group is, or ends in, example.com
-//	core              what a person wants to know of the workloads of a cluster
-//	*                 all but Secrets and Leases
+//	apps/*            every resource of the group; core/* is the core group
+//	*.example.com     every resource whose group is, or ends in, example.com
+//	core              the workloads of a cluster, and what they depend on
+//	*                 every resource except Secrets and Leases
 //
 // A * in a name or group stands for any characters. Secrets are only recorded
 // withSecrets, and then always.
@@ -68,7 +69,7 @@ func Select(include, exclude []string, withSecrets bool) (Selection, error) {
 		}
 	}
 	if !withSecrets && slices.ContainsFunc(s.include, pattern.namesSecrets) {
-		return Selection{}, errors.New("secrets are recorded with --record-secrets only: whoever may read the disk can then read them")
+		return Selection{}, errors.New("secrets are recorded with --record-secrets only: everyone who can read the disk can then read them")
 	}
 	return s, nil
 }
@@ -76,17 +77,17 @@ func Select(include, exclude []string, withSecrets bool) (Selection, error) {
 func parsePattern(text string) (pattern, error) {
 	t := strings.ToLower(strings.TrimSpace(text))
 	bad := func(why string) (pattern, error) {
-		return pattern{}, fmt.Errorf("%q is no pattern for resources: %s; use such as pods, deployments.apps, apps/*, *.example.com, core or *", text, why)
+		return pattern{}, fmt.Errorf("%q is not a pattern for resources: %s; use for example pods, deployments.apps, apps/*, *.example.com, core or *", text, why)
 	}
 	if t == "core" || t == "*" {
 		return pattern{text: text, set: t}, nil
 	}
 	if strings.Trim(t, "abcdefghijklmnopqrstuvwxyz0123456789-.*/") != "" || t == "" {
-		return bad("there are other characters than letters, digits, '-', '.', '/' and '*'")
+		return bad("it must consist of letters, digits, '-', '.', '/' and '*'")
 	}
 	if group, name, ok := strings.Cut(t, "/"); ok {
 		if group == "" || name == "" || strings.ContainsAny(name, "/.") {
-			return bad("what has a '/' is GROUP/RESOURCE")
+			return bad("a pattern with '/' is GROUP/RESOURCE")
 		}
 		if group == "core" {
 			group = ""
@@ -95,7 +96,7 @@ func parsePattern(text string) (pattern, error) {
 	}
 	name, group, ok := strings.Cut(t, ".")
 	if name == "" || ok && group == "" {
-		return bad("what has a '.' is RESOURCE.GROUP")
+		return bad("a pattern with '.' is RESOURCE.GROUP")
 	}
 	return pattern{text: text, name: name, group: group, anyGroup: !ok}, nil
 }
@@ -118,18 +119,18 @@ func (p pattern) matches(r kube.Resource) bool {
 	return p.anyGroup || glob(p.group, r.Group) || p.name == "*" && p.group != "" && glob("*."+p.group, r.Group)
 }
 
-// Matches reports whether the resource is recorded, by its name alone: whether
-// it can be is not known here.
+// Matches reports whether a resource of this name is selected. It may not exist, or may
+// not be possible to record.
 func (s Selection) Matches(r kube.Resource) bool {
-	if r.Name == secrets { // an aggregated API may have some, too
+	if r.Name == secrets { // also those of an aggregated API
 		return s.secrets
 	}
 	is := func(p pattern) bool { return p.matches(r) }
 	return slices.ContainsFunc(s.include, is) && !slices.ContainsFunc(s.exclude, is)
 }
 
-// Withholds reports whether what was recorded of a resource is not to be told:
-// Secrets, once they are not to be recorded any more.
+// Withholds reports whether the record of a resource must not be served: that of
+// Secrets, once they are no longer recorded.
 func (r *Recorder) Withholds(id kube.Resource) bool {
 	return r != nil && id.Name == secrets && !r.opts.Select.secrets
 }
@@ -137,8 +138,8 @@ func (r *Recorder) Withholds(id kube.Resource) bool {
 // Empty reports whether nothing is recorded.
 func (s Selection) Empty() bool { return len(s.include) == 0 && !s.secrets }
 
-// Choose returns those of the resources that are recorded: of two that show the
-// same objects, one.
+// Choose returns the resources that are selected, and only one of two that have the
+// same objects.
 func (s Selection) Choose(all []kube.Resource) []kube.Resource {
 	var out []kube.Resource
 	for _, r := range all {
@@ -152,7 +153,7 @@ func (s Selection) Choose(all []kube.Resource) []kube.Resource {
 	})
 }
 
-// glob reports whether text is as the pattern says, in which * is any characters.
+// glob reports whether text matches a pattern, in which * matches any characters.
 func glob(pattern, text string) bool {
 	first, rest, ok := strings.Cut(pattern, "*")
 	if !ok {
@@ -171,8 +172,7 @@ func glob(pattern, text string) bool {
 	}
 }
 
-// Unmatched returns the patterns that are to be included, and match none of the
-// resources.
+// Unmatched returns the included patterns that match none of the resources.
 func (s Selection) Unmatched(all []kube.Resource) (texts []string) {
 	for _, p := range s.include {
 		if !slices.ContainsFunc(all, p.matches) {

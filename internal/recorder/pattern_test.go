@@ -71,14 +71,14 @@ func TestSelect(t *testing.T) {
 
 func TestSelectRefuses(t *testing.T) {
 	for _, test := range []struct{ pattern, want string }{
-		{"", "is no pattern"},
-		{"pods,deployments", "is no pattern"},
+		{"", "is not a pattern"},
+		{"pods,deployments", "is not a pattern"},
 		{"apps/", "GROUP/RESOURCE"},
 		{"/pods", "GROUP/RESOURCE"},
 		{"apps/v1/deployments", "GROUP/RESOURCE"},
 		{"pods.", "RESOURCE.GROUP"},
 		{".apps", "RESOURCE.GROUP"},
-		{"po ds", "other characters"},
+		{"po ds", "must consist of letters"},
 		{"secrets", "--record-secrets"},
 		{"core/secrets", "--record-secrets"},
 	} {

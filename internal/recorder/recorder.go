@@ -24,56 +24,56 @@ import (
 )
 
 var (
-	// ErrNotRecorded is what is said of a resource that is not being recorded.
+	// ErrNotRecorded: the resource is not being recorded.
 	ErrNotRecorded = errors.New("the resource is not being recorded")
-	// ErrInUse marks a directory that another process records to.
+	// ErrInUse: another process records to the directory.
 	ErrInUse = errors.New("another process records to this directory")
 
-	errStarting     = errors.New("not yet begun")
+	errStarting     = errors.New("recording has not yet started")
 	errOtherCluster = errors.New("the API server is one of another cluster than before")
 )
 
 // Options are what a recorder needs. Dir and Upstream are required.
 type Options struct {
-	// Dir has a directory for each cluster.
+	// Dir has a subdirectory for each cluster.
 	Dir string
-	// Select says what is recorded; the zero value is nothing.
+	// Select selects what is recorded; the zero value selects nothing.
 	Select Selection
-	// MaxAge and MaxBytes bound the history of the cluster; 0 is no bound.
+	// MaxAge and MaxBytes limit the history of a cluster; 0 is no limit.
 	MaxAge   time.Duration
 	MaxBytes int64
 	// Upstream is the API server of the cluster.
 	Upstream *upstream.Server
-	// Logger gets a line per notable thing; nil discards them.
+	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
-	// Registerer takes the metrics; nil leaves them unregistered.
+	// Registerer registers the metrics; nil leaves them unregistered.
 	Registerer prometheus.Registerer
-	// FS is where Dir is; nil means the file system.
+	// FS has Dir; nil means the file system.
 	FS vfs.FS
 }
 
-// A Recorder records one cluster. Its methods may be called by any goroutine,
-// and those of a nil Recorder say that nothing is recorded.
+// A Recorder records one cluster. Any goroutine may call its methods. With a nil
+// Recorder, nothing is recorded.
 type Recorder struct {
 	opts    Options
 	log     *slog.Logger
 	metrics *metrics
-	started chan struct{} // closed when what was recorded before is again, or is not for now
+	started chan struct{} // closed when the first session has begun or could not begin
 
 	delay        delays
-	retry        time.Duration // between attempts to record again, at first
-	redial       time.Duration // while nobody tells which cluster it is
+	retry        time.Duration // the first pause between attempts to record
+	redial       time.Duration // the pause while the cluster is not known
 	patience     time.Duration // how long serving waits for recording
-	retryRefused time.Duration // of a resource
+	retryRefused time.Duration // the pause of a resource that is refused
 	rediscover   time.Duration
 	trimEvery    time.Duration
 
 	mu        sync.Mutex // guards what follows
 	store     *history.Store
-	dir       string   // the store's
-	uid       string   // of the cluster that the store is of
+	dir       string   // of the store
+	uid       string   // of the store's cluster
 	session   *session // nil while nothing is recorded
-	problem   error    // why; nil while there is a session
+	problem   error    // why nothing is recorded; nil during a session
 	resources map[kube.Resource]*continuity
 }
 
@@ -103,10 +103,10 @@ func New(opts Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Open opens the cluster's history, if the API server tells which cluster it is
-// of before ctx ends. Call it before Run, so that what is served begins with what
-// is recorded. The error says that the directory is not to be used, and what to
-// do; everything else that goes wrong is tried again by Run.
+// Open opens the cluster's history, if the API server identifies the cluster before ctx
+// ends. Call it before Run, so that what is served begins with what is recorded. An
+// error means that the directory must not be used, and says what to do; after any other
+// failure, Run tries again.
 func (r *Recorder) Open(ctx context.Context) error {
 	err := r.open(ctx)
 	if errors.Is(err, ErrInUse) || errors.Is(err, history.ErrOtherCluster) || errors.Is(err, history.ErrNewerFormat) {
@@ -118,8 +118,8 @@ func (r *Recorder) Open(ctx context.Context) error {
 	return nil
 }
 
-// open opens the history of the cluster that there is, if it is not open. While
-// the API server does not tell which cluster that is, what is open stays so: it is
+// open opens the history of the API server's cluster, unless it is open. While the API
+// server does not identify the cluster, an open history stays open: the API server is
 // asked again before a list is recorded.
 func (r *Recorder) open(ctx context.Context) error {
 	r.mu.Lock()
@@ -137,11 +137,11 @@ func (r *Recorder) open(ctx context.Context) error {
 	case err != nil:
 		return err
 	case opened:
-		r.log.Warn("another cluster answers: it is recorded by itself", "before", known, "now", uid)
+		r.log.Warn("another cluster answers: it is recorded separately", "before", known, "now", uid)
 		r.leave()
 	}
 	dir := filepath.Join(r.opts.Dir, uid)
-	// What is in there is as confidential as the cluster.
+	// The history is as confidential as the cluster.
 	if err := makeDir(r.opts.FS, dir); err != nil {
 		return err
 	}
@@ -162,9 +162,8 @@ func (r *Recorder) open(ctx context.Context) error {
 	return nil
 }
 
-// leave closes the history of a cluster that is not there any more. What is
-// watched, and what is recorded of the cluster that takes its place, have nothing
-// to do with each other.
+// leave closes the history of a cluster that another one has replaced. What is watched
+// does not continue what is recorded of the other one.
 func (r *Recorder) leave() {
 	r.Close()
 	r.mu.Lock()
@@ -174,7 +173,7 @@ func (r *Recorder) leave() {
 	}
 }
 
-// makeDir makes a directory, and those above it, that are there after a crash.
+// makeDir makes a directory and those above it, and syncs them.
 func makeDir(fs vfs.FS, dir string) error {
 	var made []string
 	for d := dir; ; d = fs.PathDir(d) {
@@ -198,7 +197,7 @@ func makeDir(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// isLocked reports whether an error is that of a lock that somebody else has.
+// isLocked reports whether an error means that another process has the lock.
 func isLocked(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && strings.Contains(err.Error(), "lock") ||
 		err != nil && strings.Contains(err.Error(), "lock held by current process")
@@ -226,7 +225,7 @@ func (r *Recorder) Run(ctx context.Context, owner Owner) {
 		}
 		if err == nil {
 			if err = r.record(ctx, owner, store); time.Since(began) > r.retry {
-				wait = 0 // what was tried before has worked
+				wait = 0 // recording had worked
 			}
 		}
 		if ctx.Err() != nil {
@@ -234,7 +233,7 @@ func (r *Recorder) Run(ctx context.Context, owner Owner) {
 		}
 		r.off(err)
 		if errors.Is(err, history.ErrDiskFull) {
-			// What the bounds no longer allow may be what there is no room for.
+			// Removing what exceeds the limits may make room.
 			if err := store.Trim(ctx); err != nil {
 				r.log.Debug("no room made on the full disk", "cause", err)
 			}
@@ -248,7 +247,7 @@ func (r *Recorder) Run(ctx context.Context, owner Owner) {
 	r.Close()
 }
 
-// Close closes the history of a recorder that does not run. Run does so itself.
+// Close closes the history of a recorder that does not run. Run closes it at its end.
 func (r *Recorder) Close() {
 	if r == nil {
 		return
@@ -274,15 +273,15 @@ func (r *Recorder) off(err error) {
 	r.mu.Unlock()
 	level := slog.LevelWarn
 	if before != nil && before.Error() == err.Error() {
-		level = slog.LevelDebug // said before
+		level = slog.LevelDebug // logged before
 	} else {
 		r.metrics.failures.Inc()
 	}
-	r.log.Log(context.Background(), level, "nothing is recorded for now; serving goes on, and recording is tried again",
+	r.log.Log(context.Background(), level, "nothing is recorded for now; serving continues, and recording is tried again",
 		"dir", r.opts.Dir, "cause", err)
 }
 
-// setSession notes that things are recorded; nil, that the session has ended.
+// setSession sets the current session; nil means that it has ended.
 func (r *Recorder) setSession(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -293,7 +292,7 @@ func (r *Recorder) setSession(s *session) {
 	r.begun()
 }
 
-// begun has nobody wait for the first session any more. The caller holds mu.
+// begun ends the waiting for the first session. The caller holds mu.
 func (r *Recorder) begun() {
 	select {
 	case <-r.started:
@@ -302,8 +301,8 @@ func (r *Recorder) begun() {
 	}
 }
 
-// Store returns the history, nil while it is not open. It stays open, to be read,
-// while nothing can be written.
+// Store returns the history, nil while it is not open. It can be read while nothing can
+// be written.
 func (r *Recorder) Store() *history.Store {
 	if r == nil {
 		return nil
@@ -313,9 +312,9 @@ func (r *Recorder) Store() *history.Store {
 	return r.store
 }
 
-// Sync returns when what was known of the resource at the call is in the history:
-// what its timeline had, if it has one. It fails with [ErrNotRecorded], also when
-// it could not be written, or when ctx ends.
+// Sync waits until everything that was known of the resource at the call is in the
+// history, including what its timeline had. It fails with [ErrNotRecorded], also if it
+// cannot be written, and when ctx ends.
 func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if r == nil {
 		return ErrNotRecorded
@@ -333,7 +332,7 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	return t.w.reached(ctx, t.ctx, rv)
 }
 
-// Recorded returns what is being recorded.
+// Recorded returns the resources that are being recorded.
 func (r *Recorder) Recorded() []kube.Resource {
 	if r == nil {
 		return nil
@@ -351,19 +350,19 @@ func (r *Recorder) Recorded() []kube.Resource {
 	return out
 }
 
-// Status is how a recorder does.
+// Status is the state of a recorder.
 type Status struct {
-	// Recording is whether things are recorded, and Problem why not.
+	// Recording reports whether the cluster is recorded; if not, Problem says why.
 	Recording bool
 	Problem   string
-	// Dir is the directory of the cluster, or that of all if it is not known.
+	// Dir is the cluster's directory; Options.Dir while the cluster is not known.
 	Dir string
-	// Resources is how many resources are recorded.
+	// Resources is the number of resources that are recorded.
 	Resources int
 	history.Usage
 }
 
-// Status returns how the recorder does; ok is false of a nil one.
+// Status returns the state of the recorder. ok is false for a nil Recorder.
 func (r *Recorder) Status() (s Status, ok bool) {
 	if r == nil {
 		return Status{}, false
@@ -410,7 +409,7 @@ func (r *Recorder) Ready(ctx context.Context) {
 	select {
 	case <-r.started:
 	case <-time.After(r.patience):
-		r.log.Warn("serving does not wait for the history any longer")
+		r.log.Warn("the history takes long to open: serving does not wait for it")
 	case <-ctx.Done():
 	}
 }

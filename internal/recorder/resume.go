@@ -15,11 +15,11 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// compared is how many events, or else objects, the upstream has to have as they
-// are recorded, before that is gone on from.
+// compared is how many recorded events, or else objects, the upstream must have as they
+// are recorded before the record is continued.
 const compared = 8
 
-// resumeOf returns what is gone on from at a stream's head.
+// resumeOf returns what a reflector needs to resume at a stream's head.
 func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
 	resume := &informer.Resume{List: listOf(st.Form(), 0)}
 	var err error
@@ -30,7 +30,7 @@ func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, new
 	span := st.Span()
 	from := span.From.RV
 	for _, g := range st.Gaps() {
-		from = max(from, g.To) // what is recorded of a gap is no event of the upstream's
+		from = max(from, g.To) // the events of a gap are not the upstream's
 	}
 	events, err := st.LastEvents(ctx, from, span.To.RV, compared)
 	if err != nil {
@@ -48,8 +48,8 @@ func knownOf(o *scan.Object) informer.Known {
 	return informer.Known{Key: o.Key, UID: o.UID, RV: o.RV}
 }
 
-// endsInDeletion reports whether an object was deleted at the head: others may
-// have been, too, at the same RV.
+// endsInDeletion reports whether an object was deleted at the head: others may have been
+// deleted at the same RV.
 func endsInDeletion(ctx context.Context, st *history.Stream) (bool, error) {
 	head := st.Head().RV
 	for e, err := range st.Events(ctx, max(head-1, st.Span().From.RV), head) {
@@ -60,7 +60,7 @@ func endsInDeletion(ctx context.Context, st *history.Stream) (bool, error) {
 	return false, nil
 }
 
-// newestIn returns those of a stream's live objects that have the highest RVs.
+// newestIn returns the live objects of a stream that have the highest RVs.
 func newestIn(ctx context.Context, st *history.Stream) (known []informer.Known, err error) {
 	known = newestOf(func(yield func(*scan.Object) bool) {
 		var o *scan.Object
@@ -76,8 +76,7 @@ func newestIn(ctx context.Context, st *history.Stream) (known []informer.Known, 
 	return known, err
 }
 
-// newestOf returns those of the objects that have the highest RVs, the newest
-// first.
+// newestOf returns the objects that have the highest RVs, the newest first.
 func newestOf(objects iter.Seq[*scan.Object]) []informer.Known {
 	var known []informer.Known
 	for o := range objects {

@@ -16,8 +16,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// A session is a time in which things are recorded: until it is to end, or a
-// write fails.
+// A session is a period of recording. It ends when the recorder stops, or a write
+// fails.
 type session struct {
 	r     *Recorder
 	owner Owner
@@ -32,8 +32,7 @@ type session struct {
 	kinds     map[kube.Resource]string // according to discovery
 }
 
-// record is a session. It returns nil when ctx ends, and else what made it
-// impossible to go on.
+// record runs a session. It returns nil when ctx ends, else the failure that ended it.
 func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store) error {
 	r.mu.Lock()
 	uid := r.uid
@@ -41,7 +40,7 @@ func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store
 	s := &session{r: r, owner: owner, store: store, uid: uid, recorders: map[kube.Resource]*resourceRecorder{}, kinds: map[kube.Resource]string{}}
 	s.ctx, s.end = context.WithCancelCause(ctx)
 	defer s.end(nil)
-	// What is recorded already goes on at once: discovery may take its time.
+	// What was recorded before is recorded again at once: discovery can take long.
 	s.start(r.opts.Select.Choose(store.Resources()))
 	r.setSession(s)
 	defer r.setSession(nil)
@@ -62,7 +61,7 @@ func (s *session) fail(err error) {
 	}
 }
 
-// start begins to record those of the resources that are not recorded yet.
+// start starts to record those of the resources that are not recorded yet.
 func (s *session) start(resources []kube.Resource) {
 	for _, id := range resources {
 		s.mu.Lock()
@@ -102,14 +101,14 @@ func (s *session) all() []*resourceRecorder {
 	return out
 }
 
-// kind returns a resource's kind, "" if discovery has not told it.
+// kind returns a resource's kind, "" if it is not known from discovery.
 func (s *session) kind(id kube.Resource) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kinds[id]
 }
 
-// discover finds what is to be recorded, now and then.
+// discover runs discovery periodically.
 func (s *session) discover(ctx context.Context) {
 	for first := true; ; first = false {
 		found, err := s.r.opts.Upstream.Preferred(s.ctx)
@@ -117,7 +116,7 @@ func (s *session) discover(ctx context.Context) {
 		case s.ctx.Err() != nil:
 			return
 		case err != nil:
-			s.r.log.Warn("what there is to record is not known for now: discovery failed", "cause", err)
+			s.r.log.Warn("discovery failed: new resources are not recorded for now", "cause", err)
 		default:
 			s.adjust(found, first)
 		}
@@ -133,7 +132,7 @@ func (s *session) discover(ctx context.Context) {
 	}
 }
 
-// adjust records what discovery has found, and ends what has gone.
+// adjust starts to record what discovery has found, and stops what is gone.
 func (s *session) adjust(found upstream.Preferred, first bool) {
 	var names []kube.Resource
 	s.mu.Lock()
@@ -145,7 +144,7 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 	wanted := s.r.opts.Select.Choose(names)
 	for _, t := range s.all() {
 		if !slices.Contains(wanted, t.id) && !slices.Contains(found.Unknown, t.id.Group) {
-			t.log.Info("not recorded any more: it has gone, or is served in another version")
+			t.log.Info("no longer recorded: the resource is gone, or is served in another version")
 			t.stop()
 		}
 	}
@@ -153,12 +152,12 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 	if first {
 		s.r.log.Info("recording", "dir", s.r.directory(), "resources", len(wanted))
 		for _, text := range s.r.opts.Select.Unmatched(names) {
-			s.r.log.Warn("a pattern of --record matches nothing that the API server has", "pattern", text)
+			s.r.log.Warn("a pattern of --record matches no resource of the API server", "pattern", text)
 		}
 	}
 }
 
-// trim keeps the history within its bounds.
+// trim keeps the history within its limits.
 func (s *session) trim() {
 	for {
 		if err := s.store.Trim(s.ctx); err != nil && s.ctx.Err() == nil && !errors.Is(err, history.ErrClosed) {

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// maxPendingBytes is how many bytes of events, about, are held to be written at
-	// once.
+	// maxPendingBytes is about how many bytes of events are held to be written
+	// together.
 	maxPendingBytes = 4 << 20
-	// eventOverhead is about what an event takes besides its JSON.
+	// eventOverhead is about how many bytes an event takes besides its JSON.
 	eventOverhead = 1 << 10
 )
 
-// A writer brings one resource's events to its stream, some at a time: a write
-// that is to survive a crash costs a sync, whatever there is in it. It may be
-// used by several goroutines, but what is told to it comes from one at a time.
+// A writer writes one resource's events to its stream, in batches: a write that has to
+// survive a crash costs a sync, whatever its size. Any goroutine may use it, but only
+// one at a time adds events.
 type writer struct {
 	store    *history.Store
 	resource kube.Resource
@@ -35,8 +35,9 @@ type writer struct {
 	count    counts
 	log      *slog.Logger
 
-	// For who is not to wait for the disk: what follows, as it was last.
-	shown struct {
+	// published has copies of fields below, for callers that must not wait for the
+	// disk.
+	published struct {
 		stream atomic.Pointer[history.Stream]
 		head   atomic.Pointer[history.Moment]
 		oldest atomic.Int64 // ms since 1970
@@ -45,22 +46,23 @@ type writer struct {
 
 	mu      lock // guards what follows; held while writing
 	stream  *history.Stream
-	head    history.Moment // up to where all is in the stream or pending
+	head    history.Moment // everything up to here is in the stream or pending
 	pending []history.Event
 	size    int
-	oldest  time.Time    // when the first pending event was observed
-	form    *scan.Object // a bookmark that is newer than the stream's form; nil if there is none
-	told    *scan.Object // the last one
-	// definition is which definition the last list that was taken is under, see
-	// Recorder.definition.
+	oldest  time.Time // when the first pending event was observed
+	// template is a bookmark that is newer than the one in the stream's form; nil if
+	// there is none. lastTemplate is the one that was passed last.
+	template, lastTemplate *scan.Object
+	// definition identifies the definition that the last list was taken under, see
+	// upstream.Server.DefinitionID.
 	definition string
-	moved      chan struct{} // closed when the head has moved, or that of the stream
-	lost       chan struct{} // closed when what is recorded was found damaged
-	wake       chan struct{} // of one: there is something to write
-	hurry      chan struct{} // of one: and somebody waits for it
+	moved      chan struct{} // closed when the head, or the stream's head, has moved
+	lost       chan struct{} // closed when what is recorded turns out to be damaged
+	wake       chan struct{} // has a value if there is something to write
+	hurry      chan struct{} // has a value if somebody waits for that
 }
 
-// A lock is a mutex for which one may wait until a context ends.
+// A lock is a mutex that can be waited for until a context ends.
 type lock chan struct{}
 
 func (l lock) Lock()   { l <- struct{}{} }
@@ -76,7 +78,7 @@ func (l lock) lock(ctx context.Context) error {
 }
 
 // delays are how long a write waits for more: one with events, and one that only
-// moves the head.
+// advances the head.
 type delays struct{ events, head time.Duration }
 
 func newWriter(s *session, stream *history.Stream) *writer {
@@ -86,33 +88,32 @@ func newWriter(s *session, stream *history.Stream) *writer {
 		mu: make(lock, 1), stream: stream, head: stream.Head(), definition: stream.Form().Definition,
 		moved: make(chan struct{}), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 	}
-	w.show()
+	w.publish()
 	return w
 }
 
-// show has those who do not wait for the disk see what there is. The caller holds mu.
-func (w *writer) show() {
-	w.shown.stream.Store(w.stream)
+// publish updates the published copies. The caller holds mu.
+func (w *writer) publish() {
+	w.published.stream.Store(w.stream)
 	lost := w.lost
-	w.shown.lost.Store(&lost)
+	w.published.lost.Store(&lost)
 	head := w.head
-	w.shown.head.Store(&head)
+	w.published.head.Store(&head)
 	oldest := int64(0)
 	if !w.oldest.IsZero() {
 		oldest = w.oldest.UnixMilli()
 	}
-	w.shown.oldest.Store(oldest)
+	w.published.oldest.Store(oldest)
 }
 
-// notify tells those who wait that something has moved. The caller holds mu.
+// notify wakes those who wait for the head. The caller holds mu.
 func (w *writer) notify() {
-	w.show()
+	w.publish()
 	close(w.moved)
 	w.moved = make(chan struct{})
 }
 
-// run writes what is pending, when it has waited for long enough, until ctx ends
-// or a write fails.
+// run writes what is pending after its delay, until ctx ends or a write fails.
 func (w *writer) run(ctx context.Context) error {
 	for {
 		select {
@@ -141,7 +142,7 @@ func (w *writer) run(ctx context.Context) error {
 	}
 }
 
-// wait returns how long the next write may wait.
+// wait returns how long the next write can wait.
 func (w *writer) wait() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,8 +152,7 @@ func (w *writer) wait() time.Duration {
 	return w.delay.head - time.Since(w.stream.Head().At)
 }
 
-// add takes events, in order, and the head behind them. It writes if there are
-// many.
+// add adds events, in order, and the head after them. It writes if there are many.
 func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +171,7 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	}
 	w.move(rv, at)
 	if w.size >= maxPendingBytes {
-		return w.repair(w.stream, w.write())
+		return w.startEpoch(w.stream, w.write())
 	}
 	select {
 	case w.wake <- struct{}{}:
@@ -189,7 +189,7 @@ func (w *writer) move(rv uint64, at time.Time) {
 func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.repair(w.stream, w.write())
+	return w.startEpoch(w.stream, w.write())
 }
 
 func (w *writer) write() error {
@@ -206,12 +206,12 @@ func (w *writer) write() error {
 	return w.setForm(w.stream.Form().ListKind)
 }
 
-// setForm records the newest bookmark's form, and the definition, if they are
-// otherwise than what is recorded.
+// setForm records the newest template and the definition if they differ from what is
+// recorded.
 func (w *writer) setForm(listKind string) error {
 	old := w.stream.Form()
-	now := history.Form{ListKind: listKind, Item: w.form, Definition: w.definition}
-	w.form = nil
+	now := history.Form{ListKind: listKind, Item: w.template, Definition: w.definition}
+	w.template = nil
 	if now.Item == nil || alike(old.Item, now.Item) {
 		now.Item = old.Item
 	}
@@ -221,8 +221,7 @@ func (w *writer) setForm(listKind string) error {
 	return w.stream.SetForm(now)
 }
 
-// alike reports whether two bookmarks, or what takes their place, differ in
-// nothing but their RV.
+// alike reports whether two templates differ only in their RV.
 func alike(a, b *scan.Object) bool {
 	if a.Columns != b.Columns || a.Row != b.Row || (a.RV == 0) != (b.RV == 0) {
 		return false
@@ -233,20 +232,20 @@ func alike(a, b *scan.Object) bool {
 	return a.JSON == b.JSON
 }
 
-// bookmark takes a bookmark.
+// bookmark advances the head to a bookmark.
 func (w *writer) bookmark(rv uint64, o *scan.Object) error {
-	w.formed(o)
+	w.setTemplate(o)
 	return w.add(nil, rv, time.Now())
 }
 
-// gap records the events as what is known of a gap from the head to rv.
+// gap records a gap from the head to rv, with the events that are known of it.
 func (w *writer) gap(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head.RV == 0 {
 		return errDamaged
 	}
-	return w.repair(w.stream, w.writeGap(events, rv, at))
+	return w.startEpoch(w.stream, w.writeGap(events, rv, at))
 }
 
 func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error {
@@ -265,8 +264,7 @@ func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error
 	return nil
 }
 
-// begin records a list that does not continue what is recorded, or before which
-// nothing is.
+// begin records a list that is the first one, or does not continue what is recorded.
 func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 	if w.stream.Head().RV != 0 {
 		next, err := w.store.NewEpoch(w.resource)
@@ -285,15 +283,16 @@ func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 	return nil
 }
 
-// take brings the stream from what is recorded to a list under a definition.
-// continued is false if that is not possible and a new epoch has begun. What is
-// recorded is in memory meanwhile. other tells that the list is of another history.
-func (w *writer) take(list *scan.List, definition string, other bool, at time.Time) (continued bool, err error) {
+// take records a list that was taken under a definition: the difference from what is
+// recorded, as a gap. continued is false if that is not possible, or if diverged says
+// that the list is of another history: then a new epoch begins. The recorded state is in
+// memory meanwhile.
+func (w *writer) take(list *scan.List, definition string, diverged bool, at time.Time) (continued bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head.RV != 0 {
-		continued, err = w.bring(list, definition, other, at)
-		err = w.repair(w.stream, err)
+		continued, err = w.compare(list, definition, diverged, at)
+		err = w.startEpoch(w.stream, err)
 	}
 	if w.head.RV == 0 {
 		return false, w.begin(list, definition, at)
@@ -301,12 +300,12 @@ func (w *writer) take(list *scan.List, definition string, other bool, at time.Ti
 	return continued, err
 }
 
-// bring is take for a stream that has something.
-func (w *writer) bring(list *scan.List, definition string, other bool, at time.Time) (continued bool, err error) {
+// compare is take for a stream that is not empty.
+func (w *writer) compare(list *scan.List, definition string, diverged bool, at time.Time) (continued bool, err error) {
 	if err := w.write(); err != nil {
 		return false, err
 	}
-	if other {
+	if diverged {
 		return false, w.begin(list, definition, at)
 	}
 	held, err := stateOf(context.Background(), w.stream, new(atomic.Int64))
@@ -333,19 +332,19 @@ func (w *writer) bring(list *scan.List, definition string, other bool, at time.T
 	for i := range events {
 		events[i].At = at
 	}
-	w.form = list.EmptyItem()
+	w.template = list.EmptyItem()
 	if held := w.stream.Form().Item; held.Columns == list.Columns && held.APIVersion == list.APIVersion && held.Kind == list.ItemKind {
-		w.form = nil // it has what an upstream's bookmark has
+		w.template = nil // held is as good, or better: a bookmark of the upstream
 	}
 	if err := w.writeGap(events, list.RV, at); err != nil {
 		return false, err
 	}
-	w.definition = definition // not before: a crash in between leaves what is listed again
+	w.definition = definition // not before: after a crash in between, the list is taken again
 	return true, w.setForm(list.Kind)
 }
 
-// reached waits until all up to rv has been told to the writer, and is written.
-// It fails when ctx ends, or the recording.
+// reached waits until everything up to rv is written. It fails when ctx or the
+// recording ends.
 func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
 	for {
 		if err := w.mu.lock(ctx); err != nil {
@@ -374,49 +373,48 @@ func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
 	}
 }
 
-// errDamaged says that what is recorded is damaged, so that the next to be recorded is
-// a list, of which a new epoch is made.
-var errDamaged = errors.New("what is recorded is damaged: recording begins anew")
+// errDamaged means that what is recorded is damaged. A new epoch has begun, and needs a
+// list.
+var errDamaged = errors.New("what is recorded is damaged: a new epoch begins")
 
-// damaged returns an error of reading a stream as that of recording: where it
-// says that the stream is damaged, recording begins anew.
+// damaged returns the error of recording that an error of reading a stream causes: if
+// the stream is damaged, a new epoch begins and the error is errDamaged.
 func (w *writer) damaged(stream *history.Stream, err error) error {
 	if !errors.Is(err, history.ErrCorrupt) {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.repair(stream, err)
+	return w.startEpoch(stream, err)
 }
 
-// repair is damaged for a caller that holds mu.
-func (w *writer) repair(stream *history.Stream, err error) error {
+// startEpoch is damaged for a caller that holds mu.
+func (w *writer) startEpoch(stream *history.Stream, err error) error {
 	if !errors.Is(err, history.ErrCorrupt) {
 		return err
 	}
-	if stream != w.stream { // so it has begun already
+	if stream != w.stream { // the epoch has begun already
 		return errDamaged
 	}
 	next, failed := w.store.NewEpoch(w.resource)
 	if failed != nil {
 		return failed
 	}
-	w.log.Error("what is recorded of the resource is damaged: recording begins anew, and what there was is kept as it is", "cause", err)
+	w.log.Error("what is recorded of the resource is damaged: a new epoch begins, and the damaged one is kept as it is", "cause", err)
 	w.count.damaged.Inc()
 	w.stream, w.head, w.pending, w.size, w.oldest = next, history.Moment{}, nil, 0, time.Time{}
 	close(w.lost)
 	w.lost = make(chan struct{})
-	w.show()
+	w.publish()
 	return errDamaged
 }
 
-// loss returns a channel that is closed when what is recorded is found damaged from
-// now on.
-func (w *writer) loss() <-chan struct{} { return *w.shown.lost.Load() }
+// loss returns a channel that is closed when what is recorded turns out to be damaged.
+func (w *writer) loss() <-chan struct{} { return *w.published.lost.Load() }
 
-// lag returns how long the oldest event that is not written has waited.
+// lag returns how long the oldest pending event has waited.
 func (w *writer) lag() time.Duration {
-	oldest := w.shown.oldest.Load()
+	oldest := w.published.oldest.Load()
 	if oldest == 0 {
 		return 0
 	}
@@ -431,7 +429,7 @@ func appendEvents(to []history.Event, events []*timeline.Event) []history.Event 
 	return to
 }
 
-// listOf returns a list without items, of a collection's form.
+// listOf returns the metadata of a list, from a recorded form.
 func listOf(form history.Form, rv uint64) *scan.List {
 	return &scan.List{
 		Kind: form.ListKind, APIVersion: form.Item.APIVersion, ItemKind: form.Item.Kind, Typed: form.Item.Typed(),
@@ -439,7 +437,7 @@ func listOf(form history.Form, rv uint64) *scan.List {
 	}
 }
 
-// stateOf returns what a stream has at its head. It counts the objects in read.
+// stateOf returns the state at a stream's head. It counts the objects in read.
 func stateOf(ctx context.Context, st *history.Stream, read *atomic.Int64) (*scan.List, error) {
 	list := listOf(st.Form(), st.Head().RV)
 	for o, err := range st.List(ctx, list.RV, "", "") {
@@ -459,17 +457,18 @@ func (w *writer) newest(key kube.Key) (*scan.Object, error) {
 	return o, w.damaged(stream, err)
 }
 
-// position returns up to where the writer has been told.
-func (w *writer) position() history.Moment { return *w.shown.head.Load() }
+// position returns the head: everything up to it is written or pending. It does not
+// wait for the disk.
+func (w *writer) position() history.Moment { return *w.published.head.Load() }
 
-// current returns the stream that is written.
-func (w *writer) current() *history.Stream { return w.shown.stream.Load() }
+// current returns the stream that is written to. It does not wait for the disk.
+func (w *writer) current() *history.Stream { return w.published.stream.Load() }
 
-// formed takes a form of bookmarks.
-func (w *writer) formed(form *scan.Object) {
+// setTemplate sets the template of bookmarks.
+func (w *writer) setTemplate(o *scan.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.told != form {
-		w.told, w.form = form, form
+	if w.lastTemplate != o {
+		w.lastTemplate, w.template = o, o
 	}
 }
