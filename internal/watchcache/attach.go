@@ -25,9 +25,8 @@ func (r *round) attach(ctx context.Context, reader *Resource) bool {
 		if !r.feed.lock.lockBefore(soon) {
 			return false
 		}
-		if r.feed.lists == 0 && r.feed.to.Head() == 0 {
-			// Nothing is recorded, and the reflector is about to take its first
-			// list, or is taking it.
+		if !r.resumed && r.feed.lists == 0 {
+			// The reflector is about to take its first list, or is taking it.
 			r.cache(reader, 0)
 			r.feed.lock.Unlock()
 			return true
@@ -76,7 +75,7 @@ func (r *round) cache(reader *Resource, epoch uint64) {
 	}
 }
 
-// unfeed ends the reflector's use of the record.
+// unfeed ends the reflector's use of the record. It does nothing if there is none.
 func (r *round) unfeed() {
 	r.w.update(func() {
 		if r.fed != nil {

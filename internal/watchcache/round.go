@@ -44,6 +44,7 @@ type round struct {
 	state  state
 
 	feed      *feed
+	resumed   bool // the reflector begins with a watch, not with a list
 	reflector *informer.Reflector
 	cancel    context.CancelFunc
 	ended     chan error // receives the result of the reflector
@@ -66,6 +67,7 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 	if err != nil {
 		return r.pause(err)
 	}
+	r.resumed = resume != nil
 	r.reflector = informer.NewReflector(informer.ReflectorOptions{
 		Transport: r.w.cache.opts.Upstream.Agent(),
 		URL:       r.w.cache.opts.Upstream.URL(r.w.id.Path(), ""),
@@ -187,6 +189,7 @@ func (r *round) supervise(ctx context.Context) error {
 		}
 		select {
 		case err := <-r.ended:
+			r.unfeed() // detach may have attached the record since
 			return err
 		case <-damaged:
 			r.stop()
@@ -228,6 +231,7 @@ func (r *round) stop() {
 	}
 	select {
 	case <-r.ended:
+		r.unfeed()
 	case <-time.After(patience):
 		r.w.log.Warn("the disk is slow: the upstream watch is stopped while its last event is being written")
 	}

@@ -493,6 +493,27 @@ func TestDamagedRecord(t *testing.T) {
 	})
 }
 
+// TestDamageBeforeAttach: a reader that comes when a resumed record has just turned out
+// to be empty gets a list.
+func TestDamageBeforeAttach(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.put("a", "1")
+		b.put("b", "1")
+		synctest.Wait()
+		damaged := b.record.damaged
+		b.record.damaged = make(chan struct{})
+		close(damaged) // the next reflector resumes
+		synctest.Wait()
+		b.record.unusable = true
+		b.record.sink.Timeline = timeline.New(timeline.Options{})
+		res, end := b.read()
+		b.put("b", "2")
+		b.same("the timeline", res.Timeline)
+		end()
+		b.asked(3, 2)
+	})
+}
+
 // TestRefusedWatch: a refusal ends the timeline and pauses the record.
 func TestRefusedWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
