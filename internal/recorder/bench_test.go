@@ -26,13 +26,11 @@ func BenchmarkRestart(b *testing.B) {
 	api := newFakeAPI(b)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range *objects {
-		api.rv++
 		var text strings.Builder
 		for text.Len() < 4300 {
 			fmt.Fprintf(&text, `"f:field-%d":{".":{},"f:state":%d},`, text.Len(), rnd.IntN(1000))
 		}
-		o := pod(fmt.Sprintf("pod-%06d", i), api.rv, text.String())
-		api.pods[o.Key] = o
+		api.write(fmt.Sprintf("pod-%06d", i), text.String())
 	}
 	dir := b.TempDir()
 	start := func() *rig {
@@ -42,7 +40,7 @@ func BenchmarkRestart(b *testing.B) {
 		return api.run(b, r)
 	}
 	g := start()
-	for all := []*history.Stream(nil); len(all) == 0 || all[0].Head().RV < api.rv; time.Sleep(10 * time.Millisecond) {
+	for all := []*history.Stream(nil); len(all) == 0 || all[0].Head().RV < api.api.RV(); time.Sleep(10 * time.Millisecond) {
 		all = g.r.Store().Streams(pods) // it may take its time
 	}
 	g.stop()

@@ -110,7 +110,7 @@ func TestDamaged(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			api, fs := newFakeAPI(t), vfs.NewMem()
-			api.others, api.edition = "gadgets", 1
+			api.served, api.gadgets = true, 1
 			r := api.recorder(t, fs, "pods")
 			g := api.run(t, r)
 			g.recorded(100)
@@ -143,14 +143,12 @@ func TestDamaged(t *testing.T) {
 				return len(all) > 0 && all[len(all)-1].Epoch() == 1
 			})
 			st := g.recorded(rv)
-			api.mu.Lock()
 			var want []string
 			for _, name := range []string{"a", "c", "last"} {
-				if o := api.pods[kube.MakeKey("ns", name)]; o != nil {
-					want = append(want, name+"="+strings.Split(strings.Split(o.JSON, `"text":"`)[1], `"`)[0])
+				if o := api.api.Get("pods", "ns/"+name); o != "" {
+					want = append(want, name+"="+strings.Split(strings.Split(o, `"text":"`)[1], `"`)[0])
 				}
 			}
-			api.mu.Unlock()
 			if got := state(t, st); got != strings.Join(want, " ") {
 				t.Errorf("recorded is %s, not %v", got, want)
 			}

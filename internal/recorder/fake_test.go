@@ -7,14 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"path"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,10 +17,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -36,33 +33,36 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var pods = kube.Resource{Version: "v1", Name: "pods"}
 
-// A fakeAPI is an API server that has Pods.
+// A fakeAPI is an API server of Pods, and of gadgets, a custom resource that has the
+// same objects. It can be replaced by another one behind the same address.
 type fakeAPI struct {
 	server *httptest.Server
 
 	mu      sync.Mutex // guards what follows
-	rv      uint64
-	pods    map[kube.Key]*scan.Object
-	frames  []scan.Frame
-	lost    uint64 // history up to here is gone
+	api     *fakeapi.Server
 	uid     string // of kube-system; "" is forbidden
-	refuse  int    // the code for everything of Pods; 0 is none
-	away    bool   // all is 503
-	others  string // further resources in discovery, names of the core group
-	edition int    // of the definition of gadgets; 0 is none
-	changed chan struct{}
+	refuse  int    // the code of all answers about Pods; 0 is none
+	away    bool   // all answers are 503
+	gadgets int    // the generation of their definition, 0 if there is none
+	served  bool   // discovery has gadgets
 
-	lists, open, mostOpen int // lists of more than one item; watches of Pods
+	lists, open, maxOpen int // lists of more than one item; watches
 }
 
 func newFakeAPI(t testing.TB) *fakeAPI {
-	f := &fakeAPI{rv: 100, pods: map[kube.Key]*scan.Object{}, uid: "cluster-1", changed: make(chan struct{})}
+	f := &fakeAPI{uid: "cluster-1"}
+	f.restore(100)
 	f.server = httptest.NewServer(f)
 	t.Cleanup(func() {
 		f.server.CloseClientConnections()
 		f.server.Close()
 	})
 	return f
+}
+
+// restore replaces what the API server has: it is empty at an RV.
+func (f *fakeAPI) restore(rv uint64) {
+	f.api = fakeapi.New(fakeapi.Options{FirstRV: rv, Step: 2, EagerBookmarks: true, NoWatchList: true})
 }
 
 func pod(name string, rv uint64, text string) *scan.Object {
@@ -78,40 +78,23 @@ func (f *fakeAPI) change(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
-	close(f.changed)
-	f.changed = make(chan struct{})
 }
 
 // write creates or changes a Pod, and returns the RV.
 func (f *fakeAPI) write(name, text string) (rv uint64) {
-	f.change(func() {
-		f.rv += 2
-		rv = f.rv
-		o, typ := pod(name, rv, text), kube.Added
-		if f.pods[o.Key] != nil {
-			typ = kube.Modified
-		}
-		f.pods[o.Key] = o
-		f.frames = append(f.frames, scan.Frame{Type: typ, Object: o})
-	})
-	return rv
+	return f.api.Put("pods", pod(name, 1, text).JSON)
 }
 
 // remove deletes Pods, at one RV.
 func (f *fakeAPI) remove(names ...string) (rv uint64) {
-	f.change(func() {
-		f.rv += 2
-		rv = f.rv
-		for _, name := range names {
-			key := kube.MakeKey("ns", name)
-			f.frames = append(f.frames, scan.Frame{Type: kube.Deleted, Object: f.pods[key].At(rv)})
-			delete(f.pods, key)
-		}
-	})
-	return rv
+	var keys []string
+	for _, name := range names {
+		keys = append(keys, "ns/"+name)
+	}
+	return f.api.Delete("pods", keys...)
 }
 
-// outage has things happen while nobody is there to tell of them.
+// outage lets the API server change while no client can reach it.
 func (f *fakeAPI) outage(during func()) {
 	f.change(func() { f.refuse = http.StatusServiceUnavailable })
 	f.server.CloseClientConnections()
@@ -119,143 +102,61 @@ func (f *fakeAPI) outage(during func()) {
 	f.change(func() { f.refuse = 0 })
 }
 
-// forget has the past be gone, as after a compaction.
-func (f *fakeAPI) forget() { f.change(func() { f.lost, f.frames = f.rv, nil }) }
+// forget compacts the history.
+func (f *fakeAPI) forget() { f.api.Compact(f.api.RV()) }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
 	f.mu.Lock()
-	uid, refuse, others, away := f.uid, f.refuse, strings.Fields(f.others), f.away
+	api, uid, refuse, away, gadgets, served := f.api, f.uid, f.refuse, f.away, f.gadgets, f.served
 	f.mu.Unlock()
-	if away {
-		f.fail(w, http.StatusServiceUnavailable, "away")
-		return
-	}
-	switch r.URL.Path {
-	case "/api/v1/namespaces/kube-system":
-		if uid == "" {
-			f.fail(w, http.StatusForbidden, `namespaces "kube-system" is forbidden`)
-			return
-		}
+	fail := func(code int) { fakeapi.WriteStatus(w, code, metav1.StatusReason(http.StatusText(code)), "no") }
+	q := r.URL.Query()
+	switch path := r.URL.Path; {
+	case away:
+		fail(http.StatusServiceUnavailable)
+	case path == "/api/v1/namespaces/kube-system" && uid == "":
+		fail(http.StatusForbidden)
+	case path == "/api/v1/namespaces/kube-system":
 		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":%q}}`, uid)
-	case "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets":
-		f.mu.Lock()
-		edition := f.edition
-		f.mu.Unlock()
-		if edition == 0 {
-			f.fail(w, http.StatusNotFound, "not found")
-			return
+	case path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets" && gadgets == 0:
+		fail(http.StatusNotFound)
+	case path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets":
+		fmt.Fprintf(w, `{"metadata":{"name":"gadgets","uid":"crd","generation":%d}}`, gadgets)
+	case path == "/api/v1":
+		list := metav1.APIResourceList{GroupVersion: "v1"}
+		for _, name := range []string{"pods", "pods/log", "gadgets"} {
+			if name != "gadgets" || served {
+				list.APIResources = append(list.APIResources, metav1.APIResource{Name: name, Namespaced: true, Kind: "Pod", Verbs: []string{"get", "list", "watch"}})
+			}
 		}
-		fmt.Fprintf(w, `{"metadata":{"name":"gadgets","uid":"crd","generation":%d}}`, edition)
-	case "/api":
-		io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
-	case "/apis":
-		io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
-	case "/api/v1":
-		entry := func(name, kind string) string {
-			return fmt.Sprintf(`{"name":%q,"namespaced":true,"kind":%q,"verbs":["get","list","watch"]}`, name, kind)
-		}
-		all := []string{entry("pods", "Pod"), `{"name":"pods/log","namespaced":true,"kind":"Pod","verbs":["get"]}`}
-		for _, name := range others {
-			all = append(all, entry(name, "Pod"))
-		}
-		fmt.Fprintf(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[%s]}`, strings.Join(all, ","))
+		json.NewEncoder(w).Encode(list)
+	case path == "/api", path == "/apis":
+		api.ServeHTTP(w, r)
+	case refuse != 0:
+		fail(refuse)
 	default:
-		q := r.URL.Query()
-		switch {
-		case refuse != 0:
-			f.fail(w, refuse, "no")
-		case q.Has("sendInitialEvents"):
-			f.fail(w, http.StatusBadRequest, "no streaming lists")
-		case q.Has("watch"):
-			f.watch(w, r)
-		case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/ns/"):
-			f.get(w, path.Base(r.URL.Path))
-		default:
-			f.list(w, q.Get("limit"))
-		}
-	}
-}
-
-func (f *fakeAPI) fail(w http.ResponseWriter, code int, message string) {
-	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":%d}`, message, code)
-}
-
-func (f *fakeAPI) get(w http.ResponseWriter, name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if o := f.pods[kube.MakeKey("ns", name)]; o != nil {
-		io.WriteString(w, o.JSON)
-		return
-	}
-	f.fail(w, http.StatusNotFound, "not found")
-}
-
-func (f *fakeAPI) list(w io.Writer, limit string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var items []string
-	for _, key := range slices.Sorted(maps.Keys(f.pods)) {
-		items = append(items, f.pods[key].JSON)
-	}
-	if limit == "1" {
-		items = items[:min(1, len(items))]
-	} else {
-		f.lists++
-	}
-	fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, f.rv, strings.Join(items, ","))
-}
-
-func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request) {
-	rv, _ := strconv.ParseUint(r.URL.Query().Get("resourceVersion"), 10, 64)
-	f.mu.Lock()
-	if rv < f.lost {
-		f.mu.Unlock()
-		f.fail(w, http.StatusGone, "too old resource version")
-		return
-	}
-	next := slices.IndexFunc(f.frames, func(e scan.Frame) bool { return e.Object.RV > rv })
-	if next < 0 {
-		next = len(f.frames)
-	}
-	f.open++
-	f.mostOpen = max(f.mostOpen, f.open)
-	f.mu.Unlock()
-	defer func() {
+		r.URL.Path = strings.Replace(path, "/gadgets", "/pods", 1)
+		r.Header.Set("Accept", "application/json") // no Tables
 		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.open--
-	}()
-	for {
-		f.mu.Lock()
-		if f.refuse != 0 {
-			f.mu.Unlock()
-			return
+		if q.Has("watch") && !q.Has("sendInitialEvents") {
+			f.open++
+			f.maxOpen = max(f.maxOpen, f.open)
+			defer f.change(func() { f.open-- })
+		} else if !q.Has("watch") && q.Get("limit") != "1" && !strings.Contains(path, "/namespaces/") {
+			f.lists++
 		}
-		for ; next < len(f.frames); next++ {
-			fmt.Fprintf(w, `{"type":%q,"object":%s}`+"\n", f.frames[next].Type, f.frames[next].Object.JSON)
-		}
-		fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"%d"}}}`+"\n", f.rv)
-		changed := f.changed
 		f.mu.Unlock()
-		if http.NewResponseController(w).Flush() != nil {
-			return
-		}
-		select {
-		case <-changed:
-		case <-r.Context().Done():
-			return
-		}
+		api.ServeHTTP(w, r)
 	}
 }
 
-// counts returns the lists since the last call, and the most watches at a time.
+// counts returns the lists since the last call, and how many watches were open at
+// once.
 func (f *fakeAPI) counts() (lists, watches int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer func() { f.lists = 0 }()
-	return f.lists, f.mostOpen
+	return f.lists, f.maxOpen
 }
 
 // A rig is a recorder in front of the fake API server, that runs.

@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -145,8 +144,9 @@ func TestBack(t *testing.T) {
 	old := g.recorded(api.write("a", "2"))
 	g.stop()
 	api.change(func() {
-		api.rv, api.lost, api.frames = 90, 90, nil
-		api.pods = map[kube.Key]*scan.Object{"ns/a": pod("a", 50, "0")}
+		api.restore(48)
+		api.write("a", "0") // 50
+		api.api.Compact(api.api.Advance(40))
 	})
 	g = api.run(t, api.recorder(t, fs))
 	until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
@@ -160,18 +160,14 @@ func TestBack(t *testing.T) {
 // TestCameBack: an upstream that went back, and has come past what is recorded by
 // the time that it is asked, begins a new epoch.
 func TestCameBack(t *testing.T) {
-	other := func(name string, rv uint64) scan.Frame {
-		return scan.Frame{Type: kube.Modified, Object: pod(name, rv, "other")}
-	}
 	for _, test := range []struct {
-		name   string
-		lost   uint64
-		frames []scan.Frame
-		b      uint64
+		name      string
+		compacted uint64
+		b         []uint64
 	}{
-		{"other events came before the head", 100, []scan.Frame{other("b", 103), other("c", 110)}, 103},
-		{"no events are known of then, but the objects are there", 108, []scan.Frame{other("c", 110)}, 103},
-		{"what there is shows nothing of it", 100, []scan.Frame{other("b", 103), other("b", 108), other("c", 110)}, 108},
+		{"other events came before the head", 101, []uint64{103}},
+		{"no events are known of then, but the objects are there", 108, []uint64{103}},
+		{"what there is shows nothing of it", 101, []uint64{103, 108}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			api, fs := newFakeAPI(t), vfs.NewMem()
@@ -181,8 +177,14 @@ func TestCameBack(t *testing.T) {
 			old := g.recorded(api.write("a", "2")) // 104
 			g.stop()
 			api.change(func() {
-				api.rv, api.lost, api.frames = 110, test.lost, test.frames
-				api.pods = map[kube.Key]*scan.Object{"ns/b": pod("b", test.b, "other"), "ns/c": pod("c", 110, "other")}
+				api.restore(101)
+				for _, rv := range test.b {
+					api.api.Advance(rv - 2 - api.api.RV())
+					api.write("b", "other")
+				}
+				api.api.Advance(108 - api.api.RV())
+				api.write("c", "other") // 110
+				api.api.Compact(test.compacted)
 			})
 			g = api.run(t, api.recorder(t, fs))
 			until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
@@ -276,8 +278,10 @@ func TestOtherCluster(t *testing.T) {
 			}
 			api.outage(func() {
 				api.change(func() {
-					api.uid, api.rv, api.lost, api.frames = "cluster-2", 200, 200, nil
-					api.pods = map[kube.Key]*scan.Object{"ns/b": pod("b", 150, "other")}
+					api.uid = "cluster-2"
+					api.restore(148)
+					api.write("b", "other") // 150
+					api.api.Compact(api.api.Advance(50))
 				})
 				if read {
 					r.tl.Replace(list(200, pod("b", 150, "other")))
@@ -347,9 +351,9 @@ func TestDiscovery(t *testing.T) {
 	api := newFakeAPI(t)
 	g := api.run(t, api.recorder(t, vfs.NewMem(), "pods", "gadgets"))
 	g.recorded(100)
-	api.change(func() { api.others = "gadgets" })
+	api.change(func() { api.served = true })
 	until(t, "a second resource", func() bool { return len(g.r.Recorded()) == 2 })
-	api.change(func() { api.others = "" })
+	api.change(func() { api.served = false })
 	until(t, "the first one alone", func() bool { return len(g.r.Recorded()) == 1 })
 	g.recorded(api.write("a", "1"))
 }
@@ -359,7 +363,7 @@ func TestDiscovery(t *testing.T) {
 func TestDefinition(t *testing.T) {
 	gadgets := kube.Resource{Version: "v1", Name: "gadgets"}
 	api, fs := newFakeAPI(t), vfs.NewMem()
-	api.others, api.edition = "gadgets", 1
+	api.served, api.gadgets = true, 1
 	rv := api.write("a", "1")
 	for _, step := range []struct {
 		edition, lists, epochs int
@@ -367,13 +371,17 @@ func TestDefinition(t *testing.T) {
 	}{{1, 1, 1, "1"}, {1, 0, 1, "1"}, {2, 1, 2, "2"}, {2, 0, 2, "2"}, {3, 1, 2, "2"}, {0, 1, 2, "2"}, {0, 1, 2, "2"}} {
 		api.counts()
 		api.change(func() {
-			api.edition, api.pods["ns/a"] = step.edition, pod("a", rv, step.text)
+			head := api.api.RV()
+			api.gadgets = step.edition
+			api.restore(rv - 2)
+			api.write("a", step.text) // rv again
+			api.api.Advance(head - rv)
 		})
 		g := api.run(t, api.recorder(t, fs, "gadgets"))
-		api.change(func() { api.rv++ })
+		api.api.Advance(1)
 		until(t, "a record", func() bool {
 			all := g.r.Store().Streams(gadgets)
-			return len(all) == step.epochs && all[len(all)-1].Head().RV >= api.rv
+			return len(all) == step.epochs && all[len(all)-1].Head().RV >= api.api.RV()
 		})
 		want(t, "state", state(t, g.r.Store().Streams(gadgets)[step.epochs-1]), "a="+step.text)
 		record, _ := g.r.continuity(gadgets).current()
@@ -392,7 +400,7 @@ func TestDefinition(t *testing.T) {
 func TestDefinitionOfList(t *testing.T) {
 	gadgets := kube.Resource{Version: "v1", Name: "gadgets"}
 	api := newFakeAPI(t)
-	api.others, api.edition = "gadgets", 1
+	api.served, api.gadgets = true, 1
 	rv := api.write("a", "1")
 	g := api.run(t, api.recorder(t, vfs.NewMem(), "gadgets"))
 	until(t, "a record", func() bool {
