@@ -6,10 +6,7 @@ package httpstream
 import (
 	"errors"
 	"math/rand/v2"
-	"net/http"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -294,7 +291,7 @@ func (s *Watch) whyBroken(err error) string {
 
 // expired ends the watch with an ERROR.
 func (s *Watch) expired(message string) {
-	s.write(s.Wire.Error(*status.New(http.StatusGone, metav1.StatusReasonExpired, message)))
+	s.write(s.Wire.Error(*status.Expired(message)))
 	s.flush(time.Time{}, false)
 }
 
