@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access decides what may be read from the cache and the history (T8):
-// never what the API server would refuse now.
+// Package access decides whether a request may be served from the cache or the
+// history (T8). It allows nothing that the API server would refuse now.
 package access
 
 import (
@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// maxDecisionAge is how long a decision is used: what kube-apiserver's own
-	// delegating authorizer keeps one for.
+	// maxDecisionAge is how long a decision is used; kube-apiserver's delegating
+	// authorizer caches its decisions for as long.
 	maxDecisionAge = 10 * time.Second
 	reviewTimeout  = 2 * time.Second
 )
 
-// Own knows what the gateway's own identity may read of a resource, in all
-// namespaces (T8). That there is a timeline shows that the gateway could list and
-// watch once; it does not show that it still may, nor that it may get. Own is safe
-// for concurrent use.
+// Own caches what the gateway's own identity may read of a resource, in all
+// namespaces (T8). A timeline proves only that the gateway was allowed to list and
+// watch when it began; it does not prove that it is allowed now, or that it may get.
+// Own is safe for concurrent use.
 type Own struct {
 	up       *upstream.Server
 	id       kube.Resource
 	inflight *upstream.Inflight[upstream.Decision] // by the verb
-	// asksAgain is set where a question that had no answer is asked again at once.
+	// asksAgain is set if a review that had no answer is repeated at once.
 	asksAgain bool
 
 	mu    sync.Mutex // guards known
@@ -45,22 +45,21 @@ type decided struct {
 	at       time.Time
 }
 
-// NewOwn returns what is to be known of a resource.
+// NewOwn returns an Own for a resource, without any decision.
 func NewOwn(up *upstream.Server, id kube.Resource, b *upstream.Background) *Own {
 	return &Own{up: up, id: id, inflight: upstream.NewInflight[upstream.Decision](b, reviewTimeout)}
 }
 
-// Allows reports whether reads may be served from the cache. When the API server
-// does not answer, its last decision stays in force; without one, list and watch,
-// which the reflector does, count as allowed.
+// Allows reports whether reads may be served from the cache. While the API server
+// does not answer, its last decision stays in force. Without one, list and watch
+// count as allowed, since the reflector does both.
 func (o *Own) Allows(ctx context.Context, verb request.Verb) bool {
 	d, err := o.decide(ctx, verb)
 	return err == nil && (d == upstream.Allowed || d == upstream.Unknown && verb != request.Get)
 }
 
-// decide returns the API server's decision on the gateway, or its last one if it
-// does not answer now. The error is that of a context, or of a gateway that shuts
-// down.
+// decide returns the API server's decision on the gateway, or the last one if the
+// API server does not answer now. It fails if ctx ends or the gateway shuts down.
 func (o *Own) decide(ctx context.Context, verb request.Verb) (upstream.Decision, error) {
 	last, ok := o.last(verb)
 	if ok && time.Since(last.at) < maxDecisionAge && (last.decision != upstream.Unknown || !o.asksAgain) {
@@ -88,12 +87,12 @@ func (o *Own) last(verb request.Verb) (decided, bool) {
 	return d, ok
 }
 
-// caller returns the API server's decision on a caller with credentials of their
-// own. It is not remembered.
+// caller returns the API server's decision on a caller that has credentials of its
+// own. It is not cached.
 func (o *Own) caller(ctx context.Context, t request.Target, identity http.Header) upstream.Decision {
 	namespace := t.Namespace
 	if t.Resource.Group == "" && t.Resource.Name == "namespaces" {
-		namespace = t.Name // as the API server has it
+		namespace = t.Name // the API server sets the same for a Namespace object
 	}
 	return o.review(ctx, authorizationv1.ResourceAttributes{Verb: string(t.Verb), Namespace: namespace, Name: t.Name}, identity)
 }

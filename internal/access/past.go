@@ -18,23 +18,23 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// learnInterval is how often Past looks for recorded resources of which it does
-// not know yet whether the gateway may list them.
+// learnInterval is how often Past looks for recorded resources that have no decision
+// yet.
 const learnInterval = 2 * time.Second
 
-// A Record is what Past has to know of the history.
+// A Record is the part of the recorder that Past uses.
 type Record interface {
 	// Resources returns the recorded resources.
 	Resources() []kube.Resource
-	// Withholds reports whether what was recorded of a resource is not to be shown.
+	// Withholds reports whether the record of a resource must not be shown.
 	Withholds(kube.Resource) bool
 }
 
-// Past decides who may read the past of a resource (T8). What is recorded does not
-// show that: it may be a year old, and have been read with other credentials. So
-// nothing is shown before the API server has decided once; from then on its last
-// decision stays in force, as it does for the cache. Past is safe for concurrent
-// use.
+// Past decides which callers may read the past of a resource (T8). The record itself
+// proves nothing: it may be a year old, and read with other credentials. So nothing
+// is shown before the API server has decided once; after that its last decision
+// stays in force while it does not answer, as for the cache. Past is safe for
+// concurrent use.
 type Past struct {
 	up         *upstream.Server
 	record     Record
@@ -44,12 +44,13 @@ type Past struct {
 	known map[kube.Resource]*Own
 }
 
-// NewPast returns the access to what is recorded.
+// NewPast returns the access decisions for a record.
 func NewPast(up *upstream.Server, record Record, b *upstream.Background) *Past {
 	return &Past{up: up, record: record, background: b, known: map[kube.Resource]*Own{}}
 }
 
-// of returns what is known of a resource; there are as many as are recorded.
+// of returns the decisions for a resource. It is called for recorded resources only,
+// which bounds the map.
 func (p *Past) of(id kube.Resource) *Own {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,9 +70,9 @@ func (p *Past) Decided(id kube.Resource) bool {
 	return last.decision == upstream.Allowed
 }
 
-// Refusal returns why a request may not read the past of a target, nil if it may:
-// a caller with credentials of their own may read the target now, or else the
-// gateway may do in all namespaces what the verb says.
+// Refusal returns why a request may not read the past of a target, nil if it may.
+// A caller with credentials of its own must be allowed to read the target now. For
+// other callers the gateway must be allowed the verb in all namespaces.
 func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *metav1.Status {
 	own, name := p.of(t.Resource), t.Resource.GroupResource()
 	if p.record.Withholds(t.Resource) {
@@ -94,8 +95,8 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 }
 
 // decidePast is decide for the past. An identity that may list everything may read
-// each object: that counts for verbs about which the API server was not asked
-// before it went away.
+// each object, so a decision on list counts for verbs that were not reviewed before
+// the API server became unreachable.
 func (o *Own) decidePast(ctx context.Context, verb request.Verb) upstream.Decision {
 	d, err := o.decide(ctx, verb)
 	if err == nil && d == upstream.Unknown && verb != request.List {
@@ -104,8 +105,9 @@ func (o *Own) decidePast(ctx context.Context, verb request.Verb) upstream.Decisi
 	return d
 }
 
-// Run asks, until ctx ends, whether the gateway may list what is recorded: once for
-// each resource, so that its past can be shown while the API server is away.
+// Run asks, until ctx ends, whether the gateway may list each recorded resource, and
+// stops asking once it has a decision. So the past can be shown even when the API
+// server becomes unreachable before the first request.
 func (p *Past) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, id := range p.record.Resources() {
