@@ -362,7 +362,7 @@ func TestHistoryRefusals(t *testing.T) {
 		"/versions/api/v1/nodes/n1?objects=x":                           "400 objects",
 		"/versions/api/v1/nodes/n1?since=soon":                          "400 since: \"soon\" is not a moment",
 		"/versions/api/v1/nodes/n1?continue=1":                          "400 continue",
-		"/versions/api/v1/nodes/n1?from=1h":                             "400 there is no parameter \"from\": there are since",
+		"/versions/api/v1/nodes/n1?from=1h":                             "400 there is no parameter \"from\": the parameters are since",
 		"/versions/api/v1/nodes/n1?since=1h&since=2h":                   "400 since is given 2 times",
 		"/versions/api/v1/nodes/n1?since=%zz":                           "400 the query",
 		"/diff/api/v1/nodes?from=2d":                                    "410 nodes are recorded from 100",

@@ -244,7 +244,10 @@ func (s *live) resume(ctx context.Context, q *query, v *timeline.View, start *wa
 	case inGap && !s.projection:
 		start.rv, start.expired = v.RV, gone.Error()
 	case source != nil:
-		source.Start(q.Speed)
+		if err := source.Start(ctx, q.Speed); err != nil {
+			source.Close()
+			return s.failed(err)
+		}
 		start.source = source
 		if q.Speed > 0 {
 			start.replayed = source.Replayed

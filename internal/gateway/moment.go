@@ -45,7 +45,7 @@ func (h *reads) openMoment(r *http.Request, when kube.Moment) (*moment, *query, 
 	if err != nil {
 		return nil, nil, err
 	}
-	namespaced, err := isNamespaced(st, read)
+	namespaced, err := isNamespaced(ctx, st, read)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,8 +97,8 @@ func notServedAt(path string) *metav1.Status {
 
 // isNamespaced finds the scope of a resource by one of its objects. Where there was
 // none, any path leads to nothing.
-func isNamespaced(st past.State, read *request.Read) (bool, error) {
-	for o, err := range st.Stream.List(context.Background(), st.RV, "", "") {
+func isNamespaced(ctx context.Context, st past.State, read *request.Read) (bool, error) {
+	for o, err := range st.Stream.List(ctx, st.RV, "", "") {
 		if err != nil {
 			return false, err
 		}
@@ -194,7 +194,10 @@ func (s *moment) exactly(ctx context.Context, q *query, rv uint64, limit int64) 
 			return state{}, s.failed(err)
 		}
 		if q.View == wire.Table && q.Options.Continue == "" {
-			at = past.TimeOf(s.state.Stream, rv)
+			var err error
+			if at, err = past.TimeOf(ctx, s.state.Stream, rv); err != nil {
+				return state{}, s.failed(err)
+			}
 		}
 	}
 	st := s.recorded(ctx, rv)
@@ -239,7 +242,10 @@ func (s *moment) watch(ctx context.Context, q *query) (watchStart, error) {
 			return watchStart{}, err
 		}
 	}
-	source.Start(q.Speed)
+	if err := source.Start(ctx, q.Speed); err != nil {
+		source.Close()
+		return watchStart{}, s.failed(err)
+	}
 	if q.View == wire.Table {
 		start.align = source.Align
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
-// changes answers what changed in a range of time, the newest first.
+// changes returns the changes in a range of time, the newest first.
 func (c *call) changes() (any, error) {
 	p, err := c.page()
 	if err != nil {
@@ -51,14 +51,14 @@ func (c *call) changes() (any, error) {
 		if err := p.ended(); err != nil {
 			return nil, err
 		}
-		next, err := newestOf(sources)
+		next, err := newestOf(p.ctx, sources)
 		if err != nil {
 			return nil, err
 		}
 		if next == nil {
 			return out, nil
 		}
-		if (p.full() || skipped >= maxSkipped) && next.apart() {
+		if (p.full() || skipped >= maxSkipped) && next.canEndPage() {
 			out.Continue = formatBounds(sources)
 			return out, nil
 		}
@@ -87,16 +87,16 @@ func (c *call) changes() (any, error) {
 // A backward reads the events of a stream, the newest first.
 type backward struct {
 	eventRange
-	events []history.Event // what was read of it, in order
-	last   uint64          // the RV of the one before
+	events []history.Event // read, but not yet returned, in RV order
+	last   uint64          // the RV of the last returned event
 }
 
-// bounds are RVs by the stream, below which it is to go on.
+// bounds has, by the name of a stream, the RV below which the next page continues.
 type bounds map[string]uint64
 
 // backward returns the events of a stream in a range, nil if there are none.
 func (c *call) backward(st *history.Stream, from, to time.Time, b bounds) (*backward, error) {
-	r, ok, err := rangeOf(st, true, kube.Moment{At: from}, kube.Moment{At: to})
+	r, ok, err := rangeOf(c.r.Context(), st, true, kube.Moment{At: from}, kube.Moment{At: to})
 	if !ok || err != nil || st.Head().At.Before(from) {
 		return nil, err
 	}
@@ -104,14 +104,14 @@ func (c *call) backward(st *history.Stream, from, to time.Time, b bounds) (*back
 	if b != nil {
 		below, ok := b[streamName(st)]
 		if !ok {
-			return nil, nil // it was at its end
+			return nil, nil // the pages before had all of its events
 		}
 		r.to = min(r.to, below-1)
 	}
 	return &backward{eventRange: r}, nil
 }
 
-// streamName tells streams apart.
+// streamName returns a unique name of a stream.
 func streamName(st *history.Stream) string {
 	return st.Resource().String() + "#" + kube.FormatRV(uint64(st.Epoch()))
 }
@@ -119,10 +119,10 @@ func streamName(st *history.Stream) string {
 // maxSkipped bounds the events of other namespaces that one page goes through.
 const maxSkipped = 100_000
 
-// peek returns the newest event that is left, nil if there is none.
-func (b *backward) peek() (*history.Event, error) {
+// peek returns the newest remaining event, nil if there is none.
+func (b *backward) peek(ctx context.Context) (*history.Event, error) {
 	if len(b.events) == 0 && b.from < b.to {
-		events, err := b.LastEvents(context.Background(), b.from, b.to, eventChunk/4) // there are many streams
+		events, err := b.LastEvents(ctx, b.from, b.to, eventChunk/4) // few: there are many streams
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func (b *backward) peek() (*history.Event, error) {
 	return &b.events[n-1], nil
 }
 
-// pop takes the event that peek returned.
+// pop removes and returns the event that peek returned.
 func (b *backward) pop() history.Event {
 	n := len(b.events) - 1
 	e := b.events[n]
@@ -149,16 +149,16 @@ func (b *backward) pop() history.Event {
 	return e
 }
 
-// apart reports whether a page may end before the event that peek returned:
-// it goes on by RV.
-func (b *backward) apart() bool { return b.events[len(b.events)-1].Object.RV != b.last }
+// canEndPage reports whether a page may end before the event that peek returned. The
+// next page continues below an RV, so the events of one RV must be on one page.
+func (b *backward) canEndPage() bool { return b.events[len(b.events)-1].Object.RV != b.last }
 
 // newestOf returns the source whose next event is the newest.
-func newestOf(sources []*backward) (*backward, error) {
+func newestOf(ctx context.Context, sources []*backward) (*backward, error) {
 	var best *backward
 	var newest *history.Event
 	for _, b := range sources {
-		e, err := b.peek()
+		e, err := b.peek(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +172,7 @@ func newestOf(sources []*backward) (*backward, error) {
 	return best, nil
 }
 
-// formatBounds returns where the sources go on.
+// formatBounds encodes where the next page continues in each source.
 func formatBounds(sources []*backward) string {
 	b := bounds{}
 	for _, s := range sources {
@@ -182,7 +182,7 @@ func formatBounds(sources []*backward) string {
 	}
 	text, err := json.Marshal(b)
 	if err != nil {
-		panic(err) // names and numbers
+		panic(err) // a map of strings to numbers cannot fail
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// maxBins is how many bins a count can have, defaultBins about how many it
-	// has when nobody says.
+	// maxBins is how many bins an answer can have, and defaultBins about how many
+	// it has if the request has no bin.
 	maxBins     = 2000
 	defaultBins = 200
-	// minBin is the resolution of the times of events.
+	// minBin is the resolution of event times.
 	minBin = time.Millisecond
 	maxBin = 366 * 24 * time.Hour
 )
 
-// counts answers how many events there were in each of a number of bins.
+// counts returns the number of events per bin.
 func (c *call) counts() (any, error) {
 	from, to, err := c.times("1h", "now")
 	if err != nil {
@@ -32,8 +32,8 @@ func (c *call) counts() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Bins begin at multiples of their length, so that a moving window has the
-	// same ones.
+	// Bins begin at multiples of their length, so that they stay the same when a
+	// client moves its range.
 	from = from.Truncate(bin)
 	if from.Unix() < 0 {
 		return nil, refuseBad("from: %s is before there were clusters", from.Format(time.RFC3339))
@@ -60,7 +60,7 @@ func (c *call) counts() (any, error) {
 	return out, nil
 }
 
-// count adds up the epochs of a resource.
+// count adds the counts of all epochs of a resource.
 func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Time, bin time.Duration) error {
 	for _, st := range c.store.Streams(r) {
 		if err := context.Cause(c.r.Context()); err != nil {
@@ -93,7 +93,7 @@ func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Tim
 	return nil
 }
 
-// inside cuts a span to a range.
+// inside returns the part of a span that is inside a range.
 func inside(from, to, lower, upper time.Time) (api.TimeSpan, bool) {
 	if from.Before(lower) {
 		from = lower
@@ -104,7 +104,7 @@ func inside(from, to, lower, upper time.Time) (api.TimeSpan, bool) {
 	return api.TimeSpan{From: from.UTC(), To: to.UTC()}, !to.Before(from)
 }
 
-// times returns the range of the parameters from and to.
+// times returns the range that the parameters from and to name.
 func (c *call) times(usualFrom, usualTo string) (from, to time.Time, err error) {
 	first, err := c.when("from", usualFrom)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *call) times(usualFrom, usualTo string) (from, to time.Time, err error) 
 	return first.At.UTC(), last.At.UTC(), nil
 }
 
-// niceBins are lengths that people count in.
+// niceBins are the lengths that a default bin may have.
 var niceBins = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,

@@ -19,8 +19,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
-// A diffPosition is a state of one stream, and a diffToken where a page continues:
-// at the states of the first one.
+// A diffPosition is a state of one stream. A diffToken is a continue token: the two
+// states of the first page, and the last key of the page before.
 type diffPosition struct {
 	Epoch int       `json:"epoch,omitempty"`
 	RV    uint64    `json:"rv"`
@@ -33,14 +33,14 @@ type diffToken struct {
 	After kube.Key     `json:"after"`
 }
 
-// A diffSide is one of the two states that are compared.
+// A diffSide is one of the two compared states.
 type diffSide struct {
 	*history.Stream
 	rv uint64
 	at api.Moment
 }
 
-// diff answers what is different between two moments.
+// diff returns the differences between two moments.
 func (c *call) diff() (any, error) {
 	t, streams, err := c.target()
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *call) selection(t request.Target) (request.Selection, error) {
 	if err != nil {
 		return request.Selection{}, refuseBad("fieldSelector: %v", err)
 	}
-	t.Name = "" // a single object is looked up
+	t.Name = "" // one looks up a single object by its key
 	selection, ok := request.Select(t, labelSelector, fieldSelector, true, request.BuiltInFields(t.Resource))
 	if !ok {
 		return selection, refuseBad("fieldSelector: %q is not a field selector of %s", c.query.Get("fieldSelector"), t.Resource.GroupResource())
@@ -86,8 +86,8 @@ func (c *call) selection(t request.Target) (request.Selection, error) {
 	return selection, nil
 }
 
-// sides finds the two moments, which are those of the page before if there was
-// one, and where that ended.
+// sides finds the two states. If the request continues a page, they are the states of
+// that page, and after is its last key.
 func (c *call) sides(d *diffPage, streams []*history.Stream) (after kube.Key, err error) {
 	if text := c.query.Get("continue"); text != "" {
 		var token diffToken
@@ -120,7 +120,7 @@ func (c *call) sides(d *diffPage, streams []*history.Stream) (after kube.Key, er
 	return "", nil
 }
 
-// side returns the state at a position.
+// side returns the state at a position of a continue token.
 func (p diffPosition) side(streams []*history.Stream) (diffSide, error) {
 	for _, st := range streams {
 		if st.Epoch() == p.Epoch {
@@ -154,18 +154,18 @@ func (d *diffPage) one(key kube.Key) error {
 	return d.add(before, after)
 }
 
-// all compares all objects behind a key, both lists being in its order.
-func (d *diffPage) all(namespace string, behind kube.Key) error {
-	before, stop := iter.Pull2(d.from.List(d.ctx, d.from.rv, namespace, behind))
+// all compares all objects with keys after start. Both lists are in key order.
+func (d *diffPage) all(namespace string, start kube.Key) error {
+	before, stop := iter.Pull2(d.from.List(d.ctx, d.from.rv, namespace, start))
 	defer stop()
-	after, stop := iter.Pull2(d.to.List(d.ctx, d.to.rv, namespace, behind))
+	after, stop := iter.Pull2(d.to.List(d.ctx, d.to.rv, namespace, start))
 	defer stop()
-	a, err := pull(before, behind)
+	a, err := pull(before, start)
 	if err != nil {
 		return err
 	}
-	b, err := pull(after, behind)
-	for last := behind; err == nil && (a != nil || b != nil); {
+	b, err := pull(after, start)
+	for last := start; err == nil && (a != nil || b != nil); {
 		if err := d.ended(); err != nil {
 			return err
 		}
@@ -183,13 +183,13 @@ func (d *diffPage) all(namespace string, behind kube.Key) error {
 		}
 		if old != nil {
 			last = old.Key
-			if a, err = pull(before, behind); err != nil {
+			if a, err = pull(before, start); err != nil {
 				return err
 			}
 		}
 		if now != nil {
 			last = now.Key
-			if b, err = pull(after, behind); err != nil {
+			if b, err = pull(after, start); err != nil {
 				return err
 			}
 		}
@@ -200,10 +200,10 @@ func (d *diffPage) all(namespace string, behind kube.Key) error {
 	return err
 }
 
-// pull returns the next object behind a key, nil at the end.
-func pull(next func() (*scan.Object, error, bool), behind kube.Key) (*scan.Object, error) {
+// pull returns the next object whose key is not start, nil at the end.
+func pull(next func() (*scan.Object, error, bool), start kube.Key) (*scan.Object, error) {
 	o, err, _ := next()
-	if o != nil && o.Key == behind {
+	if o != nil && o.Key == start {
 		o, err, _ = next()
 	}
 	return o, err
@@ -212,12 +212,12 @@ func pull(next func() (*scan.Object, error, bool), behind kube.Key) (*scan.Objec
 func (d *diffPage) token(after kube.Key) string {
 	text, err := json.Marshal(diffToken{d.from.position(), d.to.position(), after})
 	if err != nil {
-		panic(err) // numbers, times and a key
+		panic(err) // numbers, times and a key cannot fail
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// add compares an object, of which one version may be nil.
+// add compares two versions of an object, one of which may be nil.
 func (d *diffPage) add(before, after *scan.Object) error {
 	was, is := before != nil && d.match.Matches(before), after != nil && d.match.Matches(after)
 	if !was && !is {

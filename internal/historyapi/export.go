@@ -24,28 +24,28 @@ import (
 )
 
 const (
-	// documentTimeout bounds how long the upstream is asked for the documents of an
-	// export, maxDocument the size of one in bytes.
+	// documentTimeout bounds the requests to the upstream for the documents of an
+	// export, and maxDocument the size of one document in bytes.
 	documentTimeout = 10 * time.Second
 	maxDocument     = 64 << 20
-	// aggregated is the discovery of all groups in one answer (KEP-3352).
+	// aggregated is the media type of aggregated discovery (KEP-3352).
 	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-	// maxExports is how many are made at a time: each reads a part of the history
-	// from its beginning to its end, once or more. exportRetry is when another may
-	// find a place, in seconds.
+	// maxExports is how many exports run at a time: each reads its whole range of
+	// the history, once or more. A further client is asked to retry after
+	// exportRetry seconds.
 	maxExports  = 2
 	exportRetry = 10
 )
 
-// An export answers with a recording of a part of the history. Only resources
-// that may be listed are in it, and what the API server says of itself is what it
-// says to who asks (T8).
+// An export answers with a recording of a part of the history. It includes only
+// resources that the caller may list, and the discovery documents that the API server
+// returns to the caller (T8).
 type export struct {
 	*call
 	selection recording.Selection
 }
 
-// export reads what is to be exported.
+// export reads the parameters of an export.
 func (c *call) export() (any, error) {
 	x := &export{call: c}
 	sel := &x.selection
@@ -100,14 +100,14 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 	case out.begun:
-		panic(http.ErrAbortHandler) // the client is not to take it for a whole one
+		panic(http.ErrAbortHandler) // so that the client sees that the recording is cut short
 	default:
 		x.fail(w, r, err)
 	}
 }
 
-// documents asks the upstream, in the name of a caller, for what a client needs to
-// know of the API before it reads objects.
+// documents asks the upstream, with the caller's identity, for the discovery and the
+// definitions that a client reads before it reads objects.
 func documents(ctx context.Context, u *upstream.Server, caller http.Header, resources []kube.Resource) ([]recording.Document, error) {
 	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
@@ -135,7 +135,8 @@ func documents(ctx context.Context, u *upstream.Server, caller http.Header, reso
 	return documents, nil
 }
 
-// document asks the upstream for one document, nil if it has none for the caller.
+// document asks the upstream for one document. It returns nil if the upstream refuses
+// it or does not have it.
 func document(ctx context.Context, u *upstream.Server, caller http.Header, path, accept string) (*recording.Document, error) {
 	r := u.NewRequest(ctx, http.MethodGet, path, "")
 	r.Header.Set("Accept", strings.TrimPrefix(accept+",application/json", ","))
@@ -151,7 +152,8 @@ func document(ctx context.Context, u *upstream.Server, caller http.Header, path,
 	return &recording.Document{Path: path, Type: resp.Header.Get("Content-Type"), Body: body}, nil
 }
 
-// An exportBody begins the answer with the first byte of the recording.
+// An exportBody sets the headers of the answer at the first byte of the recording, so
+// that an error before that is answered as a Status.
 type exportBody struct {
 	httpstream.DeadlineWriter
 	header http.Header

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package historyapi serves /watchkeeper/v1/history: what changed, when, and by whom,
-// from what is recorded. docs/extensions.md and openapi.json describe it.
+// Package historyapi serves /watchkeeper/v1/history: which objects changed, when, and
+// by which client, from the recorded history. docs/extensions.md and openapi.json
+// describe the API.
 //
-// Each endpoint is a method of [call] in a file of its own. What a moment means is
-// decided by package past; who may read what, by package access.
+// Each endpoint is a method of [call] in a file of its own. Package past maps moments
+// to states; package access decides which callers may read which resources.
 package historyapi
 
 import (
@@ -35,27 +36,27 @@ import (
 )
 
 const (
-	// Path is where the history API is served, and below it.
+	// Path is the root of the history API.
 	Path = "/watchkeeper/v1/history"
-	// openAPIPath is where it is described.
+	// openAPIPath serves the description of the API.
 	openAPIPath = "/watchkeeper/v1/openapi.json"
 )
 
-// A RecordingState says how recording does.
+// A RecordingState says whether the history is being recorded.
 type RecordingState struct {
 	State  string // one of the api.Recording constants
-	Reason string // why it does not go on; "" if it does
+	Reason string // why it is not; "" if it is
 }
 
-// A Handler serves [Path] and what is below it. The fields are set before its first
+// A Handler serves [Path] and the paths below it. Its fields are set before the first
 // use.
 type Handler struct {
 	Past     *past.Past // nil if nothing is recorded
 	Access   *access.Past
 	Upstream *upstream.Server
-	// Recording returns how recording does.
+	// Recording returns the current state of recording.
 	Recording func() RecordingState
-	// Filter returns why a path may not be read, nil if it may.
+	// Filter returns why a request's path may not be read, nil if it may.
 	Filter func(*http.Request) *metav1.Status
 
 	exports *past.Limiter
@@ -67,7 +68,7 @@ func New(h Handler) *Handler {
 	return &h
 }
 
-// Limiters returns what limits the answers that take much memory or work.
+// Limiters returns the limiters of expensive answers.
 func (h *Handler) Limiters() []*past.Limiter { return []*past.Limiter{h.Past.Lists, h.exports} }
 
 // A call is one request.
@@ -77,7 +78,7 @@ type call struct {
 	store *history.Store
 	query url.Values
 	now   time.Time
-	// path is that of the API after the name of the endpoint, "" for none.
+	// path is the Kubernetes API path that follows the endpoint's name; "" for none.
 	path string
 }
 
@@ -89,16 +90,16 @@ func refuseBad(format string, args ...any) error {
 	return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, format, args...)
 }
 
-// An endpoint is one of the API's.
+// An endpoint is one endpoint of the history API.
 type endpoint struct {
-	// serve returns the answer: an http.Handler, or what is encoded as JSON.
+	// serve returns the answer: an http.Handler, or a value that is encoded as JSON.
 	serve      func(*call) (any, error)
 	parameters []string
-	// object is set if the path of a resource or an object follows.
+	// object is set if the path of a resource or an object follows the name.
 	object bool
 }
 
-// endpoints are the API's, by what follows Path.
+// endpoints has the endpoints by their path below Path.
 var endpoints = map[string]endpoint{
 	"":          {serve: (*call).index},
 	"/versions": {serve: (*call).versions, parameters: []string{"since", "until", "limit", "continue", "noise", "objects"}, object: true},
@@ -165,17 +166,17 @@ func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	out := httpstream.NewDeadlineWriter(w, httpstream.WriteTimeout)
 	defer out.Clear()
-	_, _ = out.Write(body) // nobody is left to tell
+	_, _ = out.Write(body) // an error means that the client is gone
 }
 
-// answer works a request out.
+// answer returns the answer to a request.
 func (h *Handler) answer(r *http.Request) (any, error) {
 	name, path := cutPath(r.URL.Path)
 	e, ok := endpoints[name]
 	switch {
 	case !ok, e.object == (path == ""):
 		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
-			"there is nothing at %s: see %s for what there is", r.URL.Path, openAPIPath)
+			"there is nothing at %s: see %s for the paths of the history API", r.URL.Path, openAPIPath)
 	case r.Method != http.MethodGet || request.IsUpgrade(r):
 		return nil, &status.Error{Status: status.MethodNotAllowed()}
 	}
@@ -187,7 +188,7 @@ func (h *Handler) answer(r *http.Request) (any, error) {
 		switch {
 		case parameter == "pretty", parameter == "resource" && slices.Contains(e.parameters, "resource"):
 		case !slices.Contains(e.parameters, parameter):
-			return nil, refuseBad("there is no parameter %q: there are %s", parameter, strings.Join(e.parameters, ", "))
+			return nil, refuseBad("there is no parameter %q: the parameters are %s", parameter, strings.Join(e.parameters, ", "))
 		case len(values) > 1:
 			return nil, refuseBad("%s is given %d times", parameter, len(values))
 		}
@@ -203,8 +204,8 @@ func (h *Handler) answer(r *http.Request) (any, error) {
 	return e.serve(c)
 }
 
-// cutPath takes a path apart: what is asked for, and the path of the API
-// behind it.
+// cutPath splits a path into the name of the endpoint and the Kubernetes API path
+// that follows it.
 func cutPath(path string) (name, rest string) {
 	path = strings.TrimPrefix(path, Path)
 	for name, e := range endpoints {
@@ -217,7 +218,7 @@ func cutPath(path string) (name, rest string) {
 	return strings.TrimSuffix(path, "/"), ""
 }
 
-// limit returns how many items a page is to have.
+// limit returns the largest number of items on a page.
 func (c *call) limit(usual, maximum int) (int, error) {
 	text := c.query.Get("limit")
 	if text == "" {
@@ -230,7 +231,7 @@ func (c *call) limit(usual, maximum int) (int, error) {
 	return n, nil
 }
 
-// noise reports whether noise is to be shown.
+// noise reports whether the request asks for noise.
 func (c *call) noise() (bool, error) {
 	switch text := c.query.Get("noise"); text {
 	case "", "fold":
@@ -238,11 +239,11 @@ func (c *call) noise() (bool, error) {
 	case "show":
 		return true, nil
 	default:
-		return false, refuseBad("noise is %q: it is fold, unless it is to be show", text)
+		return false, refuseBad("noise is %q: it has to be fold or show", text)
 	}
 }
 
-// objects reports whether whole objects are to be in the answer.
+// objects reports whether the request asks for whole objects.
 func (c *call) objects() (bool, error) {
 	switch text := c.query.Get("objects"); text {
 	case "", "0", "false":
@@ -254,10 +255,10 @@ func (c *call) objects() (bool, error) {
 	}
 }
 
-// when returns the moment that a parameter names, usual if it is not there, and
-// a zero one if there is no usual.
+// when returns the moment that a parameter names. Without the parameter it is the
+// moment usual; the zero moment if usual is "".
 func (c *call) when(parameter, usual string) (kube.Moment, error) {
-	// The plus of a time zone is a space to who did not escape it.
+	// A client that did not escape the plus of a time zone sent a space.
 	text := strings.ReplaceAll(c.query.Get(parameter), " ", "+")
 	if text == "" {
 		if text = usual; text == "" {

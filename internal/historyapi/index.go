@@ -13,10 +13,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// maxGaps is how many gaps of a resource are told.
+// maxGaps is how many gaps of a resource are listed.
 const maxGaps = 100
 
-// index answers what is recorded.
+// index describes all that is recorded.
 func (c *call) index() (any, error) {
 	out := api.History{Recording: c.recordingState(), Resources: []api.ResourceHistory{}}
 	if c.store == nil {
@@ -32,7 +32,7 @@ func (c *call) index() (any, error) {
 		one := api.ResourceHistory{Resource: r.GroupResource(), Path: r.Path(), Epochs: []api.Epoch{}}
 		for _, st := range slices.Backward(c.store.Streams(r)) {
 			if st.Head().RV == 0 {
-				continue // nothing came yet
+				continue // nothing is recorded yet
 			}
 			one.Epochs = append(one.Epochs, epochOf(st))
 		}

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// defaultLimit and maxLimit are how many items a page has.
+	// defaultLimit and maxLimit bound the items of a page.
 	defaultLimit = 100
 	maxLimit     = 1000
-	// maxCompared and maxPageBytes end a page before its limit: by how many
-	// versions were compared for it, and by how large they were.
+	// maxCompared and maxPageBytes end a page before its limit. They bound how many
+	// versions are compared for it, and their bytes.
 	maxCompared  = 3000
 	maxPageBytes = 16 << 20
 	// eventChunk is how many events are read at a time.
 	eventChunk = 128
 )
 
-// A page is being filled.
+// A page is one page of an answer, while it is filled.
 type page struct {
 	ctx     context.Context // of the request
 	limit   int
-	noise   bool // is shown
-	objects bool // whole ones, too
+	noise   bool // noise is shown
+	objects bool // whole objects are included
 
 	comparer change.Comparer
 	items    int
@@ -55,16 +55,16 @@ func (c *call) page() (p page, err error) {
 	return p, err
 }
 
-// full reports whether nothing more goes onto the page.
+// full reports whether the page has reached a limit.
 func (p *page) full() bool {
 	return p.items >= p.limit || p.compared >= maxCompared || p.bytes >= maxPageBytes
 }
 
-// ended returns an error when nobody waits for the page any more.
+// ended returns an error if the request has ended.
 func (p *page) ended() error { return context.Cause(p.ctx) }
 
-// change describes an event. It returns nil if it is noise, which is left out,
-// with the kinds of it.
+// change describes an event. If the event is only noise, and noise is not shown, it
+// returns nil and the kinds of noise.
 func (p *page) change(st *history.Stream, e history.Event) (*api.Change, []string, error) {
 	before, after := e.Prev, e.Object
 	out := &api.Change{
@@ -92,7 +92,7 @@ func (p *page) change(st *history.Stream, e history.Event) (*api.Change, []strin
 	}
 	out.Summary, out.Changes, out.By, out.Noise = d.Summary, d.Patch, d.By, d.Noise
 	if e.Type == kube.Added {
-		if err := again(out, st, e); err != nil {
+		if err := p.again(out, st, e); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -108,7 +108,7 @@ func (p *page) change(st *history.Stream, e history.Event) (*api.Change, []strin
 	return out, nil, nil
 }
 
-// compare counts what a comparison takes.
+// compare compares two versions and counts their bytes.
 func (p *page) compare(before, after *scan.Object) (*change.Change, error) {
 	for _, o := range []*scan.Object{before, after} {
 		if o != nil {
@@ -118,10 +118,10 @@ func (p *page) compare(before, after *scan.Object) (*change.Change, error) {
 	return p.comparer.Between(before, after)
 }
 
-// again adds to the change that made an object that there was another one of
-// that name.
-func again(c *api.Change, st *history.Stream, e history.Event) error {
-	last, err := st.LastVersions(context.Background(), e.Object.Key, 0, e.Object.RV-1, 1)
+// again notes in the summary of an object's creation when an earlier object of that
+// name was deleted.
+func (p *page) again(c *api.Change, st *history.Stream, e history.Event) error {
+	last, err := st.LastVersions(p.ctx, e.Object.Key, 0, e.Object.RV-1, 1)
 	if err != nil || len(last) == 0 || last[0].Type != kube.Deleted {
 		return err
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
-// mayRead returns why the history of something may not be read, now (T8): the
-// gateway has to be allowed to list the resource, also where one object is asked
-// for.
+// mayRead returns why the history of a target may not be read now, nil if it may
+// (T8). Without credentials of the caller, the gateway has to be allowed to list the
+// resource, even if the request is for a single object.
 func (c *call) mayRead(t request.Target) error {
 	if refusal := c.Access.Refusal(c.r, t, request.List); refusal != nil {
 		return &status.Error{Status: refusal}
@@ -29,7 +29,8 @@ func (c *call) mayRead(t request.Target) error {
 	return nil
 }
 
-// target reads the path of the API, of which the history may be read.
+// target returns the resource or object that the request's path names, and its
+// epochs, if the caller may read its history.
 func (c *call) target() (request.Target, []*history.Stream, error) {
 	t, ok := request.ParsePath(c.path)
 	if !ok || t.WatchPath {
@@ -51,19 +52,19 @@ func (c *call) target() (request.Target, []*history.Stream, error) {
 	return t, streams, nil
 }
 
-// notRecorded is why there is nothing of a resource of this name.
+// notRecorded returns the error for a name that no recorded resource has.
 func notRecorded(name string) error {
 	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
 		"%s are not recorded: name them with --record to watchkeeper serve", name)
 }
 
-// sync waits a few seconds until the store has what the gateway has seen. What it has
-// not by then is in a later answer.
+// sync waits a few seconds until the store has the events that the gateway has seen.
+// An event that is not recorded by then is missing in this answer, not in later ones.
 func (c *call) sync(resource kube.Resource) { _ = c.Past.Sync(c.r.Context(), resource) }
 
-// resources returns those that are recorded and may be listed: of the names in
-// the parameters, such as deployments.apps, or all. It fails if it is not known
-// what may be: what is left out would not be missed.
+// resources returns the recorded resources that the caller may list: all of them, or
+// those that the parameters name, such as deployments.apps. It fails if a decision is
+// missing, since the caller would not notice that a resource was left out.
 func (c *call) resources() ([]kube.Resource, error) {
 	var chosen []kube.Resource
 	names := map[string]bool{}
@@ -127,28 +128,28 @@ func apiMoment(m history.Moment) api.Moment {
 	return api.Moment{ResourceVersion: kube.FormatRV(m.RV), Time: m.At.UTC()}
 }
 
-// An eventRange is the part of one stream that a range is about: the events above from
-// up to to, observed since.
+// An eventRange selects events of one stream: those with RVs above from and up to to,
+// observed at since or later.
 type eventRange struct {
 	*history.Stream
 	from, to uint64
 	since    time.Time
 }
 
-// rangeOf cuts a range out of a stream; zero moments are no bound. ok is false if
-// there can be nothing in it.
-func rangeOf(st *history.Stream, newest bool, from, to kube.Moment) (r eventRange, ok bool, err error) {
+// rangeOf returns the range of a stream between two moments; a zero moment is no
+// bound. ok is false if the range is empty.
+func rangeOf(ctx context.Context, st *history.Stream, newest bool, from, to kube.Moment) (r eventRange, ok bool, err error) {
 	span := st.Span()
 	r = eventRange{Stream: st, from: span.From.RV, to: span.To.RV, since: from.At}
 	if !newest && (from.RV != 0 || to.RV != 0) || span.From.RV == 0 {
-		return r, false, nil // RVs are those of the newest epoch
+		return r, false, nil // an RV names a moment in the newest epoch only
 	}
 	r.from = max(r.from, from.RV)
 	if to.RV != 0 {
 		r.to = min(r.to, to.RV)
 	}
 	if !to.At.IsZero() && to.At.Before(span.To.At) {
-		switch at, err := st.At(context.Background(), to.At); {
+		switch at, err := st.At(ctx, to.At); {
 		case err == nil:
 			r.to = min(r.to, at.RV)
 		case errors.Is(err, history.ErrBefore):

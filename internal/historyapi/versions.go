@@ -16,7 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// versions answers what happened to one object, the newest first.
+// versions returns the versions of one object, the newest first.
 func (c *call) versions() (any, error) {
 	t, streams, err := c.target()
 	if err != nil {
@@ -71,10 +71,10 @@ type versionPage struct {
 	out          api.Versions
 }
 
-// stream adds the versions of one epoch, those below an RV if it is not 0. It
-// returns false when older ones are not wanted.
+// stream adds the versions of one epoch; if below is not 0, only those below that RV.
+// It returns false if the page is complete, so that no older epoch is read.
 func (v *versionPage) stream(st *history.Stream, newest bool, below uint64) (more bool, err error) {
-	r, ok, err := rangeOf(st, newest, v.since, v.until)
+	r, ok, err := rangeOf(v.ctx, st, newest, v.since, v.until)
 	if err != nil {
 		return false, err
 	}
@@ -139,7 +139,8 @@ func (v *versionPage) add(st *history.Stream, e history.Event) error {
 	return nil
 }
 
-// begin adds what the object was when what is retained of an epoch begins.
+// begin adds the version that the object had at the oldest retained state of an
+// epoch.
 func (v *versionPage) begin(st *history.Stream) error {
 	from := st.Span().From
 	after := v.since.RV > from.RV || v.since.At.After(from.At)
@@ -162,7 +163,8 @@ func (v *versionPage) begin(st *history.Stream) error {
 	return nil
 }
 
-// parseContinue reads where a page goes on: below an RV of an epoch.
+// parseContinue reads a continue token: an epoch, and the RV below which the page
+// continues.
 func parseContinue(text string) (epoch int, below uint64, err error) {
 	if text == "" {
 		return 0, 0, nil

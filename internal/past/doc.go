@@ -4,13 +4,13 @@
 // Package past reads the history for the API: the state of a resource at a moment
 // ([Past.Locate], [Snapshot]) and the events that followed ([Source]).
 //
-// What a moment means is decided here and nowhere else, for /at, exact lists, diff
-// and the page alike: an RV of the cluster, a time, or an age. An RV that the
-// resource has not reached, but another recorded resource has, is the resource's
-// newest state; a time between two epochs, or in a gap, is no moment.
+// A moment is an RV of the cluster, a time, or an age. Only this package maps it to a
+// state, for /at, exact lists, diff and the page, so that these cannot disagree. An RV
+// that the resource has not reached, but another recorded resource has, means the
+// resource's newest state. A time in a gap or between two epochs has no state.
 //
-// A [Source] goes on in the timeline as soon as that has its position, and falls
-// back to the history when it lags behind the timeline's window.
+// A [Source] joins the timeline as soon as the timeline's window includes its
+// position, and falls back to the history when it lags behind that window.
 //
-// [Past] may be used concurrently; a Snapshot and a Source belong to one goroutine.
+// [Past] is safe for concurrent use; a Snapshot and a Source belong to one goroutine.
 package past

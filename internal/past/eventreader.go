@@ -12,31 +12,34 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// readerTimeout is how long an eventReader that is not used keeps what it has read
-// ahead: the one of a stuck client must not hold it (T10).
+// readerTimeout is how long an unused eventReader keeps the events that it has read
+// ahead. A stuck client must not hold that memory (T10).
 const readerTimeout = 5 * time.Second
 
-// An eventReader goes through recorded events. It reads ahead some thousands.
+// An eventReader iterates over recorded events. It reads some thousands ahead.
 type eventReader struct {
-	to uint64 // it is of events up to there
+	to uint64 // the RV of the last event
 
 	timer *time.Timer // nil before the first pause
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	next func() (history.Event, error, bool)
 	stop func()
-	head *history.Event // the next event; nil when it is not yet known
-	over bool           // it was given up, or is at its end
+	head *history.Event // the next event; nil if it is not read yet
+	over bool           // closed, by close or by readerTimeout
 }
 
+// newEventReader returns a reader of the events after from up to to. It has no
+// context of a request, because a watch outlives its request when its connection is
+// taken over from net/http; the size of a batch bounds each read instead.
 func newEventReader(st *history.Stream, from, to uint64) *eventReader {
 	r := &eventReader{to: to}
 	r.next, r.stop = iter.Pull2(st.Events(context.Background(), from, to))
 	return r
 }
 
-// peek returns the next event, nil if there is none up to the end. ok is false if
-// the reader was given up: then another begins at the same position.
+// peek returns the next event, nil at the end. ok is false if the reader is closed:
+// the caller then opens another one at the same position.
 func (r *eventReader) peek() (e *history.Event, ok bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,14 +56,14 @@ func (r *eventReader) peek() (e *history.Event, ok bool, err error) {
 	return r.head, true, nil
 }
 
-// skip takes the event that peek returned.
+// skip moves past the event that peek returned.
 func (r *eventReader) skip() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.head = nil
 }
 
-// pause gives the reader up unless it is used again soon.
+// pause closes the reader after readerTimeout unless resume is called before.
 func (r *eventReader) pause() { r.timer = time.AfterFunc(readerTimeout, r.end) }
 
 func (r *eventReader) resume() {

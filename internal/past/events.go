@@ -15,10 +15,12 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// maxPrintedSpan bounds how far apart events are that are printed as of one time.
+// maxPrintedSpan bounds the time between the first and the last event whose rows are
+// printed as of the same time.
 const maxPrintedSpan = time.Second
 
-// read returns the next events of the history. Events of one RV stay together (T5).
+// read returns the next batch of events from the history. It does not split the
+// events of one RV (T5).
 func (s *Source) read() (b timeline.Batch, err error) {
 	size := 0
 	for {
@@ -51,8 +53,8 @@ func (s *Source) read() (b timeline.Batch, err error) {
 	}
 }
 
-// event returns a recorded event as one of a timeline, nil if it does not match the
-// watcher's interest.
+// event converts a recorded event to an event of a timeline. It returns nil if the
+// event does not match the watcher's interest.
 func (s *Source) event(e *history.Event) *timeline.Event {
 	event := &timeline.Event{Type: e.Type, RV: e.Object.RV, Object: e.Object, Prev: e.Prev, Inferred: e.Inferred}
 	if s.printed {
@@ -64,8 +66,8 @@ func (s *Source) event(e *history.Event) *timeline.Event {
 	return event
 }
 
-// aligned returns an object, which may be nil, with its row under the columns of
-// the first one.
+// aligned returns a copy of an object, which may be nil, with its Table row in the
+// columns of the watch.
 func (s *Source) aligned(o *scan.Object) *scan.Object {
 	if o == nil {
 		return nil
@@ -75,7 +77,8 @@ func (s *Source) aligned(o *scan.Object) *scan.Object {
 	return one[0]
 }
 
-// Align moves the rows of objects under the columns of the first that was yielded.
+// Align rewrites the Table rows of objects to the columns of the first objects that
+// it was called with: a watch has the same columns from its beginning to its end.
 func (s *Source) Align(items []*scan.Object) {
 	if s.columns == "" {
 		s.columns = wire.NewestColumns(items, "")
@@ -83,7 +86,7 @@ func (s *Source) Align(items []*scan.Object) {
 	wire.AlignRows(items, s.columns)
 }
 
-// peek returns the next event that is recorded, nil if there is none.
+// peek returns the next recorded event, nil if there is none.
 func (s *Source) peek() (*history.Event, error) {
 	for {
 		if s.reader == nil {
@@ -111,10 +114,10 @@ func (s *Source) peek() (*history.Event, error) {
 	}
 }
 
-// move moves the position of a replay to the head of a moment, which is before the
-// next event.
+// move moves the position of a replay to the RV that was the head at a time, but not
+// past the next event.
 func (s *Source) move(to time.Time) {
-	m, err := s.stream.At(context.Background(), to)
+	m, err := s.stream.At(context.Background(), to) // see newEventReader
 	if err != nil || m.RV <= s.rv {
 		return
 	}

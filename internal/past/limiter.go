@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// maxLists is how many whole lists of the past are held at a time: unlike those
-	// of timelines, they share no objects (T10). Others wait for listWait, and are
-	// then asked to retry in listRetry seconds.
+	// maxLists is how many whole lists of the past are in memory at a time. Unlike
+	// the lists of a timeline, they share no objects (T10). Further lists wait for
+	// listWait; then their clients are asked to retry after listRetry seconds.
 	maxLists  = 4
 	listWait  = 10 * time.Second
 	listRetry = 5
-	// smallList is up to which limit a list is not counted.
+	// smallList is the largest limit with which a list needs no slot.
 	smallList = 1000
 )
 
-// ErrBusy: the limit is reached, and no slot became free in time.
+// ErrBusy: all slots are taken, and none became free in time.
 var ErrBusy = errors.New("too many at a time")
 
-// A Limiter bounds how many answers that take much memory, or work, are made at a
-// time (T10). It is safe for concurrent use.
+// A Limiter bounds how many expensive answers of one kind are made at a time (T10).
+// It is safe for concurrent use.
 type Limiter struct {
-	// What is limited, as metrics name it.
+	// What is the kind of answer, for metrics.
 	What string
 
 	wait     time.Duration // for a slot
@@ -40,13 +40,13 @@ type Limiter struct {
 	rejected atomic.Int64
 }
 
-// NewLimiter returns a limiter with n slots, for which callers wait up to a time.
+// NewLimiter returns a limiter with n slots. A caller waits at most wait for one.
 func NewLimiter(what string, n int, wait time.Duration) *Limiter {
 	return &Limiter{What: what, wait: wait, slots: make(chan struct{}, n)}
 }
 
-// Acquire takes a slot until release. It waits for one, and fails with [ErrBusy] if
-// none becomes free.
+// Acquire takes a slot, which the caller frees with release. If no slot becomes free
+// in time, it fails with [ErrBusy].
 func (l *Limiter) Acquire(ctx context.Context) (release func(), err error) {
 	release = func() { <-l.slots }
 	select {
@@ -71,9 +71,9 @@ func (l *Limiter) Acquire(ctx context.Context) (release func(), err error) {
 func (l *Limiter) InUse() int      { return len(l.slots) }
 func (l *Limiter) Rejected() int64 { return l.rejected.Load() }
 
-// AcquireList takes a slot for a list with a limit, until release. A page of up to
-// a thousand objects needs none: then held is false. While a slot is held the
-// client must keep reading; others are queued.
+// AcquireList takes a slot for a list with the given limit, which the caller frees
+// with release. A page of up to smallList objects needs no slot: held is false then.
+// While a slot is held the client must keep reading; other lists are queued.
 func (p *Past) AcquireList(ctx context.Context, limit int64) (release func(), held bool, err error) {
 	if 0 < limit && limit <= smallList {
 		return func() {}, false, nil
@@ -82,7 +82,7 @@ func (p *Past) AcquireList(ctx context.Context, limit int64) (release func(), he
 	return release, true, err
 }
 
-// tooBusy is the answer where no slot for a list became free.
+// tooBusy is the answer if no slot for a list became free.
 func tooBusy() *metav1.Status {
 	return status.TooMany(fmt.Sprintf("%d whole lists of the past are being answered: try again, or ask for pages of up to %d", maxLists, smallList), listRetry)
 }

@@ -19,18 +19,21 @@ type State struct {
 	Stream *history.Stream
 	RV     uint64
 	At     time.Time
-	// Since is when RV became the newest known one.
+	// Since is when RV became the newest known RV.
 	Since time.Time
-	// Newest is set in the epoch that the upstream continues.
+	// Newest is set if Stream is the resource's newest epoch, to which the upstream
+	// adds.
 	Newest bool
 }
 
-// ErrUnrecorded: recording has stopped, and a moment is after what is recorded.
+// ErrUnrecorded: the moment is after the end of the record, and recording has
+// stopped.
 var ErrUnrecorded = errors.New("not recorded")
 
-// Locate finds the state of a resource at a moment. It waits a few seconds
-// for what was seen before the call to be recorded. The error is of the history
-// (ErrBefore, ErrFuture, ErrGap), of ctx, or [ErrUnrecorded]: see [Past.Refusal].
+// Locate returns the state of a resource at a moment. It waits a few seconds until
+// the events that the gateway saw before the call are recorded. The error is one of
+// the history (ErrBefore, ErrFuture, ErrGap), that of ctx, or [ErrUnrecorded];
+// [Past.Refusal] maps it to a Status.
 func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (State, error) {
 	unsynced := p.Sync(ctx, id)
 	if ctx.Err() != nil {
@@ -44,9 +47,9 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 	var m State
 	var err error
 	if when.RV != 0 {
-		m, err = p.atRV(streams[last], when.RV)
+		m, err = p.atRV(ctx, streams[last], when.RV)
 	} else {
-		m, err = atTime(streams[last], when.At)
+		m, err = atTime(ctx, streams[last], when.At)
 	}
 	m.Newest = true
 	if head := streams[last].Head(); err == nil && unsynced != nil && when.RV == 0 && m.RV == head.RV && when.At.After(head.At) {
@@ -55,13 +58,13 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 	if !errors.Is(err, history.ErrBefore) {
 		return m, err
 	}
-	// It may be of an earlier epoch. Between two of them nothing was observed.
+	// The moment may be in an earlier epoch. Nothing was observed between two epochs.
 	for _, st := range slices.Backward(streams[:last]) {
 		if when.RV != 0 && st.Check(when.RV) == nil {
-			return exactly(st, when.RV), nil
+			return exactly(ctx, st, when.RV)
 		}
 		if when.RV == 0 && !when.At.After(st.Head().At) {
-			if old, err := atTime(st, when.At); err == nil || !errors.Is(err, history.ErrBefore) {
+			if old, err := atTime(ctx, st, when.At); err == nil || !errors.Is(err, history.ErrBefore) {
 				return old, err
 			}
 		}
@@ -69,37 +72,39 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 	return State{}, err
 }
 
-func atTime(st *history.Stream, t time.Time) (State, error) {
-	m, err := st.At(context.Background(), t)
+func atTime(ctx context.Context, st *history.Stream, t time.Time) (State, error) {
+	m, err := st.At(ctx, t)
 	return State{Stream: st, RV: m.RV, At: t, Since: m.At}, err
 }
 
-// exactly is the state at an RV of a stream, which has it.
-func exactly(st *history.Stream, rv uint64) State {
-	at := TimeOf(st, rv)
-	return State{Stream: st, RV: rv, At: at, Since: at}
+// exactly returns the state at an RV that the stream retains.
+func exactly(ctx context.Context, st *history.Stream, rv uint64) (State, error) {
+	at, err := TimeOf(ctx, st, rv)
+	return State{Stream: st, RV: rv, At: at, Since: at}, err
 }
 
-// atRV is the moment at which an RV was the newest. RVs are of the whole cluster: a
-// resource that has not reached the RV is in its newest state.
-func (p *Past) atRV(st *history.Stream, rv uint64) (State, error) {
+// atRV returns the state when an RV was the newest. RVs are shared by the resources
+// of a cluster: if the resource has not reached the RV but another one has, it was
+// in its newest state then.
+func (p *Past) atRV(ctx context.Context, st *history.Stream, rv uint64) (State, error) {
 	err := st.Check(rv)
 	if err == nil {
-		return exactly(st, rv), nil
+		return exactly(ctx, st, rv)
 	}
 	if !errors.Is(err, history.ErrFuture) {
 		return State{}, err
 	}
 	for _, id := range p.Resources() {
 		if other := p.Newest(id); other != nil && rv <= other.Head().RV {
-			return State{Stream: st, RV: st.Head().RV, At: TimeOf(other, rv), Since: st.Head().At}, nil
+			at, err := TimeOf(ctx, other, rv)
+			return State{Stream: st, RV: st.Head().RV, At: at, Since: st.Head().At}, err
 		}
 	}
 	return State{}, err
 }
 
 // TimeOf returns when an RV of the retained span became the newest known one.
-func TimeOf(st *history.Stream, rv uint64) time.Time {
+func TimeOf(ctx context.Context, st *history.Stream, rv uint64) (time.Time, error) {
 	span, gaps := st.Span(), st.Gaps()
 	low, high := span.From.At, span.To.At
 	for step := time.Millisecond; high.Sub(low) >= step; {
@@ -107,8 +112,10 @@ func TimeOf(st *history.Stream, rv uint64) time.Time {
 		reached := false
 		if i := slices.IndexFunc(gaps, func(g history.Gap) bool { return g.Since.Before(t) && t.Before(g.Until) }); i >= 0 {
 			reached = rv <= gaps[i].From
-		} else if m, err := st.At(context.Background(), t); err == nil {
+		} else if m, err := st.At(ctx, t); err == nil {
 			reached = m.RV >= rv
+		} else if ctx.Err() != nil {
+			return time.Time{}, err
 		}
 		if reached {
 			high = t
@@ -116,8 +123,8 @@ func TimeOf(st *history.Stream, rv uint64) time.Time {
 			low = t.Add(step)
 		}
 	}
-	return high
+	return high, nil
 }
 
-// Stamp is a time as messages show it.
+// Stamp formats a time for messages.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

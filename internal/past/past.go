@@ -20,22 +20,22 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// syncTimeout bounds how long a read waits for what was seen before it to be
-// recorded.
+// syncTimeout bounds how long a read waits until the events that the gateway saw
+// before it are recorded.
 const syncTimeout = 5 * time.Second
 
-// A Record is what is recorded of the cluster: a recorder's, or a recording.
+// A Record gives access to a history store: a recorder's, or that of a .wkr file.
 type Record interface {
 	// Store returns the store; nil while nothing is recorded.
 	Store() *history.Store
-	// Sync returns nil when what the gateway had seen of the resource at the call
-	// is in the store.
+	// Sync waits until the store has all events of the resource that the gateway
+	// had seen at the call. It fails if that cannot happen.
 	Sync(ctx context.Context, r kube.Resource) error
-	// Withholds reports whether what was recorded of a resource is not to be shown.
+	// Withholds reports whether the record of a resource must not be shown.
 	Withholds(r kube.Resource) bool
 }
 
-// Recording is the record of a recording, to which nothing is added.
+// Recording is the Record of a .wkr file. Nothing is added to it.
 type Recording struct{ History *history.Store }
 
 // Store implements Record.
@@ -47,9 +47,9 @@ func (Recording) Sync(context.Context, kube.Resource) error { return nil }
 // Withholds implements Record.
 func (Recording) Withholds(kube.Resource) bool { return false }
 
-// Past reads a record. A nil *Past has nothing.
+// Past reads a Record. A nil *Past is an empty one.
 type Past struct {
-	// Lists limits the whole lists that are held at a time.
+	// Lists limits the whole lists that are in memory at a time.
 	Lists *Limiter
 
 	record     Record
@@ -57,7 +57,7 @@ type Past struct {
 	log        *slog.Logger
 }
 
-// New returns the past of a record.
+// New returns a Past that reads a Record.
 func New(record Record, b *upstream.Background, log *slog.Logger) *Past {
 	return &Past{record: record, background: b, log: log, Lists: NewLimiter("list", maxLists, listWait)}
 }
@@ -78,7 +78,7 @@ func (p *Past) Resources() []kube.Resource {
 	return nil
 }
 
-// Withholds reports whether what was recorded of a resource is not to be shown.
+// Withholds reports whether the record of a resource must not be shown.
 func (p *Past) Withholds(id kube.Resource) bool { return p.record.Withholds(id) }
 
 // End returns the time of the newest recorded state of all resources.
@@ -91,8 +91,8 @@ func (p *Past) End() (end time.Time) {
 	return end
 }
 
-// Streams returns what is recorded of a resource and not withheld, the oldest epoch
-// first.
+// Streams returns the recorded epochs of a resource, the oldest first; none if the
+// resource is withheld.
 func (p *Past) Streams(id kube.Resource) []*history.Stream {
 	s := p.Store()
 	if s == nil || p.record.Withholds(id) {
@@ -101,8 +101,7 @@ func (p *Past) Streams(id kube.Resource) []*history.Stream {
 	return s.Streams(id)
 }
 
-// Newest returns the epoch that the upstream continues, nil if the resource is not
-// recorded.
+// Newest returns the newest epoch of a resource, nil if the resource is not recorded.
 func (p *Past) Newest(id kube.Resource) *history.Stream {
 	if all := p.Streams(id); len(all) > 0 {
 		return all[len(all)-1]
@@ -110,16 +109,17 @@ func (p *Past) Newest(id kube.Resource) *history.Stream {
 	return nil
 }
 
-// Sync waits a few seconds for what the gateway has seen of the resource to be
-// recorded.
+// Sync waits a few seconds until the events that the gateway has seen of the resource
+// are recorded.
 func (p *Past) Sync(ctx context.Context, id kube.Resource) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	return p.record.Sync(ctx, id)
 }
 
-// Holding returns the newest epoch of a resource if it has the state at an RV: else
-// nil, and why not. A resource that is not recorded gives nil and no error.
+// Holding returns the newest epoch of a resource if it has the state at an RV.
+// Otherwise it returns nil and the reason; the reason is nil if the resource is not
+// recorded.
 func (p *Past) Holding(ctx context.Context, id kube.Resource, rv uint64) (*history.Stream, error) {
 	st := p.Newest(id)
 	if st == nil {
@@ -161,7 +161,7 @@ func (p *Past) Refusal(err error) *metav1.Status {
 	return status.Internal("the history cannot be read: " + err.Error())
 }
 
-// NotRecorded is why nothing of a resource's past can be served.
+// NotRecorded returns the Status for a resource that is not recorded.
 func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 	if p.Store() == nil {
 		return status.NotFound("nothing is recorded here: give watchkeeper a --data-dir to have a past")

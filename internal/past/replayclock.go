@@ -5,14 +5,14 @@ package past
 
 import "time"
 
-// A replayClock is the moment that a replay is at.
+// A replayClock maps the present to a moment of the replayed past.
 type replayClock struct {
 	speed float64
-	from  time.Time // the moment at which it began
+	from  time.Time // the replayed moment at began
 	began time.Time
 }
 
-// now returns the moment that the replay is at.
+// now returns the moment that the replay has reached.
 func (c *replayClock) now() time.Time {
 	now := time.Now()
 	at := c.from.Add(time.Duration(float64(now.Sub(c.began)) * c.speed))
@@ -22,7 +22,7 @@ func (c *replayClock) now() time.Time {
 	return at
 }
 
-// until returns how long it takes the replay to reach a moment.
+// until returns the time after which the replay reaches a moment.
 func (c *replayClock) until(t time.Time) time.Duration {
 	return time.Duration(float64(t.Sub(c.from))/c.speed) - time.Since(c.began)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// A Snapshot is the objects of a stream at an RV. It reads from disk what it is
-// asked for, each time again. It is for one request.
+// A Snapshot is the state of a stream at an RV, for one request. Each call reads from
+// disk.
 type Snapshot struct {
 	Stream *history.Stream
 	RV     uint64
@@ -24,9 +24,9 @@ type Snapshot struct {
 // Get returns the object with the key, nil if there is none.
 func (s *Snapshot) Get(key kube.Key) (*scan.Object, error) { return s.Stream.Get(s.Ctx, s.RV, key) }
 
-// List yields the objects of a namespace, "" for all, in list order, beginning with
-// the first whose key is at least from. There is no index of the past, so the
-// attribute is not used. After an error it ends.
+// List yields the objects of a namespace, or of all namespaces if it is "", in list
+// order, from the first key that is not below from. It ignores the attribute, since
+// the history has no index. It ends after an error.
 func (s *Snapshot) List(namespace string, from kube.Key, _ *timeline.Attribute) iter.Seq2[*scan.Object, error] {
 	return func(yield func(*scan.Object, error) bool) {
 		for o, err := range s.Stream.List(s.Ctx, s.RV, namespace, from) {
@@ -36,9 +36,6 @@ func (s *Snapshot) List(namespace string, from kube.Key, _ *timeline.Attribute) 
 			if err != nil {
 				yield(nil, err)
 				return
-			}
-			if o.Key < from {
-				continue // from is not a key of an object
 			}
 			if !yield(o, nil) {
 				return

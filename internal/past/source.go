@@ -16,37 +16,38 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// batchBytes is about how much of the past is read for a batch, events that do not
-// match included.
+// batchBytes bounds the events that are read from the history for one batch,
+// including those that do not match. The last event may exceed it.
 const batchBytes = 1 << 20
 
-// A Source is a watcher's position in the history of a resource, and in its timeline
-// where that has it.
+// A Source is a watcher's position in the history of a resource, or in its timeline
+// if the timeline's window includes the position.
 //
 //	history   ───────────┬────────────────────── head
 //	timeline             start ───────────────── head
 //	          position ──▶
 //
-// It goes on in the timeline as soon as the window has its position, and falls back
-// to the history when it lags behind the window: it is late, never cut. Both have
-// the same events at the same RVs, so that there is neither a gap nor a duplicate.
+// The source joins the timeline as soon as the window includes its position, and
+// falls back to the history when it lags behind the window: a slow watcher is late,
+// but does not end. History and timeline have the same events at the same RVs, so
+// the moves between them lose and repeat nothing.
 type Source struct {
 	past   *Past
 	id     kube.Resource
 	in     timeline.Interest
-	live   *timeline.Timeline  // nil: it ends with the history
-	ends   status.ExpiredError // why it ends with the history; "" if it ends without an error
+	live   *timeline.Timeline  // nil if the source ends at the end of the history
+	ends   status.ExpiredError // the error at the end of the history; "" for none
 	epoch  uint64              // of the timeline; 0 until it has a view
-	stream *history.Stream     // nil while the timeline has the position
-	cursor *timeline.Cursor    // nil while the history has it
+	stream *history.Stream     // nil while the source is in the timeline
+	cursor *timeline.Cursor    // nil while the source is in the history
 	rv     uint64              // the position in the history
-	// ahead is set while the history has yet to reach the position: that may turn
-	// out to be inside a gap, where no watch begins.
+	// ahead is set while the position is after the head of the history. It may turn
+	// out to be inside a gap, where no watch can begin.
 	ahead bool
 
-	// Of a watch of the past, not of one that has fallen behind:
-	clock   *replayClock // nil: as fast as the client reads
-	printed bool         // rows are printed as of when they were observed
+	// Only in a watch of the past, not in one that has fallen back:
+	clock   *replayClock // nil if this is no replay
+	printed bool         // rows are printed as of the time they were observed
 	columns string       // of the rows; "" before the first
 	at      time.Time    // of the last batch
 
@@ -56,22 +57,22 @@ type Source struct {
 	syncing *syncing
 }
 
-// WatchOptions say what a watch of the past is to yield.
+// WatchOptions select the events of a watch of the past.
 type WatchOptions struct {
 	Interest timeline.Interest
-	// From is the RV that the watch goes on from; 0 for that of the state.
+	// From is the RV after which the watch begins; 0 for the RV of the state.
 	From uint64
-	// Table is set if rows of Tables are wanted.
+	// Table is set if the objects are written as rows of Tables.
 	Table bool
 }
 
-// Watch returns the events that followed a state. It ends with the history unless
-// [Source.Join] is called.
+// Watch returns a source of the events after a state. It ends at the end of the
+// history unless [Source.Join] is called.
 func (p *Past) Watch(id kube.Resource, m State, o WatchOptions) (*Source, error) {
 	s := &Source{past: p, id: id, in: o.Interest, stream: m.Stream, rv: m.RV, printed: o.Table, at: m.At}
 	switch {
 	case o.From == 0, o.From == m.RV:
-	case m.Newest && o.From > m.Stream.Head().RV: // it opens, and is silent until then
+	case m.Newest && o.From > m.Stream.Head().RV: // without events until the head passes From
 		s.rv, s.ahead, s.printed = o.From, true, false
 	default:
 		if err := m.Stream.Check(o.From); err != nil {
@@ -85,27 +86,29 @@ func (p *Past) Watch(id kube.Resource, m State, o WatchOptions) (*Source, error)
 	return s, nil
 }
 
-// Join makes a watch of the newest epoch go on in the timeline. It fails with a
-// status.ExpiredError if the timeline has begun another history.
+// Join makes a watch of the newest epoch continue in the timeline. It fails with a
+// status.ExpiredError if the timeline has begun a new epoch.
 func (s *Source) Join(live *timeline.Timeline) error {
 	s.live = live
 	_, err := s.adopt()
 	return err
 }
 
-// Start is to be called before the first Next of a watch of the past. speed is that
-// of a replay in times real time; 0 yields events as fast as they are read.
-func (s *Source) Start(speed float64) {
+// Start must be called before the first Next of a watch of the past. With a speed the
+// source replays the events at that multiple of real time; with 0 it yields them as
+// fast as they are read.
+func (s *Source) Start(ctx context.Context, speed float64) (err error) {
 	switch {
 	case speed > 0:
 		s.replay(speed)
 	case s.printed && s.at.IsZero():
-		s.at = TimeOf(s.stream, s.rv)
+		s.at, err = TimeOf(ctx, s.stream, s.rv)
 	}
+	return err
 }
 
-// replay makes a source a replay, from its moment or, if that is not known, from the
-// first event.
+// replay makes the source a replay that begins at its moment. If its moment is not
+// known, the replay begins at the time of the first event.
 func (s *Source) replay(speed float64) {
 	from := s.at
 	if from.IsZero() {
@@ -118,7 +121,7 @@ func (s *Source) replay(speed float64) {
 	s.clock = &replayClock{speed: speed, from: from, began: time.Now()}
 }
 
-// Follow returns a source that goes on from a cursor of a timeline, and falls back
+// Follow returns a source that continues from a cursor of a timeline, and falls back
 // to the history when it lags. It returns nil if the resource is not recorded.
 func (p *Past) Follow(id kube.Resource, live *timeline.Timeline, v *timeline.View, cursor *timeline.Cursor, in timeline.Interest) *Source {
 	if p.Newest(id) == nil {
@@ -127,9 +130,9 @@ func (p *Past) Follow(id kube.Resource, live *timeline.Timeline, v *timeline.Vie
 	return &Source{past: p, id: id, in: in, live: live, epoch: v.Epoch(), cursor: cursor}
 }
 
-// Resume returns a source for a watch from an RV that the timeline no longer holds,
-// or for a replay. It returns nil if the RV is not recorded, with the reason if
-// there is one: a status.ExpiredError if the RV is inside a gap.
+// Resume returns a source for a replay, or for a watch from an RV that has left the
+// timeline's window. It returns nil if the RV is not recorded. The error, if any,
+// says why; it is a status.ExpiredError if the RV is inside a gap.
 func (p *Past) Resume(ctx context.Context, id kube.Resource, live *timeline.Timeline, v *timeline.View, rv uint64, in timeline.Interest) (*Source, error) {
 	st, err := p.Holding(ctx, id, rv)
 	if errors.Is(err, history.ErrGap) {
@@ -141,7 +144,7 @@ func (p *Past) Resume(ctx context.Context, id kube.Resource, live *timeline.Time
 	return &Source{past: p, id: id, in: in, live: live, epoch: v.Epoch(), stream: st, rv: rv}, nil
 }
 
-// A syncing is a wait for what the timeline has to be recorded.
+// A syncing waits until the timeline's events are recorded.
 type syncing struct {
 	from   uint64 // the position when it began
 	done   chan struct{}
@@ -170,8 +173,8 @@ func (s *Source) RV() uint64 {
 	return s.rv
 }
 
-// Ready returns a channel that is ready when Next, which had no more, may have
-// something. It is another one after each Next.
+// Ready returns a channel that becomes ready when Next may have more events. Each
+// call of Next replaces it.
 func (s *Source) Ready() <-chan struct{} {
 	if s.cursor != nil {
 		return s.cursor.Ready()
@@ -179,7 +182,7 @@ func (s *Source) Ready() <-chan struct{} {
 	return s.wake
 }
 
-// Now is the time as of which rows are printed.
+// Now returns the time as of which rows are printed.
 func (s *Source) Now() time.Time {
 	if s.cursor != nil {
 		return time.Now()
@@ -187,8 +190,8 @@ func (s *Source) Now() time.Time {
 	return s.at
 }
 
-// Replayed returns the moment that a replay is at; the zero time for no replay, or
-// when it has reached the present.
+// Replayed returns the moment that a replay has reached. It is zero if this is no
+// replay, or if the replay has reached the present.
 func (s *Source) Replayed() time.Time {
 	if s.clock == nil {
 		return time.Time{}
@@ -196,8 +199,8 @@ func (s *Source) Replayed() time.Time {
 	return s.clock.now()
 }
 
-// Next returns the events after the position, and moves it; it does not wait for
-// more. A batch that did not happen just now has no time.
+// Next returns the events after the position, and moves the position. It does not
+// wait for new events. A batch of events of the past has no time.
 func (s *Source) Next() (timeline.Batch, error) {
 	s.settle()
 	if s.reader != nil {
@@ -223,15 +226,16 @@ func (s *Source) Next() (timeline.Batch, error) {
 	if err == nil && !b.More && len(b.Events) == 0 {
 		return s.atEnd()
 	}
-	b.More = b.More || s.wake == nil // there is more, or the end to be seen
+	b.More = b.More || s.wake == nil // the next call returns more events, or finds the end
 	return b, err
 }
 
-// atEnd is Next when all events that are recorded, or due, were yielded.
+// atEnd is Next after all events that are recorded, or due in the replay, were
+// yielded.
 func (s *Source) atEnd() (timeline.Batch, error) {
 	if s.clock != nil && !s.clock.caughtUp() {
 		s.move(s.clock.now())
-		if s.wake == nil { // there is no event to wait for
+		if s.wake == nil { // no further event is recorded
 			s.sleep(min(time.Second, max(s.clock.until(time.Now()), 10*time.Millisecond)))
 		}
 		return timeline.Batch{}, nil
@@ -246,8 +250,9 @@ func (s *Source) atEnd() (timeline.Batch, error) {
 	return timeline.Batch{}, s.await()
 }
 
-// errNotYet: the timeline does not have the position, but may when more is recorded.
-var errNotYet = errors.New("the timeline does not have the position")
+// errNotYet: the timeline's window does not include the position, but may do so when
+// more is recorded.
+var errNotYet = errors.New("the position is outside the timeline's window")
 
 // join moves the source to the timeline.
 func (s *Source) join() error {
@@ -272,8 +277,8 @@ func (s *Source) join() error {
 	case s.ahead && in:
 		return status.ExpiredError(status.TooOld(s.rv, gap.To))
 	case in, s.rv < v.Start, !s.ahead && errors.Is(s.stream.Check(s.rv), history.ErrGap):
-		// A source inside a gap has yielded a part of the difference, and the
-		// history has the rest.
+		// Inside a gap the source has yielded some of the inferred events; the rest
+		// has to come from the history.
 		return errNotYet
 	}
 	cursor, err := s.live.WatchFrom(v, s.rv, s.in)
@@ -289,13 +294,13 @@ func (s *Source) join() error {
 }
 
 // adopt returns the timeline's view, nil if there is none yet. It fails with a
-// status.ExpiredError if the timeline has begun another history, of which nothing is
-// recorded yet: its head would be below what is recorded.
+// status.ExpiredError if the timeline has begun a new epoch of which nothing is
+// recorded yet: its head is then below the recorded one.
 func (s *Source) adopt() (*timeline.View, error) {
 	if s.epoch != 0 {
 		return s.live.View(), nil
 	}
-	recorded := s.stream.Head().RV // before the view, which is ahead of it
+	recorded := s.stream.Head().RV // read before the view, so that it is not newer
 	v := s.live.View()
 	switch {
 	case v == nil:
@@ -307,7 +312,8 @@ func (s *Source) adopt() (*timeline.View, error) {
 	return v, nil
 }
 
-// fallBack moves the source to the history, if that has the position.
+// fallBack moves the source to the history. It reports whether the history has the
+// position.
 func (s *Source) fallBack() bool {
 	v, rv := s.live.View(), s.cursor.RV()
 	if _, in := v.GapAround(rv); in || v.Epoch() != s.epoch {
@@ -327,7 +333,7 @@ func (s *Source) fallBack() bool {
 	return true
 }
 
-// settle ends the wait of the last Next.
+// settle drops the channel and the timer of the last Next.
 func (s *Source) settle() {
 	s.wake = nil
 	if s.timer != nil {
@@ -342,8 +348,8 @@ func (s *Source) sleep(d time.Duration) {
 	s.wake, s.timer = wake, time.AfterFunc(d, func() { close(wake) })
 }
 
-// await makes the source ready when the timeline has a first view, or when what it
-// has is recorded. It fails if that cannot happen.
+// await makes the source ready when the timeline has its first view, or when the
+// timeline's events are recorded. It fails if that cannot happen.
 func (s *Source) await() error {
 	if s.live.View() == nil {
 		s.wake = s.live.Synced()
@@ -357,7 +363,7 @@ func (s *Source) await() error {
 			v := s.live.View()
 			gap, in := v.GapAround(s.rv)
 			if s.rv == sync.from && s.stream.Head().RV <= s.rv && (in || s.rv < v.Start) {
-				return status.ExpiredError(status.TooOld(s.rv, max(v.Start, gap.To))) // nothing more is recorded
+				return status.ExpiredError(status.TooOld(s.rv, max(v.Start, gap.To))) // nothing new was recorded
 			}
 			return nil
 		default:
@@ -374,7 +380,7 @@ func (s *Source) await() error {
 	go func() {
 		defer end()
 		defer close(sync.done)
-		_ = s.past.Sync(ctx, s.id) // the result shows in the history
+		_ = s.past.Sync(ctx, s.id) // await looks at the history's head instead
 	}()
 	s.syncing, s.wake = sync, sync.done
 	return nil
