@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	// gzipThreshold and the level are the API server's.
+	// gzipThreshold and gzipLevel are those of the API server.
 	gzipThreshold = 128 << 10
 	gzipLevel     = gzip.BestSpeed
 
-	// bodyPiece is how much of an answer is written at a time.
+	// bodyPiece is the size of one write of an answer.
 	bodyPiece = 256 << 10
 
-	// WriteTimeout is how long a client may take to make room for a piece of an
-	// answer before the connection is given up. A client that reads slowly, or
-	// pauses, is not; TCP notices a dead machine long before.
+	// WriteTimeout is how long one write to a client may block before the connection
+	// is closed. It is generous to clients that read slowly or pause; TCP notices a
+	// dead machine long before.
 	WriteTimeout = 10 * time.Minute
-	// HeldTimeout is WriteTimeout where others wait for what the answer holds (T10).
+	// HeldTimeout is the WriteTimeout of an answer that holds a slot for which other
+	// requests wait (T10).
 	HeldTimeout = time.Minute
 )
 
@@ -39,9 +40,10 @@ var gzipWriters = sync.Pool{New: func() any {
 
 var bodyBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bodyPiece) }}
 
-// WriteBody writes the body of an answer whose headers are set, but for its
-// encoding. With held, others wait for what the answer holds, and the client has
-// less time. A failed write cannot be reported to anybody.
+// WriteBody writes the body of an answer, compressed if it is large and the client
+// accepts gzip. The headers, except for Content-Encoding, are set before. held is set
+// if the answer holds a slot: then writes have HeldTimeout. A failed write is not
+// reported, since the client is gone.
 func WriteBody(w http.ResponseWriter, r *http.Request, body *wire.Body, held bool) {
 	timeout := WriteTimeout
 	if held {
@@ -84,12 +86,11 @@ func NewDeadlineWriter(w http.ResponseWriter, timeout time.Duration) DeadlineWri
 
 // Write implements io.Writer.
 func (d DeadlineWriter) Write(p []byte) (int, error) {
-	// Not every ResponseWriter knows deadlines; the net/http ones do.
+	// This fails only for a ResponseWriter that is not net/http's.
 	_ = d.ctl.SetWriteDeadline(time.Now().Add(d.timeout))
 	return d.w.Write(p)
 }
 
-// Clear takes the deadline off: an HTTP/2 stream would end at it though
-// nothing is waiting, and an HTTP/1.1 connection would keep it for its next
-// request.
+// Clear removes the deadline. Otherwise an HTTP/2 stream would end at it although no
+// write is blocked, and an HTTP/1.1 connection would keep it for its next request.
 func (d DeadlineWriter) Clear() { _ = d.ctl.SetWriteDeadline(time.Time{}) }

@@ -12,14 +12,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// A clientConn is an HTTP/1.1 connection that was taken over from net/http for
-// a watch, whose frames are written to it as chunks: net/http would keep its
-// buffers, the request and two goroutines for each, and copy what is written
-// twice. The connection is closed after the answer, whose header announces that.
+// A clientConn is an HTTP/1.1 connection that was taken over from net/http for a
+// watch. Frames are written to it as chunks. net/http would keep buffers, the request
+// and two goroutines per watch, and copy each write twice. The connection is closed
+// after the answer, as its header announces.
 //
-// A goroutine reads from it, to see when the client goes away. What a client sends
-// before the end of the answer is dropped, as it has to expect after that header
-// (RFC 9112, 9.6).
+// A goroutine reads from the connection to see when the client closes it. Bytes that
+// the client sends before the end of the answer are dropped; after "Connection: close"
+// a client has to expect that (RFC 9112, 9.6).
 type clientConn struct {
 	conn   net.Conn
 	header []byte // nil once it is written
@@ -27,9 +27,9 @@ type clientConn struct {
 	scrap  [32]byte // what the client sends
 }
 
-// takeOver returns the connection of a request whose header is set, nil if it stays
-// net/http's: that of HTTP/2, of HTTP/1.0, whose answers are not chunked, and one on
-// which a body may follow.
+// takeOver takes the connection of a request over from net/http. The headers of the
+// answer are set before. It returns nil if the connection cannot be taken over: for
+// HTTP/2, for HTTP/1.0, which has no chunks, and for a request with a body.
 func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Body != http.NoBody {
 		return nil
@@ -46,8 +46,9 @@ func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 	return &clientConn{conn: conn, header: header.Bytes(), gone: make(chan struct{})}
 }
 
-// Serve answers a request with a watch whose headers are set. It returns when the
-// watch has ended, or goes on without net/http.
+// Serve answers a request with a watch. The headers of the answer are set before. It
+// returns when the watch has ended, or at once if the connection was taken over: then
+// the watch continues on a goroutine of its own.
 func (t *Tracker) Serve(w http.ResponseWriter, r *http.Request, s *Watch) {
 	s.tracker = t
 	if conn := takeOver(w, r); conn != nil {
@@ -67,7 +68,7 @@ func (t *Tracker) Serve(w http.ResponseWriter, r *http.Request, s *Watch) {
 	s.run()
 }
 
-// begin makes the watch known to the tracker, and writes it to out.
+// begin registers the watch with the tracker, and sets its output.
 func (s *Watch) begin(out output) {
 	sink := &httpSink{out: out, timer: &s.timer}
 	s.sink, s.sharer = sink, sink
@@ -86,7 +87,7 @@ func (s *Watch) serveConn(conn *clientConn) {
 	defer s.Close()
 	defer conn.close()
 	defer func() {
-		// As in net/http, the answer is cut and the gateway goes on.
+		// As in net/http, a panic ends the connection and not the process.
 		if cause := recover(); cause != nil {
 			s.tracker.log.Error("panic in a watch", "resource", s.Encoder.Resource.String(), "panic", cause)
 		}
@@ -98,11 +99,11 @@ func (s *Watch) serveConn(conn *clientConn) {
 	conn.header = nil
 	s.run()
 	s.timer.writing()
-	_ = conn.write([]byte("0\r\n\r\n")) // a client that is gone does not get it
+	_ = conn.write([]byte("0\r\n\r\n")) // an error means that the client is gone
 	s.timer.written()
 }
 
-// listen reads until the client goes away, or the connection is closed.
+// listen reads until the client or the gateway closes the connection.
 func (c *clientConn) listen() {
 	defer close(c.gone)
 	for {
@@ -112,7 +113,7 @@ func (c *clientConn) listen() {
 	}
 }
 
-// close returns when nothing of the connection is left.
+// close closes the connection and waits for listen to end.
 func (c *clientConn) close() {
 	c.conn.Close()
 	<-c.gone
@@ -128,5 +129,6 @@ func (c *clientConn) write(p []byte) error {
 
 func (c *clientConn) abort() { _ = c.conn.SetDeadline(time.Now()) }
 
-// cut is for a client that does not read; others have received everything by then.
+// cut ends writes to a client that does not read. A client that reads receives the
+// last writes within lastWrites.
 func (c *clientConn) cut() { _ = c.conn.SetWriteDeadline(time.Now().Add(lastWrites)) }

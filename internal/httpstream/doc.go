@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpstream takes answers to clients: bodies, and watches over HTTP/1.1
-// connections taken over from net/http, HTTP/2, WebSockets and gzip.
+// Package httpstream writes answers to clients: bodies, and watches over HTTP/2, over
+// HTTP/1.1 connections that are taken over from net/http, and over WebSockets, with or
+// without gzip.
 //
-// A [Watch] writes what a [Source] yields. It is one goroutine, which waits for the
-// source, for its timer ([watchTimer]) and for the end of the client or the gateway;
-// while it is idle it keeps neither the request nor any state (T10). A client that
-// reads slowly holds back its own watch and no other; one that takes nothing for
-// [WriteTimeout] is given up. [Tracker] knows all requests and watches, and ends
-// them when the gateway shuts down.
+// A [Watch] writes the events of a [Source]. It is one goroutine, which waits for the
+// source, for its timer ([watchTimer]), and for the client to disconnect or the
+// gateway to shut down. While it is idle it keeps neither the request nor any state
+// (T10). A client that reads slowly delays its own watch and no other. A client that
+// reads nothing for [WriteTimeout] is disconnected. A [Tracker] counts all requests
+// and watches, and ends them when the gateway shuts down.
 //
-// The events that several watches send at the same time are encoded once
-// (wire.Frame), and written as they are.
+// An event that several watches send at the same time is encoded once (wire.Frame).
 package httpstream

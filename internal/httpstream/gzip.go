@@ -14,14 +14,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// gzipWindow is how much of the last output the next piece may refer to, in bytes.
-// It is all that a stream keeps while it is idle (T10): a compressor with its tables
-// would take a hundred times that. Events resemble the few before them, so a larger
-// window would save only another tenth.
+// gzipWindow is the number of bytes of earlier output that the next piece may refer
+// to. An idle stream keeps nothing else (T10); a compressor with its tables would take
+// a hundred times as much. Events resemble the few before them, so a larger window
+// would shrink the output only by another tenth.
 const gzipWindow = 8 << 10
 
-// A gzipOutput is a response in gzip (RFC 1952). Each piece is compressed by itself
-// and ends at a byte, so that a client can read it at once.
+// A gzipOutput is a response in gzip (RFC 1952). Each piece is compressed separately
+// and ends at a byte boundary, so that the client can decompress it at once.
 type gzipOutput struct {
 	*responseOutput
 	window []byte // the last gzipWindow bytes
@@ -31,9 +31,9 @@ type gzipOutput struct {
 
 var gzipBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// newGzipOutput writes a response that has just begun in gzip.
+// newGzipOutput begins the gzip stream of a response.
 func newGzipOutput(out *responseOutput) (*gzipOutput, error) {
-	// No flags, no time, no name; of an unknown system.
+	// The header: no flags, no time, no name, unknown system.
 	return &gzipOutput{responseOutput: out}, out.write([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"))
 }
 
@@ -51,13 +51,13 @@ func (o *gzipOutput) write(p []byte) error {
 	return err
 }
 
-// end writes what follows the last piece.
+// end writes the end of the gzip stream.
 func (o *gzipOutput) end() error {
 	tail := binary.LittleEndian.AppendUint32(nil, o.sum)
 	return o.deflate(nil, binary.LittleEndian.AppendUint32(tail, o.size))
 }
 
-// deflate writes a piece, and the tail after the last one.
+// deflate writes a piece, and the tail if it is not nil; a tail ends the stream.
 func (o *gzipOutput) deflate(p, tail []byte) error {
 	b := gzipBuffers.Get().(*bytes.Buffer)
 	defer gzipBuffers.Put(b)

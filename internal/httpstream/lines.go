@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// Lines writes lines to a response, for a client that may be slow. It is not safe
-// for concurrent use.
+// Lines writes lines to a response. It is not safe for concurrent use.
 type Lines struct {
 	sink  httpSink
 	gzip  *gzipOutput // where the sink writes; nil without compression
 	timer watchTimer
 }
 
-// NewLines sends the header of the response. With gzip the lines are compressed, and
-// Content-Encoding has to say so. The Lines have to be closed.
+// NewLines sends the header of the response. With gzip it compresses the lines; the
+// caller sets Content-Encoding. The caller must close the Lines.
 func NewLines(w http.ResponseWriter, gzip bool) (*Lines, error) {
 	out, err := newResponseOutput(w)
 	if err != nil {
@@ -36,22 +35,22 @@ func NewLines(w http.ResponseWriter, gzip bool) (*Lines, error) {
 	return l, nil
 }
 
-// Write takes a line, in parts. It may keep it until Flush.
+// Write writes a line, given in parts. It may buffer the line until Flush.
 func (l *Lines) Write(parts ...string) error { return l.sink.frame(parts) }
 
-// Flush writes what Write took.
+// Flush sends the buffered lines.
 func (l *Lines) Flush() error { return l.sink.flush() }
 
-// End writes the end of the response, and flushes it.
+// End sends the buffered lines and the end of the response.
 func (l *Lines) End() {
 	if l.sink.flush() == nil && l.gzip != nil {
 		l.timer.writing()
-		_ = l.gzip.end() // a client that is gone does not get it
+		_ = l.gzip.end() // an error means that the client is gone
 		l.timer.written()
 	}
 }
 
-// Close gives back what the lines hold.
+// Close releases the buffer.
 func (l *Lines) Close() {
 	l.timer.stop()
 	l.sink.release()

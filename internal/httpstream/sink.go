@@ -13,10 +13,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// A block is a piece of a stream that is written at once, with room for what
-// makes it a chunk of an HTTP/1.1 body.
+// A block is a buffer for one write, with room for the framing of an HTTP/1.1 chunk.
 type block struct {
-	n    int // bytes of the piece
+	n    int // bytes of content
 	data [64 << 10]byte
 }
 
@@ -26,21 +25,20 @@ const (
 	blockSize = len(block{}.data) - chunkHead - chunkTail
 )
 
-// blocks are shared by all streams: one is needed only while there is
-// something to write.
+// blocks are shared by all streams, since a stream needs one only while it writes.
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// fill appends what there is room for, and returns the rest.
+// fill appends as much of text as fits, and returns the rest.
 func fill[T string | []byte](b *block, text T) (rest T) {
 	n := copy(b.data[chunkHead+b.n:chunkHead+blockSize], text)
 	b.n += n
 	return text[n:]
 }
 
-// bytes returns the piece.
+// bytes returns the content.
 func (b *block) bytes() []byte { return b.data[chunkHead : chunkHead+b.n] }
 
-// chunk returns the piece as a chunk.
+// chunk returns the content as a chunk.
 func (b *block) chunk() []byte {
 	n := uint32(b.n)
 	hex.Encode(b.data[:], []byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
@@ -55,36 +53,36 @@ func (b *block) chunk() []byte {
 type output interface {
 	writeFrame(*wire.Frame) error
 	writeBlock(*block) error
-	// abort makes the write under way fail, and all that follow.
+	// abort makes the current write and all later ones fail.
 	abort()
-	// cut is abort for a stream that is ending: it has a second more.
+	// cut is abort after lastWrites, for a stream that ends.
 	cut()
 }
 
-// A frameSink takes the frames of one watch to its client.
+// A frameSink sends the frames of one watch to its client.
 type frameSink interface {
-	// frame takes one frame, in parts. It may keep it until flush.
+	// frame writes one frame, given in parts. It may buffer the frame until flush.
 	frame(parts []string) error
 	flush() error
-	// release gives back what the sink holds.
+	// release gives the buffer back.
 	release()
 }
 
-// A frameSharer is a sink that takes frames that streams share.
+// A frameSharer is a sink that can write frames which several streams share.
 type frameSharer interface {
 	share(*wire.Frame) error
 }
 
-// An httpSink writes frames to the body of a response: a single shared frame as it
-// is, several in blocks.
+// An httpSink writes frames to the body of a response. It writes a single shared frame
+// without a copy, and copies several frames into blocks.
 type httpSink struct {
 	out   output
 	timer *watchTimer
-	one   *wire.Frame // the only one so far; nil while there is none, or a block
-	block *block      // nil while there is nothing to write
+	one   *wire.Frame // the buffered frame, if it is the only one and shared
+	block *block      // the buffered frames otherwise; nil if there are none
 }
 
-// share takes a frame that all streams share.
+// share implements frameSharer.
 func (s *httpSink) share(f *wire.Frame) error {
 	if s.one == nil && s.block == nil {
 		s.one = f
@@ -108,7 +106,7 @@ func (s *httpSink) frame(parts []string) error {
 	return nil
 }
 
-// open goes on in a block.
+// open makes block the buffer, and moves a single shared frame into it.
 func (s *httpSink) open() error {
 	if s.block == nil {
 		s.block = blocks.Get().(*block)
@@ -160,17 +158,18 @@ func (s *httpSink) release() {
 	}
 }
 
-// A responseOutput is the body of a response of net/http's: HTTP/2, and the
-// HTTP/1 that is not taken over.
+// A responseOutput is a response that net/http writes: one over HTTP/2, or over an
+// HTTP/1 connection that is not taken over.
 type responseOutput struct {
 	w   io.Writer
 	ctl *http.ResponseController
 }
 
-// newResponseOut sends the header, before any frame.
+// newResponseOutput sends the header, so that the client has it before the first
+// frame.
 func newResponseOutput(w http.ResponseWriter) (*responseOutput, error) {
 	w.WriteHeader(http.StatusOK)
-	for { // the writers around net/http's own have done their work
+	for { // the wrappers around net/http's writer are needed for the header only
 		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
 			break
@@ -194,5 +193,6 @@ func (o *responseOutput) write(p []byte) error {
 // cut has nothing to do: net/http's server closes its connections at the end.
 func (o *responseOutput) cut() {}
 
-// abort fails only on a ResponseWriter without deadlines; net/http's have them.
+// abort implements output. Setting the deadline fails only for a ResponseWriter that
+// is not net/http's.
 func (o *responseOutput) abort() { _ = o.ctl.SetWriteDeadline(time.Now().Add(-time.Second)) }

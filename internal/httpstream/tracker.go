@@ -14,29 +14,29 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// A Tracker knows the requests and watches under way, and ends them when the gateway
-// shuts down: streams as soon as it drains, the rest when time is up. http.Server
-// cannot do this, since it forgets hijacked connections. A Tracker is safe for
-// concurrent use.
+// A Tracker counts the current requests and watches, and ends them when the gateway
+// shuts down: streams when draining begins, other requests when the grace period is
+// over. http.Server cannot do this, since it forgets hijacked connections. A Tracker
+// is safe for concurrent use.
 type Tracker struct {
 	log *slog.Logger
-	lag prometheus.Observer // seconds from the publication of events to their being written
+	lag prometheus.Observer // seconds from the publication of an event to its write
 
 	streams    context.Context // ends when draining begins
 	endStreams context.CancelCauseFunc
-	all        context.Context // ends when time is up
+	all        context.Context // ends when the grace period is over
 	endAll     context.CancelCauseFunc
 	draining   chan struct{} // closed when watches have to end
-	spread     time.Duration // over which they do; set before draining is closed
+	spread     time.Duration // the time over which they end; set before draining is closed
 
-	mu     sync.Mutex    // guards what follows
+	mu     sync.Mutex    // guards the fields below
 	active int           // requests between Enter and Leave, and watches
 	none   chan struct{} // closed while active is 0
-	// adopted are the watches, whose requests may have left.
+	// adopted are the watches. Their requests may have ended.
 	adopted map[*Watch]struct{}
 }
 
-// NewTracker returns a tracker of nothing.
+// NewTracker returns a tracker without requests.
 func NewTracker(log *slog.Logger, lag prometheus.Observer) *Tracker {
 	t := &Tracker{log: log, lag: lag, draining: make(chan struct{}), none: make(chan struct{}), adopted: map[*Watch]struct{}{}}
 	t.streams, t.endStreams = context.WithCancelCause(context.Background())
@@ -59,7 +59,7 @@ func (t *Tracker) enterLocked() {
 	t.active++
 }
 
-// Leave ends what Enter began.
+// Leave undoes an Enter.
 func (t *Tracker) Leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,14 +72,14 @@ func (t *Tracker) leaveLocked() {
 	}
 }
 
-// Active returns how many requests and watches are under way.
+// Active returns the number of current requests and watches. It is for tests.
 func (t *Tracker) Active() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.active
 }
 
-// adopt counts a watch, which may go on after its handler has returned, until part.
+// adopt counts a watch until part. The watch may outlive its handler.
 func (t *Tracker) adopt(s *Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,8 +97,8 @@ func (t *Tracker) part(s *Watch) {
 	t.leaveLocked()
 }
 
-// Bind returns a context that also ends with the gateway. It reports false for a
-// stream that comes when no new one is accepted.
+// Bind returns a context that also ends when the gateway shuts down. It returns false
+// if it has: then the request must be refused.
 func (t *Tracker) Bind(ctx context.Context, stream bool) (context.Context, context.CancelFunc, bool) {
 	end := t.all
 	if stream {
@@ -109,9 +109,9 @@ func (t *Tracker) Bind(ctx context.Context, stream bool) (context.Context, conte
 	return ctx, func() { stop(); cancel(nil) }, end.Err() == nil
 }
 
-// Drain ends the streams that are bound, and refuses new ones. Watches end within
-// the spread, each with a last bookmark, so that their clients do not come back all
-// at once. Only the first call counts.
+// Drain ends the bound streams, and refuses new ones. Watches end at random times
+// within the spread, each with a last bookmark, so that their clients do not reconnect
+// all at once. Only the first call has an effect.
 func (t *Tracker) Drain(spread time.Duration) {
 	t.endStreams(upstream.ErrShutdown)
 	t.mu.Lock()
@@ -125,7 +125,7 @@ func (t *Tracker) Drain(spread time.Duration) {
 // Draining reports whether Drain was called.
 func (t *Tracker) Draining() bool { return t.streams.Err() != nil }
 
-// Cut ends everything.
+// Cut ends all requests and watches at once.
 func (t *Tracker) Cut() {
 	t.endStreams(upstream.ErrShutdown)
 	t.endAll(upstream.ErrShutdown)
@@ -136,7 +136,7 @@ func (t *Tracker) Cut() {
 	}
 }
 
-// Idle returns a channel that is closed once no request is under way.
+// Idle returns a channel that is closed when no request or watch is left.
 func (t *Tracker) Idle() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

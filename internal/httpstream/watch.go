@@ -15,16 +15,16 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// A Source yields the events of a watch from a position on: a timeline.Cursor, or a
+// A Source yields the events of a watch after a position: a timeline.Cursor, or a
 // past.Source. It belongs to one goroutine.
 type Source interface {
-	// Next returns the events after the position, and moves it; it does not wait for
-	// more. A batch that did not happen just now has no time. The error is a
-	// status.ExpiredError or timeline.ErrCompacted if the watch cannot go on (410);
-	// any other ends it without a word.
+	// Next returns the events after the position, and moves the position. It does not
+	// wait for new events. A batch of events of the past has no time. The error is a
+	// status.ExpiredError or timeline.ErrCompacted if the watch ends with ERROR 410;
+	// after any other error it ends as at a timeout.
 	Next() (timeline.Batch, error)
-	// Ready returns a channel that is ready when Next, which had no more, may have
-	// something. It is another one after each Next.
+	// Ready returns a channel that becomes ready when Next may have more events. Each
+	// call of Next replaces it.
 	Ready() <-chan struct{}
 	// RV returns the position: every event up to it was yielded (T5).
 	RV() uint64
@@ -35,28 +35,29 @@ type Source interface {
 type Owner interface {
 	// CloseWatch is called at the end of a watch.
 	CloseWatch()
-	// Unwritable is called when an object cannot be written in a form.
+	// Unwritable is called if an object cannot be encoded in a form.
 	Unwritable(wire.Form)
-	// Oldest returns the oldest RV from which a watch can go on now.
+	// Oldest returns the oldest RV from which a watch can be resumed now.
 	Oldest() uint64
 }
 
 const (
-	// maxSharedEvents is the number of events at a time up to which their frames are
-	// shared. A watch with more of them lags behind the others, or begins, and no
-	// other wants them now.
+	// maxSharedEvents is the largest batch whose frames are shared. A watch with more
+	// events at a time has just begun or lags, so that no other watch sends the same
+	// events now.
 	maxSharedEvents = 32
-	// replayBookmarkInterval is the period of the bookmarks of a replay, which say
-	// how far it is.
+	// replayBookmarkInterval is the period of the bookmarks of a replay, which report
+	// its progress.
 	replayBookmarkInterval = time.Second
-	// momentAnnotation is where they say it, in RFC 3339.
+	// momentAnnotation of such a bookmark is the moment that the replay has reached,
+	// in RFC 3339.
 	momentAnnotation = "watchkeeper/moment"
 )
 
 // A Watch writes one watch to one client. The exported fields are set before it is
-// served and not changed then. After its end (the client is gone, or the form has
-// become impossible) it writes nothing more, and flush says so. While it is idle it
-// keeps neither the request nor any state (T10).
+// served, and not changed later. After its end (the client is gone, or an object
+// cannot be encoded) it writes nothing more, and flush returns false. While it is idle
+// it keeps neither the request nor any state (T10).
 type Watch struct {
 	Owner    Owner
 	Source   Source
@@ -65,37 +66,39 @@ type Watch struct {
 	Form     wire.Form
 	Interest timeline.Interest
 
-	// Initial is the state that the watch begins with. More returns the next piece
-	// of it, empty at the end; nil if Initial is all.
+	// Initial are the initial events. More, if not nil, returns further ones in
+	// pieces; the last piece is empty.
 	Initial []*scan.Object
 	More    func() ([]*scan.Object, error)
-	// InitialEnd is the RV of the bookmark that ends the state; 0 for none.
+	// InitialEnd is the RV of the bookmark that ends the initial events; 0 for none.
 	InitialEnd uint64
 	// Start is the RV that bookmarks have to exceed.
 	Start uint64
-	// Expired is why the watch cannot go on from its RV: then it is one ERROR; ""
-	// if it can.
+	// Expired is why the watch cannot begin at its RV: it then consists of one ERROR.
+	// "" if it can.
 	Expired string
-	// Bookmarks is set if the client allows them; BookmarkForm is what they look
-	// like.
+	// Bookmarks is set if the client allows bookmarks; BookmarkForm is the object
+	// that they are made from.
 	Bookmarks    bool
 	BookmarkForm *scan.Object
-	// Replayed returns the moment that a replay is at, the zero time when it has
-	// reached the present; nil for no replay.
+	// Replayed returns the moment that a replay has reached, the zero time when it
+	// has caught up; nil if this is no replay.
 	Replayed func() time.Time
-	// Over is closed when the watch has to end after what there is; nil for never.
+	// Over is closed when the watch has to end after the events that are there; nil
+	// for never.
 	Over <-chan struct{}
 
 	tracker *Tracker
 	sink    frameSink
-	sharer  frameSharer // the sink, if it is one
+	sharer  frameSharer // the sink, if it can share frames
 	timer   watchTimer
-	gone    <-chan struct{} // closed when the client is
-	dirty   bool            // there is something to flush
+	gone    <-chan struct{} // closed when the client has disconnected
+	dirty   bool            // frames are buffered
 	ended   bool
 }
 
-// SetTimeout sets how long the watch lasts. It is required.
+// SetTimeout sets how long the watch lasts. It must be called before the watch is
+// served.
 func (s *Watch) SetTimeout(d time.Duration) {
 	s.timer.deadline = time.Now().Add(d)
 	if s.Replayed != nil && s.Bookmarks {
@@ -103,7 +106,7 @@ func (s *Watch) SetTimeout(d time.Duration) {
 	}
 }
 
-// Close ends a watch that is not served.
+// Close releases a watch that is not served.
 func (s *Watch) Close() {
 	s.Source.Close()
 	s.Owner.CloseWatch()
@@ -129,7 +132,7 @@ func (s *Watch) run() {
 func (s *Watch) follow() {
 	source, draining, over := s.Source, s.tracker.draining, s.Over
 	var drained <-chan time.Time
-	last, due := false, false // what comes now is the last; a bookmark is due
+	last, due := false, false // this is the last batch; a bookmark is due
 	for {
 		b, err := source.Next()
 		if err != nil {
@@ -153,8 +156,8 @@ func (s *Watch) follow() {
 		if last {
 			return
 		}
-		// The position of a source without events moves by Next only: a bookmark
-		// comes after it.
+		// Without events only Next moves the position of the source. So a bookmark
+		// that is due is written after the next call.
 		select {
 		case <-source.Ready():
 		case <-s.timer.fired:
@@ -163,7 +166,7 @@ func (s *Watch) follow() {
 			}
 			due = true
 		case <-over:
-			over, last = nil, true // after what there is, which may be an ERROR
+			over, last = nil, true // after the remaining events, which may be an ERROR
 		case <-draining:
 			draining, drained = nil, time.After(rand.N(s.tracker.spread+1))
 		case <-drained:
@@ -174,7 +177,7 @@ func (s *Watch) follow() {
 	}
 }
 
-// write writes one frame, in parts.
+// write writes one frame, given in parts.
 func (s *Watch) write(parts []string, err error) {
 	if s.ended || s.unwritable(err) {
 		return
@@ -183,13 +186,14 @@ func (s *Watch) write(parts []string, err error) {
 	s.ended = s.sink.frame(parts) != nil
 }
 
-// unwritable reports what cannot be encoded: the watch then ends as at a timeout.
+// unwritable reports whether an object could not be encoded. The watch then ends as at
+// a timeout.
 func (s *Watch) unwritable(err error) bool {
 	if err == nil {
 		return false
 	}
-	// When the columns have changed, the client's next watch has the new ones; a
-	// watch in a form that has become impossible is for the API server.
+	// If only the columns have changed, the client's next watch has the new ones.
+	// Otherwise the API server has to serve watches in this form.
 	if errors.Is(err, wire.ErrForm) && !errors.Is(err, wire.ErrColumns) {
 		s.Owner.Unwritable(s.Form)
 	}
@@ -197,8 +201,8 @@ func (s *Watch) unwritable(err error) bool {
 	return true
 }
 
-// event writes an event as this watcher sees it; shared is set where others may want
-// it at the same time.
+// event writes an event as this watcher sees it. shared is set if other watches may
+// send it at the same time.
 func (s *Watch) event(e *timeline.Event, shared bool) {
 	if s.ended {
 		return
@@ -220,12 +224,11 @@ func (s *Watch) event(e *timeline.Event, shared bool) {
 	s.write(s.Wire.Event(typ, object))
 }
 
-// snapshot writes the initial events, in list order, and the bookmark that
-// ends them.
+// snapshot writes the initial events, in list order, and the bookmark that ends them.
 func (s *Watch) snapshot() {
 	for s.piece() {
 		for i, o := range s.Initial {
-			s.Initial[i] = nil // a slow client must not keep what it has received
+			s.Initial[i] = nil // a slow client must not keep objects that it has received
 			if s.write(s.Wire.Event(kube.Added, o)); s.ended {
 				break
 			}
@@ -238,7 +241,7 @@ func (s *Watch) snapshot() {
 	}
 }
 
-// piece reports whether there are initial events to write.
+// piece reads the next initial events. It returns false if there are none.
 func (s *Watch) piece() bool {
 	if len(s.Initial) > 0 || s.More == nil || s.ended || s.isOver() {
 		return len(s.Initial) > 0 && !s.ended
@@ -251,9 +254,9 @@ func (s *Watch) piece() bool {
 	return len(s.Initial) > 0 && !s.ended
 }
 
-// bookmark writes a bookmark, if the client asked for them (T5: everything up to rv
-// was written). Like the API server's it is above the start; those of a replay,
-// which say how far it is, may be at it.
+// bookmark writes a bookmark at rv, if the client allows bookmarks. Every event up to
+// rv was written before (T5). Like the API server's bookmarks it must be above the
+// start; the bookmarks of a replay, which report its progress, may be at the start.
 func (s *Watch) bookmark(rv uint64) {
 	var at time.Time
 	if s.Replayed != nil {
@@ -271,8 +274,8 @@ func (s *Watch) bookmark(rv uint64) {
 	}
 }
 
-// broken ends the watch for an error of its source: without a word if that has
-// ended.
+// broken ends the watch after an error of its source: with ERROR 410 if the position
+// expired, otherwise as at a timeout.
 func (s *Watch) broken(err error) {
 	if why := s.whyBroken(err); why != "" {
 		s.expired(why)
@@ -289,14 +292,15 @@ func (s *Watch) whyBroken(err error) string {
 	return ""
 }
 
-// expired ends the watch with an ERROR.
+// expired ends the watch with ERROR 410.
 func (s *Watch) expired(message string) {
 	s.write(s.Wire.Error(*status.Expired(message)))
 	s.flush(time.Time{}, false)
 }
 
-// flush sends what was written. live is set for events that were published at
-// the time given; how long they took is measured. It returns false at the end.
+// flush sends the buffered frames. live is set if they are events that were published
+// at the given time: then their delay is measured. It returns false if the watch has
+// ended.
 func (s *Watch) flush(published time.Time, live bool) bool {
 	if !s.dirty {
 		return !s.ended
@@ -310,7 +314,7 @@ func (s *Watch) flush(published time.Time, live bool) bool {
 	return !s.ended
 }
 
-// isOver reports whether the client is gone, or the time is up.
+// isOver reports whether the client has disconnected, or the time is up.
 func (s *Watch) isOver() bool {
 	select {
 	case <-s.gone:

@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// bookmarkInterval is the API server's period of bookmarks, and lastBookmark how
-	// long before the end the last one comes.
+	// bookmarkInterval is the API server's period of bookmarks. The last one is
+	// written lastBookmark before the end.
 	bookmarkInterval = 60 * time.Second
 	lastBookmark     = 2 * time.Second
 )
 
-// A watchTimer is the one timer of a watch. It fires when a bookmark is due and when
-// the time is up; and since it fires every minute, it also sees a client that has
-// not taken anything for too long, so that writes need no deadlines of their own.
+// A watchTimer is the only timer of a watch. It fires when a bookmark is due and when
+// the time is up. Since it fires every minute, it also finds a write that has blocked
+// for too long, so that writes need no deadlines.
 type watchTimer struct {
 	// fired gets a value when a bookmark is due, or the watch has to end.
 	fired chan struct{}
 	// deadline is when the watch ends.
 	deadline time.Time
 	cutOff   atomic.Bool
-	since    atomic.Int64 // when the write began that goes on, in Unix nanoseconds; 0 for none
+	since    atomic.Int64 // when the current write began, in Unix nanoseconds; 0 without one
 
-	mu       sync.Mutex    // guards what follows
+	mu       sync.Mutex    // guards the fields below
 	interval time.Duration // of bookmarks; 0 for the API server's
 	timer    *time.Timer
 	out      output
 	over     bool
 }
 
-// begin starts the timer of a stream that is written to out; nil for one with write
-// deadlines of its own. It has to be stopped.
+// begin starts the timer of a stream that writes to out. out is nil if writes have
+// deadlines. The caller must stop the timer.
 func (t *watchTimer) begin(out output) {
 	t.fired, t.out = make(chan struct{}, 1), out
 	t.mu.Lock()
@@ -70,7 +70,7 @@ func (t *watchTimer) tick() {
 func (t *watchTimer) wake() {
 	select {
 	case t.fired <- struct{}{}:
-	default: // the stream has not seen the last one yet
+	default: // the stream has not received the last value yet
 	}
 }
 
@@ -95,8 +95,8 @@ func (t *watchTimer) setInterval(d time.Duration) {
 	t.interval = d
 }
 
-// next returns when the timer fires next: at the next bookmark or at the end, and
-// after that every minute.
+// next returns the time until the timer fires next: at the next bookmark or at the
+// end, and after the end every minute.
 func (t *watchTimer) next() time.Duration {
 	left := time.Until(t.deadline)
 	switch {
@@ -108,8 +108,8 @@ func (t *watchTimer) next() time.Duration {
 	return min(nextBookmark(t.deadline), left)
 }
 
-// nextBookmark returns when the next bookmark is due: in a minute, or shortly before
-// the end if that is earlier.
+// nextBookmark returns the time until the next bookmark: a minute, or until shortly
+// before the end if that is earlier.
 func nextBookmark(deadline time.Time) time.Duration {
 	left := time.Until(deadline) - lastBookmark
 	if left <= 0 || left > bookmarkInterval {

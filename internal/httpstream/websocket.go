@@ -16,7 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// lastWrites is for how long a WebSocket is written to after its watch is over.
+// lastWrites is how long writes may take after their watch is over.
 const lastWrites = time.Second
 
 // A webSocketSink sends each frame as a message, text for JSON.
@@ -37,20 +37,20 @@ func (s webSocketSink) frame(parts []string) (err error) {
 	} else {
 		err = websocket.Message.Send(s.ws, []byte(message))
 	}
-	_ = s.ws.SetWriteDeadline(time.Time{}) // pings are answered at any time
+	_ = s.ws.SetWriteDeadline(time.Time{}) // none for the answers to pings
 	return err
 }
 
-// limit gives what is written, and what is being written, so long. It fails
-// only on a connection that is closed.
+// limit sets the deadline of the current and later writes. It fails only on a closed
+// connection.
 func (s webSocketSink) limit(d time.Duration) { _ = s.ws.SetWriteDeadline(time.Now().Add(d)) }
 
 func (webSocketSink) flush() error { return nil }
 func (webSocketSink) release()     {}
 
-// ServeWebSocket answers a request with a watch over a WebSocket, and returns when
-// the watch has ended. The handshake is that of the library which the API server
-// uses: it wants an Origin and at most one subprotocol.
+// ServeWebSocket answers a request with a watch over a WebSocket, and returns when the
+// watch has ended. The handshake is done by the library that the API server uses,
+// which requires an Origin and at most one subprotocol.
 func (t *Tracker) ServeWebSocket(w http.ResponseWriter, r *http.Request, s *Watch) {
 	defer s.Close()
 	s.tracker = t
@@ -62,10 +62,10 @@ func (t *Tracker) ServeWebSocket(w http.ResponseWriter, r *http.Request, s *Watc
 		var reading sync.WaitGroup
 		reading.Go(func() {
 			defer cancel()
-			_, _ = io.Copy(io.Discard, ws) // clients send nothing of meaning
+			_, _ = io.Copy(io.Discard, ws) // clients have nothing to send
 		})
 		sink := webSocketSink{ctx, ws, s.Form.Media == wire.JSON}
-		// A client that does not read is not waited for at the end.
+		// At the end the gateway does not wait for a client that does not read.
 		defer context.AfterFunc(ctx, func() { sink.limit(lastWrites) })()
 		s.sink, s.gone = sink, ctx.Done()
 		s.timer.begin(nil)

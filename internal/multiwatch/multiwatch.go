@@ -1,22 +1,23 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package multiwatch serves several watches as one response, for browsers, which
-// open at most six connections:
+// Package multiwatch serves several watches as one response, for browsers, which open
+// at most six connections to a host:
 //
 //	GET /watchkeeper/v1/multiwatch?watch=<path and query>&watch=…
 //
-// Each line is an event of one of them with the number of the watch in front,
-// counted from 0:
+// Each line is an event of one watch. The member watch is the number of the watch in
+// the query, counted from 0:
 //
 //	{"watch":1,"type":"ADDED","object":{…}}
 //
-// Each watch is served as the request by itself would be, and in the caller's name.
-// What would be an answer with an error is an event ERROR with its Status.
-// {"watch":1,"type":"END"} is the last line of a watch; the others go on.
+// Each watch is served as if the client had sent the request separately, with the
+// same credentials. If that answer were an error, the line is an ERROR event with its
+// Status. {"watch":1,"type":"END"} is the last line of a watch; other watches
+// continue.
 //
-// With upstream=1 the response also has the state of the upstream, which a watch by
-// itself does not show: see [staleNotifier].
+// With upstream=1 the response also has the state of the upstream, which a single
+// watch does not show: see [staleNotifier].
 //
 // A client that accepts gzip gets gzip.
 package multiwatch
@@ -37,11 +38,11 @@ import (
 )
 
 const (
-	// maxWatches is how many watches one multiwatch may have.
+	// maxWatches bounds the watches of one multiwatch.
 	maxWatches = 100
-	// gzipInterval is the shortest time between two writes of a multiwatch in gzip:
-	// events that are compressed together take fewer bytes and less time. What
-	// follows a pause is written at once.
+	// gzipInterval is the shortest time between two writes of a multiwatch in gzip.
+	// Events that are compressed together take fewer bytes and less time. An event
+	// after a pause is written at once.
 	gzipInterval = 16 * time.Millisecond
 )
 
@@ -97,11 +98,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	shared.end()
 }
 
-// serve serves one of the watches.
+// serve serves one watch.
 func (h *Handler) serve(w *watchWriter, r *http.Request) {
 	defer w.end()
 	defer func() {
-		// net/http is not there to recover for this goroutine.
+		// net/http does not recover a panic on this goroutine.
 		switch p := recover(); p {
 		case nil, http.ErrAbortHandler:
 		default:
@@ -112,7 +113,7 @@ func (h *Handler) serve(w *watchWriter, r *http.Request) {
 	h.Answer(w, r)
 }
 
-// watchRequests returns the watches that a request asks for.
+// watchRequests returns the requests for the watches of a multiwatch.
 func watchRequests(r *http.Request) ([]*http.Request, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -140,16 +141,16 @@ func watchRequests(r *http.Request) ([]*http.Request, error) {
 	return requests, nil
 }
 
-// sharedLines takes the lines of several watches to one client. A client that does
-// not read holds them all back.
+// sharedLines sends the lines of several watches to one client. If the client does not
+// read, all of its watches wait.
 type sharedLines struct {
 	gzip   bool
 	failed func() // called when the client is gone
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	lines   *httpstream.Lines
-	flushed time.Time   // the last time
-	later   *time.Timer // the flush that is due; nil for none
+	flushed time.Time   // time of the last flush
+	later   *time.Timer // of the next flush; nil if none is due
 	ended   bool
 }
 
@@ -161,7 +162,7 @@ func (s *sharedLines) line(parts ...string) error {
 
 func (s *sharedLines) lineLocked(parts ...string) error { return s.done(s.lines.Write(parts...)) }
 
-// flush writes what there is, in gzip within gzipInterval.
+// flush sends the buffered lines; in gzip, within gzipInterval.
 func (s *sharedLines) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +184,7 @@ func (s *sharedLines) flushDue() {
 	defer s.mu.Unlock()
 	s.later = nil
 	if !s.ended {
-		_ = s.flushLocked() // the next write fails, too
+		_ = s.flushLocked() // after an error the next write fails, too
 	}
 }
 
@@ -193,7 +194,7 @@ func (s *sharedLines) flushLocked() error {
 	return err
 }
 
-// end writes what is left when all watches have ended.
+// end sends the remaining lines and the end of the response.
 func (s *sharedLines) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

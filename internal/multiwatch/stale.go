@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// staleInterval is how often the state of the upstream is looked at.
+// staleInterval is how often the state of the upstream is checked.
 const staleInterval = time.Second
 
-// An UpstreamState is whether the gateway hears from the API server about a
-// resource.
+// An UpstreamState says whether the gateway reaches the API server for a resource.
 type UpstreamState struct {
 	// Since is when the API server last sent something.
 	Since time.Time `json:"since"`
-	// Message is why it is out of reach; "" while it is not.
+	// Message is why the API server is unreachable; "" while it is reachable.
 	Message string `json:"message"`
 }
 
-// A staleNotifier tells the watches of a multiwatch when their upstream is out of
-// reach, again when the reason changes, and when it is back:
+// A staleNotifier writes a line to a watch when its upstream becomes unreachable, when
+// the reason changes, and when the upstream is reachable again:
 //
 //	{"watch":1,"type":"STALE","object":{"since":"…","message":"…"}}
 //	{"watch":1,"type":"CURRENT"}
@@ -32,8 +31,7 @@ type staleNotifier struct {
 	watches  []notifiedWatch
 }
 
-// A notifiedWatch is a watch, and the last reason it was sent for being stale; "" if
-// it is not.
+// A notifiedWatch is a watch and the message of its last STALE line; "" after CURRENT.
 type notifiedWatch struct {
 	writer  *watchWriter
 	request *http.Request
@@ -65,7 +63,7 @@ func (n *staleNotifier) notify() error {
 		default:
 			object, err := json.Marshal(now)
 			if err != nil {
-				return err // it is a time and a text
+				return err // a time and a text cannot fail
 			}
 			line = `"type":"STALE","object":` + string(object) + "}"
 		}

@@ -17,25 +17,24 @@ import (
 )
 
 const (
-	// maxLine bounds a line that has not ended, in bytes: an object has a few
-	// megabytes at the most.
+	// maxLine bounds the bytes of a line. An object has a few megabytes at most.
 	maxLine = 64 << 20
-	// maxAnswer bounds what is kept of an answer that is not a watch, in bytes.
+	// maxAnswer bounds the bytes that are kept of an answer that is not a watch.
 	maxAnswer = 64 << 10
 )
 
 var errNotWatch = errors.New("the answer is not a watch in JSON")
 
-// A watchWriter is the ResponseWriter of one watch of a multiwatch: it puts the
-// watch's number into each line.
+// A watchWriter is the ResponseWriter of one watch of a multiwatch. It adds the
+// watch's number to each line.
 type watchWriter struct {
 	shared *sharedLines
 	prefix string // {"watch":1,
 	header http.Header
 	code   int            // 0 until the header is written
-	begun  []byte         // a line that has not ended, or an answer that is an error
-	status *metav1.Status // why it ends; nil for no error
-	over   bool           // guarded by shared.mu: its last line has been written
+	begun  []byte         // the beginning of a line, or an answer that is an error
+	status *metav1.Status // the error that the watch ends with; nil for none
+	over   bool           // the last line is written; guarded by shared.mu
 }
 
 // Header implements http.ResponseWriter.
@@ -88,7 +87,7 @@ func (w *watchWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// line writes a line that has ended.
+// line writes a line; begun has its first part.
 func (w *watchWriter) line(line []byte) error {
 	if len(w.begun) > 0 {
 		line = append(w.begun, line...)
@@ -109,7 +108,7 @@ func (w *watchWriter) broken(how string) *metav1.Status {
 	return status.New(http.StatusBadGateway, metav1.StatusReasonInternalError, "the answer to the watch is not one: it has "+how)
 }
 
-// FlushError serves http.ResponseController.
+// FlushError implements the interface of http.ResponseController.
 func (w *watchWriter) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	return w.shared.flush()
@@ -130,7 +129,7 @@ func (w *watchWriter) end() {
 		w.status.Kind, w.status.APIVersion = "Status", "v1"
 		text, err := json.Marshal(w.status)
 		if err != nil {
-			panic(err) // strings and numbers
+			panic(err) // a Status cannot fail
 		}
 		_ = w.shared.line(w.prefix, `"type":"ERROR","object":`, string(text), "}\n")
 	}
@@ -147,7 +146,7 @@ func (w *watchWriter) last(members string) error {
 	return w.shared.lineLocked(w.prefix, members, "\n")
 }
 
-// notify writes a line of the gateway's own, at once, unless the watch is over.
+// notify writes and flushes a line of the gateway, unless the watch is over.
 func (w *watchWriter) notify(members string) error {
 	w.shared.mu.Lock()
 	defer w.shared.mu.Unlock()

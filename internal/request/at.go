@@ -13,30 +13,31 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// AtPrefix is in front of the paths of the past, as in
+// AtPrefix begins the paths of the past, such as
 //
 //	/at/10m/api/v1/pods
 //	/at/2026-01-31T15:04:05Z/apis/apps/v1/deployments
 //	/at/rv:12031/api/v1/namespaces/default/pods/web-0
 //
-// LIST, GET and WATCH of recorded resources are answered as of that moment.
-// Discovery, which clients read first, is that of the present.
+// LIST, GET and WATCH of recorded resources are answered as of that moment. Discovery,
+// which clients read first, is answered as of now.
 const AtPrefix = "/at/"
 
 var errNoMoment = errors.New("there is no moment in the path")
 
-// IsAt reports whether a path is one of the past.
+// IsAt reports whether a path begins with AtPrefix.
 func IsAt(path string) bool { return strings.HasPrefix(path+"/", AtPrefix) }
 
-// CutAt takes the moment off the path of a request. Ages count back from now.
+// CutAt returns the moment in the path of a request, and the request without it. An
+// age counts back from now.
 func CutAt(r *http.Request, now time.Time) (kube.Moment, *http.Request, error) {
 	if r.URL.Path+"/" == AtPrefix {
 		return kube.Moment{}, nil, errNoMoment
 	}
-	// In the path as it was sent, the moment may have escapes of its own.
+	// The moment itself may be escaped, so the path is split as the client sent it.
 	raw := RawPath(r)
 	if !strings.HasPrefix(raw, AtPrefix) {
-		raw = (&url.URL{Path: r.URL.Path}).EscapedPath() // the client escaped something in the prefix itself
+		raw = (&url.URL{Path: r.URL.Path}).EscapedPath() // the client escaped a part of the prefix
 	}
 	rest, _ := strings.CutPrefix(raw, AtPrefix)
 	text, rest, _ := strings.Cut(rest, "/")

@@ -13,13 +13,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// A continueToken is the API server's own (docs/kubernetes-watch.md, "Expired and
+// A continueToken has the API server's format (docs/kubernetes-watch.md, "Expired and
 // future versions"): unpadded base64url of
 //
 //	{"v":"meta.k8s.io/v1","rv":232,"start":"/cm2\u0000"}
 //
-// with start the key of the last item relative to the scope of the request,
-// and a NUL. So a page that was begun here may go on there, and the other way.
+// where start is the key of the last item, relative to the scope of the request, and
+// a NUL. So a client can get one page from the gateway and the next one from the API
+// server, and the other way round.
 type continueToken struct {
 	Version string `json:"v"`
 	RV      int64  `json:"rv"`
@@ -36,14 +37,14 @@ func EncodeContinue(rv uint64, last kube.Key, namespace string) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// A Page is where a page of a list begins.
+// A Page says where a page of a list begins.
 type Page struct {
 	RV    uint64
 	Start kube.Key // the first key that may be on it
 }
 
-// DecodeContinue reads a token minted here or by the API server, from its
-// cache (with a slash in front of start) or from etcd (without).
+// DecodeContinue reads a token of the gateway or of the API server. The API server's
+// watch cache writes start with a leading slash, etcd's lists without one.
 func DecodeContinue(text, namespace string) (Page, error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {

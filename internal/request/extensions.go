@@ -19,11 +19,11 @@ import (
 
 const (
 	// fieldsParameter asks for a projection: only some fields of the objects. The
-	// API server ignores it, so such a request is never passed through: what would
-	// come back is not what was asked for.
+	// API server would ignore it and answer with whole objects, so such a request
+	// is never passed through.
 	fieldsParameter = "fields"
-	// speedParameter asks for a replay: a WATCH of the past in so many times real
-	// time, which goes on live when it has caught up.
+	// speedParameter asks for a replay: a WATCH of the past at this multiple of
+	// real time, which continues live when it has caught up.
 	speedParameter = "speed"
 	maxSpeed       = 10_000
 )
@@ -37,8 +37,8 @@ func isProjection(r *http.Request) bool {
 	return ok
 }
 
-// parseFields reads the parameter fields. rd is nil for a request that is not
-// understood otherwise. It returns nil without the parameter.
+// parseFields reads the parameter fields. It returns nil without the parameter. rd is
+// nil if the rest of the request was not understood.
 func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {
 	if !isProjection(r) {
 		return nil, nil
@@ -61,7 +61,7 @@ func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {
 	return paths, nil
 }
 
-// jsonOnly returns nil if plain JSON is acceptable.
+// jsonOnly returns nil if the Accept header allows plain JSON.
 func jsonOnly(accept string) *metav1.Status {
 	if accept == "" {
 		return nil
@@ -81,7 +81,7 @@ func jsonOnly(accept string) *metav1.Status {
 	return status.New(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "fields: projections are JSON only: accept application/json")
 }
 
-// parseSpeed reads the parameter speed of a WATCH, 0 if it is not there.
+// parseSpeed reads the parameter speed of a WATCH. It returns 0 without the parameter.
 func parseSpeed(r *http.Request) (float64, error) {
 	if !AsksSpeed(r) {
 		return 0, nil

@@ -13,14 +13,13 @@ import (
 // A Form is the form of an answer.
 type Form struct {
 	wire.Form
-	// PlainStatus is set when a Status, too, is to be answered in plain JSON.
+	// PlainStatus is set if a Status, too, is written as plain JSON.
 	PlainStatus bool
 }
 
-// Negotiate chooses the form of the answer to a read. typed says that the objects
-// have apiVersion and kind each, cbor whether the API server offers CBOR. It
-// returns false where the API server has to be asked, or has an error for the
-// request.
+// Negotiate chooses the form of the answer to a read. typed is set if each object has
+// apiVersion and kind; cbor reports whether the API server offers CBOR. ok is false if
+// only the API server can answer, or if it would refuse the request.
 func (rd *Read) Negotiate(r *http.Request, typed bool, cbor func() bool) (f Form, ok bool) {
 	if rd.Fields != nil {
 		f.Form = wire.Form{Fields: rd.Fields, Pretty: rd.Verb != Watch && status.WantsPretty(r)}
@@ -31,7 +30,7 @@ func (rd *Read) Negotiate(r *http.Request, typed bool, cbor func() bool) (f Form
 	if f.Form, ok = wire.Negotiate(r.Header.Get("Accept"), offer); !ok {
 		return f, false
 	}
-	offer.Typed = true // as a Status is
+	offer.Typed = true // a Status has apiVersion and kind
 	plain, ok := wire.Negotiate(r.Header.Get("Accept"), offer)
 	f.PlainStatus = ok && plain.Media == wire.JSON && plain.View == wire.Whole
 	f.Pretty = rd.Verb != Watch && f.Media == wire.JSON && (f.Pretty || status.WantsPretty(r))

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// IsIdentity reports whether a header says who the caller is.
+// IsIdentity reports whether a header identifies the caller.
 func IsIdentity(name string) bool {
 	return name == "Authorization" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-")
 }
 
-// BringsIdentity reports whether the caller brings an identity of their own: what
-// they may read is then for the API server to say (T8).
+// BringsIdentity reports whether the caller has credentials of its own. The API server
+// then decides what the caller may read (T8).
 func BringsIdentity(h http.Header) bool {
 	for name := range h {
 		if IsIdentity(name) {
@@ -24,7 +24,7 @@ func BringsIdentity(h http.Header) bool {
 	return false
 }
 
-// Identity returns the headers that say who the caller is, nil if there are none.
+// Identity returns the headers that identify the caller, nil if there are none.
 func Identity(h http.Header) (identity http.Header) {
 	for name, values := range h {
 		if IsIdentity(name) {
@@ -37,15 +37,15 @@ func Identity(h http.Header) (identity http.Header) {
 	return identity
 }
 
-// BringsToken reports whether the caller authenticates with a token, be it in the
-// subprotocol of a WebSocket as browsers do.
+// BringsToken reports whether the caller authenticates with a token, in a header or,
+// as browsers do, in the subprotocol of a WebSocket.
 func BringsToken(h http.Header) bool {
 	return h.Get("Authorization") != "" ||
 		strings.Contains(strings.Join(h["Sec-Websocket-Protocol"], ","), "base64url.bearer.authorization.k8s.io.")
 }
 
-// IsUpgrade reports whether r asks to switch to another protocol than HTTP/2,
-// which concerns only the connection to the gateway.
+// IsUpgrade reports whether r asks to switch protocols. An upgrade to HTTP/2 does not
+// count, since it concerns only the connection to the gateway.
 func IsUpgrade(r *http.Request) bool {
 	upgrade := r.Header.Get("Upgrade")
 	if upgrade == "" || strings.EqualFold(upgrade, "h2c") {
@@ -61,13 +61,13 @@ func IsUpgrade(r *http.Request) bool {
 	return false
 }
 
-// IsWebSocket reports whether r asks for a WebSocket, as the API server reads the
-// headers.
+// IsWebSocket reports whether r asks for a WebSocket, by the API server's rule.
 func IsWebSocket(r *http.Request) bool {
 	return r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// AcceptsGzip is the API server's rule: the exact token, without a weight.
+// AcceptsGzip reports whether r accepts gzip by the API server's rule: the exact
+// token, without a weight.
 func AcceptsGzip(r *http.Request) bool {
 	for token := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		if strings.TrimSpace(token) == "gzip" {
@@ -77,13 +77,13 @@ func AcceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// mentions reports, at little cost, whether the query may have a parameter.
+// mentions reports whether the query may have a parameter, without parsing it.
 func mentions(r *http.Request, name string) bool {
 	return strings.Contains(r.URL.RawQuery, name) || strings.Contains(r.URL.RawQuery, "%")
 }
 
-// IsTrue reads a boolean query parameter by the API server's rule: all but "0" and
-// "false" is true, even nothing.
+// IsTrue reads a boolean query parameter by the API server's rule: every value except
+// "0" and "false" is true, also the empty one.
 func IsTrue(r *http.Request, name string) bool {
 	if !mentions(r, name) {
 		return false

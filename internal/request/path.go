@@ -11,7 +11,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// A Verb is what a request does, as RBAC names it.
+// A Verb is an RBAC verb.
 type Verb string
 
 // The verbs of reads.
@@ -21,8 +21,8 @@ const (
 	Watch Verb = "watch"
 )
 
-// A Target is what the path of a read names (docs/kubernetes-watch.md, "URLs and
-// verbs").
+// A Target is the resource or object that the path of a read names
+// (docs/kubernetes-watch.md, "URLs and verbs").
 type Target struct {
 	Verb      Verb
 	Resource  kube.Resource
@@ -32,12 +32,12 @@ type Target struct {
 	WatchPath bool
 }
 
-// maxNameLength is how long the name of a group, a version or a resource can be:
-// they are DNS names. Longer ones would have to be remembered as unknown (T10).
+// maxNameLength bounds the name of a group, a version or a resource, which are DNS
+// names. It also bounds the memory for names that are cached as unknown (T10).
 const maxNameLength = 253
 
-// ParsePath reads the path of a GET request: a resource or an object, not a
-// subresource.
+// ParsePath reads the path of a GET request for a resource or an object. ok is false
+// for other paths, such as those of subresources.
 func ParsePath(p string) (Target, bool) {
 	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(p, "/"), "/"), "/")
 	for _, part := range parts {
@@ -83,7 +83,8 @@ func ParsePath(p string) (Target, bool) {
 	return t, true
 }
 
-// ListPath returns the path of the objects of a namespace, "" for all.
+// ListPath returns the path of a resource in a namespace, or in all namespaces if it
+// is "".
 func ListPath(r kube.Resource, namespace string) string {
 	if namespace != "" {
 		r.Name = "namespaces/" + namespace + "/" + r.Name
@@ -96,7 +97,7 @@ func ObjectPath(r kube.Resource, key kube.Key) string {
 	return ListPath(r, key.Namespace()) + "/" + key.Name()
 }
 
-// IsWatch reports whether a request is a watch, of the present or below /at/.
+// IsWatch reports whether a request is a watch, live or below /at/.
 func IsWatch(r *http.Request) bool {
 	p := r.URL.Path
 	if IsAt(p) {
@@ -106,13 +107,14 @@ func IsWatch(r *http.Request) bool {
 	return ok && (t.WatchPath || IsTrue(r, "watch"))
 }
 
-// IsLongRunning reports whether a request goes on until one of its ends stops it.
+// IsLongRunning reports whether a request lasts until the client or the server ends
+// it.
 func IsLongRunning(r *http.Request) bool {
 	return IsUpgrade(r) || IsTrue(r, "follow") || IsWatch(r)
 }
 
-// IsInteractive reports whether p leads to a subresource that runs commands
-// in a Pod or opens connections to it.
+// IsInteractive reports whether p is the path of a subresource that runs commands in
+// a Pod or opens connections to it.
 func IsInteractive(p string) bool {
 	if !strings.Contains(p, "/pods/") {
 		return false
@@ -124,8 +126,8 @@ func IsInteractive(p string) bool {
 	return false
 }
 
-// IsDiscovery reports whether p leads to discovery, OpenAPI or the version:
-// what a client reads before it reads objects.
+// IsDiscovery reports whether p is a path of discovery, OpenAPI or the version, which
+// clients read before they read objects.
 func IsDiscovery(p string) bool {
 	parts := strings.Split(strings.Trim(p, "/"), "/")
 	switch parts[0] {
@@ -141,7 +143,7 @@ func IsDiscovery(p string) bool {
 	return false
 }
 
-// RawPath returns the path as the client sent it, where that is known.
+// RawPath returns the path as the client sent it, if it is known.
 func RawPath(r *http.Request) string {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		p, _, _ := strings.Cut(r.RequestURI, "?")
@@ -150,8 +152,8 @@ func RawPath(r *http.Request) string {
 	return r.URL.EscapedPath()
 }
 
-// VerbOf returns the Kubernetes verb of any request, as far as its method and the
-// shape of its path show it; "other" for methods that Kubernetes does not use.
+// VerbOf returns the Kubernetes verb of any request, derived from its method and the
+// shape of its path. It returns "other" for methods that Kubernetes does not use.
 func VerbOf(r *http.Request) string {
 	if IsUpgrade(r) {
 		return "connect"
@@ -196,5 +198,5 @@ func VerbOf(r *http.Request) string {
 	case http.MethodHead, http.MethodOptions:
 		return strings.ToLower(r.Method)
 	}
-	return "other" // clients choose methods freely, and metric labels must stay few
+	return "other" // clients can send any method, and metrics must not have a label for each
 }

@@ -17,28 +17,28 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// ErrPassThrough says that a request is no LIST, GET or WATCH of a resource, or
-// that it is not wholly understood: the API server answers it.
+// ErrPassThrough: the request is no LIST, GET or WATCH of a resource, or it is not
+// understood in full. The API server answers it.
 var ErrPassThrough = errors.New("not a read that is understood here")
 
 // A Read is a LIST, GET or WATCH. It is immutable.
 type Read struct {
 	Target
-	// Options are those of a LIST or WATCH. Of a GET only ResourceVersion is set.
+	// Options are the options of a LIST or WATCH. A GET has only ResourceVersion.
 	Options internalversion.ListOptions
-	// RV is Options.ResourceVersion as a number; 0 if that is unset.
+	// RV is Options.ResourceVersion as a number; 0 if it is unset.
 	RV uint64
 	// WebSocket is set for a WATCH over a WebSocket.
 	WebSocket bool
-	// Fields are the fields of a projection; nil shows whole objects.
+	// Fields are the fields of a projection; nil for whole objects.
 	Fields *scan.Paths
-	// Speed is that of a replay, in times real time; 0 for none.
+	// Speed is the speed of a replay as a multiple of real time; 0 for no replay.
 	Speed float64
 }
 
-// Parse reads a request. The error is [ErrPassThrough], or a *status.Error for
-// one of our own parameters (fields, speed) that cannot be served: the API server
-// would ignore it and answer something else.
+// Parse reads a request. The error is [ErrPassThrough], or a *status.Error if one of
+// Watchkeeper's own parameters (fields, speed) cannot be served: the API server would
+// ignore the parameter.
 func Parse(r *http.Request) (*Read, error) {
 	rd, ok := parse(r)
 	if !ok {
@@ -58,8 +58,8 @@ func Parse(r *http.Request) (*Read, error) {
 	return rd, err
 }
 
-// parse reads what Kubernetes defines of a request. It returns false for what is
-// not wholly understood.
+// parse reads the parts of a request that Kubernetes defines. It returns false if it
+// does not understand all of them.
 func parse(r *http.Request) (*Read, bool) {
 	if r.Method != http.MethodGet || BringsIdentity(r.Header) {
 		return nil, false
@@ -93,7 +93,7 @@ func parse(r *http.Request) (*Read, bool) {
 		return nil, false
 	}
 	if rd.Verb == Get {
-		// A GET has no other option, and reads a malformed RV its own way.
+		// The API server reads no other option of a GET, and accepts a malformed RV.
 		rd.Options.ResourceVersion = query.Get("resourceVersion")
 		return rd, rd.parseRV()
 	}
@@ -109,8 +109,8 @@ func parse(r *http.Request) (*Read, bool) {
 	return rd, rd.parseRV()
 }
 
-// parseRV reads the RV. One that is not in canonical form, such as 00, is
-// malformed or has a meaning of its own at the API server.
+// parseRV reads the RV. It returns false for an RV that is not in canonical form, such
+// as 00: the API server rejects it or gives it another meaning.
 func (rd *Read) parseRV() bool {
 	text := rd.Options.ResourceVersion
 	var err error
@@ -118,8 +118,8 @@ func (rd *Read) parseRV() bool {
 	return err == nil && (text == "" || text == kube.FormatRV(rd.RV))
 }
 
-// AnyVersion returns the read with RV 0 in place of an unset one, for a store in
-// which nothing changes: there is nothing newer to wait for.
+// AnyVersion returns the read with RV 0 instead of an unset one, for a store that does
+// not change: it needs no proof of freshness.
 func (rd *Read) AnyVersion() *Read {
 	if rd.Options.ResourceVersion != "" || rd.Options.Continue != "" {
 		return rd
@@ -140,8 +140,8 @@ func (rd *Read) IsLegacyWatch() bool {
 	return rd.WatchPath && rd.RV == 0 && rd.Options.SendInitialEvents == nil
 }
 
-// IsSelective reports whether the request has selectors: then a list does not
-// tell how many items remain.
+// IsSelective reports whether the request has selectors. A list with selectors has no
+// remainingItemCount.
 func (rd *Read) IsSelective() bool {
 	return rd.Options.LabelSelector != nil && !rd.Options.LabelSelector.Empty() ||
 		rd.Options.FieldSelector != nil && !rd.Options.FieldSelector.Empty()

@@ -15,15 +15,16 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// A Filter says whether an object is selected. It depends on nothing but the
-// object. nil selects all.
+// A Filter reports whether an object is selected. The result depends on the object
+// only. nil selects all objects.
 type Filter func(*scan.Object) bool
 
 // Matches reports whether an object is selected.
 func (f Filter) Matches(o *scan.Object) bool { return f == nil || f(o) }
 
-// A FieldFunc returns how the value of a selectable field is read, by the field's
-// label; false if there is no such field, or if that is not known.
+// A FieldFunc returns the function that reads a selectable field, by the field's
+// label. ok is false if there is no such field, or if the selectable fields are not
+// known.
 type FieldFunc func(label string) (value Value, ok bool)
 
 // A Value reads a field of an object.
@@ -40,12 +41,12 @@ type Selection struct {
 	// Key is the only object that can match; "" if several can.
 	Key   kube.Key
 	Match Filter
-	// Attribute is one that all objects have that match; nil if there is none.
+	// Attribute is an attribute that all matching objects have; nil if there is none.
 	Attribute *timeline.Attribute
 }
 
-// Select works the scope and the selectors out. It returns false for what only the
-// API server can judge.
+// Select resolves the scope and the selectors. It returns false if only the API server
+// can do so.
 func (rd *Read) Select(namespaced bool, fieldOf FieldFunc) (Selection, bool) {
 	return Select(rd.Target, rd.Options.LabelSelector, rd.Options.FieldSelector, namespaced, fieldOf)
 }
@@ -74,7 +75,7 @@ func Select(t Target, labelSelector labels.Selector, selector fields.Selector, n
 		s.Namespace, s.Narrowed = ns, true
 	}
 	for _, req := range selector.Requirements() {
-		field := strings.Clone(req.Field) // an index would keep the request's text alive
+		field := strings.Clone(req.Field) // or else an index would keep the whole query in memory
 		value, ok := fieldOf(field)
 		if !ok {
 			return s, false
@@ -105,7 +106,7 @@ func Select(t Target, labelSelector labels.Selector, selector fields.Selector, n
 	return s, true
 }
 
-// allOf returns a filter that selects what all of the filters select.
+// allOf returns a filter that selects the objects that all filters select.
 func allOf(all []Filter) Filter {
 	switch len(all) {
 	case 0:
@@ -123,7 +124,7 @@ func allOf(all []Filter) Filter {
 	}
 }
 
-// Interest is what the events of a watch have to match.
+// Interest returns the interest of a watch with this selection.
 func (s Selection) Interest() timeline.Interest {
 	return timeline.Interest{Match: s.Match, Namespace: s.Namespace, Attribute: s.Attribute}
 }
@@ -141,8 +142,8 @@ func BuiltInFields(r kube.Resource) FieldFunc {
 func NameOf(o *scan.Object) string      { return o.Key.Name() }
 func NamespaceOf(o *scan.Object) string { return o.Key.Namespace() }
 
-// labelOf returns a label that all objects have that the selector selects, the one
-// with the fewest values; nil if there is none.
+// labelOf returns a label that all selected objects have, nil if there is none. Of
+// several labels it returns the one with the fewest values.
 func labelOf(selector labels.Selector) (found *timeline.Attribute) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
