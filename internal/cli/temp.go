@@ -13,7 +13,7 @@ import (
 // a goroutine writes to it. The zero value has no file yet. Any goroutine may use
 // it.
 type temporary struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	path string
 	gone bool
 }

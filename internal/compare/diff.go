@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A Difference is how the answers of two endpoints differ.
+// A Difference is the error for two answers that differ.
 type Difference struct {
 	Request string
 	What    string // status, header X, body, …

@@ -22,7 +22,7 @@ const (
 	ProtobufWatch = watchread.Protobuf
 )
 
-// A Frame is one event of a watch, with what its object is.
+// A Frame is one event of a watch, with the identity of its object.
 type Frame struct {
 	watchread.Frame
 	watchread.Meta

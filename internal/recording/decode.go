@@ -20,7 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A decoder reads lines and verifies that they are what was written.
+// A decoder reads lines and verifies their number and checksum.
 type decoder struct {
 	ctx     context.Context
 	zstd    *zstd.Decoder

@@ -6,9 +6,8 @@
 // report or a lesson can use it without the cluster.
 //
 // Exporter.Export writes, [Import] reads into an empty [history.Store], and
-// [NewUpstream] answers requests from that store. format.go describes the file.
-// A file is verified as a whole: a reader gets an error, never a part of it as
-// if it were all. Exports and imports run on the caller's goroutine and end
-// with its context. What an import holds in memory is limited, whatever the
-// file contains (T10).
+// [NewUpstream] answers requests from that store. format.go describes the file. A file
+// is verified as a whole: reading an incomplete file is an error. Exports and imports
+// run on the caller's goroutine and end with its context. The memory of an import is
+// limited, whatever the file contains (T10).
 package recording

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// maxGathered is the number of bytes that may wait to be written, and about
-	// the size of one write.
+	// maxGathered is the number of bytes that may wait to be written. A write has
+	// about as many.
 	maxGathered = 64 << 10
-	// flushTimeout is how long a closed connection may write waiting bytes.
+	// flushTimeout is how long waiting bytes may be written after Close.
 	flushTimeout = time.Second
 )
 
@@ -61,12 +61,12 @@ type gatherConn struct {
 	gathers  atomic.Bool
 	flushing *sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	room     *sync.Cond // signals free space or an error; nil before the first wait
 	waits    []byte
-	last     time.Time // of the writes
-	deadline time.Time // for writing
-	active   bool      // something is being written
+	last     time.Time // time of the last write
+	deadline time.Time // of writes
+	active   bool      // a goroutine is writing
 	closed   bool
 	err      error
 }

@@ -26,8 +26,8 @@ import (
 const (
 	defaultGrace = 10 * time.Second
 
-	// lingerTime is how long connections without a request get to close on their
-	// own: HTTP/2 needs a second to deliver its last frame.
+	// lingerTime is how long connections without a request may take to close:
+	// HTTP/2 needs a second to deliver its last frame.
 	lingerTime = 1500 * time.Millisecond
 
 	readHeaderTimeout = 30 * time.Second
@@ -40,14 +40,14 @@ const (
 	maxStreams = 20000
 )
 
-// Options are everything [Run] needs. RESTConfig is required; the zero values
-// of the others are usable, though Address and Port then mean any free port on
-// every interface.
+// Options configure [Run]. RESTConfig is required. The zero values of the other fields
+// are usable; with those of Address and Port, Run listens on any free port of every
+// interface.
 type Options struct {
 	// RESTConfig describes the API server and the gateway's credentials.
 	RESTConfig *rest.Config
 
-	// Address and Port are where to listen; port 0 takes a free one.
+	// Address and Port are the main listener's; port 0 is any free port.
 	Address string
 	Port    int
 
@@ -87,7 +87,7 @@ type Options struct {
 type RecordOptions struct {
 	// Dir has one subdirectory per cluster; empty disables recording.
 	Dir string
-	// Missing is why there is no directory although one is wanted.
+	// Missing is why there is no directory although recording is enabled.
 	Missing error
 	// Select, MaxAge and MaxBytes are as in [recorder.Options].
 	Select   recorder.Selection

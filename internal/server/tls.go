@@ -44,7 +44,7 @@ type keyPair struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	cert    *tls.Certificate
 	stamp   [2]fileStamp
 	checked time.Time
