@@ -23,11 +23,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// validity is long because nothing renews these; a test cluster is thrown away.
+// validity is long because nothing renews the certificates of a test cluster.
 const validity = 10 * 365 * 24 * time.Hour
 
-// leaf is one certificate to issue. The name is the file name under pki/ and
-// says who presents it to whom.
+// leaf is a certificate to issue. Its name is that of its file in pki/: the component
+// that presents it and, for some, the server that it is presented to.
 type leaf struct {
 	name   string
 	ca     string
@@ -36,25 +36,25 @@ type leaf struct {
 	server bool     // also valid for serving on loopback
 }
 
-// leaves lists every certificate of a cluster. One serving certificate does
-// for all servers since they share one address.
+// leaves are all certificates of a cluster. The servers share one certificate, since
+// they share one address.
 var leaves = []leaf{
 	{name: "server", ca: "ca", user: "localcluster", server: true},
-	{name: "etcd", ca: "etcd-ca", user: "etcd", server: true}, // peers are clients of each other too
+	{name: "etcd", ca: "etcd-ca", user: "etcd", server: true}, // also for clients, as peers are
 	{name: "apiserver-etcd", ca: "etcd-ca", user: "kube-apiserver"},
 	{name: "apiserver-kubelet", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}},
 	{name: "front-proxy", ca: "front-proxy-ca", user: "front-proxy-client"},
 	{name: "admin", ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}},
 	{name: controllerManager, ca: "ca", user: "system:kube-controller-manager"},
 	{name: kubeScheduler, ca: "ca", user: "system:kube-scheduler"},
-	// kwok plays every node at once, which no bootstrap role allows.
+	// No bootstrap role allows kwok to act for every node.
 	{name: kwokController, ca: "ca", user: "kwok", groups: []string{"system:masters"}},
 }
 
-// makeCerts issues what is missing under pki/ and leaves the rest, so a
-// restarted cluster keeps its trust and its service account tokens. The clients
-// CA, etcd's and the front proxy's are separate: whoever may speak to etcd or
-// assert a user's identity must hold a certificate made for that.
+// makeCerts issues the certificates unless pki/ has them, so that kubeconfigs and
+// service account tokens survive a restart. The CAs of clients, of etcd and of the front
+// proxy are separate, so that a client's certificate gives no access to etcd and no
+// right to assert another user's identity.
 func (c cluster) makeCerts() error {
 	_, err := os.Stat(c.pki("sa.key")) // written last
 	if err == nil {
@@ -102,14 +102,14 @@ func (c cluster) makeCerts() error {
 func certTemplate(user string, groups []string) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:   pkix.Name{CommonName: user, Organization: groups},
-		NotBefore: time.Now().Add(-time.Hour), // clocks may be set back
+		NotBefore: time.Now().Add(-time.Hour), // the clock may be set back
 		NotAfter:  time.Now().Add(validity),
 		KeyUsage:  x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 	}
 }
 
-// issue signs template with the parent, or with its own new key when the
-// parent is nil, and writes NAME.crt and NAME.key.
+// issue creates a key and signs template with the parent's key, or with the new key if
+// parent is nil. It writes NAME.crt and NAME.key.
 func (c cluster) issue(name string, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -145,8 +145,8 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
 }
 
-// writeKubeconfigs writes the administrator's kubeconfig and one per component
-// that talks to the API server.
+// writeKubeconfigs writes the kubeconfigs of the administrator and of the components
+// that are clients of the API server.
 func (c cluster) writeKubeconfigs(server string) error {
 	for path, name := range map[string]string{
 		c.kubeconfig():                           "admin",
@@ -182,8 +182,8 @@ func (c cluster) writeKubeconfig(path, name, server string) error {
 	return clientcmd.WriteToFile(*config, path) // creates it 0600
 }
 
-// healthClient is an HTTP client that trusts the given CA and presents the
-// given certificate, for health checks.
+// healthClient returns an HTTP client for health checks that trusts the named CA and
+// presents the named certificate.
 func (c cluster) healthClient(ca, name string) (*http.Client, error) {
 	pemCA, err := os.ReadFile(c.pki(ca + ".crt"))
 	if err != nil {
@@ -199,8 +199,8 @@ func (c cluster) healthClient(ca, name string) (*http.Client, error) {
 		Timeout: 2 * time.Second,
 		Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}},
-			// A check must not be answered over the connection of a
-			// process that has since been replaced.
+			// A check must not use a connection to an earlier process of the
+			// component.
 			DisableKeepAlives: true,
 		},
 	}, nil

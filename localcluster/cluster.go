@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -17,21 +20,22 @@ import (
 // cluster is the directory of one cluster:
 //
 //	kubeconfig      administrator's credentials (0600)
-//	state.json      ports, nodes and command lines; also marks the directory as ours
-//	pids/COMPONENT  process ids of what runs now
+//	state.json      ports, nodes and command lines; shows that localcluster made the directory
+//	pids/COMPONENT  process ids of the running components
 //	logs/COMPONENT.log
 //	pki/            certificates and keys, and a kubeconfig per component
 //	etcd/           the data
-//	pod/            what simulated containers see: log file, commands, working directory
+//	pod/            files of simulated containers: log, commands, working directory
 //	kwok.yaml       kwok's configuration
-//	lock, control.sock   held and served by the running `up`
+//	lock            locked by the running up
+//	control.sock    served by the running up
 type cluster struct {
 	dir string // absolute
 }
 
 func clusterAt(dir string) cluster {
-	// Abs fails only without a working directory; the relative path then
-	// fails at first use with a better message.
+	// Abs fails only without a working directory. The first use of the relative
+	// path then fails with a better message.
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
@@ -47,24 +51,23 @@ func (c cluster) logFile(component string) string { return c.path("logs", compon
 func (c cluster) pidFile(component string) string { return c.path("pids", component) }
 func (c cluster) pki(name string) string          { return c.path("pki", name) }
 
-// ours is everything localcluster writes into the directory, hence everything
-// --fresh removes. The lock stays: it is held while we wipe.
-var ours = []string{"kubeconfig", "state.json", "pids", "logs", "pki", "etcd", "pod", "kwok.yaml", "control.sock"}
+// written are the files that localcluster writes into the directory, and that --fresh
+// deletes. The lock is not deleted, since it is held meanwhile.
+var written = []string{"kubeconfig", "state.json", "pids", "logs", "pki", "etcd", "pod", "kwok.yaml", "control.sock"}
 
-// state is what must survive between runs for a cluster to come back at the
-// same addresses.
+// state is kept between runs, so that a cluster has the same addresses again.
 type state struct {
-	// Ports by user: a component, or one of the names below.
+	// Ports has the ports by component, or by one of the names below.
 	Ports map[string]int `json:"ports"`
 	Nodes int            `json:"nodes"`
-	// Commands are for people who want to see how a component was started.
+	// Commands are the components' arguments, for people.
 	Commands map[string][]string `json:"commands,omitempty"`
 }
 
 // Ports that are not a component's main port.
 const (
 	portEtcdPeer = "etcd-peer"
-	portPod      = "pod" // the HTTP server behind `kubectl port-forward`
+	portPod      = "pod" // the HTTP server that `kubectl port-forward` connects to
 )
 
 func (c cluster) readState() (state, error) {
@@ -87,14 +90,14 @@ func (c cluster) writeState(s state) error {
 	return os.WriteFile(c.path("state.json"), append(data, '\n'), 0o600)
 }
 
-// claim makes the directory ours for the life of this process. The returned
-// file holds the lock, which the kernel drops however the process ends.
+// claim creates and locks the directory. The returned file holds the lock. The kernel
+// releases it when the process ends, even if it is killed.
 func (c cluster) claim() (*os.File, error) {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if !c.isOurs(entries) {
+	if !c.mayUse(entries) {
 		return nil, fmt.Errorf("%s is not empty and was not made by localcluster; choose another --dir", c.dir)
 	}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
@@ -119,37 +122,37 @@ func (c cluster) claim() (*os.File, error) {
 	return lock, nil
 }
 
-// locked reports whether some `up` holds the directory.
+// locked reports whether an up holds the lock.
 func (c cluster) locked() bool {
 	lock, err := os.Open(c.path("lock"))
 	if err != nil {
 		return false
 	}
-	defer lock.Close() // drops the lock, too
+	defer lock.Close() // also releases the lock
 	return syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }
 
-// isOurs is true for an empty directory and for one that localcluster made.
-// The lock alone counts too: an `up` may have been interrupted right after it.
-func (c cluster) isOurs(entries []fs.DirEntry) bool {
-	others := 0
+// mayUse reports whether the directory is empty or was made by localcluster. One that
+// has only the lock counts as empty: an up may have been interrupted after creating it.
+func (c cluster) mayUse(entries []fs.DirEntry) bool {
+	foreign := 0
 	for _, entry := range entries {
 		switch entry.Name() {
 		case "state.json":
-			// Others have files of that name, too; one that is damaged
-			// is ours to complain about.
+			// Other programs have files of that name, too. If the file is
+			// damaged, prepare reports it.
 			s, err := c.readState()
 			return err != nil || s.Ports[kubeAPIServer] != 0
 		case "lock":
 		default:
-			others++
+			foreign++
 		}
 	}
-	return others == 0
+	return foreign == 0
 }
 
 func (c cluster) wipe() error {
-	for _, name := range ours {
+	for _, name := range written {
 		if err := os.RemoveAll(c.path(name)); err != nil {
 			return err
 		}
@@ -157,8 +160,8 @@ func (c cluster) wipe() error {
 	return nil
 }
 
-// prepare reads or makes the state and the directories, and reserves the ports.
-// A port asked for explicitly replaces the remembered one.
+// prepare reads or creates the state and the directories, and reserves the ports. An
+// apiserverPort other than 0 replaces the port in the state.
 func (c cluster) prepare(nodes, apiserverPort int) (s state, ports *reservations, err error) {
 	s, err = c.readState()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,3 +206,47 @@ func (c cluster) prepare(nodes, apiserverPort int) (s state, ports *reservations
 	}
 	return s, ports, c.writeState(s)
 }
+
+// reservations keep two clusters that start at the same time from choosing the same
+// port, since a component listens on its port only seconds after the choice. A
+// reservation is a Unix socket with an abstract name, which exists on Linux only. The
+// kernel releases it when this process ends.
+type reservations struct{ held []net.Listener }
+
+// take reserves a port, if nothing listens on it.
+func (r *reservations) take(port int) error {
+	if runtime.GOOS == "linux" {
+		lock, err := net.Listen("unix", fmt.Sprintf("@localcluster-port-%d", port))
+		if err != nil {
+			return err
+		}
+		r.held = append(r.held, lock)
+	}
+	listener, err := net.Listen("tcp", loopback(port))
+	if err != nil {
+		return err
+	}
+	return listener.Close()
+}
+
+// free reserves a port below the range that the kernel uses for outgoing connections
+// (32768 and up on Linux). While a component is stopped, an outgoing connection could
+// take a port of that range, and the component could not start again.
+func (r *reservations) free() (int, error) {
+	for range 1000 {
+		port := 20000 + rand.IntN(10000)
+		if r.take(port) == nil {
+			return port, nil
+		}
+	}
+	return 0, errors.New("no free port between 20000 and 29999 on 127.0.0.1; stop something that listens there")
+}
+
+func (r *reservations) release() {
+	for _, lock := range r.held {
+		lock.Close()
+	}
+	r.held = nil
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

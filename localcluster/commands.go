@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The commands that ask a running `up` for something.
+// The commands that send a request to a running up.
 
 func stopCommand(dir *string) *cobra.Command {
 	var signal string
 	command := &cobra.Command{
 		Use:       "stop COMPONENT",
-		Short:     "Stop one component and wait until it is gone",
-		Long:      "Stop one component and wait until it is gone. --signal KILL is a crash; --signal STOP\nfreezes it until `localcluster start`. Components: " + componentNames() + ".",
+		Short:     "Stop one component and wait until it has ended",
+		Long:      "Stop one component and wait until it has ended. --signal KILL kills it; --signal STOP\nfreezes it until `localcluster start`. Components: " + componentNames() + ".",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: strings.Split(componentNames(), ", "),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -35,8 +35,8 @@ func stopCommand(dir *string) *cobra.Command {
 func startCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:       "start COMPONENT",
-		Short:     "Start a stopped component at its old port and wait until it is ready",
-		Long:      "Start a stopped, dead or frozen component as before and wait until it is ready.\nComponents: " + componentNames() + ".",
+		Short:     "Start a stopped component on its port and wait until it is ready",
+		Long:      "Start a stopped, dead or frozen component with the same arguments and wait until it\nis ready. Components: " + componentNames() + ".",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: strings.Split(componentNames(), ", "),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -66,7 +66,7 @@ func downCommand(dir *string) *cobra.Command {
 			for c.locked() {
 				select {
 				case <-command.Context().Done():
-					return errors.New("interrupted while the cluster was stopping; it goes on by itself")
+					return errors.New("interrupted while the cluster was stopping; it continues to stop")
 				case <-time.After(50 * time.Millisecond):
 				}
 			}

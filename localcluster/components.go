@@ -12,25 +12,24 @@ import (
 	"strings"
 )
 
-// spec is how one component is run: its arguments, the environment on top of
-// ours, and what tells that it works.
+// spec describes how to run a component.
 type spec struct {
 	name   string
 	args   []string
-	env    []string
+	env    []string // in addition to this process's
 	port   int
 	health func(context.Context) error
-	// before is done just before each start; nil for nothing.
+	// before, if not nil, is called before each start.
 	before func(context.Context) error
 }
 
-// componentNames lists the components in the order they start.
+// componentNames lists the components in the order of their start.
 func componentNames() string {
 	return strings.Join([]string{etcd, kubeAPIServer, controllerManager, kubeScheduler, kwokController}, ", ")
 }
 
-// specs lists the components in the order they start. kube-apiserver gets the
-// further arguments.
+// specs lists the components in the order of their start. apiserver are additional
+// arguments of kube-apiserver.
 func (c cluster) specs(s state, apiserver []string) ([]spec, error) {
 	etcdClient, err := c.healthClient("etcd-ca", "apiserver-etcd")
 	if err != nil {
@@ -70,9 +69,9 @@ func (c cluster) etcdSpec(s state, client *http.Client) spec {
 			"--peer-key-file=" + c.pki("etcd.key"),
 			"--peer-trusted-ca-file=" + c.pki("etcd-ca.crt"),
 			"--peer-client-cert-auth",
-			// This is a test cluster: a power cut may cost it its data, and
-			// in return a write does not wait for the disk. Killing any
-			// process is still safe, the kernel keeps what was written.
+			// This is a test cluster, whose data may be lost in a power
+			// failure, so writes do not wait for the disk. Killing a process
+			// loses nothing: the kernel has its writes.
 			"--unsafe-no-fsync",
 			"--quota-backend-bytes=8589934592",
 			"--log-level=warn",
@@ -136,8 +135,8 @@ func (c cluster) schedulerSpec(s state, client *http.Client) spec {
 	return c.controllerSpec(kubeScheduler, s, client)
 }
 
-// controllerSpec is that of the controller manager or the scheduler, with what
-// is the component's own.
+// controllerSpec returns the spec of the controller manager or the scheduler. more are
+// the arguments that the other one does not have.
 func (c cluster) controllerSpec(name string, s state, client *http.Client, more ...string) spec {
 	return spec{
 		name:   name,
@@ -147,7 +146,8 @@ func (c cluster) controllerSpec(name string, s state, client *http.Client, more 
 	}
 }
 
-// controllerArgs are common to the controller manager and the scheduler.
+// controllerArgs returns the arguments that the controller manager and the scheduler
+// have in common.
 func (c cluster) controllerArgs(name string, s state) []string {
 	kubeconfig := c.pki(name + ".kubeconfig")
 	return []string{
@@ -176,7 +176,7 @@ func (c cluster) kwokSpec(s state, client *http.Client) spec {
 			"--manage-all-nodes=true",
 			"--node-ip=127.0.0.1",
 			fmt.Sprintf("--node-port=%d", s.Ports[kwokController]),
-			// Without it kwok listens on every interface.
+			// The default is to listen on every interface.
 			"--server-address=" + address,
 			"--tls-cert-file=" + c.pki("server.crt"),
 			"--tls-private-key-file=" + c.pki("server.key"),
@@ -184,10 +184,10 @@ func (c cluster) kwokSpec(s state, client *http.Client) spec {
 			"--node-lease-duration-seconds=40",
 		},
 		env: []string{
-			// kwok would also load a kwok.yaml from the user's home.
+			// kwok would also load a kwok.yaml from the user's home directory.
 			"HOME=" + c.path("pod"),
 			"KWOK_WORKDIR=" + c.path("pod"),
-			// Commands of `kubectl exec` are looked up here (pods.go).
+			// The commands of `kubectl exec`, see podCommands.
 			"PATH=" + c.path("pod", "bin"),
 		},
 		port:   s.Ports[kwokController],
@@ -196,7 +196,7 @@ func (c cluster) kwokSpec(s state, client *http.Client) spec {
 	}
 }
 
-// httpHealth is healthy when the URL answers 200.
+// httpHealth returns a health check that requires 200 from the URL.
 func httpHealth(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -216,8 +216,8 @@ func httpHealth(client *http.Client, url string) func(context.Context) error {
 	}
 }
 
-// failedChecks reduces the verbose answer of a health endpoint, a line per
-// check, to the checks that failed.
+// failedChecks returns the failed checks in the answer of a health endpoint, which has
+// a line per check.
 func failedChecks(body string) string {
 	var failed []string
 	for line := range strings.Lines(body) {
@@ -231,7 +231,7 @@ func failedChecks(body string) string {
 	return strings.Join(failed, "; ")
 }
 
-// environment is ours with additions, the later ones winning.
+// environment returns this process's environment with additions, which override it.
 func environment(additions []string) []string {
 	return append(os.Environ(), additions...)
 }

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// The other commands reach the running `up` through DIR/control.sock: one JSON
-// request, one JSON response, one connection. Only `up` starts and stops
-// processes, so a component is its child whoever asked for it.
+// The other commands send requests to the running up through DIR/control.sock: one
+// JSON request and one JSON response per connection. Only up starts and stops
+// processes, so every component is its child.
 
 type request struct {
 	Op        string `json:"op"` // stop, start, status, down
@@ -51,8 +51,8 @@ var stopSignals = map[string]syscall.Signal{
 	"STOP": syscall.SIGSTOP,
 }
 
-// serveControl answers requests until ctx ends, and returns once every request
-// it accepted has been answered.
+// serveControl answers requests until ctx ends. The returned function waits until all
+// accepted requests are answered.
 func serveControl(ctx context.Context, s *supervisor, down func()) (wait func(), err error) {
 	path := s.cluster.path("control.sock")
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func (s *supervisor) stopOrStart(ctx context.Context, req request) (string, erro
 	return "", fmt.Errorf("unknown request %q", req.Op)
 }
 
-// awaitAPI waits, after etcd has come back, until the API server has noticed.
+// awaitAPI waits, after a start of etcd, until the API server is healthy again.
 func (s *supervisor) awaitAPI(ctx context.Context, started *component) error {
 	if started.name != etcd {
 		return nil
@@ -170,7 +170,7 @@ func (s *supervisor) status(ctx context.Context) response {
 	return result
 }
 
-// call sends one request to the `up` of the cluster.
+// call sends a request to the running up of the cluster.
 func (c cluster) call(req request) (response, error) {
 	var result response
 	conn, err := dialUnix(c.path("control.sock"))
@@ -190,9 +190,9 @@ func (c cluster) call(req request) (response, error) {
 	return result, nil
 }
 
-// viaDirectory works around the length of a socket's address: it has room for
-// some 100 bytes, and test directories are longer. A longer path is addressed
-// from the descriptor of its directory, which Linux has names for.
+// viaDirectory calls use with a name of path that is short enough for the address of a
+// Unix socket, which holds about 100 bytes; paths of test directories are longer. The
+// short name refers to the descriptor of the directory, as Linux allows.
 func viaDirectory(path string, use func(short string) error) error {
 	if len(path) < 100 {
 		return use(path)
@@ -209,8 +209,8 @@ func listenUnix(path string) (listener net.Listener, err error) {
 	err = viaDirectory(path, func(short string) error {
 		listener, err = net.Listen("unix", short)
 		if err == nil {
-			// The short name is gone by the time of Close; see wipe and
-			// serveControl for who removes the file.
+			// At Close the short name no longer exists. wipe and serveControl
+			// remove the file.
 			listener.(*net.UnixListener).SetUnlinkOnClose(false)
 		}
 		return err

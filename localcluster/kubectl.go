@@ -16,9 +16,8 @@ import (
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 )
 
-// runKubectl is the real kubectl. A leading --dir names the cluster; arguments
-// that name a server themselves (--kubeconfig, --server) leave the environment
-// as it is.
+// runKubectl runs kubectl. A leading --dir names the cluster. The kubeconfig is not
+// set if the arguments name a server (--kubeconfig, --server).
 func runKubectl(args []string) error {
 	dir, args, err := leadingDir(args)
 	if err != nil {
@@ -34,18 +33,19 @@ func runKubectl(args []string) error {
 	}
 
 	os.Args = append([]string{"kubectl"}, args...)
-	// kubectl's main raises the verbosity before it builds its command tree,
-	// which already logs (plugins, kuberc).
+	// As in kubectl's main, the verbosity is set before the command tree is built,
+	// which may log.
 	if _, err := logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)); err != nil {
 		return err
 	}
 	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-		kubectlutil.CheckErr(err) // prints it kubectl's way and exits
+		kubectlutil.CheckErr(err) // prints it as kubectl does, and exits
 	}
 	return nil
 }
 
-// leadingDir takes --dir DIR or --dir=DIR off the front of args.
+// leadingDir returns the directory and the arguments after a leading --dir DIR or
+// --dir=DIR.
 func leadingDir(args []string) (dir string, rest []string, err error) {
 	dir = os.Getenv("LOCALCLUSTER_DIR")
 	if dir == "" {
@@ -66,11 +66,11 @@ func leadingDir(args []string) (dir string, rest []string, err error) {
 	return dir, args, nil
 }
 
-// namesServer reports whether kubectl's own flags choose the server.
+// namesServer reports whether kubectl's own flags name a server.
 func namesServer(args []string) bool {
 	for _, arg := range args {
 		if arg == "--" {
-			return false // what follows belongs to the command run by exec
+			return false // the remaining arguments are those of a command that exec runs
 		}
 		for _, flag := range []string{"--kubeconfig", "--server"} {
 			if arg == flag || strings.HasPrefix(arg, flag+"=") {
@@ -84,7 +84,7 @@ func namesServer(args []string) bool {
 	return false
 }
 
-// needsServer is false for the commands that work without any cluster.
+// needsServer returns false for commands that work without a cluster.
 func needsServer(args []string) bool {
 	if len(args) == 0 || slices.Contains(args, "--client") || slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		return false

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// workload is one Deployment of `load --life`.
+// workload is a Deployment of `load --life`.
 type workload struct {
 	namespace, name string
 	replicas        int32
@@ -31,14 +31,14 @@ type workload struct {
 func (w *workload) String() string { return w.namespace + "/" + w.name }
 
 const (
-	// crashLabel makes kwok crash a Pod in a loop, see stages/pod-crash-*.
+	// crashLabel makes kwok simulate a crash loop, see stages/pod-crash-*.
 	crashLabel = "localcluster.watchkeeper.dev/crash"
-	// startAnnotation makes a Pod take a moment to start.
+	// startAnnotation delays the start of a Pod, see stages/.
 	startAnnotation = "localcluster.watchkeeper.dev/start"
 )
 
-// life drives the workloads. All choices come from one seeded source in a fixed
-// order, so a seed gives the same story each time.
+// life changes the workloads. All choices come from one seeded source in a fixed order,
+// so a seed gives the same sequence of changes each time.
 type life struct {
 	client    kubernetes.Interface
 	random    *rand.Rand
@@ -87,14 +87,14 @@ func runLife(ctx context.Context, client kubernetes.Interface, options loadOptio
 		}
 		what, err := l.step(ctx)
 		if err != nil && ctx.Err() == nil {
-			what += ": " + err.Error() // the API server may be away in a fault test
+			what += ": " + err.Error() // life continues: a fault test may stop the API server
 		}
 		fmt.Fprintf(out, "%s  %s\n", time.Now().Format(time.TimeOnly), what)
 	}
 }
 
-// create makes every workload's Deployment and Service, or resets those of an
-// earlier run to the beginning of the story.
+// create creates the Deployment and Service of every workload, or resets those of an
+// earlier run.
 func (l *life) create(ctx context.Context, namespaces []string) error {
 	for _, name := range namespaces {
 		if err := ensureNamespace(ctx, l.client, name); err != nil {
@@ -117,7 +117,7 @@ func (l *life) create(ctx context.Context, namespaces []string) error {
 	return nil
 }
 
-// step lets one thing happen, and says what.
+// step changes one workload, and returns a description.
 func (l *life) step(ctx context.Context) (string, error) {
 	w := l.workloads[l.random.IntN(len(l.workloads))]
 	if w.crashing {
@@ -145,8 +145,7 @@ func (l *life) step(ctx context.Context) (string, error) {
 	}
 }
 
-// recover ends a crash: the Pods stop crashing, and a bad version is replaced
-// by a good one.
+// recover ends a crash loop: it removes the crash label and rolls out a good version.
 func (l *life) recover(ctx context.Context, w *workload) (string, error) {
 	w.crashing = false
 	w.version++
@@ -162,8 +161,8 @@ func (l *life) update(ctx context.Context, w *workload) error {
 	return err
 }
 
-// labelPod makes the workload's first Pod crash; an empty value lets all of
-// its crashing Pods recover.
+// labelPod sets the crash label of the workload's first Pod. With an empty value it
+// removes the label from all of the workload's Pods.
 func (l *life) labelPod(ctx context.Context, w *workload, value string) error {
 	pods := l.client.CoreV1().Pods(w.namespace)
 	selector := "app=" + w.name

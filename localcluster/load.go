@@ -40,11 +40,11 @@ func loadCommand(dir *string) *cobra.Command {
 	var options loadOptions
 	command := &cobra.Command{
 		Use:   "load",
-		Short: "Make Pods and keep changing them, until Ctrl-C",
-		Long: `Make realistic Pods (about 4 KB of JSON each) in the namespaces load-0, load-1, …
-and keep changing them: labels, annotations and status, some deletes and creates.
-Pods left by an earlier run are taken over. Without --churn and --for it ends
-once the Pods exist.
+		Short: "Create Pods and change them until Ctrl-C",
+		Long: `Create realistic Pods (about 4 KB of JSON each) in the namespaces load-0, load-1, …
+and change them: labels, annotations and status, some deletes and creates. Pods of
+an earlier run are used again. Without --churn and --for the command ends when the
+Pods exist.
 
 With --life it runs a few small Deployments instead, which roll out, scale,
 crash-loop and recover every few seconds.`,
@@ -68,21 +68,21 @@ crash-loop and recover every few seconds.`,
 	flags.IntVar(&options.pods, "pods", 1000, "number of Pods")
 	flags.Float64Var(&options.churn, "churn", 0, "changes per second")
 	flags.IntVar(&options.namespaces, "namespaces", 4, "number of namespaces")
-	flags.DurationVar(&options.duration, "for", 0, "how long to go on after the Pods exist (0: until Ctrl-C)")
+	flags.DurationVar(&options.duration, "for", 0, "how long to continue after the Pods exist (0: until Ctrl-C)")
 	flags.Uint64Var(&options.seed, "seed", 1, "seed of all random choices")
-	flags.BoolVar(&options.cleanup, "cleanup", false, "delete what was made, at the end")
-	flags.BoolVar(&options.life, "life", false, "run a few lively Deployments instead")
+	flags.BoolVar(&options.cleanup, "cleanup", false, "delete the namespaces at the end")
+	flags.BoolVar(&options.life, "life", false, "run a few Deployments that change instead")
 	return command
 }
 
-// loadWorkers share the Pods among them, so no two change the same Pod.
+// loadWorkers is the number of workers. Each changes its own share of the Pods.
 const loadWorkers = 16
 
-// reportEvery is the interval of progress lines.
-const reportEvery = 3 * time.Second
+// reportInterval is the interval of progress lines.
+const reportInterval = 3 * time.Second
 
-// loader keeps a population of Pods. Slot i always holds one Pod, over time a
-// sequence of them: its generations.
+// loader keeps a number of Pods. Each slot has at most one Pod at a time; when that is
+// deleted, the slot's next generation is created.
 type loader struct {
 	client  kubernetes.Interface
 	options loadOptions
@@ -99,15 +99,15 @@ type loader struct {
 type slot struct {
 	generation int
 	alive      bool
-	// running is whether the Pod was seen Running. Its conditions are left
-	// alone before: kwok starts no Pod that is Ready already.
+	// running is set when the Pod has been Running. Before that its conditions are
+	// not changed, since kwok does not start a Pod that is Ready.
 	running bool
 }
 
 func runLoad(ctx context.Context, client kubernetes.Interface, options loadOptions, out io.Writer) error {
 	l := &loader{client: client, options: options, owners: map[string]types.UID{}, slots: make([]slot, options.pods)}
 	if options.cleanup {
-		// What an interrupted run has made is deleted as well.
+		// An interrupted run is cleaned up as well.
 		defer l.cleanup(context.WithoutCancel(ctx), out)
 	}
 	if err := l.prepare(ctx, out); err != nil {
@@ -139,7 +139,7 @@ func runLoad(ctx context.Context, client kubernetes.Interface, options loadOptio
 	return nil
 }
 
-// work runs the function in every worker and reports progress meanwhile.
+// work calls run in every worker, and reports progress until all have returned.
 func (l *loader) work(ctx context.Context, out io.Writer, run func(ctx context.Context, worker int)) {
 	var group sync.WaitGroup
 	for worker := range loadWorkers {
@@ -147,13 +147,13 @@ func (l *loader) work(ctx context.Context, out io.Writer, run func(ctx context.C
 	}
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
-	ticker := time.NewTicker(reportEvery)
+	ticker := time.NewTicker(reportInterval)
 	defer ticker.Stop()
 	began, before := time.Now(), l.changes()
 	report := func() {
 		now := l.changes()
 		fmt.Fprintf(out, "%7s  %.0f changes/s: %d created, %d patched, %d status, %d deleted, %d failed%s\n",
-			elapsed(began), float64(now-before)/reportEvery.Seconds(),
+			elapsed(began), float64(now-before)/reportInterval.Seconds(),
 			l.made.Load(), l.patched.Load(), l.statused.Load(), l.deleted.Load(), l.failed.Load(), l.takeError())
 		before = now
 	}
@@ -171,7 +171,7 @@ func (l *loader) changes() int64 {
 	return l.made.Load() + l.patched.Load() + l.statused.Load() + l.deleted.Load()
 }
 
-// takeError is the newest error since the last call, for the progress line.
+// takeError returns the last error since the previous call, for the progress line.
 func (l *loader) takeError() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +210,7 @@ func (l *loader) churn(ctx context.Context, worker int, limit *rate.Limiter) {
 		case dice < 92:
 			l.count(ctx, &l.statused, i, l.patch(ctx, i, statusPatch(random), "status"))
 		default:
-			// The slot is filled again by a change of its own.
+			// A later change creates the slot's next Pod.
 			name, namespace := l.podName(i), l.namespace(i)
 			l.count(ctx, &l.deleted, i, l.client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 			l.slots[i] = slot{generation: l.slots[i].generation + 1}
@@ -218,7 +218,7 @@ func (l *loader) churn(ctx context.Context, worker int, limit *rate.Limiter) {
 	}
 }
 
-// isRunning asks for a Pod until it was seen Running.
+// isRunning reports whether a Pod has been Running; it gets the Pod until then.
 func (l *loader) isRunning(ctx context.Context, i int) bool {
 	if !l.slots[i].running {
 		pod, err := l.client.CoreV1().Pods(l.namespace(i)).Get(ctx, l.podName(i), metav1.GetOptions{})
@@ -230,7 +230,7 @@ func (l *loader) isRunning(ctx context.Context, i int) bool {
 func (l *loader) create(ctx context.Context, i int) {
 	_, err := l.client.CoreV1().Pods(l.namespace(i)).Create(ctx, l.pod(i), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		err = nil // the answer to an earlier try was lost
+		err = nil // the answer to an earlier request was lost
 	}
 	l.count(ctx, &l.made, i, err)
 	l.slots[i].alive = err == nil
@@ -290,8 +290,8 @@ func (l *loader) prepare(ctx context.Context, out io.Writer) error {
 	return l.makeOwners(ctx)
 }
 
-// takeOver puts the Pods of a namespace into their slots and deletes those
-// that have none in this run.
+// takeOver assigns the Pods of a namespace to their slots, and deletes Pods without a
+// slot in this run.
 func (l *loader) takeOver(ctx context.Context, namespace string, out io.Writer) error {
 	pods, err := l.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: managedByUs})
 	if err != nil {
@@ -303,7 +303,7 @@ func (l *loader) takeOver(ctx context.Context, namespace string, out io.Writer) 
 		if ok && index < len(l.slots) && l.namespace(index) == namespace && pod.DeletionTimestamp == nil {
 			if s := &l.slots[index]; !s.alive && generation >= s.generation {
 				*s = slot{generation: generation, alive: true}
-				if l.podName(index) == pod.Name { // not with another seed
+				if l.podName(index) == pod.Name { // names differ by seed
 					taken++
 					continue
 				}
@@ -320,7 +320,7 @@ func (l *loader) takeOver(ctx context.Context, namespace string, out io.Writer) 
 	return nil
 }
 
-// cleanup deletes the namespaces, and with them everything in them.
+// cleanup deletes the namespaces with all their objects.
 func (l *loader) cleanup(ctx context.Context, out io.Writer) {
 	var names []string
 	for n := range l.options.namespaces {
@@ -329,7 +329,7 @@ func (l *loader) cleanup(ctx context.Context, out io.Writer) {
 	deleteNamespaces(ctx, l.client, names, out)
 }
 
-// slotLabel carries "SLOT.GENERATION" so that a later run finds its place.
+// slotLabel has "SLOT.GENERATION" of a Pod, for takeOver.
 const slotLabel = "localcluster.watchkeeper.dev/slot"
 
 func parseSlot(label string) (index, generation int, ok bool) {

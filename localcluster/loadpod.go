@@ -22,14 +22,14 @@ import (
 // loadApps name the workloads that the Pods belong to.
 var loadApps = []string{"checkout", "cart", "catalog", "payments", "search", "recommender", "inventory", "notifier"}
 
-// podsPerOwner is about what a real ReplicaSet has.
+// podsPerOwner is the number of Pods with the same owner.
 const podsPerOwner = 20
 
 func namespaceName(n int) string { return fmt.Sprintf("load-%d", n) }
 
 func (l *loader) namespace(i int) string { return namespaceName(i % l.options.namespaces) }
 
-// owner is the number of the slot's owner within its namespace.
+// owner returns the number of the slot's owner within its namespace.
 func (l *loader) owner(i int) int { return i / l.options.namespaces / podsPerOwner }
 
 func (l *loader) ownerName(i int) string {
@@ -41,7 +41,8 @@ func (l *loader) podName(i int) string {
 	return l.ownerName(i) + "-" + l.word(5, "pod", i, l.slots[i].generation)
 }
 
-// word is a pseudo-random suffix as Kubernetes makes them, fixed by the seed.
+// word returns a suffix like those that Kubernetes generates. It depends on the seed
+// and the arguments only.
 func (l *loader) word(length int, kind string, numbers ...int) string {
 	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	hash := fnv.New64a()
@@ -54,9 +55,9 @@ func (l *loader) word(length int, kind string, numbers ...int) string {
 	return string(word)
 }
 
-// makeOwners makes the ConfigMaps that own the Pods. Owners must exist, or the
-// garbage collector deletes the Pods; they are no ReplicaSets since those would
-// make and delete Pods on their own.
+// makeOwners creates the ConfigMaps that own the Pods. Owners must exist, or the
+// garbage collector deletes the Pods. They are not ReplicaSets, whose controller would
+// create and delete Pods.
 func (l *loader) makeOwners(ctx context.Context) error {
 	for i := range l.slots {
 		if i/l.options.namespaces%podsPerOwner != 0 {
@@ -79,8 +80,8 @@ func (l *loader) makeOwners(ctx context.Context) error {
 	return nil
 }
 
-// pod is what the slot holds in its present generation: with its managedFields
-// and the status that kwok adds, a good 4 KB of JSON.
+// pod returns the Pod of the slot's current generation. With managedFields and the
+// status that kwok adds, it is slightly more than 4 KB of JSON.
 func (l *loader) pod(i int) *corev1.Pod {
 	ownerName := l.ownerName(i)
 	app := loadApps[l.owner(i)%len(loadApps)]
@@ -104,10 +105,9 @@ func (l *loader) pod(i int) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{l.container(app, i)},
-			// Deliberately not left to the scheduler, which would be the
-			// bottleneck for 10,000 Pods.
+			// The scheduler would be the bottleneck for 10,000 Pods.
 			NodeName: l.nodes[i%len(l.nodes)],
-			// Its injected volume would make up a sixth of the Pod.
+			// The token's volume would be a sixth of the Pod.
 			AutomountServiceAccountToken: new(bool),
 		},
 	}
@@ -140,7 +140,7 @@ func metadataPatch(random *rand.Rand, change int) []byte {
 	}})
 }
 
-// statusPatch makes a Pod ready or, one time in four, not.
+// statusPatch makes a Pod ready or, one time in four, not ready.
 func statusPatch(random *rand.Rand) []byte {
 	status, reason := "True", ""
 	if random.IntN(4) == 0 {
@@ -157,7 +157,7 @@ func statusPatch(random *rand.Rand) []byte {
 	return mustJSON(map[string]any{"status": map[string]any{"conditions": conditions}})
 }
 
-// mustJSON encodes values that always can be.
+// mustJSON encodes a value whose encoding cannot fail.
 func mustJSON(value any) []byte {
 	data, err := json.Marshal(value)
 	if err != nil {

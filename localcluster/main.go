@@ -5,7 +5,7 @@
 // containers: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
 // kwok (simulated nodes and kubelets) and kubectl, all linked into this one
 // binary from their Go modules. `localcluster up` starts each server as a
-// child process of itself; README.md has the commands.
+// child process; README.md describes the commands.
 package main
 
 import (
@@ -23,13 +23,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// defaultDir is where a cluster lives when neither --dir nor the environment
-// says otherwise.
+// defaultDir is the directory of the cluster if neither --dir nor
+// $LOCALCLUSTER_DIR is set.
 const defaultDir = ".localcluster"
 
 func main() {
-	// Components and kubectl are complete programs with their own flags and
-	// global state, so they are entered before cobra sees the arguments.
+	// Components and kubectl are complete programs with flags and global state
+	// of their own, so they start before cobra reads the arguments.
 	switch {
 	case strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl":
 		exit(runKubectl(os.Args[1:]))
@@ -42,13 +42,13 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	forgetGlobalFlags()
-	// client-go logs what it also returns, above all when it is interrupted.
+	// client-go also returns the errors that it logs.
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	exit(rootCommand().ExecuteContext(ctx))
 }
 
-// exit ends the process: 0 without an error, else one line and 1.
+// exit ends the process with code 0, or prints an error and ends it with code 1.
 func exit(err error) {
 	if err == nil {
 		os.Exit(0)
@@ -59,7 +59,7 @@ func exit(err error) {
 	os.Exit(1)
 }
 
-// errSilent makes the exit code 1 when everything has been said already.
+// errSilent sets the exit code to 1 without another message.
 var errSilent = errors.New("")
 
 func rootCommand() *cobra.Command {
@@ -73,11 +73,11 @@ func rootCommand() *cobra.Command {
 		Long: `A real Kubernetes control plane with simulated nodes, on loopback only.
 
 etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real
-ones; nodes, kubelets and containers are simulated by kwok, so Pods are
-scheduled and become Running without running anything.
+programs. kwok simulates nodes, kubelets and containers: Pods are scheduled and
+become Running, but no container runs.
 
   localcluster up                        start a cluster and stay in the foreground
-  localcluster kubectl get nodes         the real kubectl, pointed at it
+  localcluster kubectl get nodes         the real kubectl, with the cluster's kubeconfig
   localcluster load --pods 1000 --churn 50
   localcluster stop kube-apiserver --signal KILL
   localcluster start kube-apiserver
@@ -94,10 +94,10 @@ Every command takes --dir (or $LOCALCLUSTER_DIR), the directory of the cluster.`
 		startCommand(&dir),
 		downCommand(&dir),
 		loadCommand(&dir),
-		// Only for the help text: main has already handled these words.
+		// Only for the help text: main runs kubectl before cobra.
 		&cobra.Command{
 			Use:   "kubectl [--dir DIR] ARGS…",
-			Short: "The real kubectl with the cluster's kubeconfig preset",
+			Short: "Run kubectl with the cluster's kubeconfig",
 			Run:   func(*cobra.Command, []string) {},
 		},
 	)

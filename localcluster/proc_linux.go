@@ -9,16 +9,16 @@ import (
 	"syscall"
 )
 
-// processAttributes puts a child into its own process group, so that Ctrl-C in
-// the terminal reaches only us, and has the kernel kill it when we die without
-// having stopped it.
+// processAttributes puts a child into its own process group, so that Ctrl-C in the
+// terminal reaches only this process. The kernel kills the child when this process
+// ends.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// launcher starts every child from one OS thread that lives as long as the
-// process. Pdeathsig fires when the *thread* that forked the child ends, and
-// the Go runtime ends threads as it pleases.
+// launcher starts every child from one OS thread that lives as long as the process.
+// Pdeathsig fires when the *thread* that forked the child ends, and the Go runtime may
+// end other threads at any time.
 type launcher chan launch
 
 type launch struct {

@@ -10,10 +10,9 @@ import (
 	"syscall"
 )
 
-// processAttributes puts a child into its own process group, so that Ctrl-C in
-// the terminal reaches only us. Outside Linux no kernel ties a child's life to
-// ours: after a SIGKILL of `up` its components must be stopped by hand, from
-// DIR/pids.
+// processAttributes puts a child into its own process group, so that Ctrl-C in the
+// terminal reaches only this process. Only Linux can kill children when their parent
+// is killed: elsewhere, after a SIGKILL of up, stop the processes in DIR/pids by hand.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

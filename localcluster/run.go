@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
+	_ "unsafe" // for go:linkname
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/component-base/version"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -23,7 +26,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
-// The components, by the names users type.
+// The names of the components on the command line.
 const (
 	etcd              = "etcd"
 	kubeAPIServer     = "kube-apiserver"
@@ -32,8 +35,8 @@ const (
 	kwokController    = "kwok"
 )
 
-// runComponent turns this process into the named component. Each one reads
-// os.Args somewhere, so they are set to what its own binary would have seen.
+// runComponent runs a component in this process. Components read os.Args, so these
+// are set to the arguments that the component's own binary would have.
 func runComponent(name string, args []string) error {
 	os.Args = append([]string{name}, args...)
 	switch name {
@@ -59,8 +62,8 @@ func runKubernetes(command *cobra.Command) error {
 	return nil
 }
 
-// runKwok starts kwok as its own main does: a logger and the configuration
-// (stages and simulated streams, see kwok.go) travel in the context.
+// runKwok runs kwok as kwok's own main does, with a logger and the configuration
+// (see kwok.go) in the context.
 func runKwok() error {
 	forgetGlobalFlags()
 	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
@@ -80,9 +83,42 @@ func runKwok() error {
 	return nil
 }
 
-// forgetGlobalFlags drops what the linked packages registered on the process's
-// flag set. cobra adds those flags to every root command, and Kubernetes'
-// --version is not the boolean cobra takes it for.
+// forgetGlobalFlags removes the flags that linked packages registered globally.
+// cobra adds global flags to every root command, and expects --version to be a
+// boolean, which Kubernetes' --version is not.
 func forgetGlobalFlags() {
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
+}
+
+// Kubernetes' own build sets these variables with linker flags; without a version,
+// clients cannot parse the server's answer. Here init sets them to the version of
+// the linked module, so that the build needs no flags that repeat go.mod.
+//
+//go:linkname gitVersion k8s.io/component-base/version.gitVersion
+var gitVersion string
+
+//go:linkname gitCommit k8s.io/component-base/version.gitCommit
+var gitCommit string
+
+//go:linkname clientVersion k8s.io/client-go/pkg/version.gitVersion
+var clientVersion string
+
+//go:linkname clientCommit k8s.io/client-go/pkg/version.gitCommit
+var clientCommit string
+
+func init() {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return // built without modules: the version stays unknown
+	}
+	for _, module := range info.Deps {
+		if module.Path == "k8s.io/kubernetes" {
+			gitVersion, clientVersion = module.Version, module.Version
+			gitCommit, clientCommit = "", ""
+			// version.Get returns a copy that was made before this init.
+			if err := version.SetDynamicVersion(module.Version); err != nil {
+				panic(err) // it equals gitVersion, which is always accepted
+			}
+		}
+	}
 }

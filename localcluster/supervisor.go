@@ -19,11 +19,11 @@ import (
 
 const (
 	readyTimeout = 4 * time.Minute
-	// stopGrace is how long a component may take to end by itself.
+	// stopGrace is how long a component may take to end after a signal.
 	stopGrace = 10 * time.Second
 )
 
-// phase is where a component is in its life.
+// phase is the state of a component.
 type phase string
 
 const (
@@ -37,9 +37,9 @@ const (
 // supervisor runs the components as children of this process.
 type supervisor struct {
 	cluster  cluster
-	self     string // our own executable
+	self     string // path of this executable
 	launcher launcher
-	out      io.Writer // progress and reports of deaths
+	out      io.Writer // receives progress, and reports of components that died
 
 	mu         sync.Mutex
 	components []*component
@@ -49,12 +49,12 @@ type supervisor struct {
 type component struct {
 	spec
 
-	// The rest is guarded by supervisor.mu.
+	// supervisor.mu guards the fields below.
 	phase  phase
 	pid    int
 	since  time.Time     // start of the process
 	exited chan struct{} // closed once the process has been waited for
-	// expected is set before we send a signal that ends the process.
+	// expected is set before the supervisor ends the process by a signal.
 	expected bool
 }
 
@@ -79,7 +79,7 @@ func (s *supervisor) find(name string) (*component, error) {
 	return nil, fmt.Errorf("unknown component %q; the components are %s", name, componentNames())
 }
 
-// start runs the component and returns when it is healthy. A frozen one goes on.
+// start starts a component, or continues a frozen one, and returns when it is healthy.
 func (s *supervisor) start(ctx context.Context, c *component) error {
 	s.mu.Lock()
 	switch c.phase {
@@ -145,11 +145,11 @@ func (s *supervisor) launch(ctx context.Context, c *component) (exited chan stru
 	return exited, os.WriteFile(s.cluster.pidFile(c.name), []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o600)
 }
 
-// wait reaps the process, and reports its end unless we caused it.
+// wait reaps the process, and reports its end if it was not expected.
 func (s *supervisor) wait(c *component, cmd *exec.Cmd, exited chan struct{}) {
 	err := cmd.Wait()
-	// Whatever it started (kwok: commands of `kubectl exec`) goes with it.
-	// There is nobody left in most cases, hence no look at the error.
+	// Kill the processes that it started, such as kwok's commands of `kubectl
+	// exec`. Mostly there are none, which is an error.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	_ = os.Remove(s.cluster.pidFile(c.name))
 
@@ -172,15 +172,16 @@ func (s *supervisor) reportDeath(name string, pid int, err error) {
 		cause = err.Error()
 	}
 	var report bytes.Buffer
-	fmt.Fprintf(&report, "%s (pid %d) died: %s. The end of %s:\n", name, pid, cause, s.cluster.logFile(name))
+	fmt.Fprintf(&report, "%s (pid %d) died: %s. The last lines of %s:\n", name, pid, cause, s.cluster.logFile(name))
 	for _, line := range lastLines(s.cluster.logFile(name), 20) {
 		fmt.Fprintf(&report, "    %s\n", line)
 	}
-	fmt.Fprintf(&report, "bring it back with: localcluster start %s --dir %s\n", name, s.cluster.dir)
+	fmt.Fprintf(&report, "start it again with: localcluster start %s --dir %s\n", name, s.cluster.dir)
 	_, _ = s.out.Write(report.Bytes()) // one write, so that reports do not mix
 }
 
-// awaitHealth polls the component's health until it is well or has ended.
+// awaitHealth waits until the component is healthy. It fails if the process ends
+// before.
 func (s *supervisor) awaitHealth(ctx context.Context, c *component, exited <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -202,8 +203,8 @@ func (s *supervisor) awaitHealth(ctx context.Context, c *component, exited <-cha
 	}
 }
 
-// stop sends the signal and waits until the process is gone. A process that
-// outlives the grace time is killed. SIGSTOP only freezes it, until start.
+// stop sends a signal and waits until the process has ended. It kills the process after
+// stopGrace. SIGSTOP freezes the process until start; stop does not wait then.
 func (s *supervisor) stop(c *component, signal syscall.Signal) error {
 	s.mu.Lock()
 	if c.pid == 0 {
@@ -224,7 +225,7 @@ func (s *supervisor) stop(c *component, signal syscall.Signal) error {
 	if signal == syscall.SIGSTOP {
 		return nil
 	}
-	if wasFrozen { // it could not act upon the signal
+	if wasFrozen { // a frozen process does not handle the signal
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
 	select {
@@ -240,8 +241,8 @@ func (s *supervisor) stop(c *component, signal syscall.Signal) error {
 	return nil
 }
 
-// stopAll stops what runs in reverse order of starting. The components without
-// state of their own need not wait for each other.
+// stopAll stops all components: first those that depend on the API server, all at once,
+// then the API server, then etcd.
 func (s *supervisor) stopAll() {
 	var group sync.WaitGroup
 	for i := len(s.components) - 1; i >= 0; i-- {
@@ -266,11 +267,11 @@ func (s *supervisor) stopAll() {
 
 func (s *supervisor) stopLogged(c *component) {
 	fmt.Fprintf(s.out, "stopping %s\n", c.name)
-	// A process that ended by itself in the meantime is as good.
+	// An error means that the process has ended before.
 	_ = s.stop(c, syscall.SIGTERM)
 }
 
-// lastLines returns up to n last lines of a file, none if it cannot be read.
+// lastLines returns the last lines of a file, at most n; none if it cannot be read.
 func lastLines(path string, n int) []string {
 	file, err := os.Open(path)
 	if err != nil {

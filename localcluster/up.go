@@ -17,10 +17,10 @@ import (
 
 // upOptions are the flags of `localcluster up`.
 type upOptions struct {
-	nodes         int // negative: as before, or defaultNodes
-	apiserverPort int // 0: as before, or any free one
+	nodes         int // negative: as in the last up, or defaultNodes
+	apiserverPort int // 0: as in the last up, or any free port
 	fresh         bool
-	apiserver     []string // further arguments of kube-apiserver
+	apiserver     []string // additional arguments of kube-apiserver
 }
 
 const defaultNodes = 5
@@ -33,8 +33,7 @@ func upCommand(dir *string) *cobra.Command {
 		Short: "Start the cluster and stay in the foreground until Ctrl-C",
 		Long: `Start the cluster and stay in the foreground until Ctrl-C.
 
-The directory keeps the data, the certificates and the ports, so the next up
-continues where this one ended.`,
+The directory keeps the data, the certificates and the ports for the next up.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !command.Flags().Changed("nodes") {
@@ -52,10 +51,10 @@ continues where this one ended.`,
 		},
 	}
 	command.Flags().IntVar(&options.nodes, "nodes", defaultNodes, "number of simulated nodes")
-	command.Flags().IntVar(&options.apiserverPort, "apiserver-port", 0, "port of the API server (0: any free one, kept from then on)")
-	command.Flags().BoolVar(&options.fresh, "fresh", false, "remove the cluster's data, certificates and ports first")
-	command.Flags().StringVar(&featureGates, "feature-gates", "", "passed to kube-apiserver alone, such as A=true,B=false; not kept for the next up")
-	command.Flags().StringVar(&runtimeConfig, "runtime-config", "", "passed to kube-apiserver, such as api/all=true; not kept for the next up")
+	command.Flags().IntVar(&options.apiserverPort, "apiserver-port", 0, "port of the API server, kept for the next up; 0 uses the last one, or any free one")
+	command.Flags().BoolVar(&options.fresh, "fresh", false, "first delete the cluster's data, certificates and ports")
+	command.Flags().StringVar(&featureGates, "feature-gates", "", "feature gates of kube-apiserver, such as A=true,B=false; not kept for the next up")
+	command.Flags().StringVar(&runtimeConfig, "runtime-config", "", "runtime config of kube-apiserver, such as api/all=true; not kept for the next up")
 	return command
 }
 
@@ -93,7 +92,7 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	s.Commands = map[string][]string{}
 	for _, spec := range specs {
 		s.Commands[spec.name] = spec.args
-		// Each `up` begins new logs; restarts within it append.
+		// Each up truncates the logs; restarts of a component append to them.
 		if err := os.WriteFile(c.logFile(spec.name), nil, 0o600); err != nil {
 			return err
 		}
@@ -113,7 +112,7 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 		return err
 	}
 	defer pods()
-	defer cancel() // before waiting for what ctx ends
+	defer cancel() // pods waits for goroutines that end with ctx
 	control, err := serveControl(ctx, supervisor, cancel)
 	if err != nil {
 		return err
@@ -124,7 +123,7 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 
 	if err := supervisor.bringUp(ctx, s, time.Now()); err != nil {
 		if ctx.Err() != nil {
-			return nil // interrupted on purpose
+			return nil // interrupted by the user
 		}
 		return err
 	}
@@ -133,21 +132,21 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	return nil
 }
 
-// bringUp starts everything: etcd and the API server one after the other, the
-// rest at once. It returns when the cluster can be used.
+// bringUp starts etcd, then the API server, then all other components at once, and
+// creates the nodes. It returns when Pods can be created.
 func (s *supervisor) bringUp(ctx context.Context, st state, began time.Time) error {
-	// Everything waits on the cluster together, so the first failure ends it.
+	// The goroutines share ctx, so that the first failure ends all of them.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	say := func(format string, args ...any) {
+	report := func(format string, args ...any) {
 		fmt.Fprintf(s.out, "%6s  %s\n", elapsed(began), fmt.Sprintf(format, args...))
 	}
 	start := func(c *component) error {
-		say("starting %s…", c.name)
+		report("starting %s…", c.name)
 		if err := s.start(ctx, c); err != nil {
 			return err
 		}
-		say("%s is ready", c.name)
+		report("%s is ready", c.name)
 		return nil
 	}
 	for _, c := range s.components[:2] {
@@ -164,7 +163,7 @@ func (s *supervisor) bringUp(ctx context.Context, st state, began time.Time) err
 		})
 	}
 	group.Go(func() {
-		say("creating %d nodes…", st.Nodes)
+		report("creating %d nodes…", st.Nodes)
 		if err := s.cluster.makeNodes(ctx, st.Nodes); err != nil {
 			cancel(err)
 			return
@@ -173,13 +172,13 @@ func (s *supervisor) bringUp(ctx context.Context, st state, began time.Time) err
 			cancel(err)
 			return
 		}
-		say("%d nodes are Ready", st.Nodes)
+		report("%d nodes are Ready", st.Nodes)
 	})
 	group.Wait()
 	return context.Cause(ctx)
 }
 
-// elapsed is a short form of the time since then.
+// elapsed formats the time since a moment.
 func elapsed(since time.Time) string {
 	return fmt.Sprintf("%.1fs", time.Since(since).Seconds())
 }

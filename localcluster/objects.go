@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// client is the administrator's, without client-side rate limits.
+// client returns the administrator's client, without client-side rate limits.
 func (c cluster) client() (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
 	if err != nil {
@@ -27,7 +28,7 @@ func (c cluster) client() (kubernetes.Interface, error) {
 	}
 	config.QPS = -1
 	config.UserAgent = "localcluster"
-	// Protobuf costs both sides a fraction of what JSON does.
+	// Protobuf takes much less CPU than JSON on both sides.
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return kubernetes.NewForConfig(config)
@@ -35,8 +36,8 @@ func (c cluster) client() (kubernetes.Interface, error) {
 
 const nodePrefix = "node-"
 
-// makeNodes brings the number of our Node objects to n. kwok sees them and
-// plays their kubelets.
+// makeNodes creates or deletes Node objects until there are n. kwok simulates their
+// kubelets.
 func (c cluster) makeNodes(ctx context.Context, n int) error {
 	client, err := c.client()
 	if err != nil {
@@ -64,7 +65,7 @@ func (c cluster) makeNodes(ctx context.Context, n int) error {
 	return nil
 }
 
-// managedByUs selects the objects that localcluster itself created.
+// managedByUs selects the objects that localcluster created.
 const managedByUs = "app.kubernetes.io/managed-by=localcluster"
 
 // node resembles a mid-size cloud machine, except that it takes 10,000 Pods.
@@ -91,7 +92,7 @@ func node(i int) *corev1.Node {
 		},
 		Status: corev1.NodeStatus{
 			Addresses: []corev1.NodeAddress{
-				// Where the API server finds the kubelet: kwok's server.
+				// The API server reaches the kubelet here: kwok's server.
 				{Type: corev1.NodeInternalIP, Address: "127.0.0.1"},
 				{Type: corev1.NodeHostName, Address: name},
 			},
@@ -101,8 +102,8 @@ func node(i int) *corev1.Node {
 	}
 }
 
-// awaitUsable returns when Pods can be created and will run: all nodes are
-// Ready and the default service account exists.
+// awaitUsable waits until Pods can be created and scheduled: all nodes are Ready and
+// the default service account exists.
 func (c cluster) awaitUsable(ctx context.Context, nodes int) error {
 	client, err := c.client()
 	if err != nil {
@@ -124,9 +125,8 @@ func (c cluster) awaitUsable(ctx context.Context, nodes int) error {
 	}
 }
 
-// releaseNodes removes the nodes' leases. An earlier kwok may still hold them,
-// and each kwok waits until the lease of another has run out, some 40 seconds,
-// before it touches the node's Pods.
+// releaseNodes deletes the nodes' leases. A kwok process that was killed holds them for
+// another 40 seconds, and until then a new one does not change the nodes' Pods.
 func (c cluster) releaseNodes(ctx context.Context) error {
 	client, err := c.client()
 	if err != nil {
@@ -155,4 +155,59 @@ func readyNodes(ctx context.Context, client kubernetes.Interface) (int, error) {
 		}
 	}
 	return ready, nil
+}
+
+// ensureNamespace creates the namespace and waits for its default service account,
+// without which no Pod is admitted.
+func ensureNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "localcluster"}}}
+	for {
+		_, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		_, err = client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+		if err == nil || !apierrors.IsNotFound(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// deleteNamespaces deletes namespaces and waits until they are gone. It deletes their
+// Pods itself and without grace, since the namespace controller takes long for
+// thousands of Pods.
+func deleteNamespaces(ctx context.Context, client kubernetes.Interface, names []string, out io.Writer) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	began, now := time.Now(), int64(0)
+	fmt.Fprintf(out, "deleting %s…\n", strings.Join(names, ", "))
+	for _, name := range names {
+		err := client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+		if err == nil {
+			err = client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			fmt.Fprintf(out, "deleting namespace %s: %v; try: localcluster kubectl delete namespace %s\n", name, err, name)
+		}
+	}
+	for _, name := range names {
+		for {
+			_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				fmt.Fprintf(out, "namespace %s is still being deleted\n", name)
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+	fmt.Fprintf(out, "deleted after %s\n", elapsed(began))
 }
