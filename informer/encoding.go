@@ -21,8 +21,8 @@ const (
 // An encoding reads the lists and watch streams of one media type. O is how it
 // represents an object to the sink.
 type encoding[O any] interface {
-	// accept returns the Accept header, and adds to the query what goes with
-	// it.
+	// accept returns the Accept header, and sets the query parameters that the
+	// encoding requires.
 	accept(query url.Values) string
 	// list reads the body of a LIST, calls item for each object and returns
 	// the list's metadata. like is that of the collection's lists.
@@ -35,9 +35,9 @@ type encoding[O any] interface {
 	dropTables() bool
 }
 
-// An itemEncoding is JSON or protobuf for a sink that copies what it keeps of
-// an object: the object is valid during the call only. Lists are read object by
-// object, so that a list never is in memory as a whole.
+// An itemEncoding is JSON or protobuf for a sink that copies objects: an object is
+// valid only during the call. Lists are read object by object, so that a list is
+// never in memory as a whole.
 type itemEncoding struct{ protobuf bool }
 
 func (e itemEncoding) accept(url.Values) string {
@@ -53,7 +53,7 @@ func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item
 	var it scan.Item
 	var list interface {
 		Next(*scan.Item) (bool, error)
-		Head() *scan.List
+		List() *scan.List
 	}
 	if e.protobuf {
 		list = scan.NewProtobufReader(body, like)
@@ -66,7 +66,7 @@ func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item
 			return nil, fmt.Errorf("list: %w", err)
 		}
 		if !ok {
-			return list.Head(), nil
+			return list.List(), nil
 		}
 		item(&it)
 	}

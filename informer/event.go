@@ -78,10 +78,10 @@ type Handler[T any] struct {
 	Error  func(error)
 }
 
-// Handle subscribes a handler. Its functions are called one at a time, for what
-// Events yields, while the informer runs; a later run continues where the last
-// one ended. After stop has returned, no further call begins, but the last one
-// may not have returned: Run waits for it.
+// Handle subscribes a handler. Its functions receive what Events yields, one call at a
+// time, while the informer runs; a later run continues where the last one ended. After
+// stop has returned, no further call begins, but the last one may not have returned:
+// Run waits for it.
 func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
 	s := i.subscribe(allRuns)
 	stopTask := i.addTask(&task{do: func(ctx context.Context) {

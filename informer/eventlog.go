@@ -138,8 +138,8 @@ func (l *eventLog[T]) trim() {
 	}
 	drop := int(needed - l.first)
 	l.first = needed
-	// Reuse the array if at least half of it is free, and clear what is
-	// dropped: it would keep objects alive.
+	// Reuse the array if at least half of it is free, and clear the dropped
+	// entries, which would keep objects alive.
 	if rest := l.entries[drop:]; len(rest) <= drop {
 		n := copy(l.entries, rest)
 		clear(l.entries[n:])

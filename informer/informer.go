@@ -38,9 +38,9 @@ type Options struct {
 	Backlog int
 	// Logger gets relists and failures. The default discards them.
 	Logger *slog.Logger
-	// Metrics is called once, by [New], and returns what is called for the
-	// informer's work, or nil. status returns the informer's Status. The same
-	// Options can serve several informers. The default, nil, reports nothing.
+	// Metrics is called once, by [New], and returns the Metrics of the informer,
+	// or nil for none. status returns the informer's Status. The same Options can
+	// serve several informers. The default, nil, reports nothing.
 	Metrics func(res Resource, status func() Status) Metrics
 }
 
@@ -72,7 +72,7 @@ type Informer[T any] struct {
 	failures int           // in a row, without a list in between
 	lastErr  error         // the last failure, or what Run returned last
 	runs     int           // calls of Run so far
-	changed  chan struct{} // closed at the next change of the state; nil if nobody waits
+	changed  chan struct{} // closed at the next change of the state; nil without a waiter
 }
 
 // An activeRun is one call of Run.

@@ -51,7 +51,7 @@ const (
 // Reconcile calls f for each Added, Updated and Deleted event while the informer
 // runs, until stop is called. Events of one queue are handled one after the
 // other. If f returns an error, the event is retried, and its queue waits for
-// it; other queues go on. An event is done when f has returned nil or DeadLetter
+// it; other queues continue. An event is done when f has returned nil or DeadLetter
 // has returned. An event that is being handled when the informer stops is
 // handled again in the next run. stop does not wait for calls of f: Run does.
 func Reconcile[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.Context, Event[T]) error) (stop func()) {

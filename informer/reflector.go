@@ -22,15 +22,15 @@ import (
 // documentation lists what a reflector promises to its sink.
 type Sink = sink[*scan.Object]
 
-// A sink is a [Sink] for any representation of objects: O is what the
-// reflector's encoding makes of one.
+// A sink is a [Sink] for any representation of objects: O is the reflector's
+// encoding of one.
 type sink[O any] interface {
 	// Head returns the RV to resume from; 0 before the first list.
 	Head() uint64
-	// Begin starts a list. A list that was started before and did not end is
-	// void. With overwrite, items replace what the sink holds whatever their
-	// RVs: the upstream's history is another one, as after a restore of etcd,
-	// or equal RVs may have other contents, as after a change of a
+	// Begin starts a list. The items of an earlier list that did not end are
+	// discarded. With overwrite, items replace the sink's objects even if their
+	// RVs are not higher: the upstream has another history, as after a restore of
+	// etcd, or equal RVs may have other contents, as after a change of a
 	// CustomResourceDefinition.
 	Begin(overwrite bool)
 	// Item delivers one object of the list. Their order is undefined.
@@ -151,10 +151,10 @@ const (
 	stateList state = iota
 	// stateWatch: watch from the sink's head.
 	stateWatch
-	// stateVerify: as stateWatch, once the upstream has shown that it is not
-	// behind the head.
+	// stateVerify: as stateWatch, after a list has shown that the upstream's RV is
+	// not below the head.
 	stateVerify
-	// stateProve: as stateVerify, and the upstream has to show that its
+	// stateProve: as stateVerify, and the upstream has to prove that its
 	// history is the one that the sink knows.
 	stateProve
 )

@@ -16,8 +16,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A Resume is what an earlier reflector knew when it brought the sink to its
-// head. With it, [Reflector.Run] begins with a watch from there.
+// A Resume is the state of an earlier reflector at the sink's head. With it,
+// [Reflector.Run] begins with a watch from the head.
 //
 // An upstream whose RV is not below the head may still have another history:
 // an etcd restored from a backup continues at a lower RV and may have passed
@@ -100,8 +100,8 @@ func (r *reflector[O]) replayTail(ctx context.Context) error {
 	return r.follow(ctx, s)
 }
 
-// checkFrame compares a frame of the watch that replays the tail with what the
-// sink knows. isNew reports whether the sink has to receive the frame.
+// checkFrame compares a frame of the watch that replays the tail with the sink's
+// events. isNew reports whether the sink has to receive the frame.
 func (r *reflector[O]) checkFrame(f frame[O]) (isNew bool, err error) {
 	c, head := r.check, r.sink.Head()
 	if f.rv > head || f.typ == kube.Bookmark && f.rv == head {

@@ -14,8 +14,8 @@ import (
 )
 
 // A shard holds the objects of one namespace, or of all, and is the sink of
-// their reflector. Only that reflector's goroutine writes to it: it reads
-// without the lock what it writes with the lock held.
+// their reflector. Only that reflector's goroutine writes to it, with the lock held; it
+// reads its own writes without the lock.
 type shard[T any] struct {
 	of        *Informer[T]
 	namespace string // "" for all

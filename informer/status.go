@@ -57,8 +57,8 @@ type Status struct {
 }
 
 // Status returns the informer's status over all namespaces: the phase that is
-// furthest from Watching, the lowest RV, the oldest contact, the sums of what
-// is counted. Any goroutine may call it at any time.
+// furthest from Watching, the lowest RV, the oldest contact, and the sums of the
+// counts. Any goroutine may call it at any time.
 func (i *Informer[T]) Status() Status {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -164,8 +164,8 @@ func (r *reflector[O]) fail(err error) {
 	}
 }
 
-// Metrics are called for what an informer does, so that a program can count it.
-// What an informer holds, and how far its subscribers lag, is in its [Status].
+// Metrics are called by an informer, so that a program can count its work. [Status]
+// has the size of the copy, and how far subscribers lag.
 //
 // The methods are called concurrently. The informer waits for them to return
 // and holds no lock while it does. A later version of this package may add

@@ -23,8 +23,8 @@ const (
 	// a watch, as in client-go's reflector.
 	minWatchTimeout = 300
 	maxWatchTimeout = 600
-	// endGrace is how long after its timeoutSeconds the end of a watch is
-	// waited for. Without a watchdog, it is what ends a watch on a dead
+	// endGrace is how long the reflector waits for the end of a watch after its
+	// timeoutSeconds. Without a watchdog, nothing else ends a watch on a dead
 	// connection.
 	endGrace = 10 * time.Second
 )
@@ -58,9 +58,9 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 	return r.follow(ctx, s)
 }
 
-// verify fails if the upstream is behind the sink's head. An etcd restored from
+// verify fails if the upstream's RV is below the sink's head. An etcd restored from
 // a backup continues at lower RVs, and a watch from an RV in the future is
-// silent until the upstream reaches it. A consistent list shows where it is.
+// silent until the upstream reaches it. A consistent list returns the upstream's RV.
 func (r *reflector[O]) verify(ctx context.Context) error {
 	page, err := r.page(ctx, url.Values{"limit": {"1"}})
 	if err != nil {
@@ -177,8 +177,7 @@ func (r *reflector[O]) open(ctx context.Context, query url.Values) (*stream[O], 
 	return s, err
 }
 
-// openOn opens a watch with bookmarks and a deadline. It may be called by any
-// goroutine.
+// openOn opens a watch with bookmarks and a deadline. Any goroutine may call it.
 func (r *reflector[O]) openOn(ctx context.Context, transport http.RoundTripper, query url.Values) (*stream[O], error) {
 	seconds := minWatchTimeout + rand.IntN(maxWatchTimeout-minWatchTimeout)
 	maps.Copy(query, url.Values{

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// minSilence is how long a stream may be silent however short the interval
-	// of its bookmarks is.
+	// minSilence is how long a stream may be silent even if the interval of its
+	// bookmarks is short.
 	minSilence = 10 * time.Second
 	// answerTimeout is how long the response headers of a watch may take.
 	answerTimeout = 30 * time.Second
 )
 
-// A watchdog replaces a stream whose connection is dead without showing it, as
-// behind a proxy that is alive. API servers send bookmarks at an interval of
-// their own, about a minute. If a stream with bookmarks is silent for two and a
-// half of the measured intervals, the watchdog opens a second watch on a new
-// connection; once that is answered, the first one is closed and
+// A watchdog replaces a stream whose connection is dead but appears open, as it may
+// through a proxy. API servers send bookmarks at an interval that they choose, about a
+// minute. If a stream with bookmarks is silent for two and a half of the measured
+// intervals, the watchdog opens a second watch on a new connection. When that is
+// answered, the first one is closed and
 // [reflector.follow] continues with the second. A false alarm costs one request
 // and loses no event.
 type watchdog[O any] struct {

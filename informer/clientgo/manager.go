@@ -27,7 +27,7 @@ import (
 type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 
 // ForManager makes a manager of controller-runtime use informers of this package.
-// It returns a configuration to create the manager with, in place of config, and
+// It returns a configuration to create the manager with, instead of config, and
 // a constructor for the manager's cache.
 //
 //	config, newInformer, err := clientgo.ForManager(ctrl.GetConfigOrDie(), informer.Options{})

@@ -92,7 +92,7 @@ func items(t *testing.T, text string) (items []string, head List, err error) {
 			if items != nil && (!slices.Equal(items, got) || (e == nil) != (err == nil)) {
 				t.Fatalf("with other pieces: %q %v, %q %v", items, err, got, e)
 			}
-			items, head, err = append([]string{}, got...), *r.Head(), e
+			items, head, err = append([]string{}, got...), *r.List(), e
 		}
 	}
 	return items, head, err
@@ -167,8 +167,8 @@ func FuzzItem(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(got) < len(list.Items) || r.Head().RV != list.RV || r.Head().Continue != list.Continue {
-			t.Fatalf("%d items, want %d; %+v", len(got), len(list.Items), r.Head())
+		if len(got) < len(list.Items) || r.List().RV != list.RV || r.List().Continue != list.Continue {
+			t.Fatalf("%d items, want %d; %+v", len(got), len(list.Items), r.List())
 		}
 		// Of several members "items" the last counts; ItemReader returns the items
 		// of all.

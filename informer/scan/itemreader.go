@@ -18,7 +18,7 @@ const (
 )
 
 // An ItemReader reads a list in JSON item by item as it arrives. It holds one item
-// and what it has read ahead.
+// and its read buffer.
 //
 //	for {
 //		ok, err := r.Next(&item)
@@ -27,7 +27,7 @@ const (
 //		}
 //		…
 //	}
-//	r.Head() // the list's metadata
+//	r.List() // the list's metadata
 type ItemReader struct {
 	in         io.Reader
 	buf        []byte
@@ -54,8 +54,8 @@ func NewItemReader(in io.Reader, like *List) *ItemReader {
 	return &ItemReader{in: in, buf: make([]byte, listBuffer), at: position{first: true}, itemHeader: like.itemHeader(), list: list}
 }
 
-// Head returns the list without its items. It is complete after the last item.
-func (r *ItemReader) Head() *List { return &r.list }
+// List returns the list without its items. It is complete after the last item.
+func (r *ItemReader) List() *List { return &r.list }
 
 // Next reads the next item. ok is false after the last item, when the whole list
 // has been read. Errors wrap [ErrSyntax] or [ErrNotObject], or are read errors.
@@ -79,7 +79,7 @@ func (r *ItemReader) step(it *Item) (found bool, err error) {
 		at, list := r.at, r.list
 		found, err := r.advance(&p, it)
 		r.at.depth = p.depth
-		// What ends where the buffer ends may continue, for example a number.
+		// A token at the end of the buffer may continue, for example a number.
 		if r.eof || err == nil && p.i < len(p.s) || err != nil && !errors.Is(err, errNeedMore) {
 			r.i += p.i
 			return found, err

@@ -250,8 +250,8 @@ func (o *Object) At(rv uint64) *Object {
 	return at
 }
 
-// Metadata returns the JSON of the object's metadata and of what is before and
-// after it.
+// Metadata returns the JSON of the object's metadata, and the text before and after
+// it.
 func (o *Object) Metadata() (before, metadata, after string) {
 	return o.JSON[:o.meta.from], o.meta.of(o.JSON), o.JSON[o.meta.to:]
 }

@@ -146,8 +146,8 @@ func NewProtobufReader(in io.Reader, like *List) *ProtobufReader {
 		list: List{Kind: like.Kind, APIVersion: like.APIVersion, ItemKind: like.ItemKind, Typed: like.Typed}}
 }
 
-// Head returns the list without its items. It is complete after the last item.
-func (r *ProtobufReader) Head() *List { return &r.list }
+// List returns the list without its items. It is complete after the last item.
+func (r *ProtobufReader) List() *List { return &r.list }
 
 // Next reads the next item. ok is false after the last item, when the whole list
 // has been read. Errors wrap [ErrProtobuf] or [ErrNotObject], or are read errors.

@@ -115,7 +115,7 @@ func TestScanList(t *testing.T) {
 		for ; ok && err == nil; ok, err = r.Next(&it) {
 			names += string(it.AppendKey(nil))
 		}
-		return names, r.Head(), err
+		return names, r.List(), err
 	}
 	if names, head, err := read(list); names != "ns/ans/b" || head.RV != 77 || head.Continue != "next" || head.Kind != "PodList" || err != nil {
 		t.Errorf("%s %+v %v", names, head, err)
