@@ -24,8 +24,8 @@ type Change struct {
 	Patch Patch
 	// Summary are a few phrases, the most important first.
 	Summary []string
-	// By are the managers who, by managedFields, wrote to the object at that
-	// time.
+	// By are the managers that wrote to the object at that time, according to
+	// managedFields.
 	By []Manager
 	// Noise are the kinds of noise that changed, in order.
 	Noise []string

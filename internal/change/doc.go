@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package change describes the difference between two versions of an object: as
-// a JSON Patch, in words, and with the managers who made it.
+// a JSON Patch, in words, and with the field managers that made it.
 //
-// Changes that nobody made on purpose are noise: heartbeats, lease renewals,
+// Changes without a meaning of their own are noise: heartbeats, lease renewals,
 // counters of Events, metadata that follows other changes. A [Change] lists
 // them separately, so that they can be hidden and counted.
 //

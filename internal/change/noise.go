@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// noise is what was removed from an object, by kind.
+// noise has the values that were removed from an object, by kind.
 type noise map[string][]any
 
 // Kinds of noise.

@@ -196,7 +196,7 @@ func parseBounds(text string) (b bounds, err error) {
 		err = json.Unmarshal(decoded, &b)
 	}
 	if err != nil || b == nil {
-		return nil, refuseBad("continue is %q: use what the page before has as its continue", text)
+		return nil, refuseBad("continue is %q: use the member continue of the page before", text)
 	}
 	return b, nil
 }

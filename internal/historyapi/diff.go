@@ -96,7 +96,7 @@ func (c *call) sides(d *diffPage, streams []*history.Stream) (after kube.Key, er
 			err = json.Unmarshal(decoded, &token)
 		}
 		if err != nil || token.From.RV == 0 || token.To.RV == 0 {
-			return "", refuseBad("continue is %q: use what the page before has as its continue", text)
+			return "", refuseBad("continue is %q: use the member continue of the page before", text)
 		}
 		if d.from, err = token.From.side(streams); err == nil {
 			d.to, err = token.To.side(streams)

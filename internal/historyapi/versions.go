@@ -170,7 +170,7 @@ func parseContinue(text string) (epoch int, below uint64, err error) {
 		return 0, 0, nil
 	}
 	if n, err := fmt.Sscanf(text, "%d.%d", &epoch, &below); n != 2 || err != nil || below == 0 || text != fmt.Sprintf("%d.%d", epoch, below) {
-		return 0, 0, refuseBad("continue is %q: use what the page before has as its continue", text)
+		return 0, 0, refuseBad("continue is %q: use the member continue of the page before", text)
 	}
 	return epoch, below, nil
 }

@@ -132,7 +132,7 @@ func (d *decoder) end(end *endLine) error {
 	case end.Lines != d.lines:
 		return d.damaged("there should be %d lines before it", end.Lines)
 	case end.SHA256 != hex.EncodeToString(d.sum.Sum(nil)):
-		return d.damaged("the checksum is not that of what was written")
+		return d.damaged("the checksum does not match the lines")
 	case err == nil:
 		return d.damaged("something follows the end")
 	case !errors.Is(err, io.EOF):

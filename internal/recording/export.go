@@ -26,7 +26,7 @@ var ErrNothing = errors.New("nothing of it was recorded in that time")
 type Selection struct {
 	// Resources are exported in this order.
 	Resources []kube.Resource
-	// From and To limit the time. They are clipped to what is recorded.
+	// From and To limit the time. They are clipped to the recorded span.
 	From, To time.Time
 	// Namespace selects objects; "" selects all, including cluster-scoped ones.
 	Namespace string
@@ -137,8 +137,7 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 	return parts, h, nil
 }
 
-// part returns what the newest stream of a resource has of the selection, nil
-// if nothing.
+// part returns the selected part of a resource's newest stream, nil if it is empty.
 func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (*part, error) {
 	streams := x.Store.Streams(res)
 	if len(streams) == 0 {

@@ -20,7 +20,7 @@ import (
 //	recording   first line: format, cluster and span
 //	document    an API server's answer that is not about objects: discovery
 //	stream      begins a resource, with the state at an rv, followed by its
-//	form        … form: what its objects look like, without content
+//	form        … an object without content, which shows the form of its objects
 //	columns     … columnDefinitions of Tables, before the first object that uses them
 //	object      … an object of that state
 //	event       … a change, in the order of RVs
@@ -54,7 +54,7 @@ var (
 	ErrNewerFormat = errors.New("the recording was made by a newer version: use that version")
 	// ErrTooLarge: the unpacked recording exceeds the limit.
 	ErrTooLarge = errors.New("the recording is too large")
-	// ErrDamaged: the recording is not what was written, or is incomplete.
+	// ErrDamaged: the recording was changed after it was written, or is incomplete.
 	ErrDamaged = errors.New("the recording is damaged")
 )
 

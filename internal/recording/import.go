@@ -161,7 +161,7 @@ func (im *importer) begun() error {
 	}
 	switch {
 	case im.head == nil:
-		return im.d.damaged("what belongs to a resource is outside of any")
+		return im.d.damaged("a line of a resource is outside of any resource")
 	case im.form.Item == nil:
 		return im.d.damaged("%s has no form", im.head.resource())
 	}
@@ -236,7 +236,7 @@ func (im *importer) stored(err error) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// beginGap begins a gap after flushing what comes before it.
+// beginGap begins a gap, after it has flushed the events before the gap.
 func (im *importer) beginGap(g *gapLine) error {
 	if err := im.begun(); err != nil {
 		return err
@@ -291,7 +291,7 @@ func (im *importer) event(l *eventLine) error {
 	return im.remember(o)
 }
 
-// flush writes what is pending.
+// flush writes the pending events.
 func (im *importer) flush() error {
 	events, gap := im.events, im.gap
 	im.events, im.pending, im.gap = nil, 0, nil

@@ -81,7 +81,8 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	return status(r, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("this is a recording: it has nothing of %s", r.URL.Path)), nil
 }
 
-// CloseIdleConnections implements what http.Client looks for; there are none.
+// CloseIdleConnections implements http.Client's optional interface. There are no
+// connections.
 func (u *Upstream) CloseIdleConnections() {}
 
 // document returns the recorded answer for a path, aggregated discovery if the

@@ -15,8 +15,8 @@ import (
 // annotation of kubectl apply.
 const maxDepth = 4
 
-// A walker replaces the strings of an object by what visit returns for them,
-// including member names that users choose. All other bytes stay the same.
+// A walker replaces each string of an object by the result of visit, including member
+// names that users choose. All other bytes stay the same.
 type walker struct {
 	kind  string // of the object
 	visit func(text string, c class) string
