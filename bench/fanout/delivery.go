@@ -11,13 +11,13 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
-// perConnection is how many streams an HTTP/2 connection has: as many as the
-// API server allows, which is fewer than the gateway does.
+// perConnection is the number of streams of an HTTP/2 connection: the API server's
+// limit, which is lower than the gateway's.
 const perConnection = 100
 
-// deliveries measures the servers' CPU per delivery to watches of a whole
-// collection, over what the same updates cost with no watch; and the API
-// server's when the watches are at the gateway instead.
+// deliveries measures the servers' CPU per delivery to watches of a whole collection,
+// less the CPU of the same updates without watches; and the API server's CPU if the
+// watches are at the gateway.
 func deliveries(r *harness) error {
 	s := r.sizes
 	t, err := r.three(configMaps)
@@ -36,7 +36,7 @@ func deliveries(r *harness) error {
 		for i, e := range servers {
 			for _, n := range []int{1, s.watches} {
 				if n == 1 && i > 0 {
-					continue // one direct watch is what all are compared with
+					continue // one direct watch is the reference of all others
 				}
 				r.say("round %d: %d watches, %s", round+1, n, e.via())
 				used, err := r.watched(servers, e, n, s.updates, s.rate)
@@ -55,15 +55,15 @@ func deliveries(r *harness) error {
 	return nil
 }
 
-// watched opens n watches of all ConfigMaps at an endpoint, makes updates and
-// returns the CPU time of each server until all is delivered.
+// watched opens n watches of all ConfigMaps at an endpoint, makes updates, and returns
+// the CPU time of each server until all events are delivered.
 func (r *harness) watched(servers []*endpoint, at *endpoint, n, updates int, rate float64) ([]time.Duration, error) {
 	return r.measure(servers, at, same(n, configMaps+fromNow), updates, rate, func(set *streams.Set) (streams.Counts, error) {
 		return set.WaitEach(int64(updates), timeout)
 	})
 }
 
-// measure is watched with any paths, and any way to know that all has come.
+// measure is watched for any paths. wait waits until all events are delivered.
 func (r *harness) measure(servers []*endpoint, at *endpoint, paths []string, updates int, rate float64, wait func(*streams.Set) (streams.Counts, error)) ([]time.Duration, error) {
 	var set *streams.Set
 	if len(paths) > 0 {
@@ -101,5 +101,5 @@ func (r *harness) measure(servers []*endpoint, at *endpoint, paths []string, upd
 	return used, profiled()
 }
 
-// perOp is in nanoseconds.
+// perOp returns nanoseconds per operation.
 func perOp(d time.Duration, n int) float64 { return float64(d) / float64(n) }

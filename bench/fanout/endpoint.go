@@ -15,7 +15,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
-// An endpoint is a server that is measured.
+// An endpoint is a measured server.
 type endpoint struct {
 	name     string // direct or gateway
 	pid      int
@@ -24,7 +24,7 @@ type endpoint struct {
 	debugURL string
 }
 
-// via names the endpoint in a benchmark.
+// via returns the part of a benchmark's name for the endpoint.
 func (e *endpoint) via() string { return fmt.Sprintf("via=%s/proto=%s", e.name, e.target.Protocol) }
 
 func (e *endpoint) cpu() (time.Duration, error) { return process.CPU(e.pid) }
@@ -36,7 +36,7 @@ func (e *endpoint) memory() (process.Memory, error) {
 // fromNow is the query of a watch that begins now, from the cache.
 const fromNow = "?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
-// same returns n times the same path.
+// same returns a path n times.
 func same(n int, path string) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -45,7 +45,7 @@ func same(n int, path string) []string {
 	return all
 }
 
-// warm has the endpoint serve a collection from its cache from now on.
+// warm waits until the endpoint serves a collection from its cache.
 func (e *endpoint) warm(ctx context.Context, path string) error {
 	c, err := streams.Dial(ctx, e.target)
 	if err != nil {
@@ -69,8 +69,8 @@ func (e *endpoint) warm(ctx context.Context, path string) error {
 	}
 }
 
-// profile starts to profile the gateway for about a time, if that is wanted;
-// wait returns when the profile is kept, as name.pprof.
+// profile starts to profile the gateway for about a duration, if -profiles is set. wait
+// returns when the profile is saved as name.pprof.
 func (e *endpoint) profile(name string, d time.Duration) (wait func() error) {
 	if *profiles == "" || e.name != "gateway" {
 		return func() error { return nil }
@@ -88,7 +88,7 @@ func (e *endpoint) profile(name string, d time.Duration) (wait func() error) {
 	return func() error { return <-done }
 }
 
-// clock measures the CPU times of servers.
+// clock measures the CPU time of servers.
 type clock struct {
 	servers []*endpoint
 	before  []time.Duration
@@ -112,7 +112,7 @@ func (c *clock) now() ([]time.Duration, error) {
 	return all, nil
 }
 
-// since returns what each server has used.
+// since returns the CPU time of each server since the start of the clock.
 func (c *clock) since() ([]time.Duration, error) {
 	now, err := c.now()
 	if err != nil {

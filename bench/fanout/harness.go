@@ -25,8 +25,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// A harness is what the scenarios share: a control plane, started when it is first
-// needed, and the way to start gateways and fake API servers.
+// A harness has the state that the scenarios share: a control plane, which is started
+// when it is first needed, and what gateways and fake API servers need to start.
 type harness struct {
 	ctx      context.Context
 	sizes    sizes
@@ -37,8 +37,8 @@ type harness struct {
 
 	real   *clustertest.Cluster
 	writer *writer              // there
-	none   *clustertest.Cluster // of the gateways in front of fake API servers
-	work   string               // keys
+	none   *clustertest.Cluster // starts gateways in front of fake API servers; it has no control plane
+	work   string               // directory of the gateway's key and certificate
 	roots  *x509.CertPool
 }
 
@@ -62,7 +62,7 @@ func (r *harness) say(format string, args ...any) {
 	fmt.Fprintf(r.progress, "%5.0fs  %s: %s\n", time.Since(r.start).Seconds(), r.scenario, fmt.Sprintf(format, args...))
 }
 
-// sleep waits for what is not to be measured to be over.
+// sleep waits while work ends that is not measured.
 func (r *harness) sleep(d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -72,7 +72,7 @@ func (r *harness) sleep(d time.Duration) error {
 	}
 }
 
-// cluster returns the control plane, with the ConfigMaps of the writer in it.
+// cluster returns the control plane, with the writer's ConfigMaps.
 func (r *harness) cluster() (*clustertest.Cluster, error) {
 	if r.real != nil {
 		return r.real, nil
@@ -116,8 +116,8 @@ func (r *harness) direct() (*endpoint, error) {
 	return e, nil
 }
 
-// gateway starts a gateway in front of a cluster: HTTP/2 with TLS, or HTTP/1.1
-// without; with further flags. The caller calls stop.
+// gateway starts a gateway in front of a cluster, with HTTP/2 and TLS, or with HTTP/1.1
+// and no TLS. args are additional flags. The caller calls stop.
 func (r *harness) gateway(c *clustertest.Cluster, p streams.Protocol, args ...string) (e *endpoint, stop func(), err error) {
 	args = append(args, "--shutdown-grace", "1s")
 	var config *tls.Config
@@ -140,8 +140,7 @@ func (r *harness) gateway(c *clustertest.Cluster, p streams.Protocol, args ...st
 	}, func() { g.Terminate() }, nil
 }
 
-// three is kube-apiserver and two gateways in front of it, over each of the
-// protocols.
+// three is kube-apiserver and two gateways in front of it, one per protocol.
 type three struct {
 	direct, secure, plain *endpoint
 	stop                  func()
@@ -149,8 +148,8 @@ type three struct {
 
 func (t *three) all() []*endpoint { return []*endpoint{t.direct, t.secure, t.plain} }
 
-// three starts gateways in front of the control plane and has all serve a
-// collection from their caches. The caller calls stop.
+// three starts gateways in front of the control plane, and waits until all three
+// servers serve a collection from their caches. The caller calls stop.
 func (r *harness) three(path string) (t *three, err error) {
 	c, err := r.cluster()
 	if err != nil {
@@ -181,8 +180,8 @@ func (r *harness) three(path string) (t *three, err error) {
 	return t, nil
 }
 
-// open opens watches and lets the server finish what that has begun. The caller
-// closes them.
+// open opens watches, and waits until the server has finished the work that this
+// causes. The caller closes them.
 func (r *harness) open(t streams.Target, o streams.Options) (*streams.Set, error) {
 	set, err := streams.Open(r.ctx, t, o)
 	if err != nil {
@@ -195,7 +194,7 @@ func (r *harness) open(t streams.Target, o streams.Options) (*streams.Set, error
 	return set, nil
 }
 
-// keys makes the gateway's key and certificate once.
+// keys returns the files of the gateway's certificate and key, which it creates once.
 func (r *harness) keys() (cert, key string, err error) {
 	if r.work == "" {
 		if r.work, err = os.MkdirTemp("", "bench-fanout-"); err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
-// held opens as many watches as the machine bears and has all of them get
-// every event: on connections of their own, and over HTTP/2. The updates are
-// the fake API server's.
+// held opens as many watches as the machine can hold, on separate connections and over
+// HTTP/2, and checks that each receives every event of the fake API server.
 func held(r *harness) error {
 	s := r.sizes
 	return errors.Join(
@@ -39,7 +38,7 @@ func (r *harness) hold(p streams.Protocol, n, perConnection int, rate float64) e
 		return fmt.Errorf("%s: %w", p, err)
 	}
 	defer set.Close()
-	r.say("they are open")
+	r.say("the watches are open")
 	clock, err := startClock(g.gateway)
 	if err != nil {
 		return err

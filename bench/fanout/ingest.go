@@ -13,8 +13,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
-// events measures what events cost the gateway to take in, at a rate that no
-// API server has: with no watch, and with one that gets them all.
+// events measures what receiving events costs the gateway, at a rate that no API server
+// reaches: without a watch, and with a watch that receives all of them.
 func events(r *harness) error {
 	var failed []error
 	for round := range *rounds {
@@ -63,12 +63,12 @@ func (r *harness) ingest(round, watches int) error {
 			break
 		}
 		if time.Since(start) > 2*timeout {
-			return fmt.Errorf("%.0f of %d events were taken in after %v", now-before, s.ingest, 2*timeout)
+			return fmt.Errorf("the gateway received %.0f of %d events within %v", now-before, s.ingest, 2*timeout)
 		}
-		time.Sleep(25 * time.Millisecond) // the metrics cost the gateway something too
+		time.Sleep(25 * time.Millisecond) // answering metrics costs the gateway CPU, too
 	}
 	took := time.Since(start)
-	// A watch that the window has left behind is cut, with a 410: a result too.
+	// A watch that lags behind the window ends with a 410, which is a result, too.
 	counts, err := set.WaitEach(int64(s.ingest), timeout)
 	if err != nil && counts.Cut == 0 {
 		return err
@@ -85,9 +85,9 @@ func (r *harness) ingest(round, watches int) error {
 	return profiled()
 }
 
-// objectMemory measures what a cached Pod costs, against its JSON: the
-// gateway's whole resident set, some time after it has listed them; and after
-// updates, which the window keeps a part of.
+// objectMemory measures the memory of a cached Pod in proportion to its JSON, from the
+// gateway's whole resident set: some time after the list, and after updates, of which
+// the window keeps a part.
 func objectMemory(r *harness) error {
 	s := r.sizes
 	for round := range *rounds {

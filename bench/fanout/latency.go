@@ -12,13 +12,12 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
-// lagging is how many watches the latency is that of.
+// lagging is the number of watches when latency is measured.
 const lagging = 100
 
-// latency measures how much later an event comes to the watches of an endpoint
-// than to one watch of the server behind everything: at 100 updates in a
-// second with kube-apiserver, and at 1,000 with the fake API server, since the API
-// server cannot do that many.
+// latency measures how much later the watches of an endpoint receive an event than one
+// watch directly at the API server: at 100 updates per second with kube-apiserver, and
+// at 1,000, which kube-apiserver does not reach, with the fake API server.
 func latency(r *harness) error {
 	t, err := r.three(configMaps)
 	if err != nil {
@@ -55,7 +54,7 @@ func (r *harness) latencyOfFakeAPI(round int) error {
 	return r.lag(g.target, g.gateway, pods, rate, func(n int) (int, error) { return n, r.generate(g, n, rate) })
 }
 
-// lag measures some seconds of updates.
+// lag measures the latency during some seconds of updates.
 func (r *harness) lag(reference streams.Target, e *endpoint, path string, rate float64, update func(n int) (int, error)) error {
 	n := int(rate * r.sizes.lagging.Seconds())
 	first := newArrivals(1)
@@ -77,14 +76,14 @@ func (r *harness) lag(reference streams.Target, e *endpoint, path string, rate f
 	}
 	took := time.Since(start).Seconds()
 	if _, err := of.WaitEach(int64(n), timeout); err != nil {
-		return fmt.Errorf("the watch compared with: %w", err)
+		return fmt.Errorf("the reference watch: %w", err)
 	}
 	if _, err := set.WaitEach(int64(n), timeout); err != nil {
 		return err
 	}
 	of.Close()
 	set.Close()
-	lags, err := later.behind(first)
+	lags, err := later.lags(first)
 	if err != nil {
 		return err
 	}
@@ -95,7 +94,7 @@ func (r *harness) lag(reference streams.Target, e *endpoint, path string, rate f
 	return nil
 }
 
-// arrivals has when each event came to each of some watches.
+// arrivals has, for each watch, the time at which each event arrived.
 type arrivals [][]arrival
 
 type arrival struct {
@@ -105,14 +104,15 @@ type arrival struct {
 
 func newArrivals(watches int) arrivals { return make(arrivals, watches) }
 
-// observe is called for one event of a watch after the other.
+// observe records the arrival of an event. The events of one watch must come in
+// sequence.
 func (a arrivals) observe(watch int, rv uint64, at time.Time) {
 	a[watch] = append(a[watch], arrival{rv, at})
 }
 
-// behind returns by how many milliseconds each event came later than to the
-// one watch of reference. Both are to be closed.
-func (a arrivals) behind(reference arrivals) ([]float64, error) {
+// lags returns, for each event of each watch, how many milliseconds later it arrived
+// than at the one watch of reference. All watches must be closed.
+func (a arrivals) lags(reference arrivals) ([]float64, error) {
 	first := map[uint64]time.Time{}
 	for _, e := range reference[0] {
 		first[e.rv] = e.at
@@ -122,7 +122,7 @@ func (a arrivals) behind(reference arrivals) ([]float64, error) {
 		for _, e := range watch {
 			at, ok := first[e.rv]
 			if !ok {
-				return nil, fmt.Errorf("an event at %d that was not in the watch compared with", e.rv)
+				return nil, fmt.Errorf("the reference watch did not receive the event at %d", e.rv)
 			}
 			lags = append(lags, float64(e.at.Sub(at))/float64(time.Millisecond))
 		}

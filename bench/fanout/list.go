@@ -22,12 +22,12 @@ import (
 
 const pods = "/api/v1/pods"
 
-// A listing is one way to ask for the Pods, at RV 0.
+// A listing is one form of the LIST of Pods at RV 0.
 type listing struct {
 	name   string
 	query  string
 	header map[string]string
-	often  int // times as often as the others, since it is quick
+	often  int // requests per measurement, in proportion to the others: more if it is fast
 }
 
 var listings = []listing{
@@ -38,8 +38,8 @@ var listings = []listing{
 	{"selector", "&labelSelector=bench%3Dgroup-7", nil, 20},
 }
 
-// lists measures the LIST of many Pods: time and the server's CPU. The first
-// of each kind is not counted, since both servers keep what it makes.
+// lists measures the time and the server's CPU of a LIST of many Pods. The first LIST
+// of each kind is not counted, since both servers cache a part of its work.
 func lists(r *harness) error {
 	s := r.sizes
 	if _, err := r.cluster(); err != nil {
@@ -70,7 +70,7 @@ func lists(r *harness) error {
 				}
 				sizes = append(sizes, n)
 			}
-			// A gateway that sends less than the API server would look good.
+			// A gateway that sends less than the API server would seem fast.
 			for _, n := range sizes {
 				if l.name != "gzip" && (n < sizes[0]*99/100 || n > sizes[0]*101/100) {
 					failed = append(failed, fmt.Errorf("%s: answers of %d bytes", l.name, sizes))
@@ -107,7 +107,7 @@ func (r *harness) list(e *endpoint, l listing, times int) (size int64, err error
 		size = a.Bytes
 		walls = append(walls, a.Wall.Seconds())
 	}
-	// What collecting the garbage of the last costs is a part of it.
+	// The measurement includes the garbage collection after the last LIST.
 	if err := r.sleep(settle / 5); err != nil {
 		return 0, err
 	}
@@ -122,11 +122,11 @@ func (r *harness) list(e *endpoint, l listing, times int) (size int64, err error
 	return size, profiled()
 }
 
-// createPods makes Pods that no scheduler takes, in the writer's namespace: 3.3
-// KB of JSON each. Ten have the same label.
+// createPods creates Pods of 3.3 KB of JSON in the writer's namespace, which no
+// scheduler handles. Every ten of them share a label.
 func (r *harness) createPods(n int) error {
 	var g errgroup.Group
-	g.SetLimit(inFlight)
+	g.SetLimit(maxInFlight)
 	for i := range n {
 		g.Go(func() error {
 			if r.ctx.Err() != nil {
@@ -142,8 +142,8 @@ func (r *harness) createPods(n int) error {
 	return g.Wait()
 }
 
-// unscheduled is the i-th of the synthetic Pods as one that nobody takes care
-// of: without a node, an owner and a status.
+// unscheduled returns the i-th synthetic Pod without a node, an owner and a status, so
+// that no controller changes it.
 func unscheduled(i int) *corev1.Pod {
 	p := synthetic.Pod(i)
 	p.ObjectMeta = metav1.ObjectMeta{Name: p.Name, Labels: p.Labels, Annotations: p.Annotations}

@@ -1,16 +1,15 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fanout measures what it costs to serve many readers: kube-apiserver
-// directly and the gateway in front of it, in one run, with the same clients,
-// on the same machine.
+// Command fanout measures what serving many readers costs kube-apiserver, and the
+// gateway in front of it: in one run, with the same clients, on the same machine.
 //
 //	go run ./bench/fanout [-run regexp] [-rounds 3] [-quick] [-profiles dir]
 //
-// It prints Go benchmark lines as it goes and a table of the medians at the
-// end. What it measures is in docs/benchmarks.md. A scenario that fails is
-// reported and the others go on; the exit status is then 1. It needs
-// bin/localcluster, about 20 minutes, and an open-file limit of 20,000.
+// It prints Go benchmark lines while it runs and a table of the medians at the end.
+// docs/benchmarks.md describes what it measures. If a scenario fails, the others still
+// run, and the exit status is 1. It needs bin/localcluster, about 20 minutes, and an
+// open-file limit of 20,000.
 package main
 
 import (
@@ -33,9 +32,9 @@ import (
 
 var (
 	which       = flag.String("run", "", "a regular expression for the scenarios to run")
-	rounds      = flag.Int("rounds", 3, "how often everything is measured")
+	rounds      = flag.Int("rounds", 3, "number of rounds; the table has the medians")
 	quick       = flag.Bool("quick", false, "smaller numbers, for a first look: a few minutes")
-	profiles    = flag.String("profiles", "", "a directory for CPU profiles of the gateway at work")
+	profiles    = flag.String("profiles", "", "a directory for CPU profiles of the gateway")
 	fakeAPIPods = flag.Int("fakeapi", 0, "serve a fake API server with this many Pods until standard input ends")
 )
 
@@ -45,8 +44,8 @@ type scenario struct {
 	run  func(*harness) error
 }
 
-// The scenarios, in the order in which they run. That of memory is first,
-// while the API server is young.
+// The scenarios, in the order in which they run. Memory is first, because the API
+// server's memory grows while it runs.
 var scenarios = []scenario{
 	{"memory", idleMemory},
 	{"delivery", deliveries},

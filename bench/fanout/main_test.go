@@ -99,12 +99,12 @@ func TestLags(t *testing.T) {
 	later.observe(0, 7, at(103))
 	later.observe(0, 9, at(199))
 	later.observe(1, 9, at(250))
-	lags, err := later.behind(first)
+	lags, err := later.lags(first)
 	if err != nil || !slices.Equal(lags, []float64{3, -1, 50}) {
 		t.Errorf("%v, %v", lags, err)
 	}
 	later.observe(1, 10, at(300))
-	if _, err := later.behind(first); err == nil {
+	if _, err := later.lags(first); err == nil {
 		t.Error("an event that is not in the reference is no error")
 	}
 	if p := report.Percentile(lags, 50); p != 3 {

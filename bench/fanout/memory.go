@@ -10,10 +10,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
-// idleMemory measures what a watch costs that nothing comes to: what the server
-// holds with many of them, less what it held without, for each. The gateway is
-// a new one each time. The API server goes on, and keeps what it has had from
-// the system: its resident set is compared with that before the first round.
+// idleMemory measures the memory of an idle watch: that of the server with many idle
+// watches, less that without, divided by their number. Each round has a new gateway.
+// The API server keeps running and returns no memory to the system, so its resident set
+// is compared with the one before the first round.
 func idleMemory(r *harness) error {
 	s := r.sizes
 	c, err := r.cluster()
@@ -24,9 +24,9 @@ func idleMemory(r *harness) error {
 	if err != nil {
 		return err
 	}
-	var young float64
+	var first float64
 	for round := range *rounds {
-		if err := r.idle(round, direct, s.idle, &young); err != nil {
+		if err := r.idle(round, direct, s.idle, &first); err != nil {
 			return fmt.Errorf("%s: %w", direct.via(), err)
 		}
 		for _, p := range []streams.Protocol{streams.HTTP2, streams.HTTP1} {
@@ -44,8 +44,9 @@ func idleMemory(r *harness) error {
 	return nil
 }
 
-// idle keeps the resident set before in young, unless there is one.
-func (r *harness) idle(round int, e *endpoint, n int, young *float64) error {
+// idle measures n idle watches of one server. first is the server's resident set
+// without watches in the first round; idle sets it if it is 0.
+func (r *harness) idle(round int, e *endpoint, n int, first *float64) error {
 	r.say("round %d: %d idle watches, %s", round+1, n, e.via())
 	if err := e.warm(r.ctx, configMaps); err != nil {
 		return err
@@ -54,8 +55,8 @@ func (r *harness) idle(round int, e *endpoint, n int, young *float64) error {
 	if err != nil {
 		return err
 	}
-	if *young == 0 {
-		*young = before.RSS
+	if *first == 0 {
+		*first = before.RSS
 	}
 	set, err := r.open(e.target, streams.Options{Paths: same(n, configMaps+fromNow), PerConnection: perConnection})
 	if err != nil {
@@ -72,6 +73,6 @@ func (r *harness) idle(round int, e *endpoint, n int, young *float64) error {
 	per := func(a, b float64) float64 { return (a - b) / float64(n) }
 	r.report.Add("IdleWatch/"+e.via(), n,
 		report.Value{Of: per(after.Live, before.Live), Unit: "live-B/watch"},
-		report.Value{Of: per(after.RSS, *young), Unit: "rss-B/watch"})
+		report.Value{Of: per(after.RSS, *first), Unit: "rss-B/watch"})
 	return nil
 }

@@ -16,17 +16,18 @@ const (
 	mega  = 1e-6
 )
 
-// The API server is asked over TLS alone: what comes over plain HTTP/1.1 from
-// the gateway is compared with that as well.
+// The API server serves TLS only, so the gateway's figures over plain HTTP/1.1 are
+// compared with the API server's over TLS.
 const overDirect, overTLS, overPlain = "via=direct/proto=http2", "via=gateway/proto=http2", "via=gateway/proto=http1"
 
-// atMost is a target relative to the API server: one nth of its figure.
+// atMost returns a target relative to the API server's figure, 1/n, and its text.
 func atMost(n float64) (float64, string) { return 1 / n, fmt.Sprintf("≤ 1/%g", n) }
 
-// rows is the table.
+// rows returns the rows of the table.
 func rows(s sizes) []report.Row {
 	var all []report.Row
-	// against compares a figure of the gateway's over one of its protocols.
+	// against adds a row that compares a figure of the gateway, over one of its
+	// protocols, with the API server's. The target is 1/n; 0 is none.
 	against := func(title, unit string, scale float64, name, via, rest string, n float64) {
 		row := report.Row{Title: title, Unit: unit, Scale: scale, Direct: name + "/" + overDirect + rest, Gateway: name + "/" + via + rest}
 		if n > 0 {
@@ -34,9 +35,9 @@ func rows(s sizes) []report.Row {
 		}
 		all = append(all, row)
 	}
-	// alone has a target in itself, if any.
-	alone := func(title, unit string, scale float64, direct, gateway string, most float64, says string) {
-		all = append(all, report.Row{Title: title, Unit: unit, Scale: scale, Direct: direct, Gateway: gateway, Target: most, Absolute: true, Says: says})
+	// alone adds a row with an absolute target; 0 is none.
+	alone := func(title, unit string, scale float64, direct, gateway string, limit float64, says string) {
+		all = append(all, report.Row{Title: title, Unit: unit, Scale: scale, Direct: direct, Gateway: gateway, Target: limit, Absolute: true, Says: says})
 	}
 	watches := fmt.Sprintf("%d watches", s.watches)
 	against("CPU per delivery, "+watches+", TLS HTTP/2", "µs", micro, "Delivery", overTLS, " cpu-ns/delivery", 2.2)
@@ -70,7 +71,8 @@ func rows(s sizes) []report.Row {
 	return append(all, rates(s)...)
 }
 
-// rates are the rows of which more is better, and those of the API server.
+// rates returns the rows of figures of which more is better, and of the API server's
+// own CPU.
 func rates(s sizes) []report.Row {
 	saturation := func(via string) string {
 		return fmt.Sprintf("Saturation/%s/watches=%d deliveries/s", via, s.watches)
@@ -82,18 +84,18 @@ func rates(s sizes) []report.Row {
 	}
 	return []report.Row{
 		{Title: fmt.Sprintf("watches cut, of %d at 20 updates/s, TLS HTTP/2", 2*s.watches), Direct: strain(overDirect), Gateway: strain(overTLS)},
-		{Title: "deliveries/s, updates as fast as they go, TLS HTTP/2", Direct: saturation(overDirect), Gateway: saturation(overTLS)},
-		{Title: "deliveries/s, updates as fast as they go, plain HTTP/1.1", Direct: saturation(overDirect), Gateway: saturation(overPlain)},
+		{Title: "deliveries/s, updates as fast as possible, TLS HTTP/2", Direct: saturation(overDirect), Gateway: saturation(overTLS)},
+		{Title: "deliveries/s, updates as fast as possible, plain HTTP/1.1", Direct: saturation(overDirect), Gateway: saturation(overPlain)},
 		{Title: "deliveries/s, a burst of the fake API server, TLS HTTP/2", Gateway: burst("http2")},
 		{Title: "deliveries/s, a burst of the fake API server, plain HTTP/1.1", Gateway: burst("http1")},
 		{Title: fmt.Sprintf("events/s in, of %.0f (fake API server), no watch", s.ingestRate), Gateway: "Ingest/via=gateway/watches=0 events/s"},
 		{Title: "CPU per event in, no watch", Unit: "µs", Scale: micro, Gateway: "Ingest/via=gateway/watches=0 cpu-ns/event"},
 		{Title: fmt.Sprintf("events/s in, of %.0f (fake API server), one watch", s.ingestRate), Gateway: "Ingest/via=gateway/watches=1 events/s"},
 		{Title: "CPU per event in, one watch", Unit: "µs", Scale: micro, Gateway: "Ingest/via=gateway/watches=1 cpu-ns/event"},
-		{Title: "was the watch cut, since it fell behind the window", Gateway: "Ingest/via=gateway/watches=1 cut"},
-		{Title: fmt.Sprintf("the API server's CPU per update, %d watches there or behind the gateway", s.watches), Unit: "ms", Scale: milli,
+		{Title: "watches cut because they lagged behind the window", Gateway: "Ingest/via=gateway/watches=1 cut"},
+		{Title: fmt.Sprintf("the API server's CPU per update, %d watches there or at the gateway", s.watches), Unit: "ms", Scale: milli,
 			Direct: update(overDirect, s.watches), Gateway: update(overTLS, s.watches)},
-		{Title: "the API server's CPU per update, one watch there or as many behind the gateway", Unit: "ms", Scale: milli,
+		{Title: "the API server's CPU per update, one watch there or as many at the gateway", Unit: "ms", Scale: milli,
 			Direct: update(overDirect, 1), Gateway: update(overTLS, s.watches)},
 	}
 }

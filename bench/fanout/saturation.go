@@ -13,9 +13,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
-// saturation measures how many events a server delivers in a second when there
-// are always more: updates as fast as the API server takes them, with all
-// watches at it or at the gateway; and a burst of the fake API server's.
+// saturation measures how many events a server delivers per second when there are
+// always more: with updates as fast as the API server accepts them, and all watches at
+// the API server or at the gateway; and with a burst of the fake API server.
 func saturation(r *harness) error {
 	s := r.sizes
 	t, err := r.three(configMaps)
@@ -26,7 +26,7 @@ func saturation(r *harness) error {
 	var failed []error
 	for round := range *rounds {
 		for _, e := range t.all() {
-			r.say("round %d: updates as fast as they go, %s", round+1, e.via())
+			r.say("round %d: updates as fast as possible, %s", round+1, e.via())
 			if err := r.saturate("Saturation", e, s.watches, 0); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
 			}
@@ -48,9 +48,9 @@ func saturation(r *harness) error {
 	return errors.Join(failed...)
 }
 
-// saturate updates for some seconds, at a rate, or as fast as it goes if that
-// is 0. The time of the deliveries is that to the last. Watches that are cut are
-// no failure but the result: it is what the API server does.
+// saturate makes updates for some seconds, at a rate, or as fast as possible if the
+// rate is 0. The time of the deliveries ends with the last one. A watch that the server
+// ends early is no failure but a result: the API server does so under load.
 func (r *harness) saturate(name string, e *endpoint, watches int, rate float64) error {
 	set, err := r.open(e.target, streams.Options{Paths: same(watches, configMaps+fromNow), PerConnection: perConnection})
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *harness) saturate(name string, e *endpoint, watches int, rate float64) 
 	return nil
 }
 
-// burst has many events come at once.
+// burst makes the fake API server send many events at once.
 func (r *harness) burst(p streams.Protocol) error {
 	s := r.sizes
 	g, err := r.loaded(1000, p)

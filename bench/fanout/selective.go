@@ -10,9 +10,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
-// selective measures the CPU per update with watches that each have a label
-// selector of their own, of which one matches each update; over what the same
-// updates cost without them.
+// selective measures the CPU per update with many watches whose label selectors differ,
+// one of which matches each update, less the CPU of the same updates without watches.
 func selective(r *harness) error {
 	s := r.sizes
 	t, err := r.three(configMaps)
@@ -35,7 +34,7 @@ func selective(r *harness) error {
 	return nil
 }
 
-// selectAt measures one server, without the watches and with them.
+// selectAt measures one server, without the watches and with the watches.
 func (r *harness) selectAt(round int, e *endpoint, paths []string, rate float64) error {
 	updates := int(rate * 10)
 	r.say("round %d: %d selectors, %s", round+1, len(paths), e.via())
@@ -46,7 +45,7 @@ func (r *harness) selectAt(round int, e *endpoint, paths []string, rate float64)
 	used, err := r.measure([]*endpoint{e}, e, paths, updates, rate, func(set *streams.Set) (streams.Counts, error) {
 		c, err := set.Wait(int64(updates), timeout)
 		if each := int64(updates / objects); err == nil && c.Max != each {
-			err = fmt.Errorf("a watch has had %d events instead of %d", c.Max, each)
+			err = fmt.Errorf("a watch received %d events instead of %d", c.Max, each)
 		}
 		return c, err
 	})

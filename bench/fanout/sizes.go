@@ -10,22 +10,22 @@ type sizes struct {
 	watches    int     // of one collection
 	idle       int     // idle watches
 	updates    int     // per measurement
-	rate       float64 // of them in a second
-	selectors  int     // watches with a label selector of their own
-	atDirect   float64 // updates in a second the API server bears with them
+	rate       float64 // of these, per second
+	selectors  int     // watches with different label selectors
+	atDirect   float64 // updates per second that the API server sustains with these watches
 	atGateway  float64
-	pods       int // to list
-	lists      int // how often
+	pods       int // Pods per LIST
+	lists      int // number of LISTs
 	cached     int // Pods of the fake API server, for memory and rates
 	ingest     int // events of the fake API server
 	ingestRate float64
-	own        int // watches on connections of their own
+	own        int // watches on separate connections
 	shared     int // watches over HTTP/2
 	holding    time.Duration
-	steady     time.Duration // before memory is called steady
-	unhindered time.Duration // of updates as fast as they go
+	steady     time.Duration // pause before memory is measured
+	unhindered time.Duration // duration of updates as fast as possible
 	burst      int           // events at once
-	lagging    time.Duration // of updates whose latency is measured
+	lagging    time.Duration // duration of updates when latency is measured
 }
 
 func chooseSizes(quick bool) sizes {
@@ -43,8 +43,8 @@ func chooseSizes(quick bool) sizes {
 	}
 }
 
-// settle is how long servers get to finish what is not measured.
+// settle is the pause in which servers finish work that is not measured.
 const settle = 1500 * time.Millisecond
 
-// timeout is how long deliveries are waited for.
+// timeout bounds the wait for deliveries.
 const timeout = time.Minute

@@ -14,8 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
 )
 
-// A testbed is a synthetic API server in a process of its own, and a gateway in
-// front of it.
+// A testbed is a fake API server in a process of its own, and a gateway in front of it.
 type testbed struct {
 	url     string
 	target  streams.Target // of the fake API server itself
@@ -50,7 +49,7 @@ func (r *harness) load(pods int, p streams.Protocol) (g *testbed, err error) {
 	}, nil
 }
 
-// loaded is load, of a gateway that has listed the Pods.
+// loaded is load, and waits until the gateway has listed the Pods.
 func (r *harness) loaded(n int, p streams.Protocol) (*testbed, error) {
 	g, err := r.load(n, p)
 	if err != nil {
@@ -63,14 +62,14 @@ func (r *harness) loaded(n int, p streams.Protocol) (*testbed, error) {
 	return g, nil
 }
 
-// generate has the fake API server make n changes, rate in a second, or all at once if that
-// is 0; and returns when they are made.
+// generate makes the fake API server change n Pods, rate per second, or all at once if
+// the rate is 0. It returns after the last change.
 func (r *harness) generate(g *testbed, n int, rate float64) error {
 	_, err := loadgen.Generate(r.ctx, g.url, n, rate)
 	return err
 }
 
-// taken is how many events are in the gateway's timeline.
+// taken returns the number of events that the gateway has received.
 func (g *testbed) taken() (float64, error) {
 	v, err := process.Metrics(g.gateway.debug, g.gateway.debugURL, "watchkeeper_resource_events_total")
 	if err != nil {

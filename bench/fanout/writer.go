@@ -21,12 +21,12 @@ import (
 const (
 	namespace  = "fanout"
 	configMaps = "/api/v1/configmaps"
-	// objects is how many ConfigMaps there are; each has a label of its own.
+	// objects is the number of ConfigMaps. Each has a different label.
 	objects = 50
-	// payload makes the event of a ConfigMap 4.2 KB of JSON.
+	// payload is the size of a ConfigMap's data. Its event is 4.2 KB of JSON.
 	payload = 3650
-	// inFlight bounds the updates that are on their way at once.
-	inFlight = 8
+	// maxInFlight bounds the concurrent updates.
+	maxInFlight = 8
 )
 
 // A writer updates ConfigMaps at the API server.
@@ -87,22 +87,22 @@ func (w *writer) send(ctx context.Context, method, path, body string) error {
 	return err
 }
 
-// update changes one of the ConfigMaps.
+// update changes a ConfigMap.
 func (w *writer) update(ctx context.Context, i int) error {
 	i %= objects
 	return w.send(ctx, http.MethodPut, fmt.Sprintf("/api/v1/namespaces/%s/configmaps/config-%d", namespace, i), w.object(i))
 }
 
-// updates makes n updates, each of another object than the one before, rate of
-// them in a second, or as fast as they go if that is 0. It ends early with its
-// context, and returns how many there were.
+// updates makes n updates, of the objects in turn, rate per second, or as fast as
+// possible if the rate is 0. It ends early when ctx ends, and returns the number of
+// updates.
 func (w *writer) updates(ctx context.Context, n int, rate float64) (int, error) {
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex // guards first
 		first error
 		done  atomic.Int64
-		slots = make(chan struct{}, inFlight)
+		slots = make(chan struct{}, maxInFlight)
 		start = time.Now()
 	)
 	failed := func() error {
@@ -117,7 +117,7 @@ func (w *writer) updates(ctx context.Context, n int, rate float64) (int, error) 
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			// What has begun is finished, so that it is known how many there were.
+			// An update that has begun is completed, so that the number is exact.
 			if err := w.update(context.WithoutCancel(ctx), i); err != nil {
 				mu.Lock()
 				defer mu.Unlock()

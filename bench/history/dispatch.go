@@ -12,9 +12,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
-// dispatch measures how much later an event comes to a watch of the gateway's
-// than to one of the fake API server's, with recording and without; one after the other,
-// so that the machine is the same.
+// dispatch measures how much later a watch of the gateway receives an event than a
+// watch of the fake API server, with recording and without. The two are measured
+// directly after each other, so that the state of the machine is similar.
 func dispatch(r *harness) error {
 	for _, record := range []bool{false, true} {
 		for _, rate := range []float64{r.sizes.slow, 10 * r.sizes.slow} {
@@ -26,7 +26,7 @@ func dispatch(r *harness) error {
 	return nil
 }
 
-// on says whether there is recording, in the name of a benchmark.
+// on returns the part of a benchmark's name that says whether the gateway records.
 func on(record bool) string {
 	if record {
 		return "recording=on"
@@ -42,7 +42,7 @@ func (r *harness) lag(rate float64, record bool) error {
 	defer c.Stop()
 	n := int(rate * r.sizes.lagging.Seconds())
 	r.say("%d events, %.0f/s, %s", n, rate, on(record))
-	// Each has an array of its own: the times of an event are compared later.
+	// Two maps, which are compared after the watches have ended.
 	direct, later := make(map[uint64]time.Time, n), make(map[uint64]time.Time, n)
 	of, err := c.watch(c.URL, pods+fromNow, 1, func(_ int, rv uint64, at time.Time) { direct[rv] = at })
 	if err != nil {

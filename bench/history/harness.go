@@ -24,7 +24,7 @@ const pods = "/api/v1/pods"
 // fromNow is the query of a watch that begins now.
 const fromNow = "?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
-// A harness is what the scenarios share.
+// A harness has the state that the scenarios share.
 type harness struct {
 	ctx      context.Context
 	sizes    sizes
@@ -32,7 +32,7 @@ type harness struct {
 	progress io.Writer
 	start    time.Time
 	scenario string
-	none     *clustertest.Cluster // of the gateways in front of fake API servers
+	none     *clustertest.Cluster // starts gateways in front of fake API servers; it has no control plane
 }
 
 func (r *harness) close() {
@@ -46,14 +46,14 @@ func (r *harness) say(format string, args ...any) {
 	fmt.Fprintf(r.progress, "%5.0fs  %s: %s\n", time.Since(r.start).Seconds(), r.scenario, fmt.Sprintf(format, args...))
 }
 
-// A cluster is a fake API server and a gateway in front of it, that records its Pods or
-// does not.
+// A cluster is a fake API server and a gateway in front of it, with or without
+// recording.
 type cluster struct {
 	*harness
 	*loadgen.Generator
 }
 
-// load starts a cluster, and waits until the gateway has the Pods. The caller
+// load starts a cluster, and waits until the gateway has cached the Pods. The caller
 // calls Stop.
 func (r *harness) load(n int, record bool) (c *cluster, err error) {
 	if r.none == nil {
@@ -77,7 +77,7 @@ func (r *harness) load(n int, record bool) (c *cluster, err error) {
 	return c, nil
 }
 
-// warm waits until the gateway has the Pods, and records them.
+// warm waits until the gateway has cached the Pods and, if it records, recorded them.
 func (c *cluster) warm() error {
 	if err := c.fetch(c.Gateway.URL+pods+"?resourceVersion=0", io.Discard); err != nil {
 		return err
@@ -91,11 +91,11 @@ func (c *cluster) warm() error {
 	return c.WaitMetric("watchkeeper_history_head_rv", 1)
 }
 
-// fetch copies the answer to a GET.
+// fetch copies the body of the answer to a GET.
 func (c *cluster) fetch(url string, to io.Writer) error { return c.get(url, "application/json", to) }
 
-// timed reads past the answer to a GET, and returns its size and how long it
-// took to the end.
+// timed reads and drops the body of the answer to a GET. It returns the size, and the
+// time until its end.
 func (c *cluster) timed(url, accept string) (n int64, wall time.Duration, err error) {
 	var size counter
 	start := time.Now()
@@ -103,7 +103,7 @@ func (c *cluster) timed(url, accept string) (n int64, wall time.Duration, err er
 	return int64(size), time.Since(start), err
 }
 
-// A counter counts what is written to it.
+// A counter counts the bytes that are written to it.
 type counter int64
 
 func (n *counter) Write(p []byte) (int, error) {
@@ -111,7 +111,8 @@ func (n *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// plain asks for no compression: its end is on the same two cores.
+// plain accepts no compression: the client would decompress on the cores that the
+// gateway uses.
 var plain = &http.Client{Transport: &http.Transport{DisableCompression: true}}
 
 func (c *cluster) get(url, accept string, to io.Writer) error {
@@ -133,13 +134,13 @@ func (c *cluster) get(url, accept string, to io.Writer) error {
 	return err
 }
 
-// generate has the fake API server make n changes, rate in a second, and returns the RV of
-// the last when they are made.
+// generate makes the fake API server change n Pods, rate per second, and returns the RV
+// of the last change.
 func (c *cluster) generate(n int, rate float64) (uint64, error) {
 	return loadgen.Generate(c.ctx, c.URL, n, rate)
 }
 
-// lists returns how often the Pods were listed at the fake API server.
+// lists returns the number of LISTs of Pods that the fake API server received.
 func (c *cluster) lists() (n int, err error) {
 	var b strings.Builder
 	if err := c.fetch(c.URL+"/bench/lists", &b); err != nil {
@@ -157,7 +158,7 @@ func (c *cluster) watch(url, path string, n int, observe func(int, uint64, time.
 	return streams.Open(c.ctx, streams.Target{Address: strings.TrimPrefix(url, "http://"), Protocol: streams.HTTP1}, o)
 }
 
-// store is the directory of the one cluster that was recorded.
+// store returns the directory and the name of the only recorded cluster.
 func (c *cluster) store() (dir, cluster string, err error) {
 	found, err := filepath.Glob(filepath.Join(c.Dir, "*-*-*"))
 	if err != nil || len(found) != 1 {

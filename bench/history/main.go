@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command history measures what it costs to record, and how fast the past is
-// read: with a synthetic API server whose Pods change as kubelets change them,
-// a gateway in front of it that records to a disk, and clients.
+// Command history measures the cost of recording and the speed of reading the past. It
+// runs a fake API server whose Pods change as kubelets change them, a gateway that
+// records them to a disk, and clients.
 //
 //	go run ./bench/history [-run regexp] [-rounds 3] [-quick]
 //
-// It prints Go benchmark lines as it goes and a table of the medians at the
-// end. What it measures is in docs/benchmarks.md. A scenario that fails is
-// reported and the others go on; the exit status is then 1. It takes about 8
-// minutes and 3 GB of the folder for temporary files.
+// It prints Go benchmark lines while it runs and a table of the medians at the end.
+// docs/benchmarks.md describes what it measures. If a scenario fails, the others still
+// run, and the exit status is 1. It takes about 8 minutes and 3 GB in the directory for
+// temporary files.
 package main
 
 import (
@@ -32,20 +32,20 @@ import (
 
 var (
 	which       = flag.String("run", "", "a regular expression for the scenarios to run")
-	rounds      = flag.Int("rounds", 3, "how often everything is measured")
+	rounds      = flag.Int("rounds", 3, "number of rounds; the table has the medians")
 	quick       = flag.Bool("quick", false, "smaller numbers, for a first look: a minute or two")
 	fakeAPIPods = flag.Int("fakeapi", 0, "serve a fake API server with this many Pods until standard input ends")
 )
 
 // sizes are the numbers of the scenarios.
 type sizes struct {
-	pods    int     // whose past is read
-	events  int     // recorded
-	rate    float64 // of them in a second
-	slow    float64 // events in a second whose latency is measured
+	pods    int     // with a recorded past
+	events  int     // recorded events
+	rate    float64 // of these, per second
+	slow    float64 // events per second when latency is measured
 	lagging time.Duration
-	many    int // Pods of the restart
-	resumed int // events behind which a watch goes on after it
+	many    int // Pods at the restart
+	resumed int // events that a watch has missed when it resumes after the restart
 }
 
 func chooseSizes(quick bool) sizes {

@@ -20,8 +20,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// past measures recording at a high rate, and then the reading of what was
-// recorded: through the gateway, and of the store itself.
+// past measures recording at a high rate, and then reading the record: through the
+// gateway, and directly from the store.
 func past(r *harness) error {
 	c, err := r.load(r.sizes.pods, true)
 	if err != nil {
@@ -51,7 +51,7 @@ func past(r *harness) error {
 	return nil
 }
 
-// head is the RV up to which all is recorded.
+// head returns the RV up to which the gateway has recorded everything.
 func (c *cluster) head() (uint64, error) {
 	var b strings.Builder
 	if err := c.fetch(c.Gateway.URL+pods+"?resourceVersion=0&limit=1&fieldSelector=metadata.name=none", &b); err != nil {
@@ -65,8 +65,8 @@ func (c *cluster) head() (uint64, error) {
 	return list.Metadata.ResourceVersion, json.Unmarshal([]byte(b.String()), &list)
 }
 
-// ingest has all events recorded, as fast as they come, and returns the RV of
-// the last.
+// ingest makes the gateway record all events as fast as it can, and returns the RV of
+// the last one.
 func (c *cluster) ingest() (last uint64, err error) {
 	n := c.sizes.events
 	c.say("%d events, %.0f/s", n, c.sizes.rate)
@@ -104,7 +104,7 @@ func (c *cluster) ingest() (last uint64, err error) {
 	return last, nil
 }
 
-// listPast lists at moments among the events.
+// listPast lists the Pods at moments between the first and the last event.
 func (c *cluster) listPast(first, last uint64) error {
 	for _, form := range []struct{ name, accept string }{
 		{"json", "application/json"},
@@ -126,7 +126,7 @@ func (c *cluster) listPast(first, last uint64) error {
 	return nil
 }
 
-// versions asks for what happened to single Pods.
+// versions requests the versions of single Pods.
 func (c *cluster) versions(_, _ uint64) error {
 	for i := range 20 {
 		p := podOf(i * c.sizes.pods / 20)
@@ -139,9 +139,9 @@ func (c *cluster) versions(_, _ uint64) error {
 	return nil
 }
 
-// replay watches from the beginning on.
+// replay watches from the first event to the last.
 func (c *cluster) replay(first, last uint64) error {
-	c.say("a watch from %d on", first)
+	c.say("a watch from %d", first)
 	start := time.Now()
 	set, err := c.watch(c.Gateway.URL, fmt.Sprintf("%s?watch=1&resourceVersion=%d", pods, first), 1, nil)
 	if err != nil {
@@ -156,8 +156,8 @@ func (c *cluster) replay(first, last uint64) error {
 	return nil
 }
 
-// stored measures the store without a gateway, which has ended, and what it
-// takes on disk once it is compacted.
+// stored measures reading from the store after the gateway has ended, and the size on
+// disk after compaction.
 func (c *cluster) stored(first, last uint64) error {
 	dir, cluster, err := c.store()
 	if err != nil {
@@ -238,13 +238,13 @@ func (c *cluster) readStore(s *history.Store, first, last uint64) error {
 	return c.ctx.Err()
 }
 
-// podOf is the key of a Pod of the fake API server's.
+// podOf returns the key of a Pod of the fake API server.
 func podOf(i int) kube.Key {
 	p := synthetic.Pod(i)
 	return kube.MakeKey(p.Namespace, p.Name)
 }
 
-// size is what the files of a directory take.
+// size returns the bytes of the files in a directory.
 func size(dir string) (sum float64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -12,8 +12,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
-// restart measures how long a gateway that was killed takes until it serves many
-// objects again: from the start of its process. Nothing is listed upstream.
+// restart measures the time from the start of a gateway's process, after it was killed,
+// until it serves many objects again. It must not list them upstream.
 func restart(r *harness) error {
 	s := r.sizes
 	r.say("%d Pods", s.many)
@@ -43,7 +43,8 @@ func restart(r *harness) error {
 		return err
 	}
 	listening := time.Since(start)
-	// The fake API server serves no single namespace: what answers this is the gateway.
+	// The fake API server does not serve single namespaces, so the gateway has
+	// answered if this succeeds.
 	namespace := podOf(0).Namespace()
 	for {
 		n, _, err := c.timed(fmt.Sprintf("%s/api/v1/namespaces/%s/pods?resourceVersion=0", c.Gateway.URL, namespace), "application/json")
@@ -62,7 +63,7 @@ func restart(r *harness) error {
 	}
 	defer set.Close()
 	if _, err := set.WaitEach(int64(last-first), loadgen.Timeout); err != nil {
-		return fmt.Errorf("a watch from before the restart on: %w", err)
+		return fmt.Errorf("a watch from an RV before the restart: %w", err)
 	}
 	resumed := time.Since(start)
 	after, err := c.lists()

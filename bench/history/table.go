@@ -16,16 +16,16 @@ const (
 	mega   = 1e-6
 )
 
-// goals is the table.
+// goals returns the rows of the table.
 func goals(s sizes) []report.Goal {
 	latency := func(record bool, rate float64, unit string) string {
 		return fmt.Sprintf("Latency/%s/rate=%.0f %s", on(record), rate, unit)
 	}
 	all := []report.Goal{
 		{Title: fmt.Sprintf("events recorded in a second, of %.0f", s.rate), Key: "Ingest events/s", Min: 30_000},
-		{Title: "gaps in it", Key: "Ingest gaps", Zero: true},
+		{Title: "gaps in their record", Key: "Ingest gaps", Zero: true},
 		{Title: "CPU per event recorded, all of the gateway's", Key: "Ingest cpu-ns/event", Unit: "µs", Scale: micro},
-		{Title: "memory of the gateway behind it (RSS)", Key: "Ingest rss-B", Unit: "MB", Scale: mega},
+		{Title: "memory of the gateway afterwards (RSS)", Key: "Ingest rss-B", Unit: "MB", Scale: mega},
 		{Title: "disk per event, compacted", Key: "Disk B/event", Unit: "B", Max: 150},
 		{Title: "disk per event, as the gateway left it", Key: "Disk uncompacted-B/event", Unit: "B"},
 		{Title: fmt.Sprintf("LIST of %d Pods at a past moment, JSON", s.pods), Key: "ListPast/form=json ns/op", Unit: "s", Scale: second, Max: 0.5},

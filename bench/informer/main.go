@@ -1,20 +1,19 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command informer measures what it costs a program to keep all Pods of a
-// cluster: CPU and memory of syncing, of following changes at full speed and
-// of listing again when nothing has changed, with each library and in each way
-// it is used. All in one run, against one synthetic API server, each client
-// after the other in a process of its own.
+// Command informer measures the CPU and memory that an informer of all Pods of a
+// cluster takes: to sync, to follow changes at full speed, and to relist without
+// changes. It measures several libraries, each in several modes, in one run against one
+// fake API server. Each client runs alone, in a process of its own.
 //
 //	go run ./bench/informer [-pods 50000] [-events 100000] [-rounds 3] [-modes regexp] [-via http,tls] [-cpuprofile folder]
 //
-// It prints Go benchmark lines, one for every measurement, and tables of the
-// medians. It builds the clients, and so is run in the repository.
+// It prints a Go benchmark line for each measurement, and tables of the medians. It
+// builds the clients, so it must run in the repository.
 //
-// A client is a folder of bench/informer/clients with a program that hands its
-// modes to measure.Main. Each library has a program of its own, so that no
-// process has another's code and types in its memory.
+// A client is a program in a folder of bench/informer/clients that passes its modes to
+// measure.Main. Each library has a program of its own, so that no process has another
+// library's code and types in memory.
 package main
 
 import (
@@ -36,13 +35,13 @@ import (
 )
 
 var (
-	pods    = flag.Int("pods", 50_000, "Pods to keep")
-	events  = flag.Int("events", 100_000, "changes to follow")
-	rounds  = flag.Int("rounds", 3, "how often everything is measured")
+	pods    = flag.Int("pods", 50_000, "number of Pods")
+	events  = flag.Int("events", 100_000, "number of changes")
+	rounds  = flag.Int("rounds", 3, "number of rounds; the tables have the medians")
 	modes   = flag.String("modes", "", "a regular expression for the modes to measure, as in client-go/typed or baseline")
 	via     = flag.String("via", "http,tls", "http (HTTP/1.1 without TLS), tls (HTTP/2 with TLS) or both")
-	profile = flag.String("cpuprofile", "", "a folder for CPU profiles of the clients, one of each phase")
-	serve   = flag.Bool("serve", false, "be the API server until the input ends")
+	profile = flag.String("cpuprofile", "", "a folder for CPU profiles of the clients, one per phase")
+	serve   = flag.Bool("serve", false, "serve the fake API server until standard input ends")
 )
 
 func main() {
@@ -63,7 +62,7 @@ func main() {
 	}
 }
 
-// profiles is what the names of a client's profiles begin with; "" for none.
+// profiles returns the beginning of the file names of a client's profiles; "" for none.
 func profiles(c client, way string, round int) string {
 	if *profile == "" {
 		return ""
@@ -90,7 +89,7 @@ func run(ctx context.Context, out, progress io.Writer) error {
 		}
 	}
 	if len(chosen) == 0 {
-		return fmt.Errorf("no mode is like %q", *modes)
+		return fmt.Errorf("no mode matches %q", *modes)
 	}
 	fmt.Fprintf(progress, "starting an API server with %d Pods…\n", *pods)
 	self, err := os.Executable()

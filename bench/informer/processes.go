@@ -15,17 +15,17 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/informer/measure"
 )
 
-// A client is one mode of a program.
+// A client is a program in one of its modes.
 type client struct {
 	measure.Mode
 	program string
 }
 
-// buildClients compiles the program in every folder and asks the programs for their modes.
+// buildClients builds the program of each folder, and runs it to list its modes.
 func buildClients(ctx context.Context, dir string) (all []client, cleanup func(), err error) {
 	folders, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: it is run in the repository", err)
+		return nil, nil, fmt.Errorf("%w: run it in the repository", err)
 	}
 	out, err := os.MkdirTemp("", "bench-informer-")
 	if err != nil {
@@ -57,7 +57,7 @@ func buildClients(ctx context.Context, dir string) (all []client, cleanup func()
 	return all, func() { os.RemoveAll(out) }, nil
 }
 
-// measure runs the program once.
+// measure runs the program once and returns its result.
 func (c client) measure(ctx context.Context, order measure.Order) (r measure.Result, err error) {
 	cmd := exec.CommandContext(ctx, c.program)
 	cmd.Env = append(os.Environ(), c.Env...)
@@ -67,7 +67,7 @@ func (c client) measure(ctx context.Context, order measure.Order) (r measure.Res
 	if err != nil {
 		return r, err
 	}
-	defer in.Close() // ends the program, should it not have ended
+	defer in.Close() // ends the program, if it has not ended
 	if err := cmd.Start(); err != nil {
 		return r, err
 	}

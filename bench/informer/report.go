@@ -20,8 +20,7 @@ type figure struct {
 	unit   string // of the benchmark line
 	digits int
 	of     func(*report, measure.Result) float64
-	// compared says that it is put in proportion to client-go's. Less is then
-	// better.
+	// compared is set if the table of proportions has the figure. Less is better.
 	compared bool
 }
 
@@ -43,8 +42,8 @@ var figures = []figure{
 	{"relist CPU s", "relist-cpu-s", 2, func(_ *report, r measure.Result) float64 { return r.Relist.CPU }, true},
 }
 
-// decoded is the phase whose handler had the objects decoded, which is every
-// phase if the library does nothing else.
+// decoded returns the phase whose handler decodes each object. For a library that
+// always decodes it is the phase of events.
 func decoded(r measure.Result) measure.Phase {
 	if r.Decoded != nil {
 		return *r.Decoded
@@ -54,13 +53,13 @@ func decoded(r measure.Result) measure.Phase {
 
 func (p *report) perEvent(phase measure.Phase) float64 { return phase.CPU * 1e6 / float64(p.events) }
 
-// A report collects what was measured.
+// A report collects the results.
 type report struct {
 	pods, events int
 	rows         []*row
 }
 
-// A row is a mode over one of the protocols, with a result of each round.
+// A row has the results of a mode over one of the protocols, one per round.
 type row struct {
 	mode    measure.Mode
 	via     string
@@ -71,7 +70,7 @@ func (p *report) head(w io.Writer) {
 	fmt.Fprintf(w, "goos: %s\ngoarch: %s\ncpus: %d\npods: %d\nevents: %d\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), p.pods, p.events)
 }
 
-// add keeps a result and prints its benchmark line.
+// add stores a result and prints its benchmark line.
 func (p *report) add(w io.Writer, mode measure.Mode, via string, r measure.Result) {
 	i := slices.IndexFunc(p.rows, func(r *row) bool {
 		return r.mode.Library == mode.Library && r.mode.Name == mode.Name && r.via == via
@@ -122,9 +121,8 @@ func (p *report) tables(w io.Writer) {
 	}
 }
 
-// proportions prints the table of what each mode needs of what client-go
-// needs with the same encoding: by default, and in that of its modes which
-// needs least of it.
+// proportions prints a table of figures in proportion to client-go's with the same
+// encoding: to its default mode, and to its best mode for the figure.
 func (p *report) proportions(w io.Writer, way string) {
 	var compared []figure
 	var titles []string
@@ -146,9 +144,9 @@ func (p *report) proportions(w io.Writer, way string) {
 	}
 }
 
-// clientGo returns a figure of its default and the best of its modes that keep
-// whole objects, over the same protocol and with the same encoding; NaN if it
-// was not measured.
+// clientGo returns a figure of client-go's default mode and of its best mode that keeps
+// whole objects, over the same protocol and with the same encoding; NaN if it was not
+// measured.
 func (p *report) clientGo(than *row, f figure) (byDefault, best float64) {
 	byDefault, best = math.NaN(), math.NaN()
 	for _, r := range p.rows {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A browser is the process of ui/bench/page.mjs, which has the commands and the
+// A browser is the process of ui/bench/page.mjs, which defines the commands and their
 // answers.
 type browser struct {
 	in   io.WriteCloser
@@ -44,8 +44,7 @@ func (b *browser) close() {
 	_ = b.wait()
 }
 
-// do has a command be carried out, such as "open" with its arguments, and reads
-// the answer.
+// do sends a command, such as "open", with its arguments, and reads the answer.
 func (b *browser) do(command string, arguments map[string]any, answer any) error {
 	line := map[string]any{"do": command}
 	for name, v := range arguments {
@@ -67,7 +66,7 @@ func (b *browser) do(command string, arguments map[string]any, answer any) error
 		Wrong []string
 	}
 	if err := json.Unmarshal([]byte(said), &failed); err != nil {
-		return fmt.Errorf("the browser says %q: %w", said, err)
+		return fmt.Errorf("the browser printed %q: %w", said, err)
 	}
 	if failed.Error != "" || len(failed.Wrong) > 0 {
 		return fmt.Errorf("%s: %s%s", command, failed.Error, strings.Join(failed.Wrong, "; "))

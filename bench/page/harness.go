@@ -20,14 +20,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// A harness is what the scenarios share.
+// A harness has the state that the scenarios share.
 type harness struct {
 	ctx      context.Context
 	sizes    sizes
 	report   *report.Report
 	progress io.Writer
 	start    time.Time
-	none     *clustertest.Cluster // of the gateways
+	none     *clustertest.Cluster // starts gateways; it has no control plane
 	browser  *browser
 	failed   []error
 }
@@ -50,8 +50,8 @@ type cluster struct {
 	meter *meter
 }
 
-// load starts a cluster, recorded or not, and waits until the gateway has it.
-// The caller calls stop.
+// load starts a cluster, and waits until the gateway has cached it. The gateway records
+// it if record is set. The caller calls stop.
 func (r *harness) load(nodes, pods int, record bool) (c *cluster, err error) {
 	if r.none == nil {
 		if r.none, err = clustertest.Without(); err != nil {
@@ -84,10 +84,11 @@ func (c *cluster) stop() {
 	c.Stop()
 }
 
-// warm has the gateway watch both resources.
+// warm makes the gateway watch both resources.
 func (c *cluster) warm() error {
 	for _, resource := range []string{"nodes", "pods"} {
-		// What the gateway does not have yet it passes through, and the fake API server has Tables only.
+		// The gateway passes the request through until it has synced, and the fake
+		// API server serves Tables only.
 		req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, c.Gateway.URL+"/api/v1/"+resource+"?resourceVersion=0&limit=1&includeObject=Object", nil)
 		if err != nil {
 			return err
@@ -105,8 +106,7 @@ func (c *cluster) warm() error {
 	return c.WaitMetric("watchkeeper_resource_synced", 2)
 }
 
-// generate has the fake API server make changes at a rate until the returned function is
-// called.
+// generate makes the fake API server change Pods at a rate until stop is called.
 func (c *cluster) generate(rate int) (stop func() error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	done := make(chan error, 1)
@@ -117,13 +117,13 @@ func (c *cluster) generate(rate int) (stop func() error) {
 	return func() error {
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("the changes ended: %w", err)
+			return fmt.Errorf("the fake API server stopped to change Pods: %w", err)
 		}
 		return nil
 	}
 }
 
-// shot keeps a picture, if pictures are kept.
+// shot saves a screenshot if -shots is set.
 func (r *harness) shot(name string) error {
 	if *shots == "" {
 		return nil
@@ -135,7 +135,7 @@ func (r *harness) shot(name string) error {
 	return r.browser.do("shot", map[string]any{"file": file}, &struct{}{})
 }
 
-// scenario runs one, if it is wanted.
+// scenario runs a scenario if -run selects it.
 func (r *harness) scenario(wanted *regexp.Regexp, name string, run func() error) {
 	if !wanted.MatchString(name) || r.ctx.Err() != nil {
 		return

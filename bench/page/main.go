@@ -1,16 +1,15 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command page measures the page: a synthetic API server with many Nodes and
-// Pods, a gateway in front of it, and a Chromium without a GPU that looks at
-// /ui/.
+// Command page measures the page in a Chromium without a GPU, with a gateway in front
+// of a fake API server with many Nodes and Pods.
 //
 //	go run ./bench/page [-run regexp] [-quick] [-minutes 10] [-shots DIR] [-profile DIR]
 //
-// It needs the page in ui/dist, Node with the packages of ui, and Chromium. It
-// prints Go benchmark lines as it goes and a table at the end. What it measures
-// is in docs/benchmarks.md. A scenario that fails is reported and the others go
-// on; the exit status is then 1.
+// It needs the page in ui/dist, Node with the packages of ui, and Chromium. It prints
+// Go benchmark lines while it runs and a table at the end. docs/benchmarks.md describes
+// what it measures. If a scenario fails, the others still run, and the exit status
+// is 1.
 package main
 
 import (
@@ -33,21 +32,21 @@ import (
 var (
 	which       = flag.String("run", "", "a regular expression for the scenarios to run: open, steady, memory, scrub")
 	quick       = flag.Bool("quick", false, "smaller numbers, for a first look")
-	minutes     = flag.Float64("minutes", 10, "how long memory is watched")
-	shots       = flag.String("shots", "", "keep pictures in this directory")
-	profile     = flag.String("profile", "", "keep a profile of the page's main thread in this directory, of some seconds behind those measured")
+	minutes     = flag.Float64("minutes", 10, "duration of the memory scenario")
+	shots       = flag.String("shots", "", "a directory for screenshots")
+	profile     = flag.String("profile", "", "a directory for a profile of the page's main thread, for some seconds after the measured ones")
 	fakeAPIPods = flag.Int("fakeapi", 0, "serve a fake API server with this many Pods until standard input ends")
-	nodes       = flag.Int("nodes", 0, "how many Nodes -fakeapi has")
+	nodes       = flag.Int("nodes", 0, "number of Nodes of -fakeapi")
 )
 
 // sizes are the numbers of the scenarios.
 type sizes struct {
 	nodes, pods         int
-	rate                int // changes in a second
-	opens               int // how often the page is opened
-	seconds             int // for which frames are counted
-	pastNodes, pastPods int // of the cluster whose past is looked at
-	recorded            int // changes of it
+	rate                int // changes per second
+	opens               int // number of times that the page is opened
+	seconds             int // duration of counting frames
+	pastNodes, pastPods int // of the recorded cluster
+	recorded            int // recorded changes
 }
 
 func chooseSizes(quick bool) sizes {

@@ -10,16 +10,15 @@ import (
 	"sync/atomic"
 )
 
-// A meter is a port through which a server is reached, and counts what the
-// server sends.
+// A meter is a TCP proxy that counts the bytes that the server sends.
 type meter struct {
 	URL  string
 	sent atomic.Int64
 	stop func()
 }
 
-// step is how exactly it counts: so many bytes are passed on by the kernel
-// itself, without a copy.
+// step is the granularity of the count: the kernel forwards this many bytes at a time,
+// without a copy.
 const step = 4 << 10
 
 func newMeter(address string) (*meter, error) {
@@ -48,7 +47,7 @@ func (m *meter) pass(client net.Conn, address string) {
 	}
 	defer server.Close()
 	go func() {
-		_, _ = io.Copy(server, client) // a client that goes away
+		_, _ = io.Copy(server, client) // until the client disconnects
 		server.Close()
 	}()
 	for {

@@ -14,10 +14,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
-// settle is how long the page is left alone before it is measured.
+// settle is the pause before a measurement of the page.
 const settle = 5 * time.Second
 
-// clusters runs the scenarios, those of one cluster together.
+// clusters runs the scenarios. Scenarios with the same cluster share it.
 func (r *harness) clusters(wanted *regexp.Regexp) error {
 	if wanted.MatchString("open") || wanted.MatchString("steady") || wanted.MatchString("memory") {
 		r.say("%d Nodes, %d Pods", r.sizes.nodes, r.sizes.pods)
@@ -42,7 +42,7 @@ func (r *harness) clusters(wanted *regexp.Regexp) error {
 	return nil
 }
 
-// opened is what the browser says of the page it has opened.
+// opened is the browser's report on opening the page.
 type opened struct {
 	Painted     float64 // in milliseconds
 	Busy        float64 // CPU of the main thread, in seconds
@@ -54,8 +54,8 @@ func (c *cluster) open() (o opened, err error) {
 	return o, c.browser.do("open", map[string]any{"url": c.meter.URL + "/ui/"}, &o)
 }
 
-// opens measures until all is painted: of the first page, for which the gateway
-// makes the projection, and of others after it.
+// opens measures the time until the page is painted in full: the first time, when the
+// gateway makes the projection, and later times.
 func (c *cluster) opens() error {
 	for i := range c.sizes.opens {
 		before := c.meter.sent.Load()
@@ -86,8 +86,8 @@ func (c *cluster) opens() error {
 	return c.shot("open")
 }
 
-// steady measures how the page keeps up with changes, and the bytes that they
-// take.
+// steady measures frames and CPU of the page, and bytes on the wire, while changes
+// arrive.
 func (c *cluster) steady() error {
 	if _, err := c.open(); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (c *cluster) steady() error {
 	return stop()
 }
 
-// memory watches what the page holds while changes come.
+// memory samples the memory of the page while changes arrive.
 func (c *cluster) memory() error {
 	if _, err := c.open(); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (c *cluster) memory() error {
 	return stop()
 }
 
-// slope is that of the straight line through points, by least squares.
+// slope returns the slope of the least-squares line through the points.
 func slope(x, y []float64) float64 {
 	var mx, my, xy, xx float64
 	for i := range x {
@@ -181,8 +181,8 @@ func slope(x, y []float64) float64 {
 	return xy / xx
 }
 
-// scrub measures how long it takes from the press on the strip until the board
-// shows that moment.
+// scrub measures the time from a press on the timeline strip until the board shows that
+// moment.
 func (c *cluster) scrub() error {
 	if err := c.WaitMetric("watchkeeper_history_head_rv", 1); err != nil {
 		return err

@@ -9,12 +9,12 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 )
 
-// goals is the table.
+// goals returns the rows of the table.
 func goals(s sizes) []report.Goal {
 	return []report.Goal{
 		{Title: fmt.Sprintf("%d Nodes, %d Pods: first full paint", s.nodes, s.pods), Key: "Open s", Unit: "s", Max: 3},
-		{Title: "the same, of the first to open it on the gateway", Key: "OpenFirst s", Unit: "s"},
-		{Title: "CPU of that: the page's main thread", Key: "Open main-s", Unit: "s"},
+		{Title: "the same, the first time on a gateway", Key: "OpenFirst s", Unit: "s"},
+		{Title: "CPU of the first full paint: the page's main thread", Key: "Open main-s", Unit: "s"},
 		{Title: "the gateway", Key: "Open gateway-s", Unit: "s"},
 		{Title: fmt.Sprintf("steady, %d changes/s: frames in a second", s.rate), Key: "Steady fps", Min: 58},
 		{Title: "95 of 100 frames within", Key: "Steady p95-ms", Unit: "ms"},
@@ -24,8 +24,8 @@ func goals(s sizes) []report.Goal {
 		{Title: "bytes on the wire per changed Pod", Key: "Steady B/change", Unit: "B", Max: 300},
 		{Title: "bytes on the wire to open the page", Key: "Open MB", Unit: "MB"},
 		{Title: "memory of the renderer's process, at the end", Key: "Memory last-MiB", Unit: "MiB", Max: 250},
-		{Title: "of that JavaScript, page and worker", Key: "Memory js-MiB", Unit: "MiB"},
-		{Title: "what it grows in an hour, by the second half of the samples", Key: "Memory MiB/hour", Unit: "MiB", Max: 10},
+		{Title: "of this, JavaScript of page and worker", Key: "Memory js-MiB", Unit: "MiB"},
+		{Title: "growth of this memory per hour, from the second half of the samples", Key: "Memory MiB/hour", Unit: "MiB", Max: 10},
 		{Title: fmt.Sprintf("scrubbing to another moment, %d Pods, median", s.pastPods), Key: "Scrub p50-s", Unit: "s", Max: 0.5},
 		{Title: "the slowest", Key: "Scrub most-s", Unit: "s"},
 	}

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure is what the clients of the informer benchmark are built on:
-// it has a client sync, follow changes and list again, and measures what that
-// costs this process. A program hands its modes to Main, which does what
-// bench/informer, that starts it, asks for. It needs the standard library
-// only, so that a process has the size of the client in it.
+// Package measure runs and measures a client of the informer benchmark: it lets the
+// client sync, follow changes and relist, and measures CPU and memory of the process.
+// A program passes its modes to Main; bench/informer starts the program and sends it an
+// Order. The package requires the standard library only, so that the size of the
+// process is that of the client.
 package measure
 
 import (
@@ -17,66 +17,66 @@ import (
 	"os"
 )
 
-// A Client is what is measured: it keeps all Pods of an API server and has a
-// handler for what is added, updated and deleted, that only counts.
+// A Client is an informer of all Pods of an API server. Its handler of added, updated
+// and deleted Pods only counts.
 type Client interface {
-	// Start begins to sync and returns. What it starts ends with the context.
+	// Start begins to sync and returns. The client runs until the context ends.
 	Start(context.Context, Target) error
-	// Synced says whether the handler has been given everything listed.
+	// Synced reports whether the handler has received every listed Pod.
 	Synced() bool
-	// Handled returns how often the handler was called.
+	// Handled returns the number of calls of the handler.
 	Handled() int64
-	// Len returns how many Pods are kept.
+	// Len returns the number of Pods in the client's store.
 	Len() int
-	// ResourceVersion returns that of a Pod as it is kept, or "".
+	// ResourceVersion returns the resourceVersion of a Pod in the store, "" if it is
+	// not there.
 	ResourceVersion(namespace, name string) string
 }
 
-// A Decoder is a Client whose handler is given something that is not decoded
-// yet. The changes are measured twice, the second time with a handler that
-// decodes each object once.
+// A Decoder is a Client whose handler receives objects that are not decoded. Its
+// changes are measured twice, the second time with a handler that decodes each object
+// once.
 type Decoder interface {
 	Decode(bool)
 }
 
-// A Target is the API server: its URL, and the CA's certificate in PEM if it
-// is https.
+// A Target is the API server: its URL and, for https, the CA's certificate in PEM.
 type Target struct {
 	URL string
 	CA  []byte
 }
 
-// A Mode is a way to use a library.
+// A Mode is one configuration of a library.
 type Mode struct {
-	Name     string        // as in "typed-json-list"
-	Library  string        // as in "client-go"
-	Encoding string        // what is on the wire: modes of the same are compared
-	Default  bool          // what one gets of client-go by asking for nothing
-	Partial  bool          // keeps less than the whole object: not compared with
-	Env      []string      // variables the process needs, as "NAME=value"
+	Name     string        // such as "typed-json-list"
+	Library  string        // such as "client-go"
+	Encoding string        // on the wire; only modes with the same one are compared
+	Default  bool          // client-go's default with this encoding
+	Partial  bool          // keeps less than whole objects, so others are not compared with it
+	Env      []string      // environment of the process, as "NAME=value"
 	New      func() Client `json:"-"`
 }
 
-// An Order is what a process is to do. It comes to its standard input, as
-// JSON, and the Result goes to its standard output.
+// An Order is the task of a client's process. The process reads it as JSON from
+// standard input, and writes the Result to standard output.
 type Order struct {
 	Mode   string
 	Target Target
-	Pods   int // as many as the server has
-	Events int // changes to follow
-	// Profile is where CPU profiles go, one of each phase, whose name is
-	// appended; "" for none.
+	Pods   int // number of Pods of the server
+	Events int // number of changes to follow
+	// Profile is the beginning of the file names of CPU profiles, to which the name
+	// of the phase is appended; "" for none.
 	Profile string
 }
 
-// A Result is what was measured. Times are in seconds of wall time or CPU time
-// of the process, sizes in bytes.
+// A Result has the figures of a client. Times are seconds of wall time, or of CPU time
+// of the process; sizes are bytes.
 type Result struct {
 	Sync          Phase
-	HeapPerObject float64 // live, after sync
+	HeapPerObject float64 // live heap after the sync
 	Events        Phase
-	Decoded       *Phase // the same with a handler that decodes
-	Relist        Phase  // after a 410, with nothing changed
+	Decoded       *Phase // events with a handler that decodes; nil for other clients
+	Relist        Phase  // after a 410, without changes
 }
 
 // A Phase is one part of a run.
@@ -86,8 +86,8 @@ type Phase struct {
 	Handled            int64 // calls of the handler
 }
 
-// Main is the main function of a program that has these modes. Called with
-// the argument "modes" it lists them.
+// Main is the main function of a program with these modes. With the argument "modes"
+// it lists them.
 func Main(modes ...Mode) {
 	if err := run(os.Args[1:], modes, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[0], err)
@@ -104,7 +104,7 @@ func run(args []string, modes []Mode, in io.Reader, out io.Writer) error {
 	if err := orders.Decode(&order); err != nil {
 		return fmt.Errorf("reading the order: %w", err)
 	}
-	// Whoever gave the order keeps the input open for as long as it lives.
+	// bench/informer keeps the input open until it ends.
 	go func() {
 		if err := orders.Decode(new(Order)); errors.Is(err, io.EOF) {
 			os.Exit(1)

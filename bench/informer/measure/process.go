@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// cpuTime is what this process has used, in user and system mode.
+// cpuTime returns the CPU time of this process, in user and system mode.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it has no reason to fail
+		panic(err) // cannot fail for this process
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memory finds the peak of the resident set from now on.
+// memory measures the peak of the resident set since its start.
 type memory struct {
 	before float64
 
-	// Where the kernel's own peak cannot be reset, it is sampled.
+	// sampled is the peak of samples, if the kernel's own peak cannot be reset.
 	sampled float64
 	stop    chan struct{}
 	sampler sync.WaitGroup
@@ -49,7 +49,7 @@ func watchMemory() (*memory, error) {
 	return m, nil
 }
 
-// sample goes on until it is stopped, and looks once more then.
+// sample takes samples until it is stopped, and a last one then.
 func (m *memory) sample() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -65,7 +65,7 @@ func (m *memory) sample() {
 	}
 }
 
-// peak ends the watch.
+// peak ends the measurement and returns the peak.
 func (m *memory) peak() (float64, error) {
 	if m.stop == nil {
 		return status("VmHWM:")
@@ -75,7 +75,7 @@ func (m *memory) peak() (float64, error) {
 	return m.sampled, nil
 }
 
-// status reads a size from the process's status, in bytes.
+// status returns a size from /proc/self/status, in bytes.
 func status(field string) (float64, error) {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -21,14 +21,13 @@ import (
 const (
 	// timeout is how long one phase may take.
 	timeout = 10 * time.Minute
-	// quiet is how long a client must have done nothing to be through.
+	// quiet is how long a client must have been idle for a phase to end.
 	quiet = 300 * time.Millisecond
 	poll  = 2 * time.Millisecond
 )
 
-// Run has the client do what is measured, phase by phase. Between phases the
-// heap is collected and what is free given back, so that each has a peak of
-// its own.
+// Run runs the phases of a measurement. Before each phase it collects garbage and
+// returns free memory to the system, so that each phase has its own peak.
 func Run(order Order, client Client) (Result, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -83,7 +82,7 @@ func Run(order Order, client Client) (Result, error) {
 	return result, nil
 }
 
-// follow has the server make changes and waits until the client has them.
+// follow makes the server change Pods and waits until the client has the changes.
 func follow(client Client, commands *commander, order Order, phase string) (Phase, error) {
 	m, err := begin(client, order, phase)
 	if err != nil {
@@ -96,7 +95,7 @@ func follow(client Client, commands *commander, order Order, phase string) (Phas
 	return m.settle(last)
 }
 
-// A measurement is of one phase.
+// A measurement is the measurement of one phase.
 type measurement struct {
 	client  Client
 	phase   string
@@ -125,7 +124,7 @@ func begin(client Client, order Order, phase string) (*measurement, error) {
 	return &measurement{client, phase, profile, memory, time.Now(), cpuTime(), client.Handled()}, nil
 }
 
-// end is the phase as it was at a time with a CPU time.
+// end returns the phase, given the time and the CPU time of its end.
 func (m *measurement) end(at time.Time, cpu time.Duration, handled int64) (Phase, error) {
 	peak, err := m.memory.peak()
 	if m.profile != nil {
@@ -148,10 +147,9 @@ func (m *measurement) await(done func() bool) (Phase, error) {
 	return m.end(time.Now(), cpuTime(), m.client.Handled())
 }
 
-// settle waits until the client keeps the mark, the handler has been called
-// and everything has been quiet since. The phase ends with the last call; a
-// handler that is given fewer events than there were is seen in how often it
-// was called.
+// settle waits until the client has the last change, its handler was called, and the
+// process is idle. The phase ends with the last call of the handler. A library may
+// coalesce events; the number of calls shows that.
 func (m *measurement) settle(last mark) (Phase, error) {
 	at, cpu, handled := m.start, m.cpu, m.handled
 	kept := false
@@ -164,8 +162,7 @@ func (m *measurement) settle(last mark) (Phase, error) {
 		if !kept && m.client.ResourceVersion(last.Namespace, last.Name) == last.ResourceVersion {
 			kept, quietSince, quietCPU = true, time.Now(), cpuTime()
 		}
-		// What is busy, with handing out what is queued or anything else, is
-		// not through.
+		// A busy process may be working through a queue.
 		silence := time.Since(quietSince)
 		if kept && handled != m.handled && silence >= quiet && cpuTime()-quietCPU < silence/2 {
 			return m.end(at, cpu, handled)
@@ -178,11 +175,11 @@ func (m *measurement) settle(last mark) (Phase, error) {
 }
 
 func (m *measurement) overdue() error {
-	return fmt.Errorf("%s: not through after %v: %d calls of the handler, %d Pods", m.phase, timeout, m.client.Handled()-m.handled, m.client.Len())
+	return fmt.Errorf("%s: not complete after %v: %d calls of the handler, %d Pods", m.phase, timeout, m.client.Handled()-m.handled, m.client.Len())
 }
 
-// liveHeap returns what is in use. The second collection frees what only the
-// finalizers of the first have let go.
+// liveHeap returns the bytes of the heap in use. The second collection frees objects
+// that finalizers released after the first.
 func liveHeap() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -191,12 +188,12 @@ func liveHeap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// A mark is the last change that comes of a command.
+// A mark is the last change that a command causes.
 type mark struct {
 	Namespace, Name, ResourceVersion string
 }
 
-// A commander tells the server what to do.
+// A commander sends commands to the server.
 type commander struct {
 	url    string
 	client *http.Client

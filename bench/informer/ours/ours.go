@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ours is this project's informer as bench/informer measures it.
+// Package ours adapts this project's informer to bench/informer.
 package ours
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// Mode is a way to use it. Each client gets options of its own.
+// Mode returns a mode of the informer. opts is called once for each client.
 func Mode[T any](name, encoding string, codec informer.Codec[T], opts func() informer.Options) measure.Mode {
 	return measure.Mode{Name: name, Library: "watchkeeper", Encoding: encoding, New: func() measure.Client {
 		return &client[T]{codec: codec, opts: opts()}
@@ -38,7 +38,7 @@ func (c *client[T]) Start(ctx context.Context, target measure.Target) error {
 	if err != nil {
 		return err
 	}
-	// As that of informer.FromURL, which has no CA.
+	// As informer.FromURL, which cannot have a CA.
 	transport := &http.Transport{ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 2 << 20}}
 	if target.CA != nil {
 		roots := x509.NewCertPool()

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loadgen generates events at a rate that no real API server reaches. It starts
-// a fake API server in a process of its own, and a gateway in front of it.
+// Package loadgen generates events at a rate that no real API server reaches. It
+// starts a fake API server in a process of its own, and a gateway in front of it.
 package loadgen
 
 import (
@@ -29,22 +29,22 @@ const Timeout = 3 * time.Minute
 type Generator struct {
 	URL     string // of the fake API server
 	Gateway *clustertest.Gateway
-	Dir     string // what the gateway's --data-dir is; "" without recording
+	Dir     string // the gateway's --data-dir; "" without recording
 
 	ctx context.Context
 	end func() // of the fake API server
 }
 
-// Options say what to load.
+// Options configure a Generator.
 type Options struct {
 	Pods       int
-	Record     string   // what --record is; "" records nothing
-	ServerArgs []string // further arguments of the fake API server
+	Record     string   // the gateway's --record; "" records nothing
+	ServerArgs []string // additional arguments of the fake API server
 }
 
-// Start starts a generator. The program must be the fake API server when it is called with
-// -fakeapi: see fakeprocess.StartSelf. The gateway is of none, which has no control
-// plane. The caller calls Stop.
+// Start starts a generator. This program must serve the fake API server when it runs
+// with -fakeapi (see fakeprocess.StartSelf). none, a cluster without a control plane,
+// starts the gateway. The caller calls Stop.
 func Start(ctx context.Context, none *clustertest.Cluster, o Options) (*Generator, error) {
 	addresses, end, err := fakeprocess.StartSelf(append([]string{"-fakeapi", strconv.Itoa(o.Pods)}, o.ServerArgs...)...)
 	if err != nil {
@@ -66,7 +66,7 @@ func Start(ctx context.Context, none *clustertest.Cluster, o Options) (*Generato
 	return g, nil
 }
 
-// Stop ends both and removes what was recorded.
+// Stop ends both processes and deletes the history.
 func (g *Generator) Stop() {
 	if g.Gateway != nil {
 		g.Gateway.Terminate()
@@ -77,7 +77,7 @@ func (g *Generator) Stop() {
 	}
 }
 
-// WaitMetric waits for a metric of the gateway's to have a value, or more.
+// WaitMetric waits until a metric of the gateway has at least a value.
 func (g *Generator) WaitMetric(metric string, minValue float64) error {
 	var last float64
 	for start := time.Now(); ; time.Sleep(25 * time.Millisecond) {
@@ -88,13 +88,13 @@ func (g *Generator) WaitMetric(metric string, minValue float64) error {
 			}
 		}
 		if time.Since(start) > Timeout || g.ctx.Err() != nil {
-			return fmt.Errorf("%s is %.0f after %v, and not %.0f: %w", metric, last, Timeout, minValue, err)
+			return fmt.Errorf("%s is %.0f after %v, less than %.0f: %w", metric, last, Timeout, minValue, err)
 		}
 	}
 }
 
-// Generate has the fake API server at a URL make n changes, rate in a second, or all at once
-// if that is 0. It returns the RV of the last when they are made.
+// Generate makes the fake API server at a URL change n Pods, rate per second, or all at
+// once if the rate is 0. It returns the RV of the last change.
 func Generate(ctx context.Context, server string, n int, rate float64) (uint64, error) {
 	url := fmt.Sprintf("%s/bench/events?n=%d", server, n)
 	if rate > 0 {

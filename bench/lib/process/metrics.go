@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Memory is what a Go server holds, in bytes.
+// Memory is the memory of a Go server, in bytes.
 type Memory struct {
 	RSS  float64
 	Live float64 // heap in use just after a collection, and stacks
 }
 
-// MemoryOf collects a server's garbage and asks it for its memory. URL is
-// where its /metrics and /debug/pprof are.
+// MemoryOf makes a server collect garbage, and returns its memory. The server has
+// /metrics and /debug/pprof at url.
 func MemoryOf(pid int, client *http.Client, url string) (Memory, error) {
-	// The second collection frees what finalizers have let go.
+	// The second collection frees objects that finalizers released after the first.
 	for range 2 {
 		if err := Fetch(client, url+"/debug/pprof/heap?gc=1", io.Discard); err != nil {
 			return Memory{}, err
@@ -35,8 +35,8 @@ func MemoryOf(pid int, client *http.Client, url string) (Memory, error) {
 	return Memory{RSS: rss, Live: values[0] + values[1]}, err
 }
 
-// Metrics returns the values of metrics of a server, each the sum over its
-// labels. One that is not there is an error.
+// Metrics returns the values of metrics of a server, each summed over its labels. A
+// missing metric is an error.
 func Metrics(client *http.Client, url string, names ...string) ([]float64, error) {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(Fetch(client, url+"/metrics", w)) }()
@@ -73,7 +73,7 @@ func parseMetrics(r io.Reader, names []string) ([]float64, error) {
 	return values, nil
 }
 
-// Fetch copies the answer to a GET.
+// Fetch copies the body of the answer to a GET.
 func Fetch(client *http.Client, url string, to io.Writer) error {
 	resp, err := client.Get(url)
 	if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process measures other processes: the CPU time they have used and
-// the memory they hold. It reads /proc, and so needs Linux.
+// Package process measures the CPU time and the memory of other processes. It reads
+// /proc, so it needs Linux.
 package process
 
 import (
@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// CPU returns the time the threads of a process have run, in user and system
-// mode, to the nanosecond. Where the kernel does not account for each thread
-// it is what /proc/<pid>/stat says, in ticks of 10 ms.
+// CPU returns the CPU time of a process's threads, in user and system mode, in
+// nanoseconds. If the kernel does not account for each thread, it returns the time in
+// /proc/<pid>/stat, which is in ticks of 10 ms.
 func CPU(pid int) (time.Duration, error) {
 	whole, err := readStat(pid)
 	if err != nil {
@@ -47,11 +47,11 @@ func CPU(pid int) (time.Duration, error) {
 	return more(sum, whole), nil
 }
 
-// tick is that of /proc/<pid>/stat on every platform Go runs on.
+// tick is the unit of /proc/<pid>/stat, the same on every platform of Go.
 const tick = 10 * time.Millisecond
 
-// more decides between the sum of the threads and the process's whole. The
-// sum is the finer one, unless threads have ended and taken theirs along.
+// more chooses between the sum over the threads and the total of the process. The sum
+// is more precise, but lacks the time of threads that have ended.
 func more(sum, whole time.Duration) time.Duration {
 	if sum+2*tick < whole {
 		return whole
@@ -67,8 +67,8 @@ func readStat(pid int) (time.Duration, error) {
 	return parseStat(b)
 }
 
-// parseStat returns user and system time: fields 14 and 15. The second field,
-// the name in parentheses, may have spaces and parentheses in it.
+// parseStat returns the sum of user and system time, fields 14 and 15. The second
+// field, a name in parentheses, may contain spaces and parentheses.
 func parseStat(b []byte) (time.Duration, error) {
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 13 {

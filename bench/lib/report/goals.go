@@ -10,21 +10,20 @@ import (
 	"runtime"
 )
 
-// A Goal is a row of the table of what has no peer to be compared with: one
-// figure, and what it is to be.
+// A Goal is a row of a table without a comparison: one figure and its target.
 type Goal struct {
 	Title string
 	Key   string  // of the figure (see Median)
-	Than  string  // of one that it is divided by; "" is none
-	Unit  string  // to print behind it
-	Scale float64 // what it is multiplied with to be in the unit; 0 means 1
+	Than  string  // of the figure that it is divided by; "" is none
+	Unit  string  // printed after the figure
+	Scale float64 // factor from the measured unit to Unit; 0 means 1
 	Max   float64 // the target, in the unit; 0 is none
 	Min   float64
 	Zero  bool // the target is 0
 }
 
-// Goals prints the rows that have been measured, and returns how many targets
-// were missed.
+// Goals prints the rows with a measured figure, and returns the number of missed
+// targets.
 func (rep *Report) Goals(w io.Writer, goals []Goal) (missed int) {
 	fmt.Fprintf(w, "| | measured | target | met |\n|---|---|---|---|\n")
 	for _, g := range goals {
@@ -51,7 +50,7 @@ func (rep *Report) Goals(w io.Writer, goals []Goal) (missed int) {
 	return missed
 }
 
-// target returns it in words, and whether v meets it.
+// target returns the text of the target, and whether v meets it.
 func (g Goal) target(v float64) (says string, met bool) {
 	switch {
 	case g.Zero:
@@ -64,7 +63,7 @@ func (g Goal) target(v float64) (says string, met bool) {
 	return "", true
 }
 
-// Header prints where a benchmark runs, as Go's benchmarks do, and how.
+// Header prints the machine, as Go's benchmarks do, and the settings of a benchmark.
 func Header(w io.Writer, rounds int, quick bool) {
 	fmt.Fprintf(w, "goos: %s\ngoarch: %s\ncpus: %d\nrounds: %d\nquick: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, quick)
 }

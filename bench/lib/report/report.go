@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report keeps what a benchmark measures, prints it as Go benchmark
-// lines, and makes tables of the medians that set a gateway beside the server
-// behind it.
+// Package report collects the figures of a benchmark, prints them as Go benchmark
+// lines, and prints tables of medians, in which a gateway is compared with its API
+// server or with a target.
 package report
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A Report keeps figures. It is for one goroutine.
+// A Report collects figures. It is not safe for concurrent use.
 type Report struct {
 	out     io.Writer
 	figures map[string][]float64 // by name and unit
@@ -29,8 +29,8 @@ type Value struct {
 	Unit string
 }
 
-// Add keeps one measurement of n operations and prints its line. The name has
-// no "Benchmark" before it.
+// Add adds a measurement of n operations and prints its line. The name does not begin
+// with "Benchmark".
 func (rep *Report) Add(name string, n int, values ...Value) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Benchmark%s %d", name, n)
@@ -42,12 +42,11 @@ func (rep *Report) Add(name string, n int, values ...Value) {
 	fmt.Fprintln(rep.out, b.String())
 }
 
-// Median returns that of a figure over its measurements, NaN without any. The
-// key is name and unit, with a space between.
+// Median returns the median of a figure, NaN without a measurement. The key is the
+// name, a space and the unit.
 func (rep *Report) Median(key string) float64 { return Median(rep.figures[key]) }
 
-// Median returns the middle of the values, or of the two in the middle; NaN
-// without any.
+// Median returns the median of values, NaN without values.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -56,8 +55,8 @@ func Median(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// Percentile returns the smallest value that at least p percent of all are
-// not above; NaN without any. It sorts the values.
+// Percentile returns the smallest value that at least p percent of the values do not
+// exceed, NaN without values. It sorts the values.
 func Percentile(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -9,27 +9,27 @@ import (
 	"math"
 )
 
-// A Row of the table is one figure at the API server and at the gateway, less
-// of which is better where there is a target.
+// A Row compares a figure of the gateway with the API server's. If it has a target, less
+// is better.
 type Row struct {
 	Title string
-	// Direct and Gateway are keys of figures (see Median). Direct may be
-	// empty, if there is nothing to compare with.
+	// Direct and Gateway are keys of figures (see Median). Direct is "" if the API
+	// server has no such figure.
 	Direct, Gateway string
-	// Unit is what to print behind the figures, and Scale what they are
-	// multiplied with for that; 0 means 1.
+	// Unit is printed after the figures. Scale is the factor from the measured unit
+	// to Unit; 0 means 1.
 	Unit  string
 	Scale float64
-	// Target is the most that Gateway may be: as a part of Direct's figure, or
-	// after scaling if it is Absolute. 0 means that there is no target.
+	// Target is the maximum of Gateway: in proportion to Direct or, if Absolute is
+	// set, in Unit. 0 means that there is no target.
 	Target   float64
 	Absolute bool
-	// Says is the target in words.
+	// Says is the text of the target.
 	Says string
 }
 
-// Table prints the rows whose gateway has been measured, and returns how many
-// targets were missed.
+// Table prints the rows with a measured figure of the gateway, and returns the number
+// of missed targets.
 func (rep *Report) Table(w io.Writer, rows []Row) (missed int) {
 	fmt.Fprintf(w, "| | kube-apiserver | gateway | ratio | target | met |\n|---|---|---|---|---|---|\n")
 	for _, r := range rows {
@@ -43,7 +43,7 @@ func (rep *Report) Table(w io.Writer, rows []Row) (missed int) {
 		met := "–"
 		if r.Target != 0 {
 			measured := gateway / direct
-			if direct <= 0 { // too little to be measured: nothing is shown by it
+			if direct <= 0 { // too little to be measured, so nothing can be compared with it
 				measured = math.NaN()
 			}
 			if r.Absolute {
@@ -59,7 +59,7 @@ func (rep *Report) Table(w io.Writer, rows []Row) (missed int) {
 	return missed
 }
 
-// Without returns the figures of the rows that nobody has measured.
+// Without returns the keys of figures in the rows that were not measured.
 func (rep *Report) Without(rows []Row) (keys []string) {
 	for _, r := range rows {
 		for _, key := range []string{r.Direct, r.Gateway} {
@@ -71,7 +71,8 @@ func (rep *Report) Without(rows []Row) (keys []string) {
 	return keys
 }
 
-// ratio prints what is less than one as a fraction, as targets are given.
+// ratio formats the ratio of two figures. It formats a ratio below 1 as a fraction, as
+// targets are.
 func ratio(gateway, direct float64) string {
 	v := gateway / direct
 	switch {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// An Answer is what came of a request.
+// An Answer is the result of a request.
 type Answer struct {
 	Bytes int64         // of the body
 	Wall  time.Duration // from sending the request to the end of the body
 }
 
-// A Client sends one request after the other on one connection, and reads past
-// the answers.
+// A Client sends requests one after the other on one connection, and drops the bodies
+// of the answers.
 type Client struct {
 	target  Target
 	one     *conn1

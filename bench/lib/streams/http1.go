@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// readSize is what is read from a connection at once, and kept for it.
+// readSize is the size of a connection's read buffer.
 const readSize = 8 << 10
 
-// open1 opens each watch on a connection of its own.
+// open1 opens each watch on a separate HTTP/1.1 connection.
 func (s *Set) open1(ctx context.Context, t Target, o Options) error {
 	var g errgroup.Group
 	g.SetLimit(parallel)
@@ -60,7 +60,7 @@ func (s *Set) open1(ctx context.Context, t Target, o Options) error {
 	return g.Wait()
 }
 
-// conn1 is a connection that has one request after the other.
+// conn1 is an HTTP/1.1 connection, with one request at a time.
 type conn1 struct {
 	net.Conn
 	r *bufio.Reader
@@ -109,10 +109,10 @@ func (c *conn1) receive(to receiver) error {
 	if err := c.body(to, 1<<62); !errors.Is(err, io.EOF) {
 		return err
 	}
-	return nil // the end of the connection is that of the body
+	return nil // the body ends with the connection
 }
 
-// chunks reads a body in chunks up to its end.
+// chunks reads a chunked body to its end.
 func (c *conn1) chunks(to receiver) error {
 	for {
 		line, err := c.r.ReadSlice('\n')
@@ -121,7 +121,7 @@ func (c *conn1) chunks(to receiver) error {
 		}
 		size, err := strconv.ParseInt(strings.TrimSpace(string(line)), 16, 64)
 		if err != nil {
-			return fmt.Errorf("no size of a chunk: %q", line)
+			return fmt.Errorf("%q is not the size of a chunk", line)
 		}
 		if err := c.body(to, size); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (c *conn1) chunks(to receiver) error {
 		if end, err := c.r.ReadSlice('\n'); err != nil {
 			return err
 		} else if string(end) != "\r\n" {
-			return fmt.Errorf("behind a chunk there is %q", end)
+			return fmt.Errorf("%q follows a chunk", end)
 		}
 		if size == 0 {
 			return nil
@@ -137,7 +137,7 @@ func (c *conn1) chunks(to receiver) error {
 	}
 }
 
-// body hands over n bytes, in pieces as they come.
+// body passes n bytes to the receiver, in pieces as they arrive.
 func (c *conn1) body(to receiver, n int64) error {
 	for n > 0 {
 		if c.r.Buffered() == 0 {

@@ -22,35 +22,35 @@ import (
 const (
 	largestWindow  = 1<<31 - 1
 	standardWindow = 1<<16 - 1
-	// refill is how much may come on a connection before the server is told
-	// that there is room again.
+	// refill is the number of bytes after which a window update is sent for a
+	// connection.
 	refill = 1 << 28
 )
 
-// conn2 is a connection with many requests at once.
+// conn2 is an HTTP/2 connection, with many requests at a time.
 type conn2 struct {
 	nc        net.Conn
 	authority string
 	frames    *http2.Framer
-	received  uint32 // since the last window update; the reader's
+	received  uint32 // bytes since the last window update; only read uses it
 
-	writing sync.Mutex // guards what is written with
+	writing sync.Mutex // guards writes to frames, and the fields up to settled
 	out     *bufio.Writer
 	encoder *hpack.Encoder
 	block   bytes.Buffer
 
 	limit   uint32        // of streams, once settled is closed
 	settled chan struct{} // closed by the server's settings
-	done    chan struct{} // closed when nothing is read any more
+	done    chan struct{} // closed when read has returned
 
-	mu      sync.Mutex // guards what follows
-	next    uint32     // stream
+	mu      sync.Mutex // guards the fields below
+	next    uint32     // id of the next stream
 	streams map[uint32]receiver
-	err     error // why it ended
+	err     error // why the connection ended
 }
 
-// dial2 connects and returns when the server's settings are known. The caller
-// runs read.
+// dial2 connects, and returns when it has received the server's settings. It calls read
+// with run.
 func dial2(ctx context.Context, t Target, run func(func())) (*conn2, error) {
 	nc, err := t.dial(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func dial2(ctx context.Context, t Target, run func(func())) (*conn2, error) {
 	}
 }
 
-// send sends a GET, whose response goes to the receiver.
+// send sends a GET and registers the receiver of its response.
 func (c *conn2) send(path string, header map[string]string, to receiver) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -116,7 +116,7 @@ func (c *conn2) send(path string, header map[string]string, to receiver) error {
 	return errors.Join(err, c.out.Flush())
 }
 
-// read takes frames until the connection ends, and with it every stream.
+// read reads frames until the connection ends. Then it ends every stream.
 func (c *conn2) read() {
 	var err error
 	for err == nil {
@@ -184,8 +184,8 @@ func (c *conn2) frame(f http2.Frame) error {
 	return nil
 }
 
-// stream returns the receiver of a stream, nil if there is none, and forgets
-// it with the last frame.
+// stream returns the receiver of a stream, nil if there is none. With the last frame it
+// removes the receiver.
 func (c *conn2) stream(id uint32, last bool) receiver {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,8 +225,8 @@ func withDefaults(always, now map[string]string) map[string]string {
 	return all
 }
 
-// open2 opens connection after connection, each with as many watches as it may
-// have.
+// open2 opens HTTP/2 connections with as many watches each as Options and the server
+// allow.
 func (s *Set) open2(ctx context.Context, t Target, o Options) error {
 	header := withDefaults(t.Header, nil)
 	for at := 0; at < len(o.Paths); {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// headSize is how much of a line is looked at for its resourceVersion, which
-// in an event is behind kind, apiVersion, name, namespace and uid.
+// headSize is the length of the part of a line in which its resourceVersion is looked
+// up. In an event it follows kind, apiVersion, name, namespace and uid.
 const headSize = 640
 
 // lines counts the lines of a body. Its zero value is ready.
 type lines struct {
 	events  atomic.Int64
-	observe func(rv uint64, at time.Time) // nil: they are only counted
-	head    []byte                        // of the line that has not ended yet
+	observe func(rv uint64, at time.Time) // nil to count only
+	head    []byte                        // of the current line
 }
 
 func (l *lines) data(p []byte) {
@@ -39,7 +39,7 @@ func (l *lines) data(p []byte) {
 	}
 }
 
-// findRV returns the first resourceVersion, or 0.
+// findRV returns the first resourceVersion in a line, 0 if there is none.
 func findRV(line []byte) (rv uint64) {
 	_, after, _ := bytes.Cut(line, []byte(`"resourceVersion":"`))
 	for _, c := range after {

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streams opens many watches for as little CPU and memory as possible,
-// since the servers that are measured share the machine with it. It counts the
-// lines of every watch and decodes nothing: HTTP/1.1 is read from the socket,
-// HTTP/2 as frames, with hundreds of streams on a connection. Flow control
-// never holds a server up: the windows are as large as the protocol allows.
+// Package streams opens many watches with as little CPU and memory as possible, since
+// the measured servers run on the same machine. It counts the lines of each watch and
+// decodes nothing. It reads HTTP/1.1 from the socket, and HTTP/2 as frames, with
+// hundreds of streams per connection. The flow control windows have the largest size
+// that HTTP/2 allows, so that a server never waits for them.
 //
-// It knows as much of HTTP as Go's servers make use of, and no more.
+// It implements only the parts of HTTP that Go's servers use.
 package streams
 
 import (
@@ -24,7 +24,7 @@ import (
 // A Protocol is how requests are sent.
 type Protocol string
 
-// HTTP1 has a connection for every watch.
+// The protocols. HTTP1 has a connection for each watch.
 const (
 	HTTP1 Protocol = "http1"
 	HTTP2 Protocol = "http2"
@@ -35,7 +35,7 @@ type Target struct {
 	Address  string // host:port
 	TLS      *tls.Config
 	Protocol Protocol
-	Header   map[string]string // of every request, besides Accept
+	Header   map[string]string // of every request, in addition to Accept
 }
 
 func (t Target) dial(ctx context.Context) (net.Conn, error) {
@@ -66,16 +66,16 @@ func (t Target) dial(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// Options of what is opened.
+// Options select the watches of a Set.
 type Options struct {
-	// Paths has the path and query of every watch.
+	// Paths has the path and query of each watch.
 	Paths []string
-	// PerConnection is the most streams of one connection, over HTTP/2; 0
-	// means as many as the server allows.
+	// PerConnection is the maximum number of streams of an HTTP/2 connection; 0
+	// means the server's limit.
 	PerConnection int
-	// Observe, if it is set, is called for every line with the watch's index
-	// and the line's first resourceVersion. Calls for one watch are in
-	// sequence; those for others may be at the same time.
+	// Observe, if not nil, is called for each line with the index of the watch and
+	// the first resourceVersion in the line. Calls for one watch are in sequence;
+	// calls for different watches may be concurrent.
 	Observe func(watch int, rv uint64, at time.Time)
 }
 
@@ -86,15 +86,15 @@ type Set struct {
 
 	mu    sync.Mutex // guards conns and cut
 	conns []net.Conn
-	cut   error // why the first watch ended that Close did not
+	cut   error // of the first watch that ended before Close
 
 	reading sync.WaitGroup
 }
 
-// parallel is how many connections are opened at once.
+// parallel is the number of connections that are opened at the same time.
 const parallel = 8
 
-// Open opens watches and returns when each has its header.
+// Open opens watches and returns when each has received its header.
 func Open(ctx context.Context, t Target, o Options) (*Set, error) {
 	s := &Set{watches: make([]watch, len(o.Paths))}
 	for i := range s.watches {
@@ -115,14 +115,14 @@ func Open(ctx context.Context, t Target, o Options) (*Set, error) {
 	return s, nil
 }
 
-// add keeps a connection for Close.
+// add registers a connection for Close.
 func (s *Set) add(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns = append(s.conns, c)
 }
 
-// Close ends the watches. They keep their counts.
+// Close ends the watches. The counts stay.
 func (s *Set) Close() {
 	s.closing.Store(true)
 	s.mu.Lock()
@@ -133,15 +133,15 @@ func (s *Set) Close() {
 	s.reading.Wait()
 }
 
-// Counts is what came to the watches.
+// Counts are the numbers of lines that the watches received.
 type Counts struct {
 	Total    int64
-	Min, Max int64 // of a watch
-	Cut      int   // watches that have ended
-	Err      error // how the first of them did
+	Min, Max int64 // of a single watch
+	Cut      int   // watches that ended before Close
+	Err      error // of the first of these
 }
 
-// Counts returns what has come so far.
+// Counts returns the current numbers.
 func (s *Set) Counts() Counts {
 	var c Counts
 	for i := range s.watches {
@@ -161,9 +161,8 @@ func (s *Set) Counts() Counts {
 	return c
 }
 
-// Wait waits until n lines have come altogether, a watch has been cut or the
-// time is up, and returns the counts. An error says that not all has come, or
-// more than that.
+// Wait waits until the watches have received n lines in total, a watch has ended, or
+// the time is up. It returns the counts, and an error if the total is not n.
 func (s *Set) Wait(n int64, timeout time.Duration) (Counts, error) {
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		c := s.Counts()
@@ -171,11 +170,11 @@ func (s *Set) Wait(n int64, timeout time.Duration) (Counts, error) {
 		case c.Cut > 0:
 			return c, fmt.Errorf("%d of %d watches were cut: %w", c.Cut, len(s.watches), c.Err)
 		case c.Total > n:
-			return c, fmt.Errorf("%d lines have come instead of %d", c.Total, n)
+			return c, fmt.Errorf("%d lines were received instead of %d", c.Total, n)
 		case c.Total == n:
 			return c, nil
 		case time.Since(start) > timeout:
-			return c, fmt.Errorf("%d lines of %d have come after %v", c.Total, n, timeout)
+			return c, fmt.Errorf("%d of %d lines were received within %v", c.Total, n, timeout)
 		}
 	}
 }
@@ -184,19 +183,19 @@ func (s *Set) Wait(n int64, timeout time.Duration) (Counts, error) {
 func (s *Set) WaitEach(n int64, timeout time.Duration) (Counts, error) {
 	c, err := s.Wait(n*int64(len(s.watches)), timeout)
 	if err == nil && c.Min != c.Max {
-		err = fmt.Errorf("%d to %d lines have come to a watch instead of %d", c.Min, c.Max, n)
+		err = fmt.Errorf("a watch received between %d and %d lines instead of %d", c.Min, c.Max, n)
 	}
 	return c, err
 }
 
-// A receiver takes one response.
+// A receiver handles one response.
 type receiver interface {
 	header(status int)
 	data(p []byte)
 	end(err error) // nil at the end of the body
 }
 
-// A watch is the receiver of one.
+// A watch is the receiver of a watch's response.
 type watch struct {
 	lines
 	set    *Set

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command baseline reads the streaming list of all Pods and keeps nothing but
-// their number and the newest resourceVersion. No informer can cost less: what
-// bench/informer measures of it are HTTP, TLS, the kernel and the server.
+// Command baseline reads the streaming list of all Pods and keeps only their number and
+// the newest resourceVersion. No informer can cost less: its figures are those of HTTP,
+// TLS, the kernel and the server.
 package main
 
 import (
@@ -44,18 +44,18 @@ func main() {
 type client struct {
 	accept string
 	next   func(*bufio.Reader) ([]byte, error) // an event, valid until the next call
-	rv     []byte                              // what is before the first resourceVersion
+	rv     []byte                              // the bytes before the first resourceVersion
 
 	handled atomic.Int64
 	synced  atomic.Bool
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	pods   int        // of the last initial list
 	latest []byte     // resourceVersion
 }
 
 func (c *client) Start(ctx context.Context, target measure.Target) error {
-	// Few large frames cost less than many of 16 KiB.
+	// A few large frames cost less than many frames of 16 KiB.
 	transport := &http.Transport{ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{MaxReadFrameSize: 1 << 20}}
 	if target.CA != nil {
 		roots := x509.NewCertPool()
@@ -106,7 +106,7 @@ func (c *client) watch(ctx context.Context, over *http.Client, url string) error
 			c.synced.Store(true)
 			continue
 		default:
-			return nil // 410, and nothing else is expected of this server
+			return nil // 410: this server sends no other error
 		}
 		if _, rv, found := bytes.Cut(event, c.rv); found && len(rv) >= 10 {
 			c.mu.Lock()
@@ -135,7 +135,7 @@ func frame(r *bufio.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Discarding what is buffered does not write over it.
+	// Discard does not overwrite the buffer.
 	_, err = r.Discard(n)
 	return event, err
 }
@@ -149,7 +149,7 @@ func (c *client) Len() int {
 	return c.pods
 }
 
-// ResourceVersion is the newest of all Pods.
+// ResourceVersion returns the newest resourceVersion of all Pods.
 func (c *client) ResourceVersion(string, string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command clientgo is client-go's informers in the ways they are used, for
-// bench/informer to measure.
+// Command clientgo is a client of bench/informer: client-go's informers, in the modes
+// in which programs use them.
 package main
 
 import (
@@ -44,8 +44,8 @@ func mode(name, encoding string, newInformer func(*rest.Config) (cache.SharedInd
 	return m
 }
 
-// typed returns informers of the generated types; without a content type they
-// have the client's default, which is protobuf.
+// typed returns informers of generated types. The content type "" is the client's
+// default, protobuf.
 func typed(contentType string) func(*rest.Config) (cache.SharedIndexInformer, error) {
 	return func(config *rest.Config) (cache.SharedIndexInformer, error) {
 		config.ContentType = contentType

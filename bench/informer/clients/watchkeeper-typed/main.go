@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command watchkeeper-typed is this project's informer of protobuf, for
-// bench/informer to measure: it holds the types of Kubernetes, which the one of
-// JSON need not.
+// Command watchkeeper-typed is a client of bench/informer: this project's informer with
+// protobuf. Unlike the one with JSON it links the types of Kubernetes.
 package main
 
 import (

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command watchkeeper is this project's informer of JSON, for bench/informer to
-// measure.
+// Command watchkeeper is a client of bench/informer: this project's informer with JSON.
 package main
 
 import (
