@@ -252,7 +252,7 @@ func (l *loader) count(ctx context.Context, successes *atomic.Int64, i int, err 
 		successes.Add(1)
 	case ctx.Err() != nil:
 	case apierrors.IsNotFound(err) && successes != &l.made:
-		// Somebody else deleted the Pod; make the next one in its place.
+		// Another client deleted the Pod; the slot's next generation replaces it.
 		l.slots[i] = slot{generation: l.slots[i].generation + 1}
 	default:
 		l.failed.Add(1)

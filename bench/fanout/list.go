@@ -27,7 +27,7 @@ type listing struct {
 	name   string
 	query  string
 	header map[string]string
-	often  int // requests per measurement, in proportion to the others: more if it is fast
+	often  int // factor of the number of requests, larger for a fast LIST
 }
 
 var listings = []listing{

@@ -91,8 +91,8 @@ type Change struct {
 	Time            time.Time `json:"time"`
 	UID             string    `json:"uid,omitempty"`
 	Epoch           int       `json:"epoch,omitempty"`
-	// Inferred marks a change that was not observed, but found by a list. It
-	// happened at some time after the version before.
+	// Inferred marks a change that was not observed, but found by a relist. It
+	// happened at some time since the version before.
 	Inferred bool     `json:"inferred,omitempty"`
 	Summary  []string `json:"summary"`
 	// Changes is the patch from the version before to this one.

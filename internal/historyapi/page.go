@@ -118,8 +118,8 @@ func (p *page) compare(before, after *scan.Object) (*change.Change, error) {
 	return p.comparer.Between(before, after)
 }
 
-// again notes in the summary of an object's creation when an earlier object of that
-// name was deleted.
+// again adds to the summary of an object's creation how long before it an object of the
+// same name was deleted, if there was one.
 func (p *page) again(c *api.Change, st *history.Stream, e history.Event) error {
 	last, err := st.LastVersions(p.ctx, e.Object.Key, 0, e.Object.RV-1, 1)
 	if err != nil || len(last) == 0 || last[0].Type != kube.Deleted {

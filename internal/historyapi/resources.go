@@ -128,8 +128,8 @@ func apiMoment(m history.Moment) api.Moment {
 	return api.Moment{ResourceVersion: kube.FormatRV(m.RV), Time: m.At.UTC()}
 }
 
-// An eventRange selects events of one stream: those with RVs above from and up to to,
-// observed at since or later.
+// An eventRange selects events of one stream by RV, from < RV <= to, and by the time
+// of their observation, not before since.
 type eventRange struct {
 	*history.Stream
 	from, to uint64

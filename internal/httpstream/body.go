@@ -41,8 +41,8 @@ var gzipWriters = sync.Pool{New: func() any {
 var bodyBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bodyPiece) }}
 
 // WriteBody writes the body of an answer, compressed if it is large and the client
-// accepts gzip. The headers, except for Content-Encoding, are set before. held is set
-// if the answer holds a slot: then writes have HeldTimeout. A failed write is not
+// accepts gzip. The caller has set the headers, except for Content-Encoding. held is
+// set if the answer holds a slot: then writes have HeldTimeout. A failed write is not
 // reported, since the client is gone.
 func WriteBody(w http.ResponseWriter, r *http.Request, body *wire.Body, held bool) {
 	timeout := WriteTimeout

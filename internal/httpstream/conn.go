@@ -27,8 +27,8 @@ type clientConn struct {
 	scrap  [32]byte // what the client sends
 }
 
-// takeOver takes the connection of a request over from net/http. The headers of the
-// answer are set before. It returns nil if the connection cannot be taken over: for
+// takeOver takes the connection of a request over from net/http. The caller has set
+// the headers of the answer. It returns nil if the connection cannot be taken over: for
 // HTTP/2, for HTTP/1.0, which has no chunks, and for a request with a body.
 func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Body != http.NoBody {
@@ -46,7 +46,7 @@ func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 	return &clientConn{conn: conn, header: header.Bytes(), gone: make(chan struct{})}
 }
 
-// Serve answers a request with a watch. The headers of the answer are set before. It
+// Serve answers a request with a watch. The caller has set the headers of the answer. It
 // returns when the watch has ended, or at once if the connection was taken over: then
 // the watch continues on a goroutine of its own.
 func (t *Tracker) Serve(w http.ResponseWriter, r *http.Request, s *Watch) {

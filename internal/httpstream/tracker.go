@@ -97,8 +97,9 @@ func (t *Tracker) part(s *Watch) {
 	t.leaveLocked()
 }
 
-// Bind returns a context that also ends when the gateway shuts down. It returns false
-// if it has: then the request must be refused.
+// Bind returns a context that also ends when the gateway ends requests of this kind:
+// streams at Drain, other requests at Cut. It returns false if that has happened; the
+// request must then be refused.
 func (t *Tracker) Bind(ctx context.Context, stream bool) (context.Context, context.CancelFunc, bool) {
 	end := t.all
 	if stream {

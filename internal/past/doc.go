@@ -4,10 +4,10 @@
 // Package past reads the history for the API: the state of a resource at a moment
 // ([Past.Locate], [Snapshot]) and the events that followed ([Source]).
 //
-// A moment is an RV of the cluster, a time, or an age. Only this package maps it to a
-// state, for /at, exact lists, diff and the page, so that these cannot disagree. An RV
-// that the resource has not reached, but another recorded resource has, means the
-// resource's newest state. A time in a gap or between two epochs has no state.
+// A moment is an RV of the cluster, a time, or an age. Only this package maps moments
+// to states, so /at, exact lists, diff and the page cannot disagree. If the resource
+// has not reached an RV, but another recorded resource has, the RV means the resource's
+// newest state. A time in a gap or between two epochs has no state.
 //
 // A [Source] joins the timeline as soon as the timeline's window includes its
 // position, and falls back to the history when it lags behind that window.

@@ -26,8 +26,8 @@ type State struct {
 	Newest bool
 }
 
-// ErrUnrecorded: the moment is after the end of the record, and recording has
-// stopped.
+// ErrUnrecorded: the resource is not recorded, or the moment is after the end of its
+// record and recording has stopped.
 var ErrUnrecorded = errors.New("not recorded")
 
 // Locate returns the state of a resource at a moment. It waits a few seconds until

@@ -41,8 +41,8 @@ type Source struct {
 	stream *history.Stream     // nil while the source is in the timeline
 	cursor *timeline.Cursor    // nil while the source is in the history
 	rv     uint64              // the position in the history
-	// ahead is set while the position is after the head of the history. It may turn
-	// out to be inside a gap, where no watch can begin.
+	// ahead is set while the position is after the head of the history. When the
+	// history reaches it, the position may be inside a gap, where no watch can begin.
 	ahead bool
 
 	// Only in a watch of the past, not in one that has fallen back:

@@ -93,7 +93,8 @@ func parse(r *http.Request) (*Read, bool) {
 		return nil, false
 	}
 	if rd.Verb == Get {
-		// The API server reads no other option of a GET, and accepts a malformed RV.
+		// A GET has no other option. A malformed RV is passed through, because the
+		// API server treats it differently than that of a LIST.
 		rd.Options.ResourceVersion = query.Get("resourceVersion")
 		return rd, rd.parseRV()
 	}
