@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 		`(?m)^BenchmarkDisk 3000( [0-9.]+ [^ \n]+){3}$`:                                           1,
 		`(?m)^BenchmarkLatency/recording=(on|off)/rate=(100|1000) [0-9]+( [-0-9.e]+ [^ \n]+){3}$`: 4,
 		`(?m)^BenchmarkRestart 300( [0-9.]+ [^ \n]+){3} 0 lists `:                                 1,
-		`(?m)^\| gaps in their record \| 0 \| 0 \| yes \|$`:                                                 1,
+		`(?m)^\| gaps in their record \| 0 \| 0 \| yes \|$`:                                       1,
 		`(?m)^\| lists upstream \| 0 \| 0 \| yes \|$`:                                             1,
 	} {
 		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {
