@@ -97,7 +97,7 @@ func TestOpenFull(t *testing.T) {
 	}}
 	testFull(t, "history", Options{Cluster: "c", FS: fs}, func() { isFull.Store(true) }, func() { isFull.Store(false) })
 
-	dir, unmount, err := smallDisk(4 << 20)
+	dir, unmount, err := smallDisk(8 << 20)
 	if err != nil {
 		t.Logf("tested with injected failures alone, since no small disk can be had: %v", err)
 		return
@@ -142,7 +142,7 @@ func smallDisk(bytes int) (dir string, unmount func(), err error) {
 // what is old makes room.
 func testSmallDisk(t *testing.T, dir string) {
 	t.Helper()
-	s := must(Open(dir, Options{Cluster: "c", memTableSize: 64 << 10, minFreeDisk: 2 << 20}))
+	s := must(Open(dir, Options{Cluster: "c", memTableSize: 64 << 10, minFreeDisk: 6 << 20}))
 	st := must(s.Stream(pods))
 	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, ms(1)); err != nil {
 		t.Fatal(err)
