@@ -237,6 +237,9 @@ func (c *client) watch(ctx context.Context, verb string, start uint64) bool {
 	resp, err := c.get(limit, x, q)
 	if err != nil {
 		c.end(x, err.Error())
+		if x.Code == http.StatusGone {
+			c.move(0, false)
+		}
 		return false
 	}
 	defer resp.Body.Close()

@@ -223,9 +223,11 @@ func (t *truth) judgeTime(r *pastRead, absent []away) string {
 // pardoned reports whether a client was told rightly that its RV has expired: it
 // had come further than what was on disk when the gateway was killed, and that
 // is inside a gap since. What is left of it is to be judged as that of the others.
+// Below /at/ the request is refused; on the ordinary path the watch ends with an ERROR.
 func (c *client) pardoned(gaps []pastGap) bool {
 	last := c.exchanges[len(c.exchanges)-1]
-	if last.Error != http.StatusGone || len(last.Events) > 0 {
+	refused := last.Code == http.StatusGone && strings.Contains(c.base, "/at/")
+	if last.Error != http.StatusGone && !refused || len(last.Events) > 0 {
 		return false
 	}
 	for _, g := range gaps {

@@ -197,6 +197,13 @@ func TestPardoned(t *testing.T) {
 			t.Errorf("%s: %v, with %d exchanges", test.name, got, len(test.c.exchanges))
 		}
 	}
+	for base, want := range map[string]bool{"http://gateway/at/rv:10": true, "http://gateway": false} {
+		c := told(13)
+		c.base, c.exchanges[1].Error, c.exchanges[1].Code = base, 0, 410
+		if c.pardoned(gaps) != want {
+			t.Errorf("a watch that is refused at %s: pardoned is not %v", base, want)
+		}
+	}
 	if c := told(13); c.exchanges[1].Error == 410 {
 		if c.exchanges[1].Error = 0; c.pardoned(gaps) {
 			t.Error("a watch that was served is pardoned")
