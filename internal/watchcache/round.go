@@ -212,7 +212,10 @@ func (r *round) adjust(ctx context.Context, reader *Resource, record *recordUse)
 		return true
 	}
 	if reader != r.reader {
-		return reader == nil && record != nil && record == r.record && !r.reader.dropped.Load() && r.detach(ctx)
+		if record == nil || record != r.record || r.reader.dropped.Load() || !r.detach(ctx) {
+			return false
+		}
+		return reader == nil || r.attach(ctx, reader)
 	}
 	if record != r.record {
 		r.record = record

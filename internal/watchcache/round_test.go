@@ -286,6 +286,28 @@ func TestOneWatch(t *testing.T) {
 	})
 }
 
+// TestReaderAfterReader: a reader that comes while the timeline of the one before is
+// being detached gets its own, and the upstream watch goes on.
+func TestReaderAfterReader(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.put("a", "1")
+		first, _ := b.read()
+		b.record.follow = sync.OnceFunc(func() { time.Sleep(time.Second) }) // detaching takes a second
+		first.Release()
+		time.Sleep(1500 * time.Millisecond) // it is idle
+		if b.cache.Watched(pods) != nil {
+			t.Fatal("the first reader's timeline is open")
+		}
+		second, end := b.read()
+		b.put("a", "2")
+		b.same("the second timeline", second.Timeline)
+		end()
+		b.put("a", "3")
+		b.same("the record", b.record.sink.Timeline)
+		b.asked(1, 1)
+	})
+}
+
 // TestEventsWhileSeeding: events that come while the timeline is loaded are in it
 // once, and the reader's watch sees those after its RV.
 func TestEventsWhileSeeding(t *testing.T) {

@@ -73,7 +73,7 @@ function moveInTime(event: KeyboardEvent, target: HTMLElement, history: History)
       return true;
     case ',':
     case '.':
-      void step(history, event.key === ',' ? -1 : 1).catch(() => {});
+      void step(history, event.key === ',' ? -1 : 1).catch((error) => console.error('the next change is not known:', error));
       return true;
     case 'm':
       toggleMark();

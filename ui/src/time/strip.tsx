@@ -124,7 +124,7 @@ function press(event: KeyboardEvent, history: History): void {
   const direction = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
   const counts = shownCounts.value;
   if (direction && event.shiftKey) moveRangeEnd(direction);
-  else if (direction) void step(history, direction).catch(() => {});
+  else if (direction) void step(history, direction).catch((error) => console.error('the next change is not known:', error));
   else if (event.key === 'Home' && counts) goTo(Date.parse(counts.from));
   else if (event.key === 'End') goTo(now());
   else if (event.key === '+' || event.key === '=') setSpan(span.value / 1.5);
