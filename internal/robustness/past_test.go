@@ -630,14 +630,22 @@ func (r *pastRun) watched(ctx context.Context) error {
 	if h.truths, err = r.truths(final); err != nil {
 		return err
 	}
+	var since time.Time // when nothing was due any more
 	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		behind, _ := h.behind(r.watches)
+		behind, due := h.behind(r.watches)
 		for _, c := range r.watches {
 			if _, follows := c.place(); !follows {
-				behind-- // it has been told to list again
+				behind, due = behind-1, due-1 // it has been told to list again
 			}
 		}
-		if behind <= 0 {
+		switch {
+		case due > 0:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		}
+		// Of what happened inside a gap, a watch without bookmarks may never learn.
+		if behind <= 0 || !since.IsZero() && time.Since(since) > overGap {
 			break
 		}
 	}
