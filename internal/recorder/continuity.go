@@ -11,15 +11,12 @@ import (
 
 // A trust is how far the upstream is known to continue what is recorded.
 //
-//	             an event past the record, a list
-//	unverified ───────────────────────────────────► verified
-//	    ▲  │                                        │  ▲
-//	    │  │ gone, another definition or cluster    │  │ list
-//	    │  ├──────────────► mustList ◄──────────────┤  │
-//	    │  │                   └────────────────────┼──┘
-//	    │  └──────────────► diverged ◄──────────────┘
-//	    │   another history     └─────── list ──► verified
-//	    └── a new session, from verified
+//	from                  when                                              to
+//	any                   a list of the upstream is recorded                verified
+//	unverified            the upstream sends what follows the record        verified
+//	verified              a session begins                                  unverified
+//	unverified, verified  gone, or another definition or cluster            mustList
+//	any                   the upstream proves to have another history       diverged
 type trust int
 
 const (
