@@ -314,7 +314,7 @@ func (r *Recorder) Store() *history.Store {
 
 // Sync waits until everything that was known of the resource at the call is in the
 // history, including what its timeline had. It fails with [ErrNotRecorded], also if it
-// cannot be written, and when ctx ends.
+// cannot be written or before its first list is, and when ctx ends.
 func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if r == nil {
 		return ErrNotRecorded
@@ -328,6 +328,9 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 		if v := tl.View(); v != nil {
 			rv = v.RV
 		}
+	}
+	if rv == 0 {
+		return ErrNotRecorded
 	}
 	return t.w.reached(ctx, t.ctx, rv)
 }

@@ -59,6 +59,24 @@ func TestSync(t *testing.T) {
 	}
 }
 
+// TestSyncBeforeList: nothing is recorded before there was a list.
+func TestSyncBeforeList(t *testing.T) {
+	api := newFakeAPI(t)
+	rv := api.write("a", "1")
+	r := api.recorder(t, vfs.NewMem())
+	g := api.run(t, r)
+	until(t, "a record", func() bool {
+		err := r.Sync(t.Context(), pods)
+		if err != nil && !errors.Is(err, ErrNotRecorded) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	if head := g.recorded(0).Head().RV; head < rv {
+		t.Errorf("recorded up to %d, the list was at %d", head, rv)
+	}
+}
+
 // TestRestart: what happened while nothing ran is recorded as it happened, and
 // nothing is listed.
 func TestRestart(t *testing.T) {
