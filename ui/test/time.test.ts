@@ -36,7 +36,7 @@ test('ticks show the units that differ', () => {
 test('a step goes to the previous or the next change', async () => {
   Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matchMedia: () => ({ matches: false, addEventListener() {} }) });
   const { nextChange } = await import('../src/time/playback');
-  const moments = [1012, 1014, 1018, 1041, 1047];
+  const moments = [1012, 1014, 1018, 1041, 1047, 1063, 1068]; // the last two after the counts
   const history = {
     // Pages of one, of which each second is empty.
     changes: async (from: number, to: number, _limit: number, _signal: AbortSignal, _resources: string[], more = '') => {
@@ -51,7 +51,12 @@ test('a step goes to the previous or the next change', async () => {
   assert.equal(await step(1041, -1), 1018_000);
   assert.equal(await step(1014, -1), 1012_000);
   assert.equal(await step(1012, -1), 0);
-  assert.equal(await step(1047, 1), 0);
+  assert.equal(await step(1047, 1), 1063_000);
+  assert.equal(await step(1063, 1), 1068_000);
+  assert.equal(await step(1068, 1), 0);
+  assert.equal(await step(1070, -1), 1068_000);
+  assert.equal(await step(1068, -1), 1063_000);
+  assert.equal(await step(1063, -1), 1047_000);
 });
 
 test('reading the first page again keeps the pages after it', async () => {

@@ -109,20 +109,27 @@ export const total = (counts: Counts, bin: number): number =>
 /** The resources of the board. Steps go to their changes. */
 export const ON_BOARD = ['pods', 'nodes'] as const;
 
-/** The time of the previous (-1) or the next (1) change in the strip's range; 0 if there is none. */
+/** The time of the previous (-1) or the next (1) change in the strip's range, or after its counts were loaded; 0 if there is none. */
 export async function nextChange(history: History, counts: Counts, from: number, direction: -1 | 1, abort: AbortSignal): Promise<number> {
   const start = Date.parse(counts.from);
+  const end = Date.parse(counts.to);
   const size = counts.binSeconds * 1000;
+  const search = async (since: number, until: number): Promise<number> => {
+    const lower = direction > 0 ? Math.max(since, from + 1) : since;
+    const upper = direction < 0 ? Math.min(until, from) : until;
+    return lower < upper ? first(history, lower, upper, direction, abort) : 0;
+  };
+  if (direction < 0) {
+    const at = await search(end, from);
+    if (at) return at;
+  }
   const binOf = Math.floor((from - start) / size);
   for (let bin = Math.min(Math.max(binOf, 0), counts.bins - 1); bin >= 0 && bin < counts.bins; bin += direction) {
     if (total(counts, bin) === 0) continue;
-    const lower = direction > 0 ? Math.max(from + 1, start + bin * size) : start + bin * size;
-    const upper = direction < 0 ? Math.min(from, start + (bin + 1) * size) : start + (bin + 1) * size;
-    if (lower >= upper) continue;
-    const at = await first(history, lower, upper, direction, abort);
+    const at = await search(start + bin * size, start + (bin + 1) * size);
     if (at) return at;
   }
-  return 0;
+  return direction > 0 ? search(end, now()) : 0;
 }
 
 /** The time of the first (1) or the last (-1) change in a range; 0 if there is none. */

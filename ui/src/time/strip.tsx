@@ -69,9 +69,10 @@ function Timeline({ history }: { history: History }) {
     const load = async (): Promise<void> => {
       if (loading || document.hidden) return;
       loading = true;
+      const asked = span.peek();
       try {
         const to = now();
-        const from = to - span.peek();
+        const from = to - asked;
         state.counts = shownCounts.value = await history.counts(from, to, stop.signal, ON_BOARD);
         draw(plot, state);
         state.events = await events.load(from, to, stop.signal);
@@ -81,8 +82,10 @@ function Timeline({ history }: { history: History }) {
       } finally {
         loading = false;
       }
+      if (span.peek() !== asked && !stop.signal.aborted) void load();
     };
-    const timer = setInterval(() => void load(), reloadInterval);
+    // While the strip is pressed its axis does not move, so that a drag can be aimed.
+    const timer = setInterval(() => parent.matches(':active') || void load(), reloadInterval);
     const ending = effect(() => {
       void span.value;
       void load();
