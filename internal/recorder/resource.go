@@ -15,6 +15,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
@@ -79,7 +80,9 @@ func (r *resourceRecorder) Resume(ctx context.Context) (*informer.Resume, string
 	if !r.continuable(ctx, stream) {
 		return nil, kind, nil
 	}
-	resume, err := r.resumeOf(ctx, stream, func(ctx context.Context) ([]informer.Known, error) { return newestIn(ctx, stream) })
+	resume, err := r.resumeOf(ctx, stream, func(ctx context.Context) ([]informer.Known, error) {
+		return untrimmed(stream, func() ([]informer.Known, error) { return newestIn(ctx, stream) })
+	})
 	return resume, kind, r.w.damaged(stream, err)
 }
 
@@ -135,7 +138,7 @@ func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
 
 // load reads a seed, and counts its objects in read.
 func (r *resourceRecorder) load(ctx context.Context, stream *history.Stream, read *atomic.Int64) *watchcache.Seed {
-	list, err := stateOf(ctx, stream, read)
+	list, err := untrimmed(stream, func() (*scan.List, error) { return stateOf(ctx, stream, read) })
 	if err == nil {
 		newest := newestOf(slices.Values(list.Items)) // now, so that the list is not kept
 		var resume *informer.Resume

@@ -6,6 +6,7 @@ package recorder
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
@@ -19,20 +20,35 @@ import (
 // are recorded before the record is continued.
 const compared = 8
 
+// untrimmed calls read, again if the stream was trimmed meanwhile.
+func untrimmed[T any](stream *history.Stream, read func() (T, error)) (T, error) {
+	for {
+		got, err := read()
+		switch {
+		case !errors.Is(err, history.ErrBefore):
+			return got, err
+		case stream.Head().RV == 0: // removed as a whole, as a damaged stream is
+			return got, errDamaged
+		}
+	}
+}
+
 // resumeOf returns what a reflector needs to resume at a stream's head.
 func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
 	resume := &informer.Resume{List: listOf(st.Form(), 0)}
 	var err error
-	if resume.AfterDelete, err = endsInDeletion(ctx, st); err != nil || r.c.is(verified) {
+	if resume.AfterDelete, err = untrimmed(st, func() (bool, error) { return endsInDeletion(ctx, st) }); err != nil || r.c.is(verified) {
 		return resume, err
 	}
 	resume.Newest, resume.Diverged = newest, r.c.diverge
-	span := st.Span()
-	from := span.From.RV
-	for _, g := range st.Gaps() {
-		from = max(from, g.To) // the events of a gap are not the upstream's
-	}
-	events, err := st.LastEvents(ctx, from, span.To.RV, compared)
+	events, err := untrimmed(st, func() ([]history.Event, error) {
+		span := st.Span()
+		from := span.From.RV
+		for _, g := range st.Gaps() {
+			from = max(from, g.To) // the events of a gap are not the upstream's
+		}
+		return st.LastEvents(ctx, from, span.To.RV, compared)
+	})
 	if err != nil {
 		return nil, err
 	}
