@@ -140,8 +140,8 @@ func (c *versionCache) get(key kube.Key) (version, bool) {
 }
 
 func (c *versionCache) set(o *scan.Object, deleted bool) {
-	if c.size += len(o.JSON) + eventOverhead; c.size > maxVersionBytes/2 || c.young == nil {
-		c.young, c.old, c.size = map[kube.Key]version{}, c.young, len(o.JSON)+eventOverhead
+	if c.size += len(o.JSON) + timeline.EventOverhead; c.size > maxVersionBytes/2 || c.young == nil {
+		c.young, c.old, c.size = map[kube.Key]version{}, c.young, len(o.JSON)+timeline.EventOverhead
 	}
 	v := version{o.RV, o}
 	if deleted {

@@ -263,7 +263,7 @@ func runModel(t *testing.T, seed uint64, steps int) {
 	c := newCluster(seed)
 	opts := Options{}
 	if seed%3 == 1 {
-		opts.WindowBytes = 30 * eventOverhead
+		opts.WindowBytes = 30 * EventOverhead
 	}
 	tl := New(opts)
 	tl.checkpointInterval = 1 + int(seed%16)
@@ -385,7 +385,7 @@ func checkPast(t *testing.T, c *cluster, tl *Timeline) {
 // written. It is for the race detector.
 func TestConcurrentReaders(t *testing.T) {
 	c := newCluster(1)
-	tl := New(Options{WindowBytes: 1000 * eventOverhead})
+	tl := New(Options{WindowBytes: 1000 * EventOverhead})
 	tl.checkpointInterval = 64
 	tl.Replace(c.list())
 	done := make(chan struct{})

@@ -167,7 +167,7 @@ func TestStartInsideGap(t *testing.T) {
 // TestGapOutlivesLog: a gap is remembered when the log no longer holds its events,
 // until the upstream's RVs go backwards.
 func TestGapOutlivesLog(t *testing.T) {
-	tl := New(Options{WindowBytes: eventOverhead})
+	tl := New(Options{WindowBytes: EventOverhead})
 	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
 	tl.Replace(podList(20, object("b", "2", 15)))
 	for rv := uint64(21); rv < 30; rv++ {
@@ -228,7 +228,7 @@ func TestGapOverFutureStart(t *testing.T) {
 // TestHold: held events are kept beyond the window, up to four times its size,
 // and dropped once they are not held any more.
 func TestHold(t *testing.T) {
-	const window = 8 * eventOverhead
+	const window = 8 * EventOverhead
 	tl := New(Options{WindowBytes: window})
 	tl.Replace(podList(10, object("a", "1", 5)))
 	rv := uint64(10)
@@ -264,7 +264,7 @@ func TestHold(t *testing.T) {
 // TestSharedRV: a cursor gets deletions at one RV even if they are in different
 // views, and they leave the window together.
 func TestSharedRV(t *testing.T) {
-	tl := New(Options{WindowBytes: 6 * eventOverhead})
+	tl := New(Options{WindowBytes: 6 * EventOverhead})
 	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6), object("c", "3", 7)))
 	c, err := tl.Watch(10, Interest{})
 	if err != nil {

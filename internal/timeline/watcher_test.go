@@ -75,7 +75,7 @@ func TestWoken(t *testing.T) {
 
 // TestWindowOverrun: more events come at once than the window holds.
 func TestWindowOverrun(t *testing.T) {
-	tl, c := selective(t, Options{WindowBytes: 4 * eventOverhead}, inA)
+	tl, c := selective(t, Options{WindowBytes: 4 * EventOverhead}, inA)
 	apply(t, tl, object("a/p", "1", 11))
 	for rv := uint64(12); rv < 40; rv++ {
 		apply(t, tl, object("b/p", "2", rv))
@@ -92,7 +92,7 @@ func TestWindowOverrun(t *testing.T) {
 // TestIdleThroughWindow: a cursor loses nothing if the window moves past it while
 // no event concerns it.
 func TestIdleThroughWindow(t *testing.T) {
-	tl, c := selective(t, Options{WindowBytes: 4 * eventOverhead}, inA)
+	tl, c := selective(t, Options{WindowBytes: 4 * EventOverhead}, inA)
 	for rv := uint64(11); rv < 40; rv++ {
 		apply(t, tl, object("b/p", "2", rv))
 		tl.Flush()

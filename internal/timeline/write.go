@@ -198,12 +198,12 @@ func (t *Timeline) append(e *Event) {
 	}
 }
 
-// eventOverhead estimates what an event takes besides its JSON: the Event, the
+// EventOverhead estimates what an event takes besides its JSON: the Event, the
 // scan.Object with its labels, and its share of the checkpoints.
-const eventOverhead = 1 << 10
+const EventOverhead = 1 << 10
 
 // size estimates what an event takes in the log.
-func (e *Event) size() int64 { return int64(len(e.Object.JSON)+len(e.Object.Row)) + eventOverhead }
+func (e *Event) size() int64 { return int64(len(e.Object.JSON)+len(e.Object.Row)) + EventOverhead }
 
 // trim drops the oldest events while the log exceeds its bounds (T10).
 func (t *Timeline) trim() {
