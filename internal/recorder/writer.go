@@ -15,15 +15,11 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
-const (
-	// maxPendingBytes is about how many bytes of events are held to be written
-	// together.
-	maxPendingBytes = 4 << 20
-	// eventOverhead is about how many bytes an event takes besides its JSON.
-	eventOverhead = 1 << 10
-)
+// maxPendingBytes is about how many bytes of events are held to be written together.
+const maxPendingBytes = 4 << 20
 
 // A writer writes one resource's events to its stream, in batches: a write that has to
 // survive a crash costs a sync, whatever its size. Any goroutine may use it, but only
@@ -44,7 +40,7 @@ type writer struct {
 		lost   atomic.Pointer[chan struct{}]
 	}
 
-	mu      lock // guards what follows; held while writing
+	mu      watchcache.Mutex // guards what follows; held while writing
 	stream  *history.Stream
 	head    history.Moment // everything up to here is in the stream or pending
 	pending []history.Event
@@ -62,21 +58,6 @@ type writer struct {
 	hurry      chan struct{} // has a value if somebody waits for that
 }
 
-// A lock is a mutex that can be waited for until a context ends.
-type lock chan struct{}
-
-func (l lock) Lock()   { l <- struct{}{} }
-func (l lock) Unlock() { <-l }
-
-func (l lock) lock(ctx context.Context) error {
-	select {
-	case l <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // delays are how long a write waits for more: one with events, and one that only
 // advances the head.
 type delays struct{ events, head time.Duration }
@@ -85,7 +66,7 @@ func newWriter(s *session, stream *history.Stream) *writer {
 	w := &writer{
 		store: s.store, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
 		log: s.r.log.With("resource", stream.Resource().String()), lost: make(chan struct{}),
-		mu: make(lock, 1), stream: stream, head: stream.Head(), definition: stream.Form().Definition,
+		mu: watchcache.NewMutex(), stream: stream, head: stream.Head(), definition: stream.Form().Definition,
 		moved: make(chan struct{}), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 	}
 	w.publish()
@@ -167,7 +148,7 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	}
 	w.pending = append(w.pending, events...)
 	for i := range events {
-		w.size += len(events[i].Object.JSON) + eventOverhead
+		w.size += len(events[i].Object.JSON) + timeline.EventOverhead
 	}
 	w.move(rv, at)
 	if w.size >= maxPendingBytes {
@@ -347,8 +328,8 @@ func (w *writer) compare(list *scan.List, definition string, diverged bool, at t
 // recording ends.
 func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
 	for {
-		if err := w.mu.lock(ctx); err != nil {
-			return err
+		if !w.mu.LockBefore(ctx) {
+			return context.Cause(ctx)
 		}
 		pending := len(w.pending) > 0 && w.pending[0].Object.RV <= rv
 		if !pending && w.stream.Head().RV >= rv {

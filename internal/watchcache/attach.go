@@ -22,7 +22,7 @@ func (r *round) attach(ctx context.Context, reader *Resource) bool {
 	soon, cancel := context.WithDeadline(ctx, reader.seedBy)
 	defer cancel()
 	for range maxSeeds {
-		if !r.feed.lock.lockBefore(soon) {
+		if !r.feed.lock.LockBefore(soon) {
 			return false
 		}
 		if !r.resumed && r.feed.lists == 0 {
@@ -34,7 +34,7 @@ func (r *round) attach(ctx context.Context, reader *Resource) bool {
 		r.feed.kept = &kept{}
 		r.feed.lock.Unlock()
 		seed := r.record.Seed(ctx)
-		if seed == nil || !r.feed.lock.lockBefore(soon) {
+		if seed == nil || !r.feed.lock.LockBefore(soon) {
 			return false
 		}
 		kept := r.feed.kept
@@ -128,7 +128,7 @@ func (r *round) follow(epoch uint64) {
 func (r *round) detach(ctx context.Context) bool {
 	soon, cancel := context.WithTimeout(ctx, r.w.cache.opts.Patience)
 	defer cancel()
-	if !r.feed.lock.lockBefore(soon) {
+	if !r.feed.lock.LockBefore(soon) {
 		return false
 	}
 	defer r.feed.lock.Unlock()

@@ -4,8 +4,6 @@
 package watchcache
 
 import (
-	"context"
-
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
@@ -30,10 +28,10 @@ type Sink interface {
 }
 
 // A feed passes what a reflector reads to the sink that is attached. Its lock is
-// held during each call of the reflector, so that whoever else has it can attach
+// held during each call of the reflector, so that its other holders can attach
 // another sink between two calls. It implements informer.Sink.
 type feed struct {
-	lock mutex // guards what follows
+	lock Mutex // guards what follows
 
 	to    Sink
 	items []*scan.Object // of the list that is being read
@@ -41,7 +39,7 @@ type feed struct {
 	kept  *kept          // nil unless events are kept
 }
 
-func newFeed(to Sink) *feed { return &feed{lock: newMutex(), to: to} }
+func newFeed(to Sink) *feed { return &feed{lock: NewMutex(), to: to} }
 
 // attach has the reflector feed another sink. The caller holds the lock.
 func (f *feed) attach(to Sink) {
@@ -132,8 +130,7 @@ func (k *kept) add(typ kube.EventType, o *scan.Object) {
 		k.frames[n-1].Object = o
 		return
 	}
-	const overhead = 1 << 10
-	if k.bytes += len(o.JSON) + overhead; k.bytes > maxKept {
+	if k.bytes += len(o.JSON) + timeline.EventOverhead; k.bytes > maxKept {
 		k.frames, k.broken = nil, true
 	}
 	if !k.broken {
@@ -159,27 +156,4 @@ func (k *kept) apply(t *timeline.Timeline) error {
 	}
 	t.Flush()
 	return nil
-}
-
-// A mutex is a lock that one may wait for until a context ends.
-type mutex chan struct{}
-
-func newMutex() mutex { return make(mutex, 1) }
-
-func (m mutex) Lock()   { m <- struct{}{} }
-func (m mutex) Unlock() { <-m }
-
-// lockBefore locks the mutex unless ctx ends before.
-func (m mutex) lockBefore(ctx context.Context) bool {
-	select {
-	case m <- struct{}{}:
-		return true
-	default:
-	}
-	select {
-	case m <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -80,7 +80,7 @@ func (res *Resource) begin(seed *Seed) {
 	res.log.Info("resuming what is recorded", "rv", seed.List.RV, "objects", len(seed.List.Items))
 }
 
-// leave tells the watch that the resource needs it no more.
+// leave ends the need of the resource for the watch.
 func (res *Resource) leave() {
 	if res.watch != nil {
 		res.watch.leave(res)

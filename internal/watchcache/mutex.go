@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import "context"
+
+// A Mutex is a mutual exclusion lock that can be waited for until a context ends.
+// [NewMutex] makes one.
+type Mutex chan struct{}
+
+// NewMutex returns an unlocked mutex.
+func NewMutex() Mutex { return make(Mutex, 1) }
+
+// Lock locks the mutex.
+func (m Mutex) Lock() { m <- struct{}{} }
+
+// Unlock unlocks the mutex.
+func (m Mutex) Unlock() { <-m }
+
+// LockBefore locks the mutex unless ctx ends before it is free. It reports whether it
+// did.
+func (m Mutex) LockBefore(ctx context.Context) bool {
+	select {
+	case m <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case m <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
