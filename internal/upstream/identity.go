@@ -28,7 +28,7 @@ func (u *Server) Cluster(ctx context.Context) (uid string, err error) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the API server does not tell which cluster it is of: namespace kube-system: %w", err)
+		return "", fmt.Errorf("the cluster of the API server is not known: namespace kube-system: %w", err)
 	}
 	uid = string(namespace.UID)
 	if uid == "" || strings.ContainsAny(uid, `/\.`) {
