@@ -122,7 +122,9 @@ func TestControl(t *testing.T) {
 			control fakeapi.Control
 			want    string
 		}{
-			"refuse": {func(w http.ResponseWriter, _ *fakeapi.Request, _ func(http.ResponseWriter)) { http.Error(w, "", http.StatusServiceUnavailable) }, "503 <nil> 0s"},
+			"refuse": {func(w http.ResponseWriter, _ *fakeapi.Request, _ func(http.ResponseWriter)) {
+				http.Error(w, "", http.StatusServiceUnavailable)
+			}, "503 <nil> 0s"},
 			"delay": {func(w http.ResponseWriter, _ *fakeapi.Request, next func(http.ResponseWriter)) {
 				time.Sleep(time.Hour)
 				next(w)
