@@ -170,7 +170,7 @@ func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (s
 	case !errors.Is(err, timeline.ErrCompacted):
 		return state{}, errDeclined // the API server may have it, or says why not
 	}
-	expired := &decline{status: status.Expired(err.Error())}
+	expired := &decline{status: status.Expired(status.TooOld(rv, s.view.Start))}
 	stream, _ := s.h.past.Holding(ctx, q.Resource, rv)
 	if stream == nil {
 		return state{}, expired

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package status makes and writes the errors of the HTTP API: Kubernetes
-// Statuses, as kube-apiserver fills them in. Every 410 is made by [Expired]; its text
-// is that of [TooOld], or an [ExpiredError] of the history.
+// Statuses, as kube-apiserver fills them in. Every 410 of the gateway is made by
+// [Expired]; its text is that of [TooOld], or an error of the history.
 package status
 
 import (

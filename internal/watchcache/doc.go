@@ -34,9 +34,9 @@
 // two reflectors can exist for a moment, of which the stopped one is in the record's
 // sink.
 //
-// While the upstream is down, what the timeline has can be read, and the watch goes on
-// when the upstream is back. That the timeline has everything the API server
-// acknowledged is proven on demand ([Resource.Fresh], design "Reads").
+// While the upstream is down, what the timeline has can be read. The reflector resumes
+// the watch when the upstream is back. That the timeline has everything the API server
+// acknowledged is proven on demand ([Resource.Fresh], docs/adr/0003).
 //
 // Everything here may be called concurrently.
 package watchcache
