@@ -147,7 +147,7 @@ func TestProjectionsRefused(t *testing.T) {
 		{"pods?resourceVersion=0&fields=a", "Accept", "application/vnd.kubernetes.protobuf", 406, "JSON only"},
 		{"pods?resourceVersion=0&fields=a", "Accept", "application/yaml", 406, "JSON only"},
 		{"pods?resourceVersion=0&fields=a&fieldSelector=spec.nowhere%3Dx", "", "", 400, "field selector"},
-		{"pods?resourceVersion=5&resourceVersionMatch=Exact&fields=a", "", "", 410, "the window begins at 10"},
+		{"pods?resourceVersion=5&resourceVersionMatch=Exact&fields=a", "", "", 410, "too old resource version: 5 (10)"},
 		{"pods?watch=1&resourceVersion=5&fields=a", "", "", 410, "too old resource version: 5 (10)"},
 		{"pods?resourceVersion=99&fields=a", "", "", 504, "Too large resource version: 99, current: 10"},
 		{"pods?continue=x&fields=a", "", "", 400, "continue"},
