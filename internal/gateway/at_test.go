@@ -16,8 +16,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// TestAtPaths: what is in front of a path of the past is taken off, what is not of
-// the past goes on to the API server, and nothing can be changed.
+// TestAtPaths: the prefix of a past path is removed, discovery is passed through to the
+// API server, and writes are refused.
 func TestAtPaths(t *testing.T) {
 	apiserver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "upstream "+r.Method+" "+r.URL.RequestURI())

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// authEcho answers with the Authorization it got, and refuses upgrades with
-// the same, so that both transports can be asked.
+// authEcho answers with the Authorization it got; it also refuses upgrades with it, so
+// that both transports can be tested.
 var authEcho = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, r.ProtoMajor, " ", r.Header.Get("Authorization"), " ", r.Header.Get("Impersonate-User"))
 })
@@ -63,22 +63,22 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 	}
 }
 
-// A client that says who it is, is not overruled.
-func TestClientCredentialsStay(t *testing.T) {
+// The gateway does not replace the credentials of a client.
+func TestClientCredentialsAreKept(t *testing.T) {
 	r := newRig(t, authEcho, rigOptions{tlsUpstream: true, config: func(c *rest.Config) {
 		c.BearerToken = "gateway"
 		c.Impersonate.UserName = "jane"
 	}})
-	for _, connection := range []string{"", "close, Authorization, Impersonate-User"} { // which names headers to be removed
+	for _, connection := range []string{"", "close, Authorization, Impersonate-User"} { // asks to remove these headers
 		if got := readAll(t, r.get("/version", "Authorization", "Bearer client", "Impersonate-User", "joe", "Connection", connection)); got != "2 Bearer client joe" {
 			t.Errorf("with Connection: %s: got %q", connection, got)
 		}
 	}
 }
 
-// TestCallersOfNoServer: what stands in for a server does so for callers with
-// credentials of their own, too.
-func TestCallersOfNoServer(t *testing.T) {
+// TestClientCredentialsWithTransport: a transport that replaces the server also gets
+// the requests of callers with credentials.
+func TestClientCredentialsWithTransport(t *testing.T) {
 	r := newRig(t, nil, rigOptions{config: func(c *rest.Config) {
 		c.Host, c.Transport = "http://recording", transportFunc(func(r *http.Request) (*http.Response, error) {
 			w := httptest.NewRecorder()

@@ -25,19 +25,19 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
-// A fakeAPI is an API server of Pods that counts what is asked for and holds
-// answers back. It sends the bookmark of a probe at once, and ends the watches of
-// clients other than the gateway after what there is to send.
+// A fakeAPI is an API server of Pods that counts requests and can delay responses. It
+// sends the bookmark of a probe at once, and ends the watches of clients other than
+// the gateway after the available events.
 type fakeAPI struct {
 	*fakeapi.Server
 	t testing.TB
 
-	mu       sync.Mutex    // guards what follows
+	mu       sync.Mutex    // guards the fields below
 	held     chan struct{} // if not nil, the reflector's streams wait until it is closed
 	staleRV  uint64        // if not 0, the RV of lists
 	asked    map[string]int
-	gate     chan struct{} // if not nil, a list of one item waits for a value
-	arrivals chan struct{} // gets a value for each that waits
+	gate     chan struct{} // if not nil, a list with limit=1 waits for a value
+	arrivals chan struct{} // gets a value for each list that waits
 }
 
 func newFakeAPI(t testing.TB) *fakeAPI {
@@ -70,7 +70,7 @@ func (f *fakeAPI) hold(held bool) {
 	}
 }
 
-// count returns how often something was asked for since the last call.
+// count returns the number of requests of a kind since the last call.
 func (f *fakeAPI) count(what string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +78,7 @@ func (f *fakeAPI) count(what string) int {
 	return f.asked[what]
 }
 
-// total returns how often anything was asked for since the last count.
+// total returns the number of requests of all kinds since they were last counted.
 func (f *fakeAPI) total() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +117,7 @@ func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(h
 	if staleRV > 0 && r.Verb == "list" {
 		list := httptest.NewRecorder()
 		next(list)
-		old := listRV.Find(list.Body.Bytes()) // the first is that of the list
+		old := listRV.Find(list.Body.Bytes()) // the first match is the list's own
 		_, _ = w.Write(bytes.Replace(list.Body.Bytes(), old, fmt.Appendf(nil, `"metadata":{"resourceVersion":"%d"`, staleRV), 1))
 		return
 	}
@@ -126,7 +126,7 @@ func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(h
 
 var listRV = regexp.MustCompile(`"metadata":{"resourceVersion":"[0-9]+"`)
 
-// A heldWriter is a watch that waits while the streams are held.
+// A heldWriter is the response of a watch; its writes wait while the streams are held.
 type heldWriter struct {
 	http.ResponseWriter
 	f *fakeAPI
@@ -148,7 +148,7 @@ func (h *heldWriter) Write(b []byte) (int, error) {
 	return h.ResponseWriter.Write(b)
 }
 
-// front starts a gateway in front of the API server, with a client of its own.
+// front starts a gateway in front of the API server.
 func (f *fakeAPI) front() (g *Gateway, url string) {
 	t := f.t
 	t.Helper()
@@ -178,7 +178,7 @@ func (f *fakeAPI) front() (g *Gateway, url string) {
 	return g, server.URL
 }
 
-// podsOf returns the gateway's own resource of Pods, once it is watched.
+// podsOf reads Pods and returns their watched resource in the gateway's cache.
 func podsOf(t testing.TB, g *Gateway, url string) *watchcache.Resource {
 	t.Helper()
 	resp, err := http.Get(url + "/api/v1/pods?resourceVersion=0")
@@ -194,7 +194,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("there never was " + what)
+			t.Fatal("timeout waiting for " + what)
 		}
 	}
 }

@@ -99,13 +99,13 @@ func newBench(t *testing.T, list *scan.List) *bench {
 	return b
 }
 
-// remember gives the bench a past.
+// remember gives the bench a recorded past.
 func (b *bench) remember(h *pasttest.Record) {
 	b.reads.past = past.New(h, b.reads.background, b.reads.log)
 	b.reads.access = access.NewPast(b.reads.up, b.reads.past, b.reads.background)
 }
 
-// serve is what a Gateway does.
+// serve answers a request as a Gateway does.
 func (b *bench) serve(w http.ResponseWriter, r *http.Request) {
 	rec := &responseRecorder{ResponseWriter: w, metrics: b.metrics, request: r}
 	if request.IsAt(r.URL.Path) {
@@ -166,8 +166,8 @@ func (b *bench) apply(typ kube.EventType, o *scan.Object) {
 	b.res.Timeline.Flush()
 }
 
-// TestAccess: what the API server would refuse to the gateway's identity is
-// passed through, whatever is held (T8).
+// TestAccess: a read that the gateway's identity may not do is passed through, even if
+// the objects are cached (T8).
 func TestAccess(t *testing.T) {
 	for _, verb := range []string{"get", "list", "watch"} {
 		t.Run(verb, func(t *testing.T) {

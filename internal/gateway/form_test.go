@@ -19,7 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// accept is a GET with an Accept header.
+// accept sends a GET with an Accept header.
 func (b *bench) accept(path, accept string) (code int, contentType, body string) {
 	b.t.Helper()
 	req, _ := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.server.URL+path, nil)
@@ -68,9 +68,9 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFormThatBecomesImpossible: a field turns up that would be lost in
-// protobuf. The watch ends, and the next one is the API server's.
-func TestFormThatBecomesImpossible(t *testing.T) {
+// TestFormBecomesUnwritable: an event has a field that protobuf would lose. The watch
+// ends, and the next one is passed through.
+func TestFormBecomesUnwritable(t *testing.T) {
 	b := newBench(t, podList(10))
 	o, err := scan.ParseObject(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","resourceVersion":"11"},"spec":{"containers":null},"newField":1,"status":{}}`)
 	if err != nil {
@@ -89,8 +89,8 @@ func TestFormThatBecomesImpossible(t *testing.T) {
 	expect(t, lines, "ADDED a@11")
 }
 
-// TestOtherColumns: what follows is printed in other columns. The watch ends,
-// and the next one begins in them.
+// TestOtherColumns: an event has other columns. The watch ends, and the next one begins
+// with the new columns.
 func TestOtherColumns(t *testing.T) {
 	b := newBench(t, podList(10))
 	for i, column := range []string{"Old", "New"} {

@@ -16,7 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
-// read200 is a GET that has to succeed.
+// read200 sends a GET that has to succeed.
 func read200(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url)
@@ -31,7 +31,7 @@ func read200(t *testing.T, url string) string {
 	return string(body)
 }
 
-// fill writes Pods that make a list which is worth a proof.
+// fill writes enough Pods that a list of them is worth a freshness proof.
 func (f *fakeAPI) fill() (last uint64) {
 	for i := range 40 {
 		last = f.write("d", fmt.Sprintf("p%02d", i), 4<<10)
@@ -39,8 +39,8 @@ func (f *fakeAPI) fill() (last uint64) {
 	return last
 }
 
-// TestConsistentList: a LIST with RV unset is answered from the timeline when
-// the head comes to the upstream's RV by itself, and by the upstream otherwise.
+// TestConsistentList: a LIST with RV unset is answered from the timeline if the head
+// reaches the upstream's RV by itself, otherwise by the upstream.
 func TestConsistentList(t *testing.T) {
 	f := newFakeAPI(t)
 	last := f.fill()
@@ -49,7 +49,7 @@ func TestConsistentList(t *testing.T) {
 	f.count("list")
 
 	if rv := rvOf(t, read200(t, url+"/api/v1/pods")); rv != last || f.count("list") != 0 || f.count("latest") == 0 {
-		t.Errorf("nothing happened since the head: at %d, want %d", rv, last)
+		t.Errorf("without a later event: at %d, want %d", rv, last)
 	}
 	_, meta := names(t, read200(t, url+"/api/v1/namespaces/d/pods?limit=35"))
 	if meta.ResourceVersion != fmt.Sprint(last) || *meta.RemainingItemCount != 5 || meta.Continue != request.EncodeContinue(last, "d/p34", "d") {
@@ -60,7 +60,7 @@ func TestConsistentList(t *testing.T) {
 	}
 	f.count("latest")
 
-	// Small ones are not worth a proof.
+	// Small lists are not worth a proof.
 	for _, query := range []string{"/api/v1/namespaces/d/pods?limit=2", "/api/v1/namespaces/x/pods", "/api/v1/pods?labelSelector=none"} {
 		resp, err := http.Get(url + query)
 		if err != nil {
@@ -87,11 +87,11 @@ func TestConsistentList(t *testing.T) {
 		t.Errorf("%d lists upstream", n)
 	}
 
-	// Nothing arrives: it is passed through, and so is the next at once.
+	// No event arrives: the list is passed through, and so is the next one at once.
 	want := f.elsewhere()
 	for range 2 {
 		if rv := rvOf(t, read200(t, url+"/api/v1/pods")); rv != want || f.count("list") != 1 {
-			t.Errorf("the head is behind: at %d, want %d from upstream", rv, want)
+			t.Errorf("the head lags: at %d, want %d from upstream", rv, want)
 		}
 	}
 	if n := f.count("latest"); n != 1 {
@@ -102,8 +102,8 @@ func TestConsistentList(t *testing.T) {
 	}
 }
 
-// TestWatchWithoutRV: a WatchList with RV unset brings what was acknowledged
-// before it though the upstream's stream lags, and moves the head.
+// TestWatchWithoutRV: a WatchList with RV unset includes every write acknowledged before
+// it, even if the upstream's stream lags, and moves the head.
 func TestWatchWithoutRV(t *testing.T) {
 	f := newFakeAPI(t)
 	f.fill()
@@ -136,10 +136,10 @@ func TestWatchWithoutRV(t *testing.T) {
 	}
 	f.count("list")
 	if read200(t, fmt.Sprintf("%s/api/v1/pods?resourceVersion=%d", url, now)); f.count("list") != 0 {
-		t.Error("a list not older than what is proven is passed through")
+		t.Error("a list not older than the proven RV is passed through")
 	}
 
-	// The event that the proof saw has to arrive here.
+	// The watch waits for the event that the proof has seen.
 	f.hold(true)
 	f.write("d", "newer", 10)
 	now = f.elsewhere()
@@ -158,18 +158,18 @@ func TestWatchWithoutRV(t *testing.T) {
 		t.Errorf("%d initial events, want 42", n)
 	}
 
-	// An upstream that is behind what is known proves nothing.
+	// An upstream whose RV is older than the head proves nothing.
 	f.mu.Lock()
 	f.staleRV = 50
 	f.mu.Unlock()
 	f.count("watch")
 	if _, err := res.Fresh(t.Context()); err == nil {
-		t.Error("proven by an upstream that has gone back in time")
+		t.Error("proven by an upstream with an older RV")
 	}
 }
 
-// TestProofsAreShared: many readers cost the upstream a proof or two, and none
-// at all while nobody asks.
+// TestProofsAreShared: many readers share one or two freshness proofs; without readers
+// the gateway asks for none.
 func TestProofsAreShared(t *testing.T) {
 	f := newFakeAPI(t)
 	f.fill()
@@ -215,6 +215,6 @@ func TestProofsAreShared(t *testing.T) {
 	f.elsewhere()
 	time.Sleep(300 * time.Millisecond)
 	if n := f.total(); n != 0 {
-		t.Errorf("the upstream was asked %d times though nobody reads", n)
+		t.Errorf("%d requests to the upstream without a reader", n)
 	}
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
-// FuzzServe puts arbitrary requests to a whole gateway in front of an API
-// server that never fails: it has to answer, and not with an error of its own
-// making; and nothing that it remembers grows without a bound.
+// FuzzServe sends arbitrary requests to a whole gateway in front of an API server that
+// never fails: the gateway has to answer without a server error, and its caches stay
+// within their bounds.
 func FuzzServe(f *testing.F) {
 	g := fuzzedGateway(f)
 	f.Fuzz(func(t *testing.T, method, uri, header string) {
@@ -35,15 +35,15 @@ func FuzzServe(f *testing.F) {
 			return
 		}
 		w := serveImpatiently(t, g, r)
-		if w.Code >= 500 && w.Code != http.StatusNotImplemented { // which net/http answers to odd encodings
+		if w.Code >= 500 && w.Code != http.StatusNotImplemented { // net/http answers 501 to odd encodings
 			t.Errorf("%s %s: %d %s", method, uri, w.Code, w.Body)
 		}
 		g.checkBounds(t)
 	})
 }
 
-// FuzzHandshake puts WebSocket handshakes to a gateway that serves the watch
-// itself. What it agrees to is what was offered.
+// FuzzHandshake sends WebSocket handshakes to a gateway that serves the watch itself.
+// The gateway agrees only to a protocol that the client offered.
 func FuzzHandshake(f *testing.F) {
 	g := fuzzedGateway(f)
 	f.Fuzz(func(t *testing.T, key, protocols, origin, more string) {
@@ -84,7 +84,7 @@ func FuzzHandshake(f *testing.F) {
 		}
 		if got := resp.Header.Get("Sec-WebSocket-Protocol"); got != "" &&
 			!slices.ContainsFunc(offered, func(p string) bool { return strings.TrimSpace(p) == got }) {
-			t.Errorf("%q is agreed to, of %q", got, offered)
+			t.Errorf("protocol %q is accepted, of %q", got, offered)
 		}
 		if request.BringsToken(r.Header) {
 			t.Errorf("a caller with a token is served from the cache: %q", r.Header)
@@ -121,8 +121,8 @@ func fuzzedGateway(f *testing.F) *fuzzed {
 	return &fuzzed{g, runtime.NumGoroutine()}
 }
 
-// checkBounds fails if the gateway remembers more than it may (T10). There are
-// Pods to be watched and nothing else, whatever the paths say.
+// checkBounds fails if the gateway remembers more than it may (T10). Pods are the only
+// resource that can be watched.
 func (g *fuzzed) checkBounds(t *testing.T) {
 	t.Helper()
 	watched, refused := g.reads.cache.Sizes()
@@ -141,7 +141,7 @@ func (g *fuzzed) checkBounds(t *testing.T) {
 	if len(series) > 300 {
 		t.Errorf("%d time series", len(series))
 	}
-	// What a request leaves behind ends soon: connections that idle, at most.
+	// The goroutines of a request end soon; only idle connections may remain.
 	for range 100 {
 		if runtime.NumGoroutine() < g.goroutines+200 {
 			return
@@ -157,10 +157,10 @@ type impatient struct {
 	leave func()
 	peer  net.Conn // of a connection that was handed over
 	heard strings.Builder
-	ended chan struct{} // closed when nothing more is heard
+	ended chan struct{} // closed when the client's end of the connection is closed
 }
 
-// serveImpatiently has the gateway answer r.
+// serveImpatiently answers r for an impatient client.
 func serveImpatiently(t *testing.T, g http.Handler, r *http.Request) (w *impatient) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -63,7 +63,7 @@ func newRig(t *testing.T, handler http.Handler, opts rigOptions) *rig {
 	return newRigFor(t, config, opts)
 }
 
-// newRigFor builds a rig before any upstream.
+// newRigFor builds a rig for an upstream's configuration.
 func newRigFor(t *testing.T, config *rest.Config, opts rigOptions) *rig {
 	t.Helper()
 	r := &rig{t: t, log: &logBuffer{}}
@@ -151,7 +151,7 @@ func (r *rig) dial() net.Conn {
 	return conn
 }
 
-// complaints returns the log lines above the level of information.
+// complaints returns the log lines above level INFO.
 func (r *rig) complaints() string {
 	var out strings.Builder
 	for line := range strings.Lines(r.log.String()) {

@@ -21,7 +21,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// request sends text over a connection of its own, at once.
+// rawRequest sends text in one write over a new connection.
 func rawRequest(t *testing.T, addr, text string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(addr, "http://"))
@@ -46,12 +46,12 @@ func whole(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	all, err := io.ReadAll(conn)
 	if err != nil {
-		t.Fatalf("%v behind %q", err, all)
+		t.Fatalf("%v after %q", err, all)
 	}
 	return string(all)
 }
 
-// notHijackable is a ResponseWriter whose connection stays net/http's.
+// notHijackable is a ResponseWriter that cannot be hijacked.
 type notHijackable struct{ http.ResponseWriter }
 
 func (w notHijackable) FlushError() error {
@@ -78,9 +78,9 @@ func body(t *testing.T, answer string) string {
 	return string(all)
 }
 
-// TestTakenOverLikeNetHTTP: the answer is the one that net/http writes to a
-// client that wants the connection closed; one without events byte for byte.
-func TestTakenOverLikeNetHTTP(t *testing.T) {
+// TestHijackedLikeNetHTTP: a hijacked watch answers as net/http does to a client that
+// sends Connection: close; a watch without events byte for byte.
+func TestHijackedLikeNetHTTP(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, podList(10))
 	b.apply(kube.Added, pod("d", "a", 11))
@@ -113,8 +113,8 @@ func TestTakenOverLikeNetHTTP(t *testing.T) {
 	}
 }
 
-// TestTakenOverNot: what stays net/http's.
-func TestTakenOverNot(t *testing.T) {
+// TestNotHijacked: requests whose connections are not hijacked.
+func TestNotHijacked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, podList(10))
 	b.apply(kube.Added, pod("d", "a", 11))
@@ -124,7 +124,7 @@ func TestTakenOverNot(t *testing.T) {
 	if head, body, _ := strings.Cut(old, "\r\n\r\n"); !strings.HasPrefix(old, "HTTP/1.0 200 OK\r\n") || strings.Contains(head, "chunked") || body != event {
 		t.Errorf("HTTP/1.0: %q", old)
 	}
-	// The next request on the connection of one with a body is answered.
+	// After a request with a body, the next one on its connection is answered.
 	two := rawRequest(t, b.server.URL, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"+
 		"GET /api/v1/pods?resourceVersion=0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	in := bufio.NewReader(two)
@@ -142,9 +142,9 @@ func TestTakenOverNot(t *testing.T) {
 	}
 }
 
-// TestTakenOverInput: what a client sends behind its request is dropped, and
-// ends the stream only with the connection.
-func TestTakenOverInput(t *testing.T) {
+// TestHijackedInput: bytes that a client sends after its request are dropped; only the
+// end of the connection ends the stream.
+func TestHijackedInput(t *testing.T) {
 	b := newBench(t, podList(10))
 	text := watchText("resourceVersion=10")
 	conn := rawRequest(t, b.server.URL, text+text+strings.Repeat("x", 10000))
@@ -163,19 +163,19 @@ func TestTakenOverInput(t *testing.T) {
 			t.Fatalf("%q, %v", lines.Text(), lines.Err())
 		}
 	}
-	// As with net/http, a client that says no more is gone; it may still read.
+	// As in net/http, a half-close by the client ends the watch.
 	_ = conn.(*net.TCPConn).CloseWrite()
 	if lines.Scan() || lines.Err() != nil {
 		t.Errorf("%q, %v", lines.Text(), lines.Err())
 	}
 	if rest, err := io.ReadAll(in); len(rest) > 0 || err != nil {
-		t.Errorf("behind the answer: %q, %v", rest, err)
+		t.Errorf("after the answer: %q, %v", rest, err)
 	}
 }
 
-// TestTakenOverIdleClientLeaves: that a client is gone is noticed while there
-// is nothing to write, and all that was held for it is given back.
-func TestTakenOverIdleClientLeaves(t *testing.T) {
+// TestHijackedIdleClientLeaves: the gateway notices that a client has left while there is
+// nothing to write, and releases what it held for the watch.
+func TestHijackedIdleClientLeaves(t *testing.T) {
 	b := newBench(t, podList(10))
 	var conns []net.Conn
 	for range 20 {
@@ -198,9 +198,9 @@ func TestTakenOverIdleClientLeaves(t *testing.T) {
 	<-b.reads.tracker.Idle()
 }
 
-// TestTakenOverSlowClient: one that does not read for a while gets everything
-// (T4), and holds up nobody; its events are larger than a block.
-func TestTakenOverSlowClient(t *testing.T) {
+// TestHijackedSlowClient: a client that does not read for a while gets every event (T4),
+// and delays no other; its events are larger than a block.
+func TestHijackedSlowClient(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 5)))
 	slow := rawRequest(t, b.server.URL, watchText("resourceVersion=10"))
 	if err := slow.(*net.TCPConn).SetReadBuffer(readBuffer); err != nil {
@@ -227,9 +227,8 @@ func TestTakenOverSlowClient(t *testing.T) {
 	}
 }
 
-// TestTakenOverDrain: the gateway knows the streams that it has taken over,
-// ends them well, and waits for them.
-func TestTakenOverDrain(t *testing.T) {
+// TestHijackedDrain: a drain ends hijacked streams cleanly, and waits for them.
+func TestHijackedDrain(t *testing.T) {
 	f := newFakeAPI(t)
 	g, url := f.front()
 	f.write("ns", "a", 10)
@@ -267,8 +266,8 @@ func TestTakenOverDrain(t *testing.T) {
 	}
 }
 
-// TestTakenOverTLS: a watch over TLS and HTTP/1.1, whose end is told.
-func TestTakenOverTLS(t *testing.T) {
+// TestHijackedTLS: a watch over TLS and HTTP/1.1 ends with close_notify.
+func TestHijackedTLS(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, podList(10))
 	server := httptest.NewTLSServer(b.server.Config.Handler)
@@ -296,13 +295,13 @@ func TestTakenOverTLS(t *testing.T) {
 		t.Errorf("%q, %v", lines.Text(), lines.Err())
 	}
 	if rest, err := io.ReadAll(in); len(rest) > 0 || err != nil {
-		t.Errorf("behind the answer: %q, %v", rest, err)
+		t.Errorf("after the answer: %q, %v", rest, err)
 	}
 }
 
-// TestTakenOverPanic: a watch that fails takes nothing with it, and does not
-// end as if it were whole.
-func TestTakenOverPanic(t *testing.T) {
+// TestHijackedPanic: a panic in a watch affects no other request, and its stream does not
+// end cleanly.
+func TestHijackedPanic(t *testing.T) {
 	b := newBench(t, podList(10))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := &responseRecorder{ResponseWriter: w, metrics: b.metrics, request: r}

@@ -19,14 +19,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
-// A guarded is an API server that has a definition for the gateway only, and tells
-// who asked for what.
+// A guarded is an API server that shows a definition to the gateway only, and notes
+// the credentials of each request.
 type guarded struct {
-	mute  atomic.Bool // it does not say who may do what
-	down  atomic.Bool // it answers nothing else
-	gate  chan bool   // if there is one, /version waits for a value
-	waits chan bool   // gets a value for each that waits
-	mu    sync.Mutex  // guards what follows
+	mute  atomic.Bool // access reviews fail
+	down  atomic.Bool // all other requests fail
+	gate  chan bool   // if not nil, /version waits for a value
+	waits chan bool   // gets a value for each request that waits
+	mu    sync.Mutex  // guards the fields below
 	asked map[string]string
 	about []authorizationv1.ResourceAttributes
 }
@@ -74,7 +74,7 @@ func widgets(t *testing.T) (*past, *guarded, *rig) {
 	return p, g, r
 }
 
-// bearing returns the headers with a token, none for "".
+// bearing returns an Authorization header with the token, none for "".
 func bearing(token string) []string {
 	if token == "" {
 		return nil
@@ -82,8 +82,8 @@ func bearing(token string) []string {
 	return []string{"Authorization", token}
 }
 
-// TestHistoryUndecided: nobody is shown a part of a history, as if it was all, when
-// the API server does not say what they may read.
+// TestHistoryUndecided: if the API server answers no access reviews, the history API
+// answers 503, not with a part of the history.
 func TestHistoryUndecided(t *testing.T) {
 	_, g, r := widgets(t)
 	for _, path := range []string{"", "/changes", "/counts", "/export", "/versions/apis/example.com/v1/namespaces/default/widgets/w", "/diff/apis/example.com/v1/widgets"} {
@@ -97,13 +97,13 @@ func TestHistoryUndecided(t *testing.T) {
 	}
 	g.mute.Store(false)
 	if res := r.get("/watchkeeper/v1/history/changes"); res.StatusCode != http.StatusOK {
-		t.Errorf("the API server is back: %s", res.Status)
+		t.Errorf("once the API server answers: %s", res.Status)
 	}
 }
 
-// TestExportAsWhoAsks: what the API server says of itself, definitions too, comes
-// with an export as it says it to who asks.
-func TestExportAsWhoAsks(t *testing.T) {
+// TestExportUsesCallerCredentials: an export reads discovery and definitions with the
+// credentials of its caller.
+func TestExportUsesCallerCredentials(t *testing.T) {
 	_, g, r := widgets(t)
 	const crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"
 	for _, token := range []string{"", "Bearer somebody"} {
@@ -118,7 +118,7 @@ func TestExportAsWhoAsks(t *testing.T) {
 		g.mu.Lock()
 		for _, path := range []string{"/version", "/apis", "/apis/example.com/v1", crd} {
 			if got := g.asked[path]; got != want {
-				t.Errorf("%s was asked for by %q, not %q", path, got, want)
+				t.Errorf("%s was read with %q, not %q", path, got, want)
 			}
 		}
 		clear(g.asked)
@@ -131,8 +131,8 @@ func TestExportAsWhoAsks(t *testing.T) {
 	}
 }
 
-// TestHistoryWithholdsSecrets: those that were recorded with --record-secrets are
-// not shown without it.
+// TestHistoryWithholdsSecrets: Secrets that were recorded with --record-secrets are
+// not shown without that flag.
 func TestHistoryWithholdsSecrets(t *testing.T) {
 	p, _, r := widgets(t)
 	if h := ask[api.History](r, ""); len(h.Resources) != 2 {
@@ -154,8 +154,9 @@ func TestHistoryWithholdsSecrets(t *testing.T) {
 	}
 }
 
-// TestHistoryAsksAsTheAPIServer: a Namespace is in itself, as RBAC sees it.
-func TestHistoryAsksAsTheAPIServer(t *testing.T) {
+// TestHistoryReviewsNamespace: the access review of a Namespace names the namespace
+// itself, as the API server's does.
+func TestHistoryReviewsNamespace(t *testing.T) {
 	p, g, r := widgets(t)
 	p.stream(kube.Resource{Version: "v1", Name: "namespaces"}, 100, 0, thing(t, "mine", 70, `{kind: Namespace, apiVersion: v1}`))
 	if res := r.get("/watchkeeper/v1/history/versions/api/v1/namespaces/mine", "Authorization", "Bearer somebody"); res.StatusCode != http.StatusOK {
@@ -163,12 +164,12 @@ func TestHistoryAsksAsTheAPIServer(t *testing.T) {
 	}
 	want := authorizationv1.ResourceAttributes{Verb: "get", Namespace: "mine", Version: "v1", Resource: "namespaces", Name: "mine"}
 	if len(g.about) != 1 || g.about[0] != want {
-		t.Errorf("asked about %+v", g.about)
+		t.Errorf("reviews of %+v", g.about)
 	}
 }
 
-// TestExportsAtATime: there are two, and another is told to come again.
-func TestExportsAtATime(t *testing.T) {
+// TestConcurrentExports: two exports run at once; a third gets a 429.
+func TestConcurrentExports(t *testing.T) {
 	_, g, r := widgets(t)
 	g.gate, g.waits = make(chan bool), make(chan bool)
 	const path = "/watchkeeper/v1/history/export"

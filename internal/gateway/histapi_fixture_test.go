@@ -23,7 +23,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 )
 
-// past is a history that is written by hand.
+// past is a history that the test writes.
 type past struct {
 	t     *testing.T
 	store *history.Store
@@ -54,12 +54,12 @@ func (p *past) Status() (recorder.Status, bool) { return recorder.Status{Recordi
 
 func (p *past) Withholds(r kube.Resource) bool { return p.withholds && r == secretResource }
 
-// at is so many seconds after the start.
+// at returns the time so many seconds after the start.
 func (p *past) at(seconds float64) time.Time {
 	return p.start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// when is that as a parameter.
+// when returns that time as a query parameter.
 func (p *past) when(seconds float64) string { return p.at(seconds).UTC().Format(time.RFC3339Nano) }
 
 var (
@@ -69,7 +69,7 @@ var (
 	deploymentResource = kube.Resource{Group: "apps", Version: "v1", Name: "deployments"}
 )
 
-// thing reads an object in YAML, without its metadata but labels.
+// thing parses an object from YAML, and sets its name, namespace, RV and uid.
 func thing(t *testing.T, key kube.Key, rv uint64, text string) *scan.Object {
 	t.Helper()
 	tree := map[string]any{}
@@ -99,7 +99,7 @@ func thing(t *testing.T, key kube.Key, rv uint64, text string) *scan.Object {
 	return o
 }
 
-// stream begins a stream with objects, of whose YAML the name is the key.
+// stream begins a stream with objects.
 func (p *past) stream(r kube.Resource, rv uint64, seconds float64, objects ...*scan.Object) *history.Stream {
 	p.t.Helper()
 	st, err := p.store.Stream(r)
@@ -121,7 +121,7 @@ func (p *past) begin(st *history.Stream, rv uint64, seconds float64, objects ...
 	}
 }
 
-// event appends an event, observed at its RV's second over a hundred.
+// event appends an event, observed RV - 100 seconds after the start.
 func (p *past) event(st *history.Stream, typ kube.EventType, key kube.Key, rv uint64, text string) {
 	p.t.Helper()
 	p.events(st, rv, history.Event{Type: typ, Object: thing(p.t, key, rv, text), At: p.at(float64(rv) - 100)})
@@ -135,7 +135,7 @@ func (p *past) events(st *history.Stream, rv uint64, events ...history.Event) {
 }
 
 // rig returns a gateway with this past; it may not list Secrets. Callers with
-// credentials may read what is in namespace default.
+// credentials may read namespace default.
 func (p *past) rig() *rig {
 	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -156,7 +156,7 @@ func (p *past) rig() *rig {
 	return r
 }
 
-// ask gets what the history API answers.
+// ask sends a GET to the history API and decodes the answer.
 func ask[T any](r *rig, path string) (answer T) {
 	r.t.Helper()
 	res := r.get("/watchkeeper/v1/history" + path)
@@ -172,8 +172,8 @@ func ask[T any](r *rig, path string) (answer T) {
 	return answer
 }
 
-// cluster writes what the tests read: a Deployment that is scaled, gets another
-// image and is deleted and made anew, a Node with heartbeats, Pods, and Secrets.
+// cluster writes the objects that the tests read: a Deployment that is scaled, gets
+// another image, is deleted and created again; a Node with heartbeats; Pods; Secrets.
 func (p *past) cluster() {
 	deployment := func(replicas int, image, more string) string {
 		return fmt.Sprintf(`{kind: Deployment, apiVersion: apps/v1, metadata: {generation: %d%s}, spec: {replicas: %d, template: {spec: {containers: [{name: app, image: %q}]}}}}`, replicas, more, replicas, image)

@@ -23,7 +23,7 @@ const (
 	deploymentDiff = "/diff/apis/apps/v1/deployments"
 )
 
-// line is a change as a line.
+// line formats a change as one line.
 func line(c api.Change) string {
 	var by []string
 	for _, m := range c.By {
@@ -65,7 +65,7 @@ func TestHistoryIndex(t *testing.T) {
 		e := res.Epochs[0]
 		got = append(got, fmt.Sprint(res.Resource, " ", res.Path, " ", e.Span.From.ResourceVersion, "-", e.Span.To.ResourceVersion, " gaps ", len(e.Gaps)))
 	}
-	want := []string{ // Secrets are not the gateway's to list
+	want := []string{ // the gateway may not list Secrets
 		"deployments.apps /apis/apps/v1/deployments 100-200 gaps 1",
 		"nodes /api/v1/nodes 100-159 gaps 0",
 		"pods /api/v1/pods 100-155 gaps 0",
@@ -210,7 +210,7 @@ func TestHistoryCounts(t *testing.T) {
 	p.cluster()
 	r := p.rig()
 	c := ask[api.Counts](r, "/counts?bin=10s&resource=deployments.apps&resource=pods&from="+p.when(0)+"&to="+p.when(100))
-	skew := p.start.Unix() % 10 // bins begin at multiples of ten seconds
+	skew := p.start.Unix() % 10 // bins begin at multiples of 10 seconds
 	if c.BinSeconds != 10 || c.Bins != len(c.Resources[0].Added) || c.From.Unix() != p.start.Unix()-skew || !c.To.Equal(p.at(100)) {
 		t.Errorf("%+v", c)
 	}
@@ -305,7 +305,7 @@ func TestHistoryChanges(t *testing.T) {
 	}
 }
 
-// TestHistoryEpochs: the history of an object goes over a restore of etcd.
+// TestHistoryEpochs: the history of an object spans a restore of etcd.
 func TestHistoryEpochs(t *testing.T) {
 	p := newPast(t)
 	st := p.stream(podResource, 100, 0)
@@ -389,7 +389,7 @@ func TestHistoryRefusals(t *testing.T) {
 		s := statusOf(t, r.get("/watchkeeper/v1/history"+path))
 		if fmt.Sprint(s.Code) != code || !strings.Contains(s.Message, text) {
 			if path == "/counts?bin=1s" && s.Code == 400 && strings.Contains(s.Message, "times") {
-				continue // one more bin, as the second turns
+				continue // one bin more, at the turn of a second
 			}
 			t.Errorf("%s: %d %s, not %s", path, s.Code, s.Message, want)
 		}
@@ -397,7 +397,7 @@ func TestHistoryRefusals(t *testing.T) {
 	if s := statusOf(t, r.do(http.MethodPost, "/watchkeeper/v1/history", nil)); s.Code != http.StatusMethodNotAllowed {
 		t.Errorf("a POST: %+v", s)
 	}
-	// Who brings credentials of their own may read what they may read.
+	// The access of a caller with credentials decides what it may read.
 	for path, code := range map[string]int{
 		"/versions/api/v1/namespaces/default/pods/a":       200,
 		"/versions/api/v1/namespaces/kube-system/pods/b":   403,
@@ -417,7 +417,7 @@ func TestHistoryRefusals(t *testing.T) {
 	}
 }
 
-// TestNoHistory: the index says that there is none, the rest how to have one.
+// TestNoHistory: the index reports recording off; other paths say how to turn it on.
 func TestNoHistory(t *testing.T) {
 	r := newRig(t, http.NotFoundHandler(), rigOptions{gateway: gateway.Options{}})
 	if h := ask[api.History](r, ""); h.Recording.State != api.RecordingOff || len(h.Resources) != 0 {
@@ -428,7 +428,7 @@ func TestNoHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryEndsWithItsRequest: nothing is worked out for somebody who has gone.
+// TestHistoryEndsWithItsRequest: a canceled request ends its computation.
 func TestHistoryEndsWithItsRequest(t *testing.T) {
 	p := newPast(t)
 	p.cluster()

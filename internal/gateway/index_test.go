@@ -16,7 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// scanPage is newPage without an index: what the API server does.
+// scanPage is newPage without an index, as the API server lists.
 func scanPage(s *timeline.Snapshot, q *query, start kube.Key, limit int64) listPage {
 	var p listPage
 	for o := range s.All(q.Selection.Namespace, start) {
@@ -37,9 +37,8 @@ func scanPage(s *timeline.Snapshot, q *query, start kube.Key, limit int64) listP
 	return p
 }
 
-// TestIndexedPages asks for lists by every kind of selector, in pages, while
-// objects change: with the indexes that these questions make, the pages are what
-// a scan finds.
+// TestIndexedPages reads lists by every kind of selector, in pages, while objects
+// change: with the indexes that these reads build, the pages equal those of a scan.
 func TestIndexedPages(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -88,7 +87,7 @@ func TestIndexedPages(t *testing.T) {
 		}
 		selection, ok := read.Select(true, request.BuiltInFields(pods))
 		if !ok {
-			t.Fatalf("%+v is not understood", read)
+			t.Fatalf("no query for %+v", read)
 		}
 		q := &query{Read: read, Selection: selection}
 		s := &tl.View().Snapshot
@@ -103,7 +102,7 @@ func TestIndexedPages(t *testing.T) {
 			start = kube.MakeKey(fmt.Sprint("ns", i%7), fmt.Sprint("p", i%500)) + "\x00"
 		}
 		if q.Key != "" && start == "" {
-			continue // that one is looked up
+			continue // a lookup by key
 		}
 		for range 1 + rnd.IntN(3) { // pages
 			got, err := newPage(&state{objects: timelineSnapshot{s}, rv: s.RV}, q, start, limit, &remaining)

@@ -13,8 +13,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/past"
 )
 
-// TestPastListsAtATime: where other whole lists are being answered, the client is
-// told to come again, on all paths; pages are not counted.
+// TestPastListsAtATime: a whole list above the limit of concurrent ones gets a 429, on
+// all paths; pages do not count.
 func TestPastListsAtATime(t *testing.T) {
 	b, _ := newPastBench(t)
 	b.reads.past.Lists = past.NewLimiter("list", 1, time.Millisecond)
@@ -48,9 +48,8 @@ func (d *deadlined) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestPastListIsRead: the client of a list that others wait for has less time to
-// read it.
-func TestPastListIsRead(t *testing.T) {
+// TestPastListWriteTimeout: a list that holds a slot has a shorter write timeout.
+func TestPastListWriteTimeout(t *testing.T) {
 	b, _ := newPastBench(t)
 	for path, want := range map[string]time.Duration{
 		at(45) + "/api/v1/pods":         httpstream.HeldTimeout,

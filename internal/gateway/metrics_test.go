@@ -13,7 +13,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 )
 
-// TestMemoryMetrics: what a resource and its watches take can be read off.
+// TestMemoryMetrics: metrics show the memory of a resource and of its watches.
 func TestMemoryMetrics(t *testing.T) {
 	o := pod("ns", "a", 5, "app", "web")
 	b := newBench(t, podList(10, o))
@@ -29,7 +29,7 @@ func TestMemoryMetrics(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if _, ok := got["watchkeeper_stack_bytes_per_watch"]; ok {
-		t.Error("there is a size of watches, though there are none")
+		t.Error("a size of watches without a watch")
 	}
 	b.res.OpenWatch()
 	defer b.res.CloseWatch()
@@ -65,7 +65,7 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// TestPastMetrics: what those take who read the past can be read off.
+// TestPastMetrics: metrics show the slots and watches of readers of the past.
 func TestPastMetrics(t *testing.T) {
 	b, h := newPastBench(t)
 	registry := prometheus.NewPedanticRegistry()

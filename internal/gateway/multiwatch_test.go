@@ -43,7 +43,7 @@ func serveMultiwatch(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// nextLine reads a line in short: the watch, and the event in brief.
+// nextLine reads a line and abbreviates it: the watch and its event.
 func nextLine(t *testing.T, lines *bufio.Scanner) string {
 	t.Helper()
 	if !lines.Scan() {
@@ -72,8 +72,8 @@ func nextLine(t *testing.T, lines *bufio.Scanner) string {
 	return fmt.Sprintf("%d %s %s@%s", *line.Watch, line.Type, o.Metadata.Name, o.Metadata.ResourceVersion)
 }
 
-// TestMultiwatch: several watches on one response, each with its selectors; one
-// that the API server has an error for does not end the others.
+// TestMultiwatch: several watches on one response, each with its selectors; an error of
+// one watch does not end the others.
 func TestMultiwatch(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 5, "color", "red"), pod("e", "b", 6)))
 	server := serveMultiwatch(t, func(w http.ResponseWriter, r *http.Request) {
@@ -132,11 +132,11 @@ func TestMultiwatch(t *testing.T) {
 		}
 	}
 	if got := nextLine(t, lines); got != "end <nil>" {
-		t.Errorf("behind the last: %s", got)
+		t.Errorf("after the last line: %s", got)
 	}
 }
 
-// boardFields are about what the page asks for of a Pod.
+// boardFields are about the fields of a Pod that the page reads.
 const boardFields = "metadata.labels,metadata.ownerReferences,metadata.creationTimestamp,metadata.deletionTimestamp,spec.nodeName," +
 	"spec.containers[*].resources.requests,status.phase,status.conditions[*].type,status.conditions[*].status,status.conditions[*].lastTransitionTime," +
 	"status.containerStatuses[*].name,status.containerStatuses[*].ready,status.containerStatuses[*].restartCount,status.containerStatuses[*].state"
@@ -182,11 +182,11 @@ func serveBench(t *testing.T, b *bench) string {
 	}).URL
 }
 
-// TestMultiwatchBytes: a change of a Pod takes the page 300 bytes at the most,
-// even one that comes alone; and it comes though nothing follows it.
+// TestMultiwatchBytes: a change of a Pod takes at most 300 bytes on the wire, even alone;
+// and it is flushed without a later event.
 func TestMultiwatchBytes(t *testing.T) {
 	const n = 60
-	// As it becomes at rv: with another time of its readiness.
+	// The Pod at rv, with another transition time of its Ready condition.
 	made := func(i int, rv uint64) *scan.Object {
 		p := synthetic.Pod(i)
 		p.ResourceVersion = fmt.Sprint(rv)
@@ -230,12 +230,12 @@ func TestMultiwatchBytes(t *testing.T) {
 	if each > 300 {
 		t.Errorf("%d bytes for a change", each)
 	}
-	// The whole is valid to its end.
+	// The gzip stream is valid to its end.
 	b.res.Timeline.Close()
 	if got := nextLine(t, lines); got != "0 END" {
 		t.Errorf("got %q, want an end", got)
 	}
 	if got := nextLine(t, lines); got != "end <nil>" {
-		t.Errorf("behind the last: %s", got)
+		t.Errorf("after the last line: %s", got)
 	}
 }

@@ -26,8 +26,8 @@ type described struct {
 	hit    map[string]bool // the paths of the description that were asked for
 }
 
-// TestOpenAPI: each path of the description answers, with what is described, and
-// each path and parameter that there is, is described.
+// TestOpenAPI: each path of the description answers as described, and each served path
+// and parameter is described.
 func TestOpenAPI(t *testing.T) {
 	p := newPast(t)
 	p.cluster()
@@ -82,16 +82,16 @@ func TestOpenAPI(t *testing.T) {
 	}
 	for path := range doc.Paths.Map() {
 		if !d.hit[path] {
-			t.Errorf("%s is described, and was not asked for", path)
+			t.Errorf("%s is described, and not tested", path)
 		}
 	}
 	d.complete(t)
 	if d.check(t, "/watchkeeper/v1/history", &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}}, `{"resources":[]}`) == nil {
-		t.Error("any answer passes for what is described")
+		t.Error("the check accepts any answer")
 	}
 }
 
-// ask gets a path, and checks the question and the answer.
+// ask sends a GET for a path, and checks the request and the answer.
 func (d *described) ask(t *testing.T, path string) {
 	t.Helper()
 	res := d.get(path)
@@ -100,11 +100,11 @@ func (d *described) ask(t *testing.T, path string) {
 		t.Errorf("%s: %s %.300s: %v", path, res.Status, body, err)
 	}
 	if res.StatusCode == http.StatusNotFound && strings.Contains(body, "there is nothing at") {
-		t.Errorf("%s is described, and not there", path)
+		t.Errorf("%s is described, and not served", path)
 	}
 }
 
-// check compares a question and its answer with the description.
+// check compares a request and its answer with the description.
 func (d *described) check(t *testing.T, path string, res *http.Response, body string) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.server.URL+path, nil)
@@ -125,7 +125,7 @@ func (d *described) check(t *testing.T, path string, res *http.Response, body st
 	})
 }
 
-// complete checks that all there is, is described.
+// complete checks that all paths and parameters are described.
 func (d *described) complete(t *testing.T) {
 	for name, parameters := range historyapi.Parameters() {
 		found := 0

@@ -73,7 +73,7 @@ func TestRequestArrivesByteForByte(t *testing.T) {
 		request, want string // without Host; want "" means the same
 	}{
 		{name: "plain", request: "GET /api/v1/namespaces/a/pods/p/log HTTP/1.1\nAccept: */*"},
-		{name: "no user agent, none invented", request: "GET /api HTTP/1.1"},
+		{name: "no user agent, none added", request: "GET /api HTTP/1.1"},
 		{name: "user agent kept", request: "GET /api HTTP/1.1\nUser-Agent: curl/8.5.0"},
 		{name: "escaped slash", request: "GET /api/v1/a%2Fb/%2e%2E/c HTTP/1.1"},
 		{name: "odd escapes", request: "GET /apis/%7e%7E/%C3%a9/a+b HTTP/1.1"},
@@ -94,7 +94,7 @@ func TestRequestArrivesByteForByte(t *testing.T) {
 		{name: "delete without a body", request: "DELETE /api/v1/namespaces/a HTTP/1.1"},
 		{name: "body", request: "PATCH /api HTTP/1.1\nContent-Length: 2\nContent-Type: application/json-patch+json"},
 		{
-			name:    "offer of HTTP/2 is for us alone",
+			name:    "offer of HTTP/2 ends here",
 			request: "GET /api HTTP/1.1\nConnection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AAMAAABk",
 			want:    "GET /api HTTP/1.1",
 		},
@@ -160,7 +160,7 @@ func TestResponseArrivesAsSent(t *testing.T) {
 	}
 }
 
-// eachTransport runs a test over every pair of protocols that matter.
+// eachTransport runs a test over each pair of client and upstream protocols.
 func eachTransport(t *testing.T, test func(t *testing.T, opts rigOptions)) {
 	for _, tlsUpstream := range []bool{false, true} {
 		for _, h2c := range []bool{false, true} {
@@ -270,7 +270,7 @@ func TestExpectContinue(t *testing.T) {
 	in := bufio.NewReader(conn)
 	io.WriteString(conn, "POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
 	if head := readHead(in); !strings.HasPrefix(head, "HTTP/1.1 100 ") {
-		t.Fatalf("expected to be told to go on, got %q", head)
+		t.Fatalf("got %q, want 100 Continue", head)
 	}
 	io.WriteString(conn, "body")
 	res, err := http.ReadResponse(in, nil)
@@ -298,14 +298,14 @@ func TestServerPath(t *testing.T) {
 	}
 }
 
-func TestClientWhoLeavesIsNoError(t *testing.T) {
+func TestClientDisconnectIsNoError(t *testing.T) {
 	eachTransport(t, func(t *testing.T, opts rigOptions) {
 		left, ended := make(chan struct{}), make(chan struct{})
 		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer close(ended)
 			http.NewResponseController(w).Flush()
 			<-left
-			<-r.Context().Done() // the end is passed on
+			<-r.Context().Done() // the gateway cancels its request
 		}), opts)
 		r.get("/api/v1/pods/x/log?follow=true").Body.Close()
 		close(left)
@@ -317,7 +317,7 @@ func TestClientWhoLeavesIsNoError(t *testing.T) {
 	})
 }
 
-func TestBrokenResponseIsNotTakenForWhole(t *testing.T) {
+func TestTruncatedResponseIsAborted(t *testing.T) {
 	eachTransport(t, func(t *testing.T, opts rigOptions) {
 		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "half of")

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// TestPastUndecided: nothing of the past is told to somebody of whom the API server
-// has not said what they may read (T8).
+// TestPastUndecided: the gateway shows no past objects to a caller whose access the
+// API server has not decided (T8).
 func TestPastUndecided(t *testing.T) {
 	b, _ := newPastBench(t)
 	check := func(when, path string, code int, headers ...string) {
@@ -27,21 +27,21 @@ func TestPastUndecided(t *testing.T) {
 	const list, get = "/api/v1/pods", "/api/v1/namespaces/d/pods/a"
 	b.mute.Store(true)
 	for _, path := range []string{list, list + "?watch=1", get} {
-		check("nobody was ever asked", at(45)+path, http.StatusServiceUnavailable)
+		check("no decision yet", at(45)+path, http.StatusServiceUnavailable)
 	}
 	check("a caller", at(45)+list, http.StatusServiceUnavailable, "Authorization", "Bearer list *")
 
-	// It is asked again at once, and not when it is away.
+	// The next request asks again; a decision is kept while the API server is away.
 	b.mute.Store(false)
-	check("the API server is back", at(45)+list, http.StatusOK)
+	check("the API server answers", at(45)+list, http.StatusOK)
 	check("a caller", at(45)+list, http.StatusOK, "Authorization", "Bearer list *")
 	b.mute.Store(true)
 	check("it is away again", at(45)+list, http.StatusOK)
-	check("who may list may get", at(45)+get, http.StatusOK)
-	check("of a caller nothing is remembered", at(45)+list, http.StatusServiceUnavailable, "Authorization", "Bearer list *")
+	check("list access covers get", at(45)+get, http.StatusOK)
+	check("a caller's decision is not kept", at(45)+list, http.StatusServiceUnavailable, "Authorization", "Bearer list *")
 }
 
-// TestPastWithheld: what is not to be told any more is not told on any path.
+// TestPastWithheld: no path shows the recorded objects of a withheld resource.
 func TestPastWithheld(t *testing.T) {
 	b, h := newPastBench(t)
 	h.Withheld = "pods"
@@ -52,14 +52,14 @@ func TestPastWithheld(t *testing.T) {
 	}
 	for _, path := range []string{"/api/v1/pods?resourceVersionMatch=Exact&resourceVersion=20", "/api/v1/pods?watch=1&resourceVersion=20"} {
 		if code, body := b.get(path); code != http.StatusTeapot {
-			t.Errorf("%s is not the API server's: %d %s", path, code, body)
+			t.Errorf("%s is not passed through: %d %s", path, code, body)
 		}
 	}
 }
 
-// TestLearnsForLater: whether the gateway may list what is recorded is known before
-// the API server goes away, without anybody having asked for it.
-func TestLearnsForLater(t *testing.T) {
+// TestRecordedAccessReviewedEarly: the gateway reviews its own access to a recorded
+// resource before any request needs the decision.
+func TestRecordedAccessReviewedEarly(t *testing.T) {
 	t.Parallel()
 	f := newFakeAPI(t)
 	f.write("ns", "a", 10)

@@ -23,7 +23,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
-// printed returns a Pod that was printed when it was observed.
+// printed returns an observed Pod with its row and columns.
 func printed(o *scan.Object, cells, columns string) *scan.Object {
 	out := *o
 	out.Row, out.Columns = `"cells":`+cells, columns
@@ -44,9 +44,9 @@ func created(namespace, name string, rv uint64, at time.Time) *scan.Object {
 	return o
 }
 
-// newPastBench is a bench whose timeline begins at RV 100, with a past from RV 10
-// on: a in d is changed at 20, b deleted at 30, c in e added at 40, and between 50
-// and 60 nothing was observed.
+// newPastBench returns a bench whose timeline begins at RV 100, with a past from RV 10
+// on: a in d is modified at 20, b deleted at 30, c in e added at 40; between 50 and 60
+// there is a gap.
 func newPastBench(t *testing.T) (*bench, *pasttest.Record) {
 	t.Helper()
 	h, list := pasttest.NewStory(t)
@@ -59,7 +59,7 @@ func at(rv uint64) string {
 	return "/at/" + url.PathEscape(pasttest.TimeOf(rv).UTC().Format(time.RFC3339))
 }
 
-// briefList is the names and RVs of a list, behind its own RV.
+// briefList returns the RV of a list, and the key and RV of each item.
 func briefList(t *testing.T, body string) string {
 	t.Helper()
 	list, err := scan.ParseList(body, "Pod")
@@ -137,7 +137,7 @@ func TestPastList(t *testing.T) {
 	}
 }
 
-// TestPastRefusals: what is not there is a Status that says what there is.
+// TestPastRefusals: the Status of a refusal says what is recorded.
 func TestPastRefusals(t *testing.T) {
 	b, h := newPastBench(t)
 	span := "pods are recorded from 10 (" + past.Stamp(pasttest.TimeOf(10)) + ") to 100 (" + past.Stamp(pasttest.TimeOf(100)) + ")"
@@ -186,13 +186,13 @@ func TestPastRefusals(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 	if code, body = b.get(at(45) + "/api/v1/pods"); code != http.StatusOK {
-		t.Errorf("what is recorded: %d %s", code, body)
+		t.Errorf("an earlier moment: %d %s", code, body)
 	}
 
 	b.denied = map[string]bool{"list": true}
-	b.remember(h) // which forgets the decisions
+	b.remember(h) // this drops the decisions
 	if code, body = b.get(at(45) + "/api/v1/pods"); code != http.StatusForbidden {
-		t.Errorf("what the gateway may not list: %d %s", code, body)
+		t.Errorf("the gateway may not list: %d %s", code, body)
 	}
 	b.reads.past = nil
 	if code, body = b.get(at(45) + "/api/v1/pods"); code != http.StatusNotFound || !strings.Contains(body, "--data-dir") {
@@ -203,12 +203,12 @@ func TestPastRefusals(t *testing.T) {
 func statusOfBody(t *testing.T, body string) (s metav1.Status) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(body), &s); err != nil || s.Kind != "Status" {
-		t.Errorf("no Status: %s", body)
+		t.Errorf("not a Status: %s", body)
 	}
 	return s
 }
 
-// matches compares with a text in which * stands for anything.
+// matches reports whether got matches the pattern want, where * stands for any text.
 func matches(got, want string) bool {
 	for i, part := range strings.Split(want, "*") {
 		at := strings.Index(got, part)
@@ -220,8 +220,8 @@ func matches(got, want string) bool {
 	return got == "" || strings.HasSuffix(want, "*")
 }
 
-// TestPastTable: ages are as of the moment, and rows that were printed under other
-// columns get those of the newest.
+// TestPastTable: ages are as of the moment, and rows with older columns are aligned to
+// those of the newest row.
 func TestPastTable(t *testing.T) {
 	born := pasttest.TimeOf(10).Add(-time.Hour)
 	h := pasttest.New(t, podList(10,
@@ -251,13 +251,13 @@ func TestPastTable(t *testing.T) {
 		}
 	}
 
-	// What has no row is told in plain JSON, if that will do.
+	// An object without a row is served as plain JSON if the client accepts it.
 	h.Append(t, history.Event{Type: kube.Added, Object: created("d", "c", 80, born)})
 	if code, _ := b.get("/at/rv:80/api/v1/pods", "Accept", table); code != http.StatusNotAcceptable {
-		t.Errorf("what has no row: %d", code)
+		t.Errorf("an object without a row: %d", code)
 	}
 	if code, body := b.get("/at/rv:80/api/v1/pods", "Accept", table+",application/json"); code != http.StatusOK || !strings.Contains(body, "PodList") {
-		t.Errorf("what has no row: %d %s", code, body)
+		t.Errorf("an object without a row: %d %s", code, body)
 	}
 }
 
@@ -274,9 +274,9 @@ func cellsIn(body string) (all []string) {
 	}
 }
 
-// TestPastOfCallers: who brings credentials of their own is told what they may
-// read, whatever the gateway may (T8).
-func TestPastOfCallers(t *testing.T) {
+// TestPastCallerCredentials: a caller with credentials reads what it may read itself,
+// whatever the gateway may read (T8).
+func TestPastCallerCredentials(t *testing.T) {
 	b, _ := newPastBench(t)
 	b.denied = map[string]bool{"list": true}
 	for _, test := range []struct {

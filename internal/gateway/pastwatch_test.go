@@ -18,7 +18,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
-// TestPastWatch: a watch begins anywhere in the past and goes on live.
+// TestPastWatch: a watch begins at any recorded RV or moment, and then goes live.
 func TestPastWatch(t *testing.T) {
 	const query = "/api/v1/pods?watch=1&allowWatchBookmarks=true"
 	followed := []string{"MODIFIED a@20", "DELETED b@30", "ADDED c@40", "MODIFIED a@60", "MODIFIED c@105"}
@@ -32,11 +32,11 @@ func TestPastWatch(t *testing.T) {
 		"/api/v1/namespaces/e/pods?watch=1&resourceVersion=10":        {"ADDED c@40", "MODIFIED c@105"},
 		"/api/v1/watch/namespaces/e/pods/c?resourceVersion=10":        {"ADDED c@40", "MODIFIED c@105"},
 		query + "&resourceVersion=10&fields=metadata.labels.color":    {"MODIFIED a@20", "DELETED b@30", "ADDED c@40", "MODIFIED a@60", "MODIFIED c@105"},
-		query + "&resourceVersion=10&speed=10000":                     followed[:4], // and live in some seconds
+		query + "&resourceVersion=10&speed=10000":                     followed[:4], // live a few seconds later
 		// At a moment.
 		at(35) + query + "&resourceVersion=30":       followed[2:],
-		at(35) + query + "&resourceVersion=12":       followed,     // before it
-		at(35) + query + "&resourceVersion=40":       followed[3:], // and after it
+		at(35) + query + "&resourceVersion=12":       followed,     // before the moment
+		at(35) + query + "&resourceVersion=40":       followed[3:], // after the moment
 		at(35) + query + "&resourceVersion=105":      nil,
 		at(35) + query + "&resourceVersion=0":        append([]string{"ADDED a@20", "BOOKMARK @30 end"}, followed[2:]...),
 		at(35) + query:                               append([]string{"ADDED a@20", "BOOKMARK @30 end"}, followed[2:]...),
@@ -64,11 +64,11 @@ func TestPastWatch(t *testing.T) {
 	b, _ := newPastBench(t)
 	b.get("/api/v1/pods?watch=1&resourceVersion=9")
 	if q := <-b.missed; !strings.Contains(q, "timeoutSeconds=10") {
-		t.Errorf("an RV older than all is passed through with %s", q)
+		t.Errorf("an RV before the history is passed through with %s", q)
 	}
 }
 
-// TestPastWatchInGap: no watch goes on from inside a gap, whoever knows of it.
+// TestPastWatchInGap: a watch from an RV inside a recorded gap expires.
 func TestPastWatchInGap(t *testing.T) {
 	b, _ := newPastBench(t)
 	lines, stop := b.watch("resourceVersion=55")
@@ -79,7 +79,7 @@ func TestPastWatchInGap(t *testing.T) {
 	expectEnd(t, lines)
 }
 
-// TestPastWebSocket: a watch of the past is one over a WebSocket, too.
+// TestPastWebSocket: a watch of the past also works over a WebSocket.
 func TestPastWebSocket(t *testing.T) {
 	b, _ := newPastBench(t)
 	url := "ws" + strings.TrimPrefix(b.server.URL, "http") + at(15) + "/api/v1/pods?watch=1&resourceVersion=20"
@@ -96,8 +96,8 @@ func TestPastWebSocket(t *testing.T) {
 	}
 }
 
-// TestReplay: a replay tells of each event in its order, and of the moment that it
-// is at, and goes live when it has caught up.
+// TestReplay: a replay sends each event in order, reports its current moment in
+// bookmarks, and goes live when it has caught up.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	h := pasttest.New(t, podList(10, pod("d", "a", 4)))
@@ -107,7 +107,7 @@ func TestReplay(t *testing.T) {
 	}
 	b := newBench(t, podList(86_000, pod("d", "a", 20_000)))
 	b.remember(h)
-	// A day in eight seconds and a half.
+	// A day in 8.6 seconds.
 	lines, stop := b.watchAt(at(10) + "/api/v1/pods?watch=1&resourceVersion=10&allowWatchBookmarks=true&speed=10000")
 	defer stop()
 	expect(t, lines, "MODIFIED a@20")
@@ -140,7 +140,7 @@ func TestReplay(t *testing.T) {
 		bookmarks++
 		at, err := time.Parse(time.RFC3339Nano, meta.Annotations["watchkeeper/moment"])
 		if err != nil || !at.After(last) || at.After(time.Now()) {
-			t.Fatalf("behind one at %v: %s", last, line)
+			t.Fatalf("after one at %v: %s", last, line)
 		}
 		if last = at; (rv >= 20_000) != seen {
 			t.Fatalf("T5: %s", line)
@@ -162,10 +162,10 @@ func TestReplay(t *testing.T) {
 			return
 		}
 	}
-	t.Error("it does not go live")
+	t.Error("the replay does not go live")
 }
 
-// TestPastEpochs: RVs that went backwards are another history.
+// TestPastEpochs: when RVs have gone backwards, a new epoch begins.
 func TestPastEpochs(t *testing.T) {
 	h := pasttest.New(t, podList(10, pod("d", "a", 4)))
 	h.Append(t, history.Event{Type: kube.Modified, Object: pod("d", "a", 50)})
@@ -188,7 +188,7 @@ func TestPastEpochs(t *testing.T) {
 	for path, want := range map[string]string{
 		at(20) + "/api/v1/pods": "10 d/a@4",
 		at(50) + "/api/v1/pods": "50 d/a@50",
-		"/at/rv:20/api/v1/pods": "20 d/a@4", // the old one's: the new one begins at 30
+		"/at/rv:20/api/v1/pods": "20 d/a@4", // the old epoch's: the new one begins at 30
 		"/at/rv:35/api/v1/pods": "35 d/a@4",
 		"/at/rv:45/api/v1/pods": "45 d/a@40",
 		"/at/10m/api/v1/pods":   "45 d/a@40",
@@ -203,7 +203,7 @@ func TestPastEpochs(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	// One that begins in the old one ends with it.
+	// A watch that begins in the old epoch ends with it.
 	lines, stop := b.watchAt(at(10) + "/api/v1/pods?watch=1&resourceVersion=10")
 	defer stop()
 	expect(t, lines, "MODIFIED a@50")
@@ -212,6 +212,6 @@ func TestPastEpochs(t *testing.T) {
 	}
 	expectEnd(t, lines)
 	if old.Head().RV != 50 {
-		t.Error("the old history was written")
+		t.Error("the old epoch was written")
 	}
 }

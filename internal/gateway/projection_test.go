@@ -21,7 +21,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// shown is the projection of one of pod's, to its name's labels.
+// shown returns the projection of a Pod to its labels.
 func shown(name string, rv uint64, labels string) string {
 	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"d","resourceVersion":"%d"%s}}`, name, rv, labels)
 }
@@ -40,7 +40,7 @@ func TestProjectedList(t *testing.T) {
 		"/api/v1/namespaces/d/pods?resourceVersion=10&resourceVersionMatch=Exact&limit=2&fields=metadata.labels.app": head + items + "]}\n",
 	} {
 		code, body := b.get(path)
-		if want == "" { // for people
+		if want == "" { // indented
 			want = "{\n  \"kind\": \"PodList\""
 			body = body[:min(len(want), len(body))]
 		}
@@ -50,8 +50,8 @@ func TestProjectedList(t *testing.T) {
 	}
 }
 
-// TestProjectedPages: the pages of a projection tell where the next one is, before
-// what is in them.
+// TestProjectedPages: a Link header names the next page of a projection, so that it
+// arrives before the items.
 func TestProjectedPages(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 4), pod("d", "b", 5), pod("e", "c", 6)))
 	var names []string
@@ -77,12 +77,12 @@ func TestProjectedPages(t *testing.T) {
 	resp := b.open(t.Context(), "/api/v1/pods?resourceVersion=10&resourceVersionMatch=Exact&limit=1")
 	resp.Body.Close()
 	if link := resp.Header.Get("Link"); link != "" {
-		t.Errorf("what the API server answers, too, has Link %q", link)
+		t.Errorf("a list without fields has Link %q", link)
 	}
 }
 
-// TestProjectedWatch: what changes nothing that is shown is not told of, and what
-// starts or ceases to be selected is, whatever is shown of it.
+// TestProjectedWatch: a change outside the shown fields sends no event; an object that
+// enters or leaves the selection does, whatever fields are shown.
 func TestProjectedWatch(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 4, "app", "web", "x", "1"), pod("d", "b", 5, "x", "2")))
 	lines, stop := b.watch("resourceVersion=0&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&labelSelector=x&fields=metadata.labels.app")
@@ -127,8 +127,8 @@ func TestProjectedWatch(t *testing.T) {
 		frame(kube.Deleted, shown("b", 101, "")))
 }
 
-// TestProjectionsRefused: a projection is never passed through, but answered with
-// a Status that says why it is not served.
+// TestProjectionsRefused: a projection is never passed through; a Status says why it is
+// not served.
 func TestProjectionsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, podList(10, pod("d", "a", 4)))
@@ -176,7 +176,7 @@ func TestProjectionsRefused(t *testing.T) {
 	if code, body := other.get("/api/v1/pods?watch=1&resourceVersion=0&fields=a"); code != 403 || !strings.Contains(body, "may not watch") {
 		t.Errorf("%d %s", code, body)
 	}
-	// What the upstream refuses to the gateway is 403, and not worth another try.
+	// If the upstream denies the gateway the resource, the answer is 403: a retry is useless.
 	other.reads.cache.Remove(other.res, &informer.RefusedError{Code: 403, Message: "pods is forbidden"})
 	if code, body := other.get("/api/v1/pods?resourceVersion=0&fields=a"); code != 403 || !strings.Contains(body, "pods is forbidden") {
 		t.Errorf("%d %s", code, body)
@@ -186,7 +186,7 @@ func TestProjectionsRefused(t *testing.T) {
 		t.Errorf("passed through: %s", q)
 	default:
 	}
-	// What only looks so is none of ours.
+	// Paths that only look like reads of objects are passed through.
 	for _, path := range []string{"/api/v1/namespaces/d/services/s/proxy/pods?fields=a", "/api/v1/namespaces/d/pods/a/log?fields=a", "/healthz?fields=a"} {
 		if code, body := b.get(path); code != http.StatusTeapot {
 			t.Errorf("%s: %d %s", path, code, body)
@@ -195,11 +195,11 @@ func TestProjectionsRefused(t *testing.T) {
 	}
 }
 
-// statusIn reads an answer that is to be a Status.
+// statusIn reads an answer that has to be a Status.
 func statusIn(t *testing.T, resp *http.Response) (s metav1.Status) {
 	t.Helper()
 	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil || s.Kind != "Status" {
-		t.Errorf("%s: no Status: %v", resp.Status, err)
+		t.Errorf("%s: not a Status: %v", resp.Status, err)
 	}
 	return s
 }

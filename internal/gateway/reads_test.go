@@ -20,8 +20,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// TestCacheComesBeforePassthrough: what is cached is served from there, and the rest
-// goes through, each counted.
+// TestCacheComesBeforePassthrough: the cache serves the reads that it can, the rest is
+// passed through; each is counted by its source.
 func TestCacheComesBeforePassthrough(t *testing.T) {
 	apiserver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {

@@ -24,8 +24,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
-// record starts a gateway in front of the API server that records Pods. stop ends
-// both, as the end of the process does.
+// record starts a gateway that records the Pods of the API server. stop ends both
+// servers, as the end of the process does.
 func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *recorder.Recorder, url string, stop func()) {
 	t := f.t
 	t.Helper()
@@ -69,9 +69,9 @@ func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *record
 	}
 }
 
-// TestGoesOnFromRecord: after a restart, reads are served from what is recorded
-// and what came after it, without a list.
-func TestGoesOnFromRecord(t *testing.T) {
+// TestResumesFromRecord: after a restart, the gateway serves reads from the record
+// and the events after it, without a list.
+func TestResumesFromRecord(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
 	f.write("ns", "a", 10)
 	g, rec, url, stop := f.record(fs, time.Minute)
@@ -84,7 +84,7 @@ func TestGoesOnFromRecord(t *testing.T) {
 
 	g, _, url, stop = f.record(fs, time.Minute)
 	defer stop()
-	until(t, "what was missed in the timeline", func() bool { return podsOf(t, g, url).Timeline.View().RV >= missed })
+	until(t, "the missed event in the timeline", func() bool { return podsOf(t, g, url).Timeline.View().RV >= missed })
 	f.count("list")
 	resp, err := http.Get(url + "/api/v1/pods?resourceVersion=" + kube.FormatRV(missed))
 	if err != nil {
@@ -99,17 +99,17 @@ func TestGoesOnFromRecord(t *testing.T) {
 	}
 	res := podsOf(t, g, url)
 	if s := res.Status(); len(s.Relists) != 0 || f.count("list") != 0 {
-		t.Errorf("it was listed: %v", s.Relists)
+		t.Errorf("the gateway sent a list: %v", s.Relists)
 	}
-	// The recorder may have been a moment faster than the reader.
+	// The recorder may have been faster than the reader.
 	if v := res.Timeline.View(); v.Start != head && v.Start != missed {
-		t.Errorf("the timeline begins at %d, what was recorded ended at %d", v.Start, head)
+		t.Errorf("the timeline begins at %d, the record ends at %d", v.Start, head)
 	}
 }
 
-// shut has lists of one item wait, as whoever goes on from a record asks for
-// first: each for a value on the gate, or until it is opened.
-func (f *fakeAPI) shut() (arrivals, gate chan struct{}, open func()) {
+// gateLists makes each list with limit=1 wait for a value on the gate, or until the
+// gate is opened. A reflector that resumes from a record sends such a list first.
+func (f *fakeAPI) gateLists() (arrivals, gate chan struct{}, open func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	arrivals, gate = make(chan struct{}, 10), make(chan struct{})
@@ -117,8 +117,8 @@ func (f *fakeAPI) shut() (arrivals, gate chan struct{}, open func()) {
 	return arrivals, gate, sync.OnceFunc(func() { close(gate) })
 }
 
-// TestRecordIsChecked: what is recorded is not served before the upstream has said
-// that it has not gone back.
+// TestRecordIsChecked: the gateway serves the record only after the upstream has
+// shown that its RVs have not gone back.
 func TestRecordIsChecked(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
 	f.write("ns", "a", 10)
@@ -127,11 +127,11 @@ func TestRecordIsChecked(t *testing.T) {
 	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
 
-	arrivals, _, open := f.shut()
+	arrivals, _, open := f.gateLists()
 	g, _, url, stop = f.record(fs, time.Minute)
 	defer stop()
 	defer open()
-	<-arrivals // the question of the upstream watch, which has begun for the record
+	<-arrivals // the RV check of the reflector, which the recorder has started
 	answered := make(chan int)
 	go func() {
 		resp, err := http.Get(url + "/api/v1/pods?resourceVersion=0")
@@ -151,20 +151,20 @@ func TestRecordIsChecked(t *testing.T) {
 		return res != nil && res.State().View != nil
 	})
 	if s := res.State(); s.Readable {
-		t.Errorf("it is served, from %v", s.View)
+		t.Errorf("the record is readable before the check: %v", s.View)
 	}
 	open()
 	if code := <-answered; code != http.StatusOK {
 		t.Errorf("code %d", code)
 	}
 	if !res.State().Readable {
-		t.Error("it is not served")
+		t.Error("the record is not readable after the check")
 	}
 }
 
-// TestWaitsForTheListBehindTheRecord: where the upstream has forgotten how the
-// record goes on, a watch from an RV of the record waits for the list that does,
-// and is not sent to the upstream, which knows nothing of it.
+// TestWaitsForTheListBehindTheRecord: if the upstream has compacted the RVs after the
+// record, a watch from an RV of the record waits for the relist. It is not passed
+// through: the upstream would expire it.
 func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
 	recorded := f.write("ns", "a", 10)
@@ -172,14 +172,14 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	podsOf(t, g, url)
 	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
-	arrivals, gate, open := f.shut()
+	arrivals, gate, open := f.gateLists()
 	missed := f.write("ns", "b", 10)
 	f.Compact(missed)
 
 	g, _, url, stop = f.record(fs, time.Minute)
 	defer stop()
 	defer open()
-	<-arrivals // the question of the upstream watch, which has begun for the record
+	<-arrivals // the RV check of the reflector, which the recorder has started
 	line := make(chan string, 1)
 	go func() {
 		resp, err := http.Get(url + "/api/v1/pods?watch=1&resourceVersion=" + kube.FormatRV(recorded))
@@ -196,18 +196,18 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 		return len(all) == 1 && all[0].State().View != nil
 	})
 	gate <- struct{}{}
-	<-arrivals // the question before the list, since the watch has expired
+	<-arrivals // the RV check before the relist, since the watch has expired
 	until(t, "a list", func() bool {
 		return g.reads.cache.All()[0].Status().Phase == informer.Listing
 	})
 	open()
 	if got := <-line; !strings.HasPrefix(got, `{"type":"ADDED"`) || !strings.Contains(got, `"name":"b"`) {
-		t.Errorf("the watch brings %s", got)
+		t.Errorf("got %s", got)
 	}
 }
 
-// TestIdleIsRecorded: a resource is recorded without a gap while it is read, while it
-// is not, and when that changes, by one upstream watch.
+// TestIdleIsRecorded: one upstream watch records a resource without a gap, whether or
+// not clients read it.
 func TestIdleIsRecorded(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
 	g, rec, url, stop := f.record(fs, 10*time.Millisecond)

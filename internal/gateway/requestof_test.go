@@ -12,15 +12,15 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// requestOf returns what net/http's server would make of a request with the
-// header lines, false if it would not take it.
+// requestOf returns the request that net/http's server would parse from the header
+// lines, false if it would refuse it.
 func requestOf(method, target, header string) (*http.Request, bool) {
 	text := method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n" + header + "\r\n\r\n"
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 	if err != nil || r.Host != "localhost" {
 		return nil, false
 	}
-	for name, values := range r.Header { // which the server checks after that
+	for name, values := range r.Header { // the server checks these after parsing
 		if !httpguts.ValidHeaderFieldName(name) || slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }) {
 			return nil, false
 		}

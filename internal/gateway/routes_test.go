@@ -20,8 +20,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// site makes a directory of static files with things beside it that are not
-// to be served.
+// site creates a directory of static files, and files outside of it that must not be
+// served.
 func site(t *testing.T) string {
 	t.Helper()
 	base := t.TempDir()
@@ -95,7 +95,7 @@ func TestStaticFiles(t *testing.T) {
 	}
 }
 
-func TestWhereThingsAreServed(t *testing.T) {
+func TestRoutes(t *testing.T) {
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 	for _, tc := range []struct {
 		name   string
@@ -156,7 +156,7 @@ func TestWhereThingsAreServed(t *testing.T) {
 	}
 }
 
-// TestExtensionBelowThePrefix: a client that knows one URL finds it there, too.
+// TestExtensionBelowThePrefix: the extensions are also served below the API prefix.
 func TestExtensionBelowThePrefix(t *testing.T) {
 	r := newRig(t, ok, rigOptions{gateway: gateway.Options{APIPrefix: "/k8s"}})
 	want := readAll(t, r.get("/watchkeeper/v1/openapi.json"))
@@ -172,7 +172,7 @@ func TestPage(t *testing.T) {
 	for _, tc := range []struct{ prefix, api string }{
 		{"", "../"},
 		{"/k8s", "../k8s/"},
-		{"/api", "../"}, // kubectl proxy's way to serve only what is below it
+		{"/api", "../"}, // as in kubectl proxy: only paths below it are served
 	} {
 		r := newRig(t, ok, rigOptions{gateway: gateway.Options{APIPrefix: tc.prefix}})
 		res := r.get("/ui/")
@@ -184,7 +184,7 @@ func TestPage(t *testing.T) {
 		}
 		want := fmt.Sprintf(`{"api":%q,"extension":"../watchkeeper/v1/"}`+"\n", tc.api)
 		if got := readAll(t, r.get("/ui/config.json")); got != want {
-			t.Errorf("below %q, the page is told %s, want %s", tc.prefix, got, want)
+			t.Errorf("below %q, the page gets %s, want %s", tc.prefix, got, want)
 		}
 		if res := r.get("/ui/other"); res.StatusCode != http.StatusNotFound {
 			t.Errorf("other: %s", res.Status)
@@ -195,7 +195,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-func TestMistakes(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	up, err := upstream.New(&rest.Config{Host: "http://127.0.0.1:1"}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// closedPort returns an address where nothing listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,7 +62,7 @@ func TestCredentialPluginErrorsKeepSecrets(t *testing.T) {
 		t.Errorf("message %q", s.Message)
 	}
 	if !strings.Contains(s.Message, "proxy:3128") {
-		t.Errorf("nothing left of the cause: %q", s.Message)
+		t.Errorf("the message lost the cause: %q", s.Message)
 	}
 }
 
@@ -72,8 +72,8 @@ func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, 
 
 func (f failing) CloseIdleConnections() {}
 
-// A request that may have been carried out must not be repeated by client-go,
-// which takes Retry-After for leave to do so.
+// A request that the API server may have processed gets no Retry-After, after which
+// client-go would repeat it.
 func TestConnectionLostBeforeTheAnswer(t *testing.T) {
 	for _, tlsUpstream := range []bool{false, true} {
 		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +81,7 @@ func TestConnectionLostBeforeTheAnswer(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			}
 		}), rigOptions{tlsUpstream: tlsUpstream})
-		r.get("/ok") // so that there is a connection to use again
+		r.get("/ok") // leaves a connection to reuse
 		for _, tc := range []struct {
 			method string
 			retry  string
@@ -115,9 +115,9 @@ func TestReady(t *testing.T) {
 			t.Errorf("%d: %v, want %q", tc.code, err, tc.want)
 		}
 		if got := <-agent; got != "watchkeeper/test" {
-			t.Errorf("asked as %q", got)
+			t.Errorf("sent credentials %q", got)
 		}
-		// An answer is good for a while.
+		// An answer is cached for a while.
 		if tc.want == "" {
 			if err := r.gateway.Ready(t.Context()); err != nil || len(agent) != 0 {
 				t.Errorf("asked again: %v", err)
@@ -126,8 +126,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// Each half waits until the other side has seen the one before it, which would
-// never happen if a body were collected first.
+// Each half of a body is sent after the other side has read the half before it; this
+// would deadlock if the gateway buffered bodies.
 func TestLargeBodiesAreNotBuffered(t *testing.T) {
 	const half = 8 << 20
 	eachTransport(t, func(t *testing.T, opts rigOptions) {
@@ -152,7 +152,7 @@ func TestLargeBodiesAreNotBuffered(t *testing.T) {
 
 		up := io.MultiReader(body(1, half), waitReader{seen}, body(2, half))
 		if got := readAll(t, r.do(http.MethodPut, "/api", up)); got != fmt.Sprintf("%x", want.Sum(nil)) {
-			t.Errorf("upstream got another body: %s", got)
+			t.Errorf("upstream got a different body: %s", got)
 		}
 
 		res, sum := r.get("/api"), sha256.New()
@@ -164,7 +164,7 @@ func TestLargeBodiesAreNotBuffered(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		if string(sum.Sum(nil)) != string(want.Sum(nil)) {
-			t.Error("client got another body")
+			t.Error("client got a different body")
 		}
 	})
 }
@@ -174,7 +174,7 @@ func body(seed byte, n int64) io.Reader {
 	return io.LimitReader(rand.NewChaCha8([32]byte{seed}), n)
 }
 
-// waitReader is empty, but ends only when ch was sent to.
+// waitReader is empty; its EOF waits for a value on ch.
 type waitReader struct{ ch <-chan struct{} }
 
 func (w waitReader) Read([]byte) (int, error) {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// echoUpgrade switches to whatever protocol is asked for and sends back what
-// it receives, upper-cased, until the other side has finished.
+// echoUpgrade switches to the requested protocol and returns what it receives, in upper
+// case, until the other side closes.
 func echoUpgrade(t *testing.T) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 {
@@ -45,7 +45,7 @@ func echoUpgrade(t *testing.T) http.Handler {
 
 const execPath = "/api/v1/namespaces/default/pods/p/exec?command=sh&stdin=true"
 
-// upgrade opens a connection and asks to switch, with early sent in the same
+// upgrade opens a connection and asks to switch protocols; it sends early in the same
 // packet as the request.
 func upgrade(t *testing.T, r *rig, protocol, early string, headers ...string) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
@@ -106,7 +106,7 @@ func TestUpgradeRefusedUpstream(t *testing.T) {
 	}
 }
 
-// Neither side says anything any more, and the gateway still gets rid of both.
+// The gateway closes both connections, even if neither side sends anything.
 func TestDrainEndsUpgrades(t *testing.T) {
 	r := newRig(t, echoUpgrade(t), rigOptions{tlsUpstream: true})
 	_, in, _ := upgrade(t, r, "SPDY/3.1", "")
@@ -142,7 +142,7 @@ func TestDrain(t *testing.T) {
 		r.gateway.Drain(t.Context())
 	}()
 	if _, err := io.ReadAll(stream.Body); err == nil {
-		t.Error("the stream that was cut ended as if whole")
+		t.Error("the stream that was cut ended with a clean end")
 	}
 	if err := r.gateway.Ready(t.Context()); err == nil {
 		t.Error("ready while draining")

@@ -23,7 +23,7 @@ func (b *bench) watch(query string) (<-chan string, func()) {
 	return b.watchAt("/api/v1/pods?watch=1&" + query)
 }
 
-// watchAt opens a watch and returns its lines, which end with it.
+// watchAt opens a watch and returns its lines; the channel is closed at its end.
 func (b *bench) watchAt(path string, headers ...string) (<-chan string, func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -125,8 +125,8 @@ func TestWatchSelector(t *testing.T) {
 	red, stop := b.watch("resourceVersion=0&allowWatchBookmarks=true&labelSelector=color%3Dred")
 	defer stop()
 	expect(t, red, "ADDED a@5", "BOOKMARK @10 end")
-	b.apply(kube.Modified, pod("d", "a", 11, "color", "blue")) // leaves: the state before, at the RV that ended it
-	b.apply(kube.Modified, pod("d", "b", 12, "color", "red"))  // comes in
+	b.apply(kube.Modified, pod("d", "a", 11, "color", "blue")) // leaves: DELETED with the previous state, at the new RV
+	b.apply(kube.Modified, pod("d", "b", 12, "color", "red"))  // enters
 	b.apply(kube.Modified, pod("d", "a", 13, "color", "blue")) // nothing to us
 	b.apply(kube.Modified, pod("d", "b", 14, "color", "red"))
 	b.apply(kube.Deleted, pod("d", "a", 15, "color", "blue")) // nothing to us
@@ -163,8 +163,8 @@ func TestWatchExpires(t *testing.T) {
 	expectEnd(t, lines)
 }
 
-// TestWatchInsideGap: a client that stopped amid the difference over a gap would
-// miss deletions wherever it went on.
+// TestWatchInsideGap: a client whose RV is inside a gap cannot resume: it would miss
+// deletions.
 func TestWatchInsideGap(t *testing.T) {
 	b := newBench(t, podList(10, pod("d", "a", 5), pod("d", "b", 6)))
 	b.res.Timeline.Replace(podList(20))

@@ -23,8 +23,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// readBuffer is the kernel's buffer of a client that does not read, so that the
-// gateway has to wait for it after few bytes.
+// readBuffer is the kernel's receive buffer of a client that does not read, so that the
+// gateway's writes block after few bytes.
 const readBuffer = 64 << 10
 
 // dial opens a watch over a WebSocket.
@@ -49,8 +49,8 @@ func dial(t *testing.T, base, path string) *websocket.Conn {
 	return ws
 }
 
-// TestWatchKeepsNoView: a watch that is open keeps neither the state that it
-// began with nor the log of then (T10).
+// TestWatchKeepsNoView: an open watch holds neither the state that it began with nor the
+// log at that time (T10).
 func TestWatchKeepsNoView(t *testing.T) {
 	for _, how := range []string{"HTTP", "WebSocket"} {
 		b := newBench(t, podList(10, pod("ns", "a", 3)))
@@ -86,8 +86,8 @@ func TestWatchKeepsNoView(t *testing.T) {
 	}
 }
 
-// TestWebSocketThatDoesNotRead: it holds up neither the end of its watch nor
-// that of the gateway.
+// TestWebSocketThatDoesNotRead: such a client delays neither the end of its watch nor
+// the end of the gateway.
 func TestWebSocketThatDoesNotRead(t *testing.T) {
 	f := newFakeAPI(t)
 	apiserver := httptest.NewServer(f)
@@ -114,7 +114,7 @@ func TestWebSocketThatDoesNotRead(t *testing.T) {
 	for res.OpenWatches() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	for res.OpenWatches() > 0 { // its time comes
+	for res.OpenWatches() > 0 { // until its timeout
 		time.Sleep(10 * time.Millisecond)
 	}
 	dial(t, server.URL, "/api/v1/pods?watch=1&resourceVersion=0")
