@@ -18,7 +18,7 @@ const (
 	// extensionPrefix is the path below which extensions of the API are served.
 	extensionPrefix = "/watchkeeper/v1/"
 	multiwatchPath  = extensionPrefix + "multiwatch"
-	// openAPIPath is where all of this is described.
+	// openAPIPath serves the OpenAPI description of the extensions.
 	openAPIPath = extensionPrefix + "openapi.json"
 )
 

@@ -27,9 +27,8 @@ const (
 	DefaultRejectMethods = `^$`
 )
 
-// FilterOptions say which requests are served at all. Each list is regular
-// expressions separated by commas, as for kubectl proxy; an empty list stands
-// for its default.
+// FilterOptions say which requests are served. Each list is regular expressions
+// separated by commas, as for kubectl proxy; an empty list means its default.
 type FilterOptions struct {
 	// AcceptHosts are matched against the Host header without its port. This
 	// is the defence against DNS rebinding.
@@ -43,8 +42,7 @@ type FilterOptions struct {
 	// RejectMethods are matched against the HTTP method.
 	RejectMethods string
 
-	// Disabled turns all of the above off. Cross-origin requests that could
-	// change something stay refused.
+	// Disabled turns all of the above off. Cross-origin writes are refused even then.
 	Disabled bool
 }
 
@@ -87,8 +85,8 @@ func newFilter(opts FilterOptions) (*filter, error) {
 	return f, nil
 }
 
-// checkOrigin refuses what a page of another origin, or of a name that
-// resolves to us by a trick, makes a browser send. It holds for every path.
+// checkOrigin refuses requests that a browser sends for a page of another origin, or
+// of a host name under DNS rebinding. It applies to every path.
 func (f *filter) checkOrigin(r *http.Request) *metav1.Status {
 	if !f.disabled && !acceptsHost(f.acceptHosts, r.Host) {
 		return status.Forbidden(fmt.Sprintf("host %q is not accepted: see --accept-hosts", r.Host))
@@ -96,8 +94,8 @@ func (f *filter) checkOrigin(r *http.Request) *metav1.Status {
 	if err := f.crossOrigin.Check(r); err != nil {
 		return status.Forbidden("cross-origin requests may not change anything: " + err.Error())
 	}
-	// CORS does not hold a browser back from opening a WebSocket, nor from
-	// sending a GET whose answer it then hides from the page.
+	// CORS does not keep a browser from opening a WebSocket, or from sending a GET whose
+	// answer it then hides from the page.
 	if (request.IsUpgrade(r) || request.IsInteractive(r.URL.Path)) && foreignOrigin(r) {
 		return status.Forbidden("cross-origin upgrades, exec, attach and port-forward are refused")
 	}
@@ -109,8 +107,8 @@ func (f *filter) checkAPI(r *http.Request) *metav1.Status {
 	if f.disabled {
 		return nil
 	}
-	// Upstream or something before it may read "//" and ".." its own way, so
-	// a path has to pass as it was sent and as it would be cleaned.
+	// The upstream or a proxy before it may clean "//" and "..", so a path has to pass
+	// both as sent and cleaned.
 	sent, cleaned := r.URL.Path, path.Clean(r.URL.Path)
 	switch {
 	case matchAny(f.rejectPaths, sent), matchAny(f.rejectPaths, cleaned):

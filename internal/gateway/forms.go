@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// unwritablePause is how long a form in which a resource could not be written is
-	// left to the API server.
+	// unwritablePause is how long requests in a form that a resource could not be
+	// encoded in are passed through.
 	unwritablePause = time.Minute
 	// maxForms bounds the resources whose forms are remembered.
 	maxForms = 2000
 )
 
-// forms is what it takes to write the objects of one resource. It is the
-// httpstream.Owner of the watches that read it, and safe for concurrent use.
+// forms holds what is needed to encode the objects of one resource. It is the
+// httpstream.Owner of the watches of the resource, and safe for concurrent use.
 type forms struct {
 	encoder     wire.Encoder
 	definitions *upstream.Definitions
@@ -48,8 +48,8 @@ func (f *forms) encoderWith(now func() time.Time) *wire.Encoder {
 	return &wire.Encoder{Resource: e.Resource, Cache: e.Cache, DatePath: e.DatePath, Now: now}
 }
 
-// isUnwritable reports whether the resource could not be written in a form within
-// the last minute: a client whose watch ended for that is then passed through.
+// isUnwritable reports whether encoding the resource in a form failed within the last
+// minute. A watch that ended for that is passed through when the client opens it again.
 func (f *forms) isUnwritable(form wire.Form) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

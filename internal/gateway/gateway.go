@@ -41,7 +41,7 @@ type Options struct {
 	// kept. Empty means "/".
 	APIPrefix string
 
-	// Filter says which requests are served at all.
+	// Filter says which requests are served.
 	Filter FilterOptions
 
 	// WWW is a directory to serve below WWWPrefix; empty means none.
@@ -53,18 +53,17 @@ type Options struct {
 	// Zero means 30 minutes.
 	IdleTimeout time.Duration
 
-	// WindowBytes and WindowAge bound the events that are kept of each resource:
-	// by what they take (T10), and by how long ago they came. Zero means 64 MiB,
-	// and no bound by age.
+	// WindowBytes and WindowAge bound the window of each resource by the memory of its
+	// events (T10) and by their age. Zero means 64 MiB, and no bound by age.
 	WindowBytes int64
 	WindowAge   time.Duration
 
-	// History records what the gateway watches, and has what was recorded before;
-	// nil records nothing. The caller runs it, for longer than the gateway.
+	// History records the watched resources and serves the recorded past; nil records
+	// nothing. The caller runs it, for longer than the gateway.
 	History *recorder.Recorder
 
-	// Recording is served in place of a cluster, and does not change; Upstream
-	// stands for its API server. It excludes History. nil for a cluster.
+	// Recording is served in place of a cluster and never changes; Upstream is then
+	// its API server. It excludes History. nil for a cluster.
 	Recording *history.Store
 
 	// Logger takes the gateway's log; nil discards it.
@@ -76,18 +75,18 @@ type Options struct {
 
 const (
 	defaultWWWPrefix = "/static/"
-	// encodingBytes bounds what is kept of objects in other encodings than the API
-	// server's JSON.
+	// encodingBytes bounds the cache of objects in encodings other than the API server's
+	// JSON.
 	encodingBytes = 64 << 20
 )
 
 // ResourceStatus is the state of one watched resource.
 type ResourceStatus struct {
 	Resource    string    // plural.group
-	State       string    // what its reflector is doing, in a word
-	RV          uint64    // the newest resourceVersion known
+	State       string    // the phase of its reflector
+	RV          uint64    // the head
 	LastContact time.Time // when the upstream last sent something
-	LastError   string    // empty while all is well
+	LastError   string    // empty without an error
 	Objects     int
 	Watches     int
 }
@@ -149,8 +148,8 @@ func New(opts Options) (*Gateway, error) {
 	return g, nil
 }
 
-// newReads returns what answers reads, and the histogram of how long events take to
-// be written to watches.
+// newReads returns the handler of reads, and the histogram of the dispatch lag of
+// watches.
 func newReads(opts Options) (*reads, prometheus.Histogram) {
 	lag := newLag()
 	h := &reads{
@@ -179,7 +178,8 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 	return h, lag
 }
 
-// recordingState returns how recording does, for the history API.
+// recordingState returns a function that reports the state of recording, for the
+// history API.
 func recordingState(opts Options) func() historyapi.RecordingState {
 	return func() historyapi.RecordingState {
 		if opts.Recording != nil {
@@ -198,8 +198,8 @@ func recordingState(opts Options) func() historyapi.RecordingState {
 // Cache returns the owner of the upstream watches, for the recorder.
 func (g *Gateway) Cache() *watchcache.Cache { return g.reads.cache }
 
-// Run works until ctx ends, and returns when everything it started and every
-// request has ended. Call [Gateway.Drain] first to let them end well.
+// Run runs the gateway until ctx ends, and returns when its goroutines and all requests
+// have ended. Call [Gateway.Drain] first to let requests end cleanly.
 func (g *Gateway) Run(ctx context.Context) error {
 	var learning sync.WaitGroup
 	if g.reads.access != nil && !g.reads.recording {
@@ -218,7 +218,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 func (g *Gateway) Drain(ctx context.Context) {
 	g.reads.cache.Close()
 	g.reads.background.Close()
-	// A hundred watches a second, within four fifths of the time there is.
+	// A hundred watches a second, within four fifths of the remaining time.
 	spread := time.Duration(g.reads.cache.OpenWatches()) * 10 * time.Millisecond
 	if deadline, ok := ctx.Deadline(); ok {
 		spread = min(spread, time.Until(deadline)*4/5)

@@ -47,11 +47,11 @@ func (h *reads) listState(r *http.Request, q *query, s store) (st state, start k
 	ctx, exact := r.Context(), q.Options.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 	switch {
 	case q.Narrowed && (limit > 0 || q.Options.Continue != ""):
-		// The API server's tokens are relative to the scope it narrows to, and it
-		// reads them as relative to that of the path.
+		// The API server writes tokens relative to the narrowed scope, but reads them
+		// relative to the scope of the path.
 		err = s.decline(status.BadRequest("pages of one namespace are asked for by its path"))
 	case q.Options.Continue != "" && q.Options.ResourceVersion != "":
-		// An error, or no limit.
+		// The API server answers with an error, or ignores the limit.
 		err = s.decline(status.BadRequest("resourceVersion and continue exclude each other"))
 	case q.Options.Continue != "":
 		token, invalid := request.DecodeContinue(q.Options.Continue, q.Selection.Namespace)
@@ -64,7 +64,7 @@ func (h *reads) listState(r *http.Request, q *query, s store) (st state, start k
 	case q.Options.ResourceVersion == "":
 		st, err = s.latest(ctx, q, limit)
 	case q.RV == 0:
-		limit = 0 // as the API server's watch cache has it
+		limit = 0 // as in the API server's watch cache
 		st, err = s.cached(ctx, q, limit)
 	case exact || limit > 0 && q.Options.ResourceVersionMatch == "":
 		st, err = s.exactly(ctx, q, q.RV, limit)
@@ -74,7 +74,7 @@ func (h *reads) listState(r *http.Request, q *query, s store) (st state, start k
 	return st, start, limit, err
 }
 
-// A listPage is a page of a list in the making.
+// A listPage is one page of a list, not yet encoded.
 type listPage struct {
 	items     []*scan.Object
 	next      string // the continue token
@@ -128,8 +128,8 @@ func newPage(st *state, q *query, start kube.Key, limit int64, remaining *remain
 	return p, err
 }
 
-// linkNext says where the next page of a projection is (RFC 8288), so that it can be
-// asked for while this one is still on its way.
+// linkNext sets a Link header to the next page of a projection (RFC 8288), so that a
+// client can request it before this page has arrived.
 func linkNext(h http.Header, r *http.Request, q *query, next string) {
 	if q.Fields == nil || next == "" {
 		return

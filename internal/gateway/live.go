@@ -21,16 +21,16 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// reachTimeout is how long a projection at an RV that is yet to come waits for it,
-// as the API server waits.
+// reachTimeout is how long a projection at a future RV waits for it, as in the API
+// server.
 const reachTimeout = 3 * time.Second
 
-// noProofOfEvents is why projections of Events need an RV.
+// noProofOfEvents is the error for a projection of Events without an RV.
 const noProofOfEvents = "of Events, it cannot be known here what is most recent: give a resourceVersion, such as 0"
 
-// live is the store of a watched resource: its timeline, and what is recorded of it
-// from before the timeline's window. It belongs to one request. It never
-// approximates: what it cannot answer exactly as the API server would, it declines.
+// live is the store of a watched resource: its timeline, and its history before the
+// timeline's window. It belongs to one request. It never approximates: it declines a
+// request that it cannot answer exactly as the API server would.
 type live struct {
 	h    *reads
 	res  *watchcache.Resource
@@ -46,7 +46,7 @@ type live struct {
 func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Resource) (*live, *query, error) {
 	ctx := r.Context()
 	if read.Namespace != "" && !res.Info.Namespaced || read.Name != "" && read.Namespace == "" && res.Info.Namespaced {
-		return nil, nil, errDeclined // the API server has an error for it
+		return nil, nil, errDeclined // the API server answers with an error
 	}
 	st := res.StateFor(ctx, read.Verb)
 	if !st.Readable {
@@ -115,9 +115,10 @@ func (s *live) decline(why *metav1.Status) error {
 // failed implements store: the API server may be able to answer.
 func (s *live) failed(error) error { return errDeclined }
 
-// otherForm implements store: the API server answers.
+// otherForm implements store: the request is passed through.
 func (s *live) otherForm(_ *http.Request, q *query, err error) (request.Form, error) {
-	// YAML and indented JSON are a question of size, and columns one of the version.
+	// YAML and indented JSON fail by size, and columns by version: other requests in
+	// the form can succeed.
 	if q.Media != wire.YAML && !q.Pretty && !errors.Is(err, wire.ErrColumns) {
 		s.f.Unwritable(q.Form.Form)
 	}
@@ -168,7 +169,7 @@ func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (s
 	case err == nil:
 		return s.state(s.view, snapshot), nil
 	case !errors.Is(err, timeline.ErrCompacted):
-		return state{}, errDeclined // the API server may have it, or says why not
+		return state{}, errDeclined // the API server has the RV, or explains the error
 	}
 	expired := &decline{status: status.Expired(status.TooOld(rv, s.view.Start))}
 	stream, _ := s.h.past.Holding(ctx, q.Resource, rv)
@@ -177,7 +178,7 @@ func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (s
 	}
 	release, held, err := s.h.past.AcquireList(ctx, limit)
 	if errors.Is(err, past.ErrBusy) {
-		// The API server has less: it is not asked instead.
+		// Not passed through: the API server does not hold this RV either.
 		return state{}, &status.Error{Status: s.h.past.Refusal(err)}
 	}
 	if err != nil {
@@ -195,10 +196,10 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 	v := s.view
 	if q.Options.ResourceVersion == "" {
 		if q.Resource.Uncached() {
-			return watchStart{}, s.decline(status.BadRequest(noProofOfEvents)) // no bookmarks in time for a proof
+			return watchStart{}, s.decline(status.BadRequest(noProofOfEvents)) // no bookmark comes in time for a proof
 		}
-		// From now on, or all there is now: "now" includes every write that was
-		// acknowledged before the request.
+		// The watch begins now, or with the state of now: it includes every write that
+		// was acknowledged before the request.
 		fresh, err := s.res.Fresh(ctx)
 		if err != nil {
 			s.h.log.Debug("no proof of freshness", "resource", q.Resource.String(), "err", err)
@@ -207,15 +208,15 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 		v = fresh
 	}
 	if initial && v.RV < q.RV {
-		return watchStart{}, errDeclined // the API server waits for it, or says that it is too large
+		return watchStart{}, errDeclined // the API server waits for the RV, or refuses it as too large
 	}
 	start := watchStart{state: s.state(v, &v.Snapshot), rv: q.RV, owner: s.f, over: s.over, encoder: &s.f.encoder}
 	gap, inGap := v.GapAround(q.RV)
 	if initial || q.RV == 0 {
 		start.rv = v.RV
 	} else if !s.projection && inGap {
-		// The API server cannot continue it either: the client may have stopped
-		// within the difference (ADR 2).
+		// The API server cannot resume it either: the client may have received a part of
+		// the gap's events (ADR 2).
 		start.rv, start.expired = v.RV, status.TooOld(q.RV, gap.To)
 	}
 	if q.Speed > 0 || !v.CanStart(start.rv) {
@@ -236,8 +237,8 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 	return start, nil
 }
 
-// resume makes a watch begin in what is recorded: for an RV that the timeline no
-// longer has, or a replay.
+// resume makes a watch begin in the history: for an RV that the timeline has
+// compacted, or a replay.
 func (s *live) resume(ctx context.Context, q *query, v *timeline.View, start *watchStart) error {
 	source, err := s.h.past.Resume(ctx, q.Resource, s.res.Timeline, v, q.RV, q.Interest())
 	switch gone, inGap := errors.AsType[status.ExpiredError](err); {
@@ -264,13 +265,13 @@ func (s *live) resume(ctx context.Context, q *query, v *timeline.View, start *wa
 	return nil
 }
 
-// noProjection returns why a projection that is in order is not served.
+// noProjection returns why a valid projection is not served.
 func (h *reads) noProjection(ctx context.Context, read *request.Read) *metav1.Status {
 	if _, err := h.discovery.Lookup(ctx, read.Resource, time.Time{}); errors.Is(err, upstream.ErrNoResource) {
 		return status.NotFound("fields: there is no such resource that can be listed and watched")
 	}
 	if refusal := h.cache.Refused(read.Resource); refusal != nil && refusal.Code == http.StatusForbidden {
-		return status.Forbidden(refusal.Message) // another try does not help
+		return status.Forbidden(refusal.Message) // a retry does not help
 	}
 	return status.Unavailable(fmt.Sprintf("fields: projections are made of what is watched here, and %s cannot be served from that now: try again, or leave fields out",
 		read.Resource.GroupResource()), true)

@@ -11,8 +11,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/past"
 )
 
-// cacheMetrics reads the state of the resources when it is scraped; only the lag of
-// watches is measured as it happens.
+// cacheMetrics reads the state of the resources at each scrape; only the dispatch lag
+// of watches is measured continuously.
 type cacheMetrics struct {
 	reads    *reads
 	lag      prometheus.Histogram
@@ -32,32 +32,32 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descHead      = desc("head_rv", "Newest resourceVersion of the resource that is known.")
-	descStart     = desc("window_start_rv", "Oldest resourceVersion that a watch is served from.")
-	descContact   = desc("last_contact_timestamp_seconds", "When the upstream was last heard of about the resource.")
+	descHead      = desc("head_rv", "Newest known resourceVersion of the resource.")
+	descStart     = desc("window_start_rv", "Oldest resourceVersion from which a watch can be served.")
+	descContact   = desc("last_contact_timestamp_seconds", "When the upstream last sent something about the resource.")
 	descSynced    = desc("synced", "1 if reads of the resource are served from the cache.")
-	descEvents    = desc("events_total", "Events since the resource began to be watched.")
+	descEvents    = desc("events_total", "Events since the watch of the resource began.")
 	descObjects   = desc("objects", "Live objects.")
 	descBytes     = desc("bytes", "JSON of the live objects.")
-	descOverhead  = desc("overhead_bytes", "About what the live objects take besides their JSON: rows of Tables, labels, trees, indexes.")
+	descOverhead  = desc("overhead_bytes", "Estimated memory of the live objects besides their JSON: rows of Tables, labels, trees, indexes.")
 	descLogEvents = desc("window_events", "Events in the window.")
-	descLogBytes  = desc("window_bytes", "What the events in the window count as: their JSON, and about what it takes to hold them. See --window-bytes.")
+	descLogBytes  = desc("window_bytes", "Size of the events in the window: their JSON and its estimated overhead. See --window-bytes.")
 	descReceived  = desc("upstream_bytes_total", "Bytes that the upstream sent.")
 	descRelists   = desc("relists_total", "Full lists from the upstream, by reason.", "reason")
-	descEncodings = prometheus.NewDesc("watchkeeper_encodings_bytes", "What is kept of objects in other encodings than JSON.", nil, nil)
+	descEncodings = prometheus.NewDesc("watchkeeper_encodings_bytes", "Cache of objects in encodings other than JSON.", nil, nil)
 	descWatches   = desc("watches", "Open watches that are served from the cache.")
 	descReading   = prometheus.NewDesc("watchkeeper_history_reading_bytes",
-		"What those hold who read recorded events: replays, watches from old resourceVersions, exports.", nil, nil)
-	descReaders = prometheus.NewDesc("watchkeeper_history_readers", "How many read recorded events.", nil, nil)
+		"Memory of the readers of recorded events: replays, watches from old resourceVersions, exports.", nil, nil)
+	descReaders = prometheus.NewDesc("watchkeeper_history_readers", "Open readers of recorded events.", nil, nil)
 	descPlaces  = prometheus.NewDesc("watchkeeper_history_places",
 		"Exports and whole lists of the past that are being answered.", []string{"what"}, nil)
 	descRejected = prometheus.NewDesc("watchkeeper_history_turned_away_total",
-		"Exports and whole lists of the past that were answered with 429, for others were being made.", []string{"what"}, nil)
+		"Exports and whole lists of the past that got a 429, over the limit of concurrent ones.", []string{"what"}, nil)
 	descStacks = prometheus.NewDesc("watchkeeper_stack_bytes_per_watch",
-		"Stacks of the process, per open watch: most of what an idle watch takes, where there are many.", nil, nil)
+		"Stacks of the process per open watch; with many watches, most of the memory of an idle one.", nil, nil)
 )
 
-// stackBytes returns what the stacks of all goroutines take.
+// stackBytes returns the memory of the stacks of all goroutines.
 func stackBytes() float64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(sample)

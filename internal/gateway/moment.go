@@ -61,7 +61,7 @@ func (h *reads) openMoment(r *http.Request, when kube.Moment) (*moment, *query, 
 		}
 	}
 	if !read.Resource.BuiltIn() {
-		_, _ = s.f.definitions.Get(ctx, 0) // which dates its columns show, if it can be known
+		_, _ = s.f.definitions.Get(ctx, 0) // its columns may show dates
 	}
 	if q.Form, ok = s.negotiate(r, read); !ok {
 		return nil, nil, &status.Error{Status: notAcceptable(r)}
@@ -74,7 +74,7 @@ func parseAt(r *http.Request) (*request.Read, error) {
 	if _, ok := request.ParsePath(r.URL.Path); !ok {
 		return nil, &status.Error{Status: notServedAt(r.URL.Path)}
 	}
-	if caller := request.Identity(r.Header); caller != nil { // access decides about it
+	if caller := request.Identity(r.Header); caller != nil { // package access checks it
 		r = r.Clone(r.Context())
 		for name := range caller {
 			r.Header.Del(name)
@@ -90,13 +90,13 @@ func parseAt(r *http.Request) (*request.Read, error) {
 	return read, err
 }
 
-// notServedAt is why nothing is served at a path of the past.
+// notServedAt returns the error for a path that has no past.
 func notServedAt(path string) *metav1.Status {
 	return status.NotFound("nothing of the past is served at " + path + ": lists and single objects are recorded, not their subresources")
 }
 
-// isNamespaced finds the scope of a resource by one of its objects. Where there was
-// none, any path leads to nothing.
+// isNamespaced finds the scope of a resource by one of its objects. Without an object,
+// the scope does not matter.
 func isNamespaced(ctx context.Context, st past.State, read *request.Read) (bool, error) {
 	for o, err := range st.Stream.List(ctx, st.RV, "", "") {
 		if err != nil {
@@ -107,7 +107,7 @@ func isNamespaced(ctx context.Context, st past.State, read *request.Read) (bool,
 	return read.Verb != request.Get || read.Namespace != "", nil
 }
 
-// fields returns what objects can be selected by. Their names need no definition.
+// fields returns the selectable fields of objects. Names need no definition.
 func (s *moment) fields(ctx context.Context) request.FieldFunc {
 	id := s.f.encoder.Resource
 	if id.BuiltIn() {
@@ -151,8 +151,8 @@ func (s *moment) otherForm(r *http.Request, q *query, _ error) (request.Form, er
 	return q.Form, &status.Error{Status: notAcceptable(r)}
 }
 
-// withoutTable returns the request without its wish for a Table, nil if it has no
-// other.
+// withoutTable returns the request without the Table clauses of its Accept header, nil
+// if there are no others.
 func withoutTable(r *http.Request) *http.Request {
 	var rest []string
 	for clause := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
@@ -218,8 +218,8 @@ func (s *moment) recorded(ctx context.Context, rv uint64) state {
 	}
 }
 
-// watch implements store: from the moment, or from an RV that is recorded, all that
-// followed, and then live. The events are read when the watch is written.
+// watch implements store: it sends the recorded events after the moment or a recorded
+// RV, and then goes live. The events are read while the watch is written.
 func (s *moment) watch(ctx context.Context, q *query) (watchStart, error) {
 	from := q.RV
 	if q.SendsInitialEvents() {
@@ -255,7 +255,7 @@ func (s *moment) watch(ctx context.Context, q *query) (watchStart, error) {
 	return start, nil
 }
 
-// join makes a watch go on live, if the resource can be watched.
+// join makes a watch go live at the end of the history, if the resource can be watched.
 func (s *moment) join(ctx context.Context, id kube.Resource, source *past.Source, start *watchStart) error {
 	res := s.h.cache.Acquire(ctx, id)
 	if res == nil {

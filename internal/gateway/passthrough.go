@@ -25,15 +25,15 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// forwardingHeaders are dropped by ReverseProxy, which cannot know whether
-// they can be trusted. That is the API server's to judge.
+// forwardingHeaders are dropped by ReverseProxy, which cannot know whether they can be
+// trusted. The gateway restores them: the API server decides that.
 var forwardingHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
 // passthrough hands requests to the upstream byte for byte (T7).
 type passthrough struct {
 	proxy *httputil.ReverseProxy
 	log   *slog.Logger
-	down  atomic.Bool // the last request found nobody there
+	down  atomic.Bool // the last request could not connect
 }
 
 func newPassthrough(up *upstream.Server, log *slog.Logger) http.Handler {
@@ -60,17 +60,17 @@ func newPassthrough(up *upstream.Server, log *slog.Logger) http.Handler {
 					out.Header[name] = v
 				}
 			}
-			// Connection may name any header for removal; who the caller is
-			// must not be among them (T8).
+			// Connection may name any header for removal; the caller's identity must
+			// not be removed (T8).
 			for name, v := range in.Header {
 				if request.IsIdentity(name) {
 					out.Header[name] = v
 				}
 			}
-			// The server fills in.Trailer once the body has been read, and
-			// the transport sends what is there by then: both need the same map.
+			// The server fills in.Trailer once the body has been read, and the transport
+			// then sends its content: both need the same map.
 			out.Trailer = in.Trailer
-			// An offer to speak HTTP/2 concerns the connection to us.
+			// An offer of HTTP/2 applies to the client's connection to the gateway.
 			if !request.IsUpgrade(in) {
 				out.Header.Del("Connection")
 				out.Header.Del("Upgrade")
@@ -100,9 +100,9 @@ func (p *passthrough) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.proxy.ServeHTTP(&passthroughWriter{ResponseWriter: w, ctx: ctx}, r)
 }
 
-// unsendable says what in a request net/http's server lets through and its
-// client refuses to send, "" if nothing is: the fault is the caller's then, and
-// not that of the upstream.
+// unsendable returns an error for a request that net/http's server accepts and its
+// client refuses to send, "" for others. Such a request is the caller's error, not the
+// upstream's.
 func unsendable(r *http.Request) string {
 	for name := range r.Trailer {
 		if !httpguts.ValidHeaderFieldName(name) {
@@ -124,12 +124,12 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(context.Cause(ctx), upstream.ErrShutdown):
 		status.Write(w, r, status.Unavailable(upstream.ErrShutdown.Error(), !x.connected.Load() || isSafe(r.Method)))
 	case ctx.Err() != nil, x.bodyFailed.Load():
-		// The client went away: nobody reads an answer, and nothing is wrong.
+		// The client went away: there is no one to answer, and no error to log.
 		panic(http.ErrAbortHandler)
 	case !x.connected.Load():
 		level := slog.LevelWarn
 		if p.down.Swap(true) {
-			level = slog.LevelDebug // said before
+			level = slog.LevelDebug // already logged
 		}
 		p.log.Log(ctx, level, "upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
 		status.Write(w, r, status.Unavailable("upstream unreachable: "+upstream.Cause(err), true))
@@ -143,8 +143,8 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// finish prepares a response, and reports one that breaks off; ReverseProxy
-// then aborts the client's connection, so that no part is taken for the whole.
+// finish prepares a response, and logs one that breaks off; ReverseProxy then aborts
+// the client's connection, so that the client does not take it for complete.
 func (p *passthrough) finish(res *http.Response) error {
 	if p.down.Load() && p.down.Swap(false) {
 		p.log.Info("upstream reachable again")
@@ -166,14 +166,14 @@ func (p *passthrough) finish(res *http.Response) error {
 	return nil
 }
 
-// isSafe reports whether a method may be repeated without a second thought.
+// isSafe reports whether a method may be repeated: it changes nothing.
 func isSafe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// exchange is what fail needs to know about how far a request got.
+// exchange records for fail how far a request got.
 type exchange struct {
-	connected  atomic.Bool // a connection to the upstream was there
+	connected  atomic.Bool // there was a connection to the upstream
 	bodyFailed atomic.Bool // the client's body could not be read
 }
 
@@ -210,8 +210,8 @@ func (b *upstreamBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// passthroughWriter keeps net/http from adding to a response and from losing
-// what a client sent early on a connection that switches protocols.
+// passthroughWriter keeps net/http from adding headers to a response, and from losing
+// bytes that a client sent early on a connection that switches protocols.
 type passthroughWriter struct {
 	http.ResponseWriter
 	ctx context.Context
@@ -222,7 +222,7 @@ func (w *passthroughWriter) Unwrap() http.ResponseWriter { return w.ResponseWrit
 
 func (w *passthroughWriter) WriteHeader(code int) {
 	if code == http.StatusContinue {
-		return // net/http said so when the body was first read
+		return // net/http sent it when the body was first read
 	}
 	if h := w.Header(); code >= 200 && h["Content-Type"] == nil {
 		h["Content-Type"] = nil // present but empty: net/http guesses no type
@@ -235,8 +235,8 @@ func (w *passthroughWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// Once hijacked, nothing but the copying itself would notice the end of
-	// the request, and a peer that neither reads nor writes would hold it.
+	// Once hijacked, the end of the request is only noticed by the copying goroutines,
+	// and a peer that neither reads nor writes would block them.
 	context.AfterFunc(w.ctx, func() { conn.Close() })
 	if n := brw.Reader.Buffered(); n > 0 {
 		early, _ := brw.Reader.Peek(n)
@@ -245,8 +245,7 @@ func (w *passthroughWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, brw, nil
 }
 
-// earlyConn gives back bytes that were read before the connection was handed
-// over.
+// earlyConn first returns the bytes that were read before the connection was hijacked.
 type earlyConn struct {
 	net.Conn
 	early []byte
@@ -261,7 +260,7 @@ func (c *earlyConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// CloseWrite passes a half-close on, as both kinds of connection can.
+// CloseWrite forwards a half-close; TCP and TLS connections both support it.
 func (c *earlyConn) CloseWrite() error {
 	if cw, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return cw.CloseWrite()

@@ -43,8 +43,7 @@ type reads struct {
 	pastForms formsTable
 }
 
-// A query is a read of which all is known that it takes to answer it. It is
-// immutable.
+// A query is a parsed read, with its form and selection. It is immutable.
 type query struct {
 	*request.Read
 	request.Selection
@@ -52,9 +51,9 @@ type query struct {
 	warnings []string // the API server's about the resource's version
 }
 
-// A store is one resource, now or at a moment: what the handlers of GET, LIST and
-// WATCH read. The error of a method is a *decline, which leaves the request to the
-// API server, or a *status.Error, which is the answer.
+// A store is one resource, now or at a moment, as the handlers of GET, LIST and WATCH
+// read it. The error of a method is a *decline, after which the request is passed
+// through, or a *status.Error, which is the answer.
 type store interface {
 	// latest returns the state for a read with RV unset, which is consistent.
 	// limit is that of the list, here and below.
@@ -69,21 +68,21 @@ type store interface {
 	watch(context.Context, *query) (watchStart, error)
 
 	forms() *forms
-	// failed is the error for one in reading a state.
+	// failed returns the error for a failed read of a state.
 	failed(error) error
-	// decline is the error for a request that is not answered for a reason.
+	// decline returns the error for a request that the store does not answer.
 	decline(*metav1.Status) error
 	// otherForm returns a form to answer with in place of one in which the objects
 	// cannot be encoded.
 	otherForm(*http.Request, *query, error) (request.Form, error)
 }
 
-// A decline says that a request is not answered here, and left to the API server. A
-// request that the API server does not know gets the status, if there is one.
+// A decline says that a request is passed through to the API server. An extension, which
+// the API server does not know, is answered with the status, if there is one.
 type decline struct {
 	status *metav1.Status
-	// short is set for a watch that is passed through for a short time: the client's
-	// next one is answered here.
+	// short is set for a watch that is passed through for a short time: the cache can
+	// answer the client's next one.
 	short bool
 }
 
@@ -135,7 +134,7 @@ func (h *reads) serveNow(w *responseRecorder, r *http.Request, read *request.Rea
 	if h.recording {
 		read = read.AnyVersion()
 	} else if read.Verb == request.Get && read.Options.ResourceVersion == "" {
-		return errDeclined // no reason to watch the whole resource
+		return errDeclined // not worth watching the whole resource
 	}
 	if read.Speed > 0 && read.RV == 0 {
 		return &decline{status: status.BadRequest("speed: a replay begins with a resourceVersion, or at a moment, as in /at/10m" + r.URL.Path)}
@@ -219,7 +218,7 @@ func setHeaders(header http.Header, form request.Form, q *query) {
 	warn(header, q)
 }
 
-// warn adds what the API server warns of.
+// warn adds the API server's warnings.
 func warn(header http.Header, q *query) {
 	for _, warning := range q.warnings {
 		header.Add("Warning", warning)

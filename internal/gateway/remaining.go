@@ -21,18 +21,18 @@ type listPosition struct {
 // the objects are counted once for a list and not for each of its pages. It is safe
 // for concurrent use.
 type remainingCount struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	known [64]struct {
 		after listPosition
 		n     int64
 	}
-	next int // of known, to be replaced
+	next int // index in known to replace next
 }
 
 // after returns how many objects remain after a page of limit objects, which begins
 // at start and ends before end. It counts them if need be.
 func (c *remainingCount) after(start listPosition, limit int64, end listPosition, s Snapshot) (n int64, err error) {
-	if n = c.lookup(start) - limit; n <= 0 { // not known: there are some
+	if n = c.lookup(start) - limit; n <= 0 { // unknown: after() is called only if some remain
 		if n, err = s.Count(end.namespace, end.key); err != nil {
 			return 0, err
 		}

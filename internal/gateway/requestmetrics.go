@@ -29,8 +29,8 @@ const (
 // because the client went away.
 const codeAborted = 499
 
-// requestMetrics counts requests when their status is known, so that a watch
-// shows as it opens and not an hour later.
+// requestMetrics counts a request when its status is known, so that a watch counts when
+// it opens, not when it ends.
 type requestMetrics struct {
 	total *prometheus.CounterVec
 }
@@ -54,9 +54,9 @@ type responseRecorder struct {
 	metrics *requestMetrics
 	request *http.Request
 	source  string
-	code    int // 0 until the header was written
-	// stream is the watch that the answer goes on with when the handler has
-	// returned; nil for none.
+	code    int // 0 until the header is written
+	// stream is the watch that is written after the handler has returned; nil for
+	// none.
 	stream *httpstream.Watch
 }
 
@@ -75,7 +75,7 @@ func (rec *responseRecorder) Write(p []byte) (int, error) {
 	return rec.ResponseWriter.Write(p)
 }
 
-// Flush sends the header if nothing else did.
+// Flush also sends the header, if it was not sent before.
 func (rec *responseRecorder) Flush() {
 	rec.count(http.StatusOK)
 	http.NewResponseController(rec.ResponseWriter).Flush() //nolint:errcheck // not for HTTP/1.0, which does without

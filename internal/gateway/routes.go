@@ -28,8 +28,8 @@ type mount struct {
 
 // mount lays out the URL space.
 func (g *Gateway) mount(www, wwwPrefix string) error {
-	// Links of the page lead below the prefix, except that one beginning with
-	// /api stands for the API server's own paths.
+	// Links of the page lead below the prefix, unless the prefix begins with /api:
+	// those are the API server's own paths.
 	linkPrefix := g.apiPrefix
 	if !g.stripsPrefix() {
 		linkPrefix = "/"
@@ -43,7 +43,7 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 		{uiPrefix, sourceStatic, ui},
 		{extensionPrefix, sourceExtension, g.extensions},
 	}
-	if g.stripsPrefix() { // for a client that knows one URL
+	if g.stripsPrefix() { // for clients that only have the prefixed URL
 		below := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			g.extensions.ServeHTTP(w, stripPrefix(r, g.apiPrefix))
 		})
@@ -75,7 +75,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &responseRecorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}
 	returned := false
 	defer func() {
-		// A handler that wrote nothing meant 200; one that panicked, nothing.
+		// A handler that wrote nothing answered 200; one that panicked, nothing.
 		if returned {
 			rec.count(http.StatusOK)
 		} else {
@@ -92,7 +92,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
 	if r.Method == http.MethodConnect {
-		status.Write(rec, r, status.MethodNotAllowed()) // we are no forward proxy
+		status.Write(rec, r, status.MethodNotAllowed()) // the gateway is no forward proxy
 		return
 	}
 	if refusal := g.filter.checkOrigin(r); refusal != nil {
@@ -183,7 +183,7 @@ func (g *Gateway) answer(rec *responseRecorder, r *http.Request) {
 	}
 }
 
-// passThrough hands a request to the API server.
+// passThrough forwards a request to the API server.
 func (g *Gateway) passThrough(rec *responseRecorder, r *http.Request) {
 	rec.source = sourcePassthrough
 	ctx, cancel, ok := g.tracker.Bind(r.Context(), request.IsLongRunning(r))
@@ -195,8 +195,8 @@ func (g *Gateway) passThrough(rec *responseRecorder, r *http.Request) {
 	g.passthrough.ServeHTTP(rec, r.WithContext(ctx))
 }
 
-// stripsPrefix reports whether the API prefix is ours alone. kubectl proxy
-// reads --api-prefix=/api/ as "serve only what is below /api/".
+// stripsPrefix reports whether the API prefix is removed from paths. As in kubectl proxy,
+// --api-prefix=/api/ is not: it means "serve only paths below /api/".
 func (g *Gateway) stripsPrefix() bool {
 	return g.apiPrefix != "/" && !strings.HasPrefix(g.apiPrefix, "/api")
 }

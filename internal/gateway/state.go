@@ -34,12 +34,12 @@ type state struct {
 	// listKind is the kind of a list of them.
 	item     *scan.Object
 	listKind string
-	// recorded is set for objects that are read from disk: their rows may be under
-	// other columns than the item's. With ownColumns they are shown under those of
-	// the newest row.
+	// recorded is set for objects that are read from disk: their rows may have other
+	// columns than the item. With ownColumns they are shown with the columns of the
+	// newest row.
 	recorded, ownColumns bool
-	// release gives back what the state holds; nil for nothing. held is set if
-	// others wait for that.
+	// release frees the slot that the state holds; nil for none. held is set if other
+	// requests may wait for the slot.
 	release func()
 	held    bool
 }

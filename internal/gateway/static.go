@@ -28,9 +28,8 @@ func newStatic(dir, prefix string) (http.Handler, error) {
 	return http.StripPrefix(prefix, http.FileServerFS(insideFS{root.FS()})), nil
 }
 
-// insideFS makes a file that cannot be opened, whatever the reason, one that
-// does not exist. A link that leads out of the directory would be an internal
-// error otherwise.
+// insideFS reports any file that cannot be opened as one that does not exist.
+// Otherwise a link out of the directory would be an internal error.
 type insideFS struct{ fs.FS }
 
 func (f insideFS) Open(name string) (fs.File, error) {

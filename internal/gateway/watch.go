@@ -23,8 +23,8 @@ const (
 	// minWatchTimeout is the API server's --min-request-timeout: a watch without a
 	// timeoutSeconds lasts between one and two of it.
 	minWatchTimeout = 1800 * time.Second
-	// shortWatch is the timeoutSeconds of a watch passed through because its RV is
-	// older than the timeline: the client's next one is answered here.
+	// shortWatch is the timeoutSeconds of a watch that is passed through because its RV is
+	// older than the timeline: the cache can answer the client's next one.
 	shortWatch = 10
 	// initialPiece is how many objects of a recorded initial state are read at a time
 	// (T10).
@@ -34,11 +34,11 @@ const (
 // A watchStart is where a WATCH begins.
 type watchStart struct {
 	source httpstream.Source
-	// state is what initial events show. Its item is what bookmarks look like.
+	// state is the state of the initial events. Its item is the form of bookmarks.
 	state state
 	// rv is the RV that bookmarks have to exceed.
 	rv uint64
-	// expired is why the watch cannot go on from its RV; "" if it can.
+	// expired is why the watch cannot resume from its RV; "" if it can.
 	expired string
 	// owner is the resource that the watch reads, and holds.
 	owner *forms
@@ -46,15 +46,15 @@ type watchStart struct {
 	over <-chan struct{}
 	// encoder writes the objects.
 	encoder *wire.Encoder
-	// align, if not nil, moves the rows of recorded objects under the columns of the
+	// align, if not nil, aligns the rows of recorded objects to the columns of the
 	// watch.
 	align func([]*scan.Object)
-	// replayed, if not nil, returns the moment that a replay is at.
+	// replayed, if not nil, returns the current moment of a replay.
 	replayed func() time.Time
 }
 
-// watch answers a WATCH (docs/kubernetes-watch.md, "WATCH"). What is streamed over
-// HTTP is left to the recorder, when all that was needed to get here is free again.
+// watch answers a WATCH (docs/kubernetes-watch.md, "WATCH"). A watch over HTTP is
+// streamed by the responseRecorder's caller, after the memory of this call is free.
 func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) error {
 	if h.tracker.Draining() {
 		return s.decline(status.Unavailable(upstream.ErrShutdown.Error(), true))
@@ -117,7 +117,7 @@ func initialPieces(st state, q *query, align func([]*scan.Object)) func() ([]*sc
 // watchTimeout returns how long a watch lasts.
 func watchTimeout(q *query) time.Duration {
 	if t := q.Options.TimeoutSeconds; t != nil && *t != 0 {
-		// What is negative, or overflows, is over at once.
+		// A negative or overflowing timeout ends the watch at once.
 		return time.Duration(*t) * time.Second
 	}
 	return minWatchTimeout + rand.N(minWatchTimeout)
@@ -138,8 +138,8 @@ func shorten(r *http.Request) *http.Request {
 	return short
 }
 
-// upstreamState returns whether the upstream of a watch that is served from the
-// cache is out of reach. Other watches end with the upstream's own.
+// upstreamState returns whether the upstream of a cached watch is unreachable. A watch
+// that is passed through ends with the upstream's.
 func (h *reads) upstreamState(r *http.Request) multiwatch.UpstreamState {
 	target, ok := request.ParsePath(r.URL.Path)
 	if !ok {
