@@ -11,8 +11,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// NewestColumns returns the columns that the newest of the objects was printed
-// under; otherwise, if none was printed.
+// NewestColumns returns the columns of the newest printed object, or otherwise if
+// no object was printed.
 func NewestColumns(items []*scan.Object, otherwise string) (columns string) {
 	columns = otherwise
 	newest := uint64(0)
@@ -24,13 +24,13 @@ func NewestColumns(items []*scan.Object, otherwise string) (columns string) {
 	return columns
 }
 
-// AlignRows moves the cells of all objects under the columns. Recorded objects may
+// AlignRows rewrites the rows of all objects to the columns. Recorded objects may
 // have been printed by several versions of the API server, or of a definition, and
-// are not printed again until they change. A column that an object was not printed
-// with is empty.
+// are not printed again until they change. The cell of a column that an object was
+// not printed with is null.
 func AlignRows(items []*scan.Object, columns string) {
 	var names []string
-	places := map[string][]int{} // by columns: where its cells come from
+	indexes := map[string][]int{} // by old columns: the index of each new column's cell, or -1
 	for i, o := range items {
 		if o.Columns == "" || o.Columns == columns {
 			continue
@@ -38,28 +38,29 @@ func AlignRows(items []*scan.Object, columns string) {
 		if names == nil {
 			names = columnNames(columns)
 		}
-		from, ok := places[o.Columns]
+		from, ok := indexes[o.Columns]
 		if !ok {
 			old := columnNames(o.Columns)
 			for _, name := range names {
 				from = append(from, slices.Index(old, name))
 			}
-			places[o.Columns] = from
+			indexes[o.Columns] = from
 		}
 		cells, rest, err := o.Cells(nil)
 		if err != nil {
-			continue // which shows when it is to be printed
+			continue // the encoder reports the error
 		}
 		items[i] = realigned(o, columns, cells, rest, from)
 	}
 }
 
-// realigned returns an object with its cells taken from the places given.
+// realigned returns a copy of an object with new columns, whose cells are those at the
+// indexes from; null for an index that does not exist.
 func realigned(o *scan.Object, columns string, cells []string, rest string, from []int) *scan.Object {
 	moved := make([]string, len(from))
-	for i, place := range from {
-		if moved[i] = "null"; 0 <= place && place < len(cells) {
-			moved[i] = cells[place]
+	for i, index := range from {
+		if moved[i] = "null"; 0 <= index && index < len(cells) {
+			moved[i] = cells[index]
 		}
 	}
 	out := *o

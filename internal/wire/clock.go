@@ -29,7 +29,7 @@ var created = since("metadata.creationTimestamp")
 
 // clocks has the columns of the API server's own types whose cells depend on the
 // time, as of Kubernetes 1.36; the column Age, which all types have, is not listed.
-// nil is for a column whose cells only look as if they did.
+// nil is for a column whose cells only look like ages.
 var clocks = map[string]map[string]clock{
 	"cronjobs.batch":                   {"Last Schedule": since("status.lastScheduleTime")},
 	"devicetaintrules.resource.k8s.io": {"TimeAdded": since("spec.taint.timeAdded")},
@@ -190,7 +190,7 @@ func looksLikeAge(cell string) bool {
 	return units > 0 && units <= 2
 }
 
-// jobDuration returns how long a Job has been running, or ran.
+// jobDuration returns how long a Job has been running, or was.
 func jobDuration(o *scan.Object, observed string, now time.Time) (string, error) {
 	if scan.Lookup(o.JSON, "status", "completionTime") != "" {
 		return observed, nil

@@ -11,10 +11,9 @@
 // of a version is made once, on the first request for it, and shared while a
 // [Cache] of bounded size holds it (T10).
 //
-// [ErrForm] is returned for what cannot be written exactly as the API server would
-// write it: a field that the types compiled in here do not have, a resource
-// without such a type, an object whose row is not known. The caller passes the
-// request through.
+// [ErrForm] is returned for an object that cannot be written exactly as the API server
+// would: it has a field that the types compiled in here lack, its resource has no such
+// type, or its row is unknown. The caller passes the request through.
 //
 // All types except [Stream] may be used concurrently.
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// ErrForm marks what cannot be written here in the requested form.
+// ErrForm marks an object that cannot be written exactly in the requested form.
 var ErrForm = errors.New("cannot be written in this form")
 
 // A Media is the media type of an answer.

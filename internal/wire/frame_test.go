@@ -58,7 +58,7 @@ func TestSharedFrames(t *testing.T) {
 			if got, want := string(shared.Chunk()), fmt.Sprintf("%x\r\n%s\r\n", len(want), want); got != want {
 				t.Errorf("%+v %s: got %q, want %q", f, typ, got, want)
 			}
-			if f.Fields != nil { // equal, of another request
+			if f.Fields != nil { // equal fields of another request
 				f.Fields = paths()
 			}
 			if again, err := e.Stream(f, false).Shared(typ, o); again != shared || err != nil {
