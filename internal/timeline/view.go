@@ -43,8 +43,8 @@ func (e *Event) deselected() *scan.Object {
 	return e.prevAtRV.Load()
 }
 
-// A Gap is a span of RVs, ends excluded, within which nothing was observed; the
-// states at its ends are known.
+// A Gap is a span of RVs, ends excluded, that no watch observed; the states at its
+// ends are known.
 type Gap struct{ From, To uint64 }
 
 type tree = btree.BTreeG[*scan.Object]

@@ -10,21 +10,21 @@ import (
 
 // A watcher is the entry of a selective cursor in the index.
 //
-// A cursor gets events in one of two ways. Those of the log before logEnd it
-// reads and matches itself, after it was opened or has lagged too far. Those
-// from there on are dispatched to it, by their sequence numbers.
+// A cursor gets events in one of two ways. After it was opened or has lagged too
+// far, it reads the log before logEnd and matches the events itself. Later events
+// are dispatched to it, by their sequence numbers.
 //
 //	       seq              logEnd
 //	log ────┼─────────────────┼───────────────── head
 //	        └ read and match ─┘└ take from pending ┘
 //
-// Numbers, not events, so that a cursor that is not read keeps no events in
-// memory (T10).
+// pending has numbers, not events, so that a cursor that is not read keeps no
+// events in memory (T10).
 type watcher struct {
 	in   Interest
 	wake chan struct{} // of capacity 1; filled when Next may have more
 
-	// Of the cursor's goroutine.
+	// For the cursor's goroutine only:
 	logEnd  uint64   // events before it are read from the log
 	taken   []uint64 // from pending, not yet yielded
 	takenTo position // of the cursor when taken is empty

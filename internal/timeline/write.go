@@ -60,8 +60,8 @@ func Effect(head, last uint64, typ kube.EventType, o *scan.Object) (kube.EventTy
 	case typ == kube.Deleted:
 		return typ, nil
 	case last == 0:
-		// The upstream's type depends on the state that it sent before; this one
-		// on the state that is held.
+		// The upstream's type depends on the state that it sent before; this one on
+		// the state in the timeline.
 		return kube.Added, nil
 	}
 	return kube.Modified, nil
@@ -215,7 +215,7 @@ func (t *Timeline) trim() {
 		t.logBytes -= n.log[drop].size()
 		drop++
 	}
-	// Events before the second stamp are older than it.
+	// An event before the second stamp is older than that stamp.
 	for len(t.times) > 1 && time.Since(t.times[1].at) > t.opts.WindowAge {
 		for n.first+uint64(drop) < t.times[1].seq {
 			t.logBytes -= n.log[drop].size()
