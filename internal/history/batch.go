@@ -146,9 +146,9 @@ func (w *writeBatch) addVersion(e *Event) error {
 }
 
 // previous returns the version before an event's, as it is on disk, and its
-// text, which is valid until the next call. A delta must apply to what is on
-// disk, not to the writer's idea of it. A nil text means that the new version
-// will be stored whole.
+// text, which is valid until the next call. A delta must apply to the version on
+// disk, not to the writer's copy of it. With a nil text, the new version is stored
+// whole.
 func (w *writeBatch) previous(e *Event) (before lastVersion, text []byte, err error) {
 	if e.Type == kube.Added {
 		return before, nil, nil

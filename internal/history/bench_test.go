@@ -30,7 +30,7 @@ var (
 	benchEvents = flag.Int("events", 50_000, "their changes")
 )
 
-// A pod is a Pod of a benchmark: where in its JSON is what changes.
+// A pod is a Pod of a benchmark, with the offsets of the changing parts of its JSON.
 type pod struct {
 	o               *scan.Object
 	rv              int
@@ -43,7 +43,7 @@ var (
 	restarts = regexp.MustCompile(`"restartCount":(\d+)`)
 )
 
-// newPod makes numbers as long as they will be.
+// newPod gives numbers their final length.
 func newPod(text string) *pod {
 	text = rvText.ReplaceAllString(text, `"resourceVersion":"10000000"`)
 	text = restarts.ReplaceAllString(text, `"restartCount":10`)
@@ -57,8 +57,8 @@ func newPod(text string) *pod {
 	return p
 }
 
-// change makes the next version: with another time for two of its status and for
-// the last of its managers, and one in ten times a restart.
+// change makes the next version: it changes two times of the status and the time of
+// the last manager, and in one of ten versions the restarts.
 func (p *pod) change(rnd *rand.Rand, rv uint64, at time.Time) Event {
 	text := []byte(p.o.JSON)
 	copy(text[p.rv:], fmt.Sprint(10_000_000+rv))
@@ -85,13 +85,13 @@ type fixture struct {
 	st          *Stream
 	begin, head uint64
 	key         kube.Key
-	note        string // what it took
+	note        string // the cost of recording
 }
 
-// benched is where the fixture is, "" if there is none.
+// benched is the directory of the fixture, "" if there is none.
 var benched string
 
-// recorded makes the fixture, once.
+// recorded creates the fixture once.
 var recorded = sync.OnceValue(func() *fixture {
 	server := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: *benchPods}})
 	web := httptest.NewServer(server)
@@ -150,7 +150,7 @@ var recorded = sync.OnceValue(func() *fixture {
 	return f
 })
 
-// BenchmarkIngest is what it took to record the history that the others read.
+// BenchmarkIngest reports the cost of recording the history that the others read.
 func BenchmarkIngest(b *testing.B) {
 	note := recorded().note
 	for b.Loop() {
@@ -158,7 +158,7 @@ func BenchmarkIngest(b *testing.B) {
 	b.Log(note)
 }
 
-// measure reports how many per second f has, and what CPU time each takes.
+// measure reports how many units f handles per second, and the CPU time of each.
 func measure(b *testing.B, unit string, f func() (n int)) {
 	recorded()
 	b.ReportAllocs()
@@ -210,7 +210,7 @@ func BenchmarkVersions(b *testing.B) {
 	})
 }
 
-// BenchmarkReopen opens the store and reads what is now, as after a restart.
+// BenchmarkReopen opens the store and reads the newest state, as after a restart.
 func BenchmarkReopen(b *testing.B) {
 	measure(b, "object", func() (n int) {
 		f := recorded()

@@ -17,7 +17,7 @@ const maxEventBytes = 320 << 20
 type budget struct {
 	limit int64
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	freed   *sync.Cond
 	used    int64
 	readers int

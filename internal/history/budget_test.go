@@ -18,8 +18,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// TestBudget: many who read events at the same time, of whom some are slow, have
-// them all in order, and hold no more than the budget, about.
+// TestBudget: many concurrent readers of events, some of them slow, get all events in
+// order, and hold about the budget at most.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	s := must(Open("history", Options{Cluster: "c", FS: vfs.NewMem()}))
@@ -73,7 +73,7 @@ func TestBudget(t *testing.T) {
 		})
 	}
 	stuck.Wait()
-	for s.ReadUsage().Readers > 3 { // the others come to their end beside those who are stuck
+	for s.ReadUsage().Readers > 3 { // the others finish while three are stuck
 		time.Sleep(time.Millisecond)
 	}
 	close(release)
@@ -82,6 +82,6 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%d bytes were held, of a budget of %d", highest.Load(), most)
 	}
 	if r := s.ReadUsage(); r != (ReadUsage{}) {
-		t.Errorf("nobody reads: %+v", r)
+		t.Errorf("without readers: %+v", r)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// cpuTime returns what the process has used so far.
+// cpuTime returns the CPU time that the process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -27,9 +27,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A faultFS calls before for every operation that changes the disk. If that
-// returns an error, the operation fails with it; half of a write is done then.
-// Behind each that changes a directory it calls entered, if that is set.
+// A faultFS calls before ahead of every operation that changes the disk. If before
+// returns an error, the operation fails with it; a write is then half done. After
+// each operation that changes a directory it calls entered, if that is set.
 type faultFS struct {
 	vfs.FS
 	before  func() error
@@ -135,7 +135,7 @@ func checkAll(t *testing.T, m *model, st *Stream) {
 	span := st.Span()
 	m, ok := m.upTo(span.To.RV)
 	if !ok {
-		t.Fatalf("the head is amid a batch: %v", span.To)
+		t.Fatalf("the head is inside a batch: %v", span.To)
 	}
 	gaps := slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.To <= span.From.RV })
 	if diff := gocmp.Diff(gaps, st.Gaps(), cmpopts.EquateEmpty()); diff != "" {
@@ -175,8 +175,8 @@ func checkAll(t *testing.T, m *model, st *Stream) {
 	}
 }
 
-// A session writes to a store what a model makes, and knows what was
-// acknowledged.
+// A session writes the events of a model to a store, and keeps the acknowledged
+// head.
 type session struct {
 	t     *testing.T
 	m     *model
@@ -198,7 +198,7 @@ func (s *session) open() (err error) {
 		return err
 	}
 	s.s.now = func() time.Time { return ms(s.m.clock) }
-	if err = s.s.Err(); err != nil { // it is opened to be read
+	if err = s.s.Err(); err != nil { // it was opened read-only
 		return errors.Join(err, s.s.Close())
 	}
 	if s.st, err = s.s.Stream(pods); err == nil && s.st.Head().RV == 0 {
@@ -212,7 +212,7 @@ func (s *session) open() (err error) {
 	return nil
 }
 
-// step does the nth thing.
+// step runs the nth operation.
 func (s *session) step(n int) (err error) {
 	switch m := s.m; n % 8 {
 	case 3:
@@ -245,20 +245,21 @@ func (s *session) step(n int) (err error) {
 
 const sessionSteps = 24
 
-// TestCrash ends the program before an operation on the disk: what was acknowledged
-// is there, and nothing half. It tries one operation in twelve, or all of them.
+// TestCrash ends the program before an operation on the disk: afterwards the store has
+// every acknowledged write, and no part of another. It tries one operation in twelve,
+// or all of them.
 func TestCrash(t *testing.T) {
-	t.Run("what was not synced is lost", func(t *testing.T) {
+	t.Run("all unsynced data is lost", func(t *testing.T) {
 		testCrash(t, newSeed(t), func(*faultFS, *vfs.MemFS) {}, vfs.CrashCloneCfg{})
 	})
-	t.Run("some of it is not", func(t *testing.T) {
-		// What is in directories is kept in the order it came, as by a journal:
-		// Pebble counts on it.
+	t.Run("some unsynced data is kept", func(t *testing.T) {
+		// Changes of directories are kept in order, as by a journal: Pebble relies on
+		// that.
 		ordered := func(fs *faultFS, mem *vfs.MemFS) {
 			fs.entered = func() {
 				dir, err := mem.OpenDir("history")
 				if err != nil {
-					return // there is none yet
+					return // not created yet
 				}
 				if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
 					t.Error(err)
@@ -306,8 +307,8 @@ func testCrash(t *testing.T, seed uint64, prepare func(*faultFS, *vfs.MemFS), cf
 	}
 	known, heads := 0, map[uint64]uint64{}
 	for i, c := range crashes {
-		// An image equal to an earlier one has the same content: only what was
-		// acknowledged in between may differ.
+		// An image equal to an earlier one has the same content: only the acknowledged
+		// head may differ.
 		image := hashOf(t, c.fs, "history")
 		if head, ok := heads[image]; ok {
 			if head < c.acked {
@@ -337,7 +338,7 @@ func testCrash(t *testing.T, seed uint64, prepare func(*faultFS, *vfs.MemFS), cf
 	}
 	t.Logf("%d crashes, %d different images", len(crashes), len(heads))
 	if known == 0 || known < len(crashes)/2 {
-		t.Errorf("%d of %d crashes left something", known, len(crashes))
+		t.Errorf("%d of %d crashes left a history", known, len(crashes))
 	}
 }
 
@@ -363,9 +364,9 @@ func hashOf(t *testing.T, fs vfs.FS, dir string) uint64 {
 	return h.Sum64()
 }
 
-// TestFaults lets an operation on the disk fail: it and all later ones, as on a
-// full disk, or it alone. The store says so, can be read, and recovers with all
-// that was acknowledged.
+// TestFaults lets one operation on the disk fail, alone or with all later ones, as on a
+// full disk. The store reports the failure, can be read, and recovers with every
+// acknowledged write.
 func TestFaults(t *testing.T) {
 	for name, lasting := range map[string]bool{"full": true, "once": false} {
 		t.Run(name, func(t *testing.T) {
@@ -402,7 +403,7 @@ func testFault(t *testing.T, seed uint64, nth int64, lasting bool) (total int64,
 		return syscall.ENOSPC
 	}
 	s := newSession(t, fs, seed)
-	for s.open() != nil { // that is as if the program had not been started
+	for s.open() != nil { // as if the program had failed to start
 		healed.Store(true)
 	}
 	for n := range sessionSteps {
@@ -413,22 +414,22 @@ func testFault(t *testing.T, seed uint64, nth int64, lasting bool) (total int64,
 		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, io.ErrShortWrite) {
 			t.Fatalf("fault %d: %v", nth, err)
 		}
-		if n%8 == 7 { // it was being closed, or opened
+		if n%8 == 7 { // the store was being closed or opened
 			for healed.Store(true); s.open() != nil; {
 			}
 			continue
 		}
 		if !errors.Is(s.s.Err(), ErrFailed) {
-			t.Fatalf("fault %d: after %v all is said to be well", nth, err)
+			t.Fatalf("fault %d: Err does not report %v", nth, err)
 		}
 		if err := s.st.Append(nil, s.m.rv, ms(s.m.clock)); !errors.Is(err, ErrFailed) {
 			t.Fatalf("fault %d: an append after %v: %v", nth, err, err)
 		}
-		checkAll(t, s.m, s.st) // what is in memory still
+		checkAll(t, s.m, s.st) // the content in memory
 		if lasting && s.s.Recover() == nil {
 			t.Fatalf("fault %d: recovered on a full disk", nth)
 		}
-		checkAll(t, s.m, s.st) // what is on disk
+		checkAll(t, s.m, s.st) // the content on disk
 		healed.Store(true)
 		if err := s.s.Recover(); err != nil {
 			t.Fatalf("fault %d: %v", nth, err)
@@ -438,10 +439,10 @@ func testFault(t *testing.T, seed uint64, nth int64, lasting bool) (total int64,
 		if head < s.acked.Load() {
 			t.Fatalf("fault %d: %d was acknowledged, the head is %d", nth, s.acked.Load(), head)
 		}
-		// What was not acknowledged is there, or is written again.
+		// An unacknowledged write is there, or is written again.
 		past, ok := s.m.upTo(head)
 		if !ok {
-			t.Fatalf("fault %d: the head is amid a batch: %d", nth, head)
+			t.Fatalf("fault %d: the head is inside a batch: %d", nth, head)
 		}
 		events := s.m.events[len(past.events):]
 		if len(s.m.gaps) > len(past.gaps) {

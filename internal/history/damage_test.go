@@ -19,7 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// spoil overwrites what a stream has in a table.
+// spoil overwrites the entries of a stream in a table.
 func (st *Stream) spoil(t *testing.T, table byte) {
 	t.Helper()
 	var keys [][]byte
@@ -37,8 +37,8 @@ func (st *Stream) spoil(t *testing.T, table byte) {
 	}
 }
 
-// TestTrimDamaged: a damaged stream is left alone, and others are not; when it
-// has ended and is old enough it goes, unread.
+// TestTrimDamaged: Trim skips a damaged stream and trims the others; once the stream has
+// ended and is old enough, Trim removes it without reading it.
 func TestTrimDamaged(t *testing.T) {
 	t.Parallel()
 	for _, table := range []byte{tableVersions, tableLog, tableTimes} {
@@ -76,10 +76,10 @@ func TestTrimDamaged(t *testing.T) {
 				}
 			}
 			if trim(); well.Span().From.RV == 10 || well.Damage() != nil {
-				t.Errorf("table %c, by bytes %v: the other one is kept from %v, %v", table, byBytes, well.Span().From, well.Damage())
+				t.Errorf("table %c, by bytes %v: the other stream is kept from %v, %v", table, byBytes, well.Span().From, well.Damage())
 			}
 			if !errors.Is(damaged.Damage(), ErrCorrupt) {
-				t.Errorf("table %c, by bytes %v: nothing is said of the damage", table, byBytes)
+				t.Errorf("table %c, by bytes %v: the damage is not reported", table, byBytes)
 			}
 			next := must(s.NewEpoch(damaged.Resource()))
 			if err := next.Begin(podForm, slices.Values([]*scan.Object(nil)), 1000, ms(101_000)); err != nil {
@@ -88,7 +88,7 @@ func TestTrimDamaged(t *testing.T) {
 			if s.opts.MaxBytes == 0 {
 				s.now = func() time.Time { return ms(140_000) }
 				if trim(); len(s.Streams(damaged.Resource())) != 1 || damaged.count(t, tableVersions) != 0 {
-					t.Error("the damaged stream is there still")
+					t.Error("the damaged stream is not removed")
 				}
 			}
 			if err := s.Close(); err != nil {
@@ -98,8 +98,8 @@ func TestTrimDamaged(t *testing.T) {
 	}
 }
 
-// TestOpenDamaged: a stream whose head, or form, cannot be read keeps nobody from
-// the others; its writer begins anew.
+// TestOpenDamaged: if the head, form or gaps of a stream cannot be read, other streams can
+// be, and the writer of the damaged stream begins a new epoch.
 func TestOpenDamaged(t *testing.T) {
 	for _, table := range []byte{tableHead, tableForm, tableGaps} {
 		dir := t.TempDir()
@@ -118,13 +118,13 @@ func TestOpenDamaged(t *testing.T) {
 			t.Fatalf("table %c: %v", table, err)
 		}
 		if o, err := s.Streams(other.Resource())[0].Get(t.Context(), 90, "n"); o == nil || err != nil {
-			t.Errorf("table %c: the other one: %v, %v", table, o, err)
+			t.Errorf("table %c: the other stream: %v, %v", table, o, err)
 		}
 		if again := must(s.Stream(pods)); again.Epoch() != 1 || !errors.Is(s.Streams(pods)[0].Damage(), ErrCorrupt) || !strings.Contains(log.String(), "damaged") {
 			t.Errorf("table %c: epoch %d, %v, %s", table, again.Epoch(), s.Streams(pods)[0].Damage(), log.String())
 		}
 		if err := s.Trim(t.Context()); err != nil || len(s.Streams(pods)) != 2 {
-			t.Errorf("table %c: it has gone at once: %v", table, err)
+			t.Errorf("table %c: the damaged stream is removed at once: %v", table, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -132,8 +132,8 @@ func TestOpenDamaged(t *testing.T) {
 	}
 }
 
-// TestFlippedBits flips one bit of a file: whoever reads gets what was written, or
-// an error that says damage, and nothing ends the process.
+// TestFlippedBits flips one bit of a file: a reader gets what was written, or
+// ErrCorrupt, and the process continues.
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
@@ -168,12 +168,12 @@ func TestFlippedBits(t *testing.T) {
 		again, err := Open("history", opts)
 		if err != nil {
 			found++
-			continue // what it is is not known any more
+			continue // the store cannot be opened
 		}
 		for _, st := range again.Streams(pods) {
 			if err := readAll(st, want, t); err != nil {
 				if found++; !errors.Is(err, ErrCorrupt) {
-					t.Errorf("%s: not said to be damage: %v", name, err)
+					t.Errorf("%s: not ErrCorrupt: %v", name, err)
 				}
 			}
 		}
@@ -194,7 +194,7 @@ func readAll(st *Stream, want map[string]bool, t *testing.T) error {
 			return err
 		}
 		if !want[brief(e)] {
-			t.Errorf("this never was: %s", brief(e))
+			t.Errorf("this event was never written: %s", brief(e))
 		}
 	}
 	for _, rv := range []uint64{span.From.RV, span.To.RV} {

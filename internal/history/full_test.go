@@ -23,7 +23,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// testFull fills a disk by full, opens the store on it, and lets there be room again.
+// testFull fills a disk with full, opens the store on it, and frees space with room.
 func testFull(t *testing.T, dir string, opts Options, full, room func()) {
 	t.Helper()
 	m := newModel(rand.New(rand.NewPCG(9, 9)), 100, 1_000_000)
@@ -53,13 +53,13 @@ func testFull(t *testing.T, dir string, opts Options, full, room func()) {
 	opts.Logger = testLog(&log)
 	s, err := Open(dir, opts)
 	if err != nil {
-		t.Fatalf("nothing can be read on a full disk: %v", err)
+		t.Fatalf("the store cannot be opened on a full disk: %v", err)
 	}
 	st = must(s.Stream(pods))
 	for range 2 {
 		checkAll(t, m, st)
 		if err := s.Err(); !errors.Is(err, ErrFailed) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(log.String(), "opened read-only") {
-			t.Errorf("said is %v, and logged %s", err, log.String())
+			t.Errorf("Err is %v, and the log %s", err, log.String())
 		}
 		if err := st.Append(nil, m.rv, ms(m.clock)); !errors.Is(err, ErrFailed) {
 			t.Errorf("an append: %v", err)
@@ -69,13 +69,13 @@ func testFull(t *testing.T, dir string, opts Options, full, room func()) {
 		}
 	}
 	if err := s.Close(); err != nil {
-		t.Errorf("closing what is only read: %v", err)
+		t.Errorf("closing a read-only store: %v", err)
 	}
 	s = must(Open(dir, opts))
 	st = must(s.Stream(pods))
 	room()
 	if err := s.Recover(); err != nil {
-		t.Fatalf("not written again: %v", err)
+		t.Fatalf("not writable with free space: %v", err)
 	}
 	write()
 	checkAll(t, m, st)
@@ -84,8 +84,8 @@ func testFull(t *testing.T, dir string, opts Options, full, room func()) {
 	}
 }
 
-// TestOpenFull: a store on a disk without any room is opened to be read, and
-// written when there is room.
+// TestOpenFull: a store on a full disk is opened read-only, and becomes writable when
+// there is space.
 func TestOpenFull(t *testing.T) {
 	t.Parallel()
 	var isFull atomic.Bool
@@ -99,7 +99,7 @@ func TestOpenFull(t *testing.T) {
 
 	dir, unmount, err := smallDisk(8 << 20)
 	if err != nil {
-		t.Logf("tested with injected failures alone, since no small disk can be had: %v", err)
+		t.Logf("tested with injected failures only, since no small disk can be mounted: %v", err)
 		return
 	}
 	defer unmount()
@@ -138,8 +138,8 @@ func smallDisk(bytes int) (dir string, unmount func(), err error) {
 	}, nil
 }
 
-// testSmallDisk writes several times what a disk has room for, with no other bound:
-// what is old makes room.
+// testSmallDisk writes several times the size of a disk, without another bound: Trim
+// removes old events to make room.
 func testSmallDisk(t *testing.T, dir string) {
 	t.Helper()
 	s := must(Open(dir, Options{Cluster: "c", memTableSize: 64 << 10, minFreeDisk: 6 << 20}))
@@ -153,7 +153,7 @@ func testSmallDisk(t *testing.T, dir string) {
 			rv++
 			events = append(events, Event{Type: kube.Added, Object: object(kube.Key("n/"+kube.FormatRV(rv%40)), rv, 6000), At: ms(rv)})
 		}
-		// What is being rewritten takes its room twice until it is deleted.
+		// During a compaction, the rewritten tables take their space twice.
 		err := st.Append(events, rv, ms(rv))
 		for deadline := time.Now().Add(time.Minute); errors.Is(err, ErrDiskFull) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			if err = s.Trim(t.Context()); err == nil {
@@ -168,7 +168,7 @@ func testSmallDisk(t *testing.T, dir string) {
 		}
 	}
 	if span := st.Span(); span.From.RV == 100 || span.To.RV-span.From.RV < 100 {
-		t.Errorf("kept is %v", span)
+		t.Errorf("the retained span is %v", span)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ const writerDir = "WATCHKEEPER_HISTORY_TEST_DIR"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(writerDir); dir != "" {
-		fmt.Fprintln(os.Stderr, writeForEver(dir))
+		fmt.Fprintln(os.Stderr, writeForever(dir))
 		os.Exit(1)
 	}
 	code := m.Run()
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// killedModel makes the same events each time, up to rv.
+// killedModel returns a model that makes the same events each time, advanced to rv.
 func killedModel(rv uint64) (m *model, next func() []Event) {
 	m = newModel(rand.New(rand.NewPCG(7, 7)), 100, 1_000_000)
 	next = func() (events []Event) {
@@ -53,8 +53,8 @@ func killedModel(rv uint64) (m *model, next func() []Event) {
 
 var killedOptions = Options{Cluster: "c", memTableSize: 64 << 10}
 
-// writeForEver goes on where the store ends, and prints what is acknowledged.
-func writeForEver(dir string) error {
+// writeForever continues at the head of the store, and prints each acknowledged RV.
+func writeForever(dir string) error {
 	s, err := Open(dir, killedOptions)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func writeForEver(dir string) error {
 	}
 }
 
-// TestKilled kills a process that writes, again and again.
+// TestKilled repeatedly kills a process that writes.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -122,7 +122,7 @@ func TestKilled(t *testing.T) {
 			t.Fatalf("round %d: %d was acknowledged, the head is %d", round, acked, head)
 		}
 		if !strings.Contains(log.String(), "was not closed") {
-			t.Errorf("round %d: nothing is said of the end: %s", round, log.String())
+			t.Errorf("round %d: the kill is not logged: %s", round, log.String())
 		}
 		m, _ := killedModel(st.Head().RV)
 		checkAll(t, m, st)
@@ -132,12 +132,12 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTornTail: a log that ends amid a record is read up to there.
+// TestTornTail: a log that ends inside a record is read up to that record.
 func TestTornTail(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
 	s := newSession(t, mem, 3)
-	s.opts.memTableSize = 0 // all is in the log
+	s.opts.memTableSize = 0 // everything stays in the log
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,14 +166,14 @@ func TestTornTail(t *testing.T) {
 		}
 	}
 	if len(heads) < 4 {
-		t.Errorf("the head is always among %v", heads)
+		t.Errorf("only the heads %v", heads)
 	}
 	if err := s.s.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// cutLog takes the last percents of the write-ahead log away.
+// cutLog cuts the last percents off the write-ahead log.
 func cutLog(t *testing.T, fs vfs.FS, percent int) {
 	t.Helper()
 	names := must(fs.List("history"))

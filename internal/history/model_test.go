@@ -20,15 +20,15 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A model is what one stream is to hold: every event, and every state.
+// A model is the expected content of one stream: every event, and every state.
 type model struct {
 	rnd    *rand.Rand
-	noise  int // most bytes of an object that are its own
+	noise  int // maximum of unique bytes in an object
 	rv     uint64
 	clock  uint64 // ms
 	now    map[kube.Key]*scan.Object
-	states []state // the known ones, in order
-	events []Event // as they are to be read
+	states []state // the observed states, in order
+	events []Event // as readers have to get them
 	gaps   []Gap
 }
 
@@ -51,7 +51,7 @@ func (m *model) key() kube.Key {
 	return kube.MakeKey([]string{"a", "a-b", "b"}[m.rnd.IntN(3)], fmt.Sprint("p", m.rnd.IntN(12)))
 }
 
-// known says that the state of now was observed now.
+// known records the current state as observed.
 func (m *model) known() {
 	if n := len(m.states); n > 0 && m.states[n-1].RV == m.rv {
 		m.states[n-1].objects = maps.Clone(m.now)
@@ -60,7 +60,7 @@ func (m *model) known() {
 	m.states = append(m.states, state{Moment{m.rv, ms(m.clock)}, maps.Clone(m.now)})
 }
 
-// happens makes an event at m.rv of the object, or of any if the key is "".
+// happens changes an object at m.rv, a random one if the key is "".
 func (m *model) happens(key kube.Key, deleted bool) Event {
 	if key == "" {
 		key = m.key()
@@ -79,8 +79,8 @@ func (m *model) happens(key kube.Key, deleted bool) Event {
 	return e
 }
 
-// record notes an event, and returns it as its writer has it: who may not hold
-// what was before, or hold it printed anew.
+// record records an event, and returns it as its writer has it: the writer may not have
+// the previous version, or may have it with another row.
 func (m *model) record(e Event) Event {
 	m.events = append(m.events, e)
 	m.known()
@@ -97,7 +97,7 @@ func (m *model) record(e Event) Event {
 	return e
 }
 
-// batch returns events that follow on the head, which it moves.
+// batch returns the next events after the head, and moves the head.
 func (m *model) batch() (events []Event) {
 	for range m.rnd.IntN(30) {
 		m.rv += 1 + m.rnd.Uint64N(3)
@@ -118,7 +118,7 @@ func (m *model) batch() (events []Event) {
 	return events
 }
 
-// miss lets happen what nobody sees, and returns the difference.
+// miss makes changes that no watch observes, and returns the difference as events.
 func (m *model) miss() (events []Event) {
 	before := maps.Clone(m.now)
 	g := Gap{From: m.rv, Since: ms(m.clock)}
@@ -160,7 +160,7 @@ func (m *model) miss() (events []Event) {
 	return events
 }
 
-// at returns the state at rv; false if it is none that was observed.
+// at returns the state at rv; false if it was not observed.
 func (m *model) at(rv uint64) (state, bool) {
 	for _, g := range m.gaps {
 		if g.From < rv && rv < g.To {
@@ -182,7 +182,7 @@ func texts(objects map[kube.Key]*scan.Object) map[kube.Key]string {
 	return out
 }
 
-// brief is an event as text.
+// brief returns an event as text.
 func brief(e Event) string {
 	prev := "none"
 	if e.Prev != nil {
@@ -191,8 +191,8 @@ func brief(e Event) string {
 	return fmt.Sprint(e.Type, e.Inferred, e.At.UnixMilli(), e.Object.JSON, e.Object.Row, e.Object.Columns, " before: ", prev)
 }
 
-// TestModel records a random cluster, with gaps, over restarts, retention and
-// epochs, and compares what is read of its past with what was.
+// TestModel records a random cluster with gaps, across restarts, retention and epochs,
+// and compares what readers get with the model.
 func TestModel(t *testing.T) {
 	first := newSeed(t)
 	for seed := first; seed < first+uint64(rounds(t, 2)); seed++ {
@@ -242,7 +242,7 @@ func testModel(t *testing.T, rnd *rand.Rand) {
 		default:
 			events := m.batch()
 			if i := len(events) / 2; len(events) > 0 && rnd.IntN(2) == 0 {
-				// In two parts, which may be amid several at one RV.
+				// In two parts, which may split the events of one RV.
 				err = st.Append(events[:i+1], events[i].Object.RV, events[i].At)
 				events = events[i+1:]
 			}
@@ -303,7 +303,7 @@ func checkState(t *testing.T, m *model, st *Stream, want state, rv uint64) {
 	got, last := map[kube.Key]*scan.Object{}, kube.Key("")
 	for o, err := range st.List(t.Context(), rv, namespace, from) {
 		if err != nil || o.Key <= last {
-			t.Fatalf("%v behind %s: %v", o, last, err)
+			t.Fatalf("%v after %s: %v", o, last, err)
 		}
 		last = o.Key
 		got[o.Key] = o

@@ -50,7 +50,7 @@ type replay struct {
 	steps  []step
 }
 
-// A step is an event in the making: a log entry, then a value, then an event.
+// A step becomes an event: first it has a log entry, then a value, then the event.
 type step struct {
 	key   kube.Key
 	rv    uint64
@@ -96,13 +96,13 @@ func (p *replay) settle(now int64) {
 	p.held = now
 }
 
-// end gives everything back to the budget.
+// end returns everything to the budget.
 func (p *replay) end() {
 	p.settle(0)
 	p.st.s.readBudget.leave()
 }
 
-// dropObjects forgets the objects before the next events.
+// dropObjects drops the cached objects before the next events.
 func (p *replay) dropObjects() {
 	for _, part := range p.parts {
 		clear(part.objects)

@@ -32,13 +32,13 @@ func (st *Stream) count(t *testing.T, table byte) (n int) {
 	return n
 }
 
-// TestTrimByAge: what is older goes, but for what the objects were.
+// TestTrimByAge: older versions are removed, except the state at the retained start.
 func TestTrimByAge(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: 32 * time.Second}))
 	defer s.Close()
 	st := must(s.Stream(pods))
-	still, gone, busy := object("n/still", 50, 5), object("n/gone", 51, 5), object("n/busy", 52, 5)
-	if err := st.Begin(podForm, slices.Values([]*scan.Object{still, gone, busy}), 100, ms(0)); err != nil {
+	kept, gone, busy := object("n/kept", 50, 5), object("n/gone", 51, 5), object("n/busy", 52, 5)
+	if err := st.Begin(podForm, slices.Values([]*scan.Object{kept, gone, busy}), 100, ms(0)); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Append([]Event{{Type: kube.Deleted, Object: gone.At(101), Prev: gone, At: ms(500)}}, 101, ms(500)); err != nil {
@@ -82,7 +82,7 @@ func TestTrimByAge(t *testing.T) {
 		if n != test.event {
 			t.Errorf("at %d: %d events", test.now, n)
 		}
-		if o, err := st.Get(t.Context(), test.from, "n/still"); err != nil || o == nil || o.JSON != still.JSON {
+		if o, err := st.Get(t.Context(), test.from, "n/kept"); err != nil || o == nil || o.JSON != kept.JSON {
 			t.Errorf("at %d: %v, %v", test.now, o, err)
 		}
 		if err := st.Check(test.from - 1); !errors.Is(err, ErrBefore) {
@@ -91,9 +91,9 @@ func TestTrimByAge(t *testing.T) {
 	}
 }
 
-// TestTrimIsOvertaking: who reads what is being removed is told so, and never
-// gets less than there was.
-func TestTrimIsOvertaking(t *testing.T) {
+// TestTrimOvertakesReader: a reader of a state that is being removed gets ErrBefore,
+// never an incomplete list.
+func TestTrimOvertakesReader(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: time.Millisecond}))
 	defer s.Close()
 	st := must(s.Stream(pods))
@@ -135,8 +135,8 @@ func TestTrimIsOvertaking(t *testing.T) {
 	t.Errorf("%d of %d objects, and no error", n, len(objects))
 }
 
-// TestTrimByBytes: what is on disk stays within bounds while it is written, and
-// what is read of it is right.
+// TestTrimByBytes: the store stays within its size limit while it is written, and reads
+// stay correct.
 func TestTrimByBytes(t *testing.T) {
 	t.Parallel()
 	const most = 512 << 10
@@ -171,21 +171,21 @@ func TestTrimByBytes(t *testing.T) {
 				t.Fatalf("from %v to %v: only %v are left", from, now.From, kept)
 			}
 		}
-		// What compactions have replaced goes a little later, in the background.
+		// Tables replaced by a compaction are deleted a little later, in the background.
 		largest = max(largest, must(s.tableBytes()))
 	}
 	if trims < 3 || largest > most {
-		t.Errorf("%d times something was removed; up to %d bytes of %d", trims, largest, most)
+		t.Errorf("%d trims; up to %d bytes of %d", trims, largest, most)
 	}
-	t.Logf("%d trims, %d bytes at the most, %v at last, %d events", trims, largest, s.Usage().Bytes, len(m.events))
+	t.Logf("%d trims, at most %d bytes, finally %v, %d events", trims, largest, s.Usage().Bytes, len(m.events))
 	checkAll(t, m, st)
 	if o, err := other.Get(t.Context(), 90, "n"); o == nil || err != nil {
 		t.Errorf("the other resource: %v, %v", o, err)
 	}
 }
 
-// TestTrimEpochs: a stream that nothing is added to goes when it ends before
-// what is retained.
+// TestTrimEpochs: a stream without a writer is removed once it ends before the
+// retained span.
 func TestTrimEpochs(t *testing.T) {
 	dir := t.TempDir()
 	s, old := small(t, dir)
@@ -205,14 +205,14 @@ func TestTrimEpochs(t *testing.T) {
 		}
 	}
 	if err := old.Check(120); !errors.Is(err, ErrBefore) {
-		t.Errorf("the old one: %v", err)
+		t.Errorf("the old stream: %v", err)
 	}
 	for _, table := range streamTables {
 		if n := old.count(t, table); n > 0 {
 			t.Errorf("%d keys in table %c", n, table)
 		}
 	}
-	// The last one stays as long as there is a writer.
+	// The last stream is kept while it has a writer.
 	s.now = func() time.Time { return ms(1_000_000) }
 	for _, left := range []int{1, 0} {
 		if err := s.Trim(t.Context()); err != nil {
@@ -252,7 +252,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("an append to a full disk: %v, %v", err, st.Head())
 	}
 	if err, again := s.Err(), s.Recover(); !errors.Is(err, ErrDiskFull) || !errors.Is(again, ErrDiskFull) {
-		t.Errorf("it is said to be well: %v, %v", err, again)
+		t.Errorf("Err and Recover on a full disk: %v, %v", err, again)
 	}
 	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: minFreeDisk, TotalBytes: 1 << 40})
 	if err := s.Recover(); err != nil {
@@ -263,9 +263,9 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestDropIsOvertaking: who reads a stream that goes, wholly, is told so, and
-// never gets a part of a list as if it were all.
-func TestDropIsOvertaking(t *testing.T) {
+// TestDropOvertakesReader: a reader of a stream that is dropped gets an error, never an
+// incomplete list.
+func TestDropOvertakesReader(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c", MaxAge: time.Second}))
 	defer s.Close()
 	st := must(s.Stream(pods))
@@ -288,15 +288,15 @@ func TestDropIsOvertaking(t *testing.T) {
 		if n++; !dropped {
 			dropped = true
 			if err := s.Trim(t.Context()); err != nil || len(s.Streams(pods)) != 1 {
-				t.Fatalf("it is there still: %v", err)
+				t.Fatalf("the stream is not dropped: %v", err)
 			}
 		}
 	}
 	t.Errorf("%d of %d objects, and no error", n, len(objects))
 }
 
-// TestHangs: while a write hangs, what is known can be asked for.
-func TestHangs(t *testing.T) {
+// TestDiskHangs: while writes hang, calls that ask what is recorded return.
+func TestDiskHangs(t *testing.T) {
 	fs, hangs, answer := &faultFS{FS: vfs.NewMem()}, atomic.Bool{}, make(chan struct{})
 	hung := make(chan struct{}, 100)
 	fs.before = func() error {
@@ -315,7 +315,7 @@ func TestHangs(t *testing.T) {
 	old := must(s.Stream(nodes))
 	must(s.NewEpoch(nodes))
 	if s.Usage().Bytes == 0 {
-		t.Error("it takes nothing")
+		t.Error("the store has no size")
 	}
 	hangs.Store(true)
 	var writers sync.WaitGroup
@@ -336,7 +336,7 @@ func TestHangs(t *testing.T) {
 		defer close(asked)
 		for range 100 {
 			if s.Usage(); len(s.Streams(pods)) != 1 || len(s.Resources()) != 2 || st.Head().RV != 100 || old.Head().RV != 0 {
-				t.Error("something has come out of what hangs")
+				t.Error("a hanging write is visible")
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -344,7 +344,7 @@ func TestHangs(t *testing.T) {
 	select {
 	case <-asked:
 	case <-time.After(20 * time.Second):
-		t.Error("it hangs, too")
+		t.Error("reads hang, too")
 	}
 	hangs.Store(false)
 	close(answer)
@@ -355,8 +355,8 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestTrimByDisk: what the disk has bounds the store as well, unless others take it
-// all.
+// TestTrimByDisk: the free disk space bounds the store too, unless other files fill the
+// disk.
 func TestTrimByDisk(t *testing.T) {
 	mem := vfs.NewMem()
 	s := must(Open("history", Options{Cluster: "c", FS: mem, memTableSize: 64 << 10}))
@@ -374,7 +374,7 @@ func TestTrimByDisk(t *testing.T) {
 	if err := s.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// What was compacted is removed later.
+	// Compacted tables are deleted later.
 	size := must(s.tableBytes())
 	for deadline := time.Now().Add(time.Minute); s.Usage().Bytes > size*3/2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -385,7 +385,7 @@ func TestTrimByDisk(t *testing.T) {
 		free    uint64
 		trimmed bool
 	}{
-		{minFreeDisk - 100<<20, false}, // nothing that is here would make room
+		{minFreeDisk - 100<<20, false}, // trimming cannot free enough
 		{minFreeDisk + 100<<20, false},
 		{minFreeDisk - uint64(size)/2, true},
 	} {
@@ -398,6 +398,6 @@ func TestTrimByDisk(t *testing.T) {
 		}
 	}
 	if st.Span().From.RV == 300 {
-		t.Error("nothing is left")
+		t.Error("the whole past is removed")
 	}
 }

@@ -104,7 +104,7 @@ func (s *Store) trimBySize(ctx context.Context) error {
 				return err
 			}
 			if cut && size > maxTables && before-size < before/64 {
-				// The present state takes the space, not the past.
+				// The space is taken by the present state.
 				s.minTrimBytes = size + size/16
 				s.opts.Logger.Warn("the history exceeds its limit although little of the past is left; raise --history-max-bytes", "bytes", size, "max", limit)
 				return nil

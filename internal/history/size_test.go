@@ -12,7 +12,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// What was compacted is what it was, in the lowest level; a closed store says so.
+// TestCompact: compaction moves all tables to the lowest level and keeps the content; it
+// fails on a closed store.
 func TestCompact(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
 	st := must(s.Stream(pods))
@@ -44,7 +45,7 @@ func TestCompact(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := read(); len(after) != 200 || !slices.Equal(after, before) {
-		t.Errorf("%d events are others than the %d before", len(after), len(before))
+		t.Errorf("%d events after, which differ from the %d before", len(after), len(before))
 	}
 	levels := s.db.Metrics().Levels
 	for i, l := range levels {
@@ -55,12 +56,12 @@ func TestCompact(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Compact(ended); err == nil {
-		t.Error("no error, and the context has ended")
+		t.Error("no error with a canceled context")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Compact(t.Context()); err == nil {
-		t.Error("no error, and the store is closed")
+		t.Error("no error with a closed store")
 	}
 }

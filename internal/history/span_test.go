@@ -17,8 +17,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// small is a stream with a gap: a comes with the first list, b at 110, c and a
-// change of b in a gap from 110 to 120.
+// small returns a stream with a gap: the first list has a; b is added at 110; c is added
+// and b modified in a gap from 110 to 120.
 func small(t *testing.T, dir string) (*Store, *Stream) {
 	t.Helper()
 	s := must(Open(dir, Options{Cluster: "c"}))
@@ -104,7 +104,7 @@ func TestEventCountsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := st.EventCounts(ctx, ms(0), ms(10_000), time.Second); !errors.Is(err, context.Canceled) {
-		t.Errorf("counted for nobody: %v", err)
+		t.Errorf("with a canceled context: %v", err)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestEpochs(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Open(dir+"/x", Options{Cluster: "c", ReadOnly: true}); err == nil {
-		t.Error("a store that is not there opened to be read")
+		t.Error("a missing store was opened read-only")
 	}
 	s, _ := small(t, dir)
 	if err := s.Close(); err != nil {
@@ -165,7 +165,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	st := must(s.Stream(pods))
 	if err := st.Append(nil, 140, ms(20_000)); err == nil || st.Head().RV != 130 {
-		t.Errorf("an append to what is read only: %v, %v", err, st.Head())
+		t.Errorf("an append to a read-only store: %v, %v", err, st.Head())
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -182,8 +182,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestAllReadsFew: who takes few objects has few read.
-func TestAllReadsFew(t *testing.T) {
+// TestListReadsFew: List reads few objects for a caller that takes few.
+func TestListReadsFew(t *testing.T) {
 	s := must(Open(t.TempDir(), Options{Cluster: "c"}))
 	defer s.Close()
 	st := must(s.Stream(pods))

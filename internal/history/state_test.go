@@ -17,8 +17,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// TestCount compares the count of objects with all of them, where names come, go
-// and come back.
+// TestCount compares Count with List while names are created, deleted and created
+// again.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -65,11 +65,11 @@ func TestCount(t *testing.T) {
 		t.Errorf("only %d different counts", len(counts))
 	}
 	if _, err := st.Count(t.Context(), 99, "", ""); !errors.Is(err, ErrBefore) {
-		t.Errorf("before what is retained: %v", err)
+		t.Errorf("before the retained span: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := st.Count(ctx, rv, "", ""); !errors.Is(err, context.Canceled) {
-		t.Errorf("for somebody who has gone: %v", err)
+		t.Errorf("with a canceled context: %v", err)
 	}
 }

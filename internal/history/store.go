@@ -46,8 +46,8 @@ type Options struct {
 //
 // Locks are acquired in the order trimMu, dbMu, catalogMu, Stream.writeMu; mu
 // and Stream.mu come last and are never held together. They are not held during
-// I/O either, so questions about what is recorded are answered even while the
-// disk hangs.
+// I/O either, so calls that only ask what is recorded return even while the disk
+// hangs.
 type Store struct {
 	opts Options
 	dir  string
@@ -69,7 +69,7 @@ type Store struct {
 	measuring atomic.Bool
 	bytes     atomic.Int64 // the last result of Usage
 
-	mu      sync.Mutex                  // guards what follows
+	mu      sync.Mutex                  // guards the fields below
 	streams map[kube.Resource][]*Stream // by epoch, oldest first
 	last    streamID
 }
@@ -89,7 +89,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{opts: opts, dir: dir, now: time.Now, readBudget: newBudget(maxEventBytes), streams: map[kube.Resource][]*Stream{}}
-	s.unreclaimed.Store(true) // there may be some from before
+	s.unreclaimed.Store(true) // the previous process may have left some
 	err := s.connect(opts.ReadOnly)
 	if err == nil {
 		return s, nil

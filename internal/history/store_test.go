@@ -28,10 +28,10 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// ms is the time that many ms after the beginning.
+// ms returns the time n ms after 1970.
 func ms(n uint64) time.Time { return time.UnixMilli(int64(n)) }
 
-// object is a Pod, with so many bytes that no other one has.
+// object returns a Pod with own unique bytes.
 func object(key kube.Key, rv uint64, own int) *scan.Object {
 	noise := make([]byte, own)
 	rnd := rand.New(rand.NewPCG(rv, 0))

@@ -65,13 +65,13 @@ type Stream struct {
 	resource kube.Resource
 	epoch    int
 
-	writeMu    sync.Mutex // held by the writer; guards what follows
+	writeMu    sync.Mutex // held by the writer; guards the fields below
 	last       map[kube.Key]lastVersion
 	columnsIDs map[string]uint64 // by columnDefinitions
 
 	damage atomic.Pointer[error]
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	hasWriter bool       // the newest epoch, which a recorder writes
 	removed   bool       // removed, or about to be
 	span      Span       // zero before Begin

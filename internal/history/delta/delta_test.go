@@ -42,8 +42,7 @@ func TestDelta(t *testing.T) {
 	}
 }
 
-// TestDeltaOfGarbage: what is no delta of the text is refused, and never reads
-// beyond it.
+// TestDeltaOfGarbage: Apply refuses garbage, and never reads beyond the text.
 func TestDeltaOfGarbage(t *testing.T) {
 	from := strings.Repeat("0123456789", 20)
 	good := Append(nil, from, from[:90]+"xyz"+from[100:])
@@ -59,7 +58,7 @@ func TestDeltaOfGarbage(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Error("nothing was refused")
+		t.Error("Apply refused nothing")
 	}
 }
 

@@ -162,7 +162,7 @@ type file struct {
 	name     string
 	category vfs.DiskWriteCategory
 	size     int64    // bytes written to disk
-	copy     []byte   // of the bytes being written: Write may change its argument
+	copy     []byte   // the bytes being written: Write may change its argument
 	mem      vfs.File // replaces File after a failure
 }
 
