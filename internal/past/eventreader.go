@@ -31,7 +31,7 @@ type eventReader struct {
 
 // newEventReader returns a reader of the events after the RV from, up to the RV to. It
 // does not use the context of a request, because a watch outlives its request when its
-// connection is taken over from net/http. The size of a batch bounds each read instead.
+// connection is hijacked. The size of a batch bounds each read instead.
 func newEventReader(st *history.Stream, from, to uint64) *eventReader {
 	r := &eventReader{to: to}
 	r.next, r.stop = iter.Pull2(st.Events(context.Background(), from, to))

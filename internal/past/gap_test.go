@@ -19,7 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// newStory returns a past, and a timeline that goes on from it.
+// newStory returns a past, and a timeline that continues it.
 func newStory(t *testing.T) (*Past, *pasttest.Record, *timeline.Timeline) {
 	t.Helper()
 	record, list := pasttest.NewStory(t)
@@ -36,14 +36,14 @@ func apply(t *testing.T, live *timeline.Timeline, typ kube.EventType, o *scan.Ob
 	live.Flush()
 }
 
-// TestFutureInGap: a watch from an RV that the history has not reached, and which turns
-// out to be inside a gap, ends: whether the timeline or the history shows it first.
+// TestFutureInGap: a watch from a future RV ends if the RV is later found to be inside a
+// gap, whether the timeline or the history has the gap first.
 func TestFutureInGap(t *testing.T) {
 	for _, order := range []string{"timeline history", "history timeline", "history", "late history timeline"} {
 		t.Run(order, func(t *testing.T) {
 			p, h, live := newStory(t)
 			first := live
-			if strings.HasPrefix(order, "late") { // it has no view yet
+			if strings.HasPrefix(order, "late") { // the timeline has no view yet
 				live = timeline.New(timeline.Options{})
 			}
 			c := &Source{past: p, id: pasttest.Pods, live: live, stream: h.Stream, rv: 105, ahead: true}
@@ -62,7 +62,7 @@ func TestFutureInGap(t *testing.T) {
 					if err := h.Stream.AppendGap([]history.Event{{Type: kube.Modified, Object: changed, Inferred: true}}, 110, pasttest.TimeOf(110)); err != nil {
 						t.Fatal(err)
 					}
-					if order == "history" { // as if it had fallen back
+					if order == "history" { // as if the watch had fallen back
 						c.cursor, c.ahead = nil, true
 						c.stream, c.live = h.Stream, nil
 					}
@@ -78,7 +78,7 @@ func TestFutureInGap(t *testing.T) {
 				}
 				ready(t, c, batch)
 			}
-			t.Fatal("it does not end")
+			t.Fatal("the watch does not end")
 		})
 	}
 }
@@ -96,7 +96,7 @@ func ready(t *testing.T, c *Source, b timeline.Batch) {
 	}
 }
 
-// TestThroughGap: a watch that reads a gap of the history reads all of it there, even
+// TestThroughGap: a watch that reads a gap from the history reads all of it there, even
 // if the timeline has no gap: the timeline has the deletions at other RVs.
 func TestThroughGap(t *testing.T) {
 	p, h, live := newStory(t)
@@ -121,7 +121,7 @@ func TestThroughGap(t *testing.T) {
 		if batch, err = c.Next(); err != nil {
 			t.Fatal(err)
 		}
-		c.printed = false // it may go on in the timeline now
+		c.printed = false // now the watch may continue in the timeline
 		for _, e := range batch.Events {
 			got = append(got, fmt.Sprintf("%s %s@%d", e.Type, e.Object.Key.Name(), e.RV))
 		}
@@ -131,8 +131,8 @@ func TestThroughGap(t *testing.T) {
 	}
 }
 
-// TestFallsBack: a watch that lags behind the window goes on in the history, and ends
-// with 410 if that does not have its position.
+// TestFallsBack: a watch that lags behind the window continues in the history, and ends
+// with 410 if the history does not have its position.
 func TestFallsBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		recorded bool

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestLimiter: a caller without a slot waits for one, and not for ever.
+// TestLimiter: a caller without a slot waits for one, for a limited time.
 func TestLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter("list", 2, 10*time.Second)

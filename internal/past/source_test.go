@@ -28,14 +28,14 @@ func newPast(t *testing.T, record Record) *Past {
 	return New(record, b, slog.New(slog.DiscardHandler))
 }
 
-// A model is a resource that is written, its timeline with a small window, and a
-// recorder that lags.
+// A model is a changing resource, its timeline with a small window, and a recorder that
+// lags.
 type model struct {
 	t       *testing.T
 	rnd     *rand.Rand
 	rv      uint64
 	now     map[kube.Key]*scan.Object
-	events  []timeline.Event // all there were
+	events  []timeline.Event // all events
 	live    *timeline.Timeline
 	history *pasttest.Record
 	pending []history.Event
@@ -64,7 +64,7 @@ func (m *model) step() {
 	}
 }
 
-// record writes what is pending, as the recorder does.
+// record writes the pending events, as the recorder does.
 func (m *model) record() error {
 	m.history.Mu.Lock()
 	defer m.history.Mu.Unlock()

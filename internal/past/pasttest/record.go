@@ -29,7 +29,7 @@ type Record struct {
 	Stream  *history.Stream // the newest epoch
 
 	Mu     sync.Mutex   // guards OnSync, and may guard what it writes
-	OnSync func() error // is what Sync does; nil for nothing
+	OnSync func() error // called by Sync; nil for nothing
 
 	Withheld string // the name of a resource that is withheld
 }
@@ -120,9 +120,8 @@ func List(rv uint64, items ...*scan.Object) *scan.List {
 	return &scan.List{Kind: "PodList", ItemKind: "Pod", APIVersion: "v1", Typed: true, RV: rv, Items: items}
 }
 
-// NewStory returns a record from RV 10 to 100, and the list at 100: a in d is changed
-// at 20, b in d deleted at 30, c in e added at 40, and between 50 and 60 nothing was
-// observed.
+// NewStory returns a record from RV 10 to 100, and the list at 100: a in d is modified at
+// 20, b in d deleted at 30, c in e added at 40; between 50 and 60 there is a gap.
 func NewStory(t testing.TB) (*Record, *scan.List) {
 	t.Helper()
 	a, b, c := Pod("d", "a", 4, "color", "red"), Pod("d", "b", 5, "color", "blue"), Pod("e", "c", 40, "color", "red")
