@@ -12,10 +12,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// A clientConn is an HTTP/1.1 connection that was taken over from net/http for a
-// watch. Frames are written to it as chunks. net/http would keep buffers, the request
-// and two goroutines per watch, and copy each write twice. The connection is closed
-// after the answer, as its header announces.
+// A clientConn is a hijacked HTTP/1.1 connection of a watch. Frames are written to it
+// as chunks. net/http would keep buffers, the request and two goroutines per watch, and
+// copy each write twice. The connection is closed after the answer, as its header
+// announces.
 //
 // A goroutine reads from the connection to see when the client closes it. Bytes that
 // the client sends before the end of the answer are dropped; after "Connection: close"
@@ -27,9 +27,9 @@ type clientConn struct {
 	scrap  [32]byte // what the client sends
 }
 
-// takeOver takes the connection of a request over from net/http. The caller has set
-// the headers of the answer. It returns nil if the connection cannot be taken over: for
-// HTTP/2, for HTTP/1.0, which has no chunks, and for a request with a body.
+// takeOver hijacks the connection of a request. The caller has set the headers of the
+// answer. It returns nil if the connection cannot be hijacked: for HTTP/2, for HTTP/1.0,
+// which has no chunks, and for a request with a body.
 func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Body != http.NoBody {
 		return nil
@@ -47,8 +47,8 @@ func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 }
 
 // Serve answers a request with a watch. The caller has set the headers of the answer. It
-// returns when the watch has ended, or at once if the connection was taken over: then
-// the watch continues on a goroutine of its own.
+// returns when the watch has ended, or at once if the connection was hijacked: then the
+// watch continues on a goroutine of its own.
 func (t *Tracker) Serve(w http.ResponseWriter, r *http.Request, s *Watch) {
 	s.tracker = t
 	if conn := takeOver(w, r); conn != nil {
@@ -81,7 +81,7 @@ func (s *Watch) finish() {
 	s.tracker.part(s)
 }
 
-// serveConn writes the watch to a connection that was taken over.
+// serveConn writes the watch to a hijacked connection.
 func (s *Watch) serveConn(conn *clientConn) {
 	defer s.finish()
 	defer s.Close()

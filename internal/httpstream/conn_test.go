@@ -25,7 +25,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// newWatch returns a watch of a timeline of Pods from an RV on.
+// newWatch returns a watch of a timeline of Pods from an RV.
 func newWatch(t *testing.T, tl *timeline.Timeline, rv uint64) *Watch {
 	t.Helper()
 	v := tl.View()
@@ -39,8 +39,7 @@ func newWatch(t *testing.T, tl *timeline.Timeline, rv uint64) *Watch {
 	return s
 }
 
-// TestStuckClient: a client that does not read holds up neither the end of the
-// gateway nor, once it is given up, that of its own stream.
+// TestStuckClient: Cut and abort end the stream of a client that does not read.
 func TestStuckClient(t *testing.T) {
 	for name, end := range map[string]func(*Tracker){
 		"cut": (*Tracker).Cut,
@@ -86,7 +85,7 @@ func TestStuckClient(t *testing.T) {
 	}
 }
 
-// TestBlock: what is put into blocks comes out as chunks.
+// TestBlock: text that is added to blocks is written as chunks.
 func TestBlock(t *testing.T) {
 	var out chunks
 	s := httpSink{out: &out, timer: &watchTimer{}}
@@ -107,14 +106,14 @@ func TestBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(resp.Body); err != nil || string(got) != want.String() {
-		t.Errorf("%d bytes came out as %d, %v", want.Len(), len(got), err)
+		t.Errorf("%d bytes were written as %d, %v", want.Len(), len(got), err)
 	}
 	if s.block != nil {
 		t.Error("a block is kept")
 	}
 }
 
-// chunks is a output that keeps what is written.
+// chunks is an output that keeps the written chunks.
 type chunks struct{ bytes.Buffer }
 
 func (c *chunks) writeFrame(f *wire.Frame) error { c.Write(f.Chunk()); return nil }

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package httpstream writes answers to clients: bodies, and watches over HTTP/2, over
-// HTTP/1.1 connections that are taken over from net/http, and over WebSockets, with or
-// without gzip.
+// hijacked HTTP/1.1 connections, and over WebSockets, with or without gzip.
 //
 // A [Watch] writes the events of a [Source]. It is one goroutine, which waits for the
 // source, for its timer ([watchTimer]), and for the client to disconnect or the

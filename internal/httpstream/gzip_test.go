@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestGzip: whatever comes in whatever pieces is the same after gunzip, and
-// each piece is there when it was written.
+// TestGzip: random pieces are equal after decompression, and each piece can be
+// decompressed once it is written.
 func TestGzip(t *testing.T) {
 	var sent bytes.Buffer
 	out, err := newGzipOutput(&responseOutput{w: &sent, ctl: http.NewResponseController(flusher{})})
@@ -54,11 +54,11 @@ func TestGzip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rest, err := io.ReadAll(plain); len(rest) > 0 || err != nil {
-		t.Errorf("behind the last: %q, %v", rest, err)
+		t.Errorf("after the last piece: %q, %v", rest, err)
 	}
 }
 
-// A flusher is a ResponseWriter that has nothing to flush.
+// A flusher is a ResponseWriter whose Flush does nothing.
 type flusher struct{ http.ResponseWriter }
 
 func (flusher) Flush() {}

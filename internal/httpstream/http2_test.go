@@ -22,8 +22,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// TestWatchHTTP2: over HTTP/2 a watch stays net/http's. It, too, ends well at
-// the end of the gateway, and when its client does not read, it can be ended.
+// TestWatchHTTP2: net/http writes a watch over HTTP/2. Cut ends it cleanly, and abort
+// ends a watch whose client does not read.
 func TestWatchHTTP2(t *testing.T) {
 	tl := timeline.New(timeline.Options{})
 	tl.Reset(pasttest.List(10, pasttest.Pod("d", "a", 5)))
@@ -85,7 +85,7 @@ func TestWatchHTTP2(t *testing.T) {
 	})
 	waiting.timer.out.abort()
 	if _, err := io.ReadAll(stuck); err == nil {
-		t.Error("what was given up ended as if whole")
+		t.Error("the aborted stream has a clean end")
 	}
 	until(t, "its end", func() bool { return tracker.Active() == 1 })
 	tracker.Cut()
@@ -100,7 +100,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("there never was " + what)
+			t.Fatal("timeout waiting for " + what)
 		}
 	}
 }

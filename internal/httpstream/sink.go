@@ -64,7 +64,7 @@ type frameSink interface {
 	// frame writes one frame, given in parts. It may buffer the frame until flush.
 	frame(parts []string) error
 	flush() error
-	// release gives the buffer back.
+	// release returns the buffer to the pool.
 	release()
 }
 
@@ -159,7 +159,7 @@ func (s *httpSink) release() {
 }
 
 // A responseOutput is a response that net/http writes: one over HTTP/2, or over an
-// HTTP/1 connection that is not taken over.
+// HTTP/1 connection that is not hijacked.
 type responseOutput struct {
 	w   io.Writer
 	ctl *http.ResponseController

@@ -84,8 +84,8 @@ type Watch struct {
 	// Replayed returns the moment that a replay has reached, the zero time when it
 	// has caught up; nil if this is no replay.
 	Replayed func() time.Time
-	// Over is closed when the watch has to end after the events that are there; nil
-	// for never.
+	// Over is closed when the watch has to end after the available events; nil for
+	// never.
 	Over <-chan struct{}
 
 	tracker *Tracker

@@ -27,7 +27,7 @@ func (owner) CloseWatch()          {}
 func (owner) Unwritable(wire.Form) {}
 func (owner) Oldest() uint64       { return 20 }
 
-// lastFrames is a frameSink that does something at the first flush.
+// lastFrames is a frameSink that calls then at the first flush.
 type lastFrames struct {
 	frames []string
 	then   func()
@@ -48,8 +48,8 @@ func (l *lastFrames) flush() error {
 
 func (l *lastFrames) release() {}
 
-// TestWatchOver: a watch whose definition is over writes what there is, and
-// ends: with the ERROR if there is one.
+// TestWatchOver: when Over is closed, a watch writes the available events and ends, with
+// an ERROR if there is one.
 func TestWatchOver(t *testing.T) {
 	apply := func(tl *timeline.Timeline, name string, rv uint64) {
 		if err := tl.Apply(scan.Frame{Type: kube.Added, Object: pasttest.Pod("d", name, rv)}); err != nil {

@@ -16,8 +16,8 @@ type abortable struct {
 
 func (a *abortable) abort() { close(a.aborted) }
 
-// TestWatchTimer: bookmarks are due every minute and shortly before the end, at which
-// the timer fires, too.
+// TestWatchTimer: the timer fires for bookmarks every minute and shortly before the end,
+// and at the end.
 func TestWatchTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -33,8 +33,8 @@ func TestWatchTimer(t *testing.T) {
 	})
 }
 
-// TestWatchTimerAborts: a write that the client does not take is ended, one that goes on is not,
-// however long the stream; and nothing follows the end.
+// TestWatchTimerAborts: the timer aborts a blocked write, but no sequence of shorter
+// writes, and nothing after the end.
 func TestWatchTimerAborts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &abortable{aborted: make(chan struct{})}
@@ -58,7 +58,7 @@ func TestWatchTimerAborts(t *testing.T) {
 		over.begin(out)
 		over.writing()
 		over.stop()
-		over.tick() // one that was under way
+		over.tick() // a tick that was running during stop
 		time.Sleep(2 * WriteTimeout)
 		select {
 		case <-out.aborted:
