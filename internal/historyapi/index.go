@@ -16,7 +16,7 @@ import (
 // maxGaps is how many gaps of a resource are listed.
 const maxGaps = 100
 
-// index describes all that is recorded.
+// index describes the whole history.
 func (c *call) index() (any, error) {
 	out := api.History{Recording: c.recordingState(), Resources: []api.ResourceHistory{}}
 	if c.store == nil {
