@@ -38,7 +38,7 @@ func serveMultiwatch(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// nextLine reads a line in short: the watch, and the event in brief.
+// nextLine reads a line and abbreviates it: the watch and its event.
 func nextLine(t *testing.T, lines *bufio.Scanner) string {
 	t.Helper()
 	if !lines.Scan() {
@@ -96,9 +96,9 @@ func TestMultiwatchEnds(t *testing.T) {
 	}
 }
 
-// TestMultiwatchOddAnswers: whatever a watch is answered with, its lines are
-// JSON and say what is wrong.
-func TestMultiwatchOddAnswers(t *testing.T) {
+// TestMultiwatchAnswers: for any answer to a watch, its lines are JSON, and an ERROR
+// names the problem.
+func TestMultiwatchAnswers(t *testing.T) {
 	server := serveMultiwatch(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(strings.NewReader(r.URL.Query().Get("body")))
 		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
@@ -148,9 +148,9 @@ func TestMultiwatchOddAnswers(t *testing.T) {
 	}
 }
 
-// TestMultiwatchRequests are requests that are refused.
+// TestMultiwatchRequests: invalid requests are refused.
 func TestMultiwatchRequests(t *testing.T) {
-	server := serveMultiwatch(t, func(http.ResponseWriter, *http.Request) { t.Error("it was served") })
+	server := serveMultiwatch(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was served") })
 	many := make([]string, maxWatches+1)
 	for i := range many {
 		many[i] = "/api/v1/pods?watch=1"
@@ -187,8 +187,8 @@ func TestMultiwatchRequests(t *testing.T) {
 	}
 }
 
-// socketBuffer is how much the kernel buffers in each direction, so that a client
-// that does not read is noticed after few bytes.
+// socketBuffer is the size of the kernel's buffer in each direction, so that writes to a
+// client that does not read block after few bytes.
 const socketBuffer = 64 << 10
 
 // zipped asks for a multiwatch in gzip, and does not read it.
@@ -219,7 +219,7 @@ func zipped(ctx context.Context, t *testing.T, url string) *http.Response {
 	return resp
 }
 
-// TestMultiwatchPlain: who does not accept gzip does not get it.
+// TestMultiwatchPlain: a client that does not accept gzip gets plain text.
 func TestMultiwatchPlain(t *testing.T) {
 	server := serveMultiwatch(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -243,12 +243,12 @@ func TestMultiwatchPlain(t *testing.T) {
 	}
 }
 
-// TestMultiwatchSlow: a client that reads nothing for a while gets everything
-// when it does, and one that then goes away leaves nothing behind.
+// TestMultiwatchSlow: a client that pauses reading gets everything later; a client that
+// leaves ends its watches.
 func TestMultiwatchSlow(t *testing.T) {
 	const events, size = 60, 64 << 10
 	line := func(i int) string {
-		b := make([]byte, size/2) // which does not compress
+		b := make([]byte, size/2) // random bytes do not compress
 		_, _ = rand.Read(b)
 		return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":"n%d","resourceVersion":"%d","uid":"%s"}}}`, i, i, hex.EncodeToString(b))
 	}
@@ -279,7 +279,7 @@ func TestMultiwatchSlow(t *testing.T) {
 	path := multiwatchURL(server.URL, "/api/v1/pods?watch=1", "/api/v1/nodes?watch=1")
 
 	resp := zipped(ctx, t, path)
-	// It is held: what is written stands still below the whole.
+	// The watches are blocked: the number of written events stops growing.
 	for last, same := int32(0), 0; same < 20; time.Sleep(10 * time.Millisecond) {
 		if n := written.Load(); n == last && n > 0 {
 			same++
@@ -303,7 +303,7 @@ func TestMultiwatchSlow(t *testing.T) {
 		if strings.HasSuffix(got, " END") {
 			ends++
 		} else if n, _ := fmt.Sscanf(got, "%d ADDED n%d@%d", &watch, &i, &rv); n != 3 || i != next[watch] {
-			t.Fatalf("got %q, behind %v", got, next)
+			t.Fatalf("got %q, after %v", got, next)
 		} else {
 			next[watch]++
 		}

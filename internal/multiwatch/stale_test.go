@@ -15,9 +15,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
-// TestStale: a multiwatch that asks for it is notified when the upstream is out of
-// reach, for each reason, and when it is back, once each; but not about a watch that
-// is over.
+// TestStale: with upstream=1, a multiwatch gets one line when the upstream becomes
+// unreachable, one for each new reason, and one when it is reachable again; none for a
+// watch that has ended.
 func TestStale(t *testing.T) {
 	var mu sync.Mutex
 	now := UpstreamState{Since: time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC), Message: "connection refused"}
@@ -67,7 +67,7 @@ func TestStale(t *testing.T) {
 	mu.Lock()
 	now.Message = "connection refused"
 	mu.Unlock()
-	// A multiwatch that did not ask is not notified.
+	// A multiwatch without upstream=1 is not notified.
 	for query, paths := range map[string][]string{"": {"/api/v1/pods?watch=1", "/api/v1/secrets?watch=1"}, "&upstream=1": {"/api/v1/nodes?watch=1", "/api/v1/secrets?watch=1"}} {
 		resp, err := http.Get(multiwatchURL(server.URL, paths...) + query)
 		if err != nil {
