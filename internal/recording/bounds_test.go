@@ -17,7 +17,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// A countedReader counts, and calls before when it is asked for more.
+// A countedReader counts the bytes that it has read, and calls before ahead of each
+// read.
 type countedReader struct {
 	r      io.Reader
 	n      int
@@ -43,9 +44,9 @@ func packed(t testing.TB, lines ...string) []byte {
 	return e.EncodeAll([]byte(strings.Join(lines, "\n")+"\n"), nil)
 }
 
-// TestImportOfABomb: of a small file that unpacks to something large no more is
-// unpacked than was allowed.
-func TestImportOfABomb(t *testing.T) {
+// TestImportTooLarge: an import unpacks no more than maxBytes of a small file with a
+// large content.
+func TestImportTooLarge(t *testing.T) {
 	r, w := io.Pipe()
 	z, err := zstd.NewWriter(w, zstd.WithWindowSize(1<<20))
 	if err != nil {
@@ -54,7 +55,7 @@ func TestImportOfABomb(t *testing.T) {
 	go func() {
 		io.WriteString(z, `{"recording":{"format":1}}`+"\n") //nolint:errcheck // the reader ends it
 		line := []byte(`{"ignored":"` + strings.Repeat("a", 1<<20) + `"}` + "\n")
-		for err := error(nil); err == nil; { // without an end
+		for err := error(nil); err == nil; { // until the reader closes
 			_, err = z.Write(line)
 		}
 	}()
@@ -71,7 +72,7 @@ func TestImportOfABomb(t *testing.T) {
 	}
 }
 
-// TestImportEnds: with its context, wherever it is.
+// TestImportEnds: an import ends with its context, at any position.
 func TestImportEnds(t *testing.T) {
 	s := openStore(t)
 	fill(t, s)
@@ -85,7 +86,7 @@ func TestImportEnds(t *testing.T) {
 		}}
 		_, _, err := Import(ctx, r, openStore(t), 0)
 		if !errors.Is(err, context.Canceled) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotRecording) {
-			t.Errorf("behind %d bytes: %v", after, err)
+			t.Errorf("after %d bytes: %v", after, err)
 		}
 		cancel()
 	}
@@ -100,9 +101,9 @@ type oneByte struct{ r io.Reader }
 
 func (o *oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(1, len(p))]) }
 
-// TestImportHoldsLittle: what would be held in memory without end is refused, and
-// what need not be held is read again.
-func TestImportHoldsLittle(t *testing.T) {
+// TestImportLimits: a file that needs unbounded memory is refused; objects beyond the
+// limit of live are read from the store again.
+func TestImportLimits(t *testing.T) {
 	const (
 		header = `{"recording":{"format":1}}`
 		begin  = `{"stream":{"version":"v1","resource":"pods","listKind":"PodList","rv":1,"at":"2026-01-01T00:00:00Z"}}`
@@ -152,8 +153,8 @@ func TestImportHoldsLittle(t *testing.T) {
 	}
 }
 
-// TestImportIntoAFullDisk: it is not the file that is at fault.
-func TestImportIntoAFullDisk(t *testing.T) {
+// TestImportIntoClosedStore: an error of the store is not ErrDamaged.
+func TestImportIntoClosedStore(t *testing.T) {
 	s := openStore(t)
 	fill(t, s)
 	to := openStore(t)

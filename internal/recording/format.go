@@ -39,8 +39,8 @@ import (
 const formatVersion = 1
 
 const (
-	// maxLine limits the length of a line: objects have at most some MiB,
-	// discovery of a large cluster, too.
+	// maxLine limits the length of a line. Objects, and the discovery of a large
+	// cluster, have at most some MiB.
 	maxLine = 64 << 20
 	// windowSize is how far back the compression finds repetitions. Versions of
 	// one object are far apart, with versions of others between them.

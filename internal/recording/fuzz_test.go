@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// FuzzImport: whatever lines come in whatever order, an import ends without a
-// panic, with one of the errors that are promised.
+// FuzzImport: for any lines in any order, an import ends without a panic, and with one
+// of the documented errors.
 func FuzzImport(f *testing.F) {
 	s := openStore(f)
 	fill(f, s)
@@ -42,8 +42,8 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// FuzzPseudonyms: a text of JSON stays one, of the same shape, and another one
-// does no harm.
+// FuzzPseudonyms: valid JSON stays valid, with the same shape; invalid JSON does no
+// harm.
 func FuzzPseudonyms(f *testing.F) {
 	f.Add(`{"a":"web-1 \n web-1-x","metadata":{"managedFields":[{"fieldsV1":{"f:data":{"f:web":{},"k:{\"name\":\"web\"}":{}}}}]},"kind":"web"}`)
 	f.Add(`["\u0077eb","web\\","web.web-.web","{\"host\":\"web\"}"]`)

@@ -22,8 +22,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// hasWord reports whether a name stands in a text as a word of its own, and
-// where. It is not as clever as what it judges.
+// hasWord reports whether a text contains a name as a whole word, and where. It is
+// simpler than the code under test.
 func hasWord(text, name string) (string, bool) {
 	letter := func(i int) bool {
 		return i >= 0 && i < len(text) && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", text[i]) >= 0
@@ -48,7 +48,7 @@ func pieces(text string) []string {
 	})
 }
 
-// unpacked is what a recording says of objects, without the columns and the
+// unpacked returns the lines of a recording about objects, without columns and
 // discovery.
 func unpacked(t *testing.T, file []byte) string {
 	t.Helper()
@@ -91,8 +91,8 @@ func eachVersion(t *testing.T, s *history.Store, f func(o *scan.Object)) {
 	}
 }
 
-// links are what refers to what in a store, by number in place of names: which
-// objects are the owners of each, where it runs, what it is about.
+// links returns the references of each object in a store, with numbers in place of
+// names: its owners, its Node, its volumes, the object that an Event is about.
 func links(t *testing.T, s *history.Store) []string {
 	t.Helper()
 	type ref struct{ Kind, Namespace, Name string }
@@ -137,16 +137,16 @@ func links(t *testing.T, s *history.Store) []string {
 		}
 		text := fmt.Sprint(o.Kind, o.RV, ":")
 		for _, r := range refs {
-			text += fmt.Sprint(" ", numbers[r]) // 0 for what is not there
+			text += fmt.Sprint(" ", numbers[r]) // 0 for a missing object
 		}
 		out = append(out, text)
 	}
-	slices.Sort(out) // keys are ordered by names, which are others
+	slices.Sort(out) // objects are in the order of their names, which differ
 	return out
 }
 
-// checkNoNames exports a store with pseudonyms, and checks that none of the names
-// is in it, and that all that fitted before still fits.
+// checkNoNames exports a store with pseudonyms, and checks that the export has none of
+// the names, and that references lead to objects as before.
 func checkNoNames(t *testing.T, from *history.Store, names map[string]bool, documents []Document) {
 	t.Helper()
 	x := exporter(from)
@@ -162,7 +162,7 @@ func checkNoNames(t *testing.T, from *history.Store, names map[string]bool, docu
 	}
 	for name := range names {
 		if slices.ContainsFunc(pieces(name), func(word string) bool { return !words[word] }) {
-			continue // which is quicker to see
+			continue // a quick check
 		}
 		if where, ok := hasWord(text, name); ok {
 			t.Errorf("%q can be read: …%s…", name, where)
@@ -176,8 +176,8 @@ func checkNoNames(t *testing.T, from *history.Store, names map[string]bool, docu
 	if len(before) == 0 || len(before) != len(after) {
 		t.Fatalf("%d versions, were %d", len(after), len(before))
 	}
-	// The numbers are given in the order of keys, so that only what is there
-	// and what is not can be compared.
+	// The numbers depend on the order of keys, so only found and missing references
+	// can be compared.
 	count := func(all []string) (found, missing int) {
 		for _, l := range all {
 			_, refs, _ := strings.Cut(l, ":")
@@ -194,12 +194,12 @@ func checkNoNames(t *testing.T, from *history.Store, names map[string]bool, docu
 	f1, m1 := count(before)
 	f2, m2 := count(after)
 	if f1 == 0 || f1 != f2 || m1 != m2 {
-		t.Errorf("of the references %d fit and %d do not, before it was %d and %d", f2, m2, f1, m1)
+		t.Errorf("%d references are found and %d missing, before it was %d and %d", f2, m2, f1, m1)
 	}
 }
 
-// TestNoNamesOfTheDemo: of a recording of a real cluster.
-func TestNoNamesOfTheDemo(t *testing.T) {
+// TestNoNamesOfDemo: the recording of a real cluster has no names after the export.
+func TestNoNamesOfDemo(t *testing.T) {
 	f, err := os.Open("../../demo/incident.wkr")
 	if err != nil {
 		t.Fatal(err)
@@ -224,8 +224,8 @@ func TestNoNamesOfTheDemo(t *testing.T) {
 	checkNoNames(t, from, names, documents)
 }
 
-// cluster has an object of many kinds, which refer to each other in many ways.
-// In it, names stand between ‹ and ›, where they are to be replaced.
+// cluster has objects of many kinds, which refer to each other in many ways. Names
+// that have to be replaced are between ‹ and ›.
 const cluster = `
 nodes {"kind":"Node","apiVersion":"v1","metadata":{"name":"‹rack7.dc-a›","labels":{"kubernetes.io/hostname":"‹rack7›","kubernetes.io/os":"linux","team.example.org/‹web-prod›":"yes"}},"status":{"addresses":[{"type":"Hostname","address":"‹host-seven›"},{"type":"InternalIP","address":"10.0.0.7"}],"volumesInUse":["kubernetes.io/csi/d^‹pvc-0ab›"],"allocatable":{"cpu":"7","pods":"110"}}}
 namespaces {"kind":"Namespace","apiVersion":"v1","metadata":{"name":"‹web-prod›","labels":{"kubernetes.io/metadata.name":"‹web-prod›"}}}
@@ -248,11 +248,11 @@ widgets {"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"‹sp
 customresourcedefinitions {"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","conversion":{"webhook":{"clientConfig":{"service":{"namespace":"‹web-prod›","name":"‹converter›"}}}}}}
 `
 
-// TestNoNames: of objects of many kinds, with names as few people choose them.
+// TestNoNames: objects of many kinds with unusual names have no names after the export.
 func TestNoNames(t *testing.T) {
 	names := map[string]bool{}
 	for part := range strings.SplitSeq(cluster, "‹") {
-		if name, _, ok := strings.Cut(part, "›"); ok && name != "7" { // of which below
+		if name, _, ok := strings.Cut(part, "›"); ok && name != "7" { // checked below
 			names[name] = true
 		}
 	}
@@ -296,7 +296,7 @@ func TestNoNames(t *testing.T) {
 		Body: json.RawMessage(`{"metadata":{"name":"widgets.example.com","uid":"u","generation":3,"annotations":{"cert-manager.io/inject-ca-from":"web-prod/converter"}},"spec":{"conversion":{"webhook":{"clientConfig":{"service":{"name":"converter"}}}},"versions":[{"name":"v1","selectableFields":[{"jsonPath":".spec.color"}]}]}}`)}
 	checkNoNames(t, from, names, []Document{definition})
 
-	// What has to stay as it is.
+	// These parts must not change.
 	var file bytes.Buffer
 	x := exporter(from)
 	x.Documents = func(context.Context) ([]Document, error) { return []Document{definition}, nil }
@@ -328,8 +328,9 @@ func TestNoNames(t *testing.T) {
 	}
 }
 
-// TestEventsOfWhatIsSelected: Events have no labels of their own.
-func TestEventsOfWhatIsSelected(t *testing.T) {
+// TestEventsOfSelectedObjects: a label selector also selects the Events about an object:
+// Events have no labels.
+func TestEventsOfSelectedObjects(t *testing.T) {
 	f, err := os.Open("../../demo/incident.wkr")
 	if err != nil {
 		t.Fatal(err)

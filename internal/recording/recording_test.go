@@ -54,7 +54,7 @@ func openStore(t testing.TB) *history.Store {
 
 func at(rv uint64) time.Time { return time.UnixMilli(1_700_000_000_000 + int64(rv)*1000) }
 
-// fill records a short story: two Pods, changes, a gap, a deletion.
+// fill records a short history: two Pods, changes, a gap, a deletion.
 func fill(t testing.TB, s *history.Store) {
 	t.Helper()
 	st, err := s.Stream(pods)
@@ -107,7 +107,7 @@ func export(t testing.TB, s *history.Store, sel Selection) []byte {
 	return b.Bytes()
 }
 
-// story writes all that a store tells of Pods.
+// story returns the whole history of Pods in a store, as text.
 func story(t testing.TB, s *history.Store) string {
 	t.Helper()
 	streams := s.Streams(pods)
@@ -157,7 +157,7 @@ func TestSelections(t *testing.T) {
 	fill(t, s)
 	tests := map[string]struct {
 		change func(*Selection)
-		want   string // the RVs of what is in it
+		want   string // the RVs of its content
 	}{
 		"all":            {func(*Selection) {}, "state 7 5 events 12 gap 30 21 25 28 33 head 40"},
 		"since":          {func(s *Selection) { s.From = at(13) }, "state 7 12 events gap 30 21 25 28 33 head 40"},
@@ -217,7 +217,7 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// TestDamage: whatever happens to a file, it is refused, and in words.
+// TestDamage: a damaged file is refused with a documented error.
 func TestDamage(t *testing.T) {
 	s := openStore(t)
 	fill(t, s)
@@ -277,7 +277,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !errors.Is(err, ErrNotRecording) && !errors.Is(err, ErrNewerFormat) && !errors.Is(err, ErrDamaged) {
-			t.Errorf("%s: %v is none of the errors that are promised", name, err)
+			t.Errorf("%s: %v is none of the documented errors", name, err)
 		}
 	}
 }
@@ -300,13 +300,13 @@ func TestPseudonyms(t *testing.T) {
 			t.Errorf("%q can still be read in\n%s", name, got)
 		}
 	}
-	// What stays: the shape of things, words that are no names.
+	// The structure and words that are not names must not change.
 	for _, word := range []string{`"app":"shop"`, "Running", `.example\n`, `"kind":"ReplicaSet"`, `"uid":"u-4"`} {
 		if !strings.Contains(got, word) {
 			t.Errorf("%q is gone from\n%s", word, got)
 		}
 	}
-	// One name has one pseudonym, that of the owner is the beginning of its Pods'.
+	// A name has one pseudonym; an owner's pseudonym is the prefix of its Pods'.
 	var p struct {
 		Metadata struct {
 			Name            string
@@ -397,8 +397,8 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// TestPseudonymsDiffer: two names never become one, and a text that is no name
-// takes no time.
+// TestPseudonymsDiffer: two names never have one pseudonym, and a text without words is
+// read fast.
 func TestPseudonymsDiffer(t *testing.T) {
 	p := newPseudonyms()
 	p.add("web")
@@ -419,7 +419,7 @@ func TestPseudonymsDiffer(t *testing.T) {
 	}
 }
 
-// TestHostileDocuments: what a file brings for a browser is not served as that.
+// TestHostileDocuments: no document of a file is served as HTML.
 func TestHostileDocuments(t *testing.T) {
 	u := NewUpstream(openStore(t), []Document{
 		{Path: "/notes", Type: "text/html", Body: json.RawMessage(`"<script>"`)},
