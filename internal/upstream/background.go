@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// ErrShutdown is the cause of everything that ends because the gateway does.
+// ErrShutdown is the cause of contexts that end because the gateway shuts down.
 var ErrShutdown = errors.New("the gateway is shutting down")
 
 // A Background runs work that may outlast the request that started it, such as a
-// question to the API server whose answer other requests share. It is safe for
+// request to the API server whose answer several clients share. It is safe for
 // concurrent use.
 type Background struct {
 	ctx  context.Context
@@ -59,7 +59,7 @@ func (b *Background) Closed() bool {
 	return b.closed
 }
 
-// Stop refuses new work, ends the context of what runs, and waits for it.
+// Stop refuses new work, ends the context of running work, and waits for it.
 func (b *Background) Stop() {
 	b.Close()
 	b.stop()

@@ -26,12 +26,12 @@ type CBOROffer struct {
 	id       kube.Resource
 	inflight *Inflight[bool]
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	at      time.Time
 	offered bool
 }
 
-// NewCBOROffer returns what is to be known of a resource.
+// NewCBOROffer returns the CBOROffer of a resource. It sends no request.
 func NewCBOROffer(up *Server, id kube.Resource, b *Background) *CBOROffer {
 	return &CBOROffer{up: up, id: id, inflight: NewInflight[bool](b, cborTimeout)}
 }
@@ -49,7 +49,7 @@ func (c *CBOROffer) Offered(ctx context.Context) bool {
 		return offered
 	}
 	offered, _ := c.inflight.Do(ctx, "", func(ctx context.Context) (bool, error) {
-		// At RV 0 the limit would be ignored.
+		// The API server ignores the limit at RV 0.
 		req := c.up.NewRequest(ctx, http.MethodGet, c.id.Path(), "limit=1")
 		req.Header.Set("Accept", "application/cbor")
 		resp, err := c.up.Transport.RoundTrip(req)

@@ -24,45 +24,43 @@ import (
 )
 
 const (
-	// maxDefinitionAge is how long a definition is used without a relist: one that
-	// changed while the API server could not be reached shows so.
+	// maxDefinitionAge is how long a definition is used without asking again. So a
+	// change during an outage of the API server is found without a relist.
 	maxDefinitionAge  = 10 * time.Second
 	definitionTimeout = 2 * time.Second
-	// definitionGrace is how long an API server may forbid to read a definition
-	// that was read before it is believed: one that has just started forbids what
-	// it does not forbid later.
+	// definitionGrace is how long a definition that was read stays in use while the
+	// API server answers 401 or 403, as it may do just after its start.
 	definitionGrace = 30 * time.Second
 
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 )
 
 var (
-	// ErrUndefined: the API server says that there is no definition to be had. The
-	// resource is not a custom one, or its definition may not be read.
+	// ErrUndefined: there is no definition. The resource is not a custom one, or the
+	// gateway may not read its definition.
 	ErrUndefined = errors.New("no definition")
-	// errUnreadable: the API server says that it may not be read.
+	// errUnreadable: the gateway may not read the definition (401 or 403).
 	errUnreadable = fmt.Errorf("%w that may be read", ErrUndefined)
 	// ErrTerminating: the definition is being deleted. When the API server stops
 	// serving the resource, it keeps the watches of it for a second or more.
 	ErrTerminating = errors.New("the definition is being deleted")
 )
 
-// A Definition is what the API server knows of one version of a custom resource
-// beyond its objects. It is immutable.
+// A Definition is the part of a CustomResourceDefinition that is used here, for one
+// version of the resource. It is immutable.
 type Definition struct {
-	// uid and generation identify it: the latter grows with each change, the
-	// former is another when the definition was deleted and created again.
+	// uid and generation identify the definition: the generation grows with each
+	// change, the uid differs after the definition was deleted and created again.
 	uid        string
 	generation int64
-	// selectable are the fields that objects can be selected by, beyond their
-	// metadata: a path such as "spec.color", which is the field's label, too.
+	// selectable are the paths of selectable fields besides metadata, such as
+	// "spec.color". A path is also the field's label.
 	selectable []string
 	// columns are those of a Table, after the name.
 	columns []column
 }
 
-// Selectable reports whether objects can be selected by a field of this label,
-// which is its path.
+// Selectable reports whether objects can be selected by the field with this label.
 func (d *Definition) Selectable(label string) bool { return slices.Contains(d.selectable, label) }
 
 // is reports whether it is the same definition, at the same generation.
@@ -70,8 +68,8 @@ func (d *Definition) is(other *Definition) bool {
 	return d != nil && other != nil && d.uid == other.uid && d.generation == other.generation
 }
 
-// A column is one of a custom resource's Table. A cell of type "date" is a time
-// since: it has to be worked out when it is served.
+// A column is a column of a custom resource's Table. A cell of type "date" shows the
+// time since a date: it is computed when it is served.
 type column struct{ Name, Type, JSONPath string }
 
 // date returns the path of the date that a column shows, nil if it shows none;
@@ -82,7 +80,7 @@ func (d *Definition) date(name string) (path []string, ok bool) {
 			continue
 		}
 		if ok {
-			return nil, false // one of two
+			return nil, false // two columns of this name
 		}
 		if ok = true; c.Type == "date" {
 			simple, isSimple := kube.SimplePath(c.JSONPath)
@@ -92,17 +90,18 @@ func (d *Definition) date(name string) (path []string, ok bool) {
 	return path, ok
 }
 
-// Definitions knows the definition of one resource, as it changes. When there is
-// none, since the resource is not a custom one or the definition may not be read,
-// nothing that depends on it is served from the cache. It is safe for concurrent
+// Definitions reads and caches the current definition of one resource. Without a
+// definition, because the resource is not a custom one or the gateway may not read
+// it, nothing that depends on it is served from the cache. It is safe for concurrent
 // use.
 //
-// The API server ends the watches of a custom resource when its definition
-// changes, and the reflector then lists again: an answer is known as of a number of
-// lists.
+// The API server ends the watches of a custom resource when its definition changes,
+// and the reflector then relists. So the age of an answer is a number of lists: the
+// lists that the reflector had taken when the definition was read.
 type Definitions struct {
-	// Changed, if not nil, is called when what was listed is of a definition that
-	// has gone, or that changed without a list since. Set it before the first use.
+	// Changed, if not nil, is called when the listed objects are outdated: their
+	// definition was deleted, or has changed without a relist. Set it before the
+	// first use.
 	Changed func()
 
 	up       *Server
@@ -118,20 +117,20 @@ func NewDefinitions(up *Server, id kube.Resource, b *Background) *Definitions {
 	return &Definitions{up: up, id: id, inflight: NewInflight[Known](b, definitionTimeout)}
 }
 
-// Known is what is known of a definition.
+// Known is the last answer about a definition.
 type Known struct {
-	Definition *Definition // nil if there is none to be had
-	// Over is closed when that is no longer so, or no longer known.
+	Definition *Definition // nil if there is none
+	// Over is closed when the answer has changed, or may have changed.
 	Over <-chan struct{}
 
 	over        chan struct{} // Over
-	terminating bool          // there is one, which is being deleted
-	lists       int           // the number of lists when it was asked for
-	at          time.Time     // zero if the API server has not said anything
-	forbidden   time.Time     // since when it may not be read; zero if it may
+	terminating bool          // the definition is being deleted
+	lists       int           // the number of lists when the gateway asked
+	at          time.Time     // zero without an answer of the API server
+	forbidden   time.Time     // when reading it was first forbidden; zero if it is allowed
 }
 
-// answer returns k with the error that stands for it.
+// answer returns k with its error.
 func (k Known) answer() (Known, error) {
 	switch {
 	case k.terminating:
@@ -142,15 +141,15 @@ func (k Known) answer() (Known, error) {
 	return k, nil
 }
 
-// Now returns what is known, without asking.
+// Now returns the last answer, without a request.
 func (d *Definitions) Now() Known {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.known
 }
 
-// Date returns the path of the date that a column of the Table shows, nil if it
-// shows none; false if that is not known now.
+// Date returns the path of the date that a column of the Table shows, nil if it shows
+// none; false if that is unknown now.
 func (d *Definitions) Date(column string) (path []string, ok bool) {
 	if def := d.Now().Definition; def != nil {
 		return def.date(column)
@@ -159,7 +158,7 @@ func (d *Definitions) Date(column string) (path []string, ok bool) {
 }
 
 // Get returns the definition as of a number of lists or later. Errors other than
-// [ErrUndefined] and [ErrTerminating] mean that the API server does not say.
+// [ErrUndefined] and [ErrTerminating] mean that there was no answer.
 func (d *Definitions) Get(ctx context.Context, lists int) (Known, error) {
 	known := d.Now()
 	if !known.at.IsZero() && known.lists >= lists && time.Since(known.at) < maxDefinitionAge {
@@ -168,9 +167,8 @@ func (d *Definitions) Get(ctx context.Context, lists int) (Known, error) {
 	return d.inflight.Wait(ctx, d.Refresh(lists))
 }
 
-// Fields returns what objects of the resource can be selected by, as of a number of
-// lists: [request.BuiltInFields] for built-in resources, else what the definition
-// says.
+// Fields returns the selectable fields of the resource's objects, as of a number of
+// lists: [request.BuiltInFields] for built-in resources, else those of the definition.
 func (d *Definitions) Fields(ctx context.Context, lists int, namespaced bool) request.FieldFunc {
 	return func(label string) (func(*scan.Object) string, bool) {
 		if d.id.BuiltIn() {
@@ -189,7 +187,7 @@ func (d *Definitions) Fields(ctx context.Context, lists int, namespaced bool) re
 	}
 }
 
-// Refresh asks the API server, and does not wait for its answer.
+// Refresh asks the API server, without waiting for its answer.
 func (d *Definitions) Refresh(lists int) <-chan singleflight.Result {
 	return d.inflight.Start(strconv.Itoa(lists), func(ctx context.Context) (Known, error) {
 		before := d.Now()
@@ -204,8 +202,8 @@ func (d *Definitions) Refresh(lists int) <-chan singleflight.Result {
 	})
 }
 
-// learn takes the API server's answer over. If it is new, what was known before is
-// over.
+// learn stores the API server's answer. If the answer is new, it closes Over of the
+// previous one.
 func (d *Definitions) learn(found *Definition, err error, lists int) (Known, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,11 +216,11 @@ func (d *Definitions) learn(found *Definition, err error, lists int) (Known, err
 		}
 		answered = old.Definition == nil || now.Sub(forbidden) > definitionGrace
 	}
-	// One that has gone was being deleted, too.
+	// A definition that is gone was being deleted, too.
 	terminating := errors.Is(err, ErrTerminating) ||
 		errors.Is(err, ErrUndefined) && !errors.Is(err, errUnreadable) && (old.Definition != nil || old.terminating)
 	switch {
-	case old.lists > lists: // it was asked for again since
+	case old.lists > lists: // a later answer has arrived before
 		return old.answer()
 	case answered:
 		if found.is(old.Definition) {
@@ -230,8 +228,8 @@ func (d *Definitions) learn(found *Definition, err error, lists int) (Known, err
 		}
 		d.known = Known{Definition: found, terminating: terminating, lists: lists, at: now, forbidden: forbidden}
 	case old.lists == lists && !old.at.IsZero():
-		// The API server does not say: its last answer since this list stays in
-		// force, for as long again.
+		// Without a new answer, the last one since this list is used for another
+		// maxDefinitionAge.
 		d.known.at, d.known.forbidden = now, forbidden
 		return d.known.answer()
 	default:
@@ -250,8 +248,8 @@ func (d *Definitions) learn(found *Definition, err error, lists int) (Known, err
 	return d.known.answer()
 }
 
-// fetch asks for the definition. It may be long: if one is known, its metadata is
-// asked for first.
+// fetch reads the definition. Definitions can be large: if one is known, fetch reads only
+// the metadata first.
 func (d *Definitions) fetch(ctx context.Context, known *Definition) (*Definition, error) {
 	if known != nil {
 		crd, err := d.request(ctx, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
@@ -277,7 +275,7 @@ func (d *Definitions) fetch(ctx context.Context, known *Definition) (*Definition
 			}
 		}
 		if len(found.columns) == 0 {
-			found.columns = []column{{"Age", "date", ".metadata.creationTimestamp"}} // as the API server
+			found.columns = []column{{"Age", "date", ".metadata.creationTimestamp"}} // the API server's default
 		}
 		return found, nil
 	}

@@ -35,7 +35,7 @@ func (d *definer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: d.code, Body: io.NopCloser(strings.NewReader(d.body)), Request: r}, nil
 }
 
-// definitions are those of a custom resource of the definer's.
+// definitions returns the definitions of the definer's custom resource.
 func (d *definer) definitions(t *testing.T) *Definitions {
 	t.Helper()
 	up := &Server{Transport: d, base: &url.URL{Scheme: "http", Host: "upstream"}}
@@ -74,12 +74,12 @@ func TestDefinition(t *testing.T) {
 	defs = server.definitions(t)
 	defs.id.Version = "v3"
 	if got, err := defs.Get(t.Context(), 3); !errors.Is(err, ErrUndefined) {
-		t.Errorf("of a version that is not there: %+v %v", got, err)
+		t.Errorf("of a missing version: %+v %v", got, err)
 	}
 }
 
-// TestDefinitionAge: an answer is used for ten seconds, until the next list, and
-// while the API server does not answer; not after that list.
+// TestDefinitionAge: an answer is used for ten seconds, and for longer while the API
+// server does not answer; never after the next list.
 func TestDefinitionAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &definer{code: 200, body: widgetDefinition}
@@ -103,7 +103,7 @@ func TestDefinitionAge(t *testing.T) {
 			{"forbidden for a moment", 11 * time.Second, 403, 2, true, 6},
 			{"not forbidden", 11 * time.Second, 200, 2, true, 7},
 			{"forbidden", 11 * time.Second, 403, 2, true, 8},
-			{"forbidden still", 31 * time.Second, 403, 2, false, 9},
+			{"forbidden for half a minute", 31 * time.Second, 403, 2, false, 9},
 			{"forbidden just now", 0, 200, 2, false, 9},
 			{"not there", 11 * time.Second, 404, 2, false, 10},
 			{"there again", 11 * time.Second, 200, 2, true, 11},
@@ -111,14 +111,14 @@ func TestDefinitionAge(t *testing.T) {
 			time.Sleep(step.after)
 			server.code = step.code
 			if _, err := defs.Get(t.Context(), step.generation); (err == nil) != step.known || len(server.asked) != step.asked {
-				t.Errorf("%s: %v after %d questions, want known %v after %d", step.what, err, len(server.asked), step.known, step.asked)
+				t.Errorf("%s: %v after %d requests, want known %v after %d", step.what, err, len(server.asked), step.known, step.asked)
 			}
 		}
 	})
 }
 
-// TestDefinitionOver: a definition is over when there is another, or none, or
-// when it is not known whether it still is in force; not when it is read again.
+// TestDefinitionOver: Over is closed when the definition has changed or is gone, or when
+// a list has no answer; not when an equal definition is read again.
 func TestDefinitionOver(t *testing.T) {
 	another := strings.Replace(widgetDefinition, `"generation":7`, `"generation":8`, 1)
 	again := strings.Replace(widgetDefinition, `"uid":"u"`, `"uid":"v"`, 1)
@@ -162,7 +162,7 @@ func TestDefinitionOver(t *testing.T) {
 			if over != test.over {
 				t.Errorf("%s: over %v", test.what, over)
 			}
-			// What was listed is of the old definition.
+			// The listed objects are of the old definition.
 			if stale := test.over && test.generation == 1 || test.code == 404; changed > 0 != stale {
 				t.Errorf("%s: %d calls of Changed", test.what, changed)
 			}
@@ -170,7 +170,7 @@ func TestDefinitionOver(t *testing.T) {
 	}
 }
 
-// TestDefinitionDate: where a column's date is.
+// TestDefinitionDate: the path of a column's date.
 func TestDefinitionDate(t *testing.T) {
 	def := &Definition{columns: []column{
 		{"Since", "date", ".status.since"}, {"Every", "string", ".spec.every"}, {"First", "date", ".spec.list[0]"},
@@ -189,8 +189,8 @@ func TestDefinitionDate(t *testing.T) {
 	}
 }
 
-// TestFields: what a custom resource is selected by. The API server's own are
-// known without a question, and nothing is known of others.
+// TestFields: the selectable fields of a custom resource. Those of built-in resources
+// are known without a request; other resources have none.
 func TestFields(t *testing.T) {
 	o, err := scan.ParseObject(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"d","resourceVersion":"1"},"spec":{"color":"red","a-b_c":{"d1":5}}}`)
 	if err != nil {
@@ -213,7 +213,7 @@ func TestFields(t *testing.T) {
 	}
 	aggregated := &definer{code: 404}
 	if _, ok := aggregated.definitions(t).Fields(t.Context(), 1, true)("metadata.name"); ok {
-		t.Error("something is known of what is no custom resource")
+		t.Error("an aggregated resource is selectable by name")
 	}
 	own := (&definer{}).definitions(t)
 	own.id = kube.Resource{Version: "v1", Name: "pods"}

@@ -24,23 +24,22 @@ const (
 	// MaxDiscoveryAge is how long an answer about a group version is used.
 	MaxDiscoveryAge  = 10 * time.Second
 	discoveryTimeout = 5 * time.Second
-	// maxGroupVersions bounds what is remembered: clients choose the names.
+	// maxGroupVersions bounds the cached answers: clients choose the names.
 	maxGroupVersions = 1000
 	// maxDocument bounds a discovery document or a definition, in bytes.
 	maxDocument = 16 << 20
 )
 
 var (
-	// ErrNoResource: the resource is not there, or cannot be listed and watched.
+	// ErrNoResource: the resource does not exist, or cannot be listed and watched.
 	ErrNoResource = errors.New("no such resource to list and watch")
-	// ErrNoDiscovery: the upstream's answer is not one that says which resources
-	// there are.
+	// ErrNoDiscovery: the upstream's answer is not a discovery document.
 	ErrNoDiscovery = errors.New("no discovery")
 )
 
-// A Discovery knows which resources can be listed and watched. It asks the
-// upstream when a resource is first used, and again while one that is not built in
-// is used. It is safe for concurrent use.
+// A Discovery caches which resources can be listed and watched. It asks the upstream
+// when a resource is first used, and again while a resource that is not built in is
+// used. It is safe for concurrent use.
 type Discovery struct {
 	up       *Server
 	inflight *Inflight[groupVersion] // by the group version
@@ -49,7 +48,7 @@ type Discovery struct {
 	known map[string]groupVersion
 }
 
-// NewDiscovery returns a Discovery that has not asked anything yet.
+// NewDiscovery returns a Discovery. It sends no request.
 func NewDiscovery(up *Server, b *Background) *Discovery {
 	return &Discovery{up: up, inflight: NewInflight[groupVersion](b, discoveryTimeout)}
 }
@@ -60,16 +59,15 @@ type groupVersion struct {
 	resources map[string]metav1.APIResource // those that can be listed and watched
 }
 
-// Lookup returns the resource's entry in discovery as of a time or later. The error
-// is [ErrNoResource] if there is none; other errors mean that the upstream does not
-// say.
+// Lookup returns the resource's entry in discovery as of a time or later. The error is
+// [ErrNoResource] if there is none; other errors mean that there was no answer.
 func (d *Discovery) Lookup(ctx context.Context, r kube.Resource, notBefore time.Time) (metav1.APIResource, error) {
 	gv := r.APIVersion()
 	d.mu.Lock()
 	known, ok := d.known[gv]
 	d.mu.Unlock()
 	for !ok || known.at.Before(notBefore) || time.Since(known.at) > MaxDiscoveryAge {
-		// A question that was under way may be too early: then there is another.
+		// The answer of a request that began earlier may be too old: then ask again.
 		var err error
 		known, err = d.inflight.Do(ctx, gv, func(ctx context.Context) (groupVersion, error) { return d.fetch(ctx, r) })
 		if err != nil {
@@ -91,7 +89,7 @@ func (d *Discovery) Forget(r kube.Resource) {
 	delete(d.known, r.APIVersion())
 }
 
-// Known returns the group versions that are remembered.
+// Known returns the cached group versions.
 func (d *Discovery) Known() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// A FreshCall shares the answers to a question whose answer changes with time. A
-// caller gets the answer of a call that began after it asked: those who come while
-// a call is under way share the next one, since the call under way may have begun
-// too early for them. Nothing is asked while nobody waits.
+// A FreshCall shares the answers of a call whose answer changes with time. A caller
+// gets the answer of a call that began after Do: callers that arrive while a call runs
+// share the next one, since the running call began too early for them. No call is made
+// without a waiting caller.
 type FreshCall[T any] struct {
-	// Ask asks the question.
+	// Ask makes the call.
 	Ask func(context.Context) (T, error)
 	// Background runs the calls.
 	Background *Background
 	// Timeout bounds a call.
 	Timeout time.Duration
-	// Pause is how long nothing is asked after a call that failed; callers get
-	// ErrPaused meanwhile.
+	// Pause is how long no call is made after one that failed; callers get ErrPaused
+	// meanwhile.
 	Pause     time.Duration
 	ErrPaused error
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	running   *call[T]
 	next      *call[T]
 	notBefore time.Time // when the pause ends
 }
 
-// A call asks once; answer and err are set when done is closed.
+// A call is one call of Ask; answer and err are set when done is closed.
 type call[T any] struct {
 	done   chan struct{}
 	answer T
@@ -72,15 +72,15 @@ func (f *FreshCall[T]) Do(ctx context.Context) (answer T, err error) {
 	}
 }
 
-// Paused reports whether nothing is asked for now.
+// Paused reports whether a pause is active.
 func (f *FreshCall[T]) Paused() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return time.Now().Before(f.notBefore)
 }
 
-// run makes calls as long as somebody waits for one. Those who wait while a call
-// fails fall into the pause after it.
+// run makes calls while callers wait for one. Callers that wait for the next call when
+// one fails get ErrPaused.
 func (f *FreshCall[T]) run(base context.Context, c *call[T]) {
 	for c != nil {
 		ctx, cancel := context.WithTimeout(base, f.Timeout)

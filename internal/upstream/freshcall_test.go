@@ -20,8 +20,8 @@ func newFreshCall(t *testing.T, ask func(context.Context) (int, error)) *FreshCa
 	return &FreshCall[int]{Ask: ask, Background: b, Timeout: time.Minute, Pause: 5 * time.Second, ErrPaused: errPaused}
 }
 
-// TestFreshCallIsShared has callers come while a call is under way: they share the
-// next one, since the first may have begun before they asked.
+// TestFreshCallIsShared: callers that arrive while a call runs share the next one, since
+// the first began too early for them.
 func TestFreshCallIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -54,7 +54,7 @@ func TestFreshCallIsShared(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if asked != 2 {
-			t.Error("asked though nobody calls")
+			t.Error("a call without a caller")
 		}
 		if ask(); asked != 3 || <-got != 3 {
 			t.Error("an old answer")
@@ -62,8 +62,8 @@ func TestFreshCallIsShared(t *testing.T) {
 	})
 }
 
-// TestFreshCallPauses: after a call that failed nothing is asked for a while, also
-// not for those who were waiting.
+// TestFreshCallPauses: after a failed call there is a pause, also for callers that were
+// waiting.
 func TestFreshCallPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
@@ -115,10 +115,10 @@ func TestFreshCallCallerLeaves(t *testing.T) {
 			left <- err
 		}()
 		if err := <-left; !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the one who left: %v", err)
+			t.Errorf("the caller that left: %v", err)
 		}
 		if n, err := s.Do(t.Context()); n != 7 || err != nil {
-			t.Errorf("the next: %d, %v", n, err)
+			t.Errorf("the next caller: %d, %v", n, err)
 		}
 	})
 }

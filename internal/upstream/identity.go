@@ -38,8 +38,8 @@ func (u *Server) Cluster(ctx context.Context) (uid string, err error) {
 }
 
 // DefinitionID returns an identity of the definition of a custom resource: its UID
-// and generation. "" means that it is not known, or that there is none: the resource
-// is built in, or of an aggregated API server.
+// and generation. "" means that it is unknown, or that there is none: the resource is
+// built in, or of an aggregated API server.
 func (u *Server) DefinitionID(ctx context.Context, id kube.Resource) string {
 	if id.BuiltIn() {
 		return ""

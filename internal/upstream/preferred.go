@@ -18,20 +18,20 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// requestTimeout bounds a request that nobody else waits for.
+// requestTimeout bounds each request of Preferred.
 const requestTimeout = 15 * time.Second
 
-// A Preferred is what the API server serves, each resource in the version that its
-// group prefers.
+// A Preferred has the resources that the API server serves, each in the preferred
+// version of its group.
 type Preferred struct {
 	// Kinds are the kinds of the resources that can be listed and watched.
 	Kinds map[kube.Resource]string
-	// Unknown are the groups whose resources are not known, such as those of an
-	// aggregated API server that is out of service.
+	// Unknown are the groups whose resources are unknown, such as those of an aggregated
+	// API server that is out of service.
 	Unknown []string
 }
 
-// Preferred asks which resources there are.
+// Preferred reads discovery.
 func (u *Server) Preferred(ctx context.Context) (Preferred, error) {
 	base := *u.URL("/", "")
 	base.Path = strings.TrimSuffix(base.Path, "/")

@@ -16,16 +16,15 @@ import (
 // A Decision is the API server's answer to an access review.
 type Decision int
 
-// The decisions. The zero value is that there was no answer.
+// The decisions. The zero value, Unknown, means that there was no answer.
 const (
 	Unknown Decision = iota
 	Denied
 	Allowed
 )
 
-// Review asks the API server whether a caller, given by the headers that say who
-// that is, may do something now; nil is the gateway itself. It is a
-// SelfSubjectAccessReview.
+// Review asks the API server with a SelfSubjectAccessReview whether a caller may do
+// something now. The headers identify the caller; nil is the gateway itself.
 func (u *Server) Review(ctx context.Context, attributes authorizationv1.ResourceAttributes, caller http.Header) Decision {
 	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"

@@ -114,7 +114,7 @@ func New(cfg *rest.Config, opts Options) (*Server, error) {
 		return nil, fmt.Errorf("transport for upgrades to %s: %w", base.Host, err)
 	}
 	anonymous := rest.AnonymousClientConfig(cfg)
-	anonymous.Transport = cfg.Transport // of an upstream that is no server
+	anonymous.Transport = cfg.Transport // e.g. of a recording
 	callers, err := rest.TransportFor(anonymous)
 	if err != nil {
 		return nil, fmt.Errorf("transport to %s: %w", base.Host, err)
@@ -151,8 +151,8 @@ func (u *Server) URL(path, rawQuery string) *url.URL {
 		out.Path, out.RawPath = decoded, full
 	}
 	// net/url would escape bytes it does not expect in a path, such as "|",
-	// and decode %2F on the way. An opaque URL is sent as it stands, except
-	// that one beginning with "//" would be taken for an authority.
+	// and decode %2F on the way. An opaque URL is sent unchanged, except that one
+	// beginning with "//" would be parsed as an authority.
 	if out.EscapedPath() != full && !strings.HasPrefix(full, "//") {
 		out.Opaque = full
 	}
@@ -190,8 +190,8 @@ func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// As sends a request of the gateway's own in the name of a caller, given by the
-// headers that say who that is; nil is the gateway itself.
+// As sends a request of the gateway's own with the identity of a caller. The headers
+// identify the caller; nil is the gateway itself.
 func (u *Server) As(caller http.Header, r *http.Request) (*http.Response, error) {
 	maps.Copy(r.Header, caller)
 	transport := u.Transport
@@ -235,8 +235,8 @@ func (u *Server) Close() {
 	}
 }
 
-// answerRecorder notes when the upstream last gave an answer that shows it is
-// serving us.
+// answerRecorder notes the time of the upstream's last answer that shows that it serves
+// the gateway.
 type answerRecorder struct {
 	base http.RoundTripper
 	last *atomic.Int64
@@ -260,7 +260,7 @@ var (
 	bearerPattern   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
 )
 
-// redact removes what may be a credential from text meant for people.
+// redact removes possible credentials from a message.
 func redact(s string) string {
 	s = userinfoPattern.ReplaceAllString(s, "://")
 	return bearerPattern.ReplaceAllString(s, "$1 [redacted]")
