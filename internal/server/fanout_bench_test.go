@@ -29,8 +29,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
 
-// benchWatchers is set, to what they are to do, for a process that is the
-// clients of BenchmarkFanOut: they are not to count as costs of the server.
+// benchWatchers is set in the process of BenchmarkFanOut's clients, to their task. They
+// have a process of their own so that they do not count as costs of the server.
 const benchWatchers = "WATCHKEEPER_BENCH_WATCHERS"
 
 func init() {
@@ -43,10 +43,9 @@ func init() {
 	}
 }
 
-// BenchmarkFanOut brings events of 4 KB to many streams over loopback sockets,
-// batch by batch: the next comes when all have the last. It reports what a
-// delivery of an event to a stream costs this process, the kernel's part
-// included, and what a stream takes while it is idle.
+// BenchmarkFanOut sends events of 4 KB to many streams over loopback sockets, in
+// batches: the next one is sent when all streams have the last. It reports the CPU of
+// this process per delivered event, kernel included, and the memory of an idle stream.
 func BenchmarkFanOut(b *testing.B) {
 	const streams = 1000
 	for _, batch := range []int{1, 10} {
@@ -61,7 +60,7 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle opens streams and reports what each takes.
+// BenchmarkIdle opens streams and reports the memory of each.
 func BenchmarkIdle(b *testing.B) {
 	const streams = 5000
 	for _, how := range []struct {
@@ -149,7 +148,7 @@ func fanOut(b *testing.B, proto string, conns, streams, batch int) {
 	}
 }
 
-// memory returns what is in use of the heap and by stacks.
+// memory returns the bytes in use by the heap and stacks.
 func memory() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -158,7 +157,7 @@ func memory() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// cpu returns what this process has used.
+// cpu returns the CPU time of this process.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -167,8 +166,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// watchForBench opens the streams; it writes a byte when all are open, and
-// whenever all have got one more event, and ends when its input does.
+// watchForBench opens the streams; it writes a byte when all are open, and whenever all
+// have received one more event, and ends at the end of its input.
 func watchForBench(spec string) error {
 	var proto, url string
 	var conns, streams int

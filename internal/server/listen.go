@@ -103,7 +103,7 @@ func makeSocket(ctx context.Context, path string) (net.Listener, error) {
 		err = os.Chmod(private, 0o600)
 	}
 	if err == nil {
-		err = os.Link(private, path) // which, unlike Rename, replaces nothing
+		err = os.Link(private, path) // unlike Rename, it replaces nothing
 		if errors.Is(err, fs.ErrExist) {
 			err = syscall.EADDRINUSE // another process was faster
 		}

@@ -134,7 +134,7 @@ func TestManyStreamsOnOneConnection(t *testing.T) {
 	here.Add(streams)
 	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		here.Done()
-		here.Wait() // nobody goes on before all have come
+		here.Wait() // until all requests have arrived
 	}), server.Options{})
 	conns := 0
 	var protocols http.Protocols
@@ -247,11 +247,11 @@ func TestUnixSocket(t *testing.T) {
 	s.stop(t)
 	entries, _ := os.ReadDir(filepath.Dir(path))
 	if len(entries) != 0 {
-		t.Errorf("left behind: %v", entries)
+		t.Errorf("files remain: %v", entries)
 	}
 }
 
-func TestMistakes(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -341,7 +341,7 @@ func TestDrain(t *testing.T) {
 	stopped := make(chan time.Duration, 1)
 	go func() { stopped <- s.stop(t) }()
 	if rest, err := io.ReadAll(follow); err == nil {
-		t.Errorf("the log ended as if whole: %q", rest)
+		t.Errorf("the log has a clean end: %q", rest)
 	}
 	if _, code, body := fetch(t, nil, s.admin+"/readyz"); code != 503 || !strings.Contains(body, "shutting down") {
 		t.Errorf("readyz while draining: %d %q", code, body)
@@ -371,14 +371,14 @@ func TestDrainEndsWithTheGracePeriod(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	if _, err := io.ReadAll(body); err == nil {
-		t.Error("the request was cut and ended as if whole")
+		t.Error("the request was cut and has a clean end")
 	}
 	if !strings.Contains(s.log.String(), "grace period over") {
 		t.Errorf("log:\n%s", s.log)
 	}
 }
 
-// open starts a request whose answer begins with a line, and reads that.
+// open starts a request whose answer begins with a line, and reads the line.
 func open(t *testing.T, url string) io.Reader {
 	t.Helper()
 	transport := &http.Transport{}

@@ -93,8 +93,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// connectUntil connects to the server again and again, until done returns true of
-// how a handshake ended.
+// connectUntil repeatedly connects to the server, until done returns true for the error
+// of a handshake.
 func connectUntil(t *testing.T, url string, pool *x509.CertPool, done func(error) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -106,7 +106,7 @@ func connectUntil(t *testing.T, url string, pool *x509.CertPool, done func(error
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("it never changes: %v", err)
+			t.Fatalf("the result never changes: %v", err)
 		}
 	}
 }
