@@ -28,15 +28,15 @@ import (
 
 // The corpora are in testdata/fuzz.
 
-// requestOf returns what net/http's server would make of a request with the
-// header lines, false if it would not take it.
+// requestOf returns the request that net/http's server would parse from the header
+// lines, false if it would refuse it.
 func requestOf(method, target, header string) (*http.Request, bool) {
 	text := method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n" + header + "\r\n\r\n"
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 	if err != nil || r.Host != "localhost" {
 		return nil, false
 	}
-	for name, values := range r.Header { // which the server checks after that
+	for name, values := range r.Header { // the server checks these after parsing
 		if !httpguts.ValidHeaderFieldName(name) || slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }) {
 			return nil, false
 		}
@@ -44,7 +44,7 @@ func requestOf(method, target, header string) (*http.Request, bool) {
 	return r, true
 }
 
-// path returns the target's path as one would write it.
+// path returns the canonical path of the target.
 func (t Target) path() string {
 	p := strings.TrimSuffix(t.Resource.Path(), t.Resource.Name)
 	if t.WatchPath {
@@ -60,7 +60,7 @@ func (t Target) path() string {
 	return p
 }
 
-// anyCBOR stands for an API server that offers CBOR.
+// anyCBOR is the answer of an API server that offers CBOR.
 func anyCBOR() bool { return true }
 
 // understood is a read, with its selectors and its form as if it were for Pods
@@ -71,7 +71,7 @@ type understood struct {
 	Form
 }
 
-// understand reads a request all the way.
+// understand parses a request with its selectors and form.
 func understand(r *http.Request) (u understood, ok bool) {
 	var err error
 	if u.Read, err = Parse(r); err != nil || u.Read.Fields != nil {
@@ -86,8 +86,8 @@ func understand(r *http.Request) (u understood, ok bool) {
 	return u, ok
 }
 
-// FuzzParse: what is taken for a read of the cache is understood wholly.
-// Written down again, it means the same.
+// FuzzParse: a request that Parse accepts is understood in full: formatted again, it
+// means the same.
 func FuzzParse(f *testing.F) {
 	o := pasttest.Pod("d", "a", 5, "color", "red")
 	f.Fuzz(func(t *testing.T, uri, header string) {
@@ -177,8 +177,8 @@ func number(n int64) string {
 	return string(b)
 }
 
-// FuzzContinue: a token that is taken leads into its scope, and means the same
-// when it is minted here.
+// FuzzContinue: an accepted token leads into its scope, and means the same when it is
+// encoded again.
 func FuzzContinue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, namespace string) {
 		got, err := DecodeContinue(text, namespace)
@@ -190,22 +190,21 @@ func FuzzContinue(f *testing.F) {
 		}
 		last, ok := strings.CutSuffix(string(got.Start), "\x00")
 		if !ok {
-			return // not after an object; not one of ours
+			return // not after an object: not a token of the gateway
 		}
 		again, err := DecodeContinue(EncodeContinue(got.RV, kube.Key(last), namespace), namespace)
 		if err != nil || again != got {
-			t.Fatalf("%+v comes back as %+v, %v", got, again, err)
+			t.Fatalf("%+v is decoded again as %+v, %v", got, again, err)
 		}
 	})
 }
 
-// FuzzSelectors holds what is selected here to what apimachinery selects of the
-// decoded object.
+// FuzzSelectors compares selections with those of apimachinery for the decoded object.
 func FuzzSelectors(f *testing.F) {
 	f.Fuzz(func(t *testing.T, labelSelector, fieldSelector, namespace, name, labelKey, labelValue, node, phase string, host bool) {
 		for _, s := range []string{namespace, name, labelKey, labelValue, node, phase} {
 			if !utf8.ValidString(s) {
-				return // JSON cannot say it
+				return // not encodable in JSON
 			}
 		}
 		if namespace == "" || name == "" || strings.Contains(namespace+name, "/") {
@@ -237,11 +236,11 @@ func FuzzSelectors(f *testing.F) {
 		}
 		byLabel, err := labels.Parse(labelSelector)
 		if err != nil {
-			t.Fatalf("%q is taken: %v", labelSelector, err)
+			t.Fatalf("%q is accepted: %v", labelSelector, err)
 		}
 		byField, err := fields.ParseSelector(fieldSelector)
 		if err != nil {
-			t.Fatalf("%q is taken: %v", fieldSelector, err)
+			t.Fatalf("%q is accepted: %v", fieldSelector, err)
 		}
 		want := byLabel.Matches(labels.Set(p.Labels)) && byField.Matches(fields.Set{
 			"metadata.name": name, "metadata.namespace": namespace,

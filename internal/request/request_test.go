@@ -59,7 +59,7 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// TestPassThrough lists requests that are left to the API server.
+// TestPassThrough lists requests that are passed through.
 func TestPassThrough(t *testing.T) {
 	get := func(url string, header ...string) *http.Request {
 		r := httptest.NewRequest(http.MethodGet, url, nil)
@@ -147,7 +147,7 @@ func TestIsWatch(t *testing.T) {
 	}
 }
 
-// TestCutAt: the moment is taken off the path, with the escapes that it may have.
+// TestCutAt: the moment is cut off the path, whatever escapes it has.
 func TestCutAt(t *testing.T) {
 	for path, want := range map[string]string{
 		"/at/rv:12/api/v1/pods":                                    "rv:12 /api/v1/pods",

@@ -12,7 +12,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
-// selected parses a request and works its selectors out.
+// selected parses a request and resolves its selectors.
 func selected(t *testing.T, url string, namespaced bool) (Selection, bool) {
 	t.Helper()
 	rd, err := Parse(httptest.NewRequest(http.MethodGet, url, nil))
@@ -56,7 +56,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestSelectorsPassThrough lists selectors that are the API server's to judge.
+// TestSelectorsPassThrough lists selectors that only the API server can answer.
 func TestSelectorsPassThrough(t *testing.T) {
 	for _, url := range []string{
 		"/api/v1/pods?fieldSelector=spec.containers%3Dx",
