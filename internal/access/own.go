@@ -51,8 +51,8 @@ func NewOwn(up *upstream.Server, id kube.Resource, b *upstream.Background) *Own 
 }
 
 // Allows reports whether reads may be served from the cache. While the API server
-// does not answer, its last decision stays in force. Without one, list and watch
-// count as allowed, since the reflector does both.
+// does not answer, its last decision stays in force. Without a decision, list and
+// watch count as allowed, since the reflector does both.
 func (o *Own) Allows(ctx context.Context, verb request.Verb) bool {
 	d, err := o.decide(ctx, verb)
 	return err == nil && (d == upstream.Allowed || d == upstream.Unknown && verb != request.Get)

@@ -72,7 +72,7 @@ func TestPastDecisions(t *testing.T) {
 				code = refusal.Code
 			}
 			if code != step.code || v.asked != step.asked {
-				t.Errorf("%s: %d after %d questions, want %d after %d", step.what, code, v.asked, step.code, step.asked)
+				t.Errorf("%s: %d after %d reviews, want %d after %d", step.what, code, v.asked, step.code, step.asked)
 			}
 		}
 	})
