@@ -38,7 +38,7 @@ func Example() {
 			continue
 		}
 		if event.Type == informer.Synced {
-			break // only here: a program would go on
+			break // only in this example
 		}
 		pod, _ := event.Object().Object()
 		fmt.Println(event.Type, event.Key, pod.Spec.NodeName)

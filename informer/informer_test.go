@@ -195,7 +195,7 @@ func TestI3UID(t *testing.T) {
 }
 
 // TestI5SlowSubscriber: a blocked subscriber does not block the copy, and receives
-// coalesced events once it goes on.
+// coalesced events once it continues.
 func TestI5SlowSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes strings.Builder

@@ -263,7 +263,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 		}
 		level := slog.LevelInfo
 		if wait.n > 2 {
-			level = slog.LevelDebug // an outage is logged thrice
+			level = slog.LevelDebug // three lines are enough for an outage
 		}
 		r.log.Log(ctx, level, "watch interrupted", "rv", r.sink.Head(), "retry_in", pause.Round(time.Millisecond), "cause", err)
 		select {

@@ -96,15 +96,15 @@ func TestResume(t *testing.T) {
 					t.Errorf("relists (-want +got)\n%s", diff)
 				}
 				if sink.n == 0 || len(up.answers) > 0 {
-					t.Errorf("%d flushCounter, %d answers were not asked for", sink.n, len(up.answers))
+					t.Errorf("%d flushes, %d answers were not requested", sink.n, len(up.answers))
 				}
 			})
 		})
 	}
 }
 
-// TestResumeContinuity: an upstream that is not behind the head has to prove that
-// its history is the one that the sink knows.
+// TestResumeContinuity: an upstream whose RV is not below the head has to prove that its
+// history is the one that the sink knows.
 func TestResumeContinuity(t *testing.T) {
 	const head = 20
 	known := func(name string, rv uint64) Known { return Known{kube.MakeKey("ns", name), "u", rv, false} }
@@ -218,7 +218,7 @@ func TestResumeContinuity(t *testing.T) {
 				sink := &recordingSink{head: head}
 				up := &script{t: t, answers: test.answers}
 				u, _ := url.Parse("http://api/api/v1/pods")
-				onFailure := func(err error) { // the sink would serve its state meanwhile
+				onFailure := func(err error) { // the sink serves its state during a failure
 					if errors.Is(err, errDiverged) || errors.Is(err, errExpired) {
 						t.Errorf("reported as a failure: %v", err)
 					}

@@ -29,7 +29,7 @@ type simulation struct {
 	*fakeapi.Server
 	network *fakeapi.Network
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	r      *rand.Rand
 	faults bool
 }
@@ -120,7 +120,7 @@ func (f *faultyStream) Write(b []byte) (int, error) {
 	case 5:
 		<-f.r.Context().Done()
 	}
-	return 0, io.EOF // which ends the response cleanly
+	return 0, io.EOF // ends the response cleanly
 }
 
 // A subscriberModel checks the events of a subscriber and derives the objects that

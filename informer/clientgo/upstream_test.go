@@ -29,9 +29,9 @@ type upstream struct {
 
 	forgetting sync.RWMutex // forget holds it; requests wait
 
-	mu      sync.Mutex // guards what follows
-	code    int        // of every answer; 0 answers
-	deleted []string   // pairs: what an object says in its last state before and in the event
+	mu      sync.Mutex // guards the fields below
+	code    int        // error status of every answer; 0 for none
+	deleted []string   // pairs of texts: an object's, and its replacement in the DELETED event
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -55,8 +55,8 @@ func (u *upstream) control(w http.ResponseWriter, r *fakeapi.Request, next func(
 	next(&deletions{w, u})
 }
 
-// deletions writes watch events; those of deletions have another last state than
-// the event before.
+// deletions writes watch events; a DELETED event has another last state than the event
+// before it.
 type deletions struct {
 	http.ResponseWriter
 	of *upstream
@@ -79,7 +79,7 @@ func (d *deletions) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// object is the JSON of "namespace/name".
+// object returns the JSON of an object with the key "namespace/name".
 func (u *upstream) object(key, color, uid string) string {
 	namespace, name, _ := strings.Cut(key, "/")
 	return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":%q,"uid":%q,"labels":{"color":%q}},"data":{"color":%q}}`, name, namespace, uid, color, color)
@@ -102,8 +102,8 @@ func (u *upstream) remove(key, color string) {
 	u.Delete("configmaps", key)
 }
 
-// forget ends the streams and compacts: what is done meanwhile is seen in a list
-// only.
+// forget ends the streams, calls meanwhile and compacts: changes that meanwhile makes
+// are seen only in a list.
 func (u *upstream) forget(meanwhile func()) {
 	u.forgetting.Lock()
 	defer u.forgetting.Unlock()
@@ -145,7 +145,7 @@ func run(t *testing.T, a *Informer[configMap]) (stop func()) {
 	}
 }
 
-// A diary is an event handler that logs each call in one short line.
+// A diary is an event handler that logs each call as one line.
 type diary struct {
 	mu    sync.Mutex
 	lines []string

@@ -39,7 +39,7 @@ func TestParseMoment(t *testing.T) {
 		"rv:", "rv:0", "rv:-1", "rv:+1", "rv:x", "rv:18446744073709551616", "2026-02-28", "2026-02-28T23:00:00", "9999999h",
 	} {
 		if got, err := kube.ParseMoment(text, now); err == nil {
-			t.Errorf("%q is taken for %v", text, got)
+			t.Errorf("%q is parsed as %v", text, got)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func checkObject(t *testing.T, o *Object, text string) {
 		for _, l := range o.Labels {
 			got[clean(l.Key)] = clean(o.Labels.Get(l.Key))
 		}
-		// Two keys may differ in what is no UTF-8 only.
+		// Two keys may differ only in bytes that are not UTF-8.
 		if !slices.Equal(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))) || clean(text) == text && !maps.Equal(want, got) {
 			t.Errorf("labels %q of %s", got, text)
 		}
@@ -184,7 +184,7 @@ func checkObject(t *testing.T, o *Object, text string) {
 func checkRow(t *testing.T, o *Object, row string) {
 	t.Helper()
 	if o.Row == "" {
-		return // the row begins with the object, or something follows it
+		return // the object is the first member of the row, or not the last
 	}
 	if !reflect.DeepEqual(value(t, "{"+o.Row+"}", "object"), value(t, row, "object")) {
 		t.Errorf("printed as %s, want %s", o.Row, row)
