@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A scenario that fails does not keep the others from running.
+// The other scenarios run even if one fails.
 func TestFailure(t *testing.T) {
 	ran := false
 	set(t, &scenarios, []scenario{
@@ -82,7 +82,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// A run of everything is to have every figure of the table.
+// A run of all scenarios fails if it lacks a figure of the table.
 func TestNothingMeasured(t *testing.T) {
 	set(t, &scenarios, []scenario{{"lazy", func(*harness) error { return nil }}})
 	err := run(t.Context(), chooseSizes(true), io.Discard, io.Discard)

@@ -117,7 +117,7 @@ func (c *cluster) generate(rate int) (stop func() error) {
 	return func() error {
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("the fake API server stopped to change Pods: %w", err)
+			return fmt.Errorf("the fake API server stopped changing Pods: %w", err)
 		}
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestGoals: each row has a figure, and one target at the most.
+// TestGoals: each row has a figure, and at most one target.
 func TestGoals(t *testing.T) {
 	for _, g := range goals(chooseSizes(true)) {
 		if g.Max > 0 && g.Min > 0 || !strings.Contains(g.Key, " ") || g.Title == "" {
@@ -32,7 +32,7 @@ func TestSlope(t *testing.T) {
 	}
 }
 
-// TestMeter: what a server sends comes through, and is counted.
+// TestMeter: the meter forwards and counts the bytes that the server sends.
 func TestMeter(t *testing.T) {
 	body := strings.Repeat("x", 3*step+17)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, body) }))

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// fake is a server and its client in one: a change is kept as soon as it is
-// made and handed out some time later, half of them only.
+// fake is a server and its client in one: the client has a change at once; the handler is
+// called a little later, and for half of the changes only.
 type fake struct {
 	t *testing.T
 
@@ -26,7 +26,7 @@ type fake struct {
 	handled  int64
 	rv       string
 	decode   bool
-	commands []string // with what they found
+	commands []string // and whether the handler decoded
 	pods     int
 	garbage  []byte
 	done     sync.WaitGroup
@@ -57,7 +57,7 @@ func (f *fake) Start(context.Context, Target) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.handled = 10
-	// What is kept is to be seen in the heap, and what is not only in the peak.
+	// The heap has only the kept bytes; the garbage is only in the peak.
 	f.garbage = bytes.Repeat([]byte("x"), 64<<20)
 	f.garbage = bytes.Repeat([]byte("x"), 1<<20)
 	return nil
@@ -77,7 +77,7 @@ func (f *fake) ResourceVersion(namespace, name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if namespace != "a" || name != "b" {
-		f.t.Errorf("asked for %s/%s", namespace, name)
+		f.t.Errorf("the resourceVersion of %s/%s was requested", namespace, name)
 	}
 	return f.rv
 }
@@ -109,8 +109,8 @@ func TestPhases(t *testing.T) {
 	if r.Sync.Handled != 10 || r.Events.Handled != 5 || r.Decoded.Handled != 5 || r.Relist.Handled != 5 {
 		t.Errorf("calls of the handler: %d, %d, %d, %d", r.Sync.Handled, r.Events.Handled, r.Decoded.Handled, r.Relist.Handled)
 	}
-	// The fake's garbage is gone, and a tenth of a mebibyte is kept for each. What
-	// else is in the heap changes by less than the rest.
+	// The fake's garbage is collected, and a tenth of a mebibyte is kept per object. The
+	// rest of the heap changes by less.
 	if r.HeapPerObject < 100_000 || r.HeapPerObject > 1_000_000 {
 		t.Errorf("%.0f bytes of heap per object", r.HeapPerObject)
 	}
@@ -118,10 +118,10 @@ func TestPhases(t *testing.T) {
 		t.Errorf("peak at sync %.0f, before %.0f: 64 MiB are missing", r.Sync.RSSPeak, r.Sync.RSSBefore)
 	}
 	if r.Events.RSSBefore > r.Sync.RSSPeak-50<<20 {
-		t.Errorf("%.0f before the events, peak at sync %.0f: the garbage is still there", r.Events.RSSBefore, r.Sync.RSSPeak)
+		t.Errorf("%.0f before the events, peak at sync %.0f: the garbage was not collected", r.Events.RSSBefore, r.Sync.RSSPeak)
 	}
 	if r.Events.RSSPeak > r.Sync.RSSPeak-30<<20 {
-		t.Errorf("peak of the events %.0f, at sync %.0f: it was not reset", r.Events.RSSPeak, r.Sync.RSSPeak)
+		t.Errorf("peak of the events %.0f, at sync %.0f: the peak was not reset", r.Events.RSSPeak, r.Sync.RSSPeak)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestPodsMissing(t *testing.T) {
 	}
 }
 
-// TestSample is about where the kernel's peak cannot be reset.
+// TestSample: samples replace the kernel's peak where it cannot be reset.
 func TestSample(t *testing.T) {
 	before, err := status("VmRSS:")
 	if err != nil {
@@ -148,7 +148,7 @@ func TestSample(t *testing.T) {
 }
 
 func TestUnknownMode(t *testing.T) {
-	in, out := io.Pipe() // stays open: the process would end with it
+	in, out := io.Pipe() // stays open: its end would end the process
 	go json.NewEncoder(out).Encode(Order{Mode: "nope"})
 	if err := run(nil, []Mode{{Name: "yes"}}, in, io.Discard); err == nil || err.Error() != `no mode "nope"` {
 		t.Errorf("error %v", err)

@@ -56,18 +56,17 @@ func TestParseStatus(t *testing.T) {
 		t.Errorf("%v, %v", v, err)
 	}
 	if _, err := parseStatus(status, "Threads:"); err == nil {
-		t.Error("what is not a size is no error")
+		t.Error("an invalid size is no error")
 	}
 }
 
-// The CPU time of another process goes up while it works, and not while it
-// does not.
+// The CPU time of another process grows only while it works.
 func TestOther(t *testing.T) {
 	busy := exec.CommandContext(t.Context(), "sh", "-c", "echo; while :; do :; done")
 	idle := exec.CommandContext(t.Context(), "sh", "-c", "echo; read x")
 	var before [2]time.Duration
 	for i, cmd := range []*exec.Cmd{busy, idle} {
-		if _, err := cmd.StdinPipe(); err != nil { // which read waits for
+		if _, err := cmd.StdinPipe(); err != nil { // read waits for it
 			t.Fatal(err)
 		}
 		out, err := cmd.StdoutPipe()
@@ -79,7 +78,7 @@ func TestOther(t *testing.T) {
 		}
 		defer cmd.Wait()
 		defer cmd.Process.Kill()
-		if _, err := out.Read(make([]byte, 1)); err != nil { // it is the shell from here on
+		if _, err := out.Read(make([]byte, 1)); err != nil { // now the shell runs
 			t.Fatal(err)
 		}
 		if before[i], err = CPU(cmd.Process.Pid); err != nil {
@@ -100,13 +99,13 @@ func TestOther(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if now, err := CPU(idle.Process.Pid); err != nil || now-before[1] > 20*time.Millisecond {
-		t.Errorf("one that sleeps has used %v, %v", now-before[1], err)
+		t.Errorf("an idle process has used %v, %v", now-before[1], err)
 	}
 	if _, err := CPU(os.Getpid()); err != nil {
 		t.Error(err)
 	}
 	if _, err := CPU(1 << 30); err == nil {
-		t.Error("a process that is not there has a CPU time")
+		t.Error("a missing process has a CPU time")
 	}
 }
 
@@ -123,7 +122,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if _, err := parseMetrics(strings.NewReader(metrics), []string{"some_byte"}); err == nil {
-		t.Error("a metric that is not there is no error")
+		t.Error("a missing metric is no error")
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Each target stands beside the median, what is missed is counted, and what was
-// not measured is left out.
+// Goals prints each target beside the median, counts missed targets, and leaves out rows
+// that were not measured.
 func TestGoals(t *testing.T) {
 	of := New(io.Discard)
 	of.Add("A", 1, Value{1e9, "ns"}, Value{5, "lists"}, Value{40_000, "events/s"}, Value{0, "gaps"})

@@ -35,12 +35,12 @@ func serve(t *testing.T, handler http.Handler, test func(*testing.T, Target)) {
 	})
 }
 
-// feed is a server whose every request gets the same pieces, each flushed, as
-// far as they have been released; and then stays open.
+// feed is a server that answers each request with the same pieces, each flushed when it
+// is released; the response then stays open.
 type feed struct {
 	pieces  chan []string // for each request
 	release chan struct{}
-	end     bool // the body ends behind the pieces
+	end     bool // the body ends after the pieces
 }
 
 func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -203,7 +203,7 @@ func TestGet(t *testing.T) {
 	})
 }
 
-// A connection that ends takes its watches with it.
+// The end of a connection ends its watches.
 func TestConnectionLost(t *testing.T) {
 	f := newFeed(5, "one\n")
 	s := httptest.NewServer(f)

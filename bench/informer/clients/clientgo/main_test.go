@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program runs the client. Its input stays open, as it is to, until it ends.
+// program runs the client. Its input stays open until it ends.
 func program(t *testing.T, env []string, input any, output any, args ...string) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -55,7 +55,7 @@ func program(t *testing.T, env []string, input any, output any, args ...string) 
 	}
 }
 
-// TestModes measures each with little, and looks at what has to come out.
+// TestModes measures each mode with few objects, and checks the results.
 func TestModes(t *testing.T) {
 	var modes []measure.Mode
 	program(t, nil, nil, &modes, "modes")
@@ -78,7 +78,7 @@ func TestModes(t *testing.T) {
 			if r.Sync.Handled != pods || r.Events.Handled != events {
 				t.Errorf("the handler was called %d and %d times, want %d and %d", r.Sync.Handled, r.Events.Handled, pods, events)
 			}
-			// client-go tells the handler of every object listed again.
+			// client-go calls the handler again for every object of the list.
 			if r.Relist.Handled != pods+1 {
 				t.Errorf("after the 410 the handler was called %d times, want %d", r.Relist.Handled, pods+1)
 			}
