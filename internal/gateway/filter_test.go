@@ -100,7 +100,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func TestFilterMistakes(t *testing.T) {
+func TestInvalidFilters(t *testing.T) {
 	up, err := upstream.New(&rest.Config{Host: "http://127.0.0.1:1"}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -155,7 +155,7 @@ func (g *fuzzed) checkBounds(t *testing.T) {
 type impatient struct {
 	*httptest.ResponseRecorder
 	leave func()
-	peer  net.Conn // of a connection that was handed over
+	peer  net.Conn // the client's end of a hijacked connection
 	heard strings.Builder
 	ended chan struct{} // closed when the client's end of the connection is closed
 }
@@ -194,7 +194,7 @@ func (w *impatient) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)), nil
 }
 
-// sent returns what came over a connection that was handed over and has ended.
+// sent returns the bytes written to a hijacked connection, after its end.
 func (w *impatient) sent() string {
 	<-w.ended
 	return w.heard.String()

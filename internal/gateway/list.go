@@ -49,7 +49,7 @@ func (h *reads) listState(r *http.Request, q *query, s store) (st state, start k
 	case q.Narrowed && (limit > 0 || q.Options.Continue != ""):
 		// The API server writes tokens relative to the narrowed scope, but reads them
 		// relative to the scope of the path.
-		err = s.decline(status.BadRequest("pages of one namespace are asked for by its path"))
+		err = s.decline(status.BadRequest("to read pages of one namespace, use its path"))
 	case q.Options.Continue != "" && q.Options.ResourceVersion != "":
 		// The API server answers with an error, or ignores the limit.
 		err = s.decline(status.BadRequest("resourceVersion and continue exclude each other"))

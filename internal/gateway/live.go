@@ -273,6 +273,6 @@ func (h *reads) noProjection(ctx context.Context, read *request.Read) *metav1.St
 	if refusal := h.cache.Refused(read.Resource); refusal != nil && refusal.Code == http.StatusForbidden {
 		return status.Forbidden(refusal.Message) // a retry does not help
 	}
-	return status.Unavailable(fmt.Sprintf("fields: projections are made of what is watched here, and %s cannot be served from that now: try again, or leave fields out",
+	return status.Unavailable(fmt.Sprintf("fields: projections are served from the cache only, and %s cannot be served from it now: try again, or leave fields out",
 		read.Resource.GroupResource()), true)
 }

@@ -141,7 +141,7 @@ const boardFields = "metadata.labels,metadata.ownerReferences,metadata.creationT
 	"spec.containers[*].resources.requests,status.phase,status.conditions[*].type,status.conditions[*].status,status.conditions[*].lastTransitionTime," +
 	"status.containerStatuses[*].name,status.containerStatuses[*].ready,status.containerStatuses[*].restartCount,status.containerStatuses[*].state"
 
-// A countedReader counts what is read.
+// A countedReader counts the bytes that are read.
 type countedReader struct {
 	r io.Reader
 	n atomic.Int64

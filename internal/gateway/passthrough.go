@@ -106,12 +106,12 @@ func (p *passthrough) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func unsendable(r *http.Request) string {
 	for name := range r.Trailer {
 		if !httpguts.ValidHeaderFieldName(name) {
-			return fmt.Sprintf("%q is no name of a trailer", name)
+			return fmt.Sprintf("%q is not a valid name of a trailer", name)
 		}
 	}
 	upgrade := r.Header.Get("Upgrade")
 	if request.IsUpgrade(r) && strings.ContainsFunc(upgrade, func(c rune) bool { return c < ' ' || c > '~' }) {
-		return fmt.Sprintf("%q is no protocol to switch to", upgrade)
+		return fmt.Sprintf("%q is not a valid protocol name", upgrade)
 	}
 	return ""
 }

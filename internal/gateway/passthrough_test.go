@@ -149,7 +149,7 @@ func TestResponseArrivesAsSent(t *testing.T) {
 				t.Fatal(err)
 			}
 			gotHead, gotBody, _ := strings.Cut(string(raw), "\r\n\r\n")
-			gotHead = strings.Replace(gotHead, "\r\nConnection: close", "", 1) // ours, about our connection
+			gotHead = strings.Replace(gotHead, "\r\nConnection: close", "", 1) // of the client's connection
 			if diff := cmp.Diff(sortedHead(strings.ReplaceAll(head, "\n", "\r\n")), sortedHead(gotHead)); diff != "" {
 				t.Errorf("head (-sent +got):\n%s", diff)
 			}
@@ -322,7 +322,7 @@ func TestTruncatedResponseIsAborted(t *testing.T) {
 		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "half of")
 			http.NewResponseController(w).Flush()
-			time.Sleep(10 * time.Millisecond) // let it be more than one segment
+			time.Sleep(10 * time.Millisecond) // so that the body is in several segments
 			panic(http.ErrAbortHandler)
 		}), opts)
 		res := r.get("/api")

@@ -151,9 +151,9 @@ func TestProjectionsRefused(t *testing.T) {
 		{"pods?watch=1&resourceVersion=5&fields=a", "", "", 410, "too old resource version: 5 (10)"},
 		{"pods?resourceVersion=99&fields=a", "", "", 504, "Too large resource version: 99, current: 10"},
 		{"pods?continue=x&fields=a", "", "", 400, "continue"},
-		{"pods?fields=a", "", "", 503, "cannot be served"}, // there is no upstream to prove it
+		{"pods?fields=a", "", "", 503, "cannot be served"}, // no freshness proof without an upstream
 		{"pods?watch=1&fields=a", "", "", 503, "cannot be served"},
-		{"things?fields=a", "", "", 503, "cannot be served"}, // nor to tell of resources
+		{"things?fields=a", "", "", 503, "cannot be served"}, // no discovery either
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/api/v1/"+test.path, nil)
 		if err != nil {

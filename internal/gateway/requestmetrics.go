@@ -78,7 +78,7 @@ func (rec *responseRecorder) Write(p []byte) (int, error) {
 // Flush also sends the header, if it was not sent before.
 func (rec *responseRecorder) Flush() {
 	rec.count(http.StatusOK)
-	http.NewResponseController(rec.ResponseWriter).Flush() //nolint:errcheck // not for HTTP/1.0, which does without
+	http.NewResponseController(rec.ResponseWriter).Flush() //nolint:errcheck // HTTP/1.0 cannot flush
 }
 
 // Hijack hands over the connection, which HTTP/2 does not have.

@@ -120,7 +120,7 @@ func TestReady(t *testing.T) {
 		// An answer is cached for a while.
 		if tc.want == "" {
 			if err := r.gateway.Ready(t.Context()); err != nil || len(agent) != 0 {
-				t.Errorf("asked again: %v", err)
+				t.Errorf("probed again: %v", err)
 			}
 		}
 	}

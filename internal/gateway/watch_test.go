@@ -127,9 +127,9 @@ func TestWatchSelector(t *testing.T) {
 	expect(t, red, "ADDED a@5", "BOOKMARK @10 end")
 	b.apply(kube.Modified, pod("d", "a", 11, "color", "blue")) // leaves: DELETED with the previous state, at the new RV
 	b.apply(kube.Modified, pod("d", "b", 12, "color", "red"))  // enters
-	b.apply(kube.Modified, pod("d", "a", 13, "color", "blue")) // nothing to us
+	b.apply(kube.Modified, pod("d", "a", 13, "color", "blue")) // not selected
 	b.apply(kube.Modified, pod("d", "b", 14, "color", "red"))
-	b.apply(kube.Deleted, pod("d", "a", 15, "color", "blue")) // nothing to us
+	b.apply(kube.Deleted, pod("d", "a", 15, "color", "blue")) // not selected
 	b.apply(kube.Deleted, pod("d", "b", 16, "color", "red"))
 	line := <-red
 	if got, want := line, `{"type":"DELETED","object":`+pod("d", "a", 11, "color", "red").JSON+`}`; got != want {
