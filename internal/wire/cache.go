@@ -11,7 +11,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// entryOverhead estimates what a cache entry takes besides its text.
+// entryOverhead estimates the memory of a cache entry besides its text.
 const entryOverhead = 400
 
 // frameShare is the fraction of a cache's bytes that frames may take: a quarter.

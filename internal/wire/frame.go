@@ -65,7 +65,7 @@ type sharedFrame struct {
 	err    error
 }
 
-// weight estimates what a frame takes, including the object that it keeps in
+// weight estimates the memory of a frame, including the object that it keeps in
 // memory. No encoding is much larger than JSON.
 func weight(o *scan.Object) int64 { return int64(2*len(o.JSON)+len(o.Row)) + entryOverhead }
 
