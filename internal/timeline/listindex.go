@@ -63,7 +63,7 @@ func newIndexTree() *indexTree {
 // A publishedIndex is the part of a listIndex that a view has.
 type publishedIndex struct {
 	*listIndex
-	shared *indexTree // a clone, which nobody changes
+	shared *indexTree // a clone that never changes
 }
 
 // idle reports whether there was no request for so long.
@@ -157,7 +157,7 @@ func (x *listIndexes) expire(long time.Duration) {
 	}
 }
 
-// size estimates what the indexes take; the caller holds Timeline.mu.
+// size estimates the memory of the indexes; the caller holds Timeline.mu.
 func (x *listIndexes) size() (bytes int64) {
 	const each = 150 // an entry, its strings, and the room that the tree leaves
 	for _, p := range x.byName {

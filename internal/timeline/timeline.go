@@ -57,7 +57,7 @@ type Timeline struct {
 	logBytes    int64
 	dropped     int   // dropped events that the log's array still holds
 	objectBytes int64 // JSON of the live objects
-	overhead    int64 // what the live objects take besides
+	overhead    int64 // other memory of the live objects
 	dirty       bool  // next is not the current view
 	wakeAll     bool  // next has something besides events, such as a gap, for all watchers
 
@@ -160,9 +160,9 @@ func (t *Timeline) At(rv uint64) (*Snapshot, error) {
 type Stats struct {
 	Objects   int    // live objects
 	Bytes     int64  // JSON of the live objects
-	Overhead  int64  // estimate of what they take besides: rows, attributes, trees, indexes
+	Overhead  int64  // estimate of their other memory: rows, attributes, trees, indexes
 	LogEvents int    // events in the window
-	LogBytes  int64  // estimate of what the events in the window take
+	LogBytes  int64  // estimate of the memory of the events in the window
 	Events    uint64 // events since the timeline began
 	Gaps      int    // gaps in the window
 }

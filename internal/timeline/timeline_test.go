@@ -350,7 +350,7 @@ func TestQuietGaps(t *testing.T) {
 	}
 }
 
-func TestApplyOddities(t *testing.T) {
+func TestApplyEdgeCases(t *testing.T) {
 	tl := New(Options{})
 	tl.Replace(podList(10, object("a", "1", 5)))
 	c, err := tl.Watch(10, Interest{})
@@ -374,7 +374,7 @@ func TestApplyOddities(t *testing.T) {
 		t.Errorf("an event below the head: %v", err)
 	}
 	if tl.View().RV != 10 {
-		t.Error("readers see what is not flushed")
+		t.Error("readers see an event before Flush")
 	}
 	tl.Flush()
 	want := []change{{kube.Modified, "a", "1", 11}, {kube.Added, "new", "2", 12}, {kube.Deleted, "a", "1", 14}, {kube.Deleted, "new", "2", 14}}

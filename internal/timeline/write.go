@@ -198,11 +198,11 @@ func (t *Timeline) append(e *Event) {
 	}
 }
 
-// EventOverhead estimates what an event takes besides its JSON: the Event, the
+// EventOverhead estimates the memory of an event besides its JSON: the Event, the
 // scan.Object with its labels, and its share of the checkpoints.
 const EventOverhead = 1 << 10
 
-// size estimates what an event takes in the log.
+// size estimates the memory of an event in the log.
 func (e *Event) size() int64 { return int64(len(e.Object.JSON)+len(e.Object.Row)) + EventOverhead }
 
 // trim drops the oldest events while the log exceeds its bounds (T10).
