@@ -112,7 +112,7 @@ func (st *Stream) append(events []Event, rv uint64, at time.Time, gap bool) erro
 	return w.commit()
 }
 
-// SetForm records what lists and bookmarks look like from now on.
+// SetForm records the form of later lists and bookmarks.
 func (st *Stream) SetForm(form Form) error {
 	w, err := st.newWriteBatch()
 	if err != nil {

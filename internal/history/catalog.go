@@ -14,7 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// identity is the record at tableFormat: what this store is.
+// identity is the record at tableFormat: the format and the cluster of the store.
 type identity struct {
 	Format  int    `json:"format"`
 	Cluster string `json:"cluster"`

@@ -110,9 +110,9 @@ func (s *Store) failure() error {
 func (s *Store) checkDiskSpace() error {
 	free, err := s.opts.FS.GetDiskUsage(s.dir)
 	if minFree := cmp.Or(s.opts.minFreeDisk, minFreeDisk); err == nil && free.AvailBytes < minFree {
-		return fmt.Errorf("%w: %d MiB are free, recording needs %d MiB: free some, or lower --history-max-bytes", ErrDiskFull, free.AvailBytes>>20, minFree>>20)
+		return fmt.Errorf("%w: %d MiB are free, recording needs %d MiB: free some space, or lower --history-max-bytes", ErrDiskFull, free.AvailBytes>>20, minFree>>20)
 	}
-	return nil // a file system that cannot tell fails the write instead
+	return nil // if the file system does not report its usage, the write may fail instead
 }
 
 // get returns the value of a key, nil if there is none.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// cutoff returns a time before which lies about that part of everything
-// recorded, but not more than half of what can be removed.
+// cutoff returns a time for which about that part of the history is older, but not more
+// than half of the part that can be removed.
 func (s *Store) cutoff(part float64) (low time.Time, err error) {
 	if err := s.acquire(); err != nil {
 		return low, err
