@@ -164,7 +164,7 @@ func (p *Past) Refusal(err error) *metav1.Status {
 // NotRecorded returns the Status for a resource that is not recorded.
 func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 	if p.Store() == nil {
-		return status.NotFound("nothing is recorded here: give watchkeeper a --data-dir to have a past")
+		return status.NotFound("nothing is recorded here: give watchkeeper serve a --data-dir")
 	}
 	var others []string
 	for _, r := range p.Resources() {
