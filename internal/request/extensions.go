@@ -49,11 +49,11 @@ func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {
 	case err != nil:
 		refusal = status.BadRequest("fields: " + err.Error() + ": name parts of the object such as spec.nodeName,spec.containers[*].image,metadata.labels['a.b/c']")
 	case BringsIdentity(r.Header):
-		refusal = status.BadRequest("fields: a request with credentials of its own is for the API server, which has no projections: leave fields or the credentials out")
+		refusal = status.BadRequest("fields: a request with credentials is passed through to the API server, which has no projections: leave fields or the credentials out")
 	case rd == nil:
 		refusal = status.BadRequest("fields: the rest of the request cannot be answered from the cache: check its path and parameters")
 	case rd.Verb == Get:
-		refusal = status.BadRequest("fields: projections are of lists and watches: use fieldSelector=metadata.name=" + rd.Name)
+		refusal = status.BadRequest("fields: only lists and watches have projections: use fieldSelector=metadata.name=" + rd.Name)
 	}
 	if refusal != nil {
 		return nil, &status.Error{Status: refusal}

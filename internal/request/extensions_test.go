@@ -5,7 +5,7 @@ package request
 
 import "testing"
 
-// TestAcceptedJSON: a client that takes JSON besides something else gets it.
+// TestAcceptedJSON: a client that accepts JSON among other types gets JSON.
 func TestAcceptedJSON(t *testing.T) {
 	for accept, code := range map[string]int32{
 		"": 0, "*/*": 0, "application/json": 0, "application/*": 0, "application/vnd.kubernetes.protobuf,application/json": 0,
