@@ -70,7 +70,7 @@ func (c *call) export() (any, error) {
 		case err != nil:
 			return nil, refuseBad("%s: %v", end.name, err)
 		case when.RV != 0:
-			return nil, refuseBad("%s: an export is of a time: give an age, such as 2h, or an RFC 3339 time", end.name)
+			return nil, refuseBad("%s: use an age, such as 2h, or an RFC 3339 time, not a resourceVersion", end.name)
 		}
 		*end.at = when.At
 	}
@@ -126,7 +126,7 @@ func documents(ctx context.Context, u *upstream.Server, caller http.Header, reso
 		}
 		d, err := document(ctx, u, caller, q.path, q.accept)
 		if err != nil {
-			return nil, &status.Error{Status: status.Unavailable(fmt.Sprintf("the API server's %s, which belongs to an export, cannot be had: %v", q.path, err), true)}
+			return nil, &status.Error{Status: status.Unavailable(fmt.Sprintf("the API server's %s, which an export needs, cannot be read: %v", q.path, err), true)}
 		}
 		if d != nil {
 			documents = append(documents, *d)
