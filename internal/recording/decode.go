@@ -169,7 +169,7 @@ func (d *decoder) print(o *scan.Object, l *objectLine) error {
 	}
 	columns, ok := d.columns[l.Columns]
 	if !ok {
-		return d.damaged("columns %d are not there", l.Columns)
+		return d.damaged("columns %d are missing", l.Columns)
 	}
 	o.Columns = columns
 	return nil

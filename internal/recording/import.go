@@ -170,7 +170,7 @@ func (im *importer) begun() error {
 		return err
 	}
 	if st.Head().RV != 0 {
-		return im.d.damaged("%s is there twice", im.head.resource())
+		return im.d.damaged("%s occurs twice", im.head.resource())
 	}
 	var failed error
 	objects := func(yield func(*scan.Object) bool) {
