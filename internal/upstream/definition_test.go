@@ -63,7 +63,7 @@ func TestDefinition(t *testing.T) {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 	if path := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"; server.asked[0] != path {
-		t.Errorf("asked for %s", server.asked)
+		t.Errorf("requested %s", server.asked)
 	}
 	defs = server.definitions(t)
 	defs.id.Version = "v2"

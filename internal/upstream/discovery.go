@@ -53,7 +53,7 @@ func NewDiscovery(up *Server, b *Background) *Discovery {
 	return &Discovery{up: up, inflight: NewInflight[groupVersion](b, discoveryTimeout)}
 }
 
-// groupVersion is what the upstream serves of one group version.
+// groupVersion has the resources that the upstream serves of one group version.
 type groupVersion struct {
 	at        time.Time                     // when it was asked for
 	resources map[string]metav1.APIResource // those that can be listed and watched

@@ -47,8 +47,8 @@ type Options struct {
 	UserAgent string
 }
 
-// A Server is the API server behind the gateway: its address, and how to reach it
-// with the gateway's credentials or with a caller's own.
+// A Server is the API server that the gateway stands in front of: its address, and
+// transports with the gateway's credentials or a caller's own.
 //
 // A Server is safe for concurrent use.
 type Server struct {
