@@ -348,7 +348,7 @@ func TestDrain(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://")); err == nil {
 		conn.Close()
-		t.Error("still accepting")
+		t.Error("accepts connections after the start of draining")
 	}
 	close(release)
 	if rest, err := io.ReadAll(short); err != nil || string(rest) != "end\n" {
