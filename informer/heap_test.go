@@ -67,8 +67,8 @@ func TestHeap(t *testing.T) {
 	}
 }
 
-// TestHeapIsSeen: TestHeap would detect an informer that keeps managedFields.
-func TestHeapIsSeen(t *testing.T) {
+// TestHeapDetectsManagedFields: TestHeap fails for an informer that keeps managedFields.
+func TestHeapDetectsManagedFields(t *testing.T) {
 	got := heapPerPod(t, podServers(t), informer.JSON[map[string]any](), informer.Options{KeepManagedFields: true})
 	if want := heapRecords(t)["json"]; got < want*tolerance {
 		t.Errorf("%.0f bytes with managedFields, %.0f without", got, want)

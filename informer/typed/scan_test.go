@@ -56,7 +56,7 @@ func frame(t *testing.T, typ string, o runtime.Object) []byte {
 	return b
 }
 
-// TestScanEvent: scanning an event finds what decoding it finds, and removes
+// TestScanEvent: scanning an event gives the same values as decoding it, and removes
 // managedFields only.
 func TestScanEvent(t *testing.T) {
 	pod := newPod("a", "42")
