@@ -37,7 +37,7 @@ func TestFilter(t *testing.T) {
 
 		{name: "rebinding", path: "/api", headers: []string{"Host", "evil.example:8001"}, refused: "--accept-hosts"},
 		{name: "rebinding, page", path: "/ui/", headers: []string{"Host", "evil.example"}, refused: "--accept-hosts"},
-		{name: "name that only begins well", path: "/api", headers: []string{"Host", "localhost.evil.example"}, refused: "--accept-hosts"},
+		{name: "name with an accepted prefix", path: "/api", headers: []string{"Host", "localhost.evil.example"}, refused: "--accept-hosts"},
 		{name: "address with other digits", path: "/api", headers: []string{"Host", "127x0x0x1"}, refused: "--accept-hosts"},
 		{name: "host given", filter: gateway.FilterOptions{AcceptHosts: `^watch\.example$,^10\.`}, path: "/api", headers: []string{"Host", "watch.example:80"}},
 		{name: "second host given", filter: gateway.FilterOptions{AcceptHosts: `^watch\.example$,^10\.`}, path: "/api", headers: []string{"Host", "10.1.2.3"}},
@@ -46,13 +46,13 @@ func TestFilter(t *testing.T) {
 		{name: "accepted path", filter: gateway.FilterOptions{AcceptPaths: "^/api/v1/namespaces/a/"}, path: "/api/v1/namespaces/a/pods"},
 		{name: "other path", filter: gateway.FilterOptions{AcceptPaths: "^/api/v1/namespaces/a/"}, path: "/api/v1/namespaces/b/pods", refused: "--accept-paths"},
 		{name: "accepted path with a slash", filter: gateway.FilterOptions{AcceptPaths: "^/api/"}, path: "/api/"},
-		{name: "way out of an accepted path", filter: gateway.FilterOptions{AcceptPaths: "^/api/v1/namespaces/a/"}, path: "/api/v1/namespaces/a/../../secrets", refused: "--accept-paths"},
-		{name: "escaped way out", filter: gateway.FilterOptions{AcceptPaths: "^/api/v1/namespaces/a/"}, path: "/api/v1/namespaces/a/%2e%2e/%2E./secrets", refused: "--accept-paths"},
+		{name: "traversal out of an accepted path", filter: gateway.FilterOptions{AcceptPaths: "^/api/v1/namespaces/a/"}, path: "/api/v1/namespaces/a/../../secrets", refused: "--accept-paths"},
+		{name: "escaped traversal", filter: gateway.FilterOptions{AcceptPaths: "^/api/v1/namespaces/a/"}, path: "/api/v1/namespaces/a/%2e%2e/%2E./secrets", refused: "--accept-paths"},
 		{name: "rejected path", filter: kubectlDefault, method: "POST", path: exec, refused: "--reject-paths"},
 		{name: "second rejected path", filter: kubectlDefault, path: strings.Replace(exec, "exec", "attach", 1), refused: "--reject-paths"},
 		{name: "rejected path, escaped", filter: kubectlDefault, path: strings.Replace(exec, "exec", "%65xec", 1), refused: "--reject-paths"},
 		{name: "rejected path, doubled slashes", filter: kubectlDefault, path: "/" + exec, refused: "--reject-paths"},
-		{name: "rejected path, detour", filter: kubectlDefault, path: "/x/.." + exec, refused: "--reject-paths"},
+		{name: "rejected path, with dots", filter: kubectlDefault, path: "/x/.." + exec, refused: "--reject-paths"},
 		{name: "not rejected", filter: kubectlDefault, path: "/api/v1/namespaces/default/pods/p/log"},
 		{name: "rejected method", filter: gateway.FilterOptions{RejectMethods: "POST,PUT,PATCH"}, method: "PUT", path: "/api", refused: "--reject-methods"},
 		{name: "not rejected method", filter: gateway.FilterOptions{RejectMethods: "POST,PUT,PATCH"}, method: "DELETE", path: "/api"},
@@ -76,7 +76,7 @@ func TestFilter(t *testing.T) {
 		{name: "WebSocket from another page", path: "/api/v1/pods?watch=1", headers: []string{"Connection", "keep-alive, Upgrade", "Upgrade", "websocket", "Origin", "https://evil.example"}, refused: "cross-origin"},
 		{name: "WebSocket from our page", path: "/api/v1/pods?watch=1", headers: []string{"Host", "localhost:8001", "Connection", "Upgrade", "Upgrade", "websocket", "Origin", "http://localhost:8001"}},
 		{name: "WebSocket from a program", path: "/api/v1/pods?watch=1", headers: []string{"Connection", "Upgrade", "Upgrade", "websocket"}},
-		{name: "pod named exec, not asked to run", path: "/api/v1/namespaces/exec/pods/exec-1", headers: []string{"Origin", "https://evil.example"}},
+		{name: "pod named exec, not the subresource", path: "/api/v1/namespaces/exec/pods/exec-1", headers: []string{"Origin", "https://evil.example"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t, ok, rigOptions{gateway: gateway.Options{Filter: tc.filter}})
