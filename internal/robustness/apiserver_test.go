@@ -15,10 +15,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// An apiserver is a simulated API server of ConfigMaps and the truth about it.
+// An apiserver is a simulated API server of ConfigMaps, with their true history.
 type apiserver struct {
 	*fakeapi.Server
-	step uint64 // maximum increase of the RV in one write: the RVs between are other resources'
+	step uint64 // maximum increase of the RV per write; the RVs between belong to other resources
 
 	mu    sync.Mutex // guards what follows
 	rand  *rand.Rand
@@ -90,7 +90,7 @@ func (s *apiserver) write() {
 	s.acks = append(s.acks, a)
 }
 
-// setDown takes the server down, or starts it again without its history.
+// setDown stops the server, or restarts it with an empty watch history.
 func (s *apiserver) setDown(down bool) {
 	s.mu.Lock()
 	s.down = down

@@ -21,8 +21,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
-// A client lists and watches as its kind does, comes back when a stream ends,
-// and records everything.
+// A client lists and watches in the way that start names, resumes when a stream
+// ends, and records everything.
 type client struct {
 	name     string
 	http     *http.Client
@@ -32,20 +32,20 @@ type client struct {
 	path     string // of the whole collection
 	sel      selector
 	start    string // byList, …
-	// bookmarks are asked for; byWatchList and byWatch0 cannot do without.
+	// bookmarks requests bookmarks; byWatchList and byWatch0 require them.
 	bookmarks bool
 	timeout   time.Duration // timeoutSeconds
-	slow      time.Duration // to take an event
-	again     bool          // starts again, as it did at first, instead of resuming
+	slow      time.Duration // delay after each event
+	again     bool          // starts over instead of resuming
 	texts     *texts
 
 	mu        sync.Mutex // guards what follows
 	exchanges []*exchange
-	rv        uint64 // where it is
+	rv        uint64 // the last RV received
 	synced    bool
 }
 
-// run works until ctx ends.
+// run lists and watches until ctx ends.
 func (c *client) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -70,7 +70,7 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// place returns where the client is, and whether it follows from there.
+// place returns the client's last RV, and whether it can resume from there.
 func (c *client) place() (uint64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +126,7 @@ func (c *client) get(ctx context.Context, x *exchange, q url.Values) (*http.Resp
 	return resp, nil
 }
 
-// list is a LIST, by pages if that is the client's way.
+// list sends a LIST, in pages if the client starts byPages.
 func (c *client) list(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -211,7 +211,7 @@ func (c *client) event(typ string, object []byte) (event, error) {
 
 var errEnded = errors.New("ended by the test")
 
-// watch is a WATCH. It reports whether the server answered as it should.
+// watch sends a WATCH. It reports whether the stream ended without an error.
 func (c *client) watch(ctx context.Context, verb string, start uint64) bool {
 	x := c.begin(verb, start)
 	x.Timeout = c.timeout
@@ -232,7 +232,7 @@ func (c *client) watch(ctx context.Context, verb string, start uint64) bool {
 		q.Set("sendInitialEvents", "false")
 		q.Set("resourceVersionMatch", "NotOlderThan")
 	}
-	limit, cancel := context.WithTimeoutCause(ctx, c.timeout+20*time.Second, errors.New("it does not end"))
+	limit, cancel := context.WithTimeoutCause(ctx, c.timeout+20*time.Second, errors.New("the server does not end the watch"))
 	defer cancel()
 	resp, err := c.get(limit, x, q)
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *client) watch(ctx context.Context, verb string, start uint64) bool {
 	c.end(x, err.Error())
 	switch place := x.place(); {
 	case x.Error != 0, x.lists() && !x.synced():
-		c.move(0, false) // its history is lost, or it never had one
+		c.move(0, false) // its RV expired, or its state is incomplete
 	case place > 0:
 		c.move(place, !c.again)
 	}
@@ -269,7 +269,7 @@ func (c *client) follow(x *exchange, body io.Reader) error {
 			if errors.Is(err, watchread.ErrMalformed) {
 				x.Events = append(x.Events, event{Type: "MALFORMED", Text: string(f.Raw)})
 			}
-			return err // a frame that was cut is no event
+			return err // a frame that was cut off is not an event
 		}
 		if f.Type == "ERROR" {
 			var status struct {
@@ -301,8 +301,8 @@ func (c *client) follow(x *exchange, body io.Reader) error {
 	}
 }
 
-// newHTTP returns an HTTP client of its own; its receive buffer is small, so
-// that one that is slow to read is felt.
+// newHTTP returns a separate HTTP client. The receive buffer of a slow client is
+// small, so that the server notices the slow reads.
 func newHTTP(slow bool) *http.Client {
 	d := &net.Dialer{Timeout: 5 * time.Second}
 	return &http.Client{Transport: &http.Transport{

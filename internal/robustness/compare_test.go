@@ -5,8 +5,8 @@ package robustness
 
 import "fmt"
 
-// A difference is what a stream brought other than it should have; empty where
-// there is none.
+// A difference is how a stream deviates from the expected events; empty if it
+// does not.
 type difference struct {
 	missing   string
 	missingAt uint64 // the RV of what is missing
@@ -15,10 +15,10 @@ type difference struct {
 
 func (d difference) none() bool { return d.missing == "" && d.invented == "" }
 
-// compare finds the first difference of a stream from the truth. Over a gap,
-// the stream may also bring the difference between its ends; which gaps there
-// are depends on the epoch that the stream belongs to, and a stream that was
-// passed through knows none: the best of all possibilities counts.
+// compare finds the first difference of a stream from the truth. Over a gap, the
+// stream may instead carry the difference between the states at the gap's ends.
+// Which gaps apply depends on the stream's epoch, and a stream that was passed
+// through has none. The epoch is not known, so the best match counts.
 func (h *history) compare(x *exchange) difference {
 	from, ok := x.from()
 	if !ok {
@@ -46,7 +46,7 @@ func (h *history) compare(x *exchange) difference {
 		if d.none() {
 			return d
 		}
-		// One that misses nothing but has something else came furthest.
+		// A stream that misses nothing, but has an invented event, came furthest.
 		if best.missing != "" && (d.missing == "" || d.missingAt > best.missingAt) {
 			best = d
 		}
@@ -54,9 +54,9 @@ func (h *history) compare(x *exchange) difference {
 	return best
 }
 
-// start returns the RV behind which a stream began in the epoch. Where nobody
-// says so, and what came first lies within a gap, it was where the gap begins:
-// no stream begins inside one.
+// start returns the RV after which a stream began in the epoch. A watch from now
+// on does not name its start. If its first event lies within a gap, the stream
+// began where the gap begins: no stream begins inside a gap.
 func (e epoch) start(x *exchange, from uint64) uint64 {
 	for _, g := range e.Gaps {
 		if x.Verb == byNow && g.From < from && from < g.To {
@@ -66,7 +66,7 @@ func (e epoch) start(x *exchange, from uint64) uint64 {
 	return from
 }
 
-// compareTrue compares with what happened in (from, to].
+// compareTrue compares with the true events in (from, to].
 func (t *truth) compareTrue(s selector, got []event, from, to uint64) difference {
 	var d difference
 	want := t.expected(s, from, to)
@@ -92,7 +92,7 @@ func (t *truth) compareTrue(s selector, got []event, from, to uint64) difference
 	return d
 }
 
-// compareOver compares with what happened in (from, to], with gaps.
+// compareOver compares with the events in (from, to], with gaps.
 func (t *truth) compareOver(gaps []gap, s selector, got []event, from, to uint64) difference {
 	at := from
 	next := func(upTo uint64) (part []event) { // the events up to an RV
@@ -105,7 +105,7 @@ func (t *truth) compareOver(gaps []gap, s selector, got []event, from, to uint64
 	}
 	for _, g := range gaps {
 		if g.From < at || g.From >= to || g.From < t.base {
-			continue // passed, or begun within: then there is nothing but the truth
+			continue // already passed, or the stream began inside it: no difference applies
 		}
 		if d := t.compareTrue(s, next(g.From), at, g.From); !d.none() {
 			return d
@@ -121,15 +121,15 @@ func (t *truth) compareOver(gaps []gap, s selector, got []event, from, to uint64
 	return t.compareTrue(s, got, at, to)
 }
 
-// A missed object is one whose deletion a gap hid.
+// A missed object is one whose deletion lies in a gap.
 type missed struct {
 	*version
-	deadline uint64 // its deletion has to come below
+	deadline uint64 // RV that its deletion has to be below
 }
 
-// compareGap compares with the difference between the ends of a gap, as far as
-// the stream came. The RV of an inferred deletion is free: inside the gap, one
-// that no change has, and below that of the object that took its name.
+// compareGap compares with the difference between the states at the ends of a
+// gap, as far as the stream came. An inferred deletion may have any RV inside the
+// gap that no change has and that is below the RV of an object with the same name.
 func (t *truth) compareGap(g gap, s selector, got []event, to uint64) difference {
 	before, after := t.at(g.From), t.at(g.To)
 	changes := map[uint64]event{}

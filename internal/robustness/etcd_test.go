@@ -24,7 +24,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// An etcd is a client of the control plane's etcd, by its JSON gateway.
+// An etcd is a client of the control plane's etcd, through its JSON gateway.
 type etcd struct {
 	url    string
 	client *http.Client
@@ -75,7 +75,7 @@ func (e *etcd) post(ctx context.Context, path string, in any) (*http.Response, e
 	return resp, err
 }
 
-// span is the keys below a prefix.
+// span selects the keys below a prefix.
 func span(prefix string) map[string]any {
 	return map[string]any{
 		"key":       base64.StdEncoding.EncodeToString([]byte(prefix)),
@@ -83,7 +83,7 @@ func span(prefix string) map[string]any {
 	}
 }
 
-// compact has etcd forget what was before an RV.
+// compact compacts etcd at an RV.
 func (e *etcd) compact(ctx context.Context, rv uint64) error {
 	resp, err := e.post(ctx, "/v3/kv/compaction", map[string]any{"revision": strconv.FormatUint(rv, 10), "physical": true})
 	if err != nil {
@@ -104,8 +104,8 @@ type recorder struct {
 	err   error
 }
 
-// record returns a recorder that has the state of now, and follows until ctx
-// ends.
+// record returns a recorder that has the current state, and follows changes until
+// ctx ends.
 func (e *etcd) record(ctx context.Context, wg *sync.WaitGroup, prefix string) (*recorder, error) {
 	resp, err := e.post(ctx, "/v3/kv/range", span(prefix))
 	if err != nil {
@@ -146,14 +146,14 @@ func (e *etcd) record(ctx context.Context, wg *sync.WaitGroup, prefix string) (*
 	return r, nil
 }
 
-// follow watches from the last event on until the stream ends, as it does when
-// etcd is killed.
+// follow watches from the last event on until the stream ends, for example
+// because etcd is killed.
 func (r *recorder) follow(ctx context.Context) error {
 	create := span(r.prefix)
 	create["start_revision"] = r.place() + 1
 	resp, err := r.etcd.post(ctx, "/v3/watch", map[string]any{"create_request": create})
 	if err != nil {
-		return nil // nobody is there, for now
+		return nil // etcd is down
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewReader(resp.Body)
@@ -179,7 +179,7 @@ func (r *recorder) follow(ctx context.Context) error {
 			return fmt.Errorf("etcd ended the watch: %s", line)
 		}
 		if answer.Error != nil {
-			return nil // it is about to end
+			return nil // etcd is about to end the stream
 		}
 		for _, e := range answer.Result.Events {
 			if err := r.add(e.Type == "DELETE", e.KV); err != nil {
@@ -203,7 +203,7 @@ func (r *recorder) add(deleted bool, kv etcdKV) error {
 			return err
 		}
 		if v.prev = r.now[v.Key]; v.prev == nil {
-			return fmt.Errorf("etcd deletes %s at %d, which was not there", v.Key, v.RV)
+			return fmt.Errorf("etcd deletes %s at %d, which did not exist", v.Key, v.RV)
 		}
 		v.UID, v.JSON = v.prev.UID, v.prev.at(v.RV)
 		delete(r.now, v.Key)
@@ -229,9 +229,9 @@ func (r *recorder) place() uint64 {
 	return r.last
 }
 
-// result waits until the truth has come to the RV, and returns it.
+// result waits until the truth has reached the RV, and returns it.
 func (r *recorder) result(rv uint64) (*truth, error) {
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(clusterTimeout); ; time.Sleep(50 * time.Millisecond) {
 		r.mu.Lock()
 		last, err := r.last, r.err
 		t := r.truth
@@ -240,7 +240,7 @@ func (r *recorder) result(rv uint64) (*truth, error) {
 			return &t, err
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("the truth of %s stays at %d, %d is wanted: %w", r.prefix, last, rv, io.ErrNoProgress)
+			return nil, fmt.Errorf("the truth of %s stays at %d, want %d: %w", r.prefix, last, rv, io.ErrNoProgress)
 		}
 	}
 }

@@ -17,32 +17,32 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 )
 
-// A profile is a kind of trouble.
+// A profile selects the faults of a round.
 type profile struct {
 	name string
-	// without are the faults that it does without.
+	// without are the faults that it excludes.
 	without []faultproxy.Name
 	kills   []string
-	// whole is set when nothing of it costs a gateway its history.
+	// whole is set if no fault of the profile can make a gateway lose its history.
 	whole bool
 }
 
-// loses are the faults that may make a gateway list again.
-var loses = []faultproxy.Name{faultproxy.Gone, faultproxy.GoneWithin, faultproxy.Older, faultproxy.Regress, faultproxy.Garble,
+// lossy are the faults that may make a gateway relist.
+var lossy = []faultproxy.Name{faultproxy.Gone, faultproxy.GoneWithin, faultproxy.Older, faultproxy.Regress, faultproxy.Garble,
 	faultproxy.HTML, faultproxy.EndWithin, faultproxy.TruncateEnd, faultproxy.EarlyEnd, faultproxy.End}
 
-// profiles are in an order in which one of any three that follow each other has
-// nearly everything.
+// profiles are ordered so that of any three consecutive ones, one has nearly
+// every fault.
 var profiles = []profile{
 	{name: "everything", kills: []string{"gateway", "kube-apiserver KILL", "etcd KILL", "kube-apiserver STOP", "kube-apiserver TERM", "connections"}},
-	{name: "network", without: loses, kills: []string{"connections"}, whole: true},
-	{name: "kills", without: append([]faultproxy.Name{faultproxy.CutBetween, faultproxy.CutWithin, faultproxy.Stall, faultproxy.HalfOpen}, loses...), kills: []string{"kube-apiserver KILL", "etcd KILL", "gateway", "kube-apiserver KILL"}},
+	{name: "network", without: lossy, kills: []string{"connections"}, whole: true},
+	{name: "kills", without: append([]faultproxy.Name{faultproxy.CutBetween, faultproxy.CutWithin, faultproxy.Stall, faultproxy.HalfOpen}, lossy...), kills: []string{"kube-apiserver KILL", "etcd KILL", "gateway", "kube-apiserver KILL"}},
 	{name: "everything but the past", without: []faultproxy.Name{faultproxy.Regress}, kills: []string{"gateway", "kube-apiserver KILL", "etcd KILL", "kube-apiserver STOP", "connections"}},
-	{name: "network and gateway", without: loses, kills: []string{"gateway", "connections"}, whole: true},
+	{name: "network and gateway", without: lossy, kills: []string{"gateway", "connections"}, whole: true},
 }
 
-// draw returns the proxy's drawing. What the profile does without is drawn
-// again: a stream without a fault would last to the end of the round.
+// draw returns the proxy's Draw function. It draws again if the profile excludes
+// the fault: a stream without a fault would last to the end of the round.
 func (p profile) draw(seed uint64) func(string, faultproxy.Kind, int) faultproxy.Fault {
 	return func(resource string, kind faultproxy.Kind, n int) (f faultproxy.Fault) {
 		for i := range 20 {
@@ -56,14 +56,14 @@ func (p profile) draw(seed uint64) func(string, faultproxy.Kind, int) faultproxy
 	}
 }
 
-// A kill of a component, or what is as bad.
+// A kill is a kill of a component, or an equivalent disturbance.
 type kill struct {
-	at   time.Duration // from the beginning of the trouble
+	at   time.Duration // from the start of the faults
 	what string        // a component and a signal
-	away time.Duration
+	down time.Duration
 }
 
-func (k kill) String() string { return fmt.Sprintf("%s after %v, for %v", k.what, k.at, k.away) }
+func (k kill) String() string { return fmt.Sprintf("%s after %v, for %v", k.what, k.at, k.down) }
 
 // plan draws up to three kills.
 func (p profile) plan(r *rand.Rand, length time.Duration) []kill {
@@ -72,7 +72,7 @@ func (p profile) plan(r *rand.Rand, length time.Duration) []kill {
 		all[i] = kill{
 			at:   length/8 + upTo(r, length*3/4),
 			what: p.kills[r.IntN(len(p.kills))],
-			away: upTo(r, 2*time.Second),
+			down: upTo(r, 2*time.Second),
 		}
 	}
 	slices.SortFunc(all, func(a, b kill) int { return cmp.Compare(a.at, b.at) })
@@ -81,8 +81,7 @@ func (p profile) plan(r *rand.Rand, length time.Duration) []kill {
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
-// epochs reads from the logs of a round's gateways what they listed anew, and
-// over which gaps they went on.
+// epochs reads the epochs and their gaps from the logs of a round's gateways.
 func epochs(logs []string) map[string][]epoch {
 	all := map[string][]epoch{}
 	for _, log := range logs {
@@ -110,9 +109,8 @@ func field(line, name string) string {
 	return strings.TrimSpace(value)
 }
 
-// TestFaults runs rounds of trouble for as long as WATCHKEEPER_FAULTS_SECONDS
-// says, each of WATCHKEEPER_FAULTS_ROUND seconds. Seeds that follow each other
-// have different profiles.
+// TestFaults runs rounds with faults for WATCHKEEPER_FAULTS_SECONDS, each of
+// WATCHKEEPER_FAULTS_ROUND seconds. Consecutive seeds have different profiles.
 func TestFaults(t *testing.T) {
 	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 36)
 	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 12)
@@ -149,7 +147,7 @@ func TestFaults(t *testing.T) {
 			for _, v := range all[:min(10, len(all))] {
 				t.Errorf("%.2000s", v.String())
 			}
-			t.Errorf("%d violations; run it again with WATCHKEEPER_FAULTS_SEED=%d WATCHKEEPER_FAULTS_SECONDS=%[3]d WATCHKEEPER_FAULTS_ROUND=%[3]d", len(all), seed, length)
+			t.Errorf("%d violations; repeat with WATCHKEEPER_FAULTS_SEED=%d WATCHKEEPER_FAULTS_SECONDS=%[3]d WATCHKEEPER_FAULTS_ROUND=%[3]d", len(all), seed, length)
 			r.keep(h, all)
 		})
 		seed++

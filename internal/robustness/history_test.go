@@ -19,7 +19,7 @@ type event struct {
 	RV   uint64
 	Key  string // namespace/name
 	UID  string
-	// Text is the object's JSON; with kind and apiVersion, also of an item.
+	// Text is the object's JSON, with kind and apiVersion even for a list item.
 	Text string
 }
 
@@ -32,11 +32,11 @@ const (
 	byPages     = "pages"      // LIST by pages, then WATCH
 	byWatchList = "watchlist"  // WATCH with sendInitialEvents, RV unset
 	byWatch0    = "watchlist0" // the same at RV 0
-	byNow       = "now"        // WATCH with RV unset and without initial events
+	byNow       = "now"        // WATCH with RV unset, without initial events
 	resumed     = "watch"      // WATCH from the client's last RV
 )
 
-// An exchange is one request, or the pages of a list, and what it brought.
+// An exchange is one request, or all pages of a list, with the response.
 type exchange struct {
 	Client   string
 	Verb     string
@@ -48,7 +48,7 @@ type exchange struct {
 	Direct bool
 	// Start is the RV to watch from; 0 for other verbs.
 	Start        uint64
-	Timeout      time.Duration // of a watch, as asked for
+	Timeout      time.Duration // of a watch, as requested
 	Began, Ended time.Time
 	Code         int
 	// RV is that of the list, or of the end bookmark; 0 if it never came.
@@ -57,7 +57,7 @@ type exchange struct {
 	Events []event // with bookmarks
 	// Error is the code of an ERROR that ended the stream.
 	Error int
-	// End is what ended it, in words.
+	// End says in words what ended the exchange.
 	End string
 }
 
@@ -65,13 +65,13 @@ func (x *exchange) String() string {
 	return fmt.Sprintf("%s: %s %s from %d at %s", x.Client, x.Verb, x.Path, x.Start, x.Began.Format("15:04:05.000"))
 }
 
-// lists reports whether the exchange begins with a state.
+// lists reports whether the exchange begins with a list or initial events.
 func (x *exchange) lists() bool { return x.Verb != resumed && x.Verb != byNow }
 
-// synced reports whether the state is complete.
+// synced reports whether that list is complete.
 func (x *exchange) synced() bool { return x.lists() && x.RV > 0 }
 
-// from returns the RV behind which events are due; ok is false where none are.
+// from returns the RV after which events are due; ok is false if none are.
 func (x *exchange) from() (rv uint64, ok bool) {
 	switch {
 	case x.Code != 200:
@@ -79,7 +79,7 @@ func (x *exchange) from() (rv uint64, ok bool) {
 	case x.lists():
 		return x.RV, x.RV > 0
 	case x.Verb == byNow:
-		// Nobody says where it began: right before its first event.
+		// The response does not name the start: it is right before the first event.
 		if len(x.Events) == 0 {
 			return 0, false
 		}
@@ -91,8 +91,7 @@ func (x *exchange) from() (rv uint64, ok bool) {
 	return x.Start, true
 }
 
-// place returns the RV that the client has come to: everything up to it was to
-// be brought.
+// place returns the RV that the stream reached: every event up to it was due.
 func (x *exchange) place() uint64 {
 	if n := len(x.Events); n > 0 {
 		return x.Events[n-1].RV
@@ -101,11 +100,11 @@ func (x *exchange) place() uint64 {
 	return from
 }
 
-// A gap is a span of RVs over which a gateway gave the difference.
+// A gap is a span of RVs over which a gateway sent the difference of the states.
 type gap struct{ From, To uint64 }
 
-// An epoch is the time from a gateway's list that continues nothing to the
-// next one, with the gaps in it.
+// An epoch is the time from a gateway's list that continues no earlier state to
+// the next such list, with the gaps in it.
 type epoch struct {
 	Began time.Time
 	Gaps  []gap
@@ -119,21 +118,21 @@ type ack struct {
 	Deleted  string // UID, of a deletion
 }
 
-// A history is all that a round has recorded.
+// A history is everything that a round recorded.
 type history struct {
 	truths  map[string]*truth
 	epochs  map[string][]epoch
 	clients []*client
 	acks    []ack
 	stale   []timeSpan
-	// whole is set when nothing happened that costs a gateway its history.
+	// whole is set if no fault can have made a gateway lose its history.
 	whole bool
 	final map[string]uint64 // RV of each resource's marker
 }
 
 type timeSpan struct{ from, to time.Time }
 
-// A violation is a guarantee that was not kept.
+// A violation is a broken guarantee.
 type violation struct {
 	guarantee string
 	exchange  *exchange

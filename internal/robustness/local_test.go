@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// A local is a connection to a handler in this process, for synctest: its
-// waits are on channels and conditions only.
+// A local is a connection to a handler in this process, for synctest: it waits
+// on channels and conditions only.
 type local struct {
 	handler http.Handler
 	// buffer is how many bytes the handler may be ahead of the reader.
 	buffer int
-	// life, if set, returns after how many bytes the reader's end breaks; less
-	// than 0 is never.
+	// life, if set, returns after how many bytes the connection breaks for the
+	// reader; less than 0 is never.
 	life func() int
 }
 
@@ -76,16 +76,16 @@ func (l local) RoundTrip(req *http.Request) (*http.Response, error) {
 type pipe struct {
 	header http.Header   // the handler's own
 	ready  chan struct{} // closed with the headers, or the end
-	cancel func()        // tells the handler that nobody reads any more
+	cancel func()        // signals the handler that the reader is gone
 
 	mu   sync.Mutex // guards what follows
 	cond sync.Cond
-	most int // bytes that are taken without a reader
+	most int // bytes accepted ahead of the reader
 	code int
 	sent http.Header
 	buf  bytes.Buffer
-	err  error // what comes after the buffer
-	life int   // bytes until it breaks
+	err  error // returned after the buffer is read
+	life int   // bytes until the connection breaks
 }
 
 func (p *pipe) Header() http.Header { return p.header }
@@ -139,15 +139,15 @@ func (p *pipe) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close is the reader's.
+// Close is called by the reader.
 func (p *pipe) Close() error {
 	p.end(errBroken)
 	p.cancel()
 	return nil
 }
 
-// unbound lets the handler run ahead of the reader as far as it likes.
-func (p *pipe) unbound() {
+// unlimit lets the handler write ahead of the reader without a limit.
+func (p *pipe) unlimit() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.most = 1 << 40

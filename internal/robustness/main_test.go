@@ -17,8 +17,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// theCluster starts a control plane with the custom resource of the test, once:
-// the tests of the validators do without.
+// theCluster starts a control plane with the test's custom resource, once, and
+// only on demand: the tests of the validators need none.
 var theCluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 	c, err := clustertest.Start(3)
 	if err != nil {
@@ -32,10 +32,10 @@ var theCluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 	if err := kubectl(c, "apply", "-f", file); err != nil {
 		return nil, err
 	}
-	return c, kubectl(c, "wait", "--for=condition=Established", "--timeout="+patience.String(), "crd/widgets.robust.watchkeeper.dev")
+	return c, kubectl(c, "wait", "--for=condition=Established", "--timeout="+clusterTimeout.String(), "crd/widgets.robust.watchkeeper.dev")
 })
 
-var cluster *clustertest.Cluster // nil unless it was started
+var cluster *clustertest.Cluster // nil unless started
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 // kubectl runs kubectl against the API server itself.
 func kubectl(c *clustertest.Cluster, args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout+time.Minute)
 	defer cancel()
 	cmd := c.Kubectl(ctx)
 	cmd = exec.CommandContext(ctx, cmd.Args[0], append(cmd.Args[1:], args...)...)

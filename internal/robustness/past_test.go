@@ -27,10 +27,10 @@ const (
 	pastTimes   = 8
 	pastObjects = 8
 	pastWatches = 10
-	pastTables  = 5 // of the API server itself, to compare with
+	pastTables  = 5 // from the API server, to compare with
 )
 
-// A pastRun is a recording gateway, and all that is known of what it recorded.
+// A pastRun is a recording gateway, and the expected content of its history.
 type pastRun struct {
 	t      *testing.T
 	seed   uint64
@@ -39,23 +39,22 @@ type pastRun struct {
 	dir    string        // the gateway's --data-dir
 	round  *round        // cluster, writers and truths
 	etcd   *etcd
-	direct *client // for Tables of the API server's own
+	direct *client // of the API server, for Tables
 
-	reads  []*pastRead
-	tables []directTable
-	absent []away
+	reads     []*pastRead
+	tables    []directTable
+	downtimes []downtime
 
 	watches     []*client
-	watchCtx    context.Context // until the watches are to be judged
+	watchCtx    context.Context // ends when the watches are judged
 	stopWatches context.CancelFunc
 	watching    sync.WaitGroup
 
 	mu    sync.Mutex     // guards what follows
-	lists map[string]int // of the gateway at the API server, by resource
+	lists map[string]int // lists by the gateway at the API server, by resource
 }
 
-// A directTable is a Table that the API server gave when that was its newest
-// state.
+// A directTable is a Table that the API server returned as its newest state.
 type directTable struct {
 	res   resource
 	sel   selector
@@ -63,12 +62,12 @@ type directTable struct {
 	cells [][]any
 }
 
-// TestPast records a churning control plane and checks what is then read of the
-// past against etcd's own history of it: across kills of the gateway, of which
-// the last hides a compaction from it, and behind a retention.
+// TestPast records a churning control plane and compares reads of the past with
+// etcd's own history: across kills of the gateway, of which the last hides a
+// compaction from it, and after retention has removed a part.
 //
-// WATCHKEEPER_PAST_SECONDS is how long there is churn in each of the phases (4),
-// WATCHKEEPER_PAST_SEED what all is drawn from (random).
+// WATCHKEEPER_PAST_SECONDS is the time of churn in each phase (4),
+// WATCHKEEPER_PAST_SEED the seed of all random choices (random).
 func TestPast(t *testing.T) {
 	seconds := clustertest.FromEnv(t, "WATCHKEEPER_PAST_SECONDS", 4)
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_PAST_SEED", rand.Uint64N(1<<32))
@@ -89,7 +88,7 @@ func TestPast(t *testing.T) {
 		t.Error(err)
 	}
 	if t.Failed() {
-		t.Logf("run it again with WATCHKEEPER_PAST_SEED=%d WATCHKEEPER_PAST_SECONDS=%d; what the gateway stored, and its logs, are in %s", seed, seconds, dir)
+		t.Logf("repeat with WATCHKEEPER_PAST_SEED=%d WATCHKEEPER_PAST_SECONDS=%d; the gateway's data and logs are in %s", seed, seconds, dir)
 		logs := r.round.logs
 		if r.round.gateway != nil {
 			logs = append(logs, r.round.gateway.Log())
@@ -106,7 +105,7 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// run is the whole story.
+// run runs all phases.
 func (r *pastRun) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -143,7 +142,7 @@ func (r *pastRun) run() error {
 		if err := r.live(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		// Nobody watches widgets before the third phase: they are recorded
+		// No client watches widgets before the third phase, so they are recorded
 		// without a timeline.
 		if err := r.read(ctx, resources[:min(len(resources), 2+i/2)]); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -160,7 +159,8 @@ func (r *pastRun) run() error {
 	return r.verdict(ctx)
 }
 
-// start starts everything but the writers, and waits until all is recorded.
+// start starts everything but the writers, and waits until every resource is
+// recorded.
 func (r *pastRun) start(ctx context.Context, wg *sync.WaitGroup) (err error) {
 	for _, suffix := range []string{"a", "b"} {
 		name := fmt.Sprintf("p%x-%s", r.seed, suffix)
@@ -170,7 +170,7 @@ func (r *pastRun) start(ctx context.Context, wg *sync.WaitGroup) (err error) {
 		}
 	}
 	for _, name := range r.round.namespaces { // Pods need it
-		if err := kubectl(r.round.cluster, "wait", "--for=create", "--timeout="+patience.String(), "-n", name, "serviceaccount/default"); err != nil {
+		if err := kubectl(r.round.cluster, "wait", "--for=create", "--timeout="+clusterTimeout.String(), "-n", name, "serviceaccount/default"); err != nil {
 			return err
 		}
 	}
@@ -194,8 +194,8 @@ func (r *pastRun) start(ctx context.Context, wg *sync.WaitGroup) (err error) {
 			names: 8, pause: 90 * time.Millisecond, hands: []int{3, 2, 2}[i], seed: r.seed + uint64(i)<<40, http: http, base: base,
 		})
 	}
-	// What is there before, and never changes again.
-	if err := r.still(ctx, "before"); err != nil {
+	// These exist before the recording, and never change again.
+	if err := r.writeFixed(ctx, "before"); err != nil {
 		return err
 	}
 	r.round.proxy, err = faultproxy.Start(faultproxy.Options{Upstream: r.round.cluster.Config, Seed: r.seed, TLS: r.rand.IntN(2) == 0, Draw: r.count})
@@ -209,14 +209,14 @@ func (r *pastRun) start(ctx context.Context, wg *sync.WaitGroup) (err error) {
 	if err := r.recording(ctx); err != nil {
 		return err
 	}
-	return r.still(ctx, "since")
+	return r.writeFixed(ctx, "since")
 }
 
-// still writes objects that nobody touches.
-func (r *pastRun) still(ctx context.Context, name string) error {
+// writeFixed creates objects that never change.
+func (r *pastRun) writeFixed(ctx context.Context, name string) error {
 	for _, w := range r.round.writers {
 		for i := range 5 {
-			if _, err := w.create(ctx, r.round.namespaces[i%2], fmt.Sprintf("still-%s-%d", name, i), tiers[i%3], i, 100*i); err != nil {
+			if _, err := w.create(ctx, r.round.namespaces[i%2], fmt.Sprintf("fixed-%s-%d", name, i), tiers[i%3], i, 100*i); err != nil {
 				return err
 			}
 		}
@@ -224,8 +224,7 @@ func (r *pastRun) still(ctx context.Context, name string) error {
 	return nil
 }
 
-// count counts the lists of the gateway's own at the API server. There is no
-// fault.
+// count counts the gateway's own lists at the API server. It injects no fault.
 func (r *pastRun) count(resource string, kind faultproxy.Kind, _ int) faultproxy.Fault {
 	if kind == faultproxy.List || kind == faultproxy.WatchList {
 		r.mu.Lock()
@@ -235,7 +234,7 @@ func (r *pastRun) count(resource string, kind faultproxy.Kind, _ int) faultproxy
 	return faultproxy.Fault{Name: faultproxy.None}
 }
 
-// listed returns how many lists there were of what is recorded.
+// listed returns how many lists of recorded resources there were.
 func (r *pastRun) listed() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,24 +268,24 @@ func (r *pastRun) startGateway(flags ...string) error {
 	return err
 }
 
-// recording waits until something of everything is recorded.
+// recording waits until the recording of every resource has begun.
 func (r *pastRun) recording(ctx context.Context) error {
 	var all map[string]known
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(clusterTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if all, err = r.reader().index(ctx); err == nil && len(all) == len(resources) {
 			return nil
 		}
 	}
-	return fmt.Errorf("recorded are %v: %w", all, errors.Join(err, os.ErrDeadlineExceeded))
+	return fmt.Errorf("only recorded %v: %w", all, errors.Join(err, os.ErrDeadlineExceeded))
 }
 
 func (r *pastRun) reader() *pastReader {
 	return &pastReader{http: newHTTP(false), base: r.round.gateway.URL, texts: &r.round.texts}
 }
 
-// live lets the phase's time pass. Meanwhile it asks the API server for some
-// Tables.
+// live lets the phase's time pass. Meanwhile it gets some Tables from the API
+// server.
 func (r *pastRun) live(ctx context.Context) error {
 	end := time.Now().Add(r.phase)
 	for i := range pastTables {
@@ -304,8 +303,8 @@ func (r *pastRun) live(ctx context.Context) error {
 	return nil
 }
 
-// killed kills the gateway amid the writing, and starts it again: it goes on
-// without a list.
+// killed kills and restarts the gateway amid the writes: it resumes without a
+// list.
 func (r *pastRun) killed(context.Context) error {
 	before, gaps := r.listed(), 0
 	from := time.Now()
@@ -315,8 +314,8 @@ func (r *pastRun) killed(context.Context) error {
 	if err := r.round.gateway.Restart(); err != nil {
 		return err
 	}
-	r.absent = append(r.absent, away{from, time.Now()})
-	marks, err := r.round.mark(context.Background(), fmt.Sprintf("killed-%d", len(r.absent)))
+	r.downtimes = append(r.downtimes, downtime{from, time.Now()})
+	marks, err := r.round.mark(context.Background(), fmt.Sprintf("killed-%d", len(r.downtimes)))
 	if err != nil {
 		return err
 	}
@@ -328,17 +327,17 @@ func (r *pastRun) killed(context.Context) error {
 		gaps += len(k.Gaps)
 	}
 	if n := r.listed() - before; n > 0 {
-		r.t.Errorf("killed, and nothing else: it lists %d times upstream", n)
+		r.t.Errorf("after a kill alone, the gateway listed %d times upstream", n)
 	}
 	if gaps > 0 {
-		r.t.Errorf("killed, and nothing else: gaps in %v", all)
+		r.t.Errorf("after a kill alone, there are gaps in %v", all)
 	}
 	return nil
 }
 
-// reached waits until what is recorded has come to the marks.
+// reached waits until the recording has reached the marks.
 func (r *pastRun) reached(marks map[string]uint64) (all map[string]known, err error) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(clusterTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if all, err = r.reader().index(context.Background()); err != nil {
 			continue
 		}
@@ -350,10 +349,10 @@ func (r *pastRun) reached(marks map[string]uint64) (all map[string]known, err er
 			return all, nil
 		}
 	}
-	return all, fmt.Errorf("%v is not recorded, only %v: %w", marks, all, errors.Join(err, os.ErrDeadlineExceeded))
+	return all, fmt.Errorf("want a recording up to %v, got %v: %w", marks, all, errors.Join(err, os.ErrDeadlineExceeded))
 }
 
-// compacted has the upstream forget what the gateway missed: that becomes a gap.
+// compacted compacts upstream what the gateway missed, which leaves a gap.
 func (r *pastRun) compacted(ctx context.Context) error {
 	before, err := r.reader().index(ctx)
 	if err != nil {
@@ -363,7 +362,8 @@ func (r *pastRun) compacted(ctx context.Context) error {
 	r.round.gateway.Kill()
 	r.round.logs = append(r.round.logs, r.round.gateway.Log())
 	time.Sleep(2 * time.Second)
-	// All that is recorded has changed meanwhile, and changes again behind it.
+	// Every recorded resource changes meanwhile, once before the compacted RV and
+	// once after it.
 	marks, err := r.round.mark(ctx, "hidden")
 	if err != nil {
 		return err
@@ -379,7 +379,7 @@ func (r *pastRun) compacted(ctx context.Context) error {
 	if err := r.etcd.compact(ctx, rv); err != nil {
 		return err
 	}
-	// The API server has what was compacted in its memory.
+	// The API server has the compacted events in memory until it is killed.
 	if err := r.round.cluster.Signal("kube-apiserver", "KILL"); err != nil {
 		return err
 	}
@@ -392,11 +392,11 @@ func (r *pastRun) compacted(ctx context.Context) error {
 	if _, err := r.reached(marks); err != nil {
 		return err
 	}
-	after, err := r.round.mark(ctx, "after") // it has listed before
+	after, err := r.round.mark(ctx, "after") // the gateway has listed before
 	if err != nil {
 		return err
 	}
-	r.absent = append(r.absent, away{from, time.Now()})
+	r.downtimes = append(r.downtimes, downtime{from, time.Now()})
 	all, err := r.reached(after)
 	if err != nil {
 		return err
@@ -404,21 +404,21 @@ func (r *pastRun) compacted(ctx context.Context) error {
 	for _, res := range resources {
 		k := all[res.name]
 		if len(k.Gaps) != 1 {
-			r.t.Errorf("%s: compacted while the gateway was away, and its gaps are %v", res.name, k.Gaps)
+			r.t.Errorf("%s: compacted while the gateway was down, got gaps %v", res.name, k.Gaps)
 			continue
 		}
 		g := k.Gaps[0]
 		if g.From < before[res.name].To || g.From >= marks[res.name] || g.To < marks[res.name] || g.To > after[res.name] {
-			r.t.Errorf("%s: the gap is %v; before the kill it was at %d, %d was hidden, and %d was not", res.name, g, before[res.name].To, marks[res.name], after[res.name])
+			r.t.Errorf("%s: the gap is %v; the head before the kill was %d, RV %d is hidden, RV %d is not", res.name, g, before[res.name].To, marks[res.name], after[res.name])
 		}
 		if g.Since.After(from.Add(skew)) || g.Since.Before(from.Add(-observed-r.phase)) || g.Until.Before(from) || g.Until.After(time.Now().Add(skew)) {
-			r.t.Errorf("%s: the gap is of %v to %v; killed at %v", res.name, g.Since, g.Until, from)
+			r.t.Errorf("%s: the gap lasts from %v to %v; killed at %v", res.name, g.Since, g.Until, from)
 		}
 	}
 	return nil
 }
 
-// selector draws one.
+// selector draws a selector.
 func (r *pastRun) selector(res resource) selector {
 	a, b := r.round.namespaces[0], r.round.namespaces[1]
 	all := []selector{
@@ -431,8 +431,8 @@ func (r *pastRun) selector(res resource) selector {
 	return all[r.rand.IntN(len(all))]
 }
 
-// read reads the past at random, and begins watches of some of the resources
-// from random moments on.
+// read reads at random moments of the past, and begins watches of the resources
+// in watched from random moments.
 func (r *pastRun) read(ctx context.Context, watched []resource) error {
 	marks, err := r.round.mark(ctx, fmt.Sprintf("read-%d", len(r.reads)))
 	if err != nil {
@@ -461,7 +461,7 @@ func (r *pastRun) read(ctx context.Context, watched []resource) error {
 		res := resources[i%len(resources)]
 		name := fmt.Sprintf("%c-%d", 'a'+r.rand.IntN(3), r.rand.IntN(8))
 		if i%5 == 0 {
-			name = "still-before-2"
+			name = "fixed-before-2"
 		}
 		read := &pastRead{Asked: r.moment(before[res.name], marks[res.name]), At: true, Before: before[res.name], Name: r.round.namespaces[r.rand.IntN(2)] + "/" + name}
 		if err := p.get(ctx, res, read); err != nil {
@@ -507,7 +507,7 @@ func (r *pastRun) readLists(ctx context.Context, p *pastReader, before map[strin
 	return nil
 }
 
-// watchNothing watches from moments that are not known on.
+// watchNothing begins watches from RVs that are not in the history.
 func (r *pastRun) watchNothing(ctx context.Context, p *pastReader, before map[string]known) {
 	for _, res := range resources {
 		k := before[res.name]
@@ -530,7 +530,7 @@ func (r *pastRun) watchNothing(ctx context.Context, p *pastReader, before map[st
 	}
 }
 
-// readTables reads again the Tables that the API server gave.
+// readTables reads the Tables again that the API server returned.
 func (r *pastRun) readTables(ctx context.Context, p *pastReader, before map[string]known) error {
 	for _, t := range r.tables {
 		read := &pastRead{Asked: t.rv, At: true, Before: before[t.res.name]}
@@ -545,8 +545,8 @@ func (r *pastRun) readTables(ctx context.Context, p *pastReader, before map[stri
 	return nil
 }
 
-// form draws how a list is asked for. Pages of a namespace that a field selector
-// names are not to be had below /at/, and overlap at the API server.
+// form draws the form of a list request. If a field selector names the namespace,
+// pages are not supported below /at/, and overlap at the API server.
 func (r *pastRun) form(sel selector) form {
 	f := []form{whole, asTable, byPage}
 	if strings.Contains(sel.Fields, "metadata.namespace") {
@@ -555,8 +555,8 @@ func (r *pastRun) form(sel selector) form {
 	return f[r.rand.IntN(len(f))]
 }
 
-// moment draws an RV up to a mark: now and then one of before what is retained,
-// or inside a gap.
+// moment draws an RV up to a mark: sometimes one before the retained span, or
+// inside a gap.
 func (r *pastRun) moment(k known, mark uint64) uint64 {
 	switch n := r.rand.IntN(12); {
 	case n == 0:
@@ -565,7 +565,7 @@ func (r *pastRun) moment(k known, mark uint64) uint64 {
 		if g := k.Gaps[0]; g.To > g.From+1 {
 			return g.From + 1 + r.rand.Uint64N(g.To-g.From-1)
 		}
-	case n == 2 && len(k.Gaps) > 0: // its ends are known
+	case n == 2 && len(k.Gaps) > 0: // the ends of a gap are readable
 		return []uint64{k.Gaps[0].From, k.Gaps[0].To}[r.rand.IntN(2)]
 	case n == 3:
 		return k.From
@@ -583,8 +583,8 @@ func (r *pastRun) known(k known, mark uint64) uint64 {
 	}
 }
 
-// watch begins a watch from an RV on, of the past if at, which goes on until the
-// end of the test, over whatever happens to the gateway.
+// watch begins a watch from an RV, below /at/ if at is set. It is resumed until
+// the end of the test, whatever happens to the gateway.
 func (r *pastRun) watch(p *pastReader, res resource, rv uint64, at bool) {
 	when := ""
 	if at {
@@ -600,7 +600,7 @@ func (r *pastRun) watch(p *pastReader, res resource, rv uint64, at bool) {
 		for r.watchCtx.Err() == nil {
 			rv, ok := c.place()
 			if !ok {
-				return // it was told that its past is lost, which is to be judged
+				return // it got 410, which is judged later
 			}
 			if !c.watch(r.watchCtx, resumed, rv) {
 				time.Sleep(200 * time.Millisecond)
@@ -609,7 +609,7 @@ func (r *pastRun) watch(p *pastReader, res resource, rv uint64, at bool) {
 	})
 }
 
-// watched waits until all watches have come to the end, and judges them.
+// watched waits until all watches have received everything, and judges them.
 func (r *pastRun) watched(ctx context.Context) error {
 	final, err := r.round.mark(ctx, "end")
 	if err != nil {
@@ -630,12 +630,12 @@ func (r *pastRun) watched(ctx context.Context) error {
 	if h.truths, err = r.truths(final); err != nil {
 		return err
 	}
-	var since time.Time // when nothing was due any more
+	var since time.Time // since when no event is due
 	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		behind, due := h.behind(r.watches)
 		for _, c := range r.watches {
 			if _, follows := c.place(); !follows {
-				behind, due = behind-1, due-1 // it has been told to list again
+				behind, due = behind-1, due-1 // it got 410
 			}
 		}
 		switch {
@@ -644,12 +644,12 @@ func (r *pastRun) watched(ctx context.Context) error {
 		case since.IsZero():
 			since = time.Now()
 		}
-		// Of what happened inside a gap, a watch without bookmarks may never learn.
+		// A watch without bookmarks may never get events from inside a gap.
 		if behind <= 0 || !since.IsZero() && time.Since(since) > overGap {
 			break
 		}
 	}
-	time.Sleep(500 * time.Millisecond) // for what is too much
+	time.Sleep(500 * time.Millisecond) // for excess events
 	r.stopWatches()
 	r.watching.Wait()
 	last, err := r.round.mark(ctx, "last")
@@ -659,10 +659,10 @@ func (r *pastRun) watched(ctx context.Context) error {
 	if h.truths, err = r.truths(last); err != nil {
 		return err
 	}
-	exchanges, events, pardoned := 0, 0, 0
+	exchanges, events, expired := 0, 0, 0
 	for _, c := range r.watches {
-		if c.pardoned(known[c.resource].Gaps) {
-			pardoned++
+		if c.expiredInGap(known[c.resource].Gaps) {
+			expired++
 		}
 		exchanges += len(c.exchanges)
 		for _, x := range c.exchanges {
@@ -673,15 +673,15 @@ func (r *pastRun) watched(ctx context.Context) error {
 	for _, v := range all[:min(10, len(all))] {
 		r.t.Errorf("%.2000s", v.String())
 	}
-	r.t.Logf("%d watches from past RVs: %d requests, %d events, %d violations; %d came back from inside a gap", len(r.watches), exchanges, events, len(all), pardoned)
+	r.t.Logf("%d watches from past RVs: %d requests, %d events, %d violations; %d resumed from inside a gap", len(r.watches), exchanges, events, len(all), expired)
 	if len(all) > 0 {
 		return h.dump(r.dir)
 	}
 	return nil
 }
 
-// retained starts a gateway that forgets the older part of what there is, kills
-// it in between, and reads what is left.
+// retained starts a gateway whose retention removes the older part of the
+// history, kills it in between, and reads the rest.
 func (r *pastRun) retained(ctx context.Context) error {
 	before, err := r.reader().index(ctx)
 	if err != nil {
@@ -697,7 +697,7 @@ func (r *pastRun) retained(ctx context.Context) error {
 		if err := r.startGateway("--history-max-age", age.Round(time.Second).String()); err != nil {
 			return err
 		}
-		r.absent = append(r.absent, away{from, time.Now()})
+		r.downtimes = append(r.downtimes, downtime{from, time.Now()})
 		if err := r.forgotten(ctx, before); err != nil {
 			return err
 		}
@@ -709,14 +709,14 @@ func (r *pastRun) retained(ctx context.Context) error {
 		r.round.logs = append(r.round.logs, r.round.gateway.Log())
 	}
 	if n := r.listed() - lists; n > 0 {
-		r.t.Errorf("started with another retention: it lists %d times upstream", n)
+		r.t.Errorf("with another retention, the gateway listed %d times upstream", n)
 	}
 	return nil
 }
 
-// forgotten waits until the oldest state of each resource is a later one.
+// forgotten waits until retention has moved the oldest state of each resource.
 func (r *pastRun) forgotten(ctx context.Context, before map[string]known) error {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(clusterTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		all, err := r.reader().index(ctx)
 		if err != nil {
 			return err
@@ -731,10 +731,10 @@ func (r *pastRun) forgotten(ctx context.Context, before map[string]known) error 
 			return nil
 		}
 	}
-	return fmt.Errorf("nothing is forgotten: %w", os.ErrDeadlineExceeded)
+	return fmt.Errorf("retention removed nothing: %w", os.ErrDeadlineExceeded)
 }
 
-// truths returns what happened to each of the resources, up to the marks.
+// truths returns the truth of each resource, up to the marks.
 func (r *pastRun) truths(marks map[string]uint64) (map[string]*truth, error) {
 	all := map[string]*truth{}
 	for name, rec := range r.round.recorders {
@@ -764,7 +764,7 @@ func (r *pastRun) verdict(ctx context.Context) error {
 		case http.StatusGone:
 			refused++
 		}
-		what := truths[read.Resource].judgePast(read, r.absent)
+		what := truths[read.Resource].judgePast(read, r.downtimes)
 		if what == "" {
 			continue
 		}

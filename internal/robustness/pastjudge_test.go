@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// known is what a gateway says that it has of one resource.
+// known is the span that a gateway reports as recorded of one resource.
 type known struct {
-	From, To uint64 // the oldest state and the newest
+	From, To uint64 // RVs of the oldest and the newest state
 	Since    time.Time
 	Gaps     []pastGap
 }
@@ -36,25 +36,25 @@ func (k known) within(rv uint64) (pastGap, bool) {
 	return pastGap{}, false
 }
 
-// A span of time in which no gateway was there to observe anything.
-type away struct{ from, to time.Time }
+// A downtime is a span of time without a running gateway.
+type downtime struct{ from, to time.Time }
 
-// A pastRead is a read of the past, and what it brought.
+// A pastRead is a read of the past, with the response.
 type pastRead struct {
 	*exchange
-	// Asked is the RV that the read is of; 0 if it is of a time.
+	// Asked is the requested RV; 0 if a time was requested.
 	Asked uint64
 	When  time.Time
-	// At is set for a read below /at/, and not for one of the API's own paths,
-	// of which the gateway may pass on what it does not have itself.
+	// At is set for a read below /at/, and not for one on the API's own paths,
+	// where the gateway may pass through what it does not have.
 	At bool
 	// Name is set for a read of a single object.
 	Name string
-	// Before and After are what the gateway said that it had, before the read
-	// and behind it: retention goes on meanwhile.
+	// Before and After are the spans that the gateway reported before and
+	// after the read: retention may move them meanwhile.
 	Before, After known
-	// Cells are those of a Table, and Direct what the API server's own had when
-	// that was its newest state.
+	// Cells are those of a Table, and DirectCells those that the API server
+	// returned when this was its newest state.
 	Cells, DirectCells [][]any
 }
 
@@ -66,23 +66,22 @@ func (r *pastRead) String() string {
 	return fmt.Sprintf("%s of %s (it has %d to %d, gaps %v)", r.Path, of, r.After.From, r.After.To, r.After.Gaps)
 }
 
-// The time that the observation of a change may take, on a machine with other
-// work to do; and by how much the truth may have been told of one later than
-// the gateway.
+// observed is how long a gateway on a loaded machine may take to observe a
+// change; skew is how much later than the gateway the truth may observe it.
 const (
 	observed = 5 * time.Second
 	skew     = time.Second
 )
 
-// judgePast returns what is wrong with a read of the past; "" is nothing.
-func (t *truth) judgePast(r *pastRead, absent []away) string {
+// judgePast returns what is wrong with a read of the past, or "".
+func (t *truth) judgePast(r *pastRead, downtimes []downtime) string {
 	if r.Asked == 0 {
-		return t.judgeTime(r, absent)
+		return t.judgeTime(r, downtimes)
 	}
 	hidden, inGap := r.Before.within(r.Asked)
-	_, still := r.After.within(r.Asked)
+	_, stillIn := r.After.within(r.Asked)
 	switch {
-	case inGap && still:
+	case inGap && stillIn:
 		if r.Code == http.StatusGone {
 			return r.refusalSays(hidden.From, hidden.To)
 		}
@@ -97,7 +96,7 @@ func (t *truth) judgePast(r *pastRead, absent []away) string {
 			return fmt.Sprintf("before what is retained: answered with %d, %s", r.Code, r.End)
 		}
 	case r.Asked < r.After.From && r.Code == http.StatusGone:
-		return r.refusalSays() // it was retained when the question was asked
+		return r.refusalSays() // removed after the request was sent
 	case r.Name != "" && r.Code == http.StatusNotFound:
 		if want := t.named(r); len(want) > 0 {
 			return fmt.Sprintf("%s is not found", want[0])
@@ -106,14 +105,14 @@ func (t *truth) judgePast(r *pastRead, absent []away) string {
 	case r.Code != http.StatusOK:
 		return fmt.Sprintf("answered with %d: %s", r.Code, r.End)
 	}
-	// What is answered is exact, wherever it comes from.
+	// A response is exact, even if it was passed through.
 	if r.RV != r.Asked {
 		return fmt.Sprintf("a state at %d", r.RV)
 	}
 	return r.compare(t.named(r))
 }
 
-// named returns what a read has to bring.
+// named returns the expected items of a read.
 func (t *truth) named(r *pastRead) []event {
 	want := t.expectedList(r.Selector, r.RV)
 	if r.Name != "" {
@@ -123,10 +122,11 @@ func (t *truth) named(r *pastRead) []event {
 	return want
 }
 
-// refusalSays looks into a refusal for the span that is retained, and for the
-// ends of a gap.
+// refusalSays checks that a refusal names the retained span, and the ends of a
+// gap.
 func (r *pastRead) refusalSays(ends ...uint64) string {
-	// What is passed on is refused by the API server, which knows of no span.
+	// A request that is passed through is refused by the API server, which does
+	// not name a span.
 	if !r.At && strings.Contains(r.End, "too old") {
 		return ""
 	}
@@ -178,9 +178,9 @@ func (r *pastRead) compare(want []event) string {
 	return ""
 }
 
-// judgeTime judges a read as of a time: what it brings is the state at its RV,
-// and that is one that was current then, as far as it can be observed.
-func (t *truth) judgeTime(r *pastRead, absent []away) string {
+// judgeTime judges a read as of a time: the response is the state at its RV, and
+// that state was current at the time, within the precision of the observation.
+func (t *truth) judgeTime(r *pastRead, downtimes []downtime) string {
 	for _, g := range r.After.Gaps {
 		if !g.Since.Before(r.When) || !r.When.Before(g.Until) {
 			continue
@@ -202,9 +202,9 @@ func (t *truth) judgeTime(r *pastRead, absent []away) string {
 	if g, in := r.After.within(r.RV); in {
 		return fmt.Sprintf("a state at %d, in the gap %v", r.RV, g)
 	}
-	// Whoever was away has seen nothing since.
+	// A gateway that was down has not observed any change since.
 	known := r.When.Add(-observed)
-	for _, a := range absent {
+	for _, a := range downtimes {
 		if a.from.Before(r.When) && r.When.Before(a.to.Add(observed)) {
 			known = a.from.Add(-observed)
 		}
@@ -220,11 +220,12 @@ func (t *truth) judgeTime(r *pastRead, absent []away) string {
 	return r.compare(t.named(r))
 }
 
-// pardoned reports whether a client was told rightly that its RV has expired: it
-// had come further than what was on disk when the gateway was killed, and that
-// is inside a gap since. What is left of it is to be judged as that of the others.
-// Below /at/ the request is refused; on the ordinary path the watch ends with an ERROR.
-func (c *client) pardoned(gaps []pastGap) bool {
+// expiredInGap reports whether the RV of a client expired rightly: the client had
+// received more than was on disk when the gateway was killed, and its RV is now
+// inside a gap. If so, it removes that exchange; the others are judged as usual.
+// Below /at/ the request is refused; on the ordinary path the watch ends with an
+// ERROR.
+func (c *client) expiredInGap(gaps []pastGap) bool {
 	last := c.exchanges[len(c.exchanges)-1]
 	refused := last.Code == http.StatusGone && strings.Contains(c.base, "/at/")
 	if last.Error != http.StatusGone && !refused || len(last.Events) > 0 {
@@ -239,7 +240,7 @@ func (c *client) pardoned(gaps []pastGap) bool {
 	return false
 }
 
-// pastValidators judge watches of the past; the others are about reads of now.
+// pastValidators are those that apply to watches of the past.
 var pastValidators = []string{"ordered", "unique", "atomic", "reliable", "resumable", "bookmarkable", "truthful", "converging", "documented", "steady"}
 
 // judgePastWatches returns what is wrong with watches.

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// noon is when the story of TestPastReads is at RV 10; each RV is ten minutes
-// later than the one before.
+// noon is the time of RV 10 in TestPastReads; each RV is ten minutes later than
+// the one before.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// observedStory is story, of which all was seen at its time.
+// observedStory is story with the time at which each version was observed.
 func observedStory() *truth {
 	s := story()
 	for _, v := range s.versions {
@@ -23,27 +23,27 @@ func observedStory() *truth {
 	return s
 }
 
-// A right answer, which a test spoils.
+// pastList is a correct read, which a test spoils.
 func pastList(t *truth, s selector, rv uint64) *pastRead {
 	k := known{From: 10, To: 18, Since: noon}
 	return &pastRead{exchange: &exchange{Path: "/list", Selector: s, Code: 200, RV: rv, Items: t.expectedList(s, rv)}, Asked: rv, At: true, Before: k, After: k}
 }
 
-// pastTime is one of a time, by its minutes after noon.
+// pastTime is a correct read as of a time, in minutes after noon.
 func pastTime(t *truth, minutes int, rv uint64) *pastRead {
 	r := pastList(t, all, rv)
 	r.Asked, r.When = 0, noon.Add(time.Duration(minutes)*time.Minute)
 	return r
 }
 
-// gapOver is the gap (12, 15).
+// gapOver adds the gap (12, 15).
 func gapOver(r *pastRead) *pastRead {
 	g := []pastGap{{gap{12, 15}, noon.Add(20 * time.Minute), noon.Add(50 * time.Minute)}}
 	r.Before.Gaps, r.After.Gaps = g, g
 	return r
 }
 
-// refused is the answer with 410.
+// refused replaces the response with 410.
 func refused(r *pastRead, why string) *pastRead {
 	r.Code, r.RV, r.Items, r.End = 410, 0, nil, "410 Gone: "+why
 	return r
@@ -51,8 +51,8 @@ func refused(r *pastRead, why string) *pastRead {
 
 const retains = "x are recorded from 10 (2026-01-02T12:00:00.000Z) to 18 (2026-01-02T13:20:00.000Z)"
 
-// TestPastReads shows what the judge of reads of the past lets pass, and that it
-// rejects each answer that is wrong.
+// TestPastReads shows which reads judgePast accepts, and that it rejects each
+// wrong one.
 func TestPastReads(t *testing.T) {
 	s := observedStory()
 	table := func(rv uint64) *pastRead {
@@ -73,21 +73,21 @@ func TestPastReads(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		r    *pastRead
-		want string // what the judge finds, "" for nothing
+		want string // part of the judgment, "" if correct
 	}{
 		{"a list", pastList(s, all, 14), ""},
 		{"a list with a selector", pastList(s, reds, 12), ""},
 		{"the oldest state", pastList(s, all, 10), ""},
 		{"an object missing", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Items = r.Items[:1] }), "missing"},
 		{"an object that never changed missing", spoilt(pastList(s, all, 12), func(r *pastRead) { r.Items = r.Items[1:] }), "item 0"},
-		{"one too many", spoilt(pastList(s, reds, 14), func(r *pastRead) { r.Items = s.expectedList(all, 14) }), "item 0"},
-		{"one that is gone", spoilt(pastList(s, all, 18), func(r *pastRead) { r.Items = s.expectedList(all, 17) }), "too much"},
+		{"an extra object", spoilt(pastList(s, reds, 14), func(r *pastRead) { r.Items = s.expectedList(all, 14) }), "item 0"},
+		{"a deleted object", spoilt(pastList(s, all, 18), func(r *pastRead) { r.Items = s.expectedList(all, 17) }), "too much"},
 		{"a stale version", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Items[0] = s.expectedList(all, 11)[1] }), "item 0"},
-		{"a version of later", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Items = s.expectedList(all, 15) }), "item 0"},
+		{"a later version", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Items = s.expectedList(all, 15) }), "item 0"},
 		{"other bytes", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Items[0].Text += " " }), "item 0"},
-		{"the order", spoilt(pastList(s, all, 14), func(r *pastRead) { slices.Reverse(r.Items) }), "item 0"},
-		{"another RV than was asked for", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Asked = 13 }), "a state at 14"},
-		{"nothing at all", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Code = 503 }), "answered with 503"},
+		{"another order", spoilt(pastList(s, all, 14), func(r *pastRead) { slices.Reverse(r.Items) }), "item 0"},
+		{"another RV than requested", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Asked = 13 }), "a state at 14"},
+		{"no list", spoilt(pastList(s, all, 14), func(r *pastRead) { r.Code = 503 }), "answered with 503"},
 		{"refused without a reason", refused(pastList(s, all, 14), retains), "answered with 410"},
 
 		{"a table", table(14), ""},
@@ -96,42 +96,42 @@ func TestPastReads(t *testing.T) {
 		{"another cell than the API server's", spoilt(table(14), func(r *pastRead) { r.DirectCells[1] = []any{"c", "2"} }), "the rows are"},
 
 		{"an object", named("b", 14), ""},
-		{"an object that was not there", spoilt(named("d", 14), func(r *pastRead) { r.Code = 404 }), ""},
+		{"an object that did not exist", spoilt(named("d", 14), func(r *pastRead) { r.Code = 404 }), ""},
 		{"an object that is not found", spoilt(named("b", 14), func(r *pastRead) { r.Code = 404 }), "is not found"},
-		{"an object that is gone", spoilt(named("c", 18), func(r *pastRead) { r.Items = s.expectedList(all, 16)[2:3] }), "too much"},
+		{"an object that was deleted", spoilt(named("c", 18), func(r *pastRead) { r.Items = s.expectedList(all, 16)[2:3] }), "too much"},
 
 		{"before what is retained", refused(pastList(s, all, 9), retains), ""},
-		{"passed on, and refused", ordinary(refused(pastList(s, all, 9), "too old resource version: 9 (12)")), ""},
-		{"passed on, and wrong", ordinary(spoilt(pastList(s, all, 9), func(r *pastRead) { r.Items = s.expectedList(all, 11) })), "item 1"},
+		{"passed through, and refused", ordinary(refused(pastList(s, all, 9), "too old resource version: 9 (12)")), ""},
+		{"passed through, and wrong", ordinary(spoilt(pastList(s, all, 9), func(r *pastRead) { r.Items = s.expectedList(all, 11) })), "item 1"},
 		{"before what is retained, answered", pastList(s, all, 9), "before what is retained"},
-		{"forgotten meanwhile", spoilt(refused(pastList(s, all, 12), retains), func(r *pastRead) { r.After.From = 13 }), ""},
+		{"removed meanwhile", spoilt(refused(pastList(s, all, 12), retains), func(r *pastRead) { r.After.From = 13 }), ""},
 		{"refused without the span", refused(pastList(s, all, 9), "gone"), "does not say what is retained"},
 		{"refused with another span", refused(pastList(s, all, 9), "recorded from 3 to 18"), "does not say what is retained"},
 
 		{"in a gap", refused(gapOver(pastList(s, all, 13)), retains+"; between 12 and 15 nothing was observed"), ""},
-		{"at its begin", gapOver(pastList(s, all, 12)), ""},
+		{"at its start", gapOver(pastList(s, all, 12)), ""},
 		{"at its end", gapOver(pastList(s, all, 15)), ""},
 		{"in a gap, answered", gapOver(pastList(s, all, 13)), "in the gap"},
-		{"in a gap, with the state of before", spoilt(ordinary(gapOver(pastList(s, all, 12))), func(r *pastRead) { r.RV, r.Asked = 13, 13 }), "item 0"},
+		{"in a gap, with the state before it", spoilt(ordinary(gapOver(pastList(s, all, 12))), func(r *pastRead) { r.RV, r.Asked = 13, 13 }), "item 0"},
 		{"in a gap, without its ends", refused(gapOver(pastList(s, all, 13)), retains), "does not say 12"},
 		{"at its end, refused", refused(gapOver(pastList(s, all, 15)), retains), "answered with 410"},
 
 		{"at a time", pastTime(s, 25, 12), ""},
-		{"at a time, by an RV of nothing", spoilt(pastTime(s, 5, 10), func(r *pastRead) { r.RV = 10 }), ""},
-		{"a state of before a time", pastTime(s, 25, 11), "changed at 12"},
-		{"a state of after a time", pastTime(s, 25, 13), "changed at 13"},
+		{"at a time before the first change", spoilt(pastTime(s, 5, 10), func(r *pastRead) { r.RV = 10 }), ""},
+		{"a state before the time", pastTime(s, 25, 11), "changed at 12"},
+		{"a state after the time", pastTime(s, 25, 13), "changed at 13"},
 		{"at a time, an object missing", spoilt(pastTime(s, 25, 12), func(r *pastRead) { r.Items = r.Items[1:] }), "item 0"},
-		{"at a time of before", refused(spoilt(pastTime(s, -1, 0), func(r *pastRead) {}), retains), ""},
-		{"at a time of before, answered", pastTime(s, -1, 10), "of before what is retained"},
+		{"at a time before the recording", refused(spoilt(pastTime(s, -1, 0), func(r *pastRead) {}), retains), ""},
+		{"at a time before the recording, answered", pastTime(s, -1, 10), "of before what is retained"},
 		{"at a time, refused", refused(pastTime(s, 25, 12), retains), "answered with 410"},
 		{"at a time in a gap", refused(gapOver(pastTime(s, 30, 12)), retains), ""},
 		{"at a time in a gap, answered", gapOver(pastTime(s, 30, 12)), "in the gap"},
-		{"at a time of nobody there", pastTime(s, 75, 16), ""},
-		{"at a time of nobody there, a state of long before", pastTime(s, 75, 14), "changed at 15"},
-		{"at a time of nobody there, a state of after", pastTime(s, 75, 18), "changed at 18"},
+		{"at a time in a downtime", pastTime(s, 75, 16), ""},
+		{"at a time in a downtime, a state long before", pastTime(s, 75, 14), "changed at 15"},
+		{"at a time in a downtime, a state after", pastTime(s, 75, 18), "changed at 18"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := s.judgePast(test.r, []away{{noon.Add(65 * time.Minute), noon.Add(78 * time.Minute)}})
+			got := s.judgePast(test.r, []downtime{{noon.Add(65 * time.Minute), noon.Add(78 * time.Minute)}})
 			if got != test.want && (test.want == "" || !strings.Contains(got, test.want)) {
 				t.Errorf("found %q, want %q", got, test.want)
 			}
@@ -139,7 +139,7 @@ func TestPastReads(t *testing.T) {
 	}
 }
 
-// TestPastWatches shows the same of watches from the past on.
+// TestPastWatches shows the same for watches from a past RV.
 func TestPastWatches(t *testing.T) {
 	s := story()
 	gone := watch(s, all, 12, 18)
@@ -153,18 +153,18 @@ func TestPastWatches(t *testing.T) {
 		{"all of it", watch(s, all, 12, 18), nil, true},
 		{"a selector", watch(s, reds, 10, 18), nil, true},
 		{"over a gap", with(watch(s, all, 10, 18), append(over(s), mark(18))...), []gap{{10, 18}}, true},
-		{"over a gap that is not there", with(watch(s, all, 10, 18), append(over(s), mark(18))...), nil, false},
+		{"over a gap that does not exist", with(watch(s, all, 10, 18), append(over(s), mark(18))...), nil, false},
 		{"an event lost", with(watch(s, all, 10, 18), slices.Delete(s.expected(all, 10, 18), 3, 4)...), nil, false},
 		{"an event twice", with(watch(s, all, 10, 18), slices.Insert(s.expected(all, 10, 18), 3, s.expected(all, 12, 13)...)...), nil, false},
-		{"two in another order", with(watch(s, all, 10, 18), swapped(s.expected(all, 10, 18))...), nil, false},
-		{"one of before", with(watch(s, all, 12, 18), s.expected(all, 11, 18)...), nil, false},
+		{"two events in another order", with(watch(s, all, 10, 18), swapped(s.expected(all, 10, 18))...), nil, false},
+		{"an event before the start", with(watch(s, all, 12, 18), s.expected(all, 11, 18)...), nil, false},
 		{"a transition lost", with(watch(s, reds, 10, 18), slices.DeleteFunc(s.expected(reds, 10, 18), func(e event) bool { return e.RV == 14 })...), nil, false},
 		{"another transition", with(watch(s, reds, 10, 18), s.expected(all, 10, 18)...), nil, false},
 		{"it stops", with(watch(s, all, 12, 18), s.expected(all, 12, 15)...), nil, false},
 		{"it is refused", gone, nil, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := told(s, test.gaps, test.w)
+			h := historyOf(s, test.gaps, test.w)
 			h.final, h.whole = map[string]uint64{"x": 18}, true
 			if got := judgePastWatches(h); (len(got) == 0) != test.want {
 				t.Errorf("found %v", got)
@@ -173,12 +173,12 @@ func TestPastWatches(t *testing.T) {
 	}
 }
 
-// TestPardoned: only a watch from inside a gap may be told that its RV has
-// expired, and only at once.
-func TestPardoned(t *testing.T) {
+// TestExpiredInGap: only a watch from inside a gap may get 410, and only before any
+// event.
+func TestExpiredInGap(t *testing.T) {
 	s := story()
 	gaps := []pastGap{{gap: gap{12, 15}}}
-	told := func(from uint64, events ...event) *client {
+	expired := func(from uint64, events ...event) *client {
 		x := with(watch(s, all, from, 18), events...)
 		x.Error = 410
 		return &client{exchanges: []*exchange{watch(s, all, 10, from), x}}
@@ -188,25 +188,25 @@ func TestPardoned(t *testing.T) {
 		c    *client
 		want bool
 	}{
-		{"inside", told(13), true},
-		{"at its begin", told(12), false},
-		{"at its end", told(15), false},
-		{"after events", told(13, s.expected(all, 13, 14)...), false},
+		{"inside", expired(13), true},
+		{"at its start", expired(12), false},
+		{"at its end", expired(15), false},
+		{"after events", expired(13, s.expected(all, 13, 14)...), false},
 	} {
-		if got := test.c.pardoned(gaps); got != test.want || len(test.c.exchanges) == 2 == test.want {
+		if got := test.c.expiredInGap(gaps); got != test.want || len(test.c.exchanges) == 2 == test.want {
 			t.Errorf("%s: %v, with %d exchanges", test.name, got, len(test.c.exchanges))
 		}
 	}
 	for base, want := range map[string]bool{"http://gateway/at/rv:10": true, "http://gateway": false} {
-		c := told(13)
+		c := expired(13)
 		c.base, c.exchanges[1].Error, c.exchanges[1].Code = base, 0, 410
-		if c.pardoned(gaps) != want {
-			t.Errorf("a watch that is refused at %s: pardoned is not %v", base, want)
+		if c.expiredInGap(gaps) != want {
+			t.Errorf("a watch that is refused at %s: expired in a gap is not %v", base, want)
 		}
 	}
-	if c := told(13); c.exchanges[1].Error == 410 {
-		if c.exchanges[1].Error = 0; c.pardoned(gaps) {
-			t.Error("a watch that was served is pardoned")
+	if c := expired(13); c.exchanges[1].Error == 410 {
+		if c.exchanges[1].Error = 0; c.expiredInGap(gaps) {
+			t.Error("a served watch is expired in a gap")
 		}
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// A pastReader reads the past of a gateway, as one client after the other.
+// A pastReader reads the past from a gateway, with a new client for each read.
 type pastReader struct {
 	http  *http.Client
 	base  string
 	texts *texts
 }
 
-// A form is how a past list is asked for.
+// A form is the form in which a past list is requested.
 type form string
 
 const (
@@ -46,7 +46,7 @@ func (p *pastReader) client(when, name string, res resource, sel selector) *clie
 	}
 }
 
-// list reads a list of the past: by /at/rv:N or /at/time, or at its RV exactly
+// list reads a list of the past: below /at/rv:N or /at/time, or at exactly its RV
 // on the ordinary path.
 func (p *pastReader) list(ctx context.Context, res resource, sel selector, r *pastRead, f form) error {
 	when := ""
@@ -76,7 +76,7 @@ func (p *pastReader) list(ctx context.Context, res resource, sel selector, r *pa
 		if err != nil {
 			r.End = err.Error()
 			if r.Code == http.StatusOK || r.Code == 0 {
-				return fmt.Errorf("%s: %w", r.Path, err) // no answer that could be judged
+				return fmt.Errorf("%s: %w", r.Path, err) // no response to judge
 			}
 			return nil
 		}
@@ -107,7 +107,7 @@ func (c *client) tablePage(ctx context.Context, r *pastRead, q url.Values) (next
 	return t.Metadata.Continue, nil
 }
 
-// A table is a metav1.Table, as far as it is looked at.
+// A table holds the compared fields of a metav1.Table.
 type table struct {
 	Kind              string
 	Metadata          struct{ ResourceVersion, Continue string }
@@ -118,9 +118,9 @@ type table struct {
 	}
 }
 
-// steady returns the cells but for those that age.
+// steady returns the cells without those that depend on the age.
 func (t *table) steady() [][]any {
-	out := [][]any{} // of no rows too: it is a Table
+	out := [][]any{} // not nil, even without rows
 	for _, row := range t.Rows {
 		var cells []any
 		for i, cell := range row.Cells {
@@ -155,7 +155,7 @@ func (c *client) table(ctx context.Context, x *exchange, q url.Values) (*table, 
 	return &t, err
 }
 
-// accepting asks for Tables.
+// accepting requests Tables.
 type accepting struct{ http.RoundTripper }
 
 func (a accepting) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -186,11 +186,11 @@ func (p *pastReader) get(ctx context.Context, res resource, r *pastRead) error {
 		return err
 	}
 	e, err := c.event("ADDED", []byte(strings.TrimSpace(string(body))))
-	r.Items, r.RV = []event{e}, r.Asked // an object does not tell of when it is
+	r.Items, r.RV = []event{e}, r.Asked // an object does not carry the RV of its state
 	return err
 }
 
-// index asks the gateway what it has.
+// index gets the recorded spans from the gateway.
 func (p *pastReader) index(ctx context.Context) (map[string]known, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base+"/watchkeeper/v1/history", nil)
 	if err != nil {
@@ -224,7 +224,7 @@ func (p *pastReader) index(ctx context.Context) (map[string]known, error) {
 	all := map[string]known{}
 	for _, r := range answer.Resources {
 		if len(r.Epochs) != 1 {
-			return nil, fmt.Errorf("%s: %d epochs, and its RVs never went back", r.Resource, len(r.Epochs))
+			return nil, fmt.Errorf("%s: %d epochs, want 1: the RVs never decreased", r.Resource, len(r.Epochs))
 		}
 		e := r.Epochs[0]
 		k := known{From: e.Span.From.ResourceVersion, To: e.Span.To.ResourceVersion, Since: e.Span.From.Time}

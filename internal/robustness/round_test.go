@@ -20,16 +20,16 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 )
 
-// patience is how long the cluster may take for what is not the gateway's: a
-// machine may have other work.
-const patience = 2 * time.Minute
+// clusterTimeout is how long the cluster may take for what does not depend on the
+// gateway: the machine may be busy.
+const clusterTimeout = 2 * time.Minute
 
-// settle is how long a round may take, once the trouble has ended, until all
-// clients have come to its end.
+// settle is how long it may take, after the faults have ended, until all clients
+// have received everything.
 const settle = 3 * time.Minute
 
-// overGap is for how long a client is waited for which may have nothing to
-// come: what it has not got, a gap hid, or the difference is on its way.
+// overGap is how long a round waits for a client that may be complete: a gap hid
+// the events that it lacks, or the difference is on its way.
 const overGap = 3 * time.Second
 
 // A resource of the test.
@@ -47,7 +47,7 @@ type round struct {
 	seed    uint64
 	rand    *rand.Rand
 	profile profile
-	length  time.Duration // of the trouble
+	length  time.Duration // of the faults
 
 	cluster    *clustertest.Cluster
 	proxy      *faultproxy.Proxy
@@ -57,7 +57,7 @@ type round struct {
 	writers    []*writer
 	recorders  map[string]*recorder
 	logs       []string // of gateways that have ended
-	kills      []kill   // as far as they came
+	kills      []kill   // those that happened
 	texts      texts
 }
 
@@ -78,7 +78,7 @@ func (r *round) run() (*history, error) {
 	var clients sync.WaitGroup
 	for _, c := range r.clients {
 		clients.Go(func() {
-			select { // not all at once
+			select { // the clients start one after another
 			case <-time.After(rand.N(3 * time.Second)):
 			case <-clientCtx.Done():
 			}
@@ -91,7 +91,7 @@ func (r *round) run() (*history, error) {
 	for _, w := range r.writers {
 		writers.Go(func() { w.run(writerCtx) })
 	}
-	if err := r.trouble(); err != nil {
+	if err := r.disturb(); err != nil {
 		return nil, err
 	}
 	r.proxy.Heal()
@@ -106,7 +106,7 @@ func (r *round) run() (*history, error) {
 	}
 	stopClients()
 	clients.Wait()
-	// What the clients have seen since lies below these.
+	// What the clients have received since lies below these.
 	last, err := r.mark(ctx, "last")
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
 		}
 	}
 	for _, name := range r.namespaces { // Pods need it
-		if err := kubectl(r.cluster, "wait", "--for=create", "--timeout="+patience.String(), "-n", name, "serviceaccount/default"); err != nil {
+		if err := kubectl(r.cluster, "wait", "--for=create", "--timeout="+clusterTimeout.String(), "-n", name, "serviceaccount/default"); err != nil {
 			return err
 		}
 	}
@@ -169,14 +169,14 @@ func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
 	return r.catchUp(ctx, direct, base)
 }
 
-// catchUp has the API server's watch caches come to the round: at RV 0 they may
-// answer with an RV of before, of a resource that nothing has happened to.
+// catchUp waits until the API server's watch caches have reached the round: a
+// list at RV 0 may have an RV from before it if the resource did not change.
 func (r *round) catchUp(ctx context.Context, direct *http.Client, base string) error {
 	marks, err := r.mark(ctx, "start")
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	for _, res := range resources {
 		url := fmt.Sprintf("%s%s?resourceVersionMatch=NotOlderThan&resourceVersion=%d", base, res.path, marks[res.name])
@@ -190,14 +190,13 @@ func (r *round) catchUp(ctx context.Context, direct *http.Client, base string) e
 				return err
 			}
 			resp.Body.Close()
-			code = resp.StatusCode // it gives up after a while, and is asked again
+			code = resp.StatusCode // the API server times out; ask again
 		}
 	}
 	return nil
 }
 
-// makeClients makes clients of all kinds, and a few of them of the API server
-// itself.
+// makeClients makes clients of all kinds, a few of them of the API server itself.
 func (r *round) makeClients(direct *http.Client, base string) {
 	type kind struct {
 		start     string
@@ -242,8 +241,8 @@ func (r *round) makeClients(direct *http.Client, base string) {
 	}
 }
 
-// trouble lets the time of faults pass, and kills what is to be killed.
-func (r *round) trouble() error {
+// disturb lets the time of faults pass, and performs the planned kills.
+func (r *round) disturb() error {
 	end := time.Now().Add(r.length)
 	for _, k := range r.profile.plan(r.rand, r.length) {
 		time.Sleep(time.Until(end.Add(-r.length).Add(k.at)))
@@ -261,7 +260,7 @@ func (r *round) kill(k kill) error {
 	case "gateway":
 		r.gateway.Kill()
 		r.logs = append(r.logs, r.gateway.Log())
-		time.Sleep(k.away)
+		time.Sleep(k.down)
 		return r.gateway.Restart()
 	case "connections":
 		r.proxy.CutAll()
@@ -270,14 +269,14 @@ func (r *round) kill(k kill) error {
 		if err := r.cluster.Signal(component, signal); err != nil {
 			return err
 		}
-		time.Sleep(k.away)
+		time.Sleep(k.down)
 		return r.cluster.StartComponent(component)
 	}
 }
 
 // mark has every writer write a last object, and returns their RVs.
 func (r *round) mark(ctx context.Context, name string) (map[string]uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	marks := map[string]uint64{}
 	for _, w := range r.writers {
@@ -290,10 +289,10 @@ func (r *round) mark(ctx context.Context, name string) (map[string]uint64, error
 	return marks, nil
 }
 
-// await waits until all clients have come to the end, as far as they do.
+// await waits until all clients have received everything that is due.
 func (r *round) await(final map[string]uint64) error {
 	now := &history{truths: map[string]*truth{}, final: final}
-	var settled time.Time // since when nothing is due but what a gap may have hidden
+	var settled time.Time // since when no event is due except those that a gap may have hidden
 	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		for name, rec := range r.recorders {
 			var err error
@@ -317,8 +316,8 @@ func (r *round) await(final map[string]uint64) error {
 	return nil // the validators say which ones
 }
 
-// behind returns how many clients have not got everything up to the end; and
-// how many of them not even what is due.
+// behind returns how many clients lack events up to the end, and how many of
+// them lack events that are due.
 func (h *history) behind(clients []*client) (behind, due int) {
 	for _, c := range clients {
 		rv, synced := c.place()
@@ -351,7 +350,7 @@ func (r *round) history(final, last map[string]uint64) (*history, error) {
 	return h, nil
 }
 
-// keep writes all that is known of a round that failed, and prints where.
+// keep writes the histories and logs of a failed round, and prints the folder.
 func (r *round) keep(h *history, all []violation) {
 	dir, err := os.MkdirTemp("", fmt.Sprintf("watchkeeper-robustness-%d-", r.seed))
 	if err == nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// A simulation is a round without processes: the gateway itself, behind the
-// fault proxy, in front of a simulated API server, all in virtual time.
+// A simulation is a round without processes: the gateway, the fault proxy and a
+// simulated API server, all in virtual time.
 type simulation struct {
 	seed    uint64
 	rand    *rand.Rand
@@ -64,19 +64,19 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
-// An upstreamTransport is the gateway's. What is passed through does not wait
-// for its reader: httputil.ReverseProxy would hold a mutex meanwhile, for which
-// synctest does not let time pass.
+// An upstreamTransport is the gateway's transport. A response that is passed
+// through does not wait for its reader: httputil.ReverseProxy would hold a mutex
+// meanwhile, and synctest does not advance time for a wait on a mutex.
 type upstreamTransport struct{ local }
 
 func (t upstreamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if p, ok := r.Context().Value(pipeKey{}).(*pipe); ok {
-		p.unbound()
+		p.unlimit()
 	}
 	return t.local.RoundTrip(r)
 }
 
-// startGateway starts a gateway in place of the one before.
+// startGateway starts a gateway that replaces the previous one.
 func (s *simulation) startGateway() error {
 	up, err := upstream.New(&rest.Config{Host: "http://upstream"}, upstream.Options{UserAgent: "watchkeeper/sim"})
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *simulation) killGateway() {
 	stop()
 }
 
-// ServeHTTP is the gateway's address, whichever gateway there is.
+// ServeHTTP passes a request to the current gateway.
 func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	g, streams := s.gateway, s.streams
@@ -169,7 +169,7 @@ func (s *simulation) run(length time.Duration) (*history, error) {
 			c.run(ctx)
 		})
 	}
-	s.trouble(length)
+	s.disturb(length)
 	s.proxy.Heal()
 	if err := s.settle(); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (s *simulation) run(length time.Duration) (*history, error) {
 	return s.history(final), nil
 }
 
-// settle has the server be up, and a gateway be there.
+// settle starts a gateway if none is running.
 func (s *simulation) settle() error {
 	s.mu.Lock()
 	gone := s.gateway == nil
@@ -199,8 +199,8 @@ func (s *simulation) settle() error {
 	return nil
 }
 
-// trouble writes for a while, now and then in bursts, and kills.
-func (s *simulation) trouble(length time.Duration) {
+// disturb writes for a while, sometimes in bursts, and performs kills.
+func (s *simulation) disturb(length time.Duration) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	end := time.Now().Add(length)
@@ -219,19 +219,19 @@ func (s *simulation) trouble(length time.Duration) {
 		switch k.what {
 		case "gateway":
 			s.killGateway()
-			time.Sleep(k.away)
+			time.Sleep(k.down)
 			if err := s.startGateway(); err != nil {
 				panic(err)
 			}
 		case "connections":
 			s.proxy.CutAll()
-		case "etcd KILL": // the API server stays, and forgets nothing
-			time.Sleep(k.away)
+		case "etcd KILL": // the API server stays up and keeps its watch cache
+			time.Sleep(k.down)
 		case "kube-apiserver STOP":
-			s.server.Compact(s.server.RV()) // as when it is compacted
+			s.server.Compact(s.server.RV()) // like a compaction of etcd
 		default:
 			s.server.setDown(true)
-			time.Sleep(k.away)
+			time.Sleep(k.down)
 			s.server.setDown(false)
 		}
 	}
@@ -354,5 +354,5 @@ func keepSimulation(t *testing.T, s *simulation, h *history, all []violation) {
 			t.Error(err)
 		}
 	}
-	t.Errorf("%s: %d violations; run it again with WATCHKEEPER_SIMULATIONS=1 WATCHKEEPER_SIMULATION_SEED=%d; the histories are in %s", s.profile.name, len(all), s.seed, dir)
+	t.Errorf("%s: %d violations; repeat with WATCHKEEPER_SIMULATIONS=1 WATCHKEEPER_SIMULATION_SEED=%d; the histories are in %s", s.profile.name, len(all), s.seed, dir)
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 )
 
-// A summary says what rounds were like.
+// A summary counts what happened in rounds.
 type summary struct {
 	rounds, versions, requests, streams, events int
 	expired                                     int // streams that ended with 410
-	anew, gaps                                  int // lists of a gateway: that continued nothing, that left a gap
+	epochs, gaps                                int // lists of a gateway that began an epoch, that left a gap
 	faults                                      map[faultproxy.Name]int
 	kills                                       map[string]int
 }
 
-// add counts a round in.
+// add adds a round to the counts.
 func (s *summary) add(r *round, h *history) {
 	if s.faults == nil {
 		s.faults, s.kills = map[faultproxy.Name]int{}, map[string]int{}
@@ -48,15 +48,15 @@ func (s *summary) add(r *round, h *history) {
 	for name, t := range h.truths {
 		s.versions += len(t.versions)
 		for _, e := range h.epochs[name] {
-			s.anew++
+			s.epochs++
 			s.gaps += len(e.Gaps)
 		}
 	}
 }
 
 func (s summary) String() string {
-	return fmt.Sprintf("%d rounds, %d versions; %d events judged, on %d streams of %d requests, %d of them ended by 410; %d lists of a gateway that began anew, %d that left a gap; kills: %s; faults: %s",
-		s.rounds, s.versions, s.events, s.streams, s.requests, s.expired, s.anew, s.gaps, counted(s.kills), counted(s.faults))
+	return fmt.Sprintf("%d rounds, %d versions; %d events judged, on %d streams of %d requests, %d of them ended by 410; %d lists of a gateway that began an epoch, %d that left a gap; kills: %s; faults: %s",
+		s.rounds, s.versions, s.events, s.streams, s.requests, s.expired, s.epochs, s.gaps, counted(s.kills), counted(s.faults))
 }
 
 // counted lists what was counted, most often first.

@@ -27,14 +27,14 @@ type version struct {
 	RV   uint64
 	Key  string // namespace/name
 	UID  string
-	JSON string // as the API server sends it; of a deletion, the last one at its own RV
+	JSON string // as the API server sends it; of a deletion, the last JSON with the RV of the deletion
 	// Deleted is set for a deletion.
 	Deleted bool
 
 	labels labels.Set
 	fields fields.Set
-	prev   *version  // the one before, nil for a creation
-	seen   time.Time // when etcd told of it
+	prev   *version  // the previous version, nil for a creation
+	seen   time.Time // when etcd sent it
 }
 
 // at returns the JSON of the version with another RV.
@@ -46,11 +46,11 @@ func (v *version) at(rv uint64) string {
 	return strings.Replace(v.JSON, old, `"resourceVersion":"`+strconv.FormatUint(rv, 10)+`"`, 1)
 }
 
-// A truth is the whole history of one resource from base on: what etcd has.
+// A truth is the complete history of one resource after base, from etcd.
 type truth struct {
 	base     uint64
 	start    map[string]*version // at base
-	versions []*version          // behind base, by RV
+	versions []*version          // after base, by RV
 }
 
 // A state is the objects of a resource at one RV, by key.
@@ -82,7 +82,7 @@ func (t *truth) after(from, to uint64) []*version {
 	return t.versions[i:max(i, j)]
 }
 
-// A selector is what a client asks for of a resource.
+// A selector is the part of a resource that a client requests.
 type selector struct {
 	Namespace, Labels, Fields string
 
@@ -97,7 +97,7 @@ func newSelector(namespace, l, f string) selector {
 		s.fields, err = fields.ParseSelector(f)
 	}
 	if err != nil {
-		panic(err) // the tests' own text
+		panic(err) // a bug in the test
 	}
 	return s
 }
@@ -136,7 +136,7 @@ func (t *truth) expected(s selector, from, to uint64) []event {
 	return out
 }
 
-// expectedList returns what a list at an RV has, in the order of keys.
+// expectedList returns the items of a list at an RV, in the order of keys.
 func (t *truth) expectedList(s selector, rv uint64) []event {
 	var out []event
 	for _, v := range t.at(rv) {
@@ -148,7 +148,7 @@ func (t *truth) expectedList(s selector, rv uint64) []event {
 	return out
 }
 
-// An etcdKV is a key of etcd as its JSON gateway has it.
+// An etcdKV is a key of etcd in the encoding of its JSON gateway.
 type etcdKV struct {
 	Key, Value  string // base64
 	ModRevision string `json:"mod_revision"`
@@ -178,7 +178,7 @@ func decode(kv etcdKV) (*version, error) {
 	return v, v.index()
 }
 
-// index reads from the JSON what selectors and validators ask for.
+// index reads the fields that selectors and validators use from the JSON.
 func (v *version) index() error {
 	var o struct {
 		Metadata struct {

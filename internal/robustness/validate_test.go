@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A validator judges a history by one guarantee, and returns where it was not
-// kept.
+// A validator judges a history by one guarantee, and returns the violations.
 type validator struct {
 	name  string
 	judge func(*history) []violation
@@ -33,7 +32,7 @@ var validators = []validator{
 	{"steady", each(steady)},
 }
 
-// each makes a validator of one that judges single exchanges.
+// each makes a validator from a judge of single exchanges.
 func each(judge func(*history, *exchange) string) func(*history) []violation {
 	return func(h *history) (all []violation) {
 		for _, c := range h.clients {
@@ -47,14 +46,13 @@ func each(judge func(*history, *exchange) string) func(*history) []violation {
 	}
 }
 
-// streams makes a validator of one that judges what a stream differs in from
-// the truth.
+// streams makes a validator from a judge of a stream's difference from the truth.
 func streams(judge func(*exchange, difference) string) func(*history) []violation {
 	return each(func(h *history, x *exchange) string { return judge(x, h.compare(x)) })
 }
 
-// chains makes a validator of one that judges exchanges that follow each other:
-// a list or the like, the watch behind it, and those that resume it.
+// chains makes a validator from a judge of consecutive exchanges: a list or its
+// equivalent, the watch after it, and the watches that resume it.
 func chains(judge func([]*exchange) (*exchange, string)) func(*history) []violation {
 	return func(h *history) (all []violation) {
 		for _, c := range h.clients {
@@ -68,8 +66,8 @@ func chains(judge func([]*exchange) (*exchange, string)) func(*history) []violat
 	}
 }
 
-// chains splits what the client did into lists, or the like, with the watches
-// that follow each.
+// chains splits the client's exchanges into lists or their equivalents, each with
+// the watches that follow it.
 func (c *client) chains() (all [][]*exchange) {
 	for _, x := range c.exchanges {
 		if x.Verb != resumed || len(all) == 0 {
@@ -80,12 +78,12 @@ func (c *client) chains() (all [][]*exchange) {
 	return all
 }
 
-// ordered: the RVs of a stream strictly increase, from above its start or its
-// end bookmark on (two bookmarks may be the same). The items of a list, and
-// initial events, come by their keys, none of them newer than the list.
+// ordered: the RVs of a stream strictly increase, and are above its start or its
+// end bookmark (two bookmarks may have the same RV). The items of a list, and
+// initial events, are sorted by key, and none is newer than the list.
 //
-// ADR 2 allows inferred deletions to share an RV where the upstream made them
-// at one; nothing in this test does.
+// ADR 2 allows inferred deletions to share an RV if the upstream deleted the
+// objects at one RV; nothing in this test does.
 func ordered(_ *history, x *exchange) string {
 	for i, e := range x.Items {
 		if i > 0 && listOrder(x.Items[i-1].Key, e.Key) >= 0 {
@@ -113,10 +111,10 @@ func ordered(_ *history, x *exchange) string {
 	return ""
 }
 
-// listOrder compares keys by the order of lists, which is that of bytes.
+// listOrder compares keys bytewise, in the order of lists.
 func listOrder(a, b string) int { return cmp.Compare(a, b) }
 
-// unique: no event comes twice, neither on a stream nor on one that resumes it.
+// unique: no event comes twice, neither on one stream nor on one that resumes it.
 func unique(chain []*exchange) (*exchange, string) {
 	type id struct {
 		key string
@@ -137,8 +135,7 @@ func unique(chain []*exchange) (*exchange, string) {
 	return nil, ""
 }
 
-// atomic: what happened at one RV comes together: when a stream goes on past
-// an RV of which it brought something, it has brought all of it.
+// atomic: a stream that has an event at an RV has all events at that RV.
 func atomic(h *history, x *exchange) string {
 	from, ok := x.from()
 	if !ok {
@@ -162,13 +159,13 @@ func atomic(h *history, x *exchange) string {
 	return ""
 }
 
-// reliable: between a stream's start and the last RV it brought, as an event or
-// a bookmark, no event is missing that its selector matches. (Over a gap: none
-// of the difference.)
+// reliable: between a stream's start and its last RV, of an event or a bookmark,
+// no event is missing that its selector matches. (Over a gap: no event of the
+// difference.)
 func reliable(_ *exchange, d difference) string { return d.missing }
 
-// resumable: a stream from r begins with the first event above r; nothing
-// between r and what it brought first is missing.
+// resumable: a stream from r begins with the first event above r; nothing is
+// missing between r and its first event.
 func resumable(x *exchange, d difference) string {
 	if x.Verb == resumed && d.missing != "" && (len(x.Events) == 0 || d.missingAt < x.Events[0].RV) {
 		return "from its start on: " + d.missing
@@ -176,9 +173,9 @@ func resumable(x *exchange, d difference) string {
 	return ""
 }
 
-// bookmarkable: after a bookmark at r nothing ≤ r comes; a bookmark is above
-// the stream's start, comes only to who asked for it, and is not above what the
-// API server had come to.
+// bookmarkable: after a bookmark at r nothing ≤ r comes. A bookmark is above the
+// stream's start, comes only to clients that requested it, and is not above the
+// API server's RV.
 func bookmarkable(h *history, x *exchange) string {
 	from, ok := x.from()
 	if !ok {
@@ -194,7 +191,7 @@ func bookmarkable(h *history, x *exchange) string {
 		}
 		switch {
 		case !x.Bookmarks:
-			return fmt.Sprintf("bookmark at %d, none was asked for", e.RV)
+			return fmt.Sprintf("bookmark at %d, none was requested", e.RV)
 		case e.RV < mark:
 			return fmt.Sprintf("bookmark at %d after one at %d", e.RV, mark)
 		case e.RV <= from && x.Verb == resumed:
@@ -205,9 +202,9 @@ func bookmarkable(h *history, x *exchange) string {
 	return ""
 }
 
-// truthful: each event is one that happened, of the type that its transition
-// has for the selector, with the bytes that the API server has for it. (Or it
-// belongs to the difference over a gap.)
+// truthful: each event happened, has the type of its transition for the selector,
+// and has the bytes that the API server sends. (Or it belongs to the difference
+// over a gap.)
 func truthful(_ *exchange, d difference) string { return d.invented }
 
 // consistent: a list, and the initial events up to their end bookmark, are
@@ -234,9 +231,9 @@ func consistent(h *history, x *exchange) string {
 	return ""
 }
 
-// converging: in the end every client has got all that happened up to the last
-// write, and holds what the API server held then. (Over a gap: what it held where
-// the gap ends.)
+// converging: in the end every client has received all events up to the last
+// write, and holds the API server's state. (Over a gap: the state where the gap
+// ends.)
 func converging(h *history) (all []violation) {
 	for _, c := range h.clients {
 		chains := c.chains()
@@ -250,11 +247,11 @@ func converging(h *history) (all []violation) {
 			all = append(all, violation{exchange: last, what: fmt.Sprintf(format, args...)})
 		}
 		if due := h.due(c, c.rv); !c.again && len(due) > 0 {
-			fail("the client is at %d, and %s has not come (nor %d more)", c.rv, due[0], len(due)-1)
+			fail("the client is at %d, and lacks %s (and %d more)", c.rv, due[0], len(due)-1)
 			continue
 		}
 		if !chain[0].synced() {
-			continue // it has no state, or starts again and again
+			continue // it has no state, or starts over each time
 		}
 		held, place := holds(chain)
 		at := place
@@ -263,7 +260,7 @@ func converging(h *history) (all []violation) {
 		}
 		if g, in := h.gapAround(c, at); in {
 			if at = g.To; c.again {
-				continue // it has a part of the difference, which is nobody's state
+				continue // it has a part of the difference, which is no state
 			}
 		}
 		for _, e := range h.truths[c.resource].expectedList(c.sel, at) {
@@ -279,8 +276,8 @@ func converging(h *history) (all []violation) {
 	return all
 }
 
-// holds returns the RVs of the objects that a client holds after a chain, by
-// key, and the RV that it has come to.
+// holds returns the RVs of the objects that a client holds after a chain, by key,
+// and the RV that it has reached.
 func holds(chain []*exchange) (held map[string]uint64, place uint64) {
 	held = map[string]uint64{}
 	for _, x := range chain {
@@ -300,9 +297,9 @@ func holds(chain []*exchange) (held map[string]uint64, place uint64) {
 	return held, place
 }
 
-// due returns what is still to come to a client that is at rv, up to the last
-// write, but for what a gap may have hidden: what came and went inside one does
-// not come, nor does a difference in which nothing matches.
+// due returns the events up to the last write that a client at rv has yet to
+// receive, except those that a gap may have hidden: an object created and deleted
+// inside a gap leaves no event, nor does a difference in which nothing matches.
 func (h *history) due(c *client, rv uint64) (events []event) {
 	t, final := h.truths[c.resource], h.final[c.resource]
 	for _, g := range h.gaps(c) {
@@ -314,8 +311,7 @@ func (h *history) due(c *client, rv uint64) (events []event) {
 	return append(events, t.expected(c.sel, rv, final)...)
 }
 
-// gaps returns all gaps of a resource that a client may have come over, in their
-// order.
+// gaps returns all gaps of a resource that a client may have crossed, in order.
 func (h *history) gaps(c *client) (all []gap) {
 	if c.direct {
 		return nil
@@ -337,9 +333,9 @@ func (h *history) gapAround(c *client, rv uint64) (gap, bool) {
 	return gap{}, false
 }
 
-// fresh: a list, or watch, with RV unset has every write that was acknowledged
-// before it was asked for. (But for the time in which the API server itself
-// answered from the past.)
+// fresh: a list or watch with RV unset has every write that was acknowledged
+// before the request. (Except while the API server itself answered with stale
+// data.)
 func fresh(h *history, x *exchange) string {
 	rv := x.RV
 	switch {
@@ -367,7 +363,7 @@ func fresh(h *history, x *exchange) string {
 			written = h.truths[x.Resource].deletion(a.Deleted)
 		}
 		if written > rv {
-			return fmt.Sprintf("it is at %d, and %v before it was asked for a write at %d was acknowledged", rv, x.Began.Sub(a.At), written)
+			return fmt.Sprintf("it is at %d, and %v before the request a write at %d was acknowledged", rv, x.Began.Sub(a.At), written)
 		}
 	}
 	return ""
@@ -383,9 +379,9 @@ func (t *truth) deletion(uid string) uint64 {
 	return 0
 }
 
-// documented: a stream ends as the API documents it, and with nothing but
-// whole frames: at its end, with ERROR 410, or with its connection. A request is
-// refused with 429 or 5xx only, a page of a list that is too old with 410.
+// documented: a stream ends as the API documents it, and has complete frames
+// only: it ends normally, with ERROR 410, or with its connection. A request is
+// refused only with 429 or 5xx, and an expired page of a list with 410.
 func documented(_ *history, x *exchange) string {
 	if x.Code == 410 && x.Verb == byPages {
 		return ""
@@ -404,11 +400,10 @@ func documented(_ *history, x *exchange) string {
 	return ""
 }
 
-// steady: where nothing happened that costs a gateway its history, no client
-// is told that its RV has expired.
+// steady: unless a fault made a gateway lose its history, no client gets 410.
 func steady(h *history, x *exchange) string {
 	if h.whole && x.Error == 410 {
-		return "the history was whole: " + x.End
+		return "the history was complete: " + x.End
 	}
 	return ""
 }

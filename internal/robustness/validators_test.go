@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The story that the histories below are told of, of objects a to d:
+// story is the truth of the histories below, with objects a to d:
 //
 //	RV      10    11     12     13     14     15     16     17     18
 //	   a,b  │     b red  c      a gone b blue a new  d      c gone d gone
@@ -59,7 +59,7 @@ var (
 
 func mark(rv uint64) event { return event{Type: "BOOKMARK", RV: rv} }
 
-// list and watch are exchanges that are right; a test spoils them.
+// list and watch return correct exchanges; a test spoils them.
 func list(t *truth, s selector, rv uint64) *exchange {
 	return &exchange{Verb: byList, Resource: "x", Selector: s, Code: 200, RV: rv, Items: t.expectedList(s, rv), End: "whole"}
 }
@@ -70,8 +70,8 @@ func watch(t *truth, s selector, from, to uint64) *exchange {
 
 func with(x *exchange, events ...event) *exchange { x.Events = events; return x }
 
-// told returns the history of one client with the exchanges.
-func told(t *truth, gaps []gap, xs ...*exchange) *history {
+// historyOf returns the history of one client with the exchanges.
+func historyOf(t *truth, gaps []gap, xs ...*exchange) *history {
 	c := &client{name: "c", resource: "x", sel: xs[0].Selector, exchanges: xs}
 	for _, x := range xs {
 		c.rv = max(c.rv, x.place())
@@ -92,8 +92,8 @@ func verdicts(h *history) (names []string) {
 	return names
 }
 
-// over is the difference over the gap (10, 18], as ADR 2 has it: a is another,
-// b changed; the deletion of the old a is at 11, and so is nothing else.
+// over is the difference over the gap (10, 18], as in ADR 2: a is a new object, b
+// changed. The deletion of the old a is at 11, an RV of its own.
 func over(t *truth) []event {
 	old, now := t.at(10), t.at(18)
 	return []event{
@@ -103,9 +103,9 @@ func over(t *truth) []event {
 	}
 }
 
-// nowhere is a watch from now on, which began at 10 and came over the gap (10,
-// 18]; the first that it brings is the deletion of a, at 12.
-func nowhere(t *truth) *exchange {
+// watchFromNow is a watch from now on, which began at 10 and crossed the gap (10, 18];
+// its first event is the deletion of a, at 12.
+func watchFromNow(t *truth) *exchange {
 	events := over(t)
 	events[0].RV, events[0].Text = 12, t.at(10)["ns/a"].at(12)
 	return &exchange{Verb: byNow, Resource: "x", Selector: all, Code: 200, Bookmarks: true, Events: append(events, mark(18)), End: "EOF"}
@@ -113,17 +113,17 @@ func nowhere(t *truth) *exchange {
 
 func TestGoodHistories(t *testing.T) {
 	s := story()
-	nothing := told(s, []gap{{15, 18}}, list(s, ds, 10), watch(s, ds, 10, 15))
+	nothing := historyOf(s, []gap{{15, 18}}, list(s, ds, 10), watch(s, ds, 10, 15))
 	nothing.final = map[string]uint64{"x": 18}
 	for name, h := range map[string]*history{
 		"over a gap in which nothing matches that stays": nothing,
-		"everything":                  told(s, nil, list(s, all, 10), watch(s, all, 10, 14), watch(s, all, 14, 18)),
-		"a selector":                  told(s, nil, list(s, reds, 10), watch(s, reds, 10, 18)),
-		"bookmarks":                   told(s, nil, list(s, all, 10), with(watch(s, all, 10, 11), append(s.expected(all, 10, 11), mark(11), mark(11))...), watch(s, all, 11, 18)),
-		"over a gap":                  told(s, []gap{{10, 18}}, list(s, all, 10), with(watch(s, all, 10, 18), append(over(s), mark(18))...)),
-		"a part of the gap":           told(s, []gap{{10, 18}}, list(s, all, 10), with(watch(s, all, 10, 14), over(s)[:2]...), list(s, all, 18)),
-		"from nowhere on, over a gap": told(s, []gap{{10, 18}}, nowhere(s)),
-		"through the gap, in full":    told(s, []gap{{10, 18}}, list(s, all, 10), watch(s, all, 10, 18)),
+		"everything":               historyOf(s, nil, list(s, all, 10), watch(s, all, 10, 14), watch(s, all, 14, 18)),
+		"a selector":               historyOf(s, nil, list(s, reds, 10), watch(s, reds, 10, 18)),
+		"bookmarks":                historyOf(s, nil, list(s, all, 10), with(watch(s, all, 10, 11), append(s.expected(all, 10, 11), mark(11), mark(11))...), watch(s, all, 11, 18)),
+		"over a gap":               historyOf(s, []gap{{10, 18}}, list(s, all, 10), with(watch(s, all, 10, 18), append(over(s), mark(18))...)),
+		"a part of the gap":        historyOf(s, []gap{{10, 18}}, list(s, all, 10), with(watch(s, all, 10, 14), over(s)[:2]...), list(s, all, 18)),
+		"from now on, over a gap":  historyOf(s, []gap{{10, 18}}, watchFromNow(s)),
+		"through the gap, in full": historyOf(s, []gap{{10, 18}}, list(s, all, 10), watch(s, all, 10, 18)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, v := range validators {
@@ -135,7 +135,7 @@ func TestGoodHistories(t *testing.T) {
 	}
 }
 
-// TestBadHistories shows that each validator rejects what it is there for.
+// TestBadHistories shows that each validator rejects violations of its guarantee.
 func TestBadHistories(t *testing.T) {
 	s := story()
 	day := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -145,7 +145,7 @@ func TestBadHistories(t *testing.T) {
 		name string
 		sel  selector
 		by   spoil
-		want string // validators that have to reject it, all others may
+		want string // validators that have to reject it; others may
 	}{
 		{"two events in the wrong order", all, func(_, w *exchange, _ *history) { w.Events[1], w.Events[2] = w.Events[2], w.Events[1] }, "ordered"},
 		{"an event at the start", all, func(_, w *exchange, _ *history) { w.Events = append(s.expected(all, 9, 10), w.Events...); w.Start = 11 }, "ordered truthful"},
@@ -166,7 +166,7 @@ func TestBadHistories(t *testing.T) {
 		}, "atomic reliable"},
 		{"an event missing", all, func(_, w *exchange, _ *history) { w.Events = slices.Delete(w.Events, 2, 3) }, "reliable"},
 		{"an event missing at the end, below a bookmark", all, func(_, w *exchange, _ *history) { w.Events[7] = mark(18) }, "reliable converging"},
-		{"an object that stops to match", reds, func(_, w *exchange, _ *history) {
+		{"an object that stops matching", reds, func(_, w *exchange, _ *history) {
 			w.Events = slices.DeleteFunc(w.Events, func(e event) bool { return e.RV == 14 })
 		}, "reliable converging"},
 		{"the first event missing after a resume", all, func(_, w *exchange, _ *history) { w.Events = w.Events[1:] }, "resumable reliable"},
@@ -178,7 +178,7 @@ func TestBadHistories(t *testing.T) {
 			w.Events[1].Text = strings.Replace(w.Events[1].Text, `"red"`, `"RED"`, 1)
 		}, "truthful"},
 		{"another type", all, func(_, w *exchange, _ *history) { w.Events[1].Type = "MODIFIED" }, "truthful"},
-		{"a transition that tells the new state", reds, func(_, w *exchange, _ *history) {
+		{"a transition with the new state", reds, func(_, w *exchange, _ *history) {
 			for i, e := range w.Events {
 				if e.RV == 14 {
 					w.Events[i].Text = s.at(14)["ns/b"].JSON
@@ -190,12 +190,12 @@ func TestBadHistories(t *testing.T) {
 			sel := newSelector("other", "", "")
 			l.Selector, w.Selector, l.Items, h.clients[0].sel = sel, sel, nil, sel
 		}, "truthful"},
-		{"what a gap hid, with an RV that another has", all, func(_, w *exchange, h *history) {
+		{"an inferred deletion with the RV of another event", all, func(_, w *exchange, h *history) {
 			h.epochs["x"][0].Gaps = []gap{{10, 18}}
 			w.Events = over(s)
 			w.Events[0].RV = 14
 		}, "truthful ordered"},
-		{"a deletion behind the successor, over a gap", all, func(_, w *exchange, h *history) {
+		{"a deletion after the successor, over a gap", all, func(_, w *exchange, h *history) {
 			h.epochs["x"][0].Gaps = []gap{{10, 18}}
 			o := over(s)
 			o[0].RV, o[0].Text = 16, s.at(10)["ns/a"].at(16)
@@ -209,22 +209,22 @@ func TestBadHistories(t *testing.T) {
 			h.epochs["x"][0].Gaps = []gap{{10, 18}}
 			w.Events = slices.Delete(append(over(s), mark(18)), 1, 2)
 		}, "reliable converging"},
-		{"a gap that nobody knows of", all, func(_, w *exchange, _ *history) { w.Events = append(over(s), mark(18)) }, "reliable truthful"},
+		{"an unknown gap", all, func(_, w *exchange, _ *history) { w.Events = append(over(s), mark(18)) }, "reliable truthful"},
 		{"a gap before a client of the API server", all, func(_, w *exchange, h *history) {
 			h.epochs["x"][0].Gaps = []gap{{10, 18}}
 			w.Events, w.Direct = append(over(s), mark(18)), true
 		}, "reliable truthful"},
 		{"a change missing over a gap in which the stream begins", all, func(l, w *exchange, h *history) {
 			h.epochs["x"][0].Gaps = []gap{{10, 18}}
-			n := nowhere(s)
+			n := watchFromNow(s)
 			n.Events = slices.Delete(n.Events, 1, 2)
 			h.clients[0].exchanges = []*exchange{l, n}
 		}, "reliable"},
-		{"a client that stays behind a gap", all, func(_, w *exchange, h *history) {
+		{"a client that stops before a gap", all, func(_, w *exchange, h *history) {
 			h.epochs["x"][0].Gaps = []gap{{10, 14}}
 			h.final, h.clients[0].rv, w.Events = map[string]uint64{"x": 18}, 10, nil
 		}, "converging"},
-		{"a client that a gap hides something from that stays", all, func(_, w *exchange, h *history) {
+		{"a client that lacks the difference over a gap", all, func(_, w *exchange, h *history) {
 			h.epochs["x"][0].Gaps = []gap{{10, 18}}
 			h.final, h.clients[0].rv, w.Events = map[string]uint64{"x": 18}, 10, nil
 		}, "converging"},
@@ -234,7 +234,7 @@ func TestBadHistories(t *testing.T) {
 		}, "consistent converging"},
 		{"an old item", all, func(l, _ *exchange, _ *history) { l.Items[0].RV = 2 }, "consistent"},
 		{"a list from before", all, func(l, _ *exchange, _ *history) { l.RV = 9 }, "consistent"},
-		{"a client that stays behind", all, func(_, w *exchange, h *history) {
+		{"a client that lacks the last event", all, func(_, w *exchange, h *history) {
 			h.final, h.clients[0].rv, w.Events = map[string]uint64{"x": 20}, 17, w.Events[:7]
 		}, "converging"},
 		{"a client that did nothing", all, func(_, _ *exchange, h *history) { h.clients[0].exchanges = nil }, "converging"},
@@ -259,23 +259,23 @@ func TestBadHistories(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l, w := list(s, test.sel, 10), watch(s, test.sel, 10, 18)
-			h := told(s, nil, l, w)
+			h := historyOf(s, nil, l, w)
 			if got := verdicts(h); got != nil {
-				t.Fatalf("before it is spoiled: %v", got)
+				t.Fatalf("the unspoiled history is rejected by %v", got)
 			}
 			test.by(l, w, h)
 			got := verdicts(h)
 			for _, name := range strings.Fields(test.want) {
 				shown[name] = true
 				if !slices.Contains(got, name) {
-					t.Errorf("%s does not reject it, only %v", name, got)
+					t.Errorf("%s accepts it; rejected by %v", name, got)
 				}
 			}
 		})
 	}
 	for _, v := range validators {
 		if !shown[v.name] {
-			t.Errorf("nothing shows that %s can fail", v.name)
+			t.Errorf("no case shows that %s can fail", v.name)
 		}
 	}
 }

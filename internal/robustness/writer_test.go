@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// A writer creates, updates and deletes objects at the API server, and notes
-// what it acknowledges.
+// A writer creates, updates and deletes objects at the API server, and records
+// the acknowledgements.
 type writer struct {
 	resource   string
 	path       string // of the whole collection
@@ -27,14 +27,14 @@ type writer struct {
 	names      int
 	pause      time.Duration // between two writes
 	seed       uint64
-	hands      int // that write at the same time
+	hands      int // concurrent writes
 
 	http *http.Client
 	base string
 
 	mu    sync.Mutex // guards what follows
 	acks  []ack
-	count int // a number for each write
+	count int // of writes
 }
 
 // tiers are the values of the label that selectors look at.
@@ -56,7 +56,7 @@ func (w *writer) write(ctx context.Context, r *rand.Rand) {
 		tier, node, size, act := tiers[r.IntN(len(tiers))], r.IntN(5), r.IntN(1500), r.IntN(10)
 		switch {
 		case act < 3:
-			_ = w.remove(ctx, namespace, name) // which may not be there, nor the API server
+			_ = w.remove(ctx, namespace, name) // the object may not exist, or the API server be down
 		case act < 6:
 			_, _ = w.create(ctx, namespace, name, tier, node, size)
 		default:
@@ -78,7 +78,7 @@ func (w *writer) url(namespace, name string) string {
 	return url
 }
 
-// number returns a number that no other write has.
+// number returns a number that is unique to the write.
 func (w *writer) number() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *writer) remove(ctx context.Context, namespace, name string) error {
 	return err
 }
 
-// send sends a write and notes that it was acknowledged.
+// send sends a write and records that it was acknowledged.
 func (w *writer) send(ctx context.Context, method, url, contentType, body string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
