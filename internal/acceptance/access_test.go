@@ -23,9 +23,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: list-and
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}]
 `
 
-// TestAccess has a gateway act as somebody who may list and watch, but not
-// get, and then may nothing any more: nobody reads from the cache what the API
-// server would refuse (T8).
+// TestAccess has a gateway act as a user who may list and watch, but not get, and
+// who then loses these rights: no client reads from the cache what the API server
+// would refuse (T8).
 func TestAccess(t *testing.T) {
 	inStage(t, quiet)
 	apply(t, readerRole)
@@ -41,19 +41,19 @@ func TestAccess(t *testing.T) {
 	}
 	eventually(t, "a list for jane", func() bool { return code(list) == 200 })
 	if got := code("/api/v1/namespaces/default/configmaps/kube-root-ca.crt?resourceVersion=0"); got != 403 {
-		t.Errorf("a get without the right to: %d", got)
+		t.Errorf("a get that is not allowed: %d", got)
 	}
 	if got := code("/api/v1/secrets?resourceVersion=0"); got != 403 {
 		t.Errorf("another resource: %d", got)
 	}
 	kubectl(t, "delete", "clusterrolebinding", "list-and-watch")
-	eventually(t, "an end of it", func() bool {
+	eventually(t, "a refusal of lists and watches", func() bool {
 		return code(list) == 403 && code("/api/v1/configmaps?watch=1&resourceVersion=0&timeoutSeconds=1") == 403
 	})
 }
 
-// TestCallersOwnToken: a caller who brings a token is that caller, though the
-// gateway has a client certificate, which the API server takes first.
+// TestCallersOwnToken: a request with a token is authenticated by the token,
+// though the gateway has a client certificate, which the API server prefers.
 func TestCallersOwnToken(t *testing.T) {
 	inStage(t, quiet)
 	kubectl(t, "-n", "default", "get", "serviceaccount", "default")
@@ -61,14 +61,14 @@ func TestCallersOwnToken(t *testing.T) {
 	for _, test := range []struct{ token, want string }{{"garbage", "401"}, {token, "403"}} {
 		for _, path := range []string{"/api/v1/secrets", "/api/v1/secrets?resourceVersion=0", "/api/v1/pods?watch=1&resourceVersion=0"} {
 			if got := curl(t, "-o/dev/null", "-w%{http_code}", "-H", "Authorization: Bearer "+test.token, gw.URL+path); got != test.want {
-				t.Errorf("%s with a token that is to have %s: %s", path, test.want, got)
+				t.Errorf("%s with a token: want %s, got %s", path, test.want, got)
 			}
 		}
 	}
 }
 
-// TestCustomResources follows a definition through its life: its objects'
-// defaults change, it goes, and something else comes under its name.
+// TestCustomResources changes the defaults of a definition, deletes it, and
+// creates another one with the same name.
 func TestCustomResources(t *testing.T) {
 	inStage(t, quiet)
 	ns := namespace(t)
@@ -92,7 +92,7 @@ func TestCustomResources(t *testing.T) {
 	next(t, frames, "ADDED", "g", nil)
 
 	apply(t, crd("Namespaced", "Gadget", ", default: blue"))
-	eventually(t, "the default at the API server", func() bool {
+	eventually(t, "the new default at the API server", func() bool {
 		_, body := get(t, client, up+one)
 		return strings.Contains(body, `"color":"blue"`)
 	})
@@ -104,7 +104,7 @@ func TestCustomResources(t *testing.T) {
 	kubectl(t, "delete", "crd", kind)
 	next(t, frames, "DELETED", "g", nil)
 	if f, open := <-frames; open {
-		t.Errorf("after the definition has gone: %s", f.text)
+		t.Errorf("after the deletion of the definition: %s", f.text)
 	}
 	alike(t, gw, "when it is gone", all)
 	alike(t, gw, "when it is gone", one)
@@ -144,7 +144,7 @@ metadata: {name: g, namespace: NAMESPACE}
 spec: {}
 `
 
-// TestWarnings: the API server's word on deprecated versions is relayed.
+// TestWarnings: the API server's warnings about deprecated versions are relayed.
 func TestWarnings(t *testing.T) {
 	const path = "/api/v1/endpoints?resourceVersion=0"
 	client, up := direct(t)
@@ -158,7 +158,7 @@ func TestWarnings(t *testing.T) {
 	}
 	want := warnings(client, up+path)
 	if !strings.Contains(want, "deprecated") {
-		t.Fatalf("the API server warns of nothing: %q", want)
+		t.Fatalf("the API server sends no warning: %q", want)
 	}
 	for range 3 {
 		if got := warnings(http.DefaultClient, gw.URL+path); got != want {

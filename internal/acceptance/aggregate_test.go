@@ -13,8 +13,8 @@ import (
 )
 
 // An aggregate is the server of an aggregated API, life.example.org/v1. Its
-// resources support what their names say; all have the same objects. Like
-// many such servers it supports no field selectors, no Tables and no limits.
+// resources differ in what they support; all have the same objects. Like many
+// such servers it supports no field selectors, no Tables and no limits.
 type aggregate struct {
 	*fakeapi.Server
 	down atomic.Bool

@@ -33,12 +33,12 @@ spec:
   service: {name: life, namespace: default, port: PORT}
 `
 
-// TestAggregated puts a server behind the API server that has resources of all
-// abilities, takes it out of service and back, and removes it. What its
-// callers see through the gateway is what they see without.
+// TestAggregated registers an aggregated API with every kind of resource, makes
+// it unavailable and available again, and removes it. Responses through the
+// gateway are those of the API server.
 //
-// It has a gateway of its own, since it counts the lists from the cache, and waits
-// for the gateway's timeouts.
+// It has its own gateway because it counts the lists from the cache and waits for
+// the gateway's timeouts.
 func TestAggregated(t *testing.T) {
 	inStage(t, quiet)
 	mine, err := cluster.Gateway()
@@ -50,7 +50,7 @@ func TestAggregated(t *testing.T) {
 	server.set("one", map[string]string{"color": "red"})
 	server.set("two", map[string]string{"color": "blue"})
 	https := httptest.NewUnstartedServer(server)
-	https.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that are given up
+	https.Config.ErrorLog = log.New(io.Discard, "", 0) // the test drops connections
 	https.StartTLS()
 	t.Cleanup(https.Close)
 	address, err := url.Parse(https.URL)
@@ -60,13 +60,13 @@ func TestAggregated(t *testing.T) {
 	apply(t, strings.ReplaceAll(apiService, "PORT", address.Port()))
 	t.Cleanup(func() {
 		_ = cluster.Kubectl(context.Background(), "delete", "apiservice/v1.life.example.org", "service/life", "--ignore-not-found").Run()
-		https.CloseClientConnections() // watches that nobody ends
+		https.CloseClientConnections() // watches that are open
 	})
 	client, up := direct(t)
 	const base = "/apis/life.example.org/v1"
 	available := func(want string) {
 		t.Helper()
-		// A change has the API server look at once.
+		// A change makes the API server check availability at once.
 		kubectl(t, "annotate", "--overwrite", "apiservice/v1.life.example.org", "available="+want)
 		kubectl(t, "wait", "apiservice/v1.life.example.org", "--for=condition=Available="+want, "--timeout=150s")
 	}
@@ -92,7 +92,7 @@ func TestAggregated(t *testing.T) {
 	available("True")
 	const watch = "?watch=1&resourceVersion=0&timeoutSeconds=1"
 	same("in service", watch)
-	for _, resource := range []string{things, plains} { // plains when the streaming list has been given up
+	for _, resource := range []string{things, plains} { // plains after the gateway has given up the streaming list
 		eventually(t, "a list of "+resource+" from the cache", func() bool { return fromCache(resource) })
 	}
 	for _, resource := range []string{unwatched, refusing, unlisted, forbidden, versionless} {
@@ -128,7 +128,7 @@ func TestAggregated(t *testing.T) {
 	}
 
 	kubectl(t, "delete", "apiservice/v1.life.example.org")
-	eventually(t, "an end of the API", func() bool {
+	eventually(t, "a removal of the API", func() bool {
 		code, _ := get(t, client, up+base)
 		return code == http.StatusNotFound
 	})

@@ -48,8 +48,8 @@ func TestA1Root(t *testing.T) {
 // listRV finds a list's own RV.
 var listRV = regexp.MustCompile(`("metadata":\s*\{\s*(?:"continue":\s*"",\s*)?"resourceVersion":\s*)"\d+"`)
 
-// TestA2Reads compares GETs of all kinds with the API server's answers, code
-// for code and byte for byte; a list's own RV aside.
+// TestA2Reads compares the responses to GETs of all kinds with the API server's,
+// by code and byte for byte, except for a list's own RV.
 func TestA2Reads(t *testing.T) {
 	ns := namespace(t)
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=nginx", "--replicas=2")
@@ -100,8 +100,9 @@ func TestA2Reads(t *testing.T) {
 	alike(t, gw, "as it is", paths...)
 }
 
-// alike fails the test for each path that a gateway answers otherwise than the
-// API server. It asks for several paths at once, since a watch takes a second.
+// alike fails the test for each path where the gateway's response differs from
+// the API server's. It requests several paths at once, since a watch takes a
+// second.
 func alike(t *testing.T, g *clustertest.Gateway, when string, paths ...string) {
 	t.Helper()
 	client, up := direct(t)
@@ -119,9 +120,9 @@ func alike(t *testing.T, g *clustertest.Gateway, when string, paths ...string) {
 	wg.Wait()
 }
 
-// differs compares the gateway's answer to a GET with the API server's, a
-// list's own RV aside. Things change between the two requests, and caches
-// follow; then they are the same a moment later.
+// differs compares the gateway's response to a GET with the API server's, except
+// for a list's own RV. It retries: objects may change between the two requests,
+// and caches lag.
 func differs(ctx context.Context, g *clustertest.Gateway, client *http.Client, up, path string) string {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		var got answer
@@ -197,8 +198,8 @@ get events --chunk-size=1 -o name
 get pods --chunk-size=2 -o name
 `
 
-// TestA3Kubectl runs kubectl's commands through the gateway. Where a command
-// only reads, it prints what it prints against the API server.
+// TestA3Kubectl runs kubectl's commands through the gateway. A command that only
+// reads prints the same as against the API server.
 func TestA3Kubectl(t *testing.T) {
 	for name, command := range kubectls(t) {
 		t.Run(name, func(t *testing.T) {
@@ -239,12 +240,12 @@ func TestA3Kubectl(t *testing.T) {
 			for _, line := range commandsFor(name, commonReads) {
 				args := strings.Fields(line)
 				var want, got string
-				for range 20 { // ages and heartbeats may move on, unless both look at once
+				for range 20 { // ages and heartbeats may change between the two commands
 					var wg sync.WaitGroup
 					wg.Go(func() {
 						cmd := exec.CommandContext(t.Context(), straight[0], slices.Concat(straight[1:], args)...)
 						cmd.Env = append(os.Environ(), noGC)
-						out, _ := cmd.CombinedOutput() // how it ends is printed
+						out, _ := cmd.CombinedOutput() // the output shows a failure
 						want = string(out)
 					})
 					got, _ = run(t, via, args...)
@@ -264,7 +265,7 @@ func TestA3Kubectl(t *testing.T) {
 	}
 }
 
-// portForward forwards a port to a Pod and talks through it.
+// portForward forwards a port to a Pod and sends a request through it.
 func portForward(t *testing.T, via []string, do func(...string) string) {
 	t.Helper()
 	do("run", "target", "--image=nginx")
@@ -288,7 +289,7 @@ func portForward(t *testing.T, via []string, do func(...string) string) {
 	}
 }
 
-// TestA4Logs has lines of a log arrive one by one.
+// TestA4Logs: the lines of a log arrive one by one.
 func TestA4Logs(t *testing.T) {
 	inStage(t, quiet)
 	ns := namespace(t)
@@ -317,12 +318,12 @@ func TestA4Logs(t *testing.T) {
 				t.Fatalf("line %d is %q, %v", i, line, ok)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("line %d does not come while the stream is open", i)
+			t.Fatalf("line %d does not arrive while the stream is open", i)
 		}
 	}
 }
 
-// TestA5Metrics: without a metrics server the answer is the API server's own.
+// TestA5Metrics: without a metrics server the response is the API server's own.
 func TestA5Metrics(t *testing.T) {
 	client, up := direct(t)
 	const path = "/apis/metrics.k8s.io/v1beta1/nodes/node-0"

@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// apply creates or changes what a manifest says, by server-side apply. Objects that
-// name no namespace are put in the one given. It asks the API server itself: a
-// kubectl process costs a hundred times as much.
+// apply creates or changes the objects of a manifest by server-side apply. Objects
+// without a namespace are put in the given one. It sends requests to the API
+// server itself: a kubectl process costs a hundred times as much.
 func apply(t *testing.T, manifest string, namespace ...string) {
 	t.Helper()
 	client := anyObjects(t)
@@ -39,7 +39,7 @@ func apply(t *testing.T, manifest string, namespace ...string) {
 		}
 		kind := o.GroupVersionKind()
 		mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
-		if meta.IsNoMatchError(err) { // of a definition that was just made
+		if meta.IsNoMatchError(err) { // its definition is new
 			eventually(t, kind.String(), func() bool {
 				kinds = kindsOf(t)
 				mapping, err = kinds.RESTMapping(kind.GroupKind(), kind.Version)
@@ -62,11 +62,11 @@ func apply(t *testing.T, manifest string, namespace ...string) {
 	}
 }
 
-// anyObjects is the API server's client of objects of all kinds.
+// anyObjects returns a client of the API server for objects of all kinds.
 func anyObjects(t *testing.T) dynamic.Interface {
 	t.Helper()
 	config := rest.CopyConfig(cluster.Config)
-	config.WarningHandler = rest.NoWarnings{} // of deprecated versions
+	config.WarningHandler = rest.NoWarnings{} // about deprecated versions
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -74,13 +74,13 @@ func anyObjects(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// definitions is the API server's client of CustomResourceDefinitions.
+// definitions returns a client of the API server for CustomResourceDefinitions.
 func definitions(t *testing.T) dynamic.ResourceInterface {
 	t.Helper()
 	return anyObjects(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 }
 
-// kindsOf asks the API server for its resources.
+// kindsOf gets the resources of the API server.
 func kindsOf(t *testing.T) meta.RESTMapper {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(cluster.Config)

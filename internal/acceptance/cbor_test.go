@@ -80,12 +80,12 @@ kind: Widget
 metadata: {name: plain, namespace: default}
 `
 
-// ownRV is that of a list, and of a bookmark.
+// ownRV matches the RV of a list or a bookmark.
 var ownRV = regexp.MustCompile(`\bresourceVersion=\d+`)
 
-// TestCBOR compares what an API server that offers CBOR answers in it with what
-// the gateway answers, byte for byte, the order of keys aside. It has a cluster
-// of its own: the others are as clusters are by default.
+// TestCBOR compares the gateway's CBOR responses with the API server's, byte for
+// byte except for the order of keys. It has its own cluster because CBOR is off
+// by default.
 func TestCBOR(t *testing.T) {
 	inStage(t, quiet)
 	c, err := clustertest.Start(1, "--feature-gates", "CBORServingAndStorage=true")
@@ -134,7 +134,7 @@ func TestCBOR(t *testing.T) {
 		}
 		return a
 	}
-	from := "" // the RV that is asked for
+	from := "" // the requested RV
 	rvOf := func(path string) string {
 		t.Helper()
 		var list struct {
@@ -150,7 +150,7 @@ func TestCBOR(t *testing.T) {
 		metric := fmt.Sprintf(`watchkeeper_requests_total{code="200",source="cache",verb=%q} `, verb)
 		_, after, _ := strings.Cut(ask(http.DefaultClient, gateway.Admin+"/metrics", "*/*").body, metric)
 		n := 0
-		fmt.Sscan(after, &n) //nolint:errcheck // none yet is 0
+		fmt.Sscan(after, &n) //nolint:errcheck // no metric yet counts as 0
 		return n
 	}
 	same := func(path, accept string) answer {
@@ -240,10 +240,10 @@ func TestCBOR(t *testing.T) {
 	}
 }
 
-// cborText writes items of CBOR as text, with the keys of maps in order: the
-// API server has them in another order each time. What is no CBOR stays. Of the
-// bookmarks of a watch only the one that ends the initial events is kept: whether
-// a watch that is about to end brings another depends on the server's clock.
+// cborText writes items of CBOR as text, with sorted map keys: the API server
+// sends them in random order. It keeps what is not CBOR. Of the bookmarks of a
+// watch it keeps only the end bookmark: whether a watch that is about to end sends
+// another depends on the server's clock.
 func cborText(data string) string {
 	var out strings.Builder
 	for rest := data; rest != ""; {
@@ -259,7 +259,7 @@ func cborText(data string) string {
 	return out.String()
 }
 
-// cborItem writes the first item, of a definite length.
+// cborItem writes the first item, which has a definite length.
 func cborItem(s string) (text, rest string, ok bool) {
 	if s == "" {
 		return "", "", false

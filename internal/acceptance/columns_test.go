@@ -36,7 +36,7 @@ spec:
     - {name: Size, type: integer, jsonPath: .spec.size}
 `
 
-// onePrint is the manifest of one.
+// onePrint returns the manifest of a Print.
 func onePrint(name, spec string) string {
 	return fmt.Sprintf("---\n{apiVersion: life.example.com/v1, kind: Print, metadata: {name: %s}, spec: %s}\n", name, spec)
 }
@@ -46,15 +46,16 @@ var (
 	tableRVs = regexp.MustCompile(`"metadata":\{"resourceVersion":"\d+"\}`)
 )
 
-// TestColumns prints a custom resource whose dates the columns do not tell, and
-// then changes what they show, while the columns read the same.
+// TestColumns prints a custom resource with date columns, whose JSON paths a Table
+// does not name, and then changes a path, which leaves the column definitions of
+// the Table as they are.
 func TestColumns(t *testing.T) {
 	t.Cleanup(func() {
 		_ = cluster.Kubectl(context.Background(), "delete", "crd", "prints.life.example.com", "--ignore-not-found").Run()
 	})
 	apply(t, strings.ReplaceAll(prints, "MADE", ".spec.made"))
 	established(t, "prints.life.example.com")
-	// Dates that read the same for a while.
+	// Dates whose printed age does not change for a while.
 	ago := func(d time.Duration) string { return time.Now().Add(-d - 20*time.Second).UTC().Format(time.RFC3339) }
 	apply(t, onePrint("full", fmt.Sprintf("{made: %q, sold: %q, every: 5m, age: 7m, size: 3}", ago(50*time.Minute), ago(30*time.Hour)))+
 		onePrint("young", fmt.Sprintf("{made: %q, every: 3d4h}", ago(0)))+

@@ -14,15 +14,14 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// TestCompareUnderChurn takes the same lists and watches from the API server
-// and from the gateway while Pods change, and compares them document by
-// document, byte for byte. WATCHKEEPER_COMPARE_ROUNDS says how often it takes the
-// lists.
+// TestCompareUnderChurn sends the same lists and watches to the API server and to
+// the gateway while Pods change, and compares the responses document by document,
+// byte for byte. WATCHKEEPER_COMPARE_ROUNDS is how often it sends the lists.
 func TestCompareUnderChurn(t *testing.T) {
 	inStage(t, underLoad)
 	stop := load(t)
 	client, up := direct(t)
-	get(t, http.DefaultClient, gw.URL+"/api/v1/pods") // from here on it watches
+	get(t, http.DefaultClient, gw.URL+"/api/v1/pods") // makes the gateway watch Pods
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -62,7 +61,7 @@ func TestCompareUnderChurn(t *testing.T) {
 		events += len(w)
 	}
 	if events < 1000 {
-		t.Errorf("only %d events: nothing is shown", events)
+		t.Errorf("only %d events: too few to show anything", events)
 	}
 	t.Logf("%d lists and %d watch events are the same", lists, events)
 	_, body := get(t, http.DefaultClient, gw.Admin+"/metrics")

@@ -21,19 +21,19 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// A lifeVersion is one version of the definition that life tests change.
+// A lifeVersion is one version of the definition of Lives.
 type lifeVersion struct {
 	name string
-	// description is of the schema. Where all schemas are the same, the API
-	// server wants the same fields to select by, too.
+	// description is that of the schema. If all schemas are equal, the API server
+	// requires equal selectable fields, too.
 	description      string
 	unserved         bool
 	fields, columns  []string
 	storage, colored bool // colored: spec.color has a default
 }
 
-// define makes or changes the definition of lives.life.example.com and waits
-// until the API server serves it so.
+// define creates or changes the definition of lives.life.example.com and waits
+// until the API server serves the change.
 func define(t *testing.T, scope string, versions ...lifeVersion) {
 	t.Helper()
 	crd := map[string]any{
@@ -78,8 +78,8 @@ func define(t *testing.T, scope string, versions ...lifeVersion) {
 		"group": "life.example.com", "scope": scope, "versions": all,
 		"names": map[string]any{"plural": "lives", "singular": "life", "kind": "Life"},
 	}
-	// Not apply, which would merge the versions. What is sent is read back from its
-	// text: an Unstructured has few types.
+	// Not apply, which would merge the versions. The definition makes a round trip
+	// through JSON because an Unstructured may hold only a few types.
 	text, err := json.Marshal(crd)
 	o := &unstructured.Unstructured{}
 	if err == nil {
@@ -88,7 +88,7 @@ func define(t *testing.T, scope string, versions ...lifeVersion) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the API server writes its status
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the API server updates the status
 		old, err := definitions(t).Get(t.Context(), lives, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			_, err = definitions(t).Create(t.Context(), o, metav1.CreateOptions{})
@@ -127,8 +127,8 @@ func undefine(t *testing.T) {
 	})
 }
 
-// live makes or changes an object. It does not ask kubectl, which remembers
-// what discovery said for hours.
+// live creates or changes an object. It does not use kubectl, which caches
+// discovery for hours.
 func live(t *testing.T, ns, version, name, spec string) {
 	t.Helper()
 	client, up := direct(t)
@@ -153,7 +153,7 @@ func live(t *testing.T, ns, version, name, spec string) {
 		if resp.StatusCode/100 == 2 {
 			return
 		}
-		if time.Now().After(end) { // it may take a moment until it is served
+		if time.Now().After(end) { // the resource may not be served yet
 			t.Fatalf("%s: %s %s", path, resp.Status, body)
 		}
 	}
@@ -200,10 +200,10 @@ func TestSelectableFields(t *testing.T) {
 	}
 }
 
-// TestDefinitionLife changes a definition in all ways while its objects are
-// followed at both versions: by plain and selective clients, in all forms, and by
-// streaming lists. After each change they hold what they hold at the API server, and
-// reads are answered as there.
+// TestDefinitionLife changes a definition in all ways while clients follow its
+// objects at both versions: plain and selective ones, in all forms, and with
+// streaming lists. After each change they hold the same objects as clients of the
+// API server, and reads have the same responses.
 func TestDefinitionLife(t *testing.T) {
 	ns := namespace(t)
 	undefine(t)
@@ -260,7 +260,7 @@ func TestDefinitionLife(t *testing.T) {
 	step("with two fields and a second version", both, beta)
 	twin := both
 	twin.name, twin.storage = "v1beta1", false
-	step("with two versions alike", both, twin)
+	step("with two equal versions", both, twin)
 	both.storage, beta.storage = false, true
 	step("stored as the second version", both, beta)
 	both.colored = true
@@ -277,12 +277,12 @@ func TestDefinitionLife(t *testing.T) {
 	agree(t, "deleted", all)
 	step("there again", both, beta)
 	for _, p := range all {
-		t.Logf("%s: %d times from the beginning, %d at the API server", p.gateway.name, p.gateway.begins, p.direct.begins)
+		t.Logf("%s: %d lists through the gateway, %d at the API server", p.gateway.name, p.gateway.begins, p.direct.begins)
 	}
 }
 
-// TestDefinitionReplaced deletes a definition and makes it anew with another
-// scope, as soon as may be, while the gateway watches its objects.
+// TestDefinitionReplaced deletes a definition and recreates it at once with
+// another scope, while the gateway watches its objects.
 func TestDefinitionReplaced(t *testing.T) {
 	ns := namespace(t)
 	undefine(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
-// TestOneUpstreamWatch opens a thousand watches of one resource. By its own
-// count the API server then has one more.
+// TestOneUpstreamWatch opens a thousand watches of one resource. The API server
+// then counts one watch more.
 func TestOneUpstreamWatch(t *testing.T) {
 	ns := namespace(t)
 	mine, err := cluster.Gateway()
@@ -83,7 +83,7 @@ func TestOneUpstreamWatch(t *testing.T) {
 	t.Logf("%d watches got the event; the API server had %d watches before and %d now", n, before, upstreamWatches(t, "configmaps"))
 }
 
-// upstreamWatches is the API server's own gauge of open watches.
+// upstreamWatches returns the API server's gauge of open watches.
 func upstreamWatches(t *testing.T, resource string) int {
 	t.Helper()
 	client, up := direct(t)

@@ -14,15 +14,15 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// kills is how many kills a test makes: 2, or WATCHKEEPER_KILLS.
+// kills returns how many kills a test makes: WATCHKEEPER_KILLS, or 2.
 func kills(t *testing.T) int {
 	t.Helper()
 	return int(clustertest.FromEnv(t, "WATCHKEEPER_KILLS", 2))
 }
 
-// TestUpstreamKilled kills the API server again and again under open watches
-// and a load. No stream may end, no event come twice or out of order, and all
-// clients have to hold in the end what the API server holds.
+// TestUpstreamKilled kills the API server repeatedly under open watches and a
+// load. No stream may end, no event may come twice or out of order, and in the end
+// all clients have to hold the API server's state.
 func TestUpstreamKilled(t *testing.T) {
 	inStage(t, loadedOutages)
 	outages[loadedOutages].Ready()
@@ -47,10 +47,10 @@ func TestUpstreamKilled(t *testing.T) {
 		churned(t, 100)
 		outage(t, loadedOutages, func() {
 			if code, _ := get(t, http.DefaultClient, gw.URL+"/api/v1/pods?resourceVersion=0"); code != 200 {
-				t.Errorf("a cached read while the API server is away: %d", code)
+				t.Errorf("a cached read while the API server is down: %d", code)
 			}
 			if code, _ := get(t, http.DefaultClient, gw.URL+"/api/v1/pods"); code != 503 {
-				t.Errorf("a consistent read while the API server is away: %d", code)
+				t.Errorf("a consistent read while the API server is down: %d", code)
 			}
 		})
 	}
@@ -71,9 +71,9 @@ func TestUpstreamKilled(t *testing.T) {
 	t.Logf("%d events to %d watches, through %d kills of the API server", events, len(all), kills(t))
 }
 
-// TestGatewayKilled kills the gateway again and again. Clients that resume
-// from their last RV have to receive, all in all, exactly what a watch of the
-// API server itself brings: no gap, no duplicate.
+// TestGatewayKilled kills the gateway repeatedly. Clients that resume from their
+// last RV have to receive exactly the events of a watch of the API server: no gap,
+// no duplicate.
 func TestGatewayKilled(t *testing.T) {
 	inStage(t, underLoad)
 	mine, err := cluster.Gateway()

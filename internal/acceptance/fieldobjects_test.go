@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// fieldObjects are objects of the kinds that have fields of their own to be
-// selected by, and of those that a new cluster has none of.
+// fieldObjects are objects of the kinds that have selectable fields of their own,
+// and of kinds without objects in a new cluster.
 func fieldObjects(t *testing.T) string {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)

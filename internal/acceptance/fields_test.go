@@ -23,8 +23,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// fieldLabels are all field labels that some kind of the API server's own is
-// selected by, and some that none is.
+// fieldLabels are all field labels that some built-in kind supports, and some
+// that none supports.
 var fieldLabels = []string{
 	"metadata.name", "metadata.namespace", "metadata.uid", "name", "spec.nothing",
 	"spec.nodeName", "spec.host", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
@@ -38,7 +38,8 @@ var fieldLabels = []string{
 	"spec.signerName", "spec.podName", "spec.driver", "spec.leaseName",
 }
 
-// fieldValues are tried of labels that are not where their values stand.
+// fieldValues are values to try for labels that differ from the path of their
+// value.
 var fieldValues = map[string][]string{
 	"spec.host":          {"node-0"},
 	"spec.hostNetwork":   {"true", "false"},
@@ -49,10 +50,10 @@ var fieldValues = map[string][]string{
 }
 
 // TestFieldSelectors selects objects of every built-in resource and version by
-// every field, through the API server and through the gateway: what matches and
-// what does not, and some of the fields that are refused, of each resource as many
-// as WATCHKEEPER_FIELD_REFUSALS says. The gateway is to know them all, and nothing
-// else.
+// every field, at the API server and through the gateway, with values that match
+// and values that do not. Of each resource it also tries
+// WATCHKEEPER_FIELD_REFUSALS of the unsupported fields. The gateway has to support
+// exactly the fields that the API server supports.
 func TestFieldSelectors(t *testing.T) {
 	ns := namespace(t)
 	apply(t, strings.ReplaceAll(fieldObjects(t), "NAMESPACE", ns))
@@ -81,7 +82,7 @@ func TestFieldSelectors(t *testing.T) {
 			total.objects += c.objects
 		})
 	}
-	t.Logf("%d lists and %d refusals are the same, over %d objects; there are none of %s", total.accepted, total.refused, total.objects, strings.Join(none, ", "))
+	t.Logf("%d lists and %d refusals are the same, over %d objects; no objects of %s", total.accepted, total.refused, total.objects, strings.Join(none, ", "))
 }
 
 // A fieldComparison counts the lists compared.
@@ -106,7 +107,7 @@ func compareFields(t *testing.T, resource kube.Resource) (c fieldComparison) {
 	for _, label := range fieldLabels {
 		code, _ := get(t, client, up+selector(label, "=", "no, such=value"))
 		if _, known := resource.Field(label); known != (code == http.StatusOK) {
-			t.Errorf("%s: the API server says %d, known here: %v", label, code, known)
+			t.Errorf("%s: the API server answers %d, supported here: %v", label, code, known)
 		}
 		if code != http.StatusOK {
 			refused = append(refused, label)
@@ -118,7 +119,7 @@ func compareFields(t *testing.T, resource kube.Resource) (c fieldComparison) {
 		}
 	}
 	c.accepted = len(all)
-	// Of the refusals some are compared, others in each run.
+	// Each run compares other refusals.
 	rand.Shuffle(len(refused), func(i, j int) { refused[i], refused[j] = refused[j], refused[i] })
 	for _, label := range refused[:min(len(refused), int(clustertest.FromEnv(t, "WATCHKEEPER_FIELD_REFUSALS", 5)))] {
 		all = append(all, selector(label, "=", "no, such=value"), selector(label, "!=", ""))
@@ -132,8 +133,7 @@ func compareFields(t *testing.T, resource kube.Resource) (c fieldComparison) {
 	return c
 }
 
-// someValues are a few of those that objects have in a field, and some that
-// they are to be compared with besides.
+// someValues returns a few values that objects have in a field, and some others.
 func someValues(items []json.RawMessage, label string) []string {
 	values := map[string]bool{}
 	for _, item := range items {
@@ -144,8 +144,8 @@ func someValues(items []json.RawMessage, label string) []string {
 	return append(slices.Sorted(maps.Keys(values)), fieldValues[label]...)
 }
 
-// builtInResources are the resources of all groups and versions that can be
-// listed and watched, but for custom ones.
+// builtInResources returns the built-in resources of all groups and versions that
+// can be listed and watched.
 func builtInResources(t *testing.T) []kube.Resource {
 	t.Helper()
 	client, up := direct(t)
@@ -197,7 +197,7 @@ func builtInResources(t *testing.T) []kube.Resource {
 
 var servedList = regexp.MustCompile(`watchkeeper_requests_total\{code="200",source="cache",verb="list"\} (\S+)`)
 
-// servedLists counts the lists that a gateway has served from its cache.
+// servedLists returns how many lists a gateway has served from its cache.
 func servedLists(t *testing.T, g *clustertest.Gateway) int {
 	t.Helper()
 	_, body := get(t, http.DefaultClient, g.Admin+"/metrics")
@@ -212,8 +212,8 @@ func servedLists(t *testing.T, g *clustertest.Gateway) int {
 	return int(n)
 }
 
-// cached waits until a gateway serves a list from its cache. It passes lists of a
-// new resource through until it knows that the resource is there and has it all.
+// cached waits until a gateway serves a list from its cache. The gateway passes
+// lists of a new resource through until it has cached the resource.
 func cached(t *testing.T, g *clustertest.Gateway, path string) {
 	t.Helper()
 	eventually(t, "a list from the cache of "+path, func() bool {

@@ -14,8 +14,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
-// A followForm is a form in which a follower takes its objects. What it holds
-// of each is the RV; of a Table the cells, too, those aside that are ages.
+// A followForm is the form in which a follower requests its objects. It holds the
+// RV of each; of a Table also the cells, except ages.
 type followForm struct {
 	name        string
 	list, watch string // Accept
@@ -25,11 +25,11 @@ type followForm struct {
 	event func(watchread.Frame) (seen, error)
 }
 
-// A seen is an event as a follower takes it.
+// A seen is an event as a follower decodes it.
 type seen struct {
 	typ, key, value string
 	columns         string // of a Table, in its first event
-	end             bool   // the bookmark that ends the initial events
+	end             bool   // the end bookmark
 }
 
 // of describes the object of an event.
@@ -70,7 +70,7 @@ func objectEvent(f watchread.Frame) (s seen, err error) {
 	return s, err
 }
 
-// A followedTable is what of a Table is looked at.
+// A followedTable holds the compared fields of a Table.
 type followedTable struct {
 	Metadata          struct{ ResourceVersion string }
 	ColumnDefinitions []struct{ Name, Type, Description string }
@@ -82,7 +82,7 @@ type followedTable struct {
 
 var age = regexp.MustCompile(`^(\d+[smhdy]){1,2}$`)
 
-// row describes a row as a value.
+// row describes a row as text.
 func (t *followedTable) row(i int) string {
 	var cells []string
 	for _, cell := range t.Rows[i].Cells {

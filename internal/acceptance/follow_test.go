@@ -17,20 +17,20 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
-// A follower keeps a copy of a collection, as a client's informer does: it
-// lists, or asks for a streaming list, watches from there, and begins again
-// when the stream ends.
+// A follower keeps a copy of a collection, as a client's informer does: it lists,
+// or requests a streaming list, watches from there, and starts over when the
+// stream ends.
 type follower struct {
 	name      string
 	client    *http.Client
-	url       string // with a query
+	url       string // with parameters
 	form      followForm
 	watchList bool
 
 	mu     sync.Mutex // guards what follows
 	state  map[string]string
 	code   int // of the last answer
-	begins int // rounds that have come to a state
+	begins int // completed lists
 }
 
 // follow has a follower run until the context ends.
@@ -66,7 +66,7 @@ func (f *follower) round(ctx context.Context) {
 	}
 }
 
-// open asks, and notes how it is answered; nil if it is an error.
+// open sends a request and records the code; it returns nil after an error.
 func (f *follower) open(ctx context.Context, accept, query string) *http.Response {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+query, nil)
 	if err != nil {
@@ -144,8 +144,8 @@ func (f *follower) watch(ctx context.Context, query string, state map[string]str
 // A pair is the same follower at the API server and at the gateway.
 type pair struct{ direct, gateway *follower }
 
-// followBoth follows each path, which has a query, both ways and by both kinds
-// of list.
+// followBoth follows each path, which has parameters, at the API server and at the
+// gateway, with both kinds of list.
 func followBoth(ctx context.Context, t *testing.T, g *clustertest.Gateway, wg *sync.WaitGroup, form followForm, paths ...string) (all []pair) {
 	t.Helper()
 	client, up := direct(t)
@@ -164,8 +164,8 @@ func followBoth(ctx context.Context, t *testing.T, g *clustertest.Gateway, wg *s
 	return all
 }
 
-// agree waits until the followers of each pair hold the same, or are refused
-// with the same code.
+// agree waits until the followers of each pair hold the same objects, or are
+// refused with the same code.
 func agree(t *testing.T, when string, all []pair) {
 	t.Helper()
 	for _, p := range all {
@@ -187,7 +187,7 @@ func agree(t *testing.T, when string, all []pair) {
 	}
 }
 
-// holds returns the last answer's code, and with 200 the state.
+// holds returns the last response's code, and with 200 the state.
 func (f *follower) holds() (int, map[string]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

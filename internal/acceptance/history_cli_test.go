@@ -39,8 +39,8 @@ func watchkeeper(t *testing.T, server string, args ...string) (string, int) {
 	return string(out), 0
 }
 
-// pathWithKubectl is a PATH that has a kubectl: localcluster's, if the machine has
-// none of its own.
+// pathWithKubectl returns a PATH with a kubectl: localcluster's, if the machine
+// has none.
 func pathWithKubectl(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PATH")
@@ -55,8 +55,8 @@ func pathWithKubectl(t *testing.T) string {
 	return bin + string(os.PathListSeparator) + path
 }
 
-// TestHistoryCommands does to a Deployment what people do, and has the commands
-// tell it: against a gateway that records.
+// TestHistoryCommands changes a Deployment in typical ways and checks the output
+// of the history commands against a recording gateway.
 func TestHistoryCommands(t *testing.T) {
 	inStage(t, quiet)
 	ns := namespace(t)
@@ -66,7 +66,7 @@ func TestHistoryCommands(t *testing.T) {
 	}
 	defer recording.Terminate()
 	server := recording.URL
-	// A difference of everything needs the beginning of everything.
+	// diff needs the start of the history of every resource.
 	eventually(t, "a history of all that is recorded", func() bool {
 		var h struct {
 			Resources []struct {
@@ -106,7 +106,7 @@ func TestHistoryCommands(t *testing.T) {
 	} {
 		found := regexp.MustCompile(want).FindStringIndex(out)
 		if found == nil || found[0] < at {
-			t.Fatalf("%q is not in its place in\n%s", want, out)
+			t.Fatalf("%q is not in order in\n%s", want, out)
 		}
 		at = found[0]
 	}
@@ -141,7 +141,7 @@ func TestHistoryCommands(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 
-	// The API has the same.
+	// The API returns the same.
 	_, body := get(t, http.DefaultClient, server+"/watchkeeper/v1/history/changes?from="+start+"&resource=deployments.apps&namespace="+ns+"&limit=1000")
 	if !strings.Contains(body, `"image nginx:1.25 → 1.27"`) || !strings.Contains(body, `{"value":"nginx:1.27","op":"replace","path":"/spec/template/spec/containers/0/image"}`) {
 		t.Errorf("%s", body)

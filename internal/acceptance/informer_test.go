@@ -23,12 +23,12 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/zstd"
 )
 
-// A held is what an informer holds, by key, and what one of its subscribers was
-// told: each a resourceVersion.
+// A held is the RVs, by key, of the objects that an informer holds, and of those
+// that one of its subscribers received.
 type held struct {
 	name string
 	wait func(ctx context.Context, rv string) error
-	// copied returns the copy.
+	// copied returns the RVs that the informer holds.
 	copied func() map[string]string
 
 	mu    sync.Mutex // guards what follows
@@ -93,9 +93,9 @@ func (h *held) toldOf() map[string]string {
 // unselected is a config map that every namespace has.
 const unselected = "kube-root-ca.crt"
 
-// TestInformers: informers of the API server itself and of the gateway, in each
-// encoding and with each store, hold what there is and tell it in order, while
-// objects come, change and go and the API server is killed.
+// TestInformers: informers of the API server and of the gateway, in each encoding
+// and with each store, hold the current objects and report changes in order while
+// objects are created, changed and deleted and the API server is killed.
 func TestInformers(t *testing.T) {
 	inStage(t, quietOutage)
 	outages[quietOutage].Ready()
@@ -140,13 +140,13 @@ func TestInformers(t *testing.T) {
 		if err == nil {
 			last = cm.ResourceVersion
 		} else {
-			time.Sleep(100 * time.Millisecond) // it is down
+			time.Sleep(100 * time.Millisecond) // the API server is down
 		}
 		if n == 200 {
 			outage(t, quietOutage, nil)
 		}
 	}
-	eventually(t, "an API server that writes", func() bool {
+	eventually(t, "a write at the API server", func() bool {
 		cm, err := client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "last-"}}, metav1.CreateOptions{})
 		if err == nil {
 			last = cm.ResourceVersion
@@ -174,7 +174,7 @@ func TestInformers(t *testing.T) {
 		if got := h.copied(); !maps.Equal(got, want) {
 			t.Errorf("%s holds %v\nwant %v", h.name, got, want)
 		}
-		eventually(t, "word of all to "+h.name, func() bool { return maps.Equal(h.toldOf(), want) })
+		eventually(t, "all events at "+h.name, func() bool { return maps.Equal(h.toldOf(), want) })
 	}
 	cancel()
 	all.Wait()

@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// outageCommands are commands that run while the API server is killed and started
-// again. Those that wait go on, and end when what they wait for comes; those
-// that are connected with a container break.
+// outageCommands are commands that run while the API server is killed and
+// restarted. Those that wait keep waiting, and end when their condition holds;
+// those that are connected with a container break.
 var outageCommands = []struct {
 	args   string
-	begun  string // what it prints when it has
+	begun  string // its output once it runs
 	breaks bool
 }{
 	{"wait configmap/awaited --for=jsonpath={.data.done}=yes --timeout=280s -v=6", "watch=true", false},
@@ -54,7 +54,7 @@ spec:
     spec: {containers: [{name: c, image: x}], nodeSelector: {there: none}}
 `
 
-// released is what the commands wait for.
+// released changes the manifest so that the conditions hold.
 var released = strings.NewReplacer(
 	"name: awaited}", "name: awaited}\ndata: {done: \"yes\"}",
 	", finalizers: [example.com/stay]", "",
@@ -65,13 +65,13 @@ var (
 	// logged are the lines of kubectl's log, of which -v=6 makes many.
 	logged  = regexp.MustCompile(`(?m)^[IWE]\d{4} .*\n`)
 	failure = regexp.MustCompile(`(?m)^error: .*\n`)
-	// lost are the two errors of a connection whose peer was killed: the kernel
+	// lost matches the two errors of a connection whose peer was killed: the kernel
 	// resets it if the peer had not read all its input, and closes it otherwise.
 	lost = regexp.MustCompile(`read tcp \S+: read: connection reset by peer|(websocket: close 1006 \(abnormal closure\): )?unexpected EOF`)
 )
 
-// TestKubectlThroughOutage kills the API server under commands that wait or
-// are connected. Each ends the same way at both sides.
+// TestKubectlThroughOutage kills the API server under commands that wait or are
+// connected. Each ends in the same way at the API server and at the gateway.
 func TestKubectlThroughOutage(t *testing.T) {
 	inStage(t, quietOutage)
 	type running struct {
@@ -86,7 +86,7 @@ func TestKubectlThroughOutage(t *testing.T) {
 		namespaces = append(namespaces, ns[:]...)
 		for _, ns := range ns {
 			apply(t, awaited, ns)
-			eventually(t, "a Pod that runs", func() bool {
+			eventually(t, "a running Pod", func() bool {
 				pod, err := api.CoreV1().Pods(ns).Get(t.Context(), "solo", metav1.GetOptions{})
 				return err == nil && pod.Status.Phase == corev1.PodRunning
 			})
@@ -117,7 +117,7 @@ func TestKubectlThroughOutage(t *testing.T) {
 			eventually(t, "an end of "+o.args+" at "+at.String(), b.ended)
 			out[at] = likened(logged.ReplaceAllString(b.printed(), ""), r.ns[at])
 			if o.breaks {
-				// How far it had come may differ.
+				// The output before the failure may differ.
 				out[at] = strings.Join(failure.FindAllString(out[at], -1), "")
 				out[at] = lost.ReplaceAllString(out[at], "(connection lost)")
 			}

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A side is where a kubectl is pointed.
+// A side is the server that a kubectl uses.
 type side int
 
 const (
@@ -31,7 +31,7 @@ var sides = []side{straight, via}
 
 func (s side) String() string { return [...]string{"direct", "gateway"}[s] }
 
-// to completes a kubectl's command.
+// to adds the server and the namespace to a kubectl command.
 func (s side) to(kubectl []string, ns string) []string {
 	if s == via {
 		return append(kubectl[:len(kubectl):len(kubectl)], "-s", gw.URL, "-n", ns)
@@ -39,8 +39,8 @@ func (s side) to(kubectl []string, ns string) []string {
 	return append(kubectl[:len(kubectl):len(kubectl)], "--kubeconfig", cluster.Kubeconfig(), "-n", ns)
 }
 
-// start prepares a kubectl to be run in a folder. What it discovers is kept
-// with the cluster, not in the user's home.
+// start prepares a kubectl command to run in a folder. Its discovery cache is in
+// the cluster's folder, not in the user's home.
 func (s side) start(ctx context.Context, kubectl []string, ns, dir string, args ...string) *exec.Cmd {
 	command := s.to(kubectl, ns)
 	cmd := exec.CommandContext(ctx, command[0], append(command[1:], args...)...)
@@ -49,9 +49,8 @@ func (s side) start(ctx context.Context, kubectl []string, ns, dir string, args 
 	return cmd
 }
 
-// both runs a kubectl at both sides at once, in the namespace of each, and
-// returns what they printed, as far as it can be the same, and their exit
-// codes.
+// both runs a kubectl at both sides at once, each in its namespace, and returns
+// their output, without what always differs, and their exit codes.
 func both(t *testing.T, kubectl []string, ns [2]string, dir string, env []string, args ...string) (out [2]string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -81,7 +80,7 @@ func exit(err error) string {
 	return ""
 }
 
-// varying is what differs between two namespaces, or two moments.
+// varying is the output that differs between two namespaces or two moments.
 var varying = []struct {
 	what *regexp.Regexp
 	by   string
@@ -97,10 +96,10 @@ var varying = []struct {
 	{regexp.MustCompile(`\b(LIVE|MERGED)-\d+`), "$1"},
 	{regexp.MustCompile(`\b(web-[0-9a-f]{6,10})-[0-9a-z]{5}\b`), "$1-ID"},
 	{regexp.MustCompile(`(?m)^Waiting for deployment .*\n`), ""},
-	{regexp.MustCompile(` +|-{5,}`), " "}, // the width of a column is that of its values
+	{regexp.MustCompile(` +|-{5,}`), " "}, // the width of a column depends on its values
 }
 
-// likened puts the same in the place of what varies.
+// likened replaces what varies by fixed text.
 func likened(text, ns string) string {
 	text = strings.ReplaceAll(text, ns, "NS")
 	for _, v := range varying {
@@ -109,7 +108,7 @@ func likened(text, ns string) string {
 	return text
 }
 
-// manifests writes the files that the commands below name.
+// manifests writes the files that the commands below use.
 func manifests(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -152,8 +151,8 @@ func pruned(name string) string {
 	return "\n{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", labels: {prune: please}}}\n"
 }
 
-// session is what somebody does with kubectl in a namespace. No argument has a
-// space in it.
+// session is a typical kubectl session in a namespace. No argument contains a
+// space.
 const session = `
 apply -f first.yaml
 apply -f first.yaml
@@ -216,12 +215,12 @@ wait deployment/web --for=delete --timeout=150s
 delete configmaps --all
 `
 
-// editor is what edit starts: the first edit changes something, the second
-// nothing.
+// editor is the editor of kubectl edit: the first edit changes the object, the
+// second does not.
 const editor = "KUBE_EDITOR=sed -i s/red/pink/"
 
-// commandsFor returns the commands to try a kubectl with: all with localcluster's,
-// and the first of each kind with another, which mostly makes the same requests.
+// commandsFor returns the commands to run with a kubectl: all with localcluster's,
+// and the first of each kind with another, which mostly sends the same requests.
 func commandsFor(kubectl, all string) (commands []string) {
 	seen := map[string]bool{}
 	for line := range strings.Lines(strings.TrimSpace(all)) {
@@ -234,9 +233,9 @@ func commandsFor(kubectl, all string) (commands []string) {
 	return commands
 }
 
-// TestKubectlSession does the same with kubectl in two namespaces, at the API
-// server and through the gateway. Each command prints the same, and what they
-// have made is the same.
+// TestKubectlSession runs the session in two namespaces, at the API server and
+// through the gateway. Each command prints the same, and the resulting objects are
+// equal.
 func TestKubectlSession(t *testing.T) {
 	inStage(t, quiet)
 	for name, command := range kubectls(t) {
@@ -303,7 +302,7 @@ logs deployment/nothing
 logs web-0
 `
 
-// TestKubectlReads has commands that only read print the same of the same.
+// TestKubectlReads: commands that only read print the same at both sides.
 func TestKubectlReads(t *testing.T) {
 	ns := namespace(t)
 	dir := manifests(t)
@@ -317,9 +316,9 @@ func TestKubectlReads(t *testing.T) {
 			t.Parallel()
 			for _, line := range commandsFor(name, reads) {
 				var out [2]string
-				for range 10 { // things may move on in between
+				for range 10 { // objects may change between the two commands
 					out = both(t, command, [2]string{ns, ns}, dir, nil, strings.Fields(line)...)
-					// One of them names the server.
+					// One command prints the server's URL.
 					out[via] = strings.ReplaceAll(out[via], gw.URL, "URL")
 					out[straight] = strings.ReplaceAll(out[straight], cluster.Config.Host, "URL")
 					if out[via] == out[straight] {

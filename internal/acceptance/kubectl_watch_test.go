@@ -19,12 +19,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A background is a kubectl that runs while other things happen.
+// A background is a kubectl that runs in the background.
 type background struct {
 	at   side
 	args string
-	done chan struct{} // closed when it has ended,
-	exit string        // so
+	done chan struct{} // closed when it has ended
+	exit string        // how it ended, valid once done is closed
 
 	mu  sync.Mutex // guards out
 	out bytes.Buffer
@@ -36,7 +36,7 @@ func (b *background) Write(p []byte) (int, error) {
 	return b.out.Write(p)
 }
 
-// printed returns what it has printed.
+// printed returns its output so far.
 func (b *background) printed() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +61,7 @@ func startBackground(t *testing.T, at side, kubectl []string, ns string, args ..
 	return b
 }
 
-// ended reports whether it has.
+// ended reports whether it has ended.
 func (b *background) ended() bool {
 	select {
 	case <-b.done:
@@ -79,8 +79,8 @@ func (b *background) prints(t *testing.T, text string) {
 	})
 }
 
-// watches are those of kubectl: of objects, and of tables. NS stands for the
-// namespace. A kubectl that is not localcluster's has only the first two.
+// watches are kubectl watches of objects and of Tables. NS stands for the
+// namespace. A kubectl other than localcluster's runs only the first two.
 var watches = [][]string{
 	{"get", "configmaps", "-w", "-o", `jsonpath={.metadata.name} {.metadata.resourceVersion} {.data}{"\n"}`},
 	{"get", "configmaps", "-w"},
@@ -91,23 +91,23 @@ var watches = [][]string{
 	{"get", "pods", "-w", "-o", "wide", "--show-labels"},
 }
 
-// TestKubectlWatch has get -w print the same at both sides.
+// TestKubectlWatch: get -w prints the same at both sides.
 func TestKubectlWatch(t *testing.T) {
 	inStage(t, quiet)
 	watchSession(t, false)
 }
 
-// TestKubectlWatchOutlivesUpstream has get -w, through the gateway, not notice
-// that the API server was killed.
+// TestKubectlWatchOutlivesUpstream: get -w through the gateway continues when the
+// API server is killed.
 func TestKubectlWatchOutlivesUpstream(t *testing.T) {
 	inStage(t, quietOutage)
 	watchSession(t, true)
 }
 
-// watchSession runs the commands with every kubectl at both sides while things
-// change, and compares what they print. To outlive the API server, those at
-// the gateway start before it is killed, and the others afterwards: at the API
-// server itself kubectl's watch ends with it.
+// watchSession runs the commands with every kubectl at both sides while objects
+// change, and compares the output. If outlive is set, those at the gateway start
+// before the API server is killed, and the others afterwards: a watch of the API
+// server ends with it.
 func watchSession(t *testing.T, outlive bool) {
 	ns := namespace(t)
 	s := &changer{t: t, ns: ns}
@@ -151,7 +151,7 @@ func watchSession(t *testing.T, outlive bool) {
 	t.Logf("%d lines of %d watches are the same", lines, len(all[via]))
 }
 
-// changesIn cuts from what a watch printed what changer.changes did.
+// changesIn returns the part of a watch's output that changer.changes caused.
 func changesIn(printed, ns string) string {
 	_, printed, _ = strings.Cut(printed, "begin")
 	printed, _, _ = strings.Cut(printed, "end")
@@ -206,8 +206,8 @@ func (s *changer) tick() {
 	s.put("pods", name, "red", container)
 }
 
-// tickUntil ticks until every watch has printed two ticks after those it
-// printed before. One may be of its list; then its watch begins at the list.
+// tickUntil ticks until every watch has printed two more ticks. One of them may
+// come from its list; then its watch begins at the list.
 func (s *changer) tickUntil(all []*background) {
 	s.t.Helper()
 	before := make([]int, len(all))
@@ -226,8 +226,8 @@ func (s *changer) tickUntil(all []*background) {
 	})
 }
 
-// changes makes changes that begin with something named begin, and end with
-// something named end.
+// changes makes changes, of which the first is of an object named begin and the
+// last of one named end.
 func (s *changer) changes() {
 	s.t.Helper()
 	mark := func(name string) {

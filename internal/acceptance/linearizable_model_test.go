@@ -16,7 +16,7 @@ import (
 	"sync"
 )
 
-// A store is a resource, and all that was written to it.
+// A store is a resource with all writes to it.
 type store struct {
 	name, prefix, form string
 	namespaces         []string // none: cluster-scoped
@@ -35,12 +35,12 @@ type key struct {
 	ops             []op
 }
 
-// An op is a write, and the state behind it.
+// An op is a write, and the state after it.
 type op struct {
 	color   string // its label
 	deleted bool
 	acked   bool
-	rv      uint64 // once acknowledged, but for a deletion
+	rv      uint64 // once acknowledged; 0 for a deletion
 }
 
 func (s *store) newKey(rnd *rand.Rand, name string) *key {
@@ -56,7 +56,7 @@ func (s *store) newKey(rnd *rand.Rand, name string) *key {
 
 func (k *key) id() string { return k.namespace + "/" + k.name }
 
-// alive reports whether the object is there as far as its writer knows.
+// alive reports whether the object exists according to its writer.
 func (k *key) alive() bool {
 	k.store.mu.Lock()
 	defer k.store.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *store) path(namespace string) string {
 	return s.prefix + "/namespaces/" + namespace + "/" + s.name
 }
 
-// write carries an op out. After an error nobody knows whether it was.
+// write carries out an op. After an error the outcome is unknown.
 func (l *linearizable) write(ctx context.Context, client *http.Client, base string, k *key, next op) error {
 	alive := k.alive()
 	k.store.mu.Lock()
@@ -126,8 +126,8 @@ type query struct {
 	store               *store
 	namespace, selector string
 	match               func(*key, op) bool
-	// narrowed is set where the namespace is in the selector only. The API
-	// server's pages of such a list leave objects out.
+	// narrowed is set if the namespace is only in the selector. The API server's
+	// pages of such a list omit objects.
 	narrowed bool
 }
 
@@ -135,14 +135,14 @@ func (q query) selects(k *key, state op) bool {
 	return !state.deleted && (q.namespace == "" || q.namespace == k.namespace) && q.match(k, state)
 }
 
-// A reading is what a read found.
+// A reading is the result of a read.
 type reading struct {
 	how   string
 	items map[string]uint64 // key → RV
 	rv    uint64
 }
 
-// A floor is what had been acknowledged when a read began.
+// A floor is the writes that had been acknowledged when a read began.
 type floor struct {
 	acked map[*key]int // the last op, -1 for none
 	rv    uint64       // the highest
@@ -164,27 +164,27 @@ func (s *store) floor() floor {
 	return f
 }
 
-// wrong says how a reading contradicts what had been acknowledged when it
-// began, "" if it does not. Each object has to be in the state behind its last
-// acknowledged write or a later one, which may be under way.
+// wrong describes how a reading contradicts the floor, "" if it does not. Each
+// object has to be in the state after its last acknowledged write or a later
+// write, which may be in flight.
 func (f floor) wrong(q query, got *reading) string {
 	if got.rv < f.rv {
-		return fmt.Sprintf("it is at %d, and %d had been acknowledged", got.rv, f.rv)
+		return fmt.Sprintf("it is at %d, but RV %d had been acknowledged", got.rv, f.rv)
 	}
 	q.store.mu.Lock()
 	defer q.store.mu.Unlock()
 	for k, from := range f.acked {
 		rv, present := got.items[k.id()]
 		if !f.allowed(q, k, from, rv, present) {
-			return fmt.Sprintf("%s is there: %v, at %d; its writes are %+v, the first %d had been acknowledged", k.id(), present, rv, k.ops, from+1)
+			return fmt.Sprintf("%s is present: %v, at %d; its writes are %+v, the first %d had been acknowledged", k.id(), present, rv, k.ops, from+1)
 		}
 	}
 	return ""
 }
 
-// allowed reports whether the object may be seen so; store.mu is held.
+// allowed reports whether a read may find the object so; store.mu is held.
 func (f floor) allowed(q query, k *key, from int, rv uint64, present bool) bool {
-	least := uint64(0) // what is acknowledged later is above it
+	least := uint64(0) // later writes have RVs above it
 	for _, o := range k.ops[:from+1] {
 		least = max(least, o.rv)
 	}
@@ -202,21 +202,22 @@ func (f floor) allowed(q query, k *key, from int, rv uint64, present bool) bool 
 				return true
 			}
 		case present && (rv > least || i == 0 && rv >= least):
-			return true // it is on its way, or was lost
+			return true // the write is in flight, or its response was lost
 		}
 	}
 	return false
 }
 
-// backwards says how a client's reading contradicts its earlier one of the same
-// query, "" if it does not: an object that has not changed since was in it.
+// backwards describes how a client's reading contradicts its earlier one of the
+// same query, "" if it does not: the earlier one has to have each object that has
+// not changed since.
 func backwards(earlier, later *reading) string {
 	if later.rv < earlier.rv {
 		return fmt.Sprintf("at %d, after %d", later.rv, earlier.rv)
 	}
 	for id, rv := range later.items {
 		if was, ok := earlier.items[id]; rv <= earlier.rv && (!ok || was != rv) {
-			return fmt.Sprintf("%s at %d: the earlier one, at %d, had it: %v, at %d", id, rv, earlier.rv, ok, was)
+			return fmt.Sprintf("%s at %d: the earlier reading, at %d, had it: %v, at %d", id, rv, earlier.rv, ok, was)
 		}
 	}
 	return ""

@@ -64,12 +64,12 @@ func (w *worker) read(ctx context.Context, q query) {
 	w.last[q.url("")] = got
 }
 
-// A violation is an error that is no failure to read.
+// A violation is an error that is not a failed read.
 type violation string
 
 func (v violation) Error() string { return string(v) }
 
-// url is the query's path and parameters, with further ones.
+// url returns the query's path and parameters, with the parameters in more.
 func (q query) url(more string) string {
 	return q.store.path(q.namespace) + "?" + strings.Trim(q.selector+"&"+more, "&")
 }
@@ -91,7 +91,7 @@ func (w *worker) open(ctx context.Context, url string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// list is a list, with all its pages.
+// list reads a list with all its pages.
 func (w *worker) list(ctx context.Context, q query, more string) (*reading, error) {
 	got := &reading{how: "list " + q.url(more), items: map[string]uint64{}}
 	for next := ""; ; {
@@ -128,7 +128,7 @@ func (w *worker) list(ctx context.Context, q query, more string) (*reading, erro
 	}
 }
 
-// streamingList is a WatchList up to its end bookmark.
+// streamingList reads a streaming list up to its end bookmark.
 func (w *worker) streamingList(ctx context.Context, q query) (*reading, error) {
 	url := q.url("watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=60")
 	got := &reading{how: "streaming list " + url, items: map[string]uint64{}}
@@ -155,8 +155,8 @@ func (w *worker) streamingList(ctx context.Context, q query) (*reading, error) {
 	return got, nil
 }
 
-// watch is a watch with RV unset: it has to bring everything that had been
-// acknowledged, and nothing from before.
+// watch opens a watch with RV unset: it has to bring every acknowledged state,
+// and no earlier one.
 func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 	url := q.url("watch=1&timeoutSeconds=60")
 	state := &reading{how: "watch " + url, items: map[string]uint64{}, rv: floor.rv}
@@ -174,8 +174,8 @@ func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 		return err
 	}
 	defer body.Close()
-	// It may be right without an event: of an object that was deleted before the
-	// watch began, but not yet when that was asked first.
+	// It may be right without an event: an object may have been deleted after the
+	// check above and before the watch began.
 	var mu sync.Mutex // guards state
 	right := func() bool {
 		mu.Lock()
@@ -228,7 +228,7 @@ func (w *worker) watch(ctx context.Context, q query, floor floor) error {
 	return nil
 }
 
-// frames hands the frames of a watch on until it is done.
+// frames passes the frames of a watch to each until it reports done.
 func frames(body io.Reader, url string, each func(frame) (done bool, err error)) error {
 	for in := watchread.Lines(body); ; {
 		f, err := readFrame(in)

@@ -19,11 +19,11 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// TestLinearizable has clients write, most of them at the API server itself,
-// and read at the gateway as soon as the write is acknowledged, or meanwhile: a
-// consistent list, whole or by pages, a streaming list, or a watch with RV
-// unset. Whatever was acknowledged before a read began has to be in it.
-// WATCHKEEPER_LINEARIZABLE_ROUNDS says how many rounds there are, and
+// TestLinearizable has clients write, most of them at the API server, and read
+// at the gateway once the write is acknowledged, or meanwhile: a consistent list,
+// whole or in pages, a streaming list, or a watch with RV unset. A read has to
+// contain every write that was acknowledged before it began.
+// WATCHKEEPER_LINEARIZABLE_ROUNDS is the number of rounds, and
 // WATCHKEEPER_LINEARIZABLE_SEED repeats the choices of a run.
 func TestLinearizable(t *testing.T) {
 	l := newLinearizable(t)
@@ -31,8 +31,8 @@ func TestLinearizable(t *testing.T) {
 	l.run(rounds, false, func() {})
 }
 
-// TestLinearizableThroughRestart restarts the API server meanwhile. Reads may
-// fail then; those that succeed have to be right.
+// TestLinearizableThroughRestart restarts the API server meanwhile. Reads may fail
+// then; those that succeed have to be right.
 func TestLinearizableThroughRestart(t *testing.T) {
 	inStage(t, quietOutage)
 	l := newLinearizable(t)
@@ -59,10 +59,10 @@ type linearizable struct {
 	up      string
 	client  *http.Client // of the gateway
 	stores  []*store
-	// disturbed is set when requests may fail.
+	// disturbed is set if requests may fail.
 	disturbed bool
 
-	reads, skips atomic.Int64 // that came, that failed
+	reads, skips atomic.Int64 // reads that succeeded, that failed
 	pages        atomic.Int64 // of lists, after the first
 }
 
@@ -108,7 +108,7 @@ spec:
     schema: {openAPIV3Schema: {type: object}}
 `
 
-// run does the rounds, several at a time, and disturb beside them.
+// run runs the rounds, several at a time, and disturb concurrently.
 func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 	t := l.t
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_SEED", uint64(time.Now().UnixNano()))
@@ -135,7 +135,7 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 		workers[i] = w
 	}
 	// A machine that is too busy for quick proofs has every list passed through: then
-	// fewer workers go on.
+	// fewer workers read.
 	lists, watches := 0, 0
 	for n := range 20 {
 		reads, pages, served := l.reads.Load()+int64(rounds), int(l.pages.Load()), l.served("list")
@@ -150,20 +150,20 @@ func (l *linearizable) run(rounds uint64, disturbed bool, disturb func()) {
 	cancel()
 	others.Wait()
 	if watches == 0 || lists <= 0 && !disturbed {
-		t.Errorf("the cache served %d lists and %d watches: nothing is shown", lists, watches)
+		t.Errorf("the cache served %d lists and %d watches: too few to show anything", lists, watches)
 	}
 	t.Logf("%d reads, and %d that failed, in %v; the cache served %d watches and at least %d first pages of lists",
 		l.reads.Load(), l.skips.Load(), time.Since(start).Round(time.Second), watches, max(lists, 0))
 }
 
-// work has the workers do rounds until enough is true.
+// work has the workers run rounds until enough returns true.
 func (l *linearizable) work(workers []*worker, enough func() bool) {
 	var wg sync.WaitGroup
 	for _, w := range workers {
 		wg.Go(func() {
 			for !enough() && !l.t.Failed() {
 				w.round(l.t.Context())
-				if l.disturbed { // other tests may keep the outage waiting
+				if l.disturbed { // the outage may wait for other tests
 					time.Sleep(time.Duration(w.rnd.IntN(1000)) * time.Millisecond)
 				}
 			}
@@ -172,7 +172,7 @@ func (l *linearizable) work(workers []*worker, enough func() bool) {
 	wg.Wait()
 }
 
-// served returns how many requests the gateway answered from its timelines.
+// served returns how many requests the gateway has served from its timelines.
 func (l *linearizable) served(verb string) (n int) {
 	_, body := get(l.t, http.DefaultClient, l.gateway.Admin+"/metrics")
 	for _, m := range regexp.MustCompile(`(?m)^watchkeeper_requests_total\{code="200",source="cache",verb="`+verb+`"\} (\d+)`).FindAllStringSubmatch(body, -1) {
@@ -185,8 +185,8 @@ func (l *linearizable) served(verb string) (n int) {
 	return n
 }
 
-// fatten makes the lists of ConfigMaps and Secrets so long that the gateway
-// tries to serve them itself.
+// fatten makes the lists of ConfigMaps and Secrets so long that the gateway tries
+// to serve them from the cache.
 func (l *linearizable) fatten() {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for _, s := range l.stores[:2] {
@@ -202,7 +202,7 @@ func (l *linearizable) fatten() {
 	}
 }
 
-// churn makes the ConfigMaps a busy resource.
+// churn changes ConfigMaps all the time.
 func (l *linearizable) churn(ctx context.Context, rnd *rand.Rand) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -210,7 +210,7 @@ func (l *linearizable) churn(ctx context.Context, rnd *rand.Rand) {
 	for {
 		select {
 		case <-tick.C:
-			// Where it fails in the end, the outcome is not known.
+			// If the last write fails, its outcome is unknown.
 			_ = l.write(ctx, l.direct, l.up, fat[rnd.IntN(len(fat))], op{color: "fat"})
 		case <-ctx.Done():
 			return
@@ -218,7 +218,7 @@ func (l *linearizable) churn(ctx context.Context, rnd *rand.Rand) {
 	}
 }
 
-// A worker is a client that writes its own objects and reads everybody's.
+// A worker is a client that writes its own objects and reads those of all.
 type worker struct {
 	*linearizable
 	rnd  *rand.Rand
@@ -249,12 +249,12 @@ func (w *worker) round(ctx context.Context) {
 		if !w.disturbed {
 			w.t.Errorf("write: %v", err)
 		}
-		// Nobody knows what became of it: on with another object.
+		// The outcome is unknown: continue with another object.
 		w.keys[i] = k.store.newKey(w.rnd, fmt.Sprintf("%s-%d", k.name, len(k.ops)))
 	}
 }
 
-// query chooses what to read: a collection that the object is in, mostly.
+// query chooses a collection to read, mostly one with the object.
 func (w *worker) query(k *key) query {
 	q := query{store: k.store}
 	switch w.rnd.IntN(6) {
@@ -276,7 +276,7 @@ func (w *worker) query(k *key) query {
 		case 0:
 			q.namespace = k.namespace
 		case 1:
-			if q.selector == "" { // the scope is in the selector
+			if q.selector == "" { // put the namespace in the selector
 				q.selector = "fieldSelector=metadata.namespace%3D" + k.namespace
 				q.match = func(o *key, _ op) bool { return o.namespace == k.namespace }
 				q.narrowed = true

@@ -28,15 +28,15 @@ import (
 
 var (
 	cluster *clustertest.Cluster
-	// gw is the gateway of the tests that do not disturb it.
+	// gw is the gateway shared by tests that do not disturb it.
 	gw *clustertest.Gateway
 	// www is the folder that gw serves at /static/.
 	www string
-	// api is the API server's client.
+	// api is a client of the API server.
 	api kubernetes.Interface
 )
 
-// betas are the gates of resources that are off by default.
+// betas are the feature gates of resources that are off by default.
 const betas = "ClusterTrustBundle=true,PodCertificateRequest=true,DRADeviceTaintRules=true,DRAResourcePoolStatus=true," +
 	"GenericWorkload=true,StorageVersionMigrator=true,CoordinatedLeaderElection=true"
 
@@ -80,16 +80,16 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// A stage is a part of the run in which tests run in parallel: those that mostly
-// wait. What they compare no other test of the stage changes, and they count
-// nothing that gw or the API server counts for all. The first stage begins when
-// the other tests have ended, and each later one when those before have ended.
+// A stage is a group of tests that mostly wait and therefore run in parallel. No
+// test changes what another test of its stage compares, and none relies on
+// metrics that the others share. The first stage begins when all tests
+// without a stage have ended, each later one when the earlier stages have ended.
 type stage int
 
 const (
 	quiet         stage = iota // nothing disturbs the API server
 	underLoad                  // Pods change all the time
-	loadedOutages              // Pods change, and the API server is killed again and again
+	loadedOutages              // Pods change, and the API server is killed repeatedly
 	quietOutage                // the API server is killed once
 	stages
 )
@@ -99,13 +99,14 @@ var (
 	running [stages]sync.WaitGroup
 	// outages are the kills of the API server that the tests of a stage share.
 	outages [stages]*clustertest.Outages
-	// quietTests bounds how many of them run at once: more would only slow
-	// down each other. The longest do not wait: the stage lasts as long as they do.
+	// quietTests bounds how many tests of stage quiet run at once: more would only
+	// slow each other down. The longest start at once: they determine how long the
+	// stage lasts.
 	quietTests = make(chan struct{}, 7)
 	longest    = map[string]bool{"TestKubectlSession": true, "TestAggregated": true}
 )
 
-// inStage returns when the test's stage has begun.
+// inStage waits until the test's stage has begun.
 func inStage(t *testing.T, s stage) {
 	t.Helper()
 	running[s].Add(1)
@@ -123,8 +124,8 @@ func inStage(t *testing.T, s stage) {
 	}
 }
 
-// outage returns when the API server was killed and has come back. While it is
-// away, the test runs away; nil does nothing.
+// outage waits until the API server was killed and is back. While it is down, away
+// is called, unless it is nil.
 func outage(t *testing.T, s stage, away func()) {
 	t.Helper()
 	if err := outages[s].Next(away); err != nil {
@@ -148,8 +149,8 @@ func curl(t *testing.T, args ...string) string {
 // ownKubectl names localcluster's kubectl.
 const ownKubectl = "localcluster"
 
-// kubectls are those to try commands with: localcluster's, and the machine's own
-// if that has another minor version.
+// kubectls are the commands under test: localcluster's kubectl, and the machine's
+// if it has another minor version.
 func kubectls(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{ownKubectl: cluster.Kubectl(t.Context()).Args}
@@ -161,14 +162,15 @@ func kubectls(t *testing.T) map[string][]string {
 
 var minorVersion = regexp.MustCompile(`Client Version: v\d+\.\d+`)
 
-// otherKubectl is the path of the machine's own kubectl, or "".
+// otherKubectl returns the path of the machine's kubectl, "" if it has none or its
+// minor version is localcluster's.
 var otherKubectl = sync.OnceValue(func() string {
 	path, err := exec.LookPath("kubectl")
 	if err != nil {
 		return ""
 	}
 	version := func(command ...string) string {
-		out, _ := exec.Command(command[0], append(command[1:], "version", "--client")...).Output() // without one it is another
+		out, _ := exec.Command(command[0], append(command[1:], "version", "--client")...).Output() // without an output the version differs
 		return minorVersion.FindString(string(out))
 	}
 	if version(path) == version(cluster.Kubectl(context.Background()).Args...) {
@@ -177,7 +179,7 @@ var otherKubectl = sync.OnceValue(func() string {
 	return path
 })
 
-// noGC has a kubectl that lives for a moment collect no garbage.
+// noGC turns off garbage collection in short-lived kubectl processes.
 const noGC = "GOGC=off"
 
 // run runs a command and returns its output and whether it succeeded.
@@ -214,7 +216,7 @@ func namespace(t *testing.T, suffix ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = api.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}) // the cluster goes as well
+		_ = api.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}) // the cluster is deleted afterwards anyway
 	})
 	eventually(t, "a default service account", func() bool {
 		_, err := api.CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
@@ -229,21 +231,21 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	deadline := time.Now().Add(3 * time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("there never was %s\n%s", what, gw.Log())
+			t.Fatalf("timeout waiting for %s\n%s", what, gw.Log())
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// An answer is what a GET is answered with.
+// An answer is the response to a GET.
 type answer struct {
 	code        int
 	contentType string
 	body        string
 }
 
-// ask is a GET of a URL by Go's client, without curl's pretty printing. No
-// accept sends no such header.
+// ask sends a GET with Go's client, without curl's pretty printing. An empty
+// accept sends no Accept header.
 func ask(ctx context.Context, client *http.Client, url, accept string) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -261,7 +263,7 @@ func ask(ctx context.Context, client *http.Client, url, accept string) (answer, 
 	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), string(body)}, err
 }
 
-// get is ask for what has to be answered.
+// get is ask for a request that must not fail.
 func get(t *testing.T, client *http.Client, url string) (int, string) {
 	t.Helper()
 	a, err := ask(t.Context(), client, url, "")
@@ -271,7 +273,7 @@ func get(t *testing.T, client *http.Client, url string) (int, string) {
 	return a.code, a.body
 }
 
-// direct is the API server's client and URL.
+// direct returns a client and the URL of the API server.
 func direct(t *testing.T) (*http.Client, string) {
 	t.Helper()
 	client, url, err := cluster.Client()

@@ -15,9 +15,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
-// TestMultiwatch has one response carry watches that are served from timelines,
-// one that is passed through (of Events, from now on), and one that the API
-// server refuses.
+// TestMultiwatch opens a multiwatch of watches that are served from timelines, one
+// that is passed through (of Events, from now on), and one that the API server
+// refuses.
 func TestMultiwatch(t *testing.T) {
 	inStage(t, quiet)
 	ns := namespace(t)
@@ -67,7 +67,7 @@ func TestMultiwatch(t *testing.T) {
 	}
 	take("3 ERROR Status 404")
 	take("3 END  ")
-	// The others are open once they tell of something: change it until then.
+	// The other watches show that they are open by an event.
 	kubectl(t, "-n", ns, "create", "configmap", "b")
 	kubectl(t, "-n", ns, "create", "configmap", "a")
 	take("0 ADDED ConfigMap a")

@@ -51,14 +51,13 @@ func recordingGateway(t *testing.T, flags ...string) *clustertest.Gateway {
 	return g
 }
 
-// A glance is what there was at a moment: what kubectl printed, and the API server
-// answered.
+// A glance is kubectl's output about the API server's state at one moment.
 type glance struct {
 	at      time.Time
 	answers map[string]string // by kubectl's arguments
 }
 
-// TestPast: what kubectl prints of a moment is what it printed then.
+// TestPast: kubectl's output about a past moment equals its output at that moment.
 func TestPast(t *testing.T) {
 	inStage(t, quiet)
 	ns := namespace(t)
@@ -78,7 +77,7 @@ func TestPast(t *testing.T) {
 	var moments []glance
 	look := func() {
 		t.Helper()
-		// Until nothing changes while it is looked at.
+		// Repeat until nothing changes meanwhile.
 		for {
 			before := rvOfAll(t, ns)
 			s := glance{at: time.Now(), answers: map[string]string{}}
@@ -146,13 +145,13 @@ func TestPast(t *testing.T) {
 	t.Run("watch", func(t *testing.T) { pastWatch(t, g, ns, moments[0]) })
 }
 
-// pastKubectl is a kubectl that sees the cluster at a moment.
+// pastKubectl returns a kubectl command that reads the cluster at a moment.
 func pastKubectl(t *testing.T, g *clustertest.Gateway, when string) []string {
 	t.Helper()
 	return append(cluster.Kubectl(t.Context()).Args, "-s", g.URL+"/at/"+url.PathEscape(when))
 }
 
-// rvOfAll is a text that changes with whatever is looked at.
+// rvOfAll returns a text that changes with every object that is read.
 func rvOfAll(t *testing.T, ns string) (all string) {
 	t.Helper()
 	for _, path := range []string{"/api/v1/namespaces/" + ns + "/pods", "/apis/apps/v1/namespaces/" + ns + "/deployments", "/apis/apps/v1/namespaces/" + ns + "/replicasets",
@@ -163,7 +162,7 @@ func rvOfAll(t *testing.T, ns string) (all string) {
 	return all
 }
 
-// observed waits until the gateway has recorded what there is in the namespace.
+// observed waits until the gateway has recorded all objects in the namespace.
 func observed(t *testing.T, g *clustertest.Gateway, ns string) {
 	t.Helper()
 	for resource, path := range map[string]string{
@@ -173,8 +172,8 @@ func observed(t *testing.T, g *clustertest.Gateway, ns string) {
 	}
 }
 
-// recordedOf waits until the gateway has recorded what there is of a resource, whose
-// group version is at path, in the namespace.
+// recordedOf waits until the gateway has recorded all objects in the namespace of a
+// resource, whose group version is at path.
 func recordedOf(t *testing.T, g *clustertest.Gateway, ns, resource, path string) {
 	t.Helper()
 	name, _, _ := strings.Cut(resource, ".")
@@ -189,10 +188,10 @@ func recordedOf(t *testing.T, g *clustertest.Gateway, ns, resource, path string)
 	})
 }
 
-// settled waits until the Deployment has come to rest.
+// settled waits until the Deployment's rollout is complete.
 func settled(t *testing.T, ns, name string, replicas int) {
 	t.Helper()
-	eventually(t, fmt.Sprint(replicas, " Pods that are ready"), func() bool {
+	eventually(t, fmt.Sprint(replicas, " ready Pods"), func() bool {
 		d, err := api.AppsV1().Deployments(ns).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +202,8 @@ func settled(t *testing.T, ns, name string, replicas int) {
 
 var anAge = regexp.MustCompile(`\b[0-9]+[smh]([0-9]+s)?\b`)
 
-// cutAges takes the ages out of a table, and the spaces that follow their width.
+// cutAges removes the ages from a table, and the spaces that depend on their
+// width.
 func cutAges(table string) (rest string, ages []time.Duration) {
 	rest = anAge.ReplaceAllStringFunc(table, func(text string) string {
 		age, err := time.ParseDuration(text)
@@ -216,7 +216,7 @@ func cutAges(table string) (rest string, ages []time.Duration) {
 	return regexp.MustCompile(` +`).ReplaceAllString(rest, " "), ages
 }
 
-// pastForms asks for the past in every encoding.
+// pastForms reads the past in every encoding.
 func pastForms(t *testing.T, g *clustertest.Gateway, ns string, m glance) {
 	path := g.URL + "/at/" + m.at.UTC().Format(time.RFC3339Nano) + "/api/v1/namespaces/" + ns + "/pods"
 	for _, accept := range []string{
@@ -239,8 +239,7 @@ func pastForms(t *testing.T, g *clustertest.Gateway, ns string, m glance) {
 	}
 }
 
-// pastWatch follows the ConfigMaps from a moment, through what became of them, into
-// the present.
+// pastWatch watches the ConfigMaps from a past moment up to live events.
 func pastWatch(t *testing.T, g *clustertest.Gateway, ns string, m glance) {
 	at := m.at.UTC().Format(time.RFC3339Nano)
 	for _, speed := range []string{"", "&speed=1000"} {
@@ -262,7 +261,7 @@ func pastWatch(t *testing.T, g *clustertest.Gateway, ns string, m glance) {
 			t.Fatalf("%s, want it to be live", got)
 		}
 	}
-	// And as kubectl does it.
+	// The same with kubectl.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	watch := append(pastKubectl(t, g, at), "get", "configmaps", "-n", ns, "-w", "-o", "name")
@@ -282,7 +281,7 @@ func pastWatch(t *testing.T, g *clustertest.Gateway, ns string, m glance) {
 		}
 	}
 	cancel()
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // the context killed it
 }
 
 // watchNames returns the types and names of a watch's events, without those of the
@@ -325,9 +324,9 @@ func watchNames(t *testing.T, ctx context.Context, url string) <-chan string {
 	return names
 }
 
-// TestPastWindow: on the ordinary paths, what the window no longer holds is read
-// from what is recorded, and is to the byte what the API server answers. What is
-// not there is a Status that says what there is.
+// TestPastWindow: on the ordinary paths, RVs before the window are served from the
+// history, byte for byte as the API server does. For an RV that is not recorded,
+// the Status names the recorded span.
 func TestPastWindow(t *testing.T) {
 	inStage(t, quiet)
 	ns := namespace(t)
@@ -348,8 +347,8 @@ func TestPastWindow(t *testing.T) {
 	}
 	kubectl(t, "-n", ns, "label", "configmap", "c1", "c3", "c5", "odd=yes")
 	kubectl(t, "-n", ns, "delete", "configmap", "c1", "c2")
-	// Of the last change, not of a list: what the latter is told may be the RV of
-	// something else, which this resource has not come to for a minute.
+	// The RV of the last change, not of a list: a list's RV may belong to another
+	// resource, and this one may not reach it for a minute.
 	end := kubectl(t, "-n", ns, "label", "configmap", "c3", "odd-", "-o", "jsonpath={.metadata.resourceVersion}")
 	eventually(t, "the last event", func() bool {
 		_, now := get(t, http.DefaultClient, g.URL+path+"?resourceVersion=0")
@@ -382,7 +381,7 @@ func TestPastWindow(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	// It was the gateway that answered, and not the API server.
+	// The gateway served these requests, not the API server.
 	metrics := curl(t, g.Admin+"/metrics")
 	for line := range strings.Lines(metrics) {
 		if strings.HasPrefix(line, `watchkeeper_requests_total{`) && strings.Contains(line, `source="passthrough"`) &&

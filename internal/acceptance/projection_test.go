@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestProjections lists and watches two labels of what a real API server has.
+// TestProjections lists and watches projections of two labels of real objects.
 func TestProjections(t *testing.T) {
 	inStage(t, quiet)
 	ns := namespace(t)
@@ -32,7 +32,7 @@ func TestProjections(t *testing.T) {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	// A list with no RV is known to be fresh: both are there.
+	// A list with RV unset is consistent, so it has both.
 	var list struct {
 		Kind     string
 		Metadata struct{ ResourceVersion string }
@@ -46,7 +46,7 @@ func TestProjections(t *testing.T) {
 	check(list.Items[1], "b", "blue")
 
 	frames := curlWatch(t, path+query+"&watch=1&resourceVersion="+list.Metadata.ResourceVersion)
-	kubectl(t, "-n", ns, "annotate", "configmap", "a", "unseen=1") // of which nothing is told
+	kubectl(t, "-n", ns, "annotate", "configmap", "a", "unseen=1") // which causes no event
 	kubectl(t, "-n", ns, "label", "configmap", "a", "color=green", "--overwrite")
 	kubectl(t, "-n", ns, "label", "configmap", "b", "color-")
 	for _, want := range [][3]string{{"MODIFIED", "a", "green"}, {"DELETED", "b", "blue"}} {

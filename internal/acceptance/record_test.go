@@ -21,12 +21,12 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
-// A recording is what one client of a watch received, from the first event on.
+// A recording is the events that one client of a watch received.
 type recording struct {
 	name   string
 	client *http.Client
 	url    string // without an RV
-	resume bool   // when a stream ends, go on from the last RV
+	resume bool   // when a stream ends, resume from the last RV
 
 	mu     sync.Mutex // guards what follows
 	frames []frame    // events; bookmarks are not kept
@@ -35,7 +35,7 @@ type recording struct {
 	err    error      // an ERROR event, or a line that is not one document
 }
 
-// record opens a watch and records it until the context ends.
+// record opens a watch and records its events until the context ends.
 func record(ctx context.Context, wg *sync.WaitGroup, r *recording, from uint64) *recording {
 	r.rv = from
 	wg.Go(func() {
@@ -57,7 +57,7 @@ func record(ctx context.Context, wg *sync.WaitGroup, r *recording, from uint64) 
 }
 
 // recordBoth records all of podQueries from now on, at the API server and at a
-// gateway, whose clients resume as asked.
+// gateway, whose clients resume if resume is set.
 func recordBoth(ctx context.Context, t *testing.T, wg *sync.WaitGroup, gateway string, resume bool) (from uint64, wants, gots []*recording) {
 	t.Helper()
 	client, up := direct(t)
@@ -77,7 +77,7 @@ func (r *recording) stream(ctx context.Context) {
 	}
 	resp, err := r.client.Do(req)
 	if err != nil {
-		return // nobody is there, for now
+		return // the server is down
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -90,7 +90,7 @@ func (r *recording) stream(ctx context.Context) {
 	for {
 		f, err := readFrame(frames)
 		if err != nil {
-			if strings.HasSuffix(f.text, "\n") { // a line without it was cut
+			if strings.HasSuffix(f.text, "\n") { // a line without a newline was cut off
 				r.fail(fmt.Errorf("%w in %q", err, f.text))
 			}
 			return
@@ -142,9 +142,8 @@ func (f frame) rv() uint64 {
 
 func (f frame) key() string { return f.Object.Metadata.Namespace + "/" + f.Object.Metadata.Name }
 
-// fold validates the recording as a client would suffer from it (ordered,
-// unique: T4) and returns the state it leads to, key → RV, from that which the
-// client had listed at the RV after.
+// fold checks that the events are ordered and unique (T4), applies them to start,
+// the client's list at RV after, and returns the resulting state, key → RV.
 func (r *recording) fold(t *testing.T, start map[string]uint64, after uint64) map[string]uint64 {
 	t.Helper()
 	r.mu.Lock()
@@ -160,17 +159,17 @@ func (r *recording) fold(t *testing.T, start map[string]uint64, after uint64) ma
 		switch f.Type {
 		case "ADDED":
 			if ok {
-				t.Fatalf("%s: ADDED %s, which was there at %d", r.name, f.key(), held)
+				t.Fatalf("%s: ADDED %s, which exists at %d", r.name, f.key(), held)
 			}
 			state[f.key()] = f.rv()
 		case "MODIFIED":
 			if !ok {
-				t.Fatalf("%s: MODIFIED %s at %d, which was not there", r.name, f.key(), f.rv())
+				t.Fatalf("%s: MODIFIED %s at %d, which does not exist", r.name, f.key(), f.rv())
 			}
 			state[f.key()] = f.rv()
 		case "DELETED":
 			if !ok {
-				t.Fatalf("%s: DELETED %s at %d, which was not there", r.name, f.key(), f.rv())
+				t.Fatalf("%s: DELETED %s at %d, which does not exist", r.name, f.key(), f.rv())
 			}
 			delete(state, f.key())
 		}
@@ -178,7 +177,7 @@ func (r *recording) fold(t *testing.T, start map[string]uint64, after uint64) ma
 	return state
 }
 
-// listState is a consistent list from the API server, key → RV, and its RV.
+// listState returns a consistent list from the API server, key → RV, and its RV.
 func listState(t *testing.T, query string) (map[string]uint64, uint64) {
 	t.Helper()
 	client, up := direct(t)
@@ -207,7 +206,7 @@ func listState(t *testing.T, query string) (map[string]uint64, uint64) {
 	return state, rv
 }
 
-// podQueries are collections of Pods that localcluster load makes.
+// podQueries select Pods that localcluster load creates.
 var podQueries = []string{
 	"/api/v1/pods?x=",
 	"/api/v1/namespaces/load-0/pods?x=",
@@ -234,8 +233,8 @@ func difference(want, got []string) string {
 	return ""
 }
 
-// mark makes a Pod that all of podQueries select, and returns its RV: a
-// recording that has come there has everything before it.
+// mark creates a Pod that all of podQueries select, and returns its RV: a
+// recording that has reached it has every earlier event.
 func mark(t *testing.T) uint64 {
 	t.Helper()
 	name := "mark-" + strconv.FormatInt(time.Now().UnixNano(), 36)
@@ -264,7 +263,7 @@ spec:
   containers: [{name: c, image: marker}]
 `
 
-// waitForAll waits until every recording has come to the RV, by an event or a
+// waitForAll waits until every recording has reached the RV, with an event or a
 // bookmark.
 func waitForAll(t *testing.T, all []*recording, rv uint64) {
 	t.Helper()
@@ -272,7 +271,7 @@ func waitForAll(t *testing.T, all []*recording, rv uint64) {
 		deadline := time.Now().Add(3 * time.Minute) // without an event, bookmarks come once a minute
 		for r.place() < rv {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s stays at %d, %d is wanted; %d streams ended, %v\n%s", r.name, r.place(), rv, r.ends, r.err, gw.Log())
+				t.Fatalf("%s stays at %d, want %d; %d streams ended, %v\n%s", r.name, r.place(), rv, r.ends, r.err, gw.Log())
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -282,12 +281,12 @@ func waitForAll(t *testing.T, all []*recording, rv uint64) {
 // churning is the load that tests share.
 var churning struct {
 	mu    sync.Mutex // guards what follows
-	tests int        // that have asked for it
+	tests int        // that need the load
 	stop  func()
 }
 
-// load has localcluster change 50 Pods a second until the test, and every other
-// that has asked for the load, calls stop.
+// load has localcluster change 50 Pods a second until every test that called it
+// has called stop.
 func load(t *testing.T) (stop func()) {
 	t.Helper()
 	churning.mu.Lock()

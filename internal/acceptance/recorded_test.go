@@ -37,7 +37,7 @@ func gauge(t *testing.T, g *clustertest.Gateway, name string) (float64, bool) {
 	return v, true
 }
 
-// headOf waits until what happened up to rv is recorded of Pods.
+// headOf waits until all events of Pods up to rv are recorded.
 func headOf(t *testing.T, g *clustertest.Gateway, rv uint64) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("a record up to %d", rv), func() bool {
@@ -46,7 +46,8 @@ func headOf(t *testing.T, g *clustertest.Gateway, rv uint64) {
 	})
 }
 
-// recordedStream returns the Pods that a gateway, which has ended, has recorded.
+// recordedStream returns the stream of Pods that a gateway, which has ended, has
+// recorded.
 func recordedStream(t *testing.T, dir string) *history.Stream {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -65,9 +66,9 @@ func recordedStream(t *testing.T, dir string) *history.Stream {
 	return streams[0]
 }
 
-// TestRecorded kills a gateway that records again and again, while clients read
-// and while nobody does. What is on disk in the end is what a watch of the API
-// server brought, event for event, and Pods were listed once, at the first start.
+// TestRecorded kills a recording gateway repeatedly, with and without clients. In
+// the end the events on disk are those of a watch of the API server, and Pods were
+// listed once, at the first start.
 func TestRecorded(t *testing.T) {
 	dir := t.TempDir()
 	mine, err := cluster.Gateway("--data-dir", dir, "--record", "core", "--idle-timeout", "2s")
@@ -81,7 +82,7 @@ func TestRecorded(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	watches := upstreamWatches(t, "pods") // of controllers, and the recorder's
+	watches := upstreamWatches(t, "pods") // those of controllers and of the recorder
 	client, up := direct(t)
 	_, from := listState(t, "/api/v1/pods")
 	want := record(ctx, &wg, &recording{name: "direct", client: client, url: up + "/api/v1/pods?x=", resume: true}, from)
@@ -111,7 +112,7 @@ func TestRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		headOf(t, mine, churned(t, 40))
-		if n := upstreamWatches(t, "pods"); n > watches+1 { // and that which is compared with
+		if n := upstreamWatches(t, "pods"); n > watches+1 { // and the watch to compare with
 			t.Errorf("the API server has %d watches of Pods, %d before", n, watches)
 		}
 		end()
@@ -121,7 +122,7 @@ func TestRecorded(t *testing.T) {
 			}
 		}
 	}
-	end := read() // and back to the recorder, when it has been idle
+	end := read() // the recorder takes the watch back when the resource is idle
 	churned(t, 40)
 	end()
 	eventually(t, "an idle resource", func() bool { return strings.Contains(mine.Log(), "stopped caching") })
@@ -156,8 +157,8 @@ func TestRecorded(t *testing.T) {
 	t.Logf("%d events are recorded as they happened, through %d kills", len(wants), kills(t))
 }
 
-// TestRecordedOutage kills the API server under a gateway that records: what is
-// recorded in the end is what there is, and what was not seen is a gap.
+// TestRecordedOutage kills the API server under a recording gateway: the final
+// recorded state is the API server's, and unobserved events are in a gap.
 func TestRecordedOutage(t *testing.T) {
 	inStage(t, loadedOutages)
 	dir := t.TempDir()
@@ -172,7 +173,7 @@ func TestRecordedOutage(t *testing.T) {
 	for range 2 {
 		churned(t, 100)
 		outage(t, loadedOutages, func() {
-			// It cannot tell which cluster it is in front of, and serves anyway.
+			// The gateway cannot determine the cluster, but serves anyway.
 			mine.Kill()
 			if err := mine.Restart(); err != nil {
 				t.Fatal(err)
@@ -181,7 +182,7 @@ func TestRecordedOutage(t *testing.T) {
 				t.Errorf("readyz: %s", body)
 			}
 		})
-		eventually(t, "a recorder that records again", func() bool {
+		eventually(t, "recording to resume", func() bool {
 			up, _ := gauge(t, mine, "watchkeeper_history_up")
 			return up == 1
 		})
@@ -219,7 +220,7 @@ func TestRecordedByOne(t *testing.T) {
 	second, err := cluster.Gateway("--data-dir", dir)
 	if err == nil {
 		second.Terminate()
-		t.Fatal("there are two")
+		t.Fatal("two gateways record to one directory")
 	}
 	if !strings.Contains(err.Error(), "another process records to this directory") || !strings.Contains(err.Error(), "another --data-dir") {
 		t.Error(err)

@@ -19,15 +19,15 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// TestRecording: a part of the history goes into a file, and what kubectl prints
-// of that, with no cluster behind it, is what it printed of the cluster.
+// TestRecording exports a part of the history into a file. kubectl's output about
+// the file, without a cluster, equals its output about the cluster.
 func TestRecording(t *testing.T) {
 	ns := namespace(t)
 	g := recordingGateway(t)
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=web:1", "--replicas=2")
 	settled(t, ns, "web", 2)
 	observed(t, g, ns)
-	time.Sleep(1100 * time.Millisecond) // a time is exact to the second on the command line
+	time.Sleep(1100 * time.Millisecond) // the command line takes times in seconds
 	then := time.Now().UTC().Format(time.RFC3339)
 	time.Sleep(1100 * time.Millisecond)
 	kubectl(t, "-n", ns, "scale", "deployment", "web", "--replicas=4")
@@ -80,8 +80,8 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestRecordingPseudonyms: no name of an object is in the file, nor in what is
-// served of it.
+// TestRecordingPseudonyms: neither the file nor what is served from it contains
+// the name of an object.
 func TestRecordingPseudonyms(t *testing.T) {
 	inStage(t, quiet)
 	ns := namespace(t)
@@ -108,7 +108,7 @@ func TestRecordingPseudonyms(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(resp.Body)
-		resp.Body.Close() //nolint:errcheck // it was read
+		resp.Body.Close() //nolint:errcheck // the body was read
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,15 +116,15 @@ func TestRecordingPseudonyms(t *testing.T) {
 		if err := json.Unmarshal(text, &list); err != nil || len(list.Items) == 0 {
 			t.Errorf("%s: %v: %.200s", path, err, text)
 		}
-		// Labels keep their values where these are no names of objects; "app:
-		// cinnamon" is the Deployment's.
+		// Label values are kept unless they are names of objects; "app: cinnamon" is the
+		// name of the Deployment.
 		if bytes.Contains(text, []byte("cinnamon")) || bytes.Contains(text, []byte(ns)) {
 			t.Errorf("%s: a name can be read:\n%s", path, text)
 		}
 	}
 }
 
-// TestRecordingRefused: what is no recording, or no whole one, is not opened.
+// TestRecordingRefused: a file that is not a complete recording is not opened.
 func TestRecordingRefused(t *testing.T) {
 	inStage(t, quiet)
 	g := recordingGateway(t)

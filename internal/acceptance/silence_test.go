@@ -27,7 +27,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
-// ends are metrics that count how watches have ended, and failures.
+// ends counts how watches ended, lists by reason, and failures.
 type ends struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -52,13 +52,13 @@ func (*ends) Changed(informer.EventType)                     {}
 func (*ends) Told(informer.EventType, bool)                  {}
 func (*ends) Reconciled(time.Duration, time.Duration, error) {}
 
-// TestSilentWatch: a proxy that is well keeps the connection of a watch open and
-// forwards nothing any more (I12). The informer notices by the bookmarks that do
-// not come, opens a second watch, and goes on without a list: it is told each
-// event of the API server's own watch, once and in order. The proxy's bookmarks
-// come twice a second, so it takes ten seconds; with those of an API server, a
-// minute apart, it takes two and a half minutes. Over TLS it is HTTP/2, and both
-// watches could share a connection.
+// TestSilentWatch: a healthy proxy keeps the connection of a watch open, but stops
+// forwarding (I12). The informer notices the missing bookmarks, opens a second
+// watch, and resumes without a list: it receives each event of the API server's
+// own watch, once and in order. The proxy's bookmarks come twice a second, so this
+// takes ten seconds; with an API server's bookmarks, a minute apart, it takes two
+// and a half minutes. Over TLS the protocol is HTTP/2, and both watches could
+// share a connection.
 func TestSilentWatch(t *testing.T) {
 	inStage(t, quiet)
 	for name, secure := range map[string]bool{"plain": false, "tls": true} {
@@ -119,14 +119,14 @@ func TestSilentWatch(t *testing.T) {
 			}
 			follow()
 			marked := proxy.Bookmarked()
-			eventually(t, "bookmarks to go by", func() bool { return proxy.Bookmarked() > marked+4 })
+			eventually(t, "more bookmarks", func() bool { return proxy.Bookmarked() > marked+4 })
 			if n := proxy.Silence(); n != 1 {
 				t.Fatalf("%d watches were open", n)
 			}
 			follow()
-			follow() // on the second watch
+			follow() // through the second watch
 			want := events(t, ns, from, last)
-			eventually(t, "word of all of it", func() bool {
+			eventually(t, "all events", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
 				return len(told) >= len(want)
@@ -143,7 +143,7 @@ func TestSilentWatch(t *testing.T) {
 	}
 }
 
-// churn has config maps go, come back and change. It returns the RV of the last
+// churn deletes, recreates and changes config maps. It returns the RV of the last
 // change.
 func churn(t *testing.T, client typedcorev1.ConfigMapInterface) (last string) {
 	t.Helper()
@@ -165,8 +165,8 @@ func churn(t *testing.T, client typedcorev1.ConfigMapInterface) (last string) {
 	return last
 }
 
-// events returns what the API server's own watch of config maps says up to the
-// event at an RV.
+// events returns the events of the API server's own watch of config maps up to an
+// RV.
 func events(t *testing.T, ns string, from uint64, to string) (all []string) {
 	t.Helper()
 	client, url := direct(t)

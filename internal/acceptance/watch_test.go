@@ -31,8 +31,8 @@ type frame struct {
 	text string
 }
 
-// readFrame reads the next line of a watch. With an error it has the text of
-// the line, if there is one.
+// readFrame reads the next line of a watch. With an error, the frame has the text
+// of the line, if there is one.
 func readFrame(in *watchread.Reader) (frame, error) {
 	w, err := in.Next()
 	f := frame{Type: w.Type, text: string(w.Raw)}
@@ -73,8 +73,8 @@ func curlWatch(t *testing.T, url string) <-chan frame {
 	return frames
 }
 
-// next waits for the next frame for which want holds, and fails on any that
-// skip does not hold for before it.
+// next returns the next frame with the type and the name. It fails on an earlier
+// frame that skip does not accept.
 func next(t *testing.T, frames <-chan frame, typ, name string, skip func(frame) bool) frame {
 	t.Helper()
 	timeout := time.After(time.Minute)
@@ -96,7 +96,7 @@ func next(t *testing.T, frames <-chan frame, typ, name string, skip func(frame) 
 	}
 }
 
-// others skips all but the object's events; and the object's status updates.
+// others skips the events of other objects, and the object's status updates.
 func others(name string) func(frame) bool {
 	return func(f frame) bool { return f.Object.Metadata.Name != name || f.Type == "MODIFIED" }
 }
@@ -151,7 +151,7 @@ func TestB8ListThenWatch(t *testing.T) {
 		})
 		configMap(t, ns, "after", "red")
 		frames := curlWatch(t, path+"?watch=1&resourceVersion="+list.Metadata.ResourceVersion)
-		next(t, frames, "ADDED", "after", nil) // neither listed nor before
+		next(t, frames, "ADDED", "after", nil) // not those of the list
 		kubectl(t, "-n", ns, "delete", "configmap", "listed", "after")
 		next(t, frames, "DELETED", "listed", nil)
 		next(t, frames, "DELETED", "after", nil)
@@ -172,10 +172,10 @@ func TestB9Selectors(t *testing.T) {
 	next(t, named, "ADDED", "n", nil)
 	configMap(t, ns, "n", "red")
 	next(t, named, "MODIFIED", "n", nil)
-	next(t, red, "ADDED", "n", nil) // it starts to match
+	next(t, red, "ADDED", "n", nil) // it begins to match
 	configMap(t, ns, "n", "blue")
 	if f := next(t, red, "DELETED", "n", nil); f.Object.Metadata.Labels["color"] != "red" {
-		t.Errorf("the state that left the selection is %s", f.text)
+		t.Errorf("the state that no longer matches is %s", f.text)
 	}
 	next(t, named, "MODIFIED", "n", nil)
 	kubectl(t, "-n", ns, "delete", "configmap", "n", "other")
@@ -201,13 +201,13 @@ func TestB10BookmarksAndResume(t *testing.T) {
 	rv := next(t, frames, "ADDED", "ten", nil).Object.Metadata.ResourceVersion
 	end := next(t, frames, "BOOKMARK", "", nil)
 	if end.Object.Metadata.Annotations["k8s.io/initial-events-end"] != "true" || end.Object.Kind != "ConfigMap" {
-		t.Errorf("the bookmark behind the initial events is %s", end.text)
+		t.Errorf("the bookmark after the initial events is %s", end.text)
 	}
 	configMap(t, ns, "ten", "blue")
 	next(t, frames, "MODIFIED", "ten", nil)
 	last := next(t, frames, "BOOKMARK", "", nil) // shortly before the end
 	if _, open := <-frames; open {
-		t.Error("the watch goes on after its timeoutSeconds")
+		t.Error("the watch continues after its timeoutSeconds")
 	}
 	configMap(t, ns, "ten", "green")
 	frames = curlWatch(t, base+"&resourceVersion="+last.Object.Metadata.ResourceVersion+"&fieldSelector=metadata.name=ten")
@@ -222,9 +222,9 @@ func TestB10BookmarksAndResume(t *testing.T) {
 	}
 }
 
-// TestB10TooOld: an RV that neither the gateway nor the API server holds is
-// the API server's ERROR 410, within a stream. What its watch cache holds
-// begins when it starts, so RV 1 is too old after a restart.
+// TestB10TooOld: for an RV that neither the gateway nor the API server holds, the
+// stream carries the API server's ERROR 410. The API server's watch cache begins
+// at its start, so RV 1 has expired after a restart.
 func TestB10TooOld(t *testing.T) {
 	inStage(t, quietOutage)
 	outages[quietOutage].Ready()
@@ -241,6 +241,6 @@ func TestB10TooOld(t *testing.T) {
 		t.Errorf("got %s", f.text)
 	}
 	if _, open := <-frames; open {
-		t.Error("the stream goes on after its ERROR")
+		t.Error("the stream continues after its ERROR")
 	}
 }
