@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// quiet takes what net/http says of aborted handlers.
+// quiet discards what net/http logs about aborted handlers.
 var quiet = log.New(io.Discard, "", 0)
 
-// An exchange is one request and what is wrong with it.
+// An exchange is one request and its fault.
 type exchange struct {
 	p        *Proxy
 	resource string
@@ -37,11 +37,11 @@ type exchange struct {
 	flush func() error
 
 	silent  atomic.Bool
-	faulted bool // guarded by p.mu: a fault has come about
-	faults  int  // that have been drawn since the first
+	faulted bool // guarded by p.mu: a fault was injected
+	faults  int  // drawn after the first
 }
 
-// inject notes that the fault comes about now.
+// inject records that the fault is injected now.
 func (x *exchange) inject() {
 	x.p.mu.Lock()
 	defer x.p.mu.Unlock()
@@ -49,10 +49,11 @@ func (x *exchange) inject() {
 	x.p.injected = append(x.p.injected, Injection{time.Now(), x.resource, x.kind, x.n, x.fault})
 }
 
-// abort breaks the connection off, so that nobody takes a part for the whole.
+// abort breaks the connection, so that the reader does not take a part for the
+// whole response.
 func (x *exchange) abort() { panic(http.ErrAbortHandler) }
 
-// hold waits, at the most until the trouble ends.
+// hold waits, at most until Heal.
 func (x *exchange) hold(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -64,7 +65,7 @@ func (x *exchange) hold(d time.Duration) {
 	}
 }
 
-// write sends bytes on at once, unless the exchange is silent.
+// write sends bytes at once, unless the exchange is silent.
 func (x *exchange) write(b []byte) {
 	if x.silent.Load() {
 		<-x.r.Context().Done()
@@ -78,7 +79,7 @@ func (x *exchange) write(b []byte) {
 	}
 }
 
-// drip sends bytes a few at a time, for as long as the fault says.
+// drip sends a few bytes at a time for the fault's duration, and then the rest.
 func (x *exchange) drip(b []byte) {
 	end := time.Now().Add(x.fault.For)
 	for len(b) > 0 && time.Now().Before(end) {
@@ -90,7 +91,7 @@ func (x *exchange) drip(b []byte) {
 	x.write(b)
 }
 
-// status is a Status of the API server's.
+// status returns a Status as the API server sends it.
 func status(code int, reason, message string) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`, message, reason, code)
 }
@@ -99,13 +100,13 @@ func (x *exchange) answer(code int, contentType, body string) {
 	x.inject()
 	x.w.Header().Set("Content-Type", contentType)
 	x.w.WriteHeader(code)
-	_, _ = io.WriteString(x.w, body) // whoever asked may have gone
+	_, _ = io.WriteString(x.w, body) // the client may have disconnected
 }
 
 const page = "<html><head><title>502 Bad Gateway</title></head><body>\n<center>nginx</center></body></html>\n"
 
-// instead does what comes in place of forwarding, and reports whether that was
-// all.
+// instead injects a fault that replaces forwarding, and reports whether the
+// request is done.
 func (x *exchange) instead() bool {
 	const plain, asJSON = "text/plain", "application/json"
 	switch f := x.fault; f.Name {
@@ -144,7 +145,7 @@ func (x *exchange) instead() bool {
 	return false
 }
 
-// copy forwards a body as it comes.
+// copy forwards a body as it arrives.
 func (x *exchange) copy(body io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -161,7 +162,7 @@ func (x *exchange) copy(body io.Reader) {
 	}
 }
 
-// body forwards an answer that is not a stream.
+// body forwards a response that is not a stream.
 func (x *exchange) body(resp *http.Response) {
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -192,7 +193,7 @@ func (x *exchange) body(resp *http.Response) {
 	x.write(b)
 }
 
-// garble overwrites bytes by such as are nowhere allowed in JSON.
+// garble overwrites bytes by bytes that JSON allows nowhere.
 func garble(b []byte, at, n int) {
 	for i := at; i < min(at+n, len(b)-1); i++ {
 		b[i] = 1
@@ -249,12 +250,11 @@ func (x *exchange) stream(body io.Reader) {
 	}
 }
 
-// later are the faults that may come about on a stream that has
-// already had one.
+// later are the faults that a stream may get after its first one.
 var later = []Name{CutBetween, CutWithin, End, EndWithin, Stall, Pause, Drip, Duplicate, Older, Garble, GoneWithin, FailWithin}
 
-// again draws a reflector's stream another fault, when the one that it had is
-// over: a stream would be left alone otherwise until its time is over.
+// again draws another fault for a reflector's stream after the previous one is
+// over: otherwise the stream would have no fault until it ends.
 func (x *exchange) again() bool {
 	if x.kind != Watch && x.kind != WatchList || x.p.IsHealed() {
 		return false
@@ -264,7 +264,7 @@ func (x *exchange) again() bool {
 	if !slices.Contains(later, f.Name) {
 		return false
 	}
-	f.Frames += 2 // the next frame is counted already
+	f.Frames += 2 // the next frame is already counted
 	x.fault = f
 	return true
 }
@@ -276,8 +276,8 @@ func isEnd(line []byte) bool {
 	return bytes.HasPrefix(line, []byte(`{"type":"BOOKMARK"`)) && bytes.Contains(line, []byte(`"k8s.io/initial-events-end":"true"`))
 }
 
-// between does what happens between two frames, and reports whether the stream
-// ends with it.
+// between injects a fault between two frames, and reports whether it ends the
+// stream.
 func (x *exchange) between() (ends bool) {
 	switch f := x.fault; f.Name {
 	case CutBetween:
@@ -305,8 +305,8 @@ func (x *exchange) between() (ends bool) {
 	return false
 }
 
-// within does what happens to the frame. taken is set when the frame needs no
-// forwarding any more, ends when the stream ends with it.
+// within injects a fault into the frame. taken is set if the frame must not be
+// forwarded after that, ends if the fault ends the stream.
 func (x *exchange) within(line []byte, recent [][]byte) (taken, ends bool) {
 	cut := int(x.fault.Part * float64(len(line)))
 	switch x.fault.Name {
@@ -343,7 +343,7 @@ func (x *exchange) within(line []byte, recent [][]byte) (taken, ends bool) {
 	return true, false
 }
 
-// first returns the resourceVersion that stands first in a text: a list's own.
+// first returns the first resourceVersion in a text: a list's own.
 func first(b []byte) (rv uint64) {
 	_, after, ok := strings.Cut(string(b[:min(len(b), 300)]), `"resourceVersion":"`)
 	if ok {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// A Kind of request, as far as faults are concerned.
+// A Kind is a kind of request, for which faults are drawn.
 type Kind string
 
-// The kinds of requests. Those of clients are passed through by the gateway.
+// The kinds of requests. The gateway passes through those of clients.
 const (
 	Probe       Kind = "probe"     // LIST limit=1: of a reflector, or of a proof of freshness
 	List        Kind = "list"      // any other LIST
@@ -25,10 +25,10 @@ const (
 	Other       Kind = "other" // discovery, access reviews
 )
 
-// A Name says what a fault is.
+// A Name names a fault.
 type Name string
 
-// The faults. Those of streams come after Fault.Frames frames.
+// The faults. On a stream they are injected after Fault.Frames frames.
 const (
 	None        Name = "none"
 	CutBetween  Name = "cut between frames"
@@ -57,11 +57,11 @@ const (
 	Regress     Name = "stale replica"
 )
 
-// A Fault is what is to happen to one request.
+// A Fault is the fault of one request.
 type Fault struct {
 	Name   Name
-	Frames int           // frames that go through first
-	Part   float64       // of the frame or body that still goes through
+	Frames int           // frames forwarded before it
+	Part   float64       // of the frame or body, forwarded before it
 	For    time.Duration // how long it takes
 	Count  int           // requests of a burst; frames back; bytes of a drip
 }
@@ -76,7 +76,7 @@ type choice struct {
 	weight int
 }
 
-// menu is what may happen to each kind of request.
+// menu has the possible faults of each kind of request.
 var menu = map[Kind][]choice{
 	Watch: {{None, 3}, {CutBetween, 12}, {CutWithin, 10}, {End, 8}, {EndWithin, 4}, {EarlyEnd, 6}, {Stall, 5}, {HalfOpen, 3},
 		{Pause, 6}, {Delay, 4}, {Drip, 4}, {Duplicate, 8}, {Older, 6}, {Garble, 6}, {HTML, 3}, {Gone, 5}, {GoneWithin, 8},
@@ -108,7 +108,7 @@ func Draw(seed uint64, resource string, kind Kind, n int) Fault {
 			break
 		}
 	}
-	// Rather early than late.
+	// Early faults are more likely than late ones.
 	part := r.Float64()
 	f.Frames = int(part * part * part * 150)
 	if kind == ProofWatch {

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// A past is what went to the gateway for one resource, so that it can be
-// answered again later: as a load balancer does that switches to a server whose
-// etcd was cut off, or restored from a backup. Guarded by Proxy.mu.
+// A past is what the gateway received for one resource. The proxy can send it
+// again later, like a load balancer that switches to a server whose etcd was
+// partitioned, or restored from a backup. Guarded by Proxy.mu.
 type past struct {
 	probes, lists []answer
 	states        []state
 	log           []logged // all events since the first state, up to upto
 	upto          uint64
-	columns       []byte // that the first frame of a stream tells; nil without Tables
+	columns       []byte // of the first frame of a stream; nil without Tables
 
-	// The stale replica: the state it lists, the RV it has come to, and until
-	// when it is asked.
+	// The stale replica: the state it lists, the RV it has reached, and until
+	// when it serves.
 	base  state
 	head  uint64
 	until time.Time
@@ -47,9 +47,9 @@ type logged struct {
 	line []byte
 }
 
-// A frame is what a past has to know of a line of a watch. Where it is a Table,
-// as a gateway asks for it, the object is inside, and the first one of a stream
-// tells the columns.
+// A frame is the part of a watch line that a past needs. In a Table, which a
+// gateway requests, the object is inside, and the first frame of a stream has the
+// columns.
 type frame struct {
 	Type   string
 	Object struct {
@@ -59,7 +59,7 @@ type frame struct {
 	}
 }
 
-// parse reads a line. The rv is 0 for an ERROR and what is no frame.
+// parse reads a line. The rv is 0 for an ERROR and for what is not a frame.
 func parse(line []byte) (f frame, rv uint64) {
 	if json.Unmarshal(line, &f) != nil {
 		return f, 0
@@ -69,7 +69,7 @@ func parse(line []byte) (f frame, rv uint64) {
 		var inside struct {
 			Metadata struct{ ResourceVersion string }
 		}
-		_ = json.Unmarshal(rows[0].Object, &inside) // it is part of the line, and so JSON
+		_ = json.Unmarshal(rows[0].Object, &inside) // valid JSON, as a part of the line
 		at = inside.Metadata
 	}
 	rv, _ = strconv.ParseUint(at.ResourceVersion, 10, 64)
@@ -78,8 +78,8 @@ func parse(line []byte) (f frame, rv uint64) {
 
 const columnsName, noColumns = `"columnDefinitions":`, `"columnDefinitions":null`
 
-// takeColumns returns the line as it would be later on its stream, and the
-// columns that it told; none where it is no Table.
+// takeColumns returns the line as it would be later in its stream, and its
+// columns; nil if it is not a Table.
 func (f frame) takeColumns(line []byte) (bare, columns []byte) {
 	columns = f.Object.ColumnDefinitions
 	if len(columns) == 0 || columns[0] != '[' {
@@ -91,9 +91,9 @@ func (f frame) takeColumns(line []byte) (bare, columns []byte) {
 // asksForTable reports whether a request asks for a Table.
 func asksForTable(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "as=Table") }
 
-// follow returns a function that is to see each frame that the API server sends
-// on a stream of a reflector. The log has no holes: where a stream begins behind
-// its end, what was kept before is forgotten.
+// follow returns a function to call with each frame of a reflector's stream. The
+// log has no holes: if a stream begins after the log's end, the log and the states
+// before it are dropped.
 func (h *past) follow(x *exchange) (see func(line []byte)) {
 	if !x.own || x.kind == ProofWatch {
 		return func([]byte) {}
@@ -131,8 +131,8 @@ func (h *past) follow(x *exchange) (see func(line []byte)) {
 	}
 }
 
-// continues has the log go on at the RV. A list from before it has no events
-// behind it that could be told.
+// continues continues the log at the RV. If the log does not reach it, the log, the
+// states and the earlier lists are dropped: events after them are missing.
 func (h *past) continues(rv uint64) {
 	if rv > h.upto {
 		h.states, h.log, h.upto = nil, nil, rv
@@ -140,7 +140,7 @@ func (h *past) continues(rv uint64) {
 	}
 }
 
-// remember keeps a LIST that is whole.
+// remember keeps a complete LIST.
 func (x *exchange) remember(body []byte) {
 	a := answer{first(body), body}
 	if !x.own || a.rv == 0 {
@@ -158,8 +158,8 @@ func (x *exchange) remember(body []byte) {
 
 func (h *past) staleAt(t time.Time) bool { return t.Before(h.until) }
 
-// goBack has the stale replica be asked for a while. It reports false when
-// there is no past to go back to.
+// goBack makes the stale replica serve for a while. It reports false if there is
+// no past to serve.
 func (h *past) goBack(f Fault) bool {
 	if len(h.states) == 0 || len(h.log) < 2 {
 		return false
@@ -178,7 +178,7 @@ func (h *past) goBack(f Fault) bool {
 	return true
 }
 
-// replay answers as the stale replica.
+// replay serves the request as the stale replica.
 func (x *exchange) replay() {
 	x.p.mu.Lock()
 	base, head, left := x.past.base, x.past.head, time.Until(x.past.until)
@@ -219,7 +219,7 @@ func (x *exchange) replay() {
 		}
 		after = base.rv
 	} else if after > head && x.fault.Count%2 == 1 {
-		after = base.rv // it does not care what it is asked for
+		after = base.rv // it ignores the requested RV
 	}
 	for _, e := range events {
 		if after < e.rv && e.rv <= head {
@@ -234,8 +234,8 @@ func (x *exchange) replay() {
 	x.abort()
 }
 
-// unprinted returns a frame of a Table as it is without: a proof of freshness
-// asks for the objects alone.
+// unprinted returns a frame of a Table as a frame of its object: a proof of
+// freshness requests objects.
 func unprinted(line []byte) []byte {
 	f, _ := parse(line)
 	if rows := f.Object.Rows; len(rows) == 1 {

@@ -27,26 +27,26 @@ type Options struct {
 	// Upstream reaches the API server, with credentials that the proxy adds
 	// to each request.
 	Upstream *rest.Config
-	// Transport is used in place of Upstream.
+	// Transport replaces Upstream.
 	Transport http.RoundTripper
-	// TLS has the proxy speak TLS, and so HTTP/2, to the gateway.
+	// TLS makes the proxy speak TLS, and so HTTP/2, to the gateway.
 	TLS bool
-	// Seed is what faults are drawn from.
+	// Seed is the seed of the faults.
 	Seed uint64
-	// Draw replaces [Draw], to leave faults out or to choose them.
+	// Draw replaces [Draw], to exclude faults or to choose them.
 	Draw func(resource string, kind Kind, n int) Fault
-	// Bookmarks is how often a watch of JSON gets a bookmark at the RV of what
-	// it was sent last, once there has been anything, besides those that the
-	// API server sends each minute. The default is never.
+	// Bookmarks is how often a watch of JSON gets a bookmark at the RV of its
+	// last event, in addition to those that the API server sends each minute. The
+	// default is never.
 	Bookmarks time.Duration
 }
 
-// An Injection is a fault that came about.
+// An Injection is an injected fault.
 type Injection struct {
 	At       time.Time
 	Resource string
 	Kind     Kind
-	N        int // of the requests of its kind for the resource, from 0 on
+	N        int // index among the requests of its kind for the resource
 	Fault    Fault
 }
 
@@ -54,7 +54,7 @@ func (i Injection) String() string {
 	return fmt.Sprintf("%s %s %s #%d: %s", i.At.Format("15:04:05.000"), i.Resource, i.Kind, i.N, i.Fault)
 }
 
-// A Span is a time.
+// A Span is a span of time.
 type Span struct{ From, To time.Time }
 
 // A Proxy is a running fault-injecting proxy.
@@ -62,14 +62,14 @@ type Proxy struct {
 	opts      Options
 	base      *url.URL
 	transport http.RoundTripper
-	server    *httptest.Server // nil when it is a handler
+	server    *httptest.Server // nil if the proxy is used as a handler
 	healed    chan struct{}    // closed by Heal
 
 	bookmarked atomic.Int64
 
 	mu       sync.Mutex // guards what follows
 	counts   map[string]int
-	bursts   map[string]int // answers of a burst that are still to come
+	bursts   map[string]int // remaining responses of a burst
 	pasts    map[string]*past
 	open     map[*exchange]struct{}
 	injected []Injection
@@ -78,7 +78,7 @@ type Proxy struct {
 
 var errCut = errors.New("cut")
 
-// New returns a proxy to be used as a handler.
+// New returns a proxy for use as a handler.
 func New(opts Options) (*Proxy, error) {
 	base := &url.URL{Scheme: "http", Host: "upstream"}
 	if opts.Transport == nil {
@@ -121,7 +121,7 @@ func Start(opts Options) (*Proxy, error) {
 // URL returns where the proxy serves.
 func (p *Proxy) URL() string { return p.server.URL }
 
-// WriteKubeconfig writes a kubeconfig that leads to the proxy.
+// WriteKubeconfig writes a kubeconfig for the proxy.
 func (p *Proxy) WriteKubeconfig(path string) error {
 	cluster := &clientcmdapi.Cluster{Server: p.URL(), InsecureSkipTLSVerify: p.opts.TLS}
 	return clientcmd.WriteToFile(clientcmdapi.Config{
@@ -131,8 +131,8 @@ func (p *Proxy) WriteKubeconfig(path string) error {
 	}, path)
 }
 
-// Heal ends all trouble: what is faulted is cut, and from now on everything is
-// forwarded as it is.
+// Heal ends all faults: it cuts the requests with a fault, and the proxy forwards
+// everything unchanged from then on.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *Proxy) IsHealed() bool {
 	}
 }
 
-// CutAll cuts every request under way, as a load balancer does that restarts.
+// CutAll cuts every open request, like a load balancer that restarts.
 func (p *Proxy) CutAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,21 +174,21 @@ func (p *Proxy) CutAll() {
 	}
 }
 
-// Injected returns the faults that came about so far.
+// Injected returns the faults injected so far.
 func (p *Proxy) Injected() []Injection {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Injection(nil), p.injected...)
 }
 
-// Stale returns when the gateway was given answers from the past.
+// Stale returns when the gateway got responses from the past.
 func (p *Proxy) Stale() []Span {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Span(nil), p.stale...)
 }
 
-// Close ends the proxy and all that goes through it.
+// Close ends the proxy and all its requests.
 func (p *Proxy) Close() {
 	p.Heal()
 	p.CutAll()
@@ -198,7 +198,8 @@ func (p *Proxy) Close() {
 	}
 }
 
-// classify says what a request is, as far as faults are concerned.
+// classify returns the resource and the kind of a request. own is set for the
+// gateway's own requests.
 func classify(r *http.Request) (resource string, kind Kind, own bool) {
 	own = strings.HasPrefix(r.UserAgent(), "watchkeeper")
 	q := r.URL.Query()
@@ -224,8 +225,8 @@ func classify(r *http.Request) (resource string, kind Kind, own bool) {
 	return resource, kind, own
 }
 
-// collection returns the plural that a path of a collection or an object
-// names, "" for another path.
+// collection returns the plural name in the path of a collection or an object, ""
+// for another path.
 func collection(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -242,7 +243,7 @@ func collection(path string) string {
 	return parts[0]
 }
 
-// take counts a request in and returns its fault.
+// take counts a request and returns it with its exchange.
 func (p *Proxy) take(r *http.Request) (*http.Request, *exchange) {
 	resource, kind, own := classify(r)
 	x := &exchange{p: p, resource: resource, kind: kind, own: own, began: time.Now()}
@@ -291,7 +292,7 @@ func (p *Proxy) done(x *exchange) {
 	x.cancel(nil)
 }
 
-// ServeHTTP forwards a request, or does what is wrong with it.
+// ServeHTTP forwards a request, or injects its fault.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, x := p.take(r)
 	defer p.done(x)
@@ -304,7 +305,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out.Header.Del("Connection")
 	resp, err := p.transport.RoundTrip(out)
 	if err != nil {
-		x.abort() // nobody is there: as a load balancer of TCP does it
+		x.abort() // the API server is down: behave like a TCP load balancer
 	}
 	defer resp.Body.Close()
 	maps.Copy(w.Header(), resp.Header)
@@ -321,7 +322,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Dump writes the faults that came about into a file.
+// Dump writes the injected faults to a file.
 func (p *Proxy) Dump(path string) error {
 	var b strings.Builder
 	for _, i := range p.Injected() {

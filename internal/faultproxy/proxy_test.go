@@ -26,8 +26,8 @@ func endBookmark(rv int) string {
 	return fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", rv)
 }
 
-// printed makes Tables of the lines of a watch, as the API server does: the first
-// one of a stream tells the columns.
+// printed converts the lines of a watch to Tables, as the API server does: the
+// first one of a stream has the columns.
 func printed(lines string, first bool) string {
 	columns := "null"
 	if first {
@@ -47,7 +47,8 @@ const asTable = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
 
 const wholeList = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"20"},"items":[{"metadata":{"name":"a","resourceVersion":"11"}}]}`
 
-// upstream is an API server of one Pod, whose watches last until the test ends.
+// upstream starts an API server of one Pod, whose watches last until the test
+// ends.
 func upstream(t *testing.T) *rest.Config {
 	ended := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,8 +104,8 @@ func start(t *testing.T, tls bool, faults ...Fault) (*Proxy, func(query string) 
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	// get reads until the end, or until the frame at RV 23 has come: watches have
-	// no end of their own. Of a query for "tables" these are asked for.
+	// get reads until the end, or until the frame at RV 23: watches do not end by
+	// themselves. A query with "tables" requests Tables.
 	return p, func(query string) (int, string, error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL()+"/api/v1/pods?"+query, nil)
 		if err != nil {
@@ -141,7 +142,7 @@ func TestStreams(t *testing.T) {
 	t.Run("tables", func(t *testing.T) { testStreams(t, "&tables", printed) })
 }
 
-// testStreams shows each fault on the frames of a form.
+// testStreams tests each fault on frames of one form.
 func testStreams(t *testing.T, query string, form func(lines string, first bool) string) {
 	m := func(rvs ...int) (s string) {
 		for _, rv := range rvs {
@@ -154,7 +155,7 @@ func testStreams(t *testing.T, query string, form func(lines string, first bool)
 		fault Fault
 		query string
 		code  int
-		body  string // what comes at the least is its beginning
+		body  string // at least its beginning is received
 		fails bool
 	}{
 		{Fault{Name: None}, "watch=1", 200, m(21, 22, 23), false},
@@ -182,7 +183,7 @@ func testStreams(t *testing.T, query string, form func(lines string, first bool)
 		{Fault{Name: Truncate, Part: 0.5}, "limit=1", 200, wholeList[:len(wholeList)/2], true},
 		{Fault{Name: TruncateEnd, Part: 0.5}, "limit=1", 200, wholeList[:len(wholeList)/2], false},
 		{Fault{Name: Drip, For: short, Count: 1}, "limit=1", 200, wholeList, false},
-		{Fault{Name: Regress}, "watch=1", 200, "", true}, // there is no past yet: cut
+		{Fault{Name: Regress}, "watch=1", 200, "", true}, // without a past the stream is cut
 	} {
 		for _, tls := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, tls %t", test.fault.Name, tls), func(t *testing.T) {
@@ -196,14 +197,14 @@ func testStreams(t *testing.T, query string, form func(lines string, first bool)
 					t.Errorf("more than %q: %q", test.body, body)
 				}
 				if n := len(p.Injected()); n != 1 && test.fault.Name != None {
-					t.Errorf("%d faults came about: %v", n, p.Injected())
+					t.Errorf("%d faults were injected: %v", n, p.Injected())
 				}
 			})
 		}
 	}
 }
 
-// TestSecondFault: a stream that has come through a fault gets another one.
+// TestSecondFault: a stream that survives a fault gets another one.
 func TestSecondFault(t *testing.T) {
 	p, get := start(t, false, Fault{Name: Duplicate}, Fault{Name: End})
 	want := line("MODIFIED", 21) + line("MODIFIED", 21) + line("MODIFIED", 22)
@@ -238,7 +239,7 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestStaleReplica goes back to what was seen, and forth again.
+// TestStaleReplica serves the past for a while, and then the present again.
 func TestStaleReplica(t *testing.T) {
 	p, get := start(t, false, Fault{}, Fault{}, Fault{Name: Regress, For: 0, Count: 1})
 	if _, body, err := get("limit=1"); body != wholeList || err != nil {
@@ -247,7 +248,7 @@ func TestStaleReplica(t *testing.T) {
 	if _, body, err := get("watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"); !strings.HasSuffix(body, line("MODIFIED", 23)) || err != nil {
 		t.Fatal(body, err)
 	}
-	// Of the states and events seen, the oldest are brought.
+	// The stale replica serves the oldest states and events.
 	if _, body, err := get("watch=1&resourceVersion=23"); body != line("MODIFIED", 21) || err == nil {
 		t.Errorf("%q %v", body, err)
 	}
@@ -259,8 +260,8 @@ func TestStaleReplica(t *testing.T) {
 	}
 }
 
-// TestStaleTables: the stale replica tells the columns as an API server does,
-// and gives the objects alone to who asks for them.
+// TestStaleTables: the stale replica sends the columns as an API server does, and
+// sends objects to a client that does not request Tables.
 func TestStaleTables(t *testing.T) {
 	back := Fault{Name: Regress, For: time.Second, Count: 1}
 	_, get := start(t, false, Fault{}, back, back, back)
@@ -279,7 +280,7 @@ func TestStaleTables(t *testing.T) {
 	}
 }
 
-// TestHeal: a stream that is held is cut, and what comes then is not disturbed.
+// TestHeal: a stream that is held is cut, and later requests get no fault.
 func TestHeal(t *testing.T) {
 	hour := Fault{Name: HalfOpen, For: time.Hour}
 	p, get := start(t, false, hour, hour, hour, hour)
@@ -293,15 +294,15 @@ func TestHeal(t *testing.T) {
 	}
 	p.Heal()
 	if err := <-done; err == nil {
-		t.Error("it was not cut")
+		t.Error("the stream was not cut")
 	}
 	if _, body, err := get("limit=1"); body != wholeList || err != nil {
 		t.Errorf("%q %v", body, err)
 	}
 }
 
-// TestDraw: a seed replays, whatever the order; all faults of a kind come up,
-// and seeds differ.
+// TestDraw: a seed replays in any order; all faults of a kind are drawn, and seeds
+// differ.
 func TestDraw(t *testing.T) {
 	for kind, choices := range menu {
 		drawn := map[Name]bool{}

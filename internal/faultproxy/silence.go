@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// Silence has the watches under way say nothing any more and stay open, as where
-// a load balancer has forgotten what it has accepted, and returns how many. What
-// is asked from now on is answered.
+// Silence makes the open watches send nothing more and stay open, as if a load
+// balancer had lost their state, and returns how many. Later requests are served.
 func (p *Proxy) Silence() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,18 +27,18 @@ func (p *Proxy) Silence() int {
 	return n
 }
 
-// Bookmarked returns how many bookmarks Options.Bookmarks has made.
+// Bookmarked returns how many bookmarks Options.Bookmarks has added.
 func (p *Proxy) Bookmarked() int { return int(p.bookmarked.Load()) }
 
-// marked is the body of a watch with further bookmarks in it. It is to be read
-// until the exchange is over.
+// marked returns the body of a watch with additional bookmarks. It has to be read
+// until the exchange ends.
 func (x *exchange) marked(body io.Reader) io.Reader {
 	ctx, every := x.r.Context(), x.p.opts.Bookmarks
 	if every == 0 {
 		return body
 	}
 	out, in := io.Pipe()
-	var mu sync.Mutex // guards bookmark, and the order of what is written
+	var mu sync.Mutex // guards bookmark, and the order of writes
 	var bookmark []byte
 	go func() {
 		initial := x.r.URL.Query().Get("sendInitialEvents") == "true"
@@ -47,9 +46,9 @@ func (x *exchange) marked(body io.Reader) io.Reader {
 			line, err := lines.ReadBytes('\n')
 			mu.Lock()
 			if initial = initial && !isEnd(line); !initial {
-				bookmark = bookmarkBehind(line)
+				bookmark = bookmarkAfter(line)
 			}
-			_, _ = in.Write(line) // who reads has gone, if anything
+			_, _ = in.Write(line) // fails only if the reader is gone
 			mu.Unlock()
 			if err != nil {
 				in.CloseWithError(err)
@@ -78,9 +77,9 @@ func (x *exchange) marked(body io.Reader) io.Reader {
 	return out
 }
 
-// bookmarkBehind is one that says that the line has been sent; nil if the line
-// is no frame of an object.
-func bookmarkBehind(line []byte) []byte {
+// bookmarkAfter returns a bookmark at the RV of the line; nil if the line is not a
+// frame of an object.
+func bookmarkAfter(line []byte) []byte {
 	var f struct {
 		Object struct {
 			Kind, APIVersion string

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestSilence: a watch gets its bookmarks, and nothing any more once it is
-// silent; another one, later, is answered; and Heal cuts the silent one.
+// TestSilence: a watch gets bookmarks, and nothing once it is silent; a later
+// watch is served; and Heal cuts the silent one.
 func TestSilence(t *testing.T) {
 	more := make(chan int) // events of the first watch
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func TestSilence(t *testing.T) {
 			t.Fatalf("%q %v, want %q", got, err, want)
 		}
 	}
-	// mark is a bookmark that the proxy makes.
+	// mark returns a bookmark as the proxy adds it.
 	mark := func(rv int) string {
 		return strings.Replace(line("BOOKMARK", rv), `"kind":"Pod","metadata":{"name":"a",`, `"kind":"Pod","apiVersion":"","metadata":{`, 1)
 	}
@@ -84,7 +84,7 @@ func TestSilence(t *testing.T) {
 		t.Errorf("%d bookmarks", n)
 	}
 	p.Heal()
-	for got := mark(31); ; { // one may have been on its way
+	for got := mark(31); ; { // one may have been in flight
 		if got != mark(31) {
 			t.Errorf("%q on the silent watch", got)
 		}
