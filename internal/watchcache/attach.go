@@ -9,8 +9,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// attach has the reflector feed a reader's timeline, which starts from the recorded
-// state; the upstream watch goes on. It reports false if the timeline has to start
+// attach makes the reflector feed a reader's timeline, which starts from the recorded
+// state; the upstream watch continues. It reports false if the timeline has to start
 // from a list in another round.
 func (r *round) attach(ctx context.Context, reader *Resource) bool {
 	r.state = seeding
@@ -48,12 +48,12 @@ func (r *round) attach(ctx context.Context, reader *Resource) bool {
 	return false
 }
 
-// load brings the reader's timeline from the seed to the head, and has the reflector
-// feed it. The caller holds the feed's lock.
+// load brings the reader's timeline from the seed to the head, and makes the
+// reflector feed it. The caller holds the feed's lock.
 func (r *round) load(reader *Resource, seed *Seed, kept *kept) bool {
 	reader.begin(seed)
 	if err := kept.apply(reader.Timeline); err != nil {
-		r.w.log.Error("the recorded state does not lead to the head", "err", err)
+		r.w.log.Error("the events after the recorded state do not reach the head", "err", err)
 		reader.end(nil)
 		return false
 	}
@@ -71,7 +71,7 @@ func (r *round) cache(reader *Resource, epoch uint64) {
 	sink := reader.sink()
 	r.feed.attach(sink)
 	if r.reflector.Status().Phase == informer.Watching {
-		sink.Flush() // the watch is there already
+		sink.Flush() // the watch is already open
 	}
 }
 
@@ -88,11 +88,11 @@ func (r *round) unfeed() {
 // A following is the recording of a timeline.
 type following struct {
 	done     chan struct{} // closed when it has ended
-	complete bool          // and whether the record had everything then
+	complete bool          // whether the record had everything at that point
 }
 
-// follow has the record follow the timeline, once all other use of the record has
-// ended.
+// follow makes the record follow the timeline, once all other users of the record
+// have ended.
 func (r *round) follow(epoch uint64) {
 	record, before := r.record, r.following
 	f := &following{done: make(chan struct{})}
@@ -122,9 +122,9 @@ func (r *round) follow(epoch uint64) {
 	}()
 }
 
-// detach has the reflector feed the record again; the upstream watch goes on. It
+// detach makes the reflector feed the record again; the upstream watch continues. It
 // reports false if the record does not reach the timeline's head in time: then
-// another round resumes from what it has.
+// another round resumes from the record's head.
 func (r *round) detach(ctx context.Context) bool {
 	soon, cancel := context.WithTimeout(ctx, r.w.cache.opts.Patience)
 	defer cancel()

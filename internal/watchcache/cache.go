@@ -24,8 +24,8 @@ const (
 	defaultIdleTimeout = 30 * time.Minute
 	// maxResources bounds what is watched; a cluster has some hundreds.
 	maxResources = 2000
-	// refusedPause is how long a refused resource is not tried again, gonePause how
-	// long one that the API server does not have: another may come under its name.
+	// refusedPause is how long a refused resource is not tried again. gonePause is the
+	// same for a resource that the API server does not have: it may be created soon.
 	refusedPause = 30 * time.Second
 	gonePause    = time.Second
 )
@@ -49,7 +49,7 @@ type Options struct {
 	// recorded.
 	Await func(context.Context)
 	// Patience is how long a reader waits for the disk before its timeline starts
-	// from a list instead of what is recorded. Zero means 2 seconds.
+	// from a list instead of the record. Zero means 2 seconds.
 	Patience time.Duration
 }
 
@@ -89,14 +89,14 @@ func New(opts Options) *Cache {
 	}
 }
 
-// Acquire returns the resource, which it starts to watch if need be, and holds it
-// until [Resource.Release]. nil means that it is not to be watched now: the API
-// server does not have it, refused it, or does not answer, or the cache is closed.
+// Acquire returns the resource, which it starts to watch if necessary, and holds it
+// until [Resource.Release]. nil means that the resource cannot be watched now: the
+// API server does not have it, refused it, or does not answer, or the cache is closed.
 func (c *Cache) Acquire(ctx context.Context, id kube.Resource) *Resource {
 	if res, known := c.hold(id); known {
 		return res
 	}
-	// What is remembered from here on must not keep the request's text alive.
+	// The strings kept from here on must not keep the request's text alive.
 	id = kube.Resource{Group: strings.Clone(id.Group), Version: strings.Clone(id.Version), Name: strings.Clone(id.Name)}
 	info, err := c.opts.Discovery.Lookup(ctx, id, time.Time{})
 	if err != nil {
@@ -158,8 +158,8 @@ func (c *Cache) Sizes() (watched, refused int) {
 	return len(c.watched), len(c.refused)
 }
 
-// Remove forgets a resource whose timeline has ended; refusal is why, nil if the cache
-// ended it.
+// Remove removes a resource whose timeline has ended; refusal is the reason, nil if
+// the cache ended it.
 func (c *Cache) Remove(res *Resource, refusal *informer.RefusedError) {
 	c.opts.Discovery.Forget(res.ID)
 	c.mu.Lock()
@@ -182,7 +182,7 @@ func (c *Cache) Remove(res *Resource, refusal *informer.RefusedError) {
 	c.refused[res.ID] = refused{until: time.Now().Add(pause), why: refusal}
 }
 
-// drop stops to watch a resource; its open watches end. It may be acquired again at
+// drop stops watching a resource; its open watches end. It may be acquired again at
 // once.
 func (c *Cache) drop(res *Resource) {
 	c.mu.Lock()
@@ -194,8 +194,8 @@ func (c *Cache) drop(res *Resource) {
 	res.leave()
 }
 
-// Run stops resources that are idle. When ctx ends it stops all, and returns when
-// nothing of the cache runs any more.
+// Run stops resources that are idle. When ctx ends, it stops all of them and returns
+// once every goroutine of the cache has ended.
 func (c *Cache) Run(ctx context.Context) {
 	tick := time.NewTicker(max(c.opts.IdleTimeout/8, 10*time.Millisecond))
 	defer tick.Stop()

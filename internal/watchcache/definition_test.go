@@ -21,7 +21,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// A definer is an API server that answers with one definition.
+// A definer is an API server with one definition.
 type definer struct {
 	code  int // 0: the server does not answer
 	body  string
@@ -36,7 +36,7 @@ func (d *definer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: d.code, Body: io.NopCloser(strings.NewReader(d.body)), Request: r}, nil
 }
 
-// resource is a custom resource of the definer's.
+// resource returns a custom resource of the definer.
 func (d *definer) resource(t *testing.T) *Resource {
 	t.Helper()
 	up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: d}, upstream.Options{})
@@ -59,43 +59,43 @@ const widgetDefinition = `{"metadata":{"uid":"u","generation":7},"spec":{"versio
 	 "additionalPrinterColumns":[{"name":"Color","type":"string","jsonPath":".spec.color","priority":1},{"name":"Since","type":"date","jsonPath":".status.since"}]},
 	{"name":"v2"}]}}`
 
-// TestUndefinedOver: watches that began while there was no definition to be had
-// end when there is one.
+// TestUndefinedOver: watches that began while the definition could not be read end
+// once it can.
 func TestUndefinedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &definer{code: 403}
 		res := server.resource(t)
 		over, ok := res.Defined(t.Context(), 1)
 		if !ok || over == nil {
-			t.Fatalf("not to be served: %v %v", over, ok)
+			t.Fatalf("Defined: %v %v, want a channel and true", over, ok)
 		}
 		time.Sleep(11 * time.Second)
 		server.code, server.body = 200, widgetDefinition
 		if _, ok := res.Defined(t.Context(), 1); !ok {
-			t.Error("not to be served")
+			t.Error("Defined: false, want true")
 		}
 		<-over
 	})
 }
 
-// TestTerminatingDefinition: what is being deleted is the API server's to answer.
+// TestTerminatingDefinition: a resource whose definition is being deleted is not
+// served.
 func TestTerminatingDefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &definer{code: 200, body: strings.Replace(widgetDefinition, `"uid"`, `"deletionTimestamp":"2026-11-21T12:00:00Z","uid"`, 1)}
 		res := server.resource(t)
 		if _, ok := res.Defined(t.Context(), 1); ok {
-			t.Error("served while it is being deleted")
+			t.Error("served while its definition is being deleted")
 		}
 		time.Sleep(11 * time.Second)
-		server.body = widgetDefinition // created again
+		server.body = widgetDefinition // recreated
 		if _, ok := res.Defined(t.Context(), 1); !ok {
-			t.Error("not served when there is another one")
+			t.Error("not served with a new definition")
 		}
 	})
 }
 
-// TestListRefreshesDefinition: after a list the definition is asked for again, if it
-// is known.
+// TestListRefreshesDefinition: a list refreshes a known definition.
 func TestListRefreshesDefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &definer{code: 200, body: widgetDefinition}
@@ -103,7 +103,7 @@ func TestListRefreshesDefinition(t *testing.T) {
 		sink := &timelineSink{Timeline: res.Timeline, listed: res.listed}
 		list := &scan.List{Kind: "WidgetList", APIVersion: "example.com/v1", ItemKind: "Widget", RV: 5}
 		if sink.Replace(list); len(server.asked) > 0 {
-			t.Error("asked before the definition was used")
+			t.Error("the definition was read before it was used")
 		}
 		def, err := res.Definitions.Get(t.Context(), 0)
 		if err != nil {

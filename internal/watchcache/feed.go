@@ -16,8 +16,8 @@ type Sink interface {
 	Head() uint64
 	// Begin is called when a list begins to be read.
 	Begin()
-	// Replace takes a whole list. continued reports whether the sink had a head
-	// before, to which the list adds the difference.
+	// Replace takes a complete list. continued reports whether the sink had a head
+	// before, so that the list adds only the difference.
 	Replace(list *scan.List) (continued bool)
 	// Apply takes an event. After an error the reflector opens a new watch.
 	Apply(kube.EventType, *scan.Object) error
@@ -27,21 +27,21 @@ type Sink interface {
 	Flush()
 }
 
-// A feed passes what a reflector reads to the sink that is attached. Its lock is
-// held during each call of the reflector, so that its other holders can attach
-// another sink between two calls. It implements informer.Sink.
+// A feed passes what a reflector reads to the attached sink. Its lock is held during
+// each call of the reflector, so that another goroutine can attach another sink
+// between two calls. It implements informer.Sink.
 type feed struct {
 	lock Mutex // guards what follows
 
 	to    Sink
-	items []*scan.Object // of the list that is being read
-	lists int            // lists that are complete
+	items []*scan.Object // of the list being read
+	lists int            // complete lists
 	kept  *kept          // nil unless events are kept
 }
 
 func newFeed(to Sink) *feed { return &feed{lock: NewMutex(), to: to} }
 
-// attach has the reflector feed another sink. The caller holds the lock.
+// attach makes the reflector feed another sink. The caller holds the lock.
 func (f *feed) attach(to Sink) {
 	if f.to, f.kept = to, nil; f.items != nil {
 		to.Begin()
@@ -121,7 +121,7 @@ const maxKept = 64 << 20
 type kept struct {
 	frames []scan.Frame
 	bytes  int
-	// broken is set when the frames are not all that happened.
+	// broken is set if the frames do not have every event.
 	broken bool
 }
 

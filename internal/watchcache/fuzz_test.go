@@ -19,9 +19,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// FuzzUpstream feeds a timeline with what an API server answers, whatever that
-// is: the same to each LIST, and the same to each WATCH. The timeline holds
-// well-formed objects, in order, and its events are in order.
+// FuzzUpstream feeds a timeline with arbitrary responses of an API server: one for
+// each LIST, and one for each WATCH. The timeline has to hold well-formed objects, in
+// order, and its events have to be in order.
 func FuzzUpstream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list, stream string, columns bool) {
 		synctest.Test(t, func(t *testing.T) { fuzzUpstream(t, list, stream, columns) }) // its pauses take no time

@@ -5,7 +5,7 @@ package watchcache
 
 import "context"
 
-// A Mutex is a mutual exclusion lock that can be waited for until a context ends.
+// A Mutex is a mutual exclusion lock. A context can bound the wait for it.
 // [NewMutex] makes one.
 type Mutex chan struct{}
 
@@ -18,8 +18,8 @@ func (m Mutex) Lock() { m <- struct{}{} }
 // Unlock unlocks the mutex.
 func (m Mutex) Unlock() { <-m }
 
-// LockBefore locks the mutex unless ctx ends before it is free. It reports whether it
-// did.
+// LockBefore locks the mutex unless ctx ends first. It reports whether it locked the
+// mutex.
 func (m Mutex) LockBefore(ctx context.Context) bool {
 	select {
 	case m <- struct{}{}:

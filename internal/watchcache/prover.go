@@ -25,30 +25,29 @@ const (
 	// proofTimeout bounds a proof of freshness; without one the read is passed
 	// through.
 	proofTimeout = 8 * time.Second
-	// quickTimeout bounds a quick one, which a person may be waiting for.
+	// quickTimeout bounds a quick proof, which a person may be waiting for.
 	quickTimeout = time.Second
-	// quickWait is how long the head is waited for to come to the upstream's
-	// RV by events of its own: that of a busy resource does.
+	// quickWait is how long a proof waits for events to move the head to the
+	// upstream's RV, as they do for a busy resource.
 	quickWait = 100 * time.Millisecond
-	// proofPause is for how long no proof is tried after one that failed.
+	// proofPause is how long no proof is tried after a failed one.
 	proofPause = 5 * time.Second
-	// smallList is the size of a list, in bytes, up to which the upstream's
-	// answer costs about as much as a proof.
+	// smallList is the size of a list, in bytes, up to which asking the upstream
+	// costs about as much as a proof.
 	smallList = 128 << 10
-	// maxAnswer is how many bytes of an answer, or of a line of a watch, are
-	// read at the most; etcd's own limit of a request is 1.5 MiB by default.
+	// maxAnswer bounds the bytes read of a response, or of a line of a watch;
+	// etcd's own limit of a request is 1.5 MiB by default.
 	maxAnswer = 64 << 20
 )
 
 var (
 	errNoProof = errors.New("no proof of freshness from the upstream")
-	// errBehind: the head did not come to the upstream's RV in time.
+	// errBehind: the head did not reach the upstream's RV in time.
 	errBehind = fmt.Errorf("%w: the head is behind", errNoProof)
 )
 
-// A proof says that nothing of the resource happened in the view's history above
-// what the timeline has, up to rv; and that the upstream was not beyond rv when
-// it was asked.
+// A proof says that the view's history has no event up to rv that the timeline
+// does not have, and that the upstream was not beyond rv when it was asked.
 type proof struct {
 	view *timeline.View
 	rv   uint64
@@ -74,48 +73,48 @@ func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, stat
 }
 
 // fresh returns a view that has everything the upstream acknowledged before the
-// call, in about a second at the most where all is well. Its RV is at least
-// that of any consistent read that was answered before.
+// call, normally within about a second. Its RV is at least that of any consistent
+// read that was answered before.
 func (p *prover) fresh(ctx context.Context) (*timeline.View, error) {
 	proven, err := p.full.Do(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if p.timeline.View().RV < proven.rv {
-		// A list that is on its way may have been taken before the proof; its
-		// RV is not to be below the head. One that begins from here on is a
-		// consistent one, and not older than the proof.
+		// A list in flight may have been taken before the proof; its RV must not be
+		// below the head. A list that begins later is consistent, and not older
+		// than the proof.
 		if p.status().Phase != informer.Watching {
 			return nil, errNoProof
 		}
 		p.timeline.Advance(proven.view, proven.rv)
 	}
-	// It is there already, or about to be published.
+	// The view with this RV is published, or about to be.
 	return p.waitRV(ctx, proven.rv)
 }
 
-// waitRV waits for the head to come to an RV; not for long, since it may have
-// been taken back, or the stream that would bring it there may be dead.
+// waitRV waits for the head to reach an RV. The wait is short: the timeline may have
+// been reset to an older RV, or the stream that would move the head may be dead.
 func (p *prover) waitRV(ctx context.Context, rv uint64) (*timeline.View, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, quickTimeout, errNoProof)
 	defer cancel()
 	return p.timeline.WaitRV(ctx, rv)
 }
 
-// freshSoon is fresh for a reader who cannot wait: it fails soon unless the
-// resource is a busy one.
+// freshSoon is fresh for a reader that cannot wait: it fails soon unless the
+// resource is busy.
 func (p *prover) freshSoon(ctx context.Context) (*timeline.View, error) {
 	rv, err := p.quick.Do(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.waitRV(ctx, rv) // it is there, unless the timeline has been reset
+	return p.waitRV(ctx, rv) // returns at once, unless the timeline has been reset
 }
 
-// catchUp is the quick proof. A consistent LIST tells the upstream's RV X, and
-// makes its watch cache come to it. A head at X or above has everything up to
-// X. The error is errBehind when the head does not come there soon: of an idle
-// resource there is no event to bring it.
+// catchUp is the quick proof. A consistent LIST returns the upstream's RV X, and
+// makes the upstream's watch cache reach it. A head at X or above has everything up
+// to X. The error is errBehind if the head does not reach X soon: an idle resource
+// has no event to move it.
 func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 	v := p.timeline.View()
 	if v == nil {
@@ -126,7 +125,7 @@ func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 		return 0, err
 	}
 	if x < v.RV {
-		return 0, fmt.Errorf("%w: it is at %d, %d is known", errNoProof, x, v.RV)
+		return 0, fmt.Errorf("%w: the upstream is at %d, behind the head %d", errNoProof, x, v.RV)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, quickWait, errBehind)
 	defer cancel()
@@ -134,10 +133,10 @@ func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 	return x, err
 }
 
-// prove is the full proof: where the head does not come to X, a watch from it
-// replays whatever it does not have yet and brings a bookmark ≥ X, in about a
-// second. Between the last event before it and the bookmark the resource did
-// not change: the timeline has to come to that event.
+// prove is the full proof. If the head does not reach X, a watch from the head
+// brings the events that the timeline does not have yet and a bookmark ≥ X, in about
+// a second. Between the last event before the bookmark and the bookmark the resource
+// did not change, so it suffices that the timeline reaches that event.
 func (p *prover) prove(ctx context.Context) (proof, error) {
 	x, err := p.catchUp(ctx)
 	v := p.timeline.View()
@@ -155,9 +154,8 @@ func (p *prover) prove(ctx context.Context) (proof, error) {
 	return proof{v, rv}, err
 }
 
-// replay watches from an RV until everything up to x has been brought. It
-// returns the RV of the last event ≤ x, and up to which RV there was none after
-// that.
+// replay watches from an RV until it has received everything up to x. It returns the
+// RV of the last event ≤ x, and the RV up to which there was no later event.
 func (p *prover) replay(ctx context.Context, from, x uint64) (last, rv uint64, err error) {
 	resp, err := p.ask(ctx, url.Values{
 		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3"},
@@ -205,7 +203,7 @@ func (p *prover) upstreamRV(ctx context.Context) (uint64, error) {
 	}
 	list, err := scan.ParseList(string(body), p.id.Name)
 	if err != nil {
-		return 0, err // it may have been cut
+		return 0, err // the body may have been cut off
 	}
 	return list.RV, nil
 }
@@ -240,12 +238,12 @@ func readLine(r *bufio.Reader, most int) (string, error) {
 	}
 }
 
-// paysSample is how many objects are looked at to estimate how long a list is.
+// paysSample is how many objects are read to estimate the size of a list.
 const paysSample = 2000
 
-// pays reports whether to try a quick proof for a consistent list: not just
-// after one that failed, and not when the list, which is about what the
-// snapshot has, is so small that the upstream may as well be asked for it.
+// pays reports whether to try a quick proof for a consistent list: not soon after a
+// failed one, and not if the list, estimated from the snapshot, is so small that
+// asking the upstream costs no more.
 func (p *prover) pays(s *timeline.Snapshot, sel request.Selection, limit int64) bool {
 	// Deletions of Events may share an RV (etcd's leases): a list between two
 	// of them would not be exact.

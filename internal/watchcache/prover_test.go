@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestReadLine bounds what a proof keeps of an upstream's answer.
+// TestReadLine: readLine bounds the memory for a line of the upstream.
 func TestReadLine(t *testing.T) {
 	in := bufio.NewReaderSize(strings.NewReader("one\n"+strings.Repeat("x", 100)+"\n"+strings.Repeat("y", 1000)+"\n"), 16)
 	for _, want := range []string{"one", strings.Repeat("x", 100)} {

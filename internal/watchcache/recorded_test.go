@@ -29,7 +29,7 @@ import (
 
 var pods = kube.Resource{Version: "v1", Name: "pods"}
 
-// A churn changes Pods all the time, and knows each change.
+// A churn changes Pods all the time, and logs each change.
 type churn struct {
 	api *fakeapi.Server
 	mu  sync.Mutex
@@ -59,7 +59,7 @@ func (c *churn) run(ctx context.Context) {
 	}
 }
 
-// contains reports whether the events are a part of what happened, without a hole.
+// contains reports whether the events are a contiguous part of the log.
 func (c *churn) contains(events []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +71,8 @@ func (c *churn) contains(events []string) bool {
 }
 
 // TestRecordedWhileReadersComeAndGo: every reader sees every event after its RV once,
-// the history has every event, and the upstream is asked for one watch; also when
-// the process ends in any state and starts again.
+// the history has every event, and the upstream has one watch, even if the process
+// ends in any state and restarts.
 func TestRecordedWhileReadersComeAndGo(t *testing.T) {
 	api, fs := fakeapi.New(fakeapi.Options{NoWatchList: true}), vfs.NewMem()
 	var lists, watches atomic.Int64
@@ -142,7 +142,7 @@ func TestRecordedWhileReadersComeAndGo(t *testing.T) {
 		defer stop()
 		stream := rec.Store().Streams(pods)[0]
 		for stream.Head().RV < api.RV() && deadline.Err() == nil {
-			_ = rec.Sync(deadline, pods) // up to what has been received
+			_ = rec.Sync(deadline, pods) // record what was received
 			time.Sleep(time.Millisecond)
 		}
 		var events []string
@@ -173,7 +173,7 @@ func TestRecordedWhileReadersComeAndGo(t *testing.T) {
 	}
 }
 
-// read reads Pods for some events, from the present on.
+// read reads Pods until some events have arrived.
 func read(t *testing.T, cache *watchcache.Cache, c *churn) {
 	t.Helper()
 	res := cache.Acquire(t.Context(), pods)

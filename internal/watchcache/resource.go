@@ -21,12 +21,12 @@ import (
 )
 
 // syncTimeout is how long the first reader of a resource waits for its first list
-// before the upstream is asked instead. A LIST that waits gets an RV that the
+// before its request is passed through. A LIST that waits gets an RV that the
 // timeline already holds, so that the WATCH that follows it is served from here.
 const syncTimeout = 5 * time.Second
 
-// A Resource is one watched collection: a reflector that writes a timeline, and the
-// count of its readers.
+// A Resource is one watched collection: a reflector that writes a timeline, and its
+// count of readers.
 type Resource struct {
 	ID          kube.Resource
 	Info        metav1.APIResource
@@ -41,10 +41,10 @@ type Resource struct {
 	served    servedState
 	log       *slog.Logger
 
-	seedBy  time.Time     // when the timeline starts without what is recorded
+	seedBy  time.Time     // when the timeline starts without the record
 	dropped atomic.Bool   // see Cache.drop
 	done    chan struct{} // closed when the timeline has ended
-	seeded  atomic.Bool   // the timeline begins with what is recorded
+	seeded  atomic.Bool   // the timeline starts from the record
 	live    chan struct{} // closed at the first list, or the first flush of a resumed watch
 	watches atomic.Int64  // open ones
 
@@ -73,22 +73,22 @@ func (res *Resource) sink() *timelineSink {
 	return &timelineSink{Timeline: res.Timeline, listed: res.listed, live: func() { close(res.live) }}
 }
 
-// begin makes the timeline begin with what is recorded.
+// begin starts the timeline from the record.
 func (res *Resource) begin(seed *Seed) {
 	res.seeded.Store(true)
 	seed.load(res.Timeline)
-	res.log.Info("resuming what is recorded", "rv", seed.List.RV, "objects", len(seed.List.Items))
+	res.log.Info("resuming from the record", "rv", seed.List.RV, "objects", len(seed.List.Items))
 }
 
-// leave ends the need of the resource for the watch.
+// leave makes the resource stop needing its watch.
 func (res *Resource) leave() {
 	if res.watch != nil {
 		res.watch.leave(res)
 	}
 }
 
-// end ends the timeline, and the open watches with it; refused is why, nil if the
-// cache ended it.
+// end ends the timeline, and the open watches with it; refused is the reason, nil if
+// the cache ended it.
 func (res *Resource) end(refused *informer.RefusedError) {
 	res.Timeline.Close()
 	res.cache.Remove(res, refused)
@@ -128,8 +128,8 @@ func (res *Resource) Status() informer.Status {
 	return informer.Status{Phase: informer.Starting}
 }
 
-// A State is the published view of a resource, and the reflector's status that it
-// was judged by.
+// A State is the published view of a resource, with the reflector's status from
+// which Readable was derived.
 type State struct {
 	View   *timeline.View
 	Status informer.Status
@@ -157,9 +157,9 @@ func (res *Resource) State() State {
 	return State{v, status, ok}
 }
 
-// resuming reports whether the reflector still asks the upstream for what happened
-// after the record. The upstream may have gone back in time, and then the record
-// must not be served. While the upstream cannot be reached, the record is served.
+// resuming reports whether the reflector has not yet resumed after the record. The
+// upstream may have gone back in time, and then the record must not be served. While
+// the upstream cannot be reached, the record is served.
 func resuming(status informer.Status) bool {
 	return status.Phase == informer.Starting || status.Phase == informer.Listing && len(status.Relists) == 0
 }
@@ -172,7 +172,7 @@ func (res *Resource) StateFor(ctx context.Context, verb request.Verb) State {
 	}
 	waited := res.WaitSynced(ctx)
 	s := res.State()
-	if !s.Readable && waited && resuming(s.Status) { // the watch ended as it began
+	if !s.Readable && waited && resuming(s.Status) { // the watch ended at once
 		res.WaitSynced(ctx)
 		return res.State()
 	}
@@ -209,11 +209,11 @@ func (res *Resource) WaitSynced(ctx context.Context) bool {
 	return true
 }
 
-// resumingPoll is how often WaitSynced looks whether the record is resumed, where
-// that takes a list.
+// resumingPoll is how often WaitSynced checks whether the record is resumed, if that
+// takes a list.
 const resumingPoll = 20 * time.Millisecond
 
-// await reports whether c has something before ctx and done have.
+// await reports whether c is ready before ctx and done are.
 func await[T any](ctx context.Context, done <-chan struct{}, c <-chan T) bool {
 	select {
 	case <-c:
@@ -233,16 +233,16 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Fields returns what objects of the resource can be selected by, as of a number of
-// lists.
+// Fields returns the fields by which objects of the resource can be selected, as of
+// a number of lists.
 func (res *Resource) Fields(ctx context.Context, lists int) request.FieldFunc {
 	return res.Definitions.Fields(ctx, lists, res.Info.Namespaced)
 }
 
-// Defined waits until the definition of a custom resource is known as of a number
-// of lists: what the timeline has is as the definition says. Watches end when over
-// is closed, as the API server ends them; nil never is. ok is false when it is not
-// known whether there is a definition, or when it is being deleted.
+// Defined waits until the definition of a custom resource is known as of a number of
+// lists, so that it applies to the objects in the timeline. Watches end when over is
+// closed, as the API server ends them; a nil over is never closed. ok is false if it
+// is unknown whether there is a definition, or if the definition is being deleted.
 func (res *Resource) Defined(ctx context.Context, lists int) (over <-chan struct{}, ok bool) {
 	if res.ID.BuiltIn() {
 		return nil, true
@@ -251,9 +251,9 @@ func (res *Resource) Defined(ctx context.Context, lists int) (over <-chan struct
 	return known.Over, err == nil || errors.Is(err, upstream.ErrUndefined)
 }
 
-// listed is called after a list, which may have been taken because the definition
-// of a custom resource has changed: the definition is asked for again, so that the
-// watches that began under the old one end.
+// listed is called after a list. A changed definition of a custom resource may have
+// caused the list: listed refreshes the definition, so that the watches that began
+// under the old one end.
 func (res *Resource) listed() {
 	if res.Definitions.Now().Definition != nil {
 		res.Definitions.Refresh(Lists(res.Status()))
@@ -261,19 +261,19 @@ func (res *Resource) listed() {
 }
 
 // Fresh returns a view that has everything the upstream acknowledged before the
-// call, in about a second at the most. Its RV is at least that of any consistent
+// call, normally within about a second. Its RV is at least that of any consistent
 // read that was answered before.
 func (res *Resource) Fresh(ctx context.Context) (*timeline.View, error) { return res.prover.fresh(ctx) }
 
-// FreshSoon is Fresh for a reader who cannot wait: it fails soon unless the
-// resource is a busy one.
+// FreshSoon is Fresh for a reader that cannot wait: it fails soon unless the
+// resource is busy.
 func (res *Resource) FreshSoon(ctx context.Context) (*timeline.View, error) {
 	return res.prover.freshSoon(ctx)
 }
 
-// Pays reports whether FreshSoon is worth trying for a consistent list: not just
-// after it failed, and not when the list is so small that the upstream may as well
-// be asked for it.
+// Pays reports whether FreshSoon is worth trying for a consistent list: not soon
+// after it failed, and not if the list is so small that asking the upstream costs no
+// more.
 func (res *Resource) Pays(s *timeline.Snapshot, sel request.Selection, limit int64) bool {
 	return res.prover.pays(s, sel, limit)
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	defaultPatience = 2 * time.Second // see Options.Patience
-	// minPatience is how long a reflector that was stopped is waited for.
+	// minPatience is the minimum wait for a reflector that was stopped.
 	minPatience = 100 * time.Millisecond
 	// maxSeeds is how often a timeline is loaded from the record before it starts
 	// from a list instead: each list that the reflector takes meanwhile makes a
@@ -40,7 +40,7 @@ const (
 type round struct {
 	w      *watch
 	reader *Resource  // nil unless state is caching, apart from start
-	record *recordUse // the one that is fed, or that follows the timeline; may be nil
+	record *recordUse // the record that is fed or follows the timeline; may be nil
 	state  state
 
 	feed      *feed
@@ -49,17 +49,17 @@ type round struct {
 	cancel    context.CancelFunc
 	ended     chan error // receives the result of the reflector
 
-	// fed is the record that the reflector feeds, which counts as a user of it;
+	// fed is the record that the reflector feeds as one of its users;
 	// guarded by watch.mu.
 	fed *recordUse
 	// following is the last recording of the timeline; nil before caching.
 	following *following
-	// damaged is closed when the record that is fed turns out to be damaged.
+	// damaged is closed when the fed record turns out to be damaged.
 	damaged <-chan struct{}
 }
 
-// run runs a reflector until it is refused or has to begin again, or until nobody
-// needs it. It returns how long to wait before the record is fed again.
+// run runs a reflector until it is refused, has to start over, or is not needed any
+// more. It returns how long to wait before the record is fed again.
 func (r *round) run(ctx context.Context) (pause time.Duration) {
 	ctx, r.cancel = context.WithCancel(ctx)
 	defer r.cancel()
@@ -89,7 +89,7 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 	return r.pause(r.supervise(ctx))
 }
 
-// errStopped is the end of a round that was stopped, or has to begin again at once.
+// errStopped is the result of a round that was stopped, or has to start over at once.
 var errStopped = errors.New("stopped")
 
 // start makes the sink that the reflector begins with, and returns what the
@@ -110,7 +110,7 @@ func (r *round) start(ctx context.Context) (resume *informer.Resume, kind string
 	return resume, r.reader.Info.Kind, nil
 }
 
-// seed returns what is recorded once nobody uses the record any more, nil if that
+// seed returns the recorded state once the record has no other users, nil if that
 // takes too long.
 func (r *round) seed(ctx, soon context.Context) *Seed {
 	if r.record == nil || soon.Err() != nil {
@@ -118,7 +118,7 @@ func (r *round) seed(ctx, soon context.Context) *Seed {
 	}
 	if r.w.wait(soon, func() bool { return r.record.users == 0 }) != nil {
 		if ctx.Err() == nil {
-			r.w.log.Warn("the disk is slow: the resource is served without what is recorded")
+			r.w.log.Warn("the disk is slow: the resource is served without its record")
 		}
 		return nil
 	}
@@ -129,7 +129,7 @@ func (r *round) seed(ctx, soon context.Context) *Seed {
 	return r.record.Seed(ctx)
 }
 
-// startRecording is start without a reader. A reader that comes meanwhile does not
+// startRecording is start without a reader. A reader that arrives meanwhile does not
 // wait for the disk.
 func (r *round) startRecording(ctx context.Context) (resume *informer.Resume, kind string, err error) {
 	other := func() bool { return r.w.reader != nil || r.w.record != r.record }
@@ -199,7 +199,7 @@ func (r *round) supervise(ctx context.Context) error {
 	}
 }
 
-// adjust brings the round to what is needed. It reports false if that takes another
+// adjust changes the state to what is needed. It reports false if that takes another
 // round.
 func (r *round) adjust(ctx context.Context, reader *Resource, record *recordUse) bool {
 	if r.state == recording {
@@ -224,8 +224,9 @@ func (r *round) adjust(ctx context.Context, reader *Resource, record *recordUse)
 	return true
 }
 
-// stop ends the reflector. A disk that hangs can hold the reflector in the record's
-// sink: then its end is not waited for, and it counts as a user of the record.
+// stop ends the reflector. A disk that hangs can block the reflector in the record's
+// sink: then stop returns before the reflector ends, and the reflector remains a user
+// of the record.
 func (r *round) stop() {
 	r.cancel()
 	patience := r.w.cache.opts.Patience

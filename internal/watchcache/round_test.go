@@ -29,8 +29,8 @@ import (
 
 var pods = kube.Resource{Version: "v1", Name: "pods"}
 
-// A memoryRecord is a Record in memory, whose disk a test can make slow. It keeps a
-// timeline of everything that it is given.
+// A memoryRecord is a Record in memory, which a test can make slow. It keeps what it
+// records in a timeline.
 type memoryRecord struct {
 	sink    *timelineSink
 	damaged chan struct{}
@@ -38,7 +38,7 @@ type memoryRecord struct {
 
 	mu       sync.Mutex // guards what follows
 	seed     func()     // is called by Seed, without mu
-	unusable bool       // there is no seed
+	unusable bool       // Seed returns nil
 	follow   func()     // is called at the end of a timeline, without mu
 	log      []string   // the calls, in short
 }
@@ -54,7 +54,7 @@ func (m *memoryRecord) note(format string, args ...any) {
 	m.log = append(m.log, fmt.Sprintf(format, args...))
 }
 
-// calls returns the calls since the last time.
+// calls returns the calls since calls was last used.
 func (m *memoryRecord) calls() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +130,7 @@ func (m *memoryRecord) Follow(t *timeline.Timeline, epoch uint64) func() bool {
 				}
 			}
 		}
-		return false // the timeline was closed before
+		return false // the timeline was already closed
 	}
 }
 
@@ -151,7 +151,7 @@ type testbed struct {
 	cache    *Cache
 	record   *memoryRecord
 	unrecord func()       // ends the recording
-	watches  atomic.Int64 // that the upstream was asked for
+	watches  atomic.Int64 // requested upstream
 	lists    atomic.Int64 // of more than one object
 }
 
@@ -195,7 +195,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *testbed)) {
 	})
 }
 
-// recording has Pods recorded until the returned function is called.
+// recording records Pods until the returned function is called.
 func (b *testbed) recording(m *memoryRecord) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -211,7 +211,7 @@ func (b *testbed) put(name, text string) uint64 {
 	return b.api.Put("pods", map[string]any{"metadata": map[string]any{"namespace": "ns", "name": name}, "spec": map[string]any{"nodeName": text}})
 }
 
-// read has Pods read until the returned function is called.
+// read holds Pods until the returned function is called.
 func (b *testbed) read() (res *Resource, end func()) {
 	b.t.Helper()
 	res = b.cache.Acquire(b.t.Context(), pods)
@@ -228,7 +228,7 @@ func (b *testbed) read() (res *Resource, end func()) {
 	}
 }
 
-// same fails the test unless a timeline has what the API server has.
+// same fails the test unless a timeline has the API server's objects.
 func (b *testbed) same(what string, t *timeline.Timeline) {
 	b.t.Helper()
 	synctest.Wait()
@@ -265,7 +265,7 @@ func (b *testbed) called(want string) {
 	}
 }
 
-// TestOneWatch: readers come and go, and the upstream watch goes on.
+// TestOneWatch: readers come and go, and the upstream watch continues.
 func TestOneWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
@@ -286,15 +286,15 @@ func TestOneWatch(t *testing.T) {
 	})
 }
 
-// TestReaderAfterReader: a reader that comes while the timeline of the one before is
-// being detached gets its own, and the upstream watch goes on.
+// TestReaderAfterReader: a reader that arrives while the previous reader's timeline is
+// being detached gets its own, and the upstream watch continues.
 func TestReaderAfterReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
 		first, _ := b.read()
 		b.record.follow = sync.OnceFunc(func() { time.Sleep(time.Second) }) // detaching takes a second
 		first.Release()
-		time.Sleep(1500 * time.Millisecond) // it is idle
+		time.Sleep(1500 * time.Millisecond) // until Pods are idle
 		if b.cache.Watched(pods) != nil {
 			t.Fatal("the first reader's timeline is open")
 		}
@@ -308,7 +308,7 @@ func TestReaderAfterReader(t *testing.T) {
 	})
 }
 
-// TestEventsWhileSeeding: events that come while the timeline is loaded are in it
+// TestEventsWhileSeeding: events that arrive while the timeline is loaded are in it
 // once, and the reader's watch sees those after its RV.
 func TestEventsWhileSeeding(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
@@ -355,8 +355,8 @@ func TestListWhileSeeding(t *testing.T) {
 	})
 }
 
-// TestNoSeed: without a seed the reflector begins again, with a list, and the record
-// is compared with it.
+// TestNoSeed: without a seed the reflector starts over with a list, and the record is
+// compared with it.
 func TestNoSeed(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
@@ -375,8 +375,7 @@ func TestNoSeed(t *testing.T) {
 	})
 }
 
-// TestReadBeforeList: a reader that comes before the first list is complete takes it
-// over.
+// TestReadBeforeList: a reader that arrives before the first list is complete uses it.
 func TestReadBeforeList(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		nodes := kube.Resource{Version: "v1", Name: "nodes"}
@@ -403,15 +402,15 @@ func TestReadBeforeList(t *testing.T) {
 		if got := record.calls(); got != "resume, feed, follow, compare" {
 			t.Errorf("the record: %s", got)
 		}
-		b.asked(2, 2) // each of Pods and Nodes
+		b.asked(2, 2) // one each of Pods and Nodes
 		res.Release()
 		cancel()
 		recording.Wait()
 	})
 }
 
-// TestSlowRecord: a record that does not reach the end of the timeline in time is
-// fed by another reflector, which resumes from what is recorded.
+// TestSlowRecord: a record that does not reach the end of the timeline in time is fed
+// by another reflector, which resumes from the record.
 func TestSlowRecord(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
@@ -431,8 +430,8 @@ func TestSlowRecord(t *testing.T) {
 	})
 }
 
-// TestReadWhileRecordIsSlow: a reader does not wait for a record that is stuck with
-// the timeline before.
+// TestReadWhileRecordIsSlow: a reader does not wait for a record that is blocked on
+// the previous timeline.
 func TestReadWhileRecordIsSlow(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
@@ -455,7 +454,7 @@ func TestReadWhileRecordIsSlow(t *testing.T) {
 	})
 }
 
-// TestDropped: a resource that is dropped is listed again.
+// TestDropped: a dropped resource is listed again.
 func TestDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
@@ -472,8 +471,7 @@ func TestDropped(t *testing.T) {
 	})
 }
 
-// TestDroppedWhileSeeding: the reader's need has ended by the time that its timeline
-// is loaded.
+// TestDroppedWhileSeeding: the resource is dropped before its timeline is loaded.
 func TestDroppedWhileSeeding(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
@@ -483,7 +481,7 @@ func TestDroppedWhileSeeding(t *testing.T) {
 		res := b.cache.Acquire(t.Context(), pods)
 		synctest.Wait()
 		if !res.Timeline.View().Closed() || !isClosed(res.done) {
-			t.Error("the resource goes on")
+			t.Error("the timeline is open")
 		}
 		b.called("seed, follow, distrust, resume, feed")
 		b.put("a", "2")
@@ -492,7 +490,7 @@ func TestDroppedWhileSeeding(t *testing.T) {
 }
 
 // TestDamagedRecord: a record that turns out to be damaged is fed by another
-// reflector; a reader notices nothing.
+// reflector; readers are not affected.
 func TestDamagedRecord(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
@@ -515,8 +513,8 @@ func TestDamagedRecord(t *testing.T) {
 	})
 }
 
-// TestDamageBeforeAttach: a reader that comes when a resumed record has just turned out
-// to be empty gets a list.
+// TestDamageBeforeAttach: a reader that arrives when a resumed record turns out to be
+// empty gets a list.
 func TestDamageBeforeAttach(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
@@ -548,7 +546,7 @@ func TestRefusedWatch(t *testing.T) {
 		b.api.CutWatches()
 		<-res.done
 		if b.cache.Refused(pods) == nil {
-			t.Error("the refusal is not known")
+			t.Error("Refused returns nil")
 		}
 		remove()
 		time.Sleep(time.Minute)
@@ -560,8 +558,8 @@ func TestRefusedWatch(t *testing.T) {
 	})
 }
 
-// TestSessions: a resource is read on when its recording ends, and the next record
-// follows the timeline from when it begins.
+// TestSessions: readers of a resource continue when its recording ends, and the next
+// record follows the timeline from its start.
 func TestSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
 		b.put("a", "1")
@@ -587,7 +585,7 @@ func TestSessions(t *testing.T) {
 		}
 		b.asked(2, 2)
 		if n := len(b.cache.watches); n != 0 {
-			t.Errorf("%d watches that nobody needs", n)
+			t.Errorf("%d watches that are not needed", n)
 		}
 	})
 }

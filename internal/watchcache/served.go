@@ -12,21 +12,21 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// A servedState is what discovery last said of a resource that is being watched. A
-// resource that is not built in can go, or come back with another scope or kind,
-// and the server of an aggregated one can be out of service, while its watch stays
-// open or is opened again as if nothing had happened.
+// A servedState is the last discovery result for a watched resource. A resource that
+// is not built in can be removed, or recreated with another scope or kind, and the
+// server of an aggregated one can be unavailable, while its watch stays open or is
+// reopened without an error.
 type servedState struct {
 	mu     sync.Mutex // guards what follows
-	lists  int        // that the reflector had taken when discovery was asked
+	lists  int        // taken by the reflector before discovery was asked
 	at     time.Time
 	served bool
 }
 
-// Served reports whether the API server still serves the resource with the scope
-// and kind it was watched with, as of a number of lists and within the last ten
-// seconds. If not, the resource is dropped. While nobody answers, the API server's
-// last answer stays in force.
+// Served reports whether the API server serves the resource with the scope and kind
+// it was watched with, as of a number of lists and within the last ten seconds. If
+// not, the resource is dropped. While the API server does not answer, its last
+// answer remains valid.
 func (res *Resource) Served(ctx context.Context, lists int) bool {
 	if res.ID.BuiltIn() {
 		return true
@@ -53,7 +53,7 @@ func (res *Resource) Served(ctx context.Context, lists int) bool {
 		res.cache.drop(res)
 		return false
 	case errors.Is(err, upstream.ErrNoDiscovery):
-		served = false // an answer, such as 503
+		served = false // an error response, such as 503
 	default:
 		served = served && current
 	}

@@ -19,7 +19,7 @@ const (
 	unwatchedWidgets  = `{"resources":[{"name":"widgets","kind":"Widget","namespaced":true,"verbs":["list"]}]}`
 )
 
-// TestServed: discovery is asked again after every list, and every ten seconds.
+// TestServed: discovery is read again after every list, and every ten seconds.
 func TestServed(t *testing.T) {
 	type step struct {
 		what   string
@@ -37,17 +37,17 @@ func TestServed(t *testing.T) {
 			{"after a list", time.Second, 200, namespacedWidgets, 2, true, 2},
 			{"after a while", 11 * time.Second, 200, namespacedWidgets, 2, true, 3},
 		},
-		"out of reach": {
+		"unreachable": {
 			{"first", 0, 0, "", 1, false, 1},
 			{"later", 11 * time.Second, 200, namespacedWidgets, 1, true, 2},
-			{"when nobody answers", 11 * time.Second, 0, "", 1, true, 3},
-			{"still", 0, 0, "", 1, true, 3},
-			{"when nobody answers after a list", 0, 0, "", 2, false, 4},
+			{"unreachable", 11 * time.Second, 0, "", 1, true, 3},
+			{"within ten seconds", 0, 0, "", 1, true, 3},
+			{"unreachable after a list", 0, 0, "", 2, false, 4},
 		},
-		"out of service": {
+		"unavailable": {
 			{"first", 0, 200, namespacedWidgets, 1, true, 1},
 			{"then", 11 * time.Second, 503, "", 1, false, 2},
-			{"still", 0, 200, namespacedWidgets, 1, false, 2},
+			{"within ten seconds", 0, 200, namespacedWidgets, 1, false, 2},
 			{"again", 11 * time.Second, 200, namespacedWidgets, 1, true, 3},
 		},
 		"another scope": {{"at once", 0, 200, clusterWidgets, 1, false, 1}},
@@ -64,7 +64,7 @@ func TestServed(t *testing.T) {
 					time.Sleep(last.after)
 					server.code, server.body = last.code, last.body
 					if got := res.Served(t.Context(), last.lists); got != last.served || len(server.asked) != last.asked {
-						t.Errorf("%s: %v after %d questions, want %v after %d", last.what, got, len(server.asked), last.served, last.asked)
+						t.Errorf("%s: %v after %d requests, want %v after %d", last.what, got, len(server.asked), last.served, last.asked)
 					}
 				}
 				if want := name == "another scope" || name == "not watched" || name == "gone"; (res.watch.reader == nil) != want || (res.cache.Watched(res.ID) == nil) != want {
@@ -75,12 +75,12 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestBuiltInServed: nothing is asked about built-in resources.
+// TestBuiltInServed: built-in resources need no discovery.
 func TestBuiltInServed(t *testing.T) {
 	server := &definer{}
 	res := server.resource(t)
 	res.ID = kube.Resource{Version: "v1", Name: "pods"}
 	if !res.Served(t.Context(), 1) || len(server.asked) > 0 {
-		t.Errorf("asked for %v", server.asked)
+		t.Errorf("requested %v", server.asked)
 	}
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// largeList is the size of a list, in bytes, from which the garbage of reading it is
+// largeList is the size of a list, in bytes, from which the memory used to read it is
 // returned to the system at once. That takes some 20 ms, more with a large heap.
 const largeList = 8 << 20
 
 // A timelineSink is a timeline as a [Sink].
 type timelineSink struct {
 	*timeline.Timeline
-	// listed is called after each list; nil calls nothing.
+	// listed is called after each list, unless nil.
 	listed func()
-	// live is called once, at the first list or the first flush of a watch that
-	// was resumed; nil calls nothing.
+	// live is called once, at the first list or the first flush of a resumed watch,
+	// unless nil.
 	live func()
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// A watch owns the upstream watch of one resource for as long as somebody needs it:
-// the clients that read it, or its record. It runs one [round] after the other.
+// A watch owns the upstream watch of one resource for as long as clients that read it,
+// or its record, need it. It runs one [round] after the other.
 type watch struct {
 	cache *Cache
 	id    kube.Resource
@@ -21,11 +21,11 @@ type watch struct {
 
 	mu      sync.Mutex // guards what follows; locked after Cache.mu
 	changed chan struct{}
-	reader  *Resource  // the resource that needs a timeline; nil if nobody reads
+	reader  *Resource  // the resource that needs a timeline; nil without readers
 	record  *recordUse // nil while the resource is not recorded
 }
 
-// A recordUse is a record, and how many goroutines use it.
+// A recordUse is a record, with the number of its users.
 type recordUse struct {
 	Record
 	users int // guarded by watch.mu
@@ -35,7 +35,7 @@ func newWatch(c *Cache, id kube.Resource) *watch {
 	return &watch{cache: c, id: id, log: c.opts.Logger.With("resource", id.String()), changed: make(chan struct{})}
 }
 
-// update changes the watch and wakes those who wait for a change.
+// update changes the watch and wakes the callers of wait.
 func (w *watch) update(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,15 +61,15 @@ func (w *watch) wait(ctx context.Context, ok func() bool) error {
 	}
 }
 
-// needs returns who needs the watch, and a channel that is closed at the next
-// change.
+// needs returns the reader and the record that need the watch, and a channel that is
+// closed at the next change.
 func (w *watch) needs() (reader *Resource, record *recordUse, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reader, w.record, w.changed
 }
 
-// use counts a user of the record, unless its recording has ended.
+// use adds a user of the record, unless its recording has ended.
 func (w *watch) use(record *recordUse) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,10 +80,10 @@ func (w *watch) use(record *recordUse) bool {
 	return true
 }
 
-// release ends what use began.
+// release removes a user that use added.
 func (w *watch) release(record *recordUse) { w.update(func() { record.users-- }) }
 
-// leave ends the need of a reader.
+// leave removes a reader.
 func (w *watch) leave(res *Resource) {
 	w.update(func() {
 		if w.reader == res {
@@ -92,10 +92,10 @@ func (w *watch) leave(res *Resource) {
 	})
 }
 
-// run watches until nobody needs the watch, or ctx ends.
+// run watches until the watch is not needed any more, or ctx ends.
 func (w *watch) run(ctx context.Context) {
 	pause := time.Duration(0)
-	var paused *recordUse // the record that the pause is of
+	var paused *recordUse // the record to which pause applies
 	for w.needed(ctx, paused, pause) {
 		if reader, _, _ := w.needs(); reader != nil && w.cache.opts.Await != nil {
 			w.cache.opts.Await(ctx)
@@ -130,8 +130,8 @@ func (w *watch) needed(ctx context.Context, paused *recordUse, pause time.Durati
 	}
 }
 
-// forget removes a watch that nobody needs, or of a cache that has ended: its reader
-// ends with it. It reports whether it did.
+// forget removes a watch that is not needed, or whose cache has ended: its reader
+// ends with it. It reports whether it removed the watch.
 func (c *Cache) forget(ctx context.Context, w *watch) bool {
 	c.mu.Lock()
 	w.mu.Lock()
@@ -160,9 +160,9 @@ func (c *Cache) watchOf(id kube.Resource) *watch {
 	return w
 }
 
-// Record has what happens to a resource recorded, from the call on until ctx ends. The
-// function that it returns has to be called: it returns when ctx has ended and the
-// record is not used any more. A resource has one record at a time.
+// Record records all changes of a resource from the call on until ctx ends. The caller
+// has to call wait, which returns when ctx has ended and the record has no users any
+// more. A resource has one record at a time.
 func (c *Cache) Record(ctx context.Context, id kube.Resource, record Record) (wait func()) {
 	use := &recordUse{Record: record}
 	c.mu.Lock()
