@@ -18,8 +18,8 @@ import (
 
 var objects = flag.Int("objects", 10_000, "how many objects BenchmarkRestart has")
 
-// BenchmarkRestart is a start from what is recorded, up to a timeline from which
-// reads can be served. Objects are of 4.5 KB.
+// BenchmarkRestart measures a start from the record, until a timeline can serve reads.
+// Objects have 4.5 KB.
 //
 //	go test -run '^$' -bench Restart -benchtime 1x ./internal/recorder -args -objects 100000
 func BenchmarkRestart(b *testing.B) {
@@ -41,7 +41,7 @@ func BenchmarkRestart(b *testing.B) {
 	}
 	g := start()
 	for all := []*history.Stream(nil); len(all) == 0 || all[0].Head().RV < api.api.RV(); time.Sleep(10 * time.Millisecond) {
-		all = g.r.Store().Streams(pods) // it may take its time
+		all = g.r.Store().Streams(pods) // recording may take long
 	}
 	g.stop()
 	api.counts()

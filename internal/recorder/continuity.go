@@ -9,43 +9,43 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// A trust is how far the upstream is known to continue what is recorded.
+// A trust is how far the upstream is known to continue the record.
 //
 //	from                  when                                              to
 //	any                   a list of the upstream is recorded                verified
 //	unverified            the upstream sends what follows the record        verified
 //	verified              a session begins                                  unverified
 //	unverified, verified  gone, or another definition or cluster            mustList
-//	any                   the upstream proves to have another history       diverged
+//	any                   the upstream turns out to have another history    diverged
 type trust int
 
 const (
-	// unverified: a reflector has to prove that the upstream has what is recorded.
+	// unverified: a reflector has to prove that the upstream has the recorded events.
 	unverified trust = iota
 	// verified: in this session, the upstream has sent what follows the record.
 	verified
-	// mustList: what is recorded must not be continued without a list.
+	// mustList: the record must not be continued without a list.
 	mustList
-	// diverged: the upstream has another history than what is recorded. The next
-	// list begins an epoch, whatever it contains.
+	// diverged: the upstream has another history than the record. The next list
+	// begins an epoch, whatever it contains.
 	diverged
 )
 
-// A continuity is what is known of the connection of a resource's record with the
-// upstream. It outlives sessions.
+// A continuity is the knowledge of how a resource's record and the upstream relate.
+// It outlives sessions.
 type continuity struct {
 	mu    sync.Mutex // guards what follows
 	trust trust
 	// recorder is the resource's in the current session, nil if it is not recorded.
 	recorder *resourceRecorder
-	// followed is the timeline that is followed, and epoch its epoch that continues
-	// what is recorded: it began with that, or has been compared with it. The epoch
-	// is 0 if there is none.
+	// followed is the followed timeline, and epoch its epoch that continues the
+	// record: it began with the record, or has been compared with it. The epoch is
+	// 0 if there is none.
 	followed *timeline.Timeline
 	epoch    uint64
 }
 
-// begin notes that a session records the resource.
+// begin sets the recorder of a session that records the resource.
 func (c *continuity) begin(r *resourceRecorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *continuity) begin(r *resourceRecorder) {
 	}
 }
 
-// end notes that the resource is not recorded any more.
+// end removes the recorder: the resource is no longer recorded.
 func (c *continuity) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func isClosed(t *timeline.Timeline) bool {
 	return v != nil && v.Closed()
 }
 
-// verify notes that the upstream has sent what follows the record.
+// verify is called when the upstream has sent what follows the record.
 func (c *continuity) verify() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *continuity) verify() {
 	}
 }
 
-// listed notes that a list of the upstream is recorded.
+// listed is called when a list of the upstream is recorded.
 func (c *continuity) listed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *continuity) distrust() {
 	}
 }
 
-// diverge notes that the upstream has another history.
+// diverge is called when the upstream has another history.
 func (c *continuity) diverge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,26 +116,26 @@ func (c *continuity) is(t trust) bool {
 	return c.trust == t
 }
 
-// follow notes that a timeline is followed. epoch is that of the timeline that
-// continues what is recorded, 0 if none is known to.
+// follow sets the followed timeline. epoch is its epoch that continues the record, 0
+// if none is known.
 func (c *continuity) follow(t *timeline.Timeline, epoch uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.followed != t || epoch != 0 { // else as an earlier session left it
+	if c.followed != t || epoch != 0 { // else keep the epoch of an earlier session
 		c.followed, c.epoch = t, epoch
 	}
 }
 
-// continues reports whether a timeline's epoch continues what is recorded.
+// continues reports whether a timeline's epoch continues the record.
 func (c *continuity) continues(t *timeline.Timeline, epoch uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.followed == t && c.epoch == epoch && c.trust != mustList
 }
 
-// compared notes that a view of a timeline, which is a list of the upstream's, has
-// been recorded. The trust in a timeline that has ended meanwhile may have ended
-// with it.
+// compared is called when a view of a timeline, which is as good as a list of the
+// upstream, has been recorded. It ignores a timeline that has ended meanwhile: the
+// trust may have ended with it.
 func (c *continuity) compared(t *timeline.Timeline, v *timeline.View) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// spoil overwrites what the closed history of a cluster has of some object: the
-// streams are in the order in which recording began.
+// spoil overwrites an object in the closed history of a cluster. The streams are in the
+// order in which recording began.
 func spoil(t *testing.T, fs vfs.FS, stream byte, object string) {
 	t.Helper()
 	db, err := pebble.Open("data/cluster-1", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatNewest})
@@ -48,7 +48,7 @@ func spoil(t *testing.T, fs vfs.FS, stream byte, object string) {
 	}
 }
 
-// logged is what a recorder logs.
+// logged collects the log of a recorder.
 type logged struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -66,9 +66,9 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// TestDamaged: where what is recorded of a resource is damaged, that alone begins
-// anew, wherever it turns out: at the resumption, at a change, in the seed of a
-// reader, in what a reader is followed with, and at a removal.
+// TestDamaged: if the record of a resource is damaged, only this resource begins a new
+// epoch, wherever the damage is found: on resume, on a change, in a reader's seed, when
+// the record follows a reader's timeline, and when it is trimmed.
 func TestDamaged(t *testing.T) {
 	gadgets := kube.Resource{Version: "v1", Name: "gadgets"}
 	// The damaged epoch can be trimmed already.
@@ -86,7 +86,7 @@ func TestDamaged(t *testing.T) {
 			r := g.read(timeline.Options{})
 			defer r.end()
 			if r.tl.View() != nil {
-				t.Error("it was read nevertheless")
+				t.Error("the damaged record was read")
 			}
 			rv := api.write("c", "1")
 			r.tl.Replace(list(rv, pod("a", 102, "1"), pod("c", rv, "1"), pod("last", 104, "1")))
@@ -105,7 +105,7 @@ func TestDamaged(t *testing.T) {
 			return rv
 		}},
 		{"trim", "ns/a", func(api *fakeAPI, g *rig) uint64 {
-			// Long enough for its versions to be due.
+			// Long enough for the versions to exceed the maximum age.
 			until(t, "a new epoch", func() bool {
 				api.write("last", "2")
 				return newEpoch(g)
@@ -152,7 +152,7 @@ func TestDamaged(t *testing.T) {
 				}
 			}
 			if got := state(t, st); got != strings.Join(want, " ") {
-				t.Errorf("recorded is %s, not %v", got, want)
+				t.Errorf("recorded %s, want %v", got, want)
 			}
 			until(t, "the other resource's events", func() bool { return g.r.Store().Streams(gadgets)[0].Head().RV >= rv })
 			if n := len(g.r.Store().Streams(gadgets)); n != 1 {
@@ -164,7 +164,7 @@ func TestDamaged(t *testing.T) {
 			if n := testutil.ToFloat64(r.metrics.failures); n != 0 {
 				t.Errorf("%v sessions failed: %s", n, log.String())
 			}
-			if text := log.String(); !strings.Contains(text, `level=ERROR msg="what is recorded of the resource is damaged`) || !strings.Contains(text, "resource=pods.v1") {
+			if text := log.String(); !strings.Contains(text, `level=ERROR msg="the record of the resource is damaged`) || !strings.Contains(text, "resource=pods.v1") {
 				t.Errorf("the log: %s", text)
 			}
 		})

@@ -33,17 +33,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var pods = kube.Resource{Version: "v1", Name: "pods"}
 
-// A fakeAPI is an API server of Pods, and of gadgets, a custom resource that has the
-// same objects. It can be replaced by another one behind the same address.
+// A fakeAPI is an API server of Pods, and of gadgets, a custom resource with the same
+// objects. Another one can replace it at the same address.
 type fakeAPI struct {
 	server *httptest.Server
 
 	mu      sync.Mutex // guards what follows
 	api     *fakeapi.Server
-	uid     string // of kube-system; "" is forbidden
-	refuse  int    // the code of all answers about Pods; 0 is none
-	away    bool   // all answers are 503
-	gadgets int    // the generation of their definition, 0 if there is none
+	uid     string // of kube-system; "" answers 403
+	refuse  int    // the code of all responses for Pods; 0 serves them
+	down    bool   // all responses are 503
+	gadgets int    // the generation of the definition of gadgets, 0 if there is none
 	served  bool   // discovery has gadgets
 
 	lists, open, maxOpen int // lists of more than one item; watches
@@ -60,7 +60,7 @@ func newFakeAPI(t testing.TB) *fakeAPI {
 	return f
 }
 
-// restore replaces what the API server has: it is empty at an RV.
+// restore replaces the state of the API server by an empty one at an RV.
 func (f *fakeAPI) restore(rv uint64) {
 	f.api = fakeapi.New(fakeapi.Options{FirstRV: rv, Step: 2, EagerBookmarks: true, NoWatchList: true})
 }
@@ -107,12 +107,12 @@ func (f *fakeAPI) forget() { f.api.Compact(f.api.RV()) }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	api, uid, refuse, away, gadgets, served := f.api, f.uid, f.refuse, f.away, f.gadgets, f.served
+	api, uid, refuse, down, gadgets, served := f.api, f.uid, f.refuse, f.down, f.gadgets, f.served
 	f.mu.Unlock()
 	fail := func(code int) { fakeapi.WriteStatus(w, code, metav1.StatusReason(http.StatusText(code)), "no") }
 	q := r.URL.Query()
 	switch path := r.URL.Path; {
-	case away:
+	case down:
 		fail(http.StatusServiceUnavailable)
 	case path == "/api/v1/namespaces/kube-system" && uid == "":
 		fail(http.StatusForbidden)
@@ -150,8 +150,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// counts returns the lists since the last call, and how many watches were open at
-// once.
+// counts returns the lists, and the maximum number of open watches, since the last
+// call.
 func (f *fakeAPI) counts() (lists, watches int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,7 +159,7 @@ func (f *fakeAPI) counts() (lists, watches int) {
 	return f.lists, f.maxOpen
 }
 
-// A rig is a recorder in front of the fake API server, that runs.
+// A rig is a running recorder in front of a fakeAPI.
 type rig struct {
 	t     testing.TB
 	r     *Recorder
@@ -226,7 +226,7 @@ func (f *fakeAPI) run(t testing.TB, r *Recorder) *rig {
 	return g
 }
 
-// served has Pods read from the cache, which has them from a list.
+// served acquires Pods from the cache, which has listed them.
 func (g *rig) served() *watchcache.Resource {
 	g.t.Helper()
 	res := g.cache.Acquire(g.t.Context(), pods)
@@ -235,12 +235,12 @@ func (g *rig) served() *watchcache.Resource {
 	}
 	until(g.t, "a state of Pods", func() bool { return res.StateFor(g.t.Context(), request.List).Readable })
 	if watchcache.Lists(res.Status()) == 0 {
-		g.t.Error("it was served what is recorded")
+		g.t.Error("Pods were served from the record")
 	}
 	return res
 }
 
-// idle ends the reading of Pods.
+// idle releases Pods and waits until their timeline has ended.
 func (g *rig) idle(res *watchcache.Resource) {
 	g.t.Helper()
 	res.Release()
@@ -252,7 +252,7 @@ func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("there never was " + what)
+			t.Fatal("timeout waiting for " + what)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func (g *rig) recorded(rv uint64) *history.Stream {
 	return st
 }
 
-// events returns what a stream has, in short, gaps included.
+// events returns the events and gaps of a stream in short form.
 func events(t *testing.T, st *history.Stream) string {
 	t.Helper()
 	var out []string
@@ -297,7 +297,7 @@ func events(t *testing.T, st *history.Stream) string {
 	return strings.Join(out, ", ")
 }
 
-// state returns the names and texts of what a stream has at its head.
+// state returns the names and texts of the objects at a stream's head.
 func state(t *testing.T, st *history.Stream) string {
 	t.Helper()
 	var out []string

@@ -19,9 +19,9 @@ type follower struct {
 	tl     *timeline.Timeline
 	cursor *timeline.Cursor // nil at first
 	more   bool
-	rv     uint64          // up to where the writer has everything
+	rv     uint64          // the writer has everything up to here
 	at     time.Time       // when that was the head
-	held   []history.Event // of a gap whose end the cursor has not reached
+	held   []history.Event // events of a gap whose end the cursor has not reached
 }
 
 // run records the timeline until it is closed, or ctx ends. complete reports whether
@@ -58,7 +58,7 @@ func (f *follower) run(ctx context.Context) (complete bool, err error) {
 			continue
 		case err != nil:
 			return false, err
-		case f.more, tl.View().Closed(): // there is no Ready after the end
+		case f.more, tl.View().Closed(): // Ready does not fire after the end
 			continue
 		}
 		select {
@@ -78,8 +78,8 @@ func (f *follower) run(ctx context.Context) (complete bool, err error) {
 	}
 }
 
-// next passes what follows the cursor to the writer. It fails with
-// timeline.ErrCompacted if that is not everything that happened.
+// next passes the events after the cursor to the writer. It fails with
+// timeline.ErrCompacted if events are missing.
 func (f *follower) next(ctx context.Context) error {
 	if f.cursor == nil {
 		if err := f.start(f.tl.View()); err != nil {
@@ -99,7 +99,7 @@ func (f *follower) next(ctx context.Context) error {
 }
 
 // start sets the cursor to the RV up to which everything is recorded, provided that
-// the timeline continues what is recorded: its RV alone does not show that.
+// the timeline continues the record: its RV alone does not show that.
 func (f *follower) start(v *timeline.View) (err error) {
 	head := f.r.w.position()
 	f.rv, f.at = head.RV, head.At
@@ -110,7 +110,7 @@ func (f *follower) start(v *timeline.View) (err error) {
 	return err
 }
 
-// take passes the events up to rv to the writer, those of gaps as such.
+// take passes the events up to rv to the writer, those inside gaps as gaps.
 func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, at time.Time) error {
 	w := f.r.w
 	f.held = nil
@@ -129,7 +129,7 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 			break
 		}
 		if g.From > f.rv {
-			// Only the time of its last event is known.
+			// Of the state before the gap, only the time of its last event is known.
 			before := upTo(g.From)
 			f.rv, f.at = g.From, lastAt(before, f.at)
 			if err := w.add(before, f.rv, f.at); err != nil {
@@ -162,7 +162,7 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 	return err
 }
 
-// lastAt returns when the last of the events was observed, or else what is given.
+// lastAt returns when the last of the events was observed, otherwise if there is none.
 func lastAt(events []history.Event, otherwise time.Time) time.Time {
 	if n := len(events); n > 0 {
 		return events[n-1].At
@@ -170,12 +170,11 @@ func lastAt(events []history.Event, otherwise time.Time) time.Time {
 	return otherwise
 }
 
-// catchUp compares what is recorded with the timeline's state, and records the
-// difference.
+// catchUp compares the recorded state with the timeline's, and records the difference.
 func (f *follower) catchUp(ctx context.Context) error {
 	v := f.tl.View()
 	if v.Closed() {
-		return timeline.ErrClosed // the next reflector resumes from what is recorded
+		return timeline.ErrClosed // the next reflector resumes from the record
 	}
 	at := time.Now()
 	if err := f.r.s.same(ctx); err != nil {

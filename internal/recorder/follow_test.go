@@ -19,8 +19,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// TestHandOver: one watches at a time, from where the other one ended, without a
-// list.
+// TestHandOver: recorder and reader watch in turn, each from where the other one ended,
+// without a list.
 func TestHandOver(t *testing.T) {
 	api := newFakeAPI(t)
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
@@ -29,7 +29,7 @@ func TestHandOver(t *testing.T) {
 	for i := range 3 {
 		r := g.read(timeline.Options{})
 		if v := r.tl.View(); v == nil || v.Get("ns/a") == nil || v.RV < 102 {
-			t.Fatalf("it begins with %+v", v)
+			t.Fatalf("the timeline begins with %+v", v)
 		}
 		until(t, "the end of the recorder's own watch", func() bool {
 			api.mu.Lock()
@@ -45,7 +45,7 @@ func TestHandOver(t *testing.T) {
 			t.Fatalf("the record is at %d, the timeline at %d", head, rv)
 		}
 		rv = api.write("b", fmt.Sprint("last ", i))
-		r.apply(kube.Added, pod("b", rv, fmt.Sprint("last ", i))) // not waited for
+		r.apply(kube.Added, pod("b", rv, fmt.Sprint("last ", i))) // not awaited
 		r.end()
 		g.recorded(api.write("a", fmt.Sprint("unread ", i)))
 	}
@@ -58,7 +58,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestSeed: after a deletion, others may follow at its RV.
+// TestSeed: a seed says whether the record ends in a deletion, after which others may
+// follow at the same RV.
 func TestSeed(t *testing.T) {
 	api := newFakeAPI(t)
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
@@ -81,11 +82,11 @@ func TestSeed(t *testing.T) {
 	_, record := g.hold()
 	record.Distrust()
 	if record.Seed(t.Context()) != nil {
-		t.Error("a resource that may be another one is continued")
+		t.Error("a distrusted record has a seed")
 	}
 }
 
-// TestFollowGap: a timeline's gaps are the record's.
+// TestFollowGap: the gaps of a timeline are recorded.
 func TestFollowGap(t *testing.T) {
 	api := newFakeAPI(t)
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
@@ -97,7 +98,7 @@ func TestFollowGap(t *testing.T) {
 	big := strings.Repeat("x", 700<<10) // more than a cursor yields at a time, within the gap
 	r.tl.Replace(list(120, pod("a", 110, big), pod("c", 112, big), pod("d", 113, big)))
 	r.apply(kube.Modified, pod("c", 121, "2"))
-	r.tl.Replace(list(130, pod("a", 110, big), pod("c", 121, "2"), pod("d", 113, big))) // nothing is known to have happened
+	r.tl.Replace(list(130, pod("a", 110, big), pod("c", 121, "2"), pod("d", 113, big))) // without a difference
 	if err := g.r.Sync(t.Context(), pods); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestFollowGap(t *testing.T) {
 	r.end()
 }
 
-// TestSlowDisk: a disk that does not keep up with a timeline costs a gap, and no
+// TestSlowDisk: a disk that does not keep up with a timeline costs a gap, but no
 // memory: the window moves on.
 func TestSlowDisk(t *testing.T) {
 	api := newFakeAPI(t)
@@ -118,7 +119,7 @@ func TestSlowDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := r.h.record.w
-	w.mu.Lock() // as a write that takes its time does
+	w.mu.Lock() // like a slow write
 	for rv := uint64(103); rv <= 200; rv++ {
 		r.apply(kube.Added, pod(fmt.Sprint("b", rv), 2*rv-1, "new"))
 		r.apply(kube.Modified, pod("a", 2*rv, fmt.Sprint(rv)))
@@ -140,8 +141,8 @@ func TestSlowDisk(t *testing.T) {
 	r.end()
 }
 
-// TestFollowTimes: what is read late from a timeline has the time at which it was
-// observed; so has the end of a gap.
+// TestFollowTimes: events that are read late from a timeline keep the time of their
+// observation, and so does the end of a gap.
 func TestFollowTimes(t *testing.T) {
 	api := newFakeAPI(t)
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
@@ -185,7 +186,7 @@ func TestFollowTimes(t *testing.T) {
 	r.end()
 }
 
-// TestFollowReset: a timeline that begins anew at a lower RV is a new epoch.
+// TestFollowReset: a timeline that is reset to a lower RV is a new epoch.
 func TestFollowReset(t *testing.T) {
 	api := newFakeAPI(t)
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
@@ -200,8 +201,8 @@ func TestFollowReset(t *testing.T) {
 	r.end()
 }
 
-// TestReadDiverged: a list of another history begins an epoch, also if it could be
-// what became of the one that is recorded.
+// TestReadDiverged: a list of another history begins an epoch, even if it could
+// continue the record.
 func TestReadDiverged(t *testing.T) {
 	api := newFakeAPI(t)
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
@@ -223,9 +224,9 @@ func TestReadDiverged(t *testing.T) {
 	r.end()
 }
 
-// TestReadAnew: a timeline that did not begin with what is recorded does not
-// continue it, though it has the RV in its window.
-func TestReadAnew(t *testing.T) {
+// TestReadFromList: a timeline that did not begin with the record does not continue it,
+// though it has the RV in its window.
+func TestReadFromList(t *testing.T) {
 	api := newFakeAPI(t)
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	g.recorded(100)
@@ -241,7 +242,8 @@ func TestReadAnew(t *testing.T) {
 	r.end()
 }
 
-// TestReadFirst: what the gateway watches already when recording begins.
+// TestReadFirst: a resource that the gateway already watches when recording begins is
+// recorded.
 func TestReadFirst(t *testing.T) {
 	api := newFakeAPI(t)
 	api.uid = ""
@@ -257,8 +259,8 @@ func TestReadFirst(t *testing.T) {
 	r.end()
 }
 
-// TestDiskFails: a write that fails turns recording off, and nothing else; when
-// the disk works again, recording goes on.
+// TestDiskFails: a failed write stops recording, and nothing else; when the disk works
+// again, recording resumes.
 func TestDiskFails(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		t.Run(fmt.Sprint("read ", read), func(t *testing.T) {
@@ -293,7 +295,7 @@ func TestDiskFails(t *testing.T) {
 				t.Errorf("Sync: %v", err)
 			}
 			want(t, "what can be read meanwhile", state(t, g.r.Store().Streams(pods)[0]), "a=1")
-			for i := range 30 { // more than the window has room for
+			for i := range 30 { // more than fit in the window
 				happen("b", fmt.Sprint(i))
 			}
 			if !read {
@@ -316,8 +318,8 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// TestStartFull: on a disk that has been full before the start, what was recorded can
-// be read; recording goes on when there is room.
+// TestStartFull: on a disk that was full before the start, the record can be read;
+// recording resumes when there is room.
 func TestStartFull(t *testing.T) {
 	var full atomic.Bool
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -332,24 +334,24 @@ func TestStartFull(t *testing.T) {
 	g.stop()
 	full.Store(true)
 	g = api.run(t, api.recorder(t, fs))
-	until(t, "that it is said", func() bool {
+	until(t, "the problem in the status", func() bool {
 		status, _ := g.r.Status()
 		return !status.Recording && strings.Contains(status.Problem, "no space left")
 	})
 	if g.r.Store() == nil {
-		t.Fatal("nothing can be read")
+		t.Fatal("the history is not open")
 	}
 	want(t, "what can be read", state(t, g.r.Store().Streams(pods)[0]), "a=1")
 	r := g.read(timeline.Options{})
 	if r.tl.View() != nil {
-		t.Error("there is a seed")
+		t.Error("the timeline begins with a seed")
 	}
 	r.end()
 	full.Store(false)
 	want(t, "state", state(t, g.recorded(api.write("a", "2"))), "a=2")
 }
 
-// TestRecoverAtOnce: what fails once is tried again without a wait.
+// TestRecoverAtOnce: after a first failure, recording is tried again at once.
 func TestRecoverAtOnce(t *testing.T) {
 	var fail atomic.Bool
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
-// A handOwner leaves the upstream watches to a cache, except those that a test has
-// taken into its own hands: it writes their timelines.
+// A handOwner leaves the upstream watches to a cache, except those of resources whose
+// timelines a test writes itself.
 type handOwner struct {
 	cache *watchcache.Cache
 	mu    sync.Mutex
@@ -28,8 +28,8 @@ type hand struct {
 	changed *sync.Cond
 	record  *resourceRecorder // while the resource is recorded
 	reading *reading          // the test's, nil while the cache has the resource
-	cached  bool              // the cache uses the record
-	stop    func()            // ends that
+	cached  bool              // set while the cache uses the record
+	stop    func()            // makes the cache stop using the record
 }
 
 func (o *handOwner) hand(id kube.Resource) *hand {
@@ -69,7 +69,7 @@ func (o *handOwner) record(ctx context.Context, h *hand, record watchcache.Recor
 			if r.follows {
 				r.following.Add(1)
 				run := record.Follow(r.tl, r.epoch)
-				r.epoch = 0 // a later session finds it by itself
+				r.epoch = 0 // the continuity keeps it for later sessions
 				r.known = true
 				h.changed.Broadcast()
 				h.mu.Unlock()
@@ -101,8 +101,8 @@ type reading struct {
 	tl        *timeline.Timeline
 	seed      *watchcache.Seed
 	epoch     uint64
-	follows   bool // the record is to follow the timeline
-	known     bool // and knows it
+	follows   bool // the record has to follow the timeline
+	known     bool // Follow was called
 	following sync.WaitGroup
 }
 
@@ -121,8 +121,8 @@ func (g *rig) hold() (h *hand, record *resourceRecorder) {
 	return h, h.record
 }
 
-// read takes Pods from the cache; what is recorded goes into the timeline, which the
-// record follows.
+// read takes Pods from the cache and loads the record into a timeline, which the record
+// then follows.
 func (g *rig) read(opts timeline.Options) *reading {
 	g.t.Helper()
 	h, record := g.hold()
@@ -134,7 +134,7 @@ func (g *rig) read(opts timeline.Options) *reading {
 	return r
 }
 
-// load loads a seed into the timeline; nil is none.
+// load loads a seed into the timeline; it ignores nil.
 func (r *reading) load(seed *watchcache.Seed) {
 	if r.seed = seed; seed == nil {
 		return
@@ -146,7 +146,7 @@ func (r *reading) load(seed *watchcache.Seed) {
 	r.epoch = r.tl.View().Epoch()
 }
 
-// follow has the record follow the timeline.
+// follow makes the record follow the timeline.
 func (r *reading) follow() {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()

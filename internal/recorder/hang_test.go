@@ -19,7 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
-// A hangingDisk can be made to answer nothing.
+// A hangingDisk is a disk whose operations a test can block.
 type hangingDisk struct {
 	vfs.FS
 	mu    sync.Mutex
@@ -40,8 +40,7 @@ func newHangingDisk() *hangingDisk {
 	return d
 }
 
-// hang has operations not return before the one that is returned is called, or
-// the test ends.
+// hang blocks operations until answer is called, or the test ends.
 func (d *hangingDisk) hang(t *testing.T, kinds ...errorfs.OpKind) (answer func()) {
 	c := make(chan struct{})
 	set := func(c chan struct{}) {
@@ -65,12 +64,12 @@ func promptly(t *testing.T, what string, f func()) {
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):
-		t.Fatal("it hangs: " + what)
+		t.Fatal(what + " hangs")
 	}
 }
 
-// TestDiskHangs: a disk that does not answer keeps nobody from being served, nor
-// from looking at the metrics; when it answers again, all is recorded.
+// TestDiskHangs: a disk that does not answer blocks neither clients nor the metrics;
+// when it answers again, everything is recorded.
 func TestDiskHangs(t *testing.T) {
 	disk, api := newHangingDisk(), newFakeAPI(t)
 	r := api.recorder(t, disk)
@@ -80,7 +79,7 @@ func TestDiskHangs(t *testing.T) {
 	g.recorded(api.write("a", "1")) // 102
 	record, _ := r.continuity(pods).current()
 	w := record.w
-	if err := w.flush(); err != nil { // waits for the end of the last write
+	if err := w.flush(); err != nil { // waits until the last write has ended
 		t.Fatal(err)
 	}
 	answer := disk.hang(t, errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo, errorfs.OpCreate)
@@ -119,7 +118,7 @@ func TestDiskHangs(t *testing.T) {
 	look()
 	var first *watchcache.Resource
 	promptly(t, "the first reader", func() { first = g.served() })
-	// It is served from the upstream, changes, and ends; another one follows.
+	// The first reader is served from the upstream; another one follows it.
 	api.write("b", "1")       // 106
 	rv := api.write("a", "3") // 108
 	until(t, "the change", func() bool { return first.Timeline.View().RV >= rv })
@@ -137,7 +136,7 @@ func TestDiskHangs(t *testing.T) {
 	want(t, "state", state(t, st), "a=4 b=1")
 	g.idle(second)
 	st = g.recorded(api.write("b", "2"))
-	// The first timeline was compared with the record after its end, or not at all.
+	// The first timeline was compared with the record after its end, or not compared.
 	got := events(t, st)
 	if !strings.HasPrefix(got, "ADDED a@102, MODIFIED a@104<102, ") || !strings.Contains(got, "MODIFIED b@112<106") || !strings.Contains(got, ", gap 10") {
 		t.Errorf("events: %s", got)
@@ -147,11 +146,11 @@ func TestDiskHangs(t *testing.T) {
 	}
 }
 
-// TestReadHangs: what cannot be read, for now, is not waited for.
+// TestReadHangs: a reader does not wait for a record that cannot be read for now.
 func TestReadHangs(t *testing.T) {
 	disk, api := newHangingDisk(), newFakeAPI(t)
 	var first uint64
-	for i := range 200 { // more than what going on from there reads
+	for i := range 200 { // more than a resume reads
 		var text strings.Builder
 		for text.Len() < 4<<10 {
 			fmt.Fprintf(&text, "%x", rand.Uint64())

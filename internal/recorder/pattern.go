@@ -24,7 +24,7 @@ const (
 	leases  = "leases.coordination.k8s.io"
 )
 
-// aliases are resources with the same objects as another one. If both are selected, the
+// aliases maps resources to others with the same objects. If both are selected, the
 // other one is recorded.
 var aliases = map[string]string{"events.events.k8s.io": "events"}
 
@@ -119,8 +119,8 @@ func (p pattern) matches(r kube.Resource) bool {
 	return p.anyGroup || glob(p.group, r.Group) || p.name == "*" && p.group != "" && glob("*."+p.group, r.Group)
 }
 
-// Matches reports whether a resource of this name is selected. It may not exist, or may
-// not be possible to record.
+// Matches reports whether a resource of this name is selected. The resource may not
+// exist, or may not support recording.
 func (s Selection) Matches(r kube.Resource) bool {
 	if r.Name == secrets { // also those of an aggregated API
 		return s.secrets
@@ -129,8 +129,8 @@ func (s Selection) Matches(r kube.Resource) bool {
 	return slices.ContainsFunc(s.include, is) && !slices.ContainsFunc(s.exclude, is)
 }
 
-// Withholds reports whether the record of a resource must not be served: that of
-// Secrets, once they are no longer recorded.
+// Withholds reports whether the record of a resource must not be served. This applies
+// to Secrets once they are no longer recorded.
 func (r *Recorder) Withholds(id kube.Resource) bool {
 	return r != nil && id.Name == secrets && !r.opts.Select.secrets
 }
@@ -138,8 +138,7 @@ func (r *Recorder) Withholds(id kube.Resource) bool {
 // Empty reports whether nothing is recorded.
 func (s Selection) Empty() bool { return len(s.include) == 0 && !s.secrets }
 
-// Choose returns the resources that are selected, and only one of two that have the
-// same objects.
+// Choose returns the selected resources, but only one of two with the same objects.
 func (s Selection) Choose(all []kube.Resource) []kube.Resource {
 	var out []kube.Resource
 	for _, r := range all {

@@ -12,8 +12,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// there is what a cluster has.
-var there = []kube.Resource{
+// clusterResources are the resources of a cluster.
+var clusterResources = []kube.Resource{
 	{Version: "v1", Name: "pods"}, {Version: "v1", Name: "services"}, {Version: "v1", Name: "events"}, {Version: "v1", Name: "secrets"},
 	{Version: "v1", Name: "configmaps"},
 	{Group: "apps", Version: "v1", Name: "deployments"}, {Group: "apps", Version: "v1", Name: "replicasets"},
@@ -60,7 +60,7 @@ func TestSelect(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, r := range s.Choose(there) {
+		for _, r := range s.Choose(clusterResources) {
 			got = append(got, r.GroupResource())
 		}
 		if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
@@ -93,7 +93,7 @@ func TestUnmatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"gizmos", "*.example.org"}, s.Unmatched(there)); diff != "" {
+	if diff := cmp.Diff([]string{"gizmos", "*.example.org"}, s.Unmatched(clusterResources)); diff != "" {
 		t.Error(diff)
 	}
 }

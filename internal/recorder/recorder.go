@@ -33,11 +33,11 @@ var (
 	errOtherCluster = errors.New("the API server is one of another cluster than before")
 )
 
-// Options are what a recorder needs. Dir and Upstream are required.
+// Options configure a [Recorder]. Dir and Upstream are required.
 type Options struct {
 	// Dir has a subdirectory for each cluster.
 	Dir string
-	// Select selects what is recorded; the zero value selects nothing.
+	// Select selects the recorded resources; the zero value selects none.
 	Select Selection
 	// MaxAge and MaxBytes limit the history of a cluster; 0 is no limit.
 	MaxAge   time.Duration
@@ -48,7 +48,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Registerer registers the metrics; nil leaves them unregistered.
 	Registerer prometheus.Registerer
-	// FS has Dir; nil means the file system.
+	// FS is the file system of Dir; nil means the operating system's.
 	FS vfs.FS
 }
 
@@ -64,7 +64,7 @@ type Recorder struct {
 	retry        time.Duration // the first pause between attempts to record
 	redial       time.Duration // the pause while the cluster is not known
 	patience     time.Duration // how long serving waits for recording
-	retryRefused time.Duration // the pause of a resource that is refused
+	retryRefused time.Duration // the pause after a resource was refused
 	rediscover   time.Duration
 	trimEvery    time.Duration
 
@@ -104,9 +104,9 @@ func New(opts Options) (*Recorder, error) {
 }
 
 // Open opens the cluster's history, if the API server identifies the cluster before ctx
-// ends. Call it before Run, so that what is served begins with what is recorded. An
-// error means that the directory must not be used, and says what to do; after any other
-// failure, Run tries again.
+// ends. Call it before Run, so that serving starts from the record. An error means that
+// the directory must not be used, and says what to do; after any other failure, Run
+// tries again.
 func (r *Recorder) Open(ctx context.Context) error {
 	err := r.open(ctx)
 	if errors.Is(err, ErrInUse) || errors.Is(err, history.ErrOtherCluster) || errors.Is(err, history.ErrNewerFormat) {
@@ -162,8 +162,8 @@ func (r *Recorder) open(ctx context.Context) error {
 	return nil
 }
 
-// leave closes the history of a cluster that another one has replaced. What is watched
-// does not continue what is recorded of the other one.
+// leave closes the history of a cluster that another one has replaced. The watches do
+// not continue the records of the new cluster.
 func (r *Recorder) leave() {
 	r.Close()
 	r.mu.Lock()
@@ -173,7 +173,7 @@ func (r *Recorder) leave() {
 	}
 }
 
-// makeDir makes a directory and those above it, and syncs them.
+// makeDir creates a directory and its parents, and syncs them.
 func makeDir(fs vfs.FS, dir string) error {
 	var made []string
 	for d := dir; ; d = fs.PathDir(d) {
@@ -205,15 +205,15 @@ func isLocked(err error) bool {
 
 // An Owner owns the upstream watches of the resources that are recorded.
 type Owner interface {
-	// Record delivers what happens to a resource to its record, from the call on
-	// until ctx ends. The function that it returns is called once: it returns when
-	// ctx has ended and the record is not used any more.
+	// Record delivers all changes of a resource to its record, from the call on
+	// until ctx ends. The caller calls wait once, which returns when ctx has ended
+	// and the record is no longer used.
 	Record(ctx context.Context, id kube.Resource, record watchcache.Record) (wait func())
 }
 
 // Run records what the owner of the upstream watches delivers until ctx ends, and
-// returns when everything that was observed is on disk. A failure is logged, and
-// recording is tried again: at once, and then at growing intervals.
+// returns when everything observed is on disk. A failure is logged, and recording is
+// tried again: at once, and then at growing intervals.
 func (r *Recorder) Run(ctx context.Context, owner Owner) {
 	wait := time.Duration(0)
 	for ctx.Err() == nil {
@@ -247,7 +247,7 @@ func (r *Recorder) Run(ctx context.Context, owner Owner) {
 	r.Close()
 }
 
-// Close closes the history of a recorder that does not run. Run closes it at its end.
+// Close closes the history of a recorder that does not run. Run closes it when it ends.
 func (r *Recorder) Close() {
 	if r == nil {
 		return
@@ -264,7 +264,7 @@ func (r *Recorder) Close() {
 	}
 }
 
-// off notes that nothing is recorded.
+// off sets and logs the reason why nothing is recorded.
 func (r *Recorder) off(err error) {
 	r.mu.Lock()
 	before := r.problem
@@ -292,7 +292,7 @@ func (r *Recorder) setSession(s *session) {
 	r.begun()
 }
 
-// begun ends the waiting for the first session. The caller holds mu.
+// begun closes started. The caller holds mu.
 func (r *Recorder) begun() {
 	select {
 	case <-r.started:
@@ -312,9 +312,10 @@ func (r *Recorder) Store() *history.Store {
 	return r.store
 }
 
-// Sync waits until everything that was known of the resource at the call is in the
-// history, including what its timeline had. It fails with [ErrNotRecorded], also if it
-// cannot be written or before its first list is, and when ctx ends.
+// Sync waits until every change of the resource that was known at the call is in the
+// history, including those in its timeline. It fails when ctx ends, and with
+// [ErrNotRecorded] if the resource is not recorded, cannot be written, or its first
+// list is not written yet.
 func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if r == nil {
 		return ErrNotRecorded
@@ -391,7 +392,7 @@ func (r *Recorder) directory() string {
 	return r.dir
 }
 
-// continuity returns that of a resource.
+// continuity returns the continuity of a resource.
 func (r *Recorder) continuity(id kube.Resource) *continuity {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -403,8 +404,8 @@ func (r *Recorder) continuity(id kube.Resource) *continuity {
 	return c
 }
 
-// Ready waits until what was recorded before is recorded again, if that is to be
-// expected soon. A nil Recorder is ready.
+// Ready waits until the resources recorded before are recorded again, but not for long.
+// A nil Recorder is ready.
 func (r *Recorder) Ready(ctx context.Context) {
 	if r.Store() == nil {
 		return

@@ -17,8 +17,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// TestUnread: what nobody reads is recorded by one watch and one list.
-func TestUnread(t *testing.T) {
+// TestWithoutReaders: a resource without readers is recorded with one watch and one
+// list.
+func TestWithoutReaders(t *testing.T) {
 	api := newFakeAPI(t)
 	api.write("a", "1") // 102
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
@@ -40,7 +41,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestSync: what was there at the call is on disk when it returns.
+// TestSync: every change before the call is on disk when Sync returns.
 func TestSync(t *testing.T) {
 	api := newFakeAPI(t)
 	r := api.recorder(t, vfs.NewMem())
@@ -59,7 +60,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestSyncBeforeList: nothing is recorded before there was a list.
+// TestSyncBeforeList: Sync fails with ErrNotRecorded before the first list is recorded.
 func TestSyncBeforeList(t *testing.T) {
 	api := newFakeAPI(t)
 	rv := api.write("a", "1")
@@ -77,8 +78,8 @@ func TestSyncBeforeList(t *testing.T) {
 	}
 }
 
-// TestRestart: what happened while nothing ran is recorded as it happened, and
-// nothing is listed.
+// TestRestart: changes while no recorder ran are recorded event by event, without a
+// list.
 func TestRestart(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1")
@@ -103,8 +104,8 @@ func lastOf(events string, n int) string {
 	return strings.Join(all[max(0, len(all)-n):], ", ")
 }
 
-// TestCrash: a copy of the disk as it is after each event, which is what a crash
-// leaves, goes on to the same state.
+// TestCrash: from a copy of the disk after each event, as a crash leaves it, recording
+// resumes and reaches the same state.
 func TestCrash(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewCrashableMem()
 	api.write("a", "1")
@@ -123,8 +124,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestExpired: where the upstream's history has gone, the difference is recorded
-// as a gap.
+// TestExpired: if the upstream's history has expired, the difference is recorded as a
+// gap.
 func TestExpired(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1")
@@ -140,7 +141,7 @@ func TestExpired(t *testing.T) {
 	st := g.recorded(110)
 	want(t, "events", events(t, st), "DELETED b@105<104?, MODIFIED a@108<102?, gap 104-110")
 
-	// And while it is watched.
+	// The same during a watch.
 	api.outage(func() {
 		api.write("c", "1")
 		api.remove("c") // 114
@@ -153,9 +154,9 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestBack: an upstream that has gone back begins a new epoch, and the old one
-// stays.
-func TestBack(t *testing.T) {
+// TestRestored: an upstream that was restored from a backup begins a new epoch, and the
+// old one is kept.
+func TestRestored(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1")
 	g := api.run(t, api.recorder(t, fs))
@@ -175,17 +176,17 @@ func TestBack(t *testing.T) {
 	}
 }
 
-// TestCameBack: an upstream that went back, and has come past what is recorded by
-// the time that it is asked, begins a new epoch.
-func TestCameBack(t *testing.T) {
+// TestRestoredPastHead: an upstream that was restored from a backup, and whose RV is
+// beyond the recorded head again, begins a new epoch.
+func TestRestoredPastHead(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		compacted uint64
 		b         []uint64
 	}{
-		{"other events came before the head", 101, []uint64{103}},
-		{"no events are known of then, but the objects are there", 108, []uint64{103}},
-		{"what there is shows nothing of it", 101, []uint64{103, 108}},
+		{"other events before the head", 101, []uint64{103}},
+		{"no events, but other objects", 108, []uint64{103}},
+		{"no difference up to the head", 101, []uint64{103, 108}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			api, fs := newFakeAPI(t), vfs.NewMem()
@@ -214,9 +215,10 @@ func TestCameBack(t *testing.T) {
 	}
 }
 
-// TestQuiet: what has changed wholly while nobody was there is gone on from where
-// the last events are known, and what has not changed where they are not.
-func TestQuiet(t *testing.T) {
+// TestResumesWithoutList: a resource whose only object changed while no recorder ran is
+// resumed without a list if the last events match, and an unchanged one if there are
+// no events any more.
+func TestResumesWithoutList(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1") // 102
 	g := api.run(t, api.recorder(t, fs))
@@ -239,8 +241,8 @@ func TestQuiet(t *testing.T) {
 	want(t, "events", events(t, g.recorded(0)), "MODIFIED a@104<102, MODIFIED a@106<104, ADDED b@108, MODIFIED b@110<108")
 }
 
-// TestLateStart: while the API server does not say which cluster it is of,
-// nothing is recorded, and it is asked again.
+// TestLateStart: while the API server does not identify its cluster, nothing is
+// recorded, and the recorder asks again.
 func TestLateStart(t *testing.T) {
 	api := newFakeAPI(t)
 	api.uid = ""
@@ -254,7 +256,7 @@ func TestLateStart(t *testing.T) {
 	g.recorded(api.write("a", "1"))
 }
 
-// TestDirectories: each cluster has one, which one process uses.
+// TestDirectories: each cluster has a directory, which only one process uses.
 func TestDirectories(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	g := api.run(t, api.recorder(t, fs))
@@ -269,7 +271,7 @@ func TestDirectories(t *testing.T) {
 	other.stop()
 	g.stop()
 
-	// Somebody has renamed a directory.
+	// A directory of another cluster was renamed.
 	api.change(func() { api.uid = "cluster-3" })
 	if err := fs.Rename("data/cluster-1", "data/cluster-3"); err != nil {
 		t.Fatal(err)
@@ -280,8 +282,8 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// TestOtherCluster: another cluster behind the same address is recorded into a
-// directory of its own, from its first list on.
+// TestOtherCluster: another cluster at the same address is recorded in its own
+// directory, from its first list on.
 func TestOtherCluster(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		t.Run(fmt.Sprint("read ", read), func(t *testing.T) {
@@ -316,7 +318,7 @@ func TestOtherCluster(t *testing.T) {
 			if status, _ := g.r.Status(); !strings.HasSuffix(status.Dir, "cluster-2") {
 				t.Errorf("%+v", status)
 			}
-			// The first one is as it was.
+			// The first history is unchanged.
 			g.stop()
 			api.change(func() { api.uid = "cluster-1" })
 			again := api.recorder(t, fs)
@@ -331,19 +333,19 @@ func TestOtherCluster(t *testing.T) {
 	}
 }
 
-// TestAway: an API server that is away at the start is asked again soon.
-func TestAway(t *testing.T) {
+// TestUnavailableAtStart: an API server that is down at the start is retried soon.
+func TestUnavailableAtStart(t *testing.T) {
 	api := newFakeAPI(t)
-	api.away = true
+	api.down = true
 	r := api.recorder(t, vfs.NewMem())
 	r.retry = time.Hour
 	g := api.run(t, r)
-	api.change(func() { api.away = false })
+	api.change(func() { api.down = false })
 	g.recorded(api.write("a", "1"))
 }
 
-// TestPatience: a reader does not wait long for a history that does not open, or for
-// a disk that hangs; what it was served is recorded later.
+// TestPatience: a reader does not wait long for a history that does not open, or for a
+// disk that hangs; the changes it was served are recorded later.
 func TestPatience(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	r := api.recorder(t, fs)
@@ -351,12 +353,12 @@ func TestPatience(t *testing.T) {
 	if err := r.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	promptly(t, "Ready", func() { r.Ready(t.Context()) }) // nothing runs
+	promptly(t, "Ready", func() { r.Ready(t.Context()) }) // Run was not called
 	g := api.run(t, r)
 	g.recorded(api.write("a", "1")) // 102
 	c := r.continuity(pods)
 	record, _ := c.current()
-	record.w.mu.Lock() // as a write that hangs does
+	record.w.mu.Lock() // like a write that hangs
 	res := g.served()
 	rv := api.write("a", "2")
 	until(t, "the change", func() bool { return res.Timeline.View().RV >= rv })
@@ -364,7 +366,7 @@ func TestPatience(t *testing.T) {
 	want(t, "state", state(t, g.recorded(rv)), "a=2")
 }
 
-// TestDiscovery: what comes is recorded, and what goes is not any more.
+// TestDiscovery: a new resource is recorded, and a removed one no longer.
 func TestDiscovery(t *testing.T) {
 	api := newFakeAPI(t)
 	g := api.run(t, api.recorder(t, vfs.NewMem(), "pods", "gadgets"))
@@ -376,8 +378,8 @@ func TestDiscovery(t *testing.T) {
 	g.recorded(api.write("a", "1"))
 }
 
-// TestDefinition: a custom resource is gone on from while its definition stays;
-// under another one, the same versions of its objects may look otherwise.
+// TestDefinition: the record of a custom resource is continued while its definition is
+// the same; under another one, the same versions of its objects may differ.
 func TestDefinition(t *testing.T) {
 	gadgets := kube.Resource{Version: "v1", Name: "gadgets"}
 	api, fs := newFakeAPI(t), vfs.NewMem()
@@ -413,8 +415,8 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// TestDefinitionOfList: a definition is recorded with the list that is under it, and
-// not when that is begun.
+// TestDefinitionOfList: a definition is recorded with its complete list, and not when
+// the list begins.
 func TestDefinitionOfList(t *testing.T) {
 	gadgets := kube.Resource{Version: "v1", Name: "gadgets"}
 	api := newFakeAPI(t)
@@ -438,18 +440,19 @@ func TestDefinitionOfList(t *testing.T) {
 	want(t, "after it", w.current().Form().Definition, "another")
 }
 
-// TestRefused: what may not be listed is tried again; what had gone is listed.
+// TestRefused: a resource that may not be listed is tried again; a resource that was
+// removed is listed.
 func TestRefused(t *testing.T) {
 	api := newFakeAPI(t)
 	api.refuse = 403
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
-	until(t, "a track", func() bool { return len(g.r.Recorded()) == 1 })
+	until(t, "a recorder of Pods", func() bool { return len(g.r.Recorded()) == 1 })
 	api.change(func() { api.refuse = 0 })
 	g.recorded(api.write("a", "1"))
 	api.counts()
 	api.change(func() { api.refuse = 404 })
 	api.server.CloseClientConnections()
-	until(t, "that it has gone", func() bool {
+	until(t, "the refusal", func() bool {
 		return g.r.continuity(pods).is(mustList)
 	})
 	api.change(func() { api.refuse = 0 })
@@ -460,15 +463,15 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNil: a recorder that is not there.
+// TestNil: a nil Recorder records nothing.
 func TestNil(t *testing.T) {
 	var r *Recorder
 	r.Ready(t.Context())
 	if r.Store() != nil || r.Recorded() != nil || !errors.Is(r.Sync(t.Context(), pods), ErrNotRecorded) {
-		t.Error("it has something")
+		t.Error("a nil Recorder has a history")
 	}
 	if _, ok := r.Status(); ok {
-		t.Error("it has a status")
+		t.Error("a nil Recorder has a status")
 	}
 	r.Close()
 }

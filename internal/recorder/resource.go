@@ -33,8 +33,8 @@ type resourceRecorder struct {
 	stop context.CancelFunc
 }
 
-// start has the owner of the upstream watch deliver what happens, until the context
-// of the resourceRecorder ends. The function that it returns writes it.
+// start makes the owner of the upstream watch deliver changes until the context of
+// the resourceRecorder ends. The function that it returns writes them.
 func (r *resourceRecorder) start(owner Owner) (run func()) {
 	r.c.begin(r)
 	wait := owner.Record(r.ctx, r.id, r)
@@ -68,7 +68,7 @@ func (r *resourceRecorder) Sink(ctx context.Context) watchcache.Sink {
 
 // Resume implements watchcache.Record.
 func (r *resourceRecorder) Resume(ctx context.Context) (*informer.Resume, string, error) {
-	// A new sink looks for versions on the disk only.
+	// A new sink looks up versions only on the disk.
 	if err := r.w.flush(); err != nil && !errors.Is(err, errDamaged) {
 		return nil, "", err
 	}
@@ -86,10 +86,9 @@ func (r *resourceRecorder) Resume(ctx context.Context) (*informer.Resume, string
 	return resume, kind, r.w.damaged(stream, err)
 }
 
-// continuable reports whether what is recorded can be continued without a list:
-// nothing is known to the contrary, and a custom resource still has the definition
-// that its objects were listed under. Under another one, the same versions may look
-// different.
+// continuable reports whether the record can be continued without a list: the trust
+// allows it, and a custom resource has the same definition as when its objects were
+// listed. Under another definition, the same versions may differ.
 func (r *resourceRecorder) continuable(ctx context.Context, stream *history.Stream) bool {
 	if r.c.is(mustList) || r.c.is(diverged) {
 		return false
@@ -108,7 +107,7 @@ func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
 	defer cancel()
 	if err := r.w.reached(soon, r.ctx, r.w.position().RV); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			r.log.Warn("the disk is slow: the resource is served without what is recorded")
+			r.log.Warn("the disk is slow: the resource is served without its record")
 		}
 		return nil
 	}
@@ -128,7 +127,7 @@ func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
 		case <-time.After(patience):
 			n := read.Load()
 			if n == before {
-				r.log.Warn("the disk is slow: the resource is served without what is recorded", "objects", n)
+				r.log.Warn("the disk is slow: the resource is served without its record", "objects", n)
 				return nil
 			}
 			before = n
@@ -140,14 +139,14 @@ func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
 func (r *resourceRecorder) load(ctx context.Context, stream *history.Stream, read *atomic.Int64) *watchcache.Seed {
 	list, err := untrimmed(stream, func() (*scan.List, error) { return stateOf(ctx, stream, read) })
 	if err == nil {
-		newest := newestOf(slices.Values(list.Items)) // now, so that the list is not kept
+		newest := newestOf(slices.Values(list.Items)) // now, so that the closure does not keep the list
 		var resume *informer.Resume
 		resume, err = r.resumeOf(ctx, stream, func(context.Context) ([]informer.Known, error) { return newest, nil })
 		if err == nil {
 			return &watchcache.Seed{List: list, Resume: *resume, Template: stream.Form().Item}
 		}
 	}
-	if r.ctx.Err() == nil && ctx.Err() == nil { // reading may have taken longer than the recording
+	if r.ctx.Err() == nil && ctx.Err() == nil { // the recording may have ended meanwhile
 		r.fail(r.w.damaged(stream, err))
 	}
 	return nil
@@ -188,7 +187,7 @@ func (r *resourceRecorder) Pause(err error) time.Duration {
 	case isRefused:
 		r.log.Warn("not recorded for now: the upstream refuses it", "code", refused.Code, "cause", refused.Message)
 		if refused.Code == http.StatusNotFound {
-			r.c.distrust() // another resource may come under the name
+			r.c.distrust() // another resource may get the name
 		}
 		return r.s.r.retryRefused
 	case !errors.Is(err, watchcache.ErrDamaged):

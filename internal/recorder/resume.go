@@ -16,18 +16,18 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// compared is how many recorded events, or else objects, the upstream must have as they
-// are recorded before the record is continued.
+// compared is how many recorded events, or else objects, are compared with the
+// upstream's before the record is continued.
 const compared = 8
 
-// untrimmed calls read, again if the stream was trimmed meanwhile.
+// untrimmed calls read, and repeats it if the stream was trimmed meanwhile.
 func untrimmed[T any](stream *history.Stream, read func() (T, error)) (T, error) {
 	for {
 		got, err := read()
 		switch {
 		case !errors.Is(err, history.ErrBefore):
 			return got, err
-		case stream.Head().RV == 0: // removed as a whole, as a damaged stream is
+		case stream.Head().RV == 0: // removed completely, as a damaged stream is
 			return got, errDamaged
 		}
 	}
@@ -45,7 +45,7 @@ func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, new
 		span := st.Span()
 		from := span.From.RV
 		for _, g := range st.Gaps() {
-			from = max(from, g.To) // the events of a gap are not the upstream's
+			from = max(from, g.To) // the upstream does not have the events of a gap
 		}
 		return st.LastEvents(ctx, from, span.To.RV, compared)
 	})
@@ -64,8 +64,8 @@ func knownOf(o *scan.Object) informer.Known {
 	return informer.Known{Key: o.Key, UID: o.UID, RV: o.RV}
 }
 
-// endsInDeletion reports whether an object was deleted at the head: others may have been
-// deleted at the same RV.
+// endsInDeletion reports whether an object was deleted at the head: deletions of other
+// objects at the same RV may follow.
 func endsInDeletion(ctx context.Context, st *history.Stream) (bool, error) {
 	head := st.Head().RV
 	for e, err := range st.Events(ctx, max(head-1, st.Span().From.RV), head) {

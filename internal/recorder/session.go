@@ -40,7 +40,7 @@ func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store
 	s := &session{r: r, owner: owner, store: store, uid: uid, recorders: map[kube.Resource]*resourceRecorder{}, kinds: map[kube.Resource]string{}}
 	s.ctx, s.end = context.WithCancelCause(ctx)
 	defer s.end(nil)
-	// What was recorded before is recorded again at once: discovery can take long.
+	// Resources recorded before are recorded again at once: discovery can take long.
 	s.start(r.opts.Select.Choose(store.Resources()))
 	r.setSession(s)
 	defer r.setSession(nil)
@@ -54,14 +54,14 @@ func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store
 	return context.Cause(s.ctx)
 }
 
-// fail ends the session for an error; nil is none.
+// fail ends the session with an error; it ignores nil.
 func (s *session) fail(err error) {
 	if err != nil && s.ctx.Err() == nil {
 		s.end(err)
 	}
 }
 
-// start starts to record those of the resources that are not recorded yet.
+// start starts to record the resources that are not recorded yet.
 func (s *session) start(resources []kube.Resource) {
 	for _, id := range resources {
 		s.mu.Lock()
@@ -132,7 +132,7 @@ func (s *session) discover(ctx context.Context) {
 	}
 }
 
-// adjust starts to record what discovery has found, and stops what is gone.
+// adjust starts to record the resources that discovery found, and stops removed ones.
 func (s *session) adjust(found upstream.Preferred, first bool) {
 	var names []kube.Resource
 	s.mu.Lock()
@@ -176,8 +176,8 @@ func (s *session) trim() {
 	}
 }
 
-// same fails if the API server is not the recorded cluster's any more. It asks a few
-// times if there is no answer.
+// same fails if the API server no longer belongs to the recorded cluster. It retries a
+// few times if the API server does not answer.
 func (s *session) same(ctx context.Context) error {
 	for n := 1; ; n++ {
 		uid, err := s.r.opts.Upstream.Cluster(ctx)

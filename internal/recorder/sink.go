@@ -14,21 +14,21 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// A historySink is the history of a resource as the sink of a reflector, while the
-// resource has no timeline. It changes the history as a timeline changes its state,
-// with no object in memory. After a write error it takes nothing more.
+// A historySink is the sink of a reflector while the resource has no timeline. It
+// applies events to the history as a timeline applies them to its state, without
+// objects in memory. After a write error it ignores everything.
 type historySink struct {
 	w        *writer
 	versions *versionCache
 	failed   func(error)
 	define   func() string // returns the definition of a custom resource
-	same     func() error  // fails if the API server is another cluster's now
+	same     func() error  // fails if the API server belongs to another cluster
 	diverged func() bool   // reports whether the upstream has another history
-	listed   func()        // is called after each list that was recorded
+	listed   func()        // is called after each recorded list
 	advanced func()        // is called when the upstream has sent what follows the record
 
 	err        error
-	definition string // that the current list is under
+	definition string // of the current list
 }
 
 // Head implements watchcache.Sink.
@@ -86,7 +86,7 @@ func (s *historySink) last(key kube.Key) (version, error) {
 	if v, ok := s.versions.get(key); ok {
 		return v, nil
 	}
-	// It is not pending: the cache holds the versions that are.
+	// The version is not pending: the cache holds all pending versions.
 	o, err := s.w.newest(key)
 	if o == nil || err != nil {
 		return version{}, err
@@ -106,7 +106,7 @@ func (s *historySink) Bookmark(rv uint64, o *scan.Object) {
 // Flush implements watchcache.Sink. The writer flushes by itself.
 func (s *historySink) Flush() {}
 
-// check reports an error. The end of recording is none.
+// check reports an error. The end of recording is not an error.
 func (s *historySink) check() {
 	if s.err != nil && !errors.Is(s.err, context.Canceled) {
 		s.failed(s.err)
@@ -119,13 +119,13 @@ type version struct {
 	object *scan.Object
 }
 
-// maxVersionBytes bounds a versionCache, about. It has to hold at least the versions
-// that are pending.
+// maxVersionBytes is about the maximum size of a versionCache. The cache has to hold at
+// least the pending versions.
 const maxVersionBytes = 2 * maxPendingBytes
 
-// A versionCache holds the last versions of objects that have changed lately, so
-// that they need not be read from the disk when they change again. When the younger
-// half is full, the older one is dropped.
+// A versionCache holds the last versions of recently changed objects, so that they are
+// not read from the disk when they change again. When the younger half is full, the
+// older one is dropped.
 type versionCache struct {
 	young, old map[kube.Key]version
 	size       int // of young, in bytes

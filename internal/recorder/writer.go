@@ -18,12 +18,12 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
-// maxPendingBytes is about how many bytes of events are held to be written together.
+// maxPendingBytes is about the maximum size of a batch of events.
 const maxPendingBytes = 4 << 20
 
-// A writer writes one resource's events to its stream, in batches: a write that has to
-// survive a crash costs a sync, whatever its size. Any goroutine may use it, but only
-// one at a time adds events.
+// A writer writes one resource's events to its stream, in batches: a durable write
+// costs a sync, whatever its size. Any goroutine may use it, but only one at a time
+// adds events.
 type writer struct {
 	store    *history.Store
 	resource kube.Resource
@@ -46,20 +46,20 @@ type writer struct {
 	pending []history.Event
 	size    int
 	oldest  time.Time // when the first pending event was observed
-	// template is a bookmark that is newer than the one in the stream's form; nil if
-	// there is none. lastTemplate is the one that was passed last.
+	// template is a newer bookmark than the one in the stream's form; nil if there
+	// is none. lastTemplate is the one that was passed last.
 	template, lastTemplate *scan.Object
-	// definition identifies the definition that the last list was taken under, see
+	// definition identifies the definition at the last list, see
 	// upstream.Server.DefinitionID.
 	definition string
 	moved      chan struct{} // closed when the head, or the stream's head, has moved
-	lost       chan struct{} // closed when what is recorded turns out to be damaged
+	lost       chan struct{} // closed when the record turns out to be damaged
 	wake       chan struct{} // has a value if there is something to write
-	hurry      chan struct{} // has a value if somebody waits for that
+	hurry      chan struct{} // has a value if a caller waits for the write
 }
 
-// delays are how long a write waits for more: one with events, and one that only
-// advances the head.
+// delays are how long a write waits for more events: a write with events, and a write
+// that only advances the head.
 type delays struct{ events, head time.Duration }
 
 func newWriter(s *session, stream *history.Stream) *writer {
@@ -87,7 +87,7 @@ func (w *writer) publish() {
 	w.published.oldest.Store(oldest)
 }
 
-// notify wakes those who wait for the head. The caller holds mu.
+// notify wakes callers that wait for the head. The caller holds mu.
 func (w *writer) notify() {
 	w.publish()
 	close(w.moved)
@@ -133,7 +133,7 @@ func (w *writer) wait() time.Duration {
 	return w.delay.head - time.Since(w.stream.Head().At)
 }
 
-// add adds events, in order, and the head after them. It writes if there are many.
+// add adds events, in order, and the head after them. It writes once there are many.
 func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,8 +187,8 @@ func (w *writer) write() error {
 	return w.setForm(w.stream.Form().ListKind)
 }
 
-// setForm records the newest template and the definition if they differ from what is
-// recorded.
+// setForm records the newest template and the definition if they differ from the
+// recorded form.
 func (w *writer) setForm(listKind string) error {
 	old := w.stream.Form()
 	now := history.Form{ListKind: listKind, Item: w.template, Definition: w.definition}
@@ -219,7 +219,7 @@ func (w *writer) bookmark(rv uint64, o *scan.Object) error {
 	return w.add(nil, rv, time.Now())
 }
 
-// gap records a gap from the head to rv, with the events that are known of it.
+// gap records a gap from the head to rv, with its known events.
 func (w *writer) gap(events []history.Event, rv uint64, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -245,7 +245,7 @@ func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error
 	return nil
 }
 
-// begin records a list that is the first one, or does not continue what is recorded.
+// begin records a list that is the first one, or does not continue the record.
 func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 	if w.stream.Head().RV != 0 {
 		next, err := w.store.NewEpoch(w.resource)
@@ -264,10 +264,10 @@ func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 	return nil
 }
 
-// take records a list that was taken under a definition: the difference from what is
-// recorded, as a gap. continued is false if that is not possible, or if diverged says
-// that the list is of another history: then a new epoch begins. The recorded state is in
-// memory meanwhile.
+// take records a list and the definition under which it was taken. It records the
+// difference from the recorded state as a gap. continued is false if that is not
+// possible, or if diverged says that the list is of another history: then a new epoch
+// begins. The recorded state is in memory meanwhile.
 func (w *writer) take(list *scan.List, definition string, diverged bool, at time.Time) (continued bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -315,12 +315,12 @@ func (w *writer) compare(list *scan.List, definition string, diverged bool, at t
 	}
 	w.template = list.EmptyItem()
 	if held := w.stream.Form().Item; held.Columns == list.Columns && held.APIVersion == list.APIVersion && held.Kind == list.ItemKind {
-		w.template = nil // held is as good, or better: a bookmark of the upstream
+		w.template = nil // keep held, which may be a bookmark of the upstream
 	}
 	if err := w.writeGap(events, list.RV, at); err != nil {
 		return false, err
 	}
-	w.definition = definition // not before: after a crash in between, the list is taken again
+	w.definition = definition // only now: after a crash before it, the list is taken again
 	return true, w.setForm(list.Kind)
 }
 
@@ -354,12 +354,11 @@ func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
 	}
 }
 
-// errDamaged means that what is recorded is damaged. A new epoch has begun, and needs a
-// list.
-var errDamaged = errors.New("what is recorded is damaged: a new epoch begins")
+// errDamaged means that the record is damaged. A new epoch has begun, and needs a list.
+var errDamaged = errors.New("the record is damaged: a new epoch begins")
 
-// damaged returns the error of recording that an error of reading a stream causes: if
-// the stream is damaged, a new epoch begins and the error is errDamaged.
+// damaged converts an error of reading a stream: if the stream is damaged, a new epoch
+// begins and the result is errDamaged.
 func (w *writer) damaged(stream *history.Stream, err error) error {
 	if !errors.Is(err, history.ErrCorrupt) {
 		return err
@@ -374,14 +373,14 @@ func (w *writer) startEpoch(stream *history.Stream, err error) error {
 	if !errors.Is(err, history.ErrCorrupt) {
 		return err
 	}
-	if stream != w.stream { // the epoch has begun already
+	if stream != w.stream { // the new epoch has already begun
 		return errDamaged
 	}
 	next, failed := w.store.NewEpoch(w.resource)
 	if failed != nil {
 		return failed
 	}
-	w.log.Error("what is recorded of the resource is damaged: a new epoch begins, and the damaged one is kept as it is", "cause", err)
+	w.log.Error("the record of the resource is damaged: a new epoch begins, and the damaged one is kept unchanged", "cause", err)
 	w.count.damaged.Inc()
 	w.stream, w.head, w.pending, w.size, w.oldest = next, history.Moment{}, nil, 0, time.Time{}
 	close(w.lost)
@@ -390,7 +389,7 @@ func (w *writer) startEpoch(stream *history.Stream, err error) error {
 	return errDamaged
 }
 
-// loss returns a channel that is closed when what is recorded turns out to be damaged.
+// loss returns a channel that is closed when the record turns out to be damaged.
 func (w *writer) loss() <-chan struct{} { return *w.published.lost.Load() }
 
 // lag returns how long the oldest pending event has waited.
