@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clustertest runs the real things for tests: a local control plane
+// Package clustertest runs real processes for tests: a local control plane
 // (bin/localcluster), gateways in front of it (built from this tree), and
-// kubectl. Everything is a child process on loopback in a folder of its own,
-// and has ended when Close returns. Only tests and benchmarks import it.
+// kubectl. All are child processes on loopback with their own folder, and have
+// ended when Close returns. Only tests and benchmarks import it.
 package clustertest
 
 import (
@@ -81,7 +81,7 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 	c := newCluster(filepath.Join(dir, "cluster"), dir)
 	c.bin = bin
 	up := exec.Command(bin, append([]string{"up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)}, flags...)...)
-	up.Env = append(os.Environ(), "GOGC=300") // an API server that starts collects garbage a lot
+	up.Env = append(os.Environ(), "GOGC=300") // an API server collects much garbage at its start
 	c.up, err = start(up, "ready ", 5*time.Minute)
 	if err == nil {
 		c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
@@ -94,8 +94,8 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 	return c, nil
 }
 
-// Without returns a Cluster that has no control plane. It is there to have
-// gateways in front of something else, which their flags name: --server.
+// Without returns a Cluster without a control plane, for gateways in front of
+// another server, which the flag --server names.
 func Without() (*Cluster, error) {
 	work, err := os.MkdirTemp("", "watchkeeper-test-")
 	if err != nil {
@@ -120,15 +120,14 @@ func (c *Cluster) Close() {
 	os.RemoveAll(c.work)
 }
 
-// Signal ends a component, such as kube-apiserver, by a signal's name.
+// Signal stops a component, such as kube-apiserver, with the named signal.
 func (c *Cluster) Signal(component, signal string) error {
 	return c.run("stop", component, "--dir", c.Dir, "--signal", signal)
 }
 
-// StartComponent starts a component again and waits until it is ready. One that
-// ends meanwhile, as an API server does when a busy machine keeps it from its
-// first writes for too long, or that does not become ready, is started anew, as
-// a kubelet would.
+// StartComponent starts a component again and waits until it is ready. Like a
+// kubelet, it restarts a component that ends meanwhile or does not become ready.
+// An API server ends if a busy machine delays its first writes for too long.
 func (c *Cluster) StartComponent(component string) error {
 	for deadline := time.Now().Add(5 * time.Minute); ; {
 		err := c.run("start", component, "--dir", c.Dir)
@@ -136,10 +135,10 @@ func (c *Cluster) StartComponent(component string) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			log, _ := os.ReadFile(filepath.Join(c.Dir, "logs", component+".log")) // its end may say why
+			log, _ := os.ReadFile(filepath.Join(c.Dir, "logs", component+".log")) // its last lines may name the cause
 			return fmt.Errorf("%w; its log ends with\n%s", err, log[max(0, len(log)-4000):])
 		}
-		_ = c.Signal(component, "KILL") // it may not run
+		_ = c.Signal(component, "KILL") // fails if it does not run
 	}
 }
 
@@ -150,7 +149,7 @@ func (c *Cluster) run(args ...string) error {
 	return nil
 }
 
-// PID returns the process number of a component.
+// PID returns the process id of a component.
 func (c *Cluster) PID(component string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(c.Dir, "pids", component))
 	return strings.TrimSpace(string(b)), err
@@ -165,8 +164,8 @@ func (c *Cluster) Load(args ...string) (stop func(), err error) {
 	return sync.OnceFunc(func() { p.stop(syscall.SIGINT) }), nil
 }
 
-// Kubectl returns the kubectl of localcluster, against the API server unless
-// the arguments name another.
+// Kubectl returns localcluster's kubectl, which uses the API server unless the
+// arguments name another one.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, c.bin, append([]string{"kubectl", "--dir", c.Dir}, args...)...)
 }

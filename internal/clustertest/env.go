@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FromEnv returns a number from the environment, or else the default.
+// FromEnv returns a number from the environment, or otherwise if it is not set.
 func FromEnv(t testing.TB, name string, otherwise uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(name)

@@ -19,7 +19,7 @@ import (
 
 // A Gateway is a running watchkeeper.
 type Gateway struct {
-	// URL is where it serves, and Admin where its admin listener is.
+	// URL is its address, and Admin that of its admin listener.
 	URL, Admin string
 
 	cluster *Cluster
@@ -28,7 +28,7 @@ type Gateway struct {
 }
 
 // Gateway builds watchkeeper and starts it in front of the cluster, with
-// further flags of serve. It records nothing, unless "--data-dir" is among them.
+// further flags of serve. It records nothing unless they include "--data-dir".
 func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	if err := c.build(); err != nil {
 		return nil, err
@@ -50,15 +50,15 @@ func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	}
 }
 
-// freePort picks a port below the range that the kernel hands out for outgoing
-// connections (32768 and up on Linux), so that a gateway finds its ports free
-// when it is started again: clients that try to reach it meanwhile, dozens of
-// times a second, would sooner or later get one of them for their own end.
+// freePort picks a port below the range that the kernel uses for outgoing
+// connections (32768 and up on Linux). Clients reconnect dozens of times a second
+// while a gateway is down: their connections could otherwise take its ports before
+// it restarts.
 func freePort() (string, error) {
 	var err error
 	for range 1000 {
 		var l net.Listener
-		port := fmt.Sprint(10000 + rand.IntN(10000)) // localcluster has those from 20000 on
+		port := fmt.Sprint(10000 + rand.IntN(10000)) // localcluster uses those from 20000 on
 		if l, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
 			return port, l.Close()
 		}
@@ -66,13 +66,13 @@ func freePort() (string, error) {
 	return "", err
 }
 
-// program is the path of watchkeeper.
+// program returns the path of watchkeeper.
 func (c *Cluster) program() string { return filepath.Join(c.work, "watchkeeper") }
 
-// build builds watchkeeper. It starts from a copy of what make has built, with
-// the same flags: if that is up to date, go build links nothing.
+// build builds watchkeeper with the same flags as make, over a copy of make's
+// binary: if that is up to date, go build links nothing.
 func build(bin string) error {
-	top, err := root() // the test may be of a nested module
+	top, err := root() // the test may be in a nested module
 	if err != nil {
 		return err
 	}
@@ -89,13 +89,12 @@ func build(bin string) error {
 	return nil
 }
 
-// Command runs watchkeeper, once a gateway has been started, and returns what it
-// prints.
+// Command runs watchkeeper and returns its output. A gateway must have been started.
 func (c *Cluster) Command(ctx context.Context, args ...string) ([]byte, error) {
 	return exec.CommandContext(ctx, c.program(), args...).CombinedOutput()
 }
 
-// Open serves a recording, once a gateway has been started.
+// Open serves a recording. A gateway must have been started.
 func (c *Cluster) Open(file string, args ...string) (*Gateway, error) {
 	g := &Gateway{cluster: c}
 	cmd := exec.Command(c.program(), append([]string{"open", file, "--port", "0"}, args...)...)
@@ -108,12 +107,12 @@ func (g *Gateway) start(port, admin string) error {
 		args = append(args, "--port", port)
 	}
 	if !slices.Contains(g.args, "--data-dir") {
-		args = append(args, "--data-dir=") // and not the home of whoever runs the test
+		args = append(args, "--data-dir=") // not the user's home
 	}
 	return g.await(exec.Command(g.cluster.program(), append(args, g.args...)...))
 }
 
-// await starts a command that serves, and waits until it does.
+// await starts a command that serves, and waits until it serves.
 func (g *Gateway) await(cmd *exec.Cmd) error {
 	p, err := start(cmd, "Starting to serve on ", 2*time.Minute)
 	if err != nil {
@@ -138,14 +137,14 @@ func (g *Gateway) Terminate() int {
 	return g.p.cmd.ProcessState.ExitCode()
 }
 
-// Restart starts a gateway that has ended again, at the same addresses.
+// Restart restarts a gateway that has ended, at the same addresses.
 func (g *Gateway) Restart() error {
 	_, port, _ := strings.Cut(strings.TrimPrefix(g.URL, "http://"), ":")
 	return g.start(port, strings.TrimPrefix(g.Admin, "http://"))
 }
 
-// PID returns its process number.
+// PID returns its process id.
 func (g *Gateway) PID() int { return g.p.cmd.Process.Pid }
 
-// Log returns what it has printed.
+// Log returns its output.
 func (g *Gateway) Log() string { return g.p.Output() }

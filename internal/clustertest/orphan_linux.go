@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// noOrphan has the kernel end the child when the test ends without doing so,
-// as it does when go test runs out of time. The signal comes when the thread
-// that started the child ends; the runtime ends threads only that a goroutine
-// was locked to, and none is here.
+// noOrphan makes the kernel kill the child if the test ends without stopping it,
+// for example when go test times out. The kernel sends the signal when the thread
+// that started the child ends. The runtime ends only threads to which a goroutine
+// was locked, and no goroutine is locked here.
 func noOrphan(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 }

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Outages lets tests that run in parallel share the kills of the API server: a
-// restart costs several seconds of CPU, and each test only watches it. The API
-// server is killed when every test that has joined and has not ended waits for
-// the kill. It comes back when each of them has done its part of the outage.
+// Outages lets parallel tests share the kills of the API server: a restart costs
+// several seconds of CPU, and each test only watches it. The API server is killed
+// once every test that has joined and not ended waits for the kill. It is
+// restarted once each of them has done its part of the outage.
 //
 // A test calls Join before the parallel tests begin, so the number of tests is
-// known at the first kill, whichever tests -run selects. When it has prepared
-// what takes long, it calls Ready, and then Next for each outage.
+// known at the first kill, whichever tests -run selects. After long preparations it
+// calls Ready, and then Next for each outage.
 type Outages struct {
 	kill, start func() error
 
@@ -26,7 +26,7 @@ type Outages struct {
 	turn    *turn // the next
 }
 
-// A phase is what the members wait to end.
+// A phase is the state of the API server while members wait.
 //
 //	gathering ── all are ready ──▶ up ── kill ──▶ down
 //	                               ▲               │
@@ -39,10 +39,11 @@ const (
 	down
 )
 
-// A turn is the moment when all are ready, or one kill, or one start.
+// A turn is the end of a phase: all are ready, or the API server was killed or
+// started.
 type turn struct {
-	done chan struct{} // closed when it has happened,
-	err  error         // so
+	done chan struct{} // closed once it has happened
+	err  error         // valid once done is closed
 }
 
 // Outages returns the shared kills of the cluster's API server.
@@ -58,11 +59,11 @@ func newOutages(kill, start func() error) *Outages {
 	return &Outages{kill: kill, start: start, turn: &turn{done: make(chan struct{})}}
 }
 
-// Join adds a test, which has to call t.Parallel itself, afterwards. The other
-// tests do not wait for a test that has ended.
+// Join adds a test, which has to call t.Parallel afterwards. The other tests do not
+// wait for a test that has ended.
 func (o *Outages) Join(t testing.TB) {
 	o.mu.Lock()
-	if o.members == 0 { // the first, also of another run of the tests
+	if o.members == 0 { // the first test, also with -count
 		o.phase = gathering
 	}
 	o.members++
@@ -78,12 +79,12 @@ func (o *Outages) Join(t testing.TB) {
 	})
 }
 
-// Ready returns when all members are ready. A member that burdens the machine,
-// with a load or with reads, begins with that only then.
+// Ready returns when all members are ready. A member that loads the machine begins
+// its load only after that.
 func (o *Outages) Ready() { _ = o.await() }
 
-// Next returns when the API server was killed and has come back. While it is
-// away, it calls away, if that is not nil.
+// Next returns when the API server was killed and is back. While it is down, Next
+// calls away, unless it is nil.
 func (o *Outages) Next(away func()) error {
 	if err := o.await(); err != nil {
 		return err
@@ -105,9 +106,9 @@ func (o *Outages) await() error {
 	return mine.err
 }
 
-// advanceLocked takes the next turn if all members wait for it, and returns it.
-// When the last member ends during an outage, nobody waits, but the API server
-// comes back for the tests that follow.
+// advanceLocked takes the next turn if all members wait for it, and returns it. If
+// the last member ends during an outage, no member waits, but the API server is
+// restarted for later tests.
 func (o *Outages) advanceLocked() *turn {
 	if o.waiting < o.members || o.waiting == 0 && o.phase != down {
 		return nil

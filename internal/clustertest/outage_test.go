@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// A member is a test that observes kills. Of testing.TB it has what Outages uses.
+// A member is a test that observes kills. It implements the part of testing.TB that
+// Outages uses.
 type member struct {
 	testing.TB
 	cleanups []func()
@@ -20,14 +21,14 @@ type member struct {
 
 func (m *member) Cleanup(f func()) { m.cleanups = append(m.cleanups, f) }
 
-// outage ends the member's test, by panic(m), if there is an error.
+// outage ends the member's test with panic(m) after an error.
 func (m *member) outage(o *Outages, away func()) {
 	if o.Next(away) != nil {
 		panic(m)
 	}
 }
 
-// runs runs a member's test, to its end or until it fails.
+// runs runs a member's test until it ends or fails.
 func (m *member) runs(test func()) {
 	defer func() {
 		if failed := recover(); failed != nil && failed != m {
@@ -40,8 +41,8 @@ func (m *member) runs(test func()) {
 	test()
 }
 
-// TestOutages: members that want one, two and three outages, and one that fails
-// in the first, share three.
+// TestOutages: members that need one, two and three outages, and one that fails in
+// the first, share three.
 func TestOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -85,8 +86,8 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// TestOutagesFail: the API server comes back when the only member fails
-// while it is away, and a kill that fails is an error of all members.
+// TestOutagesFail: the API server is restarted if the only member fails while it is
+// down, and a kill that fails is an error of all members.
 func TestOutagesFail(t *testing.T) {
 	starts := 0
 	o := newOutages(func() error { return nil }, func() error { starts++; return nil })
@@ -105,7 +106,7 @@ func TestOutagesFail(t *testing.T) {
 	o.Join(m)
 	m.runs(func() {
 		o.Ready()
-		m.outage(o, func() { t.Error("there is no outage") })
-		t.Error("it goes on after a kill that failed")
+		m.outage(o, func() { t.Error("called without an outage") })
+		t.Error("the member continues after a failed kill")
 	})
 }

@@ -20,7 +20,7 @@ import (
 // A process is a child whose output is kept.
 type process struct {
 	cmd  *exec.Cmd
-	line string // the one that said it is ready
+	line string // the line that said it is ready
 	done chan struct{}
 
 	mu  sync.Mutex // guards out
@@ -61,7 +61,7 @@ func start(cmd *exec.Cmd, ready string, patience time.Duration) (*process, error
 				if !errors.Is(err, io.EOF) {
 					fmt.Fprintln(os.Stderr, "clustertest:", err)
 				}
-				_ = cmd.Wait() // how it ended is in ProcessState
+				_ = cmd.Wait() // ProcessState has the result
 				return
 			}
 		}
@@ -80,10 +80,10 @@ func start(cmd *exec.Cmd, ready string, patience time.Duration) (*process, error
 	}
 }
 
-// stop signals the process and waits for its end, which after half a minute
-// is not up to it any more.
+// stop signals the process and waits for its end; after half a minute it kills the
+// process.
 func (p *process) stop(sig syscall.Signal) {
-	_ = p.cmd.Process.Signal(sig) // it may have ended already
+	_ = p.cmd.Process.Signal(sig) // fails if it has already ended
 	select {
 	case <-p.done:
 	case <-time.After(30 * time.Second):
