@@ -26,14 +26,14 @@ import (
 // golden is the exported API of the informer and the packages below it.
 const golden = "testdata/informer.api"
 
-// unpromised are the packages that are public only because the gateway, a module
-// of its own, imports them too.
+// unpromised are the packages that are public only because the gateway, another
+// module, imports them too.
 var unpromised = []string{"informer/kube", "informer/scan"}
 
 var update = flag.Bool("update", false, "write "+golden+" anew")
 
-// TestAPI: the public API is as it was looked over. A change of it is to be
-// seen in review, and told to those who use it.
+// TestAPI: the public API equals the reviewed golden file. A change has to be visible
+// in review, and announced to users.
 func TestAPI(t *testing.T) {
 	got := api(t, "informer/...")
 	if *update {
@@ -46,11 +46,11 @@ func TestAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := difference(strings.Split(strings.TrimSpace(string(text)), "\n"), got); diff != "" {
-		t.Errorf("the API of the informer is not the one in %s:\n%sIf that is meant: go test ./internal/archtest -run TestAPI -update", golden, diff)
+		t.Errorf("the API of the informer is not the one in %s:\n%sIf the change is intended: go test ./internal/archtest -run TestAPI -update", golden, diff)
 	}
 }
 
-// difference returns the lines that one has and the other has not.
+// difference returns the lines that only one of the two has.
 func difference(want, got []string) string {
 	var b strings.Builder
 	for _, line := range want {
@@ -105,7 +105,7 @@ func api(t *testing.T, pattern string) []string {
 	return lines
 }
 
-// features returns what a package exports, one thing a line.
+// features returns the exported names of a package, one per line.
 func features(p *types.Package) []string {
 	var lines []string
 	names := func(other *types.Package) string {
@@ -131,8 +131,8 @@ func features(p *types.Package) []string {
 	return lines
 }
 
-// typeFeatures has the exported fields and methods of a type, those of its
-// embedded fields included.
+// typeFeatures returns the exported fields and methods of a type, including those
+// of its embedded fields.
 func typeFeatures(o *types.TypeName, names types.Qualifier) []string {
 	head := "type " + types.TypeString(o.Type(), names)
 	var lines []string
@@ -171,7 +171,7 @@ func typeFeatures(o *types.TypeName, names types.Qualifier) []string {
 	return lines
 }
 
-// TestFeatures: what is exported is seen, and what is not is not.
+// TestFeatures: features has every exported name, and no other.
 func TestFeatures(t *testing.T) {
 	features := func(text string) []string {
 		fset := token.NewFileSet()

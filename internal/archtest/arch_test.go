@@ -18,8 +18,8 @@ import (
 
 const module = "github.com/watchkeeper/watchkeeper/"
 
-// layers are the packages of the program, top to bottom. A package may import those
-// of lower layers, and nothing of its own layer or above (outside of its tests).
+// layers are the packages of the program, top to bottom. A package may import only
+// packages of lower layers (its tests may import others).
 var layers = [][]string{
 	{"cmd/watchkeeper"},
 	{"internal/cli"},
@@ -38,7 +38,7 @@ var layers = [][]string{
 	{"informer/kube"},
 }
 
-// below returns the packages of the layers below a package's.
+// below returns the packages of the layers below that of a package.
 func below(name string) (lower []string, ok bool) {
 	for i, layer := range layers {
 		if slices.Contains(layer, name) {
@@ -48,12 +48,11 @@ func below(name string) (lower []string, ok bool) {
 	return nil, false
 }
 
-// maxFiles is how many source files a package may have, tests aside.
+// maxFiles is the maximum number of source files of a package, without tests.
 const maxFiles = 20
 
-// imports says what the packages that are in no layer may import: the libraries
-// around the informer, tests and benchmarks. A package that is in neither table may
-// not be.
+// imports lists what packages outside the layers may import: the libraries around the
+// informer, tests and benchmarks. Every package has to be in one of the two tables.
 var imports = map[string][]string{
 	"informer/typed":         {"informer"},
 	"informer/kubeconfig":    {"informer"},
@@ -91,7 +90,7 @@ var imports = map[string][]string{
 	"bench/informer/clients/watchkeeper-typed": {"bench/informer/measure", "bench/informer/ours", "informer", "informer/typed", "informer/zstd"},
 }
 
-// standardOnly lists the packages that need nothing but the standard library.
+// standardOnly lists the packages that may import only the standard library.
 var standardOnly = []string{"informer", "informer/kube", "informer/scan", "internal/webpage", "ui", "bench/informer/measure"}
 
 type pkg struct {
@@ -136,7 +135,7 @@ func TestImportsRunDownward(t *testing.T) {
 					t.Errorf("%s imports %s", name, ours)
 				}
 			} else if host, _, _ := strings.Cut(imported, "/"); slices.Contains(standardOnly, name) && strings.Contains(host, ".") {
-				t.Errorf("%s imports %s, and is to need the standard library only", name, imported)
+				t.Errorf("%s imports %s, and may import only the standard library", name, imported)
 			}
 		}
 	}

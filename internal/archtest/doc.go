@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archtest holds the tests of the architecture: which package may
-// import which, that each has one package doc, and what the informer exports,
-// which testdata/informer.api has. There is nothing in it but tests.
+// Package archtest tests the architecture: which package may import which, that each
+// has one package doc, and that the informer exports what testdata/informer.api
+// lists. It contains only tests.
 package archtest
