@@ -11,8 +11,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi/behaviour"
 )
 
-// TestBehaviour runs in no time: the clock is a bubble's. TestFakeAPI of package
-// acceptance runs the same against a real API server.
+// TestBehaviour runs the tests in virtual time. TestFakeAPI of package acceptance runs
+// them against a real API server.
 func TestBehaviour(t *testing.T) {
 	behaviour.Each(func(name string, test func(*testing.T, behaviour.API)) {
 		t.Run(name, func(t *testing.T) {

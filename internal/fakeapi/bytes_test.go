@@ -20,8 +20,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 )
 
-// TestBytes compares what is put together by hand with what the API server's own
-// serializers write, of the objects of a population and of those that were put.
+// TestBytes compares the hand-made encodings with those of the API server's
+// serializers, for objects of a population and for objects that were put.
 func TestBytes(t *testing.T) {
 	made := New(Options{Population: Population{Pods: 2}})
 	put := New(Options{})
@@ -81,7 +81,7 @@ func TestBytes(t *testing.T) {
 			}
 			same := func(what, want, got string) {
 				t.Helper()
-				if name == "put" && !isProto { // its members have another order
+				if name == "put" && !isProto { // the members have another order
 					want, got = sorted(t, want), sorted(t, got)
 				}
 				if diff := cmp.Diff(want, got); diff != "" {

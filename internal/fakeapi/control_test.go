@@ -63,8 +63,8 @@ func follow(t *testing.T, get func(string) (*http.Response, error), query string
 	return &follower{t, bufio.NewReader(resp.Body)}
 }
 
-// want demands events, as "TYPE name@resourceVersion", "ERROR reason", "end" or
-// "cut", and that they come after some time.
+// want fails the test unless the next events, as "TYPE name@resourceVersion",
+// "ERROR reason", "end" or "cut", come after the given time.
 func (f *follower) want(after time.Duration, events ...string) {
 	f.t.Helper()
 	for _, want := range events {
@@ -148,14 +148,14 @@ func TestControl(t *testing.T) {
 		if got := answer("limit=8"); got != "200 <nil> 0s" {
 			t.Errorf("without: %s", got)
 		}
-		// Hooks that were added later are around those that were added before.
+		// Hooks that were added later are around those that were added earlier.
 		if got := strings.Join(seen, ", "); !strings.HasSuffix(got, `list pods "8"`) || len(seen) != 4 {
 			t.Errorf("%s", got)
 		}
 	})
 }
 
-// A garbler changes what a watch writes.
+// A garbler changes the output of a watch.
 type garbler struct {
 	http.ResponseWriter
 	garble func([]byte) []byte
@@ -168,13 +168,13 @@ func (g *garbler) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// TestControlOfFrames: a hook's ResponseWriter sees whole frames.
+// TestControlOfFrames: a hook's ResponseWriter gets complete frames.
 func TestControlOfFrames(t *testing.T) {
 	inBubble(t, fakeapi.Options{}, func(t *testing.T, api *fakeapi.Server, get func(string) (*http.Response, error)) {
 		api.Control(func(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
 			next(&garbler{w, func(b []byte) []byte {
 				if b[len(b)-1] != '\n' {
-					t.Errorf("%q is not whole", b)
+					t.Errorf("%q is not complete", b)
 				}
 				if strings.Contains(string(b), `"b"`) {
 					return []byte("<html>\n")
@@ -209,7 +209,7 @@ func TestEndings(t *testing.T) {
 			test.end()
 			f.want(0, test.want...)
 		}
-		// Expire forgets what was before, Compact what was before it.
+		// Expire removes the whole history, Compact the history before its RV.
 		follow(t, get, "resourceVersion=101").want(0, "ERROR Expired", "end")
 		open := follow(t, get, "resourceVersion=102")
 		if rv := api.Advance(3); rv != 105 {
@@ -224,8 +224,8 @@ func TestEndings(t *testing.T) {
 	})
 }
 
-// TestBookmarkTimes: bookmarks are each minute and before the timeout, and go
-// beyond the events of the resource only after a consistent read.
+// TestBookmarkTimes: bookmarks come each minute and before the timeout, and are beyond
+// the events of the resource only after a consistent read.
 func TestBookmarkTimes(t *testing.T) {
 	inBubble(t, fakeapi.Options{Step: 5}, func(t *testing.T, api *fakeapi.Server, get func(string) (*http.Response, error)) {
 		f := follow(t, get, "resourceVersion=100&allowWatchBookmarks=true&timeoutSeconds=150")
@@ -254,7 +254,7 @@ func TestEagerBookmarks(t *testing.T) {
 	})
 }
 
-// TestDeleteTogether: objects that were deleted at one resourceVersion.
+// TestDeleteTogether: several objects are deleted at one resourceVersion.
 func TestDeleteTogether(t *testing.T) {
 	inBubble(t, fakeapi.Options{}, func(t *testing.T, api *fakeapi.Server, get func(string) (*http.Response, error)) {
 		api.Put("pods", pod("a"))

@@ -12,9 +12,9 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// Discovery. The server honours /version, /api, /apis, /api/v1 and
-// /apis/GROUP/VERSION in their first form, in JSON. (kube-apiserver has
-// aggregated discovery too, and the clients fall back to this.)
+// Discovery. The server serves /version, /api, /apis, /api/v1 and /apis/GROUP/VERSION
+// in JSON, without aggregated discovery. (kube-apiserver also has that; clients fall
+// back to this form.)
 
 func (s *Server) serveDiscovery(w http.ResponseWriter, r *Request) {
 	switch path := strings.Trim(r.URL.Path, "/"); path {

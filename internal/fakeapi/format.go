@@ -33,9 +33,9 @@ const (
 	formats          = iota
 )
 
-// encoded is one object in one format, without what is put around it in a list
-// or an event. It is encoded once: another resourceVersion of as many digits is
-// written over the one in it, and so are the changes of a population.
+// encoded is one object in one format, without the bytes around it in a list or an
+// event. It is encoded once: another resourceVersion with as many digits overwrites the
+// one in it, and so do the changes of a population.
 type encoded struct {
 	body       []byte
 	at, digits int // of the resourceVersion; at is -1 in a row without its object
@@ -56,18 +56,18 @@ func (e *encoded) appendTo(dst []byte, rv uint64) []byte {
 
 // An encoder puts objects into responses, in one format.
 type encoder interface {
-	// encode encodes an object for what the other methods need of it.
+	// encode encodes the parts of an object that the other methods need.
 	encode(o *object, rv string) ([]byte, error)
 	// appendObject appends an object as the response to a GET.
 	appendObject(dst []byte, e *encoded, rv uint64) []byte
 	// appendItem appends an object as part of a list.
 	appendItem(dst []byte, e *encoded, rv uint64, first bool) []byte
-	// appendListHead and appendListTail append what is around the items, which
-	// have the given size altogether.
+	// appendListHead and appendListTail append the bytes around the items, whose
+	// total size is given.
 	appendListHead(dst []byte, m metav1.ListMeta, size int) []byte
 	appendListTail(dst []byte) []byte
-	// itemSize is how much appendItem appends in protobuf, where lengths come
-	// first.
+	// itemSize returns how many bytes appendItem appends in protobuf, where lengths
+	// come first.
 	itemSize(e *encoded) int
 	// appendEvent appends an event; first says that it is the first of a
 	// response.
@@ -79,11 +79,10 @@ type encoder interface {
 	contentType(watch bool) string
 }
 
-// metadataKind is the resource whose kind objects have that are served as
-// metadata only.
+// metadataKind has the kind of objects that are served as metadata only.
 var metadataKind = Resource{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadata"}
 
-// encodersOf returns the encoders of a collection by their formats.
+// encodersOf returns the encoders of a collection by format.
 func encodersOf(c *collection) [formats]encoder {
 	whole, metadata := &jsonEncoder{c: c, as: c.Resource}, &jsonEncoder{c: c, as: metadataKind, metadata: true}
 	return [formats]encoder{
@@ -94,8 +93,7 @@ func encodersOf(c *collection) [formats]encoder {
 	}
 }
 
-// negotiate returns the first format that the client accepts and the server
-// has.
+// negotiate returns the first format that the client accepts and the server supports.
 func negotiate(r *Request) (Format, bool) {
 	for entry := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		typ, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
@@ -118,9 +116,9 @@ func negotiate(r *Request) (Format, bool) {
 	return 0, false
 }
 
-// jsonEncoder is compact JSON, as the API server writes it of its own types:
-// kind comes first, and items have none. (Custom resources come in another form
-// from kube-apiserver.)
+// jsonEncoder encodes compact JSON, as the API server does for built-in types: kind
+// comes first, and items have none. (For custom resources, kube-apiserver uses another
+// form.)
 type jsonEncoder struct {
 	c        *collection
 	as       Resource
@@ -129,8 +127,8 @@ type jsonEncoder struct {
 
 func (f *jsonEncoder) contentType(bool) string { return runtime.ContentTypeJSON }
 
-// encode leaves out the first brace, kind and apiVersion, which the items of a
-// list do not have.
+// encode omits the first brace, kind and apiVersion, which the items of a list do not
+// have.
 func (f *jsonEncoder) encode(o *object, rv string) ([]byte, error) {
 	if o.document != nil && !f.metadata {
 		return o.document.render(rv), nil
@@ -197,9 +195,9 @@ func (f *jsonEncoder) bookmark(rv uint64, annotations map[string]string) runtime
 	return emptyObject(f.as, rv, annotations)
 }
 
-// emptyObject is an object of its kind with nothing but a resourceVersion.
+// emptyObject returns an object of its kind with only a resourceVersion.
 func emptyObject(r Resource, rv uint64, annotations map[string]string) runtime.Object {
-	// Without a Go type it is in the same form: kind comes first.
+	// This type stands in for kinds without a Go type: kind comes first, too.
 	var o runtime.Object = &metav1.PartialObjectMetadata{}
 	if typed, err := scheme.Scheme.New(r.gvk()); err == nil {
 		o = typed
@@ -211,8 +209,8 @@ func emptyObject(r Resource, rv uint64, annotations map[string]string) runtime.O
 	return o
 }
 
-// metadataOf returns an object's metadata as the API server serves it to
-// clients that ask for metadata only.
+// metadataOf returns an object's metadata as the API server serves it to clients that
+// request metadata only.
 func metadataOf(o runtime.Object) runtime.Object {
 	m := meta.AsPartialObjectMetadata(accessor(o))
 	m.GetObjectKind().SetGroupVersionKind(metadataKind.gvk())

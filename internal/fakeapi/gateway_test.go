@@ -21,7 +21,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 )
 
-// What a gateway asks for besides Pods.
+// TestForGateways: requests of a gateway other than for Pods.
 func TestForGateways(t *testing.T) {
 	each(t, func(t *testing.T, config *rest.Config, _ kind) {
 		config.ContentType = "application/json"
@@ -40,8 +40,8 @@ func TestForGateways(t *testing.T) {
 	})
 }
 
-// Nodes are served as Tables beside the Pods that run on them, and each change is
-// one of how often a container was started.
+// TestNodes: Nodes are served as Tables, and each change changes the restart count of
+// a Pod that runs on them.
 func TestNodes(t *testing.T) {
 	s := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: 20, Nodes: 4, Churn: true}})
 	server := httptest.NewServer(s)
@@ -68,7 +68,7 @@ func TestNodes(t *testing.T) {
 	for i := range 4 {
 		name := synthetic.NodeName(i)
 		if strings.Count(nodes, `"name":"`+name+`"`) != 1 {
-			t.Errorf("%s is not once in %s", name, nodes)
+			t.Errorf("%s is not exactly once in %s", name, nodes)
 		}
 		if n := strings.Count(pods, `"nodeName":"`+name+`"`); n != 5 {
 			t.Errorf("%d Pods are on %s", n, name)
@@ -80,8 +80,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// Changes at a rate are as many as asked for, and are answered when the last
-// has been made.
+// TestPaced: ChangeAtRate makes the requested number of changes, and returns after the
+// last one.
 func TestPaced(t *testing.T) {
 	each(t, func(t *testing.T, config *rest.Config, k kind) {
 		from := command(t, config, "/bench/events?n=1").ResourceVersion
@@ -107,7 +107,7 @@ func TestPaced(t *testing.T) {
 	})
 }
 
-// A watch that is about to end has a bookmark first, beyond where it began.
+// TestLastBookmark: before its end, a watch gets a bookmark beyond its start.
 func TestLastBookmark(t *testing.T) {
 	each(t, func(t *testing.T, config *rest.Config, k kind) {
 		before := command(t, config, "/bench/events?n=1").ResourceVersion

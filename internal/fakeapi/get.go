@@ -8,9 +8,8 @@ import (
 )
 
 // GET. The server answers with the newest version of an object in every Format,
-// whatever resourceVersion is asked for, or 404. The namespace kube-system is
-// there even if namespaces are no resource of the server: its UID identifies the
-// cluster.
+// whatever resourceVersion is requested, or 404. The namespace kube-system exists
+// even if the server has no namespaces: its UID identifies the cluster.
 
 func (s *Server) serveGet(w http.ResponseWriter, r *Request) {
 	c := r.collection
@@ -36,7 +35,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *Request) {
 		return
 	}
 	w.Header().Set("Content-Type", c.formats[format].contentType(false))
-	_, _ = w.Write(c.formats[format].appendObject(nil, e, v.rv)) // an error is the client's going away
+	_, _ = w.Write(c.formats[format].appendObject(nil, e, v.rv)) // fails if the client has gone
 }
 
 func (c *collection) get(key string) (version, bool) {

@@ -34,7 +34,7 @@ import (
 //     fields of each kind.)
 //   - items by key, in every Format.
 
-// chunk is how much is written at once, at least.
+// chunk is the minimum size of a write, in bytes.
 const chunk = 128 << 10
 
 func (s *Server) serveList(w http.ResponseWriter, r *Request) {
@@ -67,8 +67,8 @@ func (s *Server) serveList(w http.ResponseWriter, r *Request) {
 	s.writeList(w, c, format, meta, all)
 }
 
-// read returns the versions that a list is of, the resourceVersion that they are
-// at, and the key after which it begins.
+// read returns the versions for a list, their resourceVersion, and the key after which
+// the list begins.
 func (s *Server) read(r *Request, opts *internalversion.ListOptions) (at uint64, start string, all []version, err error) {
 	c := r.collection
 	asked, err := parseRV(opts.ResourceVersion)
@@ -125,7 +125,7 @@ func (s *Server) writeList(w http.ResponseWriter, c *collection, format Format, 
 			buf = buf[:0]
 		}
 	}
-	_, _ = w.Write(f.appendListTail(buf)) // an error is the client's going away
+	_, _ = w.Write(f.appendListTail(buf)) // fails if the client has gone
 }
 
 func notAcceptable() error {
@@ -162,8 +162,7 @@ func prefix(namespace string) string {
 	return namespace + "/"
 }
 
-// A token is a continue token in the form of kube-apiserver's, which gateways
-// make too.
+// A token is a continue token in kube-apiserver's format, which gateways use too.
 type token struct {
 	Version string `json:"v"`
 	RV      uint64 `json:"rv"`

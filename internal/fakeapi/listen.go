@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// A Network is a server and its clients in one process without sockets: every
-// connection is a net.Pipe, without a buffer: the server waits for the reader. In
-// a bubble of testing/synctest these waits are durable, so that time is virtual.
-// The server and its network then belong to the bubble. Use any host in URLs,
-// and http.
+// A Network connects a server and its clients in one process without sockets. Every
+// connection is a net.Pipe without a buffer, so the server waits for the reader. In a
+// bubble of testing/synctest these waits are durable, so that time is virtual; the
+// server and its network then belong to the bubble. URLs have the scheme http and any
+// host.
 type Network struct {
 	server    *http.Server
 	transport *http.Transport
@@ -43,7 +43,7 @@ func NewNetwork(handler http.Handler) *Network {
 	return n
 }
 
-// Dial connects to the server, whatever the address: for http.Transport and
+// Dial connects to the server, whatever the address. It is for http.Transport and
 // rest.Config.
 func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
@@ -63,8 +63,8 @@ func (n *Network) Client() *http.Client { return &http.Client{Transport: n.trans
 // RoundTrip implements http.RoundTripper.
 func (n *Network) RoundTrip(r *http.Request) (*http.Response, error) { return n.transport.RoundTrip(r) }
 
-// Close breaks all connections and waits until the server has ended. Answers in
-// progress end by their requests' contexts.
+// Close breaks all connections and waits until the server has ended. Responses in
+// progress end through the contexts of their requests.
 func (n *Network) Close() {
 	_ = n.server.Close()
 	n.close()
@@ -72,7 +72,7 @@ func (n *Network) Close() {
 	n.serving.Wait()
 }
 
-// A pipeListener is the server's end of a network.
+// A pipeListener is the server's listener of a network.
 type pipeListener struct{ *Network }
 
 func (l pipeListener) Accept() (net.Conn, error) {
@@ -129,8 +129,8 @@ func Listen(handler http.Handler) (plain, secure Address, stop func(), err error
 	return Address{URL: "http://" + a.Addr().String()}, Address{"https://" + b.Addr().String(), ca}, stop, nil
 }
 
-// SelfSigned returns a certificate for the loopback address, and the same in PEM
-// for clients that are to trust it.
+// SelfSigned returns a certificate for the loopback address, and the same in PEM for
+// clients that have to trust it.
 func SelfSigned() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// An object is what an object says, at whatever resourceVersion. It is immutable
-// but for what it remembers of its encodings, and of its attributes.
+// An object is the content of an object, at any resourceVersion. It is immutable
+// except for its cached encodings and attributes.
 type object struct {
 	key, namespace, name string
 
-	// An object was put as JSON, or is made for a population.
+	// An object was put as JSON (document), or is made for a population (maker).
 	document *document
 	maker    maker
 
@@ -32,8 +32,8 @@ type object struct {
 	attributed atomic.Pointer[attributes]
 }
 
-// A maker makes an object of a population. It is not kept: decoded objects cost
-// several times their JSON.
+// A maker makes an object of a population. The result is not kept: decoded objects take
+// several times the memory of their JSON.
 type maker interface {
 	make() runtime.Object
 	// changed prepares an encoding for the changes of the object.
@@ -48,8 +48,8 @@ func newObject(c *collection, d *document) *object {
 	return o
 }
 
-// typed returns the object in its Go type if the scheme has it, and
-// unstructured otherwise.
+// typed returns the object in its Go type if the scheme has one, and unstructured
+// otherwise.
 func (o *object) typed(c *collection, rv string) (runtime.Object, error) {
 	if o.maker != nil {
 		made := o.maker.make()
@@ -67,7 +67,7 @@ func (o *object) typed(c *collection, rv string) (runtime.Object, error) {
 	return out, nil
 }
 
-// whole returns the JSON of an object that was put.
+// whole returns the complete JSON of an object that was put.
 func (o *object) whole(c *collection, rv string) []byte {
 	return fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,%s`, c.Kind, c.apiVersion(), o.document.render(rv))
 }
@@ -85,8 +85,8 @@ func (v version) json(c *collection) []byte {
 	return mustMarshal(o)
 }
 
-// encoding returns the object in a format, with room for a resourceVersion of
-// as many digits as rv has.
+// encoding returns the object in a format, with room for a resourceVersion with as many
+// digits as rv.
 func (o *object) encoding(c *collection, f Format, rv uint64) (*encoded, error) {
 	text := strconv.FormatUint(rv, 10)
 	if e := o.encoded[f].Load(); e != nil && e.digits == len(text) {
@@ -98,7 +98,8 @@ func (o *object) encoding(c *collection, f Format, rv uint64) (*encoded, error) 
 	}
 	e := &encoded{body: body, digits: len(text), at: bytes.Index(body, []byte(text))}
 	if e.at >= 0 && bytes.Contains(body[e.at+1:], []byte(text)) {
-		// The digits are elsewhere too: other digits show where they belong.
+		// The digits may occur elsewhere, too: encode again with other digits to find
+		// the place of the resourceVersion.
 		other, err := c.formats[f].encode(o, strings.Repeat(string('0'+(text[0]-'0'+1)%10), len(text)))
 		if err != nil {
 			return nil, err
@@ -115,7 +116,7 @@ func (o *object) encoding(c *collection, f Format, rv uint64) (*encoded, error) 
 	return e, nil
 }
 
-// Attributes are what selectors select by: labels, and any scalar of the object.
+// Attributes are the values that selectors match: labels, and any scalar of the object.
 type attributes struct {
 	uid    string
 	labels labels.Set
@@ -136,8 +137,8 @@ func (o *object) attributes(c *collection) *attributes {
 	return a
 }
 
-// Has and Get make attributes the Fields of a selector. What an object lacks is
-// the empty string, as with the API server.
+// Has and Get implement fields.Fields. A field that an object lacks is the empty
+// string, as in the API server.
 func (a *attributes) Has(string) bool { return true }
 
 func (a *attributes) Get(path string) string {
@@ -156,7 +157,7 @@ func (a *attributes) Get(path string) string {
 // resourceVersion.
 type document struct {
 	metadata, others map[string]json.RawMessage
-	rv               string // that it came with
+	rv               string // in the JSON that was put
 }
 
 func parseDocument(o any) (*document, error) {
@@ -185,7 +186,7 @@ func parseDocument(o any) (*document, error) {
 }
 
 func (d *document) text(member string) (text string) {
-	_ = json.Unmarshal(d.metadata[member], &text) // "" if it is none
+	_ = json.Unmarshal(d.metadata[member], &text) // "" if it is not a string
 	return text
 }
 
@@ -202,8 +203,8 @@ func (d *document) key(namespaced bool) string {
 	return d.name()
 }
 
-// render returns the JSON without its first brace, kind and apiVersion:
-// metadata is first, what identifies an object is first in it.
+// render returns the JSON without its first brace, kind and apiVersion. It begins with
+// metadata, which begins with the fields that identify the object.
 func (d *document) render(rv string) []byte {
 	out := []byte(`"metadata":{`)
 	metadata := maps.Clone(d.metadata)
@@ -232,7 +233,7 @@ func appendMember(dst []byte, name string, value json.RawMessage) []byte {
 	return append(dst, value...)
 }
 
-// mustMarshal is for what tests and this package put together.
+// mustMarshal encodes values that tests and this package build.
 func mustMarshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

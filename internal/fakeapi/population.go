@@ -16,32 +16,32 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 )
 
-// A Population is the objects of package synthetic, for benchmarks. Every object
-// is encoded once: serving it costs a copy, over which the resourceVersion and
-// the change are written, and the system calls. Nothing changes by itself: see
+// A Population is the objects of package synthetic, for benchmarks. Every object is
+// encoded once: serving it costs a copy, into which the resourceVersion and the change
+// are written, and the system calls. Objects do not change by themselves: see
 // [Server.Change] and [Server.ChangeAtRate].
 type Population struct {
-	Pods int // 0 is no population
-	// Nodes are Nodes that the Pods run on. Without, Pods run on 1,000 that the
-	// server does not have.
+	Pods int // 0 means no population
+	// Nodes is the number of Nodes that the Pods run on. With 0, Pods run on 1,000
+	// Nodes that the server does not have.
 	Nodes int
 	// Churn makes a changed Pod differ in more than its resourceVersion, in JSON
-	// and Tables: in times of its status and of managedFields, and in how often
-	// its container was restarted: now and then, or with Nodes in each change.
+	// and Tables: in times of its status and of managedFields, and in the restart
+	// count of its container: in one of ten changes, or with Nodes in each.
 	Churn bool
-	// Formats are encoded by New. The others are when they are first asked for.
+	// Formats are encoded by New, the others on the first request.
 	Formats []Format
 }
 
-// population is what changes of the objects need. The server's mu guards it.
+// population is the state for changes of the objects. The server's mu guards it.
 type population struct {
-	of     *collection // of Pods
+	of     *collection // Pods
 	pods   []*slot     // by index
 	random *rand.Rand
 	marker int // the Pod that changes when the next watch is live, or -1
 }
 
-// resources adds those that a population needs.
+// resources adds the resources that a population needs.
 func (p Population) resources(all []Resource) []Resource {
 	all = slices.Clone(all)
 	add := func(r Resource) {
@@ -58,8 +58,8 @@ func (p Population) resources(all []Resource) []Resource {
 	return all
 }
 
-// populate fills the empty server. The objects have resourceVersions of ten
-// digits, as all that follow have, and there is no history of how they came.
+// populate fills the empty server. All resourceVersions have ten digits, and the
+// history does not contain the creations.
 func (s *Server) populate(p Population) {
 	s.rv = synthetic.FirstRV - 1
 	s.population = &population{of: s.collection(Pods.FullName()), random: rand.New(rand.NewPCG(1, 1)), marker: -1}
@@ -118,14 +118,13 @@ type syntheticNode int
 func (m syntheticNode) make() runtime.Object     { return synthetic.Node(int(m)) }
 func (m syntheticNode) changed(Format, *encoded) {}
 
-// A Mark is a change by which a client knows that it has everything before it
-// too.
+// A Mark identifies a change. A client that has received it has every earlier change.
 type Mark struct {
 	Namespace, Name, ResourceVersion string
 }
 
 // Change changes n random Pods of the population and returns the last change.
-// The Pods may not have been deleted.
+// The Pods must not have been deleted.
 func (s *Server) Change(n int) (last Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +157,8 @@ func markOf(pod *slot, rv uint64) Mark {
 // paceEvery is how often ChangeAtRate makes changes.
 const paceEvery = time.Millisecond
 
-// ChangeAtRate makes n changes, as many in a second as given, and returns the
-// last. After a delay it catches up.
+// ChangeAtRate makes n changes, perSecond of them in a second, and returns the last.
+// After a delay it catches up.
 func (s *Server) ChangeAtRate(ctx context.Context, n int, perSecond float64) (last Mark, err error) {
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
@@ -177,9 +176,8 @@ func (s *Server) ChangeAtRate(ctx context.Context, n int, perSecond float64) (la
 	return last, nil
 }
 
-// ExpireWithMark is [Server.Expire], and changes a Pod when the next watch of
-// Pods has sent its initial events: a client that has the returned change has
-// listed again.
+// ExpireWithMark is [Server.Expire], and changes a Pod once the next watch of Pods has
+// sent its initial events: a client that has received the returned change has relisted.
 func (s *Server) ExpireWithMark() Mark {
 	rv := s.Expire()
 	s.mu.Lock()

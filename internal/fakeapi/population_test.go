@@ -49,7 +49,7 @@ func start(t *testing.T) map[string]*rest.Config {
 	return configs
 }
 
-// A kind is one of client-go's clients, each of which reads another encoding.
+// A kind is one of client-go's clients, each with another encoding.
 type kind struct {
 	list  func(metav1.ListOptions) (runtime.Object, error)
 	watch func(metav1.ListOptions) (watch.Interface, error)
@@ -179,7 +179,7 @@ func TestListVersions(t *testing.T) {
 	}
 	m := first.(*corev1.PodList).ListMeta
 	mark := command(t, config, "/bench/events?n=3")
-	// What is older can be read until it is compacted.
+	// An old state can be read until it is compacted.
 	for _, o := range []metav1.ListOptions{{Continue: m.Continue}, {ResourceVersion: m.ResourceVersion, ResourceVersionMatch: "Exact"}} {
 		got, err := list(o)
 		if err != nil {
@@ -204,7 +204,7 @@ func TestListVersions(t *testing.T) {
 		is      func(error) bool
 	}{
 		{"the old continue token", metav1.ListOptions{Continue: m.Continue}, apierrors.IsResourceExpired},
-		{"exactly then", metav1.ListOptions{ResourceVersion: m.ResourceVersion, ResourceVersionMatch: "Exact"}, apierrors.IsResourceExpired},
+		{"the old state", metav1.ListOptions{ResourceVersion: m.ResourceVersion, ResourceVersionMatch: "Exact"}, apierrors.IsResourceExpired},
 		{"the future", metav1.ListOptions{ResourceVersion: mark.ResourceVersion + "0"}, apierrors.IsTimeout},
 		{"no number", metav1.ListOptions{ResourceVersion: "x"}, apierrors.IsBadRequest},
 	} {

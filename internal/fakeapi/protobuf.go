@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// protobufEncoder is Kubernetes' protobuf.
+// protobufEncoder encodes Kubernetes protobuf.
 //
 //	list:      "k8s\0" Unknown{1: TypeMeta{1: apiVersion, 2: kind}, 2: raw, 3: "", 4: ""}
 //	raw:       List{1: ListMeta, 2: item…}
@@ -67,7 +67,7 @@ func (f *protobufEncoder) appendItem(dst []byte, e *encoded, rv uint64, _ bool) 
 	return e.appendTo(appendField(dst, 2, len(e.body)), rv)
 }
 
-// appendUnknownHead appends what is before the raw bytes of an object.
+// appendUnknownHead appends the bytes before the raw bytes of an object.
 func (f *protobufEncoder) appendUnknownHead(dst []byte, kind string, size int) []byte {
 	apiVersion := f.as.Version
 	if f.as.Group != "" {
@@ -90,7 +90,7 @@ func (f *protobufEncoder) appendObject(dst []byte, e *encoded, rv uint64) []byte
 func (f *protobufEncoder) appendListHead(dst []byte, meta metav1.ListMeta, size int) []byte {
 	m, err := meta.Marshal()
 	if err != nil {
-		panic("fakeapi: " + err.Error()) // it is all strings and numbers
+		panic("fakeapi: " + err.Error()) // cannot happen: all fields are strings and numbers
 	}
 	dst = f.appendUnknownHead(dst, f.as.Kind+"List", 1+uvarintSize(len(m))+len(m)+size)
 	return append(appendField(dst, 1, len(m)), m...)

@@ -20,21 +20,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Request is what a client asks for.
+// A Request is a parsed request.
 type Request struct {
 	*http.Request
 	// Verb is list, watch, get, create, update, delete, discovery, review, or ""
 	// for anything else, which is answered with 404.
 	Verb string
-	// Resource, Namespace and Name are what is asked for, as far as the path
-	// names it.
+	// Resource, Namespace and Name are those in the path, if it has them.
 	Resource        Resource
 	Namespace, Name string
-	// Query is the URL's. A Control may change it before it calls next.
+	// Query is that of the URL. A Control may change it before it calls next.
 	Query url.Values
 
 	collection *collection // nil without a resource
-	endings    uint64      // those of the server when the request arrived
+	endings    uint64      // Server.endings when the request arrived
 }
 
 func (s *Server) parse(httpRequest *http.Request) *Request {
@@ -107,7 +106,7 @@ func (s *Server) options(r *Request) (*internalversion.ListOptions, error) {
 	return opts, nil
 }
 
-// key returns the key of the object that is asked for.
+// key returns the key of the requested object.
 func (r *Request) key() string {
 	if r.Resource.Namespaced {
 		return r.Namespace + "/" + r.Name
@@ -164,5 +163,5 @@ func writeError(w http.ResponseWriter, err error) {
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // an error is the client's going away
+	_ = json.NewEncoder(w).Encode(v) // fails if the client has gone
 }

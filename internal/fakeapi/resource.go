@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Resource is a kind of objects that a server has.
+// A Resource is a resource of a server.
 type Resource struct {
 	Group, Version string
 	Name, Kind     string
@@ -20,9 +20,9 @@ type Resource struct {
 	// Verbs are those in discovery; nil means get, list and watch. The server
 	// answers all of them in any case.
 	Verbs []string
-	// Columns are those of a Table and Cells an object's row in it; nil means
-	// the name only. An object is of its Go type if client-go's scheme has one,
-	// and unstructured otherwise.
+	// Columns are the columns of a Table, and Cells returns an object's row; nil
+	// means only the name. An object has its Go type if client-go's scheme has
+	// one, and is unstructured otherwise.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(runtime.Object) []any
 }
@@ -39,8 +39,8 @@ func (r Resource) gvk() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// FullName returns the name by which a resource is meant in calls of a Server:
-// "pods", or "things.example.org".
+// FullName returns the name of the resource in calls of a Server: "pods", or
+// "things.example.org".
 func (r Resource) FullName() string {
 	return schema.GroupResource{Group: r.Group, Resource: r.Name}.String()
 }

@@ -12,9 +12,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// Options of a Server. The zero value is a server of Pods that has none yet.
+// Options configure a Server. The zero value is a server of Pods, which has none yet.
 type Options struct {
-	// Resources are what is served; nil means [Pods].
+	// Resources are the served resources; nil means [Pods].
 	Resources []Resource
 	// FirstRV is the resourceVersion of the empty server; 0 means 100.
 	FirstRV uint64
@@ -32,13 +32,13 @@ type Options struct {
 	EagerBookmarks bool
 	// NoWatchList refuses sendInitialEvents, as API servers before 1.32 do.
 	NoWatchList bool
-	// ClusterUID is the UID of the namespace kube-system, by which clusters are
-	// told apart; "" means a constant.
+	// ClusterUID is the UID of the namespace kube-system, which identifies the
+	// cluster; "" means a constant.
 	ClusterUID string
 	// Allow decides SelfSubjectAccessReviews of resources; nil allows everything.
 	// Requests are not checked: a Control can refuse them.
 	Allow func(r *Request, a authorizationv1.ResourceAttributes) bool
-	// Population is what a server for benchmarks has from the start.
+	// Population has the initial objects of a server for benchmarks.
 	Population Population
 }
 
@@ -47,15 +47,15 @@ type Options struct {
 type Server struct {
 	opts        Options
 	collections []*collection // by Options.Resources
-	population  *population   // nil for none
+	population  *population   // nil without a population
 
-	mu       sync.Mutex // guards what follows, and what is in the collections
+	mu       sync.Mutex // guards what follows, and the collections
 	rv       uint64
 	changed  chan struct{} // closed and replaced with every change of what mu guards
 	controls []*Control
 	endings  uint64 // how often the open watches were ended
-	ending   ending // how they were ended last
-	uids     int    // how many were made
+	ending   ending // how they were last ended
+	uids     int    // number of generated UIDs
 }
 
 // An ending is how open watches end.
@@ -102,8 +102,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// A Control is a hook around the answer to a request: next answers it, in
-// place of which or around which the hook may do what a test needs.
+// A Control is a hook around the response to a request. next serves the request; the
+// hook may act before, after or instead of it.
 //
 //	refuse:   http.Error(w, "", 503)
 //	delay:    time.Sleep(time.Second); next(w)
@@ -112,8 +112,8 @@ func New(o Options) *Server {
 //	garble:   next(a ResponseWriter that changes what passes through it)
 //	observe:  next(w)
 //
-// A watch is answered until it ends; each Write that reaches a hook's
-// ResponseWriter is one or more whole frames.
+// For a watch, next returns when the watch ends; each Write that reaches a hook's
+// ResponseWriter has one or more complete frames.
 type Control func(w http.ResponseWriter, r *Request, next func(http.ResponseWriter))
 
 // Control adds a hook around all others, and returns a function that removes it.
@@ -163,8 +163,8 @@ func (s *Server) answer(w http.ResponseWriter, r *Request) {
 	}
 }
 
-// EndWatches ends the open watches cleanly after the events they have sent, as
-// a timeout does. A watch whose request has arrived counts as open.
+// EndWatches ends the open watches cleanly, as a timeout does. A watch whose request
+// has arrived counts as open.
 func (s *Server) EndWatches() { s.end(endCleanly) }
 
 // CutWatches breaks the connections of the open watches.
@@ -182,7 +182,7 @@ func (s *Server) endLocked(how ending) {
 	s.wakeLocked()
 }
 
-// wakeLocked lets the open watches look at what has changed.
+// wakeLocked wakes the open watches after a change.
 func (s *Server) wakeLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// A collection is the objects of one resource and what became of them. The
+// A collection is the objects of one resource and the log of their changes. The
 // server's mu guards it.
 type collection struct {
 	Resource
@@ -24,12 +24,12 @@ type collection struct {
 	dropped int // changes that are no longer in the log
 	// compacted is the lowest resourceVersion to watch from.
 	compacted uint64
-	// progress is the resourceVersion of the last consistent read, which a watch
-	// cache learns besides those of its own resource.
+	// progress is the resourceVersion of the last consistent read, which the watch
+	// cache learns in addition to those of its own resource.
 	progress uint64
 }
 
-// A slot is where an object is while it exists.
+// A slot holds an object while it exists.
 type slot struct {
 	key string
 	version
@@ -119,8 +119,8 @@ func (c *collection) at(rv uint64) []version {
 	return all
 }
 
-// position returns the position, among all changes there ever were, of the
-// first one after a resourceVersion.
+// position returns the position, among all changes since the start, of the first one
+// after a resourceVersion.
 func (c *collection) position(rv uint64) int {
 	return c.dropped + sort.Search(len(c.log), func(i int) bool { return c.log[i].rv > rv })
 }
@@ -134,8 +134,8 @@ func (c *collection) bookmark() uint64 {
 	return max(c.progress, c.compacted)
 }
 
-// collection returns the one that a test means, whose mistake it is if there is
-// none.
+// collection returns the collection of a resource, and panics if there is none: that
+// is a mistake of the test.
 func (s *Server) collection(resource string) *collection {
 	for _, c := range s.collections {
 		if c.FullName() == resource {
@@ -145,13 +145,13 @@ func (s *Server) collection(resource string) *collection {
 	panic(fmt.Sprintf("fakeapi: the server has no resource %q", resource))
 }
 
-// Resources returns what the server serves.
+// Resources returns the resources that the server serves.
 func (s *Server) Resources() []Resource { return s.opts.Resources }
 
-// Put creates or changes an object and returns its new resourceVersion. The
-// object is JSON, as string or []byte, or what encoding/json makes JSON of. It
-// needs a name; kind, apiVersion and resourceVersion are set, and a uid too if
-// there is none. Put panics if the resource or the object cannot be used.
+// Put creates or changes an object and returns its new resourceVersion. The object is
+// JSON as a string or []byte, or a value that encoding/json encodes. It needs a name;
+// Put sets kind, apiVersion and resourceVersion, and a uid if there is none. Put panics
+// if the resource or the object is invalid.
 func (s *Server) Put(resource string, o any) (rv uint64) {
 	c := s.collection(resource)
 	doc, err := parseDocument(o)
@@ -231,8 +231,8 @@ func (s *Server) Advance(n uint64) uint64 {
 	return s.rv
 }
 
-// Compact forgets the history before a resourceVersion: a watch or an exact list
-// from before it gets 410. Open watches are not affected.
+// Compact removes the history before a resourceVersion: a watch from an earlier one, or
+// an exact list at it, gets 410. Open watches are not affected.
 func (s *Server) Compact(rv uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +255,7 @@ func (s *Server) Expire() uint64 {
 	return s.rv
 }
 
-// A selection is which objects of a resource a request is about.
+// A selection selects the objects of a resource for a request.
 type selection struct {
 	namespace string
 	labels    labels.Selector // nil selects everything

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// tableEncoder is JSON of Tables. Rows hold objects, their metadata, or nothing
-// but cells.
+// tableEncoder encodes Tables in JSON. Rows hold objects, their metadata, or only
+// cells.
 //
 //	list:   {"kind":"Table",…,"metadata":{…},"columnDefinitions":[…],"rows":[row…]}
 //	event:  {"type":…,"object":{"kind":"Table",…,"rows":[row]}}, with columns in the first
@@ -91,7 +91,7 @@ func (f *tableEncoder) appendEvent(dst []byte, typ string, e *encoded, rv uint64
 	return append(e.appendTo(f.appendEventHead(dst, typ, rv, first), rv), "}]}}\n"...)
 }
 
-// appendEventHead appends what is before the members of the one row.
+// appendEventHead appends the bytes before the members of the one row.
 func (f *tableEncoder) appendEventHead(dst []byte, typ string, rv uint64, first bool) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, typ...)
@@ -106,7 +106,7 @@ func (f *tableEncoder) appendEventHead(dst []byte, typ string, rv uint64, first 
 	return append(dst, `,"rows":[{`...)
 }
 
-// appendOther has the object of a bookmark in a row, and a Status as it is.
+// appendOther puts the object of a bookmark into a row, and leaves a Status as it is.
 func (f *tableEncoder) appendOther(dst []byte, typ string, o runtime.Object, first bool) ([]byte, error) {
 	if _, ok := o.(*metav1.Status); ok {
 		return f.of.appendOther(dst, typ, o, first)

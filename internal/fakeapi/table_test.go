@@ -81,7 +81,7 @@ func TestTables(t *testing.T) {
 		check(want, e.Object, 1, strconv.Itoa(after+min(i+1, 2)), i == 0)
 	}
 
-	// Rows have metadata if nothing else is asked for.
+	// Rows have metadata by default.
 	for query, want := range map[string]string{
 		"limit=1": `"object":{"kind":"PartialObjectMetadata"`, "limit=1&includeObject=Metadata": `"object":{"kind":"PartialObjectMetadata"`,
 		"limit=1&includeObject=None": `"object":null`,

@@ -20,11 +20,11 @@ import (
 //     bookmark with the annotation k8s.io/initial-events-end, then the changes;
 //     504 as for LIST if N is not reached; 422 with Options.NoWatchList.
 //     sendInitialEvents=false begins with the changes from now on.
-//   - labelSelector and fieldSelector: an object that comes to match is ADDED;
-//     one that no longer matches is DELETED, as it was before, at the
-//     resourceVersion of the change. So is one that was deleted.
+//   - labelSelector and fieldSelector: an object that begins to match is ADDED;
+//     one that no longer matches, or was deleted, is DELETED with its previous
+//     state, at the resourceVersion of the change.
 //   - allowWatchBookmarks: a bookmark each minute and two seconds before the
-//     timeout, once the watch cache has got beyond where the watch began.
+//     timeout, once the watch cache is beyond the start of the watch.
 //   - timeoutSeconds, or half an hour: a clean end.
 
 // defaultTimeout is kube-apiserver's --min-request-timeout. (kube-apiserver
@@ -42,7 +42,7 @@ type stream struct {
 	buf    []byte
 	begun  bool // an event has been sent
 
-	from      uint64 // where it began
+	from      uint64 // resourceVersion of its start
 	next      int    // position of the next change
 	bookmarks bool
 	marked    uint64 // resourceVersion of the last eager bookmark
@@ -92,7 +92,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *Request) {
 	s.mu.Unlock()
 
 	w.Header().Set("Content-Type", out.out.contentType(true))
-	if !out.flush() { // the headers, before there is an event
+	if !out.flush() { // send the headers before the first event
 		return
 	}
 	if out.from < compacted {
@@ -172,7 +172,7 @@ func (o *stream) follow(deadline time.Time) {
 	}
 }
 
-// due returns when the next bookmark is, or the end.
+// due returns the time of the next bookmark, or of the end.
 func (o *stream) due(deadline time.Time) time.Time {
 	now := time.Now()
 	next, last := now.Add(o.s.opts.Bookmarks), deadline.Add(-o.s.opts.LastBookmark)
@@ -185,11 +185,11 @@ func (o *stream) due(deadline time.Time) time.Time {
 	return deadline
 }
 
-// change sends what a change is to this watch, if it is anything.
+// change sends the event that a change causes for this watch, if any.
 func (o *stream) change(e *change) bool {
 	c := o.r.collection
 	if e.rv <= o.from {
-		return true // the watch is from the future
+		return true // the watch starts in the future
 	}
 	switch before, now := o.sel.matches(c, e.prev), o.sel.matches(c, e.object); {
 	case before && now:
@@ -225,8 +225,8 @@ func (o *stream) other(typ string, obj runtime.Object) bool {
 	return true
 }
 
-// fail ends the watch as the API server's watch cache does, with an event in a
-// response that has begun. It returns false.
+// fail ends the watch as the API server's watch cache does, with an ERROR event. It
+// returns false.
 func (o *stream) fail(err error) bool {
 	if o.other("ERROR", statusOf(err)) {
 		o.flush()

@@ -21,7 +21,7 @@ import (
 //   - delete (DELETE): 404 if it does not exist. Options are ignored; there are no
 //     finalizers.
 //
-// Nothing is validated or defaulted, but for the uid.
+// Nothing is validated, and only the uid is defaulted.
 
 func (s *Server) serveWrite(w http.ResponseWriter, r *Request) {
 	if r.collection == nil {
@@ -50,10 +50,10 @@ func (s *Server) serveWrite(w http.ResponseWriter, r *Request) {
 	if r.Verb == "create" {
 		w.WriteHeader(http.StatusCreated)
 	}
-	_, _ = w.Write(r.collection.formats[JSON].appendObject(nil, e, v.rv)) // an error is the client's going away
+	_, _ = w.Write(r.collection.formats[JSON].appendObject(nil, e, v.rv)) // fails if the client has gone
 }
 
-// write creates or updates the object that is the body.
+// write creates or updates the object in the body.
 func (s *Server) write(r *Request, body []byte) (version, error) {
 	c := r.collection
 	doc, err := parseDocument(body)

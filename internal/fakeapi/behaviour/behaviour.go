@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package behaviour tests that an API server behaves as package fakeapi says. It
+// Package behaviour tests that an API server behaves as package fakeapi documents. It
 // runs against the simulated server and against a real one, which shows that the
 // simulation is right. It writes ConfigMaps in one namespace, over HTTP.
 package behaviour
@@ -27,7 +27,7 @@ type API struct {
 	Namespace string
 }
 
-// Each calls each with the name of every test, and the test.
+// Each calls each with every test and its name.
 func Each(each func(name string, test func(*testing.T, API))) {
 	for _, test := range []struct {
 		name string
@@ -54,7 +54,7 @@ type answer struct {
 	object
 }
 
-// object is what the tests look at of an object, a list, a Table or a Status.
+// object has the fields of an object, a list, a Table or a Status that the tests check.
 type object struct {
 	Kind, APIVersion string
 	Reason           string
@@ -72,7 +72,7 @@ type object struct {
 }
 
 func (o object) rv() uint64 {
-	n, _ := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64) // 0 if it is none
+	n, _ := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64) // 0 if it is not a number
 	return n
 }
 
@@ -81,8 +81,8 @@ func (s *session) label() string {
 	return strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(name))
 }
 
-// path is that of the test's ConfigMaps, or of one. query is pairs; "" leaves a
-// parameter out.
+// path returns the path of the test's ConfigMaps, or of one. query has pairs; a value
+// of "" omits the parameter.
 func (s *session) path(name string, query ...string) string {
 	path := "/api/v1/namespaces/" + s.api.Namespace + "/configmaps"
 	if name != "" {
@@ -134,13 +134,13 @@ func (s *session) read(resp *http.Response) (a answer) {
 		s.Fatal(err)
 	}
 	a.Code, a.Body = resp.StatusCode, string(text)
-	_ = json.Unmarshal(text, &a.object) // some answers are no JSON
+	_ = json.Unmarshal(text, &a.object) // some responses are not JSON
 	return a
 }
 
 func (s *session) get(path string) answer { s.Helper(); return s.do(http.MethodGet, path, nil) }
 
-// configMap is an object of the test; labels are pairs.
+// configMap returns an object of the test; labels are pairs.
 func (s *session) configMap(name, value string, labels ...string) map[string]any {
 	all := map[string]string{"behaviour": "yes", "test": s.label()}
 	for i := 0; i < len(labels); i += 2 {
@@ -176,7 +176,7 @@ func (s *session) must(code int, a answer) answer {
 	return a
 }
 
-// An event is one of a watch.
+// An event is an event of a watch.
 type event struct {
 	Type   string
 	Object object
@@ -198,8 +198,8 @@ func (s *session) watch(query ...string) *stream {
 	return &stream{s, bufio.NewReader(resp.Body)}
 }
 
-// next returns the next event in short: its type, and the name's end and the
-// value of the object.
+// next returns the next event in short form: its type, and the object's value and the
+// end of its name.
 func (w *stream) next() string {
 	w.s.Helper()
 	e, ok := w.event()
@@ -230,7 +230,7 @@ func (w *stream) event() (e event, ok bool) {
 	return e, true
 }
 
-// want demands the next events.
+// want fails the test unless the next events are as given.
 func (w *stream) want(events ...string) {
 	w.s.Helper()
 	for _, want := range events {

@@ -50,8 +50,8 @@ func testPages(s *session) {
 	for i := range 5 {
 		s.create(fmt.Sprint("p", i), "")
 	}
-	// Without a selector there is the number of those that remain; others may
-	// have ConfigMaps in the namespace too.
+	// Without a selector, the list has remainingItemCount; the namespace may have
+	// other ConfigMaps.
 	first := s.get(s.path("", "labelSelector", "", "limit", "1"))
 	if n := first.Metadata.RemainingItemCount; first.Metadata.Continue == "" || n == nil || *n < 4 {
 		s.Errorf("%.300s", first.Body)
@@ -59,9 +59,9 @@ func testPages(s *session) {
 	page := s.get(s.path("", "limit", "2"))
 	s.wantNames("p0 p1", page)
 	if page.Metadata.RemainingItemCount != nil {
-		s.Error("the number of those that remain, with a selector")
+		s.Error("remainingItemCount in a list with a selector")
 	}
-	// The pages are of one moment.
+	// All pages are at one resourceVersion.
 	s.delete("p4")
 	s.create("p9", "")
 	rv := page.rv()
@@ -94,10 +94,10 @@ func testVersions(s *session) {
 		a := s.get(s.path("", "resourceVersion", test.rv, "resourceVersionMatch", test.match, "limit", test.limit))
 		s.wantNames(test.want, a)
 		if test.match == "Exact" && a.Metadata.ResourceVersion != test.rv {
-			s.Errorf("exactly %s is at %s", test.rv, a.Metadata.ResourceVersion)
+			s.Errorf("an exact list at %s is at %s", test.rv, a.Metadata.ResourceVersion)
 		}
 	}
-	// From the watch cache, which ignores the limit. It may be behind.
+	// From the watch cache, which ignores the limit, and may lag.
 	if a := s.get(s.path("", "resourceVersion", "0", "limit", "1")); len(a.Items) > 2 || a.Metadata.Continue != "" {
 		s.Errorf("%.300s", a.Body)
 	}

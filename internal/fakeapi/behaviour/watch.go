@@ -20,10 +20,10 @@ func testWatch(s *session) {
 	if o := deleted.Object; deleted.Type != "DELETED" || o.Data["value"] != "2" || o.rv() <= b.rv() {
 		s.Errorf("%+v", deleted)
 	}
-	// Resumed, it has what came after.
+	// A resumed watch has the events after its RV.
 	again := s.watch("resourceVersion", changed.Metadata.ResourceVersion)
 	again.want("ADDED b=1", "DELETED a=2")
-	// Neither has events that it does not ask for.
+	// Neither watch has events that it does not select.
 	s.update("b", "2")
 	w.want("MODIFIED b=2")
 	again.want("MODIFIED b=2")
@@ -73,8 +73,8 @@ func testBookmarks(s *session) {
 	for _, w := range []*stream{with, without} {
 		w.want("ADDED a=1")
 	}
-	// A bookmark comes shortly before the end. A real API server looks for those
-	// that are due once a second, and may send a second one.
+	// A bookmark comes shortly before the end. A real API server checks for due
+	// bookmarks once a second, and may send a second one.
 	bookmarks := 0
 	for mark, ok := with.event(); ok; mark, ok = with.event() {
 		bookmarks++

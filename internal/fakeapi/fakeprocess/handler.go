@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fakeprocess runs a fakeapi.Server with a population in a process of
-// its own, so that a benchmark measures its client alone. Commands are requests:
+// Package fakeprocess runs a fakeapi.Server with a population in a separate process, so
+// that a benchmark measures only its client. Commands are requests:
 //
-//	POST /bench/events?n=100000   changes as many Pods, at once
-//	                 &rate=1000   or this many in a second; it answers after the last
+//	POST /bench/events?n=100000   changes n Pods at once
+//	                 &rate=1000   or rate of them in a second; the response comes after the last
 //	POST /bench/expire            every watch ends with 410; nothing changes until the next watch
 //	GET  /bench/lists             the number of lists so far, except those with limit=1
 //
-// The answer to the first two is a fakeapi.Mark: a client that has it has
-// everything.
+// The response to the first two is a fakeapi.Mark: a client that has received this
+// change has all of them.
 package fakeprocess
 
 import (
@@ -61,5 +61,5 @@ func serveEvents(s *fakeapi.Server, w http.ResponseWriter, r *http.Request) {
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // an error is the client's going away
+	_ = json.NewEncoder(w).Encode(v) // fails if the client has gone
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// Serve is the process: it writes its addresses to out, and ends when its input
-// does.
+// Serve runs the server in this process: it writes the addresses to out, and ends when
+// its input does.
 func Serve(o fakeapi.Options, in io.Reader, out io.Writer) error {
 	plain, secure, stop, err := fakeapi.Listen(Handler(fakeapi.New(o)))
 	if err != nil {
@@ -28,8 +28,8 @@ func Serve(o fakeapi.Options, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// Start starts a process that calls Serve, and returns its addresses: "http"
-// and "tls". The caller calls end; the process ends with this one in any case.
+// Start starts a process that calls Serve, and returns its addresses: "http" and "tls".
+// The caller calls end; the process also ends with this one.
 func Start(cmd *exec.Cmd) (addresses map[string]fakeapi.Address, end func(), err error) {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -54,8 +54,7 @@ func Start(cmd *exec.Cmd) (addresses map[string]fakeapi.Address, end func(), err
 	return addresses, end, nil
 }
 
-// StartSelf is [Start] of the running program with other arguments, by which it
-// calls Serve.
+// StartSelf is [Start] for the running program, with arguments that make it call Serve.
 func StartSelf(args ...string) (addresses map[string]fakeapi.Address, end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {

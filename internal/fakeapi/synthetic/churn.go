@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Churn is where a kubelet's changes are written into a Pod's JSON: each
-// replaces as many bytes as it has, so that a Pod is encoded only once. The zero
-// value writes nothing.
+// Churn holds the offsets at which a kubelet's changes are written into a Pod's
+// JSON. Each change replaces as many bytes as it has, so that a Pod is encoded only
+// once. The zero value writes nothing.
 type Churn struct {
 	times    []int // of the status
 	managed  int   // the time of the kubelet's managedFields
 	restarts int   // a digit
-	// restartsOnly makes every change one of the restart count.
+	// restartsOnly makes every change include the restart count.
 	restartsOnly bool
 }
 
 var timeText = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)
 
-// FindChurn finds what changes in the JSON of a [Pod]. Every change counts the
-// container's restarts if restartsOnly is set, otherwise one in ten does. The
-// first three times of a Pod are those of its creation, of the controller's
-// managedFields and of the kubelet's.
+// FindChurn finds the offsets in the JSON of a [Pod]. If restartsOnly is set, every
+// change changes the container's restart count, otherwise one in ten does. The first
+// three times of a Pod are those of its creation, of the controller's managedFields
+// and of the kubelet's.
 func FindChurn(body []byte, restartsOnly bool) Churn {
 	c := Churn{restartsOnly: restartsOnly}
 	for i, at := range timeText.FindAllIndex(body, -1) {
@@ -43,8 +43,8 @@ func FindChurn(body []byte, restartsOnly bool) Churn {
 	return c
 }
 
-// ChangesPerSecond is how many changes there are in a second of the times that
-// Write writes.
+// ChangesPerSecond is how many changes Write makes per second of the times that it
+// writes.
 const ChangesPerSecond = 1000
 
 // Write writes the change at rv over a copy of the JSON. The same rv writes the

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package synthetic makes the objects of a large cluster for benchmarks: Pods
-// and Nodes as the controllers, the scheduler and the kubelet leave them, how
-// the API server prints them in a Table, and what a kubelet changes in a Pod.
-// The same index gives the same object.
+// Package synthetic makes the objects of a large cluster for benchmarks: Pods and
+// Nodes with the fields that controllers, scheduler and kubelet set, their rows in a
+// Table, and the changes that a kubelet makes to a Pod. The same index gives the same
+// object.
 package synthetic

@@ -16,7 +16,7 @@ import (
 // NodeName returns the name of the i-th Node.
 func NodeName(i int) string { return fmt.Sprintf("node-%04d.example.internal", i) }
 
-// Node returns the i-th Node: in one of three zones and four pools, ready.
+// Node returns the i-th Node, a ready one in one of three zones and four pools.
 func Node(i int) *corev1.Node {
 	created := time.Date(2026, 2, 1, 0, 0, i, 0, time.UTC)
 	allocatable := corev1.ResourceList{

@@ -24,9 +24,8 @@ const (
 	namespaces = 100
 )
 
-// Pod returns the i-th Pod: one of a Deployment, running. It has about 4.6 KB of
-// compact JSON, 1.4 KB of them managedFields, and the resourceVersion
-// FirstRV + i.
+// Pod returns the i-th Pod, a running one of a Deployment. It has about 4.6 KB of
+// compact JSON, 1.4 KB of them managedFields, and the resourceVersion FirstRV + i.
 func Pod(i int) *corev1.Pod {
 	rnd := rand.New(rand.NewPCG(uint64(i), 1))
 	random := func(n int) string {
@@ -136,7 +135,7 @@ func Pod(i int) *corev1.Pod {
 	}
 }
 
-// suffix returns the end of the i-th Pod's name, which no other Pod has.
+// suffix returns the end of the i-th Pod's name, which is unique.
 func suffix(i int) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	n := i * 1_000_003 // has no factor in common with 27

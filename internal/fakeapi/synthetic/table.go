@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Columns are those of Pods in a Table. Nodes are printed in the same ones.
+// Columns are the columns of Pods in a Table. Nodes are printed in the same ones.
 var Columns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "the name, unique in its namespace"},
 	{Name: "Ready", Type: "string", Description: "how many of the containers are ready"},
