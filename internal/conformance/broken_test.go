@@ -18,7 +18,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
 
-// serve is an endpoint that answers with a function.
+// serve returns an endpoint that answers with a function.
 func serve(t *testing.T, f http.HandlerFunc) *compare.Endpoint {
 	t.Helper()
 	s := httptest.NewServer(f)
@@ -28,8 +28,8 @@ func serve(t *testing.T, f http.HandlerFunc) *compare.Endpoint {
 	return &compare.Endpoint{URL: s.URL, Client: client, Plain: client}
 }
 
-// answers is an endpoint that gives one answer: a status, headers and the body
-// after an empty line, as a rule file has them.
+// answers returns an endpoint with a fixed answer: a status, headers and, after an
+// empty line, the body.
 func answers(t *testing.T, text string) *compare.Endpoint {
 	t.Helper()
 	head, body, _ := strings.Cut(text, "\n\n")
@@ -57,8 +57,7 @@ const (
 	testWatch    = "Content-Type: application/json\n\n" + testAdded + testBookmark
 )
 
-// TestExpectations: each expectation holds for an answer, and fails for another
-// one.
+// TestExpectations: each expectation holds for one answer, and fails for another.
 func TestExpectations(t *testing.T) {
 	for expectation, test := range map[string]struct{ holds, fails string }{
 		"< 404":                            {testGone, testList},
@@ -90,17 +89,17 @@ func TestExpectations(t *testing.T) {
 			rule := testRule(t, "> GET /x\n"+expectation+"\n")
 			holds, fails := answers(t, test.holds), answers(t, test.fails)
 			if err := runOn(t, rule, holds, holds); err != nil {
-				t.Errorf("it fails for %q: %v", test.holds, err)
+				t.Errorf("the expectation fails for %q: %v", test.holds, err)
 			}
 			if err := runOn(t, rule, fails, fails); err == nil || onlyDifferences(err) || !strings.Contains(err.Error(), "test.txtar:7: ") {
-				t.Errorf("for %q it is %v", test.fails, err)
+				t.Errorf("for %q the error is %v", test.fails, err)
 			}
 		})
 	}
 }
 
-// TestDifferences: a rule fails when the gateway's answer differs, and only
-// then; a mask hides what it names.
+// TestDifferences: a rule fails only if the gateway's answer differs; a mask hides the
+// part that it names.
 func TestDifferences(t *testing.T) {
 	later := strings.Replace(testList, "17", "18", 1)
 	for name, test := range map[string]struct {
@@ -134,7 +133,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestWatchStatements: those that check what was read from a watch can fail.
+// TestWatchStatements: statements that check the frames of a watch can fail.
 func TestWatchStatements(t *testing.T) {
 	for text, want := range map[string]string{
 		"open /x\nevents ADDED b\n":                                  `["ADDED a"], not ["ADDED b"]`,
@@ -153,7 +152,7 @@ func TestWatchStatements(t *testing.T) {
 	}
 }
 
-// TestKeep: what is kept of an answer is sent with the next request.
+// TestKeep: a value kept from an answer is sent with the next request.
 func TestKeep(t *testing.T) {
 	var last atomic.Value
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -170,8 +169,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A breaker changes the answers of an endpoint, except for those that only
-// wait for an RV.
+// A breaker changes the answers of an endpoint, except those to requests that wait
+// for an RV.
 type breaker struct {
 	http.RoundTripper
 	answer func(*http.Response)
@@ -185,7 +184,7 @@ func (b breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// brokenBody changes the events of a watch, and adds to anything else.
+// brokenBody changes the events of a watch, and appends to any other body.
 type brokenBody struct {
 	io.ReadCloser
 	more io.Reader
@@ -201,7 +200,7 @@ func (b *brokenBody) Read(p []byte) (int, error) {
 	return n + more, err
 }
 
-// brokenConn is that of a WebSocket.
+// brokenConn is the connection of a WebSocket.
 type brokenConn struct{ net.Conn }
 
 func (c brokenConn) Read(p []byte) (int, error) {
@@ -242,7 +241,7 @@ func testBroken(t *testing.T, env *Env) {
 			t.Run(name+"/"+rule.Name, func(t *testing.T) {
 				t.Parallel()
 				r := rule
-				r.Name += name // its namespaces are others
+				r.Name += name // for separate namespaces
 				if res := broken.run(t.Context(), r); res.err == nil || !onlyDifferences(res.err) {
 					t.Errorf("got %v", res.err)
 				}

@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// apiServer is the cluster's API server, over TLS.
+// apiServer returns the cluster's API server as an endpoint, over TLS.
 func apiServer(c *clustertest.Cluster) (*compare.Endpoint, error) {
 	admin, err := rest.TLSConfigFor(c.Config)
 	if err != nil {
@@ -65,10 +65,10 @@ func apiServer(c *clustertest.Cluster) (*compare.Endpoint, error) {
 	return endpoint(c.Config.Host, admin, nobody), nil
 }
 
-// gateway is a gateway, over plain TCP.
+// gateway returns a gateway as an endpoint, without TLS.
 func gateway(url string) *compare.Endpoint { return endpoint(url, nil, nil) }
 
-// endpoint makes the clients of an endpoint: with credentials, and without.
+// endpoint returns an endpoint with its clients: with credentials, and without.
 func endpoint(url string, with, without *tls.Config) *compare.Endpoint {
 	_, host, _ := strings.Cut(url, "://")
 	client := func(config *tls.Config, second bool) *http.Client {

@@ -12,10 +12,9 @@
 // by design has the number of a line in docs/semantics.md, "Differences from
 // the API server", and must indeed differ.
 //
-// [Env.Setup] creates the fixture: objects that nobody changes while the rules
-// run (fixture.yaml), and custom resources (crds.yaml). A rule that changes
-// something does so in a namespace of its own, since many rules run at the same
-// time.
+// [Env.Setup] creates the fixture: objects that do not change while the rules run
+// (fixture.yaml), and custom resources (crds.yaml). A rule that changes objects does
+// so in its own namespace, since many rules run at the same time.
 //
 // # Rule files
 //
@@ -24,7 +23,7 @@
 //	# Source: where the rules come from.
 //
 //	-- WatchPaths --
-//	# What the rule is.
+//	# A description of the rule.
 //	sync $configmaps
 //
 //	each path => names
@@ -38,9 +37,9 @@
 // The comment is followed by the head, which runs first. Blocks follow, with
 // blank lines between them: all blocks run at the same time, once per
 // combination of the rows of their tables; the statements of a block run in
-// turn. In the head, code says that the rule is written in Go, differs N that
-// the endpoints differ, slow that the rule waits long and needs no fixture, and
-// source where this rule comes from.
+// turn. In the head, code marks a rule written in Go, differs N one whose endpoints
+// differ, slow one that waits long and needs no fixture, and source names where this
+// rule comes from.
 //
 // $name and ${name|query|base64} are variables. Tables (each), let, keep and
 // other statements set them, besides the constants in script.go. Backquotes
@@ -64,7 +63,7 @@
 //	                       RV of the last one
 //	until A                reads and compares up to an event
 //	to-end A, B            reads and compares to the clean end
-//	frame N has|lacks|rv-from X   checks a frame that was read last
+//	frame N has|lacks|rv-from X   checks one of the frames last read
 //	wait DURATION
 //
 // Expectations are checked on the API server's answer: < STATUS [or STATUS],

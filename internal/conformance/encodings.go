@@ -88,7 +88,7 @@ func protobufList(ctx context.Context, e *Env) error {
 	)
 }
 
-// decoded is protobuf of an object that has a text in it.
+// decoded checks that the answer is protobuf of an object that contains a text.
 func decoded(into interface {
 	Unmarshal([]byte) error
 	String() string
@@ -167,8 +167,8 @@ func watchHeadersAtOnce(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// oneByOne opens a watch, which returns with the headers, and makes each change
-// after the event of the change before it has arrived.
+// oneByOne opens a watch, waits for the headers, and makes each change after the
+// event of the previous change has arrived.
 func (e *Env) oneByOne(ctx context.Context, p playground, media string) error {
 	rv, err := e.at(ctx, p.path, 0)
 	if err != nil {

@@ -27,23 +27,22 @@ type Env struct {
 	Got *compare.Endpoint
 	// Compact compacts the store of Want up to an RV.
 	Compact func(ctx context.Context, rv uint64) error
-	// Sockets counts the WebSockets that Got has served itself. nil means
-	// that this is not known.
+	// Sockets counts the WebSockets that Got has served itself. nil means that
+	// the number is unknown.
 	Sockets func(ctx context.Context) (int, error)
 
 	// old is an RV that the store has compacted. No watch cache of our custom
 	// resources ever had it; that of a built-in resource may.
 	old uint64
-	// token is that of a service account with next to no permissions.
+	// token belongs to a service account with almost no permissions.
 	token string
 	// sockets is held while WebSockets are counted.
 	sockets *sync.Mutex
 
-	// once has every request sent once: answers that differ always need no more
-	// tries.
+	// once disables retries, for answers that always differ.
 	once bool
 
-	rule    string // the name of the rule that runs
+	rule    string // the name of the running rule
 	answers *answerCount
 }
 
@@ -64,7 +63,7 @@ const (
 	beacons          = custom + "/beacons"
 )
 
-// allConfigMaps are those of the fixture's namespace, in the order of a list.
+// allConfigMaps are the ConfigMaps of the fixture's namespace, in list order.
 var allConfigMaps = []string{"cm-1", "cm-2", "cm-3", "cm-4", "cm-5", "kube-root-ca.crt"}
 
 // Parts of queries.
@@ -86,7 +85,7 @@ type asking struct {
 	compare.Request
 	masks  []framedMask
 	checks []func(*compare.Answer) error
-	// tries is how often the request may be sent until the answers agree.
+	// tries is how often the request may be sent until the answers are equal.
 	tries int
 	// bookmarks keeps the bookmarks of a watch that do not end the initial
 	// events.
@@ -131,7 +130,7 @@ func overHTTP2(a *asking) {
 	})
 }
 
-// masksFor are the masks of the answers to a request.
+// masksFor returns the masks for the answers to a request.
 func (a *asking) masksFor(answer *compare.Answer) []compare.Mask {
 	var out []compare.Mask
 	for _, m := range a.masks {
@@ -192,9 +191,9 @@ func (e *Env) count(got *compare.Answer) {
 	}
 }
 
-// watch opens a watch at both endpoints; the caller closes it. Bookmarks are
-// skipped, except for the one that ends the initial events, unless the rule is
-// about them: when they come depends on a server's clock.
+// watch opens a watch at both endpoints; the caller closes it. Bookmarks other than
+// the end bookmark are skipped unless the rule is about them: the time at which
+// they come depends on a server's clock.
 func (e *Env) watch(ctx context.Context, path string, options ...option) (*compare.Pair, error) {
 	a := newAsking(path, options)
 	p, err := compare.Watch(ctx, e.Want, e.Got, a.Request)
@@ -246,7 +245,7 @@ func (e *Env) at(ctx context.Context, path string, least uint64) (string, error)
 	}
 }
 
-// version asks an endpoint for a list's RV.
+// version gets a list from an endpoint and returns its RV.
 func version(ctx context.Context, e *compare.Endpoint, path string) (*compare.Answer, uint64, error) {
 	a, err := e.Do(ctx, compare.Request{Path: path})
 	if err != nil {
@@ -259,7 +258,7 @@ func version(ctx context.Context, e *compare.Endpoint, path string) (*compare.An
 	return a, rv, err
 }
 
-// rvOf is the RV of an object or a list in JSON.
+// rvOf returns the RV of an object or a list in JSON.
 func rvOf(body []byte) (uint64, error) {
 	var o struct {
 		Metadata struct{ ResourceVersion string }

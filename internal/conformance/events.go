@@ -157,7 +157,7 @@ func definitionDeleted(ctx context.Context, e *Env) error {
 		return err
 	}
 	// The API server ends watches a second or more after it stops serving the
-	// resource. The gateway learns from its own watch's end that it is gone.
+	// resource. The gateway learns of the removal from the end of its own watch.
 	for _, end := range []compare.Request{{Path: path}, {Path: path + anyVersion}} {
 		for _, at := range []*compare.Endpoint{e.Want, e.Got} {
 			if err := eventually(ctx, "404 from "+path, func() (bool, error) {

@@ -139,13 +139,13 @@ func expectStatus(text string) (option, error) {
 	return status(n, words[1], unquoted(words[2])), err
 }
 
-// check is a property of the API server's answer. It keeps a rule from holding
-// vacuously.
+// check returns an option that checks the API server's answer, so that a rule does not
+// hold vacuously.
 func check(f func(*compare.Answer) error) option {
 	return func(a *asking) { a.checks = append(a.checks, f) }
 }
 
-// code is one of several statuses.
+// code expects one of several statuses.
 func code(want ...int) option {
 	return check(func(a *compare.Answer) error {
 		if !slices.Contains(want, a.Code) {
@@ -155,7 +155,7 @@ func code(want ...int) option {
 	})
 }
 
-// status is a Status in JSON. A message that ends in "…" is a prefix.
+// status expects a Status in JSON. A message that ends in "…" is a prefix.
 func status(want int, reason, message string) option {
 	return check(func(a *compare.Answer) error {
 		var s metav1.Status
@@ -202,7 +202,7 @@ func matches(pattern *regexp.Regexp) option {
 	})
 }
 
-// sends is a header of the answer; no values mean that it is absent.
+// sends expects a header; no values mean that it is absent.
 func sends(name string, values ...string) option {
 	return check(func(a *compare.Answer) error {
 		if !slices.Equal(a.Header[name], values) {
@@ -214,7 +214,7 @@ func sends(name string, values ...string) option {
 
 func contentType(value string) option { return sends("Content-Type", value) }
 
-// kind is the kind of an object or list in JSON.
+// kind expects the kind of an object or list in JSON.
 func kind(want string) option {
 	return check(func(a *compare.Answer) error {
 		var o metav1.TypeMeta
@@ -228,7 +228,7 @@ func kind(want string) option {
 	})
 }
 
-// rvFrom is an object or a list at an RV or later.
+// rvFrom expects an object or a list at an RV or later.
 func rvFrom(least uint64) option {
 	return check(func(a *compare.Answer) error {
 		rv, err := rvOf(a.Body)
@@ -258,8 +258,8 @@ func listMeta(a *compare.Answer) (metav1.ListMeta, error) {
 	return l.Metadata, err
 }
 
-// items are exactly the items of a list in JSON, in their order: names, or
-// namespace/name in a list of several namespaces.
+// items expects exactly the items of a list in JSON, in order: names, or namespace/name
+// in a list of several namespaces.
 func items(want ...string) option {
 	return check(func(a *compare.Answer) error {
 		l, err := readList(a)
@@ -278,7 +278,7 @@ func items(want ...string) option {
 	})
 }
 
-// length is a list in JSON with a number of items.
+// length expects a list in JSON with a number of items.
 func length(want int) option {
 	return check(func(a *compare.Answer) error {
 		l, err := readList(a)
@@ -289,8 +289,8 @@ func length(want int) option {
 	})
 }
 
-// events are exactly the events of a whole watch, bookmarks included: "ADDED
-// name", with "BOOKMARK end" for the one that ends the initial events.
+// events expects exactly the events of a complete watch, with bookmarks: "ADDED name",
+// and "BOOKMARK end" for the end bookmark.
 func events(want ...string) option {
 	return check(func(a *compare.Answer) error {
 		frames, err := compare.Frames(a.Header.Get("Content-Type"), a.Body)
@@ -322,7 +322,7 @@ func brief(frames []compare.Frame) []string {
 	return out
 }
 
-// sequence checks events of frames that were read one by one.
+// sequence checks the events of frames that were read one by one.
 func sequence(frames []compare.Frame, want ...string) error {
 	if got := brief(frames); !slices.Equal(got, want) {
 		return fmt.Errorf("the API server's events are %q, not %q", got, want)
@@ -330,7 +330,7 @@ func sequence(frames []compare.Frame, want ...string) error {
 	return nil
 }
 
-// count waits for a number of frames.
+// count reports whether a number of frames has arrived.
 func count(n int) func([]compare.Frame) bool {
 	return func(all []compare.Frame) bool { return len(all) == n }
 }
@@ -349,7 +349,7 @@ var oneLine = check(func(a *compare.Answer) error {
 	return nil
 })
 
-// columnsOnce is a watch of Tables of which only the first has columns.
+// columnsOnce expects a watch of Tables of which only the first has columns.
 var columnsOnce = check(func(a *compare.Answer) error {
 	for i, line := range strings.Split(strings.TrimSpace(a.Text()), "\n") {
 		if columns := !strings.Contains(line, `"columnDefinitions":null`); columns != (i == 0) {
@@ -359,7 +359,7 @@ var columnsOnce = check(func(a *compare.Answer) error {
 	return nil
 })
 
-// enveloped is protobuf of a kind.
+// enveloped expects protobuf of a kind.
 func enveloped(kind string) option {
 	return check(func(a *compare.Answer) error {
 		u, err := watchread.Envelope(a.Body)

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// minKinds is how many resources there are at least, so that a rule about
-	// every kind does not hold vacuously.
+	// minKinds is the minimum number of resources, so that a rule about every kind
+	// does not hold vacuously.
 	minKinds = 50
 	// maxKinds is how many of them a rule checks at the same time. Those that
 	// watch mostly wait.
@@ -35,7 +35,7 @@ type resource struct {
 // all is the path of its objects in all namespaces.
 func (r resource) all() string { return r.prefix + "/" + r.name }
 
-// unchanging are the paths of its objects that do not change, with a query.
+// unchanging returns paths, with parameters, of objects that do not change.
 func (r resource) unchanging() []string {
 	switch {
 	case r.namespaced:
@@ -48,8 +48,8 @@ func (r resource) unchanging() []string {
 
 func (r resource) custom() bool { return strings.Contains(r.prefix, "example.com") }
 
-// everyKind runs a check for every resource that can be listed and watched, a
-// few at a time.
+// everyKind runs a check for every resource that can be listed and watched, limit at
+// a time.
 func (e *Env) everyKind(ctx context.Context, limit int, check func(r resource) error) error {
 	all, err := e.resources(ctx)
 	if err != nil {
@@ -65,8 +65,8 @@ func (e *Env) everyKind(ctx context.Context, limit int, check func(r resource) e
 	return together(limit, todo...)
 }
 
-// resources are all that can be listed and watched, by discovery, without the
-// custom resources that rules make and change.
+// resources returns all resources in discovery that can be listed and watched, without
+// the custom resources that rules create and change.
 func (e *Env) resources(ctx context.Context) ([]resource, error) {
 	a, err := e.Want.Do(ctx, compare.Request{Path: "/apis"})
 	if err != nil {

@@ -119,8 +119,8 @@ func listExact(ctx context.Context, e *Env) error {
 	return errors.Join(e.past(ctx, space, "a", "resourceVersionMatch=Exact"), e.past(ctx, space, "b", "resourceVersionMatch=Exact&limit=10"))
 }
 
-// past makes several states of a custom resource and lists each of them, with a
-// query that selects exactly the state at its RV.
+// past creates several states of a custom resource and lists each of them, with a
+// query for exactly the state at its RV.
 func (e *Env) past(ctx context.Context, space, name, query string) error {
 	scope := doodads(space)
 	rv, err := e.create(ctx, scope, doodad(name, `"spec":{"size":0}`))
@@ -196,7 +196,7 @@ func listOfThePast(ctx context.Context, e *Env) error {
 }
 
 // pages follows the continue tokens of a list at an exact RV to its end. The
-// tokens of both endpoints are the same: the answers were compared.
+// tokens of both endpoints are equal: the answers were compared.
 func (e *Env) pages(ctx context.Context, path, query, rv string) error {
 	next := path + "?" + query + "&" + exactly(rv)
 	for n := 0; ; n++ {

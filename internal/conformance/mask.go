@@ -31,9 +31,9 @@ var masks = map[string]framedMask{
 
 func always(m compare.Mask) framedMask { return func(string) compare.Mask { return m } }
 
-// withoutLaterBookmarks removes the bookmarks of a watch but the one that ends
-// the initial events, and blanks the RV of that one. Whether a short watch has
-// another bookmark depends on the server's clock.
+// withoutLaterBookmarks removes all bookmarks of a watch except the end bookmark,
+// whose RV it blanks. Whether a short watch has another bookmark depends on the
+// server's clock.
 func withoutLaterBookmarks(contentType string) compare.Mask {
 	return func(body []byte) []byte {
 		frames, err := compare.Frames(contentType, body)
@@ -65,9 +65,9 @@ func withoutAges(body []byte) []byte {
 	return cellRow.ReplaceAllFunc(body, func(row []byte) []byte { return age.ReplaceAll(row, []byte(`${1}"AGE"`)) })
 }
 
-// printed blanks what depends on the moment in a watch of Tables. The API
-// server's watches share what it has encoded: some get the columns more than
-// once, and all get an age as it was printed first.
+// printed blanks the parts of a watch of Tables that depend on the time. The API
+// server's watches share encoded events: some get the columns more than once, and all
+// get an age as it was first printed.
 func printed(body []byte) []byte {
 	return columns.ReplaceAll(withoutAges(body), []byte(`${1}null${2}`))
 }
@@ -85,7 +85,7 @@ func unzipped(body []byte) []byte {
 	return text
 }
 
-// withoutIdentity blanks what the API server makes up for a new object.
+// withoutIdentity blanks the values that the API server generates for a new object.
 func withoutIdentity(body []byte) []byte {
 	return created.ReplaceAll(uid.ReplaceAll(body, []byte("-")), []byte("-"))
 }
@@ -94,5 +94,5 @@ func withoutIdentity(body []byte) []byte {
 // digits.
 func withoutDigits(body []byte) []byte { return digits.ReplaceAll(body, []byte("-")) }
 
-// nothing removes the body, of which only the status and the headers count.
+// nothing removes the body, so that only the status and the headers are compared.
 func nothing([]byte) []byte { return nil }

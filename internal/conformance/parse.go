@@ -31,7 +31,7 @@ type block struct {
 	statements []statement
 }
 
-// A table gives values to variables, one row after the other.
+// A table assigns values to variables, row by row.
 type table struct {
 	line  int
 	names []string
@@ -48,7 +48,7 @@ type statement struct {
 }
 
 // changes reports whether later statements may depend on this one: it is not a
-// request, or keeps a variable of the answer.
+// request, or it keeps a value from the answer in a variable.
 func (s *statement) changes() bool {
 	if s.verb == ">" {
 		return slices.ContainsFunc(s.details, func(d statement) bool { return d.verb == "keep" })
@@ -243,7 +243,7 @@ func unquoted(text string) string {
 
 var header = regexp.MustCompile(`^([A-Z][A-Za-z-]*):(?: (.*))?$`)
 
-// belongs reports whether a line says more of a statement, and is none itself.
+// belongs reports whether a line is a detail of a statement, not a statement itself.
 func belongs(s statement, verb, rest string) bool {
 	switch s.verb {
 	case ">":
@@ -259,9 +259,8 @@ func belongs(s statement, verb, rest string) bool {
 	return false
 }
 
-// verify tries all of a script but its requests: whether the variables are
-// known and the texts of the statements have the form they need. It sets line
-// to that of a mistake.
+// verify checks a script without its requests: the variables have to be known, and
+// the texts of the statements well-formed. It sets line to that of a mistake.
 func (s *script) verify(line *int) error {
 	known := maps.Clone(constants)
 	for _, name := range []string{"old", "weakToken"} {

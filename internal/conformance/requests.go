@@ -70,7 +70,7 @@ func verifyRequest(text string, details []statement, line *int, vars map[string]
 	return err
 }
 
-// messages is the number of messages of a WebSocket, and what the first one is.
+// messages parses the number of messages of a WebSocket, and the type of the first.
 func messages(text string) (n int, op byte, err error) {
 	count, kind, _ := strings.Cut(text, " ")
 	op, known := map[string]byte{"text": compare.OpText, "binary": compare.OpBinary, "close": compare.OpClose}[kind]
@@ -161,8 +161,8 @@ func runNegotiate(ctx context.Context, x *execution, text string, details []stat
 	return together(len(todo), todo...)
 }
 
-// socket compares a WebSocket: the answer to the handshake, each message and
-// how it is closed. It returns what the API server sent.
+// socket compares a WebSocket: the answer to the handshake, each message and the
+// close. It returns what the API server sent.
 func (e *Env) socket(ctx context.Context, path string, options ...option) (*compare.Answer, []compare.Message, error) {
 	a := newAsking(path, options)
 	var want, got *compare.Answer
@@ -205,8 +205,8 @@ func (e *Env) socket(ctx context.Context, path string, options ...option) (*comp
 	return want, wants, nil
 }
 
-// gotSocket opens a WebSocket at the gateway. The answer to an accepted one does
-// not show which server it came from: the gateway's counter does.
+// gotSocket opens a WebSocket at the gateway. The answer to an accepted handshake does
+// not show which server sent it, but the gateway's counter does.
 func (e *Env) gotSocket(ctx context.Context, r compare.Request) (*compare.Answer, []compare.Message, error) {
 	e.sockets.Lock()
 	defer e.sockets.Unlock()

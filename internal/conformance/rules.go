@@ -16,12 +16,12 @@ import (
 // A checkFunc returns nil when both endpoints follow a rule in the same way.
 type checkFunc func(context.Context, *Env) error
 
-// A Rule is one thing that the API does.
+// A Rule is one behaviour of the API.
 type Rule struct {
 	// Section is that of docs/kubernetes-watch.md, such as "§1".
 	Section string
 	Name    string
-	// Doc says what the rule is.
+	// Doc describes the rule.
 	Doc string
 	// Source is the part of the documentation, or the KEP, that it comes from.
 	Source string
@@ -31,7 +31,7 @@ type Rule struct {
 	Differs int
 
 	check checkFunc
-	file  string // that it is read from
+	file  string // from which it was read
 	slow  bool   // it waits for half a minute or more, needs no fixture, and is started first
 	inGo  bool
 }
@@ -97,8 +97,8 @@ func readRules(files fs.FS, inGo map[string]checkFunc) ([]Rule, error) {
 	return all, nil
 }
 
-// rulesInGo are the rules that compute something from what they read, or that
-// need more than one watch at a time.
+// rulesInGo are the rules that compute something from answers, or need more than
+// one watch at a time.
 var rulesInGo = map[string]checkFunc{
 	"ListConsistent":             listConsistent,
 	"ListConsistentPages":        listConsistentPages,

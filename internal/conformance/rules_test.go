@@ -14,7 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
 
-// TestRules reads all rule files, and sees that every file belongs to a section.
+// TestRules reads all rule files, and checks that every file belongs to a section.
 func TestRules(t *testing.T) {
 	read := 0
 	for _, s := range Sections {
@@ -25,7 +25,7 @@ func TestRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) != read {
-		t.Errorf("there are %d rule files, and %d belong to a section", len(files), read)
+		t.Errorf("%d rule files, of which %d belong to a section", len(files), read)
 	}
 	code := 0
 	for _, r := range Rules() {
@@ -110,15 +110,15 @@ func TestMalformedRules(t *testing.T) {
 	}
 }
 
-// TestNoSource: a rule file says where its rules come from.
+// TestNoSource: a rule file has to name its source.
 func TestNoSource(t *testing.T) {
 	if _, err := parseFile("test.txtar", []byte("# A test.\n-- Rule --\n# Doc.\n\n> GET /x\n"), nil); err == nil || !strings.Contains(err.Error(), "test.txtar: its comment has no Source line") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestRulesAreKnownOnce: no two rules have one name, and each rule in Go has an
-// entry.
+// TestRulesAreKnownOnce: no two rules have the same name, and each rule in Go has an
+// entry in a file.
 func TestRulesAreKnownOnce(t *testing.T) {
 	files := fstest.MapFS{}
 	for _, s := range Sections {
@@ -139,7 +139,7 @@ func TestRulesAreKnownOnce(t *testing.T) {
 	}
 	delete(files, "fields.txtar")
 	if _, err := readRules(files, nil); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("no error for a missing file")
 	}
 }
 

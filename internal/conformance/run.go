@@ -34,9 +34,9 @@ type result struct {
 	took         time.Duration
 }
 
-// Run sets up the fixture, runs all rules, each as a subtest, and prints a
-// table of them. Rules that take long and need no fixture begin before it is
-// set up. meanwhile, if it is not nil, is called while the rules run.
+// Run sets up the fixture, runs each rule as a subtest, and prints a table of the
+// results. Long rules that need no fixture begin before the setup. meanwhile, unless
+// nil, is called while the rules run.
 func Run(t *testing.T, env *Env, meanwhile func()) {
 	env.sockets = &sync.Mutex{}
 	all := Rules()
@@ -81,7 +81,7 @@ func Run(t *testing.T, env *Env, meanwhile func()) {
 	fmt.Fprint(os.Stdout, summary(results))
 }
 
-// run runs one rule, with counters of its own.
+// run runs one rule, with separate counters.
 func (e *Env) run(ctx context.Context, rule Rule) result {
 	ctx, cancel := context.WithTimeoutCause(ctx, ruleTimeout, fmt.Errorf("not within %v", ruleTimeout))
 	defer cancel()
@@ -92,8 +92,7 @@ func (e *Env) run(ctx context.Context, rule Rule) result {
 	return result{rule, err, own.answers.all.Load(), own.answers.own.Load(), time.Since(start)}
 }
 
-// verdict is nil when the endpoints are the same, or differ where the rule says
-// that they do.
+// verdict returns nil if the endpoints do not differ, or differ as the rule says.
 func (r *result) verdict() error {
 	switch {
 	case r.rule.Differs == 0:
@@ -106,8 +105,7 @@ func (r *result) verdict() error {
 	return nil
 }
 
-// onlyDifferences reports whether an error says nothing but that the endpoints
-// differ.
+// onlyDifferences reports whether an error consists only of differences.
 func onlyDifferences(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

@@ -23,8 +23,8 @@ import (
 // maxBlocks is how many blocks of one rule run at the same time.
 const maxBlocks = 16
 
-// constants are the variables that every script has. old and weakToken, which
-// depend on the cluster, are added to them.
+// constants are the variables of every script. old and weakToken, which depend on the
+// cluster, are added to them.
 var constants = map[string]string{
 	"core": core, "configmaps": configMaps, "pods": pods, "custom": custom, "gadgets": gadgets, "beacons": beacons,
 	"oldgadgets": oldGadgets, "large": largeList, "all": strings.Join(allConfigMaps, " "),
@@ -36,7 +36,7 @@ var constants = map[string]string{
 	"doodad": `"apiVersion":"conformance.example.com/v1","kind":"Doodad"`,
 }
 
-// filters are what ${name|filter} can do to a value.
+// filters are the filters of ${name|filter}.
 var filters = map[string]func(string) string{
 	"query":  url.QueryEscape,
 	"base64": func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
@@ -66,17 +66,17 @@ var verbs = map[string]verb{
 	"wait":      {verifyWait, runWait},
 }
 
-// An execution is that of a block.
+// An execution is the execution of a block.
 type execution struct {
 	*Env
 	vars    map[string]string
 	spaces  *spaces
 	open    *compare.Pair   // the open watch
-	frames  []compare.Frame // of the API server, as last read
+	frames  []compare.Frame // last read from the API server
 	written uint64          // RV of the last write
 }
 
-// spaces numbers the namespaces that a rule makes.
+// spaces numbers the namespaces of a rule.
 type spaces struct {
 	mu sync.Mutex
 	n  int
@@ -111,8 +111,8 @@ func (s *script) run(ctx context.Context, e *Env, file string) error {
 	return together(maxBlocks, todo...)
 }
 
-// block runs the statements of a block. It ends at a failure that the next
-// statements depend on.
+// block runs the statements of a block. It ends at the failure of a statement on which
+// later ones may depend.
 func (x *execution) block(ctx context.Context, b *block, file string) error {
 	defer x.close()
 	var errs []error
@@ -143,7 +143,7 @@ func (x *execution) close() {
 	}
 }
 
-// arguments verifies the number of a statement's words.
+// arguments verifies the number of words of a statement.
 func arguments(n int, sets ...string) func(string, []statement, *int, map[string]string) error {
 	return func(text string, _ []statement, _ *int, vars map[string]string) error {
 		if got := len(strings.Fields(text)); got != n {
@@ -174,7 +174,7 @@ func runSync(ctx context.Context, x *execution, text string, _ []statement) erro
 	return err
 }
 
-// groups has the prefix of the resources that fresh makes.
+// groups has the path prefixes of the resources that fresh supports.
 var groups = map[string]string{
 	"configmaps": "/api/v1", "secrets": "/api/v1", "pods": "/api/v1", "jobs": "/apis/batch/v1", "doodads": "/apis/conformance.example.com/v1",
 }
@@ -190,8 +190,7 @@ func verifyFresh(text string, _ []statement, _ *int, vars map[string]string) err
 	return nil
 }
 
-// runFresh makes a namespace with objects in it and waits until both endpoints
-// have them.
+// runFresh creates a namespace with objects and waits until both endpoints have them.
 func runFresh(ctx context.Context, x *execution, text string, _ []statement) error {
 	var suffix string
 	if n := x.spaces.next(); n > 1 {
@@ -237,8 +236,8 @@ func runWrite(ctx context.Context, x *execution, text string, _ []statement) err
 	return err
 }
 
-// runOpen opens a watch at both endpoints, until the next one or the end of
-// the block.
+// runOpen opens a watch at both endpoints. It is closed at the next open or at the end
+// of the block.
 func runOpen(ctx context.Context, x *execution, text string, details []statement) error {
 	x.close()
 	options, err := parseRequest("GET "+text, details)
@@ -274,8 +273,8 @@ func runToEnd(ctx context.Context, x *execution, text string, _ []statement) err
 	return x.read(ctx, nil, func(got []compare.Frame) error { return sequence(got, eventList(text)...) })
 }
 
-// read reads frames of the open watch, compares them, and checks those of the
-// API server.
+// read reads frames of the open watch, compares them, and checks those of the API
+// server.
 func (x *execution) read(ctx context.Context, enough func([]compare.Frame) bool, check func([]compare.Frame) error) error {
 	if x.open == nil {
 		return errors.New("no watch is open")
@@ -296,8 +295,8 @@ func (x *execution) read(ctx context.Context, enough func([]compare.Frame) bool,
 	return nil
 }
 
-// frame N has TEXT, frame N lacks TEXT, frame N rv-from RV: of the frames that
-// were read last.
+// frame N has TEXT, frame N lacks TEXT, frame N rv-from RV check frame N of those last
+// read.
 func verifyFrame(text string, _ []statement, _ *int, _ map[string]string) error {
 	words := strings.SplitN(text, " ", 3)
 	if len(words) == 3 && slices.Contains([]string{"has", "lacks", "rv-from"}, words[1]) {

@@ -26,11 +26,11 @@ var fixture string
 //go:embed crds.yaml
 var crds string
 
-// large is text for objects whose lists are compressed.
+// large is a text that makes lists large enough to be compressed.
 var large = strings.Repeat("all work and no play makes a large object. ", 1400)
 
-// Setup creates the fixture in an empty cluster, and compacts the store up to
-// the state before.
+// Setup creates the fixture in an empty cluster, and compacts the store up to the
+// state before it.
 func (e *Env) Setup(ctx context.Context) error {
 	var err error
 	if _, e.old, err = version(ctx, e.Want, "/api/v1/namespaces"); err != nil {
@@ -65,13 +65,12 @@ func (e *Env) Setup(ctx context.Context) error {
 		return fmt.Errorf("no token: %d %s", a.Code, a.Body)
 	}
 	e.token = token.Status.Token
-	// A watch from old begins at the next revision, which must be compacted,
-	// too.
+	// A watch from old begins at the next revision, which must be compacted, too.
 	return e.Compact(ctx, e.old+5)
 }
 
-// apply creates all objects of a manifest, and then writes their status where
-// the manifest has one.
+// apply creates all objects of a manifest, and then writes their status if the
+// manifest has one.
 func (e *Env) apply(ctx context.Context, manifest string) error {
 	docs := yaml.NewYAMLOrJSONDecoder(strings.NewReader(strings.ReplaceAll(manifest, "LARGE", large)), 4096)
 	known := map[string]metav1.APIResourceList{}
@@ -118,7 +117,7 @@ func (e *Env) apply(ctx context.Context, manifest string) error {
 	}
 }
 
-// collectionOf is the path of an object's collection, by discovery.
+// collectionOf returns the path of an object's collection, from discovery.
 func (e *Env) collectionOf(ctx context.Context, known map[string]metav1.APIResourceList, version, kind, namespace string) (string, error) {
 	prefix := "/apis/" + version
 	if version == "v1" {
@@ -146,8 +145,8 @@ func (e *Env) collectionOf(ctx context.Context, known map[string]metav1.APIResou
 	return "", fmt.Errorf("no %s in %s", kind, version)
 }
 
-// settle waits until the controllers are done with the fixture: nothing changes
-// for two seconds.
+// settle waits until the controllers have finished with the fixture: no object has
+// changed for two seconds.
 func (e *Env) settle(ctx context.Context) error {
 	last, since := "", time.Now()
 	return eventually(ctx, "the controllers to be done", func() (bool, error) {

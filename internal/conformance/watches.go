@@ -28,7 +28,7 @@ func watchFrom(ctx context.Context, e *Env) error {
 	if err := e.live(ctx, p, "resourceVersion="+p.rv, changes, want...); err != nil {
 		return err
 	}
-	// The same events again, all of which have happened.
+	// The same events again, now all in the past.
 	again, err := e.watch(ctx, p.path+"?watch=1&resourceVersion="+p.rv)
 	if err != nil {
 		return err
@@ -130,8 +130,8 @@ func bookmarkBeforeTheEnd(ctx context.Context, e *Env) error {
 }
 
 // toTheEnd opens a watch, changes a, and compares all events to the end of the
-// watch. Whether the last bookmark comes once or twice depends on the server's
-// clock.
+// watch. The server's clock determines whether the last bookmark comes once or
+// twice.
 func (e *Env) toTheEnd(ctx context.Context, p playground, query string, want ...string) error {
 	w, err := e.watch(ctx, p.path+"?watch=1&"+query, withBookmarks)
 	if err != nil {

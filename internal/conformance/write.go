@@ -14,8 +14,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
 
-// change writes to the API server and returns the new RV. The answer to a
-// deletion may have none: then it is 0.
+// change writes to the API server and returns the new RV, 0 if the answer to a
+// deletion has none.
 func (e *Env) change(ctx context.Context, method, path, body string) (uint64, error) {
 	r := compare.Request{Method: method, Path: path, Body: body, Header: http.Header{}}
 	if method == http.MethodPatch {
@@ -62,8 +62,8 @@ func (e *Env) steps(ctx context.Context, todo ...step) (rv uint64, err error) {
 	return rv, nil
 }
 
-// namespace makes a namespace for the rule and waits for what controllers put
-// into it.
+// namespace creates a namespace for the rule and waits for the objects that
+// controllers create in it.
 func (e *Env) namespace(ctx context.Context, suffix string) (string, error) {
 	name := "conf-" + strings.ToLower(e.rule) + suffix
 	if _, err := e.create(ctx, "/api/v1/namespaces", `{"metadata":{"name":"`+name+`"}}`); err != nil {
@@ -81,8 +81,8 @@ func (e *Env) namespace(ctx context.Context, suffix string) (string, error) {
 	return name, nil
 }
 
-// collection makes a namespace for the rule and returns the path of a resource
-// of the core group in it, which the gateway watches.
+// collection creates a namespace for the rule and returns the path of a resource of
+// the core group in it, which the gateway watches.
 func (e *Env) collection(ctx context.Context, resource string) (path string, err error) {
 	space, err := e.namespace(ctx, "")
 	if err != nil {
@@ -99,7 +99,7 @@ type playground struct {
 	rv   string // of its first state; both endpoints have reached it
 }
 
-// playground makes a namespace with ConfigMaps a and b.
+// playground creates a namespace with ConfigMaps a and b.
 func (e *Env) playground(ctx context.Context) (playground, error) {
 	space, err := e.namespace(ctx, "")
 	if err != nil {
@@ -116,7 +116,7 @@ func (e *Env) playground(ctx context.Context) (playground, error) {
 	return p, err
 }
 
-// customPlayground makes a namespace with a Doodad named first.
+// customPlayground creates a namespace with a Doodad named first.
 func (e *Env) customPlayground(ctx context.Context) (playground, error) {
 	space, err := e.namespace(ctx, "")
 	if err != nil {
@@ -131,12 +131,12 @@ func (e *Env) customPlayground(ctx context.Context) (playground, error) {
 	return p, err
 }
 
-// mark makes the last object of a rule.
+// mark returns the step that creates the last object of a rule.
 func (p playground) mark() step {
 	return step{http.MethodPost, p.path, `{"metadata":{"name":"z-mark"}}`}
 }
 
-// marked waits for the last object of a rule.
+// marked reports whether the last object of a rule has arrived.
 func marked(all []compare.Frame) bool {
 	f := all[len(all)-1]
 	return f.Name == "z-mark" && f.Type == "ADDED"
@@ -180,20 +180,20 @@ func (e *Env) selected(ctx context.Context, path, query string, changes []step, 
 	return all, sequence(all, want...)
 }
 
-// doodads is the collection of the custom resource that rules change.
+// doodads returns the path of the custom resource that rules change.
 func doodads(namespace string) string { return custom + "/namespaces/" + namespace + "/doodads" }
 
-// doodad is the JSON of one, with further members.
+// doodad returns the JSON of a Doodad, with further members.
 func doodad(name, more string) string {
 	return `{"apiVersion":"conformance.example.com/v1","kind":"Doodad","metadata":{"name":"` + name + `"},` + more + `}`
 }
 
-// pod is the JSON of a Pod that no scheduler takes.
+// pod returns the JSON of a Pod that no scheduler handles.
 func pod(name string) string {
 	return `{"metadata":{"name":"` + name + `"},"spec":{"schedulerName":"nobody","containers":[{"name":"c","image":"i"}]}}`
 }
 
-// labelled is a patch that sets the label on.
+// labelled returns a patch that sets the label "on".
 func labelled(value string) string { return `{"metadata":{"labels":{"on":` + value + `}}}` }
 
 // eventually waits for a condition, for two minutes.
