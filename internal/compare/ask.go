@@ -72,11 +72,11 @@ type Answer struct {
 	Body    []byte
 	Proto   string // such as HTTP/1.1
 	Chunked bool
-	// End is why the body ended; nil is a clean end.
+	// End is why the body ended; nil means a clean end.
 	End error
 }
 
-// Text is the body as text.
+// Text returns the body as text.
 func (a *Answer) Text() string { return string(a.Body) }
 
 // FromUpstream reports whether the answer came from the API server. The API

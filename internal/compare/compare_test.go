@@ -18,7 +18,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/compare"
 )
 
-// serve is an endpoint that answers with a function.
+// serve returns an endpoint that answers with a function.
 func serve(t *testing.T, f http.HandlerFunc) *compare.Endpoint {
 	t.Helper()
 	s := httptest.NewServer(f)
@@ -39,8 +39,8 @@ func says(code int, body string, header ...string) http.HandlerFunc {
 
 const list = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"17"},"items":[]}` + "\n"
 
-// TestDiff finds each way in which two answers can differ, except for the ways
-// that are allowed.
+// TestDiff: Diff finds every difference between two answers, except for the allowed
+// ones.
 func TestDiff(t *testing.T) {
 	broken := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "5000")
@@ -54,15 +54,15 @@ func TestDiff(t *testing.T) {
 		mask compare.Mask
 		what string // "" means that they are the same
 	}{
-		"same":                  {says(200, list), nil, ""},
-		"status":                {says(201, list), nil, "status"},
-		"header more":           {says(200, list, "Warning", "x"), nil, "header Warning"},
-		"header of its own":     {says(200, list, "Audit-Id", "x", "Date", "now"), nil, ""},
-		"newline":               {says(200, strings.TrimSpace(list)), nil, "body"},
-		"version":               {says(200, strings.Replace(list, "17", "18", 1)), nil, "body"},
-		"version, masked":       {says(200, strings.Replace(list, "17", "18", 1)), compare.ListRV, ""},
-		"more than the version": {says(200, strings.Replace(list, "17", "x", 1)), compare.ListRV, "body"},
-		"broken off":            {broken, nil, "end of the body"},
+		"same":             {says(200, list), nil, ""},
+		"status":           {says(201, list), nil, "status"},
+		"extra header":     {says(200, list, "Warning", "x"), nil, "header Warning"},
+		"ignored headers":  {says(200, list, "Audit-Id", "x", "Date", "now"), nil, ""},
+		"newline":          {says(200, strings.TrimSpace(list)), nil, "body"},
+		"version":          {says(200, strings.Replace(list, "17", "18", 1)), nil, "body"},
+		"version, masked":  {says(200, strings.Replace(list, "17", "18", 1)), compare.ListRV, ""},
+		"more than the RV": {says(200, strings.Replace(list, "17", "x", 1)), compare.ListRV, "body"},
+		"broken body":      {broken, nil, "end of the body"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := compare.Request{Path: "/x"}
@@ -87,7 +87,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestListRV masks the list's version and that in its token, and no object's.
+// TestListRV: ListRV masks the RV of a list and that in its token, but not those of
+// objects.
 func TestListRV(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","resourceVersion":"2"}}]}`:               `{"metadata":{"resourceVersion":"RV"},"items":[{"metadata":{"name":"a","resourceVersion":"2"}}]}`,
@@ -107,7 +108,7 @@ const jsonWatch = `{"type":"ADDED","object":{"kind":"Pod","metadata":{"namespace
 {"type":"ERROR","object":{"kind":"Status","code":410}}
 `
 
-// protobufFrame is an event as the API server frames it.
+// protobufFrame returns an event in the API server's framing.
 func protobufFrame(t *testing.T, typ, name, rv string) []byte {
 	t.Helper()
 	o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: rv}}
@@ -149,19 +150,19 @@ func TestFrames(t *testing.T) {
 	}
 	for name, cut := range map[string][]byte{compare.JSON: []byte(jsonWatch[:30]), compare.ProtobufWatch: body[:30]} {
 		if _, err := compare.Frames(name, cut); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%s that is cut: %v", name, err)
+			t.Errorf("%s that is cut off: %v", name, err)
 		}
 	}
 }
 
-// TestBookmarks masks the RVs of bookmarks, and nothing else.
+// TestBookmarks: Bookmarks masks only the RVs of bookmarks.
 func TestBookmarks(t *testing.T) {
 	mask := compare.Bookmarks(compare.JSON)
 	if a, b := mask([]byte(jsonWatch)), mask([]byte(strings.Replace(jsonWatch, `"9"`, `"10"`, 1))); string(a) != string(b) {
 		t.Errorf("%s\n%s", a, b)
 	}
 	if a, b := mask([]byte(jsonWatch)), mask([]byte(strings.Replace(jsonWatch, `"7"`, `"8"`, 1))); string(a) == string(b) {
-		t.Error("the version of an event does not count")
+		t.Error("the RV of an event is masked")
 	}
 	mask = compare.Bookmarks(compare.ProtobufWatch)
 	a := mask(protobufFrame(t, "BOOKMARK", "", "7"))
@@ -169,11 +170,11 @@ func TestBookmarks(t *testing.T) {
 		t.Errorf("%q\n%q", a, b)
 	}
 	if b := mask(protobufFrame(t, "BOOKMARK", "x", "7")); string(a) == string(b) {
-		t.Error("the rest of a bookmark does not count")
+		t.Error("the rest of a bookmark is masked")
 	}
 }
 
-// TestPair compares two streams frame by frame, and finds missing, additional
+// TestPair: a Pair compares two streams frame by frame, and finds missing, additional
 // and different frames.
 func TestPair(t *testing.T) {
 	lines := strings.SplitAfter(jsonWatch, "\n")
@@ -187,8 +188,8 @@ func TestPair(t *testing.T) {
 	}{
 		"same":             {want, true},
 		"another bookmark": {stream(lines[0], strings.Replace(lines[1], `"9"`, `"8"`, 1), lines[3]), true},
-		"one less":         {stream(lines[0], lines[3]), false},
-		"one more":         {stream(lines[0], lines[1], lines[3], lines[3]), false},
+		"missing frame":    {stream(lines[0], lines[3]), false},
+		"extra frame":      {stream(lines[0], lines[1], lines[3], lines[3]), false},
 		"another order":    {stream(lines[1], lines[0], lines[3]), false},
 		"another type":     {says(200, jsonWatch, "Content-Type", "text/plain"), false},
 	} {

@@ -6,6 +6,6 @@
 // reads watches in every framing, and WebSockets.
 //
 // The first endpoint is called want: it is the API server. The second, got, is
-// the gateway in front of it. Parts that cannot be the same for two servers, or
-// at two times, are left out: see [Diff]. Only tests import this package.
+// the gateway in front of it. Parts that necessarily differ between two servers, or
+// two times, are ignored: see [Diff]. Only tests import this package.
 package compare

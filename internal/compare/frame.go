@@ -38,8 +38,8 @@ func (f *Frame) String() string {
 	return fmt.Sprintf("%s %s %s/%s@%s", f.Type, f.Kind, f.Namespace, f.Name, f.RV)
 }
 
-// masked is the frame with a bookmark's RV blanked: two servers may have reached
-// different RVs.
+// masked returns the frame, for a bookmark with a blanked RV: two servers may have
+// reached different RVs.
 func (f *Frame) masked() []byte {
 	switch {
 	case f.Type != "BOOKMARK" || f.RV == "":

@@ -9,8 +9,8 @@ import (
 	"regexp"
 )
 
-// A Mask blanks the parts of a body that may differ between two endpoints, since
-// they were asked at different times or have reached different RVs.
+// A Mask blanks the parts of a body that may differ between two endpoints because
+// they answered at different times or have reached different RVs.
 type Mask func(body []byte) []byte
 
 var (

@@ -16,11 +16,11 @@ import (
 // A Stream is an open watch.
 type Stream struct {
 	Answer *Answer // status and headers
-	// Skip reports whether a frame is left out; nil leaves none out.
+	// Skip reports whether to omit a frame; nil omits none.
 	Skip    func(*Frame) bool
 	request string
 	frames  chan Frame
-	err     error // why there are no more; set before frames is closed
+	err     error // why the stream ended; set before frames is closed
 	cancel  context.CancelFunc
 }
 
@@ -73,7 +73,7 @@ func (s *Stream) Close() {
 	}
 }
 
-// Next waits for the next frame that is not skipped. io.EOF is a clean end.
+// Next waits for the next frame that is not skipped. io.EOF means a clean end.
 func (s *Stream) Next(ctx context.Context) (Frame, error) {
 	for {
 		f, err := s.next(ctx)
@@ -95,8 +95,8 @@ func (s *Stream) next(ctx context.Context) (Frame, error) {
 	}
 }
 
-// Until reads frames until enough returns true for all of them. Without a
-// function it reads to the stream's clean end.
+// Until reads frames until enough returns true for all frames read. If enough is nil,
+// it reads to the stream's clean end.
 func (s *Stream) Until(ctx context.Context, enough func([]Frame) bool) ([]Frame, error) {
 	var out []Frame
 	for {
@@ -141,7 +141,7 @@ func Watch(ctx context.Context, want, got *Endpoint, r Request) (*Pair, error) {
 	return p, nil
 }
 
-// Close ends both.
+// Close ends both watches.
 func (p *Pair) Close() {
 	p.Want.Close()
 	p.Got.Close()

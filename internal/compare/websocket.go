@@ -36,12 +36,12 @@ func (m Message) String() string {
 	return fmt.Sprintf("op %d %.300q", m.Op, m.Payload)
 }
 
-// OwnOrigin is an Origin header that is replaced by the endpoint's address.
+// OwnOrigin stands for an Origin header with the endpoint's address.
 const OwnOrigin = "own"
 
-// WebSocket asks for an upgrade and returns the answer to the handshake and,
-// if it was accepted, all messages up to the close frame. The body of a refusal
-// is in the answer. Pings are left out: when they come depends on the server.
+// WebSocket requests an upgrade and returns the answer to the handshake and, if it was
+// accepted, all messages up to the close frame. The body of a refusal is in the answer.
+// Pings are omitted: their time depends on the server.
 func (e *Endpoint) WebSocket(ctx context.Context, r Request) (*Answer, []Message, error) {
 	dial := e.Dial
 	if r.As == AsNobody {
