@@ -31,8 +31,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/clientgo"
 )
 
-// An emptyServer is an API server without objects. It notes what is watched: URL →
-// media type.
+// An emptyServer is an API server without objects. It records the watches: URL → media
+// type.
 type emptyServer struct {
 	mu      sync.Mutex
 	watched map[string]string
@@ -69,7 +69,7 @@ var (
 	hookWidgets = schema.GroupVersionKind{Group: "hook.example.com", Version: "v1", Kind: "Widget"}
 )
 
-// objects is one of each way to be cached.
+// objects returns an object for each way to be cached.
 func objects() []client.Object {
 	widget, secret := &unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}
 	widget.SetGroupVersionKind(hookWidgets)
@@ -102,8 +102,8 @@ func newCache(t *testing.T, config *rest.Config, newInformer clientgo.NewInforme
 }
 
 // TestCacheOptions: the options of controller-runtime's cache reach an API server
-// through the informer library, and every type comes in its best form. The API
-// server is one that only notes what it is asked.
+// through the informer library, and every type is requested in its best form. The API
+// server only records requests.
 func TestCacheOptions(t *testing.T) {
 	s := &emptyServer{watched: map[string]string{}}
 	server := httptest.NewServer(s)

@@ -27,13 +27,13 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// A churned is a kind of object that a churn makes: up to count of them, of which spec gives
-// one of many forms.
+// A churned is a kind of object that a churn creates: up to count of them, each with one
+// of many forms of spec.
 type churned struct {
 	resource         schema.GroupVersionResource
 	apiVersion, kind string
 	count            int
-	weight           int // how many changes a change of it counts for
+	weight           int // how many changes one of its changes counts for
 	spec             func(n int, color string) map[string]any
 }
 
@@ -62,16 +62,16 @@ var allChurned = []churned{
 	}},
 }
 
-// A churn creates, changes and deletes objects in a namespace. While the API
-// server is away it does nothing but try.
+// A churn creates, changes and deletes objects in a namespace. While the API server is
+// down it only retries.
 type churn struct {
 	stop    func()
 	changes []atomic.Int64 // by kind
 }
 
-// startChurn has every kind changed some five times a second, Deployments once,
-// each by a goroutine of its own: after a start of the API server, requests for custom
-// resources wait for seconds.
+// startChurn changes every kind some five times a second, Deployments once, each in
+// its own goroutine: after a start of the API server, requests for custom resources
+// wait for seconds.
 func startChurn(t *testing.T, ns string) *churn {
 	t.Helper()
 	client, err := dynamic.NewForConfig(direct.config())
@@ -97,7 +97,7 @@ func startChurn(t *testing.T, ns string) *churn {
 	return c
 }
 
-// wait returns when every kind has changed n more times.
+// wait waits until every kind has changed n more times.
 func (c *churn) wait(t *testing.T, n int64) {
 	t.Helper()
 	for i := range c.changes {
@@ -111,7 +111,7 @@ func (c *churn) wait(t *testing.T, n int64) {
 	}
 }
 
-// total is the number of changes so far.
+// total returns the number of changes so far.
 func (c *churn) total() (n int64) {
 	for i := range c.changes {
 		n += c.changes[i].Load()
@@ -119,8 +119,8 @@ func (c *churn) total() (n int64) {
 	return n
 }
 
-// change makes one change: an object that is not there is created, one that is
-// there is changed or, one time in four, deleted.
+// change makes one change: it creates a missing object, and changes or, one time in
+// four, deletes an existing one.
 func (k *churned) change(ctx context.Context, client dynamic.Interface, ns string, random *rand.Rand) error {
 	name := fmt.Sprintf("churn-%d", random.IntN(k.count))
 	color := []string{"red", "green", "blue"}[random.IntN(3)]
@@ -131,7 +131,7 @@ func (k *churned) change(ctx context.Context, client dynamic.Interface, ns strin
 		return objects.Delete(ctx, name, metav1.DeleteOptions{})
 	}
 	if k.kind == "Pod" {
-		delete(fields, "spec") // what is there keeps it
+		delete(fields, "spec") // an existing object keeps its spec
 	}
 	patch, err := json.Marshal(fields)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A selection is what an informer holds.
+// A selection selects the objects of an informer.
 type selection struct {
 	resource       schema.GroupVersionResource
 	everywhere     bool // in all namespaces
@@ -53,9 +53,9 @@ var selections = []selection{
 	{resource: widgets, fields: "spec.color=red"},
 }
 
-// A flavour is a form in which client-go holds objects. typed asks for
-// protobuf, metadata for protobuf of the metadata, dynamic for JSON, and
-// dynamicCBOR for CBOR, or JSON where that is not served.
+// A flavour is a form in which client-go holds objects. typed requests protobuf,
+// metadata requests protobuf of the metadata, dynamic requests JSON, and dynamicCBOR
+// requests CBOR, or JSON if CBOR is not served.
 type flavour string
 
 const (
@@ -65,7 +65,7 @@ const (
 	metaOnly    flavour = "metadata"
 )
 
-// informer makes a shared informer, with the factory that is usual.
+// informer makes a shared informer with the usual factory.
 func (f flavour) informer(config *rest.Config, ns string, s selection) (cache.SharedIndexInformer, error) {
 	if s.everywhere {
 		ns = metav1.NamespaceAll
@@ -116,8 +116,8 @@ type group struct {
 	pairs []*pair
 }
 
-// setGate sets one of client-go's feature gates. Informers look at them when
-// they start, clients when they are made.
+// setGate sets one of client-go's feature gates. Informers read them when they start,
+// clients when they are created.
 func setGate(t *testing.T, name features.Feature, on bool) {
 	t.Helper()
 	gates, ok := features.FeatureGates().(interface {
@@ -144,7 +144,7 @@ func startGroup(ctx context.Context, t *testing.T, wg *sync.WaitGroup, ns string
 	}
 	for _, s := range selections {
 		if f == typed && s.resource == widgets {
-			continue // nobody generated types for it
+			continue // it has no generated types
 		}
 		p := &pair{s, map[side]*held{}}
 		for _, at := range sides {
@@ -165,7 +165,7 @@ func startGroup(ctx context.Context, t *testing.T, wg *sync.WaitGroup, ns string
 		for at, h := range p.at {
 			eventually(t, fmt.Sprint(g.name, " ", p, " ", at, " in sync"), func() string {
 				if !h.HasSynced() {
-					return "it is not"
+					return "not in sync"
 				}
 				return ""
 			})
@@ -174,11 +174,10 @@ func startGroup(ctx context.Context, t *testing.T, wg *sync.WaitGroup, ns string
 	return g
 }
 
-// TestInformers holds the same things with client-go's shared informers of all
-// flavours, with and without WatchList, at the API server and through the
-// gateway, and kills the API server as often as WATCHKEEPER_KILLS says. It runs
-// alone: every change in the cluster costs an event to more than a hundred
-// informers.
+// TestInformers runs client-go's shared informers of all flavours, with and without
+// WatchList, at the API server and through the gateway, and kills the API server
+// WATCHKEEPER_KILLS times. Both sides have to hold the same objects. It runs alone:
+// every change in the cluster costs an event to more than a hundred informers.
 func TestInformers(t *testing.T) {
 	ns := namespace(t, "informers")
 	changing := startChurn(t, ns)
@@ -186,7 +185,7 @@ func TestInformers(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	changing.wait(t, 10) // so that there is something to be listed
+	changing.wait(t, 10) // so that there are objects to list
 	var groups []*group
 	for _, watchList := range []bool{true, false} {
 		for _, f := range []flavour{typed, dynamicJSON, dynamicCBOR, metaOnly} {
@@ -209,8 +208,8 @@ func TestInformers(t *testing.T) {
 	t.Logf("%d changes", changing.total())
 }
 
-// judge waits for the end state of a group's informers, and looks at how they
-// came to it.
+// judge waits for the end state of a group's informers, and checks the events that led
+// to it.
 func (g *group) judge(t *testing.T, client dynamic.Interface, ns string) {
 	events, lists, watches := map[side]int{}, map[side]int64{}, map[side]int64{}
 	for _, p := range g.pairs {
@@ -224,8 +223,7 @@ func (g *group) judge(t *testing.T, client dynamic.Interface, ns string) {
 			lists[at] += h.lists.Load()
 			watches[at] += h.watches.Load()
 		}
-		// The gateway's watches outlive the API server, so nothing is listed
-		// again.
+		// The gateway's watches outlive the API server, so there is no relist.
 		if n := p.at[gateway].lists.Load(); n != 1 {
 			t.Errorf("%s: %d lists through the gateway, %d directly", p, n, p.at[direct].lists.Load())
 		}
@@ -235,8 +233,8 @@ func (g *group) judge(t *testing.T, client dynamic.Interface, ns string) {
 	}
 }
 
-// settle waits until both informers of a pair hold what a list from the API
-// server holds, and compares what they hold.
+// settle waits until both informers of a pair hold the objects of a list from the API
+// server, and compares them.
 func (p *pair) settle(t *testing.T, client dynamic.Interface, ns string) {
 	t.Helper()
 	if p.everywhere {
@@ -262,7 +260,7 @@ func (p *pair) settle(t *testing.T, client dynamic.Interface, ns string) {
 	})
 }
 
-// versions is what the informer's store holds: key → UID and RV.
+// versions returns the content of the informer's store: key → UID and RV.
 func (h *held) versions() map[string]string {
 	all := map[string]string{}
 	for _, o := range h.GetStore().List() {
@@ -272,7 +270,7 @@ func (h *held) versions() map[string]string {
 	return all
 }
 
-// texts is what the informer's store holds: key → the whole object.
+// texts returns the content of the informer's store: key → the complete object.
 func (h *held) texts() map[string]string {
 	all := map[string]string{}
 	for _, o := range h.GetStore().List() {

@@ -27,11 +27,10 @@ import (
 
 const finalizer = "clients.example.com/keeper"
 
-// A keeper is a reconciler. For each widget (which its cache holds
-// unstructured) it keeps a ConfigMap (typed) with the widget's size and the
-// names of the secrets labelled with the widget's name (metadata only), and
-// says so in the widget's status. A finalizer lets it delete the ConfigMap
-// before the widget goes.
+// A keeper is a reconciler. For each widget (unstructured in its cache) it keeps a
+// ConfigMap (typed) with the widget's size and the names of the secrets labelled with
+// the widget's name (metadata only), and reports this in the widget's status. With a
+// finalizer it deletes the ConfigMap before the widget.
 type keeper struct{ client.Client }
 
 func (k *keeper) setUp(mgr ctrl.Manager) error {
@@ -61,7 +60,7 @@ func (k *keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, nil
 	}
 	if controllerutil.AddFinalizer(w, finalizer) {
-		return reconcile.Result{}, k.Update(ctx, w) // whose event brings it back
+		return reconcile.Result{}, k.Update(ctx, w) // the event triggers another reconcile
 	}
 	data, err := k.data(ctx, w)
 	if err != nil {
@@ -81,7 +80,7 @@ func (k *keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{}, k.Status().Update(ctx, w)
 }
 
-// data is what the widget's ConfigMap has to hold.
+// data returns the data that the widget's ConfigMap has to have.
 func (k *keeper) data(ctx context.Context, w *unstructured.Unstructured) (map[string]string, error) {
 	secrets := secretList()
 	if err := k.List(ctx, secrets, client.InNamespace(w.GetNamespace()), client.MatchingLabels{"widget": w.GetName()}); err != nil {

@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		// The clients say a lot while the API server is away.
+		// The clients log much while the API server is down.
 		klog.SetLogger(logr.Discard())
 		ctrl.SetLogger(logr.Discard())
 		code := m.Run()
@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// A side is where a client runs.
+// A side is the server that a client uses.
 type side string
 
 const (
@@ -124,7 +124,7 @@ func createWidgets() error {
 	return nil
 }
 
-// namespace makes a namespace, which goes with the cluster.
+// namespace creates a namespace, which is deleted with the cluster.
 func namespace(t *testing.T, name string) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(direct.config())
@@ -143,8 +143,7 @@ func namespace(t *testing.T, name string) string {
 	return name
 }
 
-// restartUpstream kills the API server and starts it again, for a test that runs
-// alone.
+// restartUpstream kills and restarts the API server, for a test that runs alone.
 func restartUpstream(t *testing.T) {
 	t.Helper()
 	if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
@@ -155,13 +154,13 @@ func restartUpstream(t *testing.T) {
 	}
 }
 
-// kills is how often a test kills the API server.
+// kills returns how often a test kills the API server.
 func kills(t *testing.T) uint64 {
 	t.Helper()
 	return clustertest.FromEnv(t, "WATCHKEEPER_KILLS", 1)
 }
 
-// outage returns when the API server was killed and has come back.
+// outage waits until the API server was killed and is back.
 func outage(t *testing.T) {
 	t.Helper()
 	if err := outages.Next(nil); err != nil {
@@ -169,7 +168,7 @@ func outage(t *testing.T) {
 	}
 }
 
-// eventually waits until problem returns none.
+// eventually waits until problem returns "".
 func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
 	deadline := time.Now().Add(3 * time.Minute)
@@ -179,7 +178,7 @@ func eventually(t *testing.T, what string, problem func() string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("there never was %s: %s\nThe gateway says:\n%s", what, p, gw.Log())
+			t.Fatalf("timeout waiting for %s: %s\nthe gateway's log:\n%s", what, p, gw.Log())
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

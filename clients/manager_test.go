@@ -33,16 +33,16 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/clientgo"
 )
 
-// A running is a manager with a keeper that runs.
+// A running is a running manager with a keeper.
 type running struct {
 	ctrl.Manager
 	name string
 	stop func()
-	done chan struct{} // closed when it has ended,
-	err  error         // so
+	done chan struct{} // closed when it has ended
+	err  error         // valid once done is closed
 }
 
-// managerOptions say what informers a manager's cache has.
+// managerOptions select the informers of a manager's cache.
 type managerOptions func(*testing.T, *rest.Config) (*rest.Config, cache.Options)
 
 func withClientGo(_ *testing.T, config *rest.Config) (*rest.Config, cache.Options) {
@@ -67,11 +67,11 @@ func withOurs(t *testing.T, config *rest.Config) (*rest.Config, cache.Options) {
 	}}
 }
 
-// startManager starts a manager whose keeper works in a namespace, once it is
-// elected. Others that are to be elected in the namespace wait.
+// startManager starts a manager whose keeper works in a namespace once it is elected.
+// Other managers of the namespace wait for the election.
 func startManager(t *testing.T, at side, ns string, options managerOptions) *running {
 	t.Helper()
-	yes, patience := true, 5*time.Minute // longer than the API server is away
+	yes, timeout := true, 5*time.Minute // longer than the API server is down
 	config, caches := options(t, at.config())
 	caches.DefaultNamespaces = map[string]cache.Config{ns: {}}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -83,8 +83,8 @@ func startManager(t *testing.T, at side, ns string, options managerOptions) *run
 		LeaderElectionNamespace:       ns,
 		LeaderElectionID:              "keeper",
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 new(2 * patience),
-		RenewDeadline:                 &patience,
+		LeaseDuration:                 new(2 * timeout),
+		RenewDeadline:                 &timeout,
 		RetryPeriod:                   new(time.Second),
 	})
 	if err == nil {
@@ -124,10 +124,10 @@ func (r *running) elected(t *testing.T) {
 	})
 }
 
-// TestManager runs a manager with a reconciler against the API server, and one
-// against the gateway, gives both the same to do and kills the API server in
-// the midst, as often as WATCHKEEPER_KILLS says. They have to bring about the same, and their caches to hold what
-// the API server holds.
+// TestManager runs a manager with a reconciler against the API server, and one against
+// the gateway, makes the same changes for both and meanwhile kills the API server
+// WATCHKEEPER_KILLS times. Both have to produce the same objects, and their caches have
+// to hold the API server's state.
 func TestManager(t *testing.T) { testManagers(t, "manager-", withClientGo) }
 
 // TestManagerInformers is the same with the informer library in the managers'
@@ -165,12 +165,12 @@ func testManagers(t *testing.T, prefix string, options managerOptions) {
 	d.end()
 	wg.Wait()
 	n := compareOutcome(t, user, namespaces)
-	t.Logf("%d ConfigMaps are kept alike, through %d kills of the API server", n, kills(t))
+	t.Logf("%d ConfigMaps are equal on both sides, through %d kills of the API server", n, kills(t))
 	for _, at := range sides {
 		compareCache(t, user, managers[at], namespaces[at])
 	}
 
-	// The one that stood by takes over.
+	// The standby manager becomes the leader.
 	select {
 	case <-standby.Elected():
 		t.Error("two managers lead at once")
@@ -188,17 +188,16 @@ func testManagers(t *testing.T, prefix string, options managerOptions) {
 	compareCache(t, user, standby, namespaces[gateway])
 }
 
-// demands are the changes that the keepers have to follow, each of which is made
-// in every namespace: 100 or, where the outages take longer, more.
+// demands are the changes that the keepers have to follow. Each is made in every
+// namespace; there are 100, or more if the outages take longer.
 type demands struct {
 	mu    sync.Mutex     // guards what follows
 	last  int            // the last change, once the outages have ended
-	ended bool           // whether they have
+	ended bool           // the outages have ended
 	made  map[string]int // by namespace
 }
 
-// next returns whether there is one more change in the namespace, where n have
-// been made.
+// next reports whether the namespace gets another change after n changes.
 func (d *demands) next(ns string, n int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,18 +222,18 @@ func (d *demands) more(t *testing.T, n int) {
 	})
 }
 
-// end has the changes end when every namespace has got the same.
+// end stops the changes once every namespace has got the same ones.
 func (d *demands) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true
 	for _, n := range d.made {
-		d.last = max(d.last, n+1) // which may be under way
+		d.last = max(d.last, n+1) // which may be in progress
 	}
 }
 
-// demand changes in a namespace what the keeper has to follow. Each namespace
-// gets the same: a change is tried until it is made.
+// demand makes the changes in a namespace that the keeper has to follow. Each namespace
+// gets the same ones: a change is tried until it succeeds.
 func (d *demands) demand(ctx context.Context, t *testing.T, user client.Client, ns string) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := 0; ctx.Err() == nil && d.next(ns, i); i++ {
@@ -253,11 +252,11 @@ func (d *demands) demand(ctx context.Context, t *testing.T, user client.Client, 
 			change = func() error { return client.IgnoreAlreadyExists(user.Create(ctx, secret)) }
 		case 2:
 			change = func() error { return client.IgnoreNotFound(user.Delete(ctx, secret)) }
-		case 3: // the keeper has to make it again
+		case 3: // the keeper has to recreate it
 			change = func() error { return client.IgnoreNotFound(user.Delete(ctx, own)) }
 		default:
-			// A widget that is about to go cannot be changed into one that
-			// stays; wait until it has gone.
+			// A widget that is being deleted cannot be changed into one that is not;
+			// wait until it is gone.
 			change = func() error {
 				held := newWidget(ns, name, 0)
 				err := user.Get(ctx, client.ObjectKeyFromObject(w), held)
@@ -267,7 +266,7 @@ func (d *demands) demand(ctx context.Context, t *testing.T, user client.Client, 
 				case err != nil:
 					return err
 				case held.GetDeletionTimestamp() != nil:
-					return fmt.Errorf("%s is going", name)
+					return fmt.Errorf("%s is being deleted", name)
 				}
 				held.Object["spec"] = w.Object["spec"]
 				return user.Update(ctx, held)
@@ -287,8 +286,8 @@ func (d *demands) demand(ctx context.Context, t *testing.T, user client.Client, 
 	}
 }
 
-// compareOutcome waits until the keepers have brought about the same in both
-// namespaces, and that it is what was asked for. It returns how much that is.
+// compareOutcome waits until the keepers have produced the same correct objects in both
+// namespaces. It returns their number.
 func compareOutcome(t *testing.T, user client.Client, namespaces map[side]string) (n int) {
 	t.Helper()
 	eventually(t, "the same outcome", func() string {
@@ -301,7 +300,7 @@ func compareOutcome(t *testing.T, user client.Client, namespaces map[side]string
 			return "gateway: " + problem
 		}
 		if len(want) == 0 {
-			return "there is nothing"
+			return "no objects"
 		}
 		n = len(want)
 		return cmp.Diff(want, got)
@@ -309,7 +308,7 @@ func compareOutcome(t *testing.T, user client.Client, namespaces map[side]string
 	return n
 }
 
-// outcome describes what is in a namespace, and what is wrong about it.
+// outcome describes the objects in a namespace, and returns the first problem.
 func outcome(ctx context.Context, user client.Client, ns string) (state []string, problem string) {
 	all := widgetList()
 	var configMaps corev1.ConfigMapList
@@ -342,7 +341,7 @@ func outcome(ctx context.Context, user client.Client, ns string) (state []string
 	return state, cmp.Diff(wanted, got)
 }
 
-// compareCache waits until a manager's cache holds what the API server holds.
+// compareCache waits until a manager's cache holds the API server's state.
 func compareCache(t *testing.T, user client.Client, m *running, ns string) {
 	t.Helper()
 	for _, list := range []func() client.ObjectList{

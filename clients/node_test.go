@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// A script is node/informer.js, running.
+// A script is a running node/informer.js.
 type script struct {
 	input io.Writer
 
@@ -31,12 +31,12 @@ type script struct {
 	last   map[string]uint64 // by kind and name: the RV of the last event
 	known  map[string]bool
 	wrong  []string
-	held   map[string][]object // by kind, as last asked for
-	asked  int                 // for what is held, and answered
+	held   map[string][]object // by kind, from the last answer
+	asked  int                 // answers so far
 	errors []string
 }
 
-// A scriptLine is a line of what it prints.
+// A scriptLine is a line of its output.
 type scriptLine struct {
 	Kind, Event, Name, UID, RV, Message string
 	Objects                             []object
@@ -75,7 +75,7 @@ func startScript(t *testing.T, where, ns string) *script {
 	t.Cleanup(func() {
 		input.Close()
 		<-done
-		_ = cmd.Wait() // it may have been killed: the context ends before this
+		_ = cmd.Wait() // fails if the context has ended, which kills it
 	})
 	return s
 }
@@ -105,7 +105,7 @@ func (s *script) see(text []byte) {
 	}
 }
 
-// holds asks the script what it holds, by kind.
+// holds asks the script for the objects that it holds, by kind.
 func (s *script) holds(t *testing.T) map[string][]object {
 	t.Helper()
 	s.mu.Lock()
@@ -127,17 +127,16 @@ func (s *script) holds(t *testing.T) map[string][]object {
 	return held
 }
 
-// TestNodeInformer holds Pods and a custom resource with the informers of
-// @kubernetes/client-node, and kills the API server.
+// TestNodeInformer runs informers of @kubernetes/client-node for Pods and a custom
+// resource, and kills the API server.
 func TestNodeInformer(t *testing.T) {
 	outages.Join(t)
 	t.Parallel()
 	ns := namespace(t, "node-informer")
 	changing := startChurn(t, ns)
 	changing.wait(t, 10)
-	// The gateway's window begins when it first lists a resource. From an RV
-	// before that, as the first client's may be, it passes a watch through for
-	// ten seconds.
+	// The gateway's window begins with its first list of a resource. For ten seconds
+	// it passes through a watch from an earlier RV, which the first client may have.
 	for _, resource := range []schema.GroupVersionResource{pods, widgets} {
 		warm(t, resource)
 	}
@@ -207,7 +206,7 @@ func TestNodeInformer(t *testing.T) {
 	}
 }
 
-// warm has the gateway watch a resource.
+// warm makes the gateway watch a resource.
 func warm(t *testing.T, resource schema.GroupVersionResource) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(gateway.config())
@@ -219,13 +218,12 @@ func warm(t *testing.T, resource schema.GroupVersionResource) {
 	}
 }
 
-// anyOrder compares slices of texts as sets: the script's is the order of the
-// events.
+// anyOrder compares slices of texts as sets: the script has the order of events.
 var anyOrder = cmpopts.SortSlices(func(a, b string) bool { return a < b })
 
-// summary is what an object held by Node must have in common with the API
-// server's. Its Pods are raw when a watch brought them, and have been through
-// its types when a list did; Widgets are always raw.
+// summary returns the part of an object that Node must have in common with the API
+// server. Node's Pods are raw JSON from a watch, and typed from a list; Widgets are
+// always raw.
 func summary(kind string, fields object) string {
 	if kind == "Pod" {
 		o := unstructured.Unstructured{Object: fields}

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// node informer.js SERVER|KUBECONFIG NAMESPACE: holds the Pods and the Widgets
-// of a namespace with two informers, started again after errors as their
-// documentation says. It prints a line of JSON per event. For each line of its
-// input it prints what it holds; it ends with its input.
+// node informer.js SERVER|KUBECONFIG NAMESPACE: holds the Pods and the Widgets of a
+// namespace with two informers, restarted after errors as their documentation says. It
+// prints a line of JSON per event. For each line of its input it prints the objects that
+// it holds; it ends when its input ends.
 
 import { createInterface } from 'node:readline';
 import { CoreV1Api, CustomObjectsApi, KubeConfig, makeInformer } from '@kubernetes/client-node';
