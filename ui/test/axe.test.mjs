@@ -51,9 +51,9 @@ const views = {
   'the past': [{ at: 'past' }, (page) => until('the past', async () => (await connection(page)) === 'the past' && (await page.locator('.moment').count()) === 1)],
   'what changed': [{ at: 'past' }, async (page) => {
     await page.keyboard.press('c');
-    await until('what changed', async () => (await page.locator('.changes-list .pick').count()) > 0);
+    await until('the list of changes', async () => (await page.locator('.changes-list .pick').count()) > 0);
     await page.locator('.changes-list [aria-expanded]').first().click();
-    await until('what exactly', async () => (await page.locator('.diff').count()) > 0);
+    await until('the diff', async () => (await page.locator('.diff').count()) > 0);
   }],
 };
 

@@ -68,7 +68,7 @@ test('filter, selection and moment survive a reload', async () => {
   const [name] = Object.keys(await settled(page, ns, 2));
   const matching = () => page.evaluate(() => window.watchkeeper.engine.matching());
   await page.getByLabel('Filter').fill(`ns:${ns} app=web`);
-  await until('what matches', async () => (await matching()) === 2);
+  await until('the matching Pods', async () => (await matching()) === 2);
   const { x, y } = await blockOf(page, ns, name);
   await page.mouse.click(x, y);
   await page.getByRole('tab', { name: 'YAML' }).click();
@@ -81,7 +81,7 @@ test('filter, selection and moment survive a reload', async () => {
   const same = async () => {
     assert.equal(await page.getByLabel('Nodes by').inputValue(), 'age');
     assert.equal(await page.evaluate(() => window.watchkeeper.engine.arrangement.nodes), 'age');
-    await until('what matches', async () => (await matching()) === 2);
+    await until('the matching Pods', async () => (await matching()) === 2);
     assert.equal(await page.getByLabel('Filter').inputValue(), `ns:${ns} app=web`);
     assert.equal(await page.locator('.panel h2').innerText(), name);
     assert.equal(await page.getByRole('tab', { selected: true }).innerText(), 'YAML');

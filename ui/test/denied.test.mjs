@@ -101,7 +101,7 @@ describe('rights and hostile objects', { concurrency: true }, () => {
     const [pod] = await until('the Pod', async () => Object.keys(await shownPods(page, ns)));
     await page.goto(`${url}/ui/?${new URLSearchParams({ sel: `pod/${ns}/${pod}` })}`);
     const says = (resource) =>
-      until(`that ${resource} are denied`, async () => {
+      until(`the denial of ${resource}`, async () => {
         const text = await page.locator('.panel').innerText();
         return text.includes(`"${user}" cannot`) && text.includes(`resource "${resource}"`);
       });
@@ -132,7 +132,7 @@ describe('rights and hostile objects', { concurrency: true }, () => {
       assert.deepEqual(found, [undefined, 0], where);
     };
     const says = async (where, locator) => {
-      await until(`it as text in ${where}`, async () => (await locator.innerText()).includes(EVIL));
+      await until(`the text in ${where}`, async () => (await locator.innerText()).includes(EVIL));
       await harmless(where);
     };
     await until('the Pod', async () => (await shownPods(page, ns))[EVIL]?.status === EVIL);

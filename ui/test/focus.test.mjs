@@ -79,7 +79,7 @@ test('in the list of what needs attention', async () => {
   const three = await focus(page, entry('three'));
   const neighbours = await three.evaluate((at) => [at.closest('li').previousElementSibling, at.closest('li').nextElementSibling].map((li) => li?.querySelector('button').innerText));
   await kubectl('-n', ns, 'delete', 'pod', 'three', '--force', '--grace-period=0');
-  await until('it to go', async () => (await entry('three').count()) === 0);
+  await until('the removal of the entry', async () => (await entry('three').count()) === 0);
   await drawn(page);
   const name = (text) => text?.split('\n')[0];
   assert.ok(neighbours.map(name).includes(name(await focused(page))), `the focus is on ${await focused(page)}, the neighbours were ${neighbours}`);
@@ -97,15 +97,15 @@ test('in the panel', async () => {
   const panel = page.locator('.panel');
   const link = await focus(page, panel.locator('.facts').getByRole('button', { name: node }));
   await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash=true');
-  await until('that it crashes', async () => /Crash|Error/.test(await panel.locator('.state').innerText()));
+  await until('a crashed Pod', async () => /Crash|Error/.test(await panel.locator('.state').innerText()));
   await keeps(page, link, 'the Pod crashed');
   const label = await focus(page, panel.locator('.labels').getByRole('button', { name: /crash/ }));
   await kubectl('-n', ns, 'label', 'pod', pod, 'another=label');
   await until('the label', async () => (await panel.locator('.labels button').filter({ hasText: 'another' }).count()) === 1);
-  await keeps(page, label, 'another label came');
+  await keeps(page, label, 'another label was added');
   await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash-');
-  await until('it to go', async () => (await panel.locator('.labels button').filter({ hasText: 'crash' }).count()) === 0);
-  await until('its neighbour to have the focus', async () => /^(app|another|pod-template-hash)=/.test(await focused(page)));
+  await until('the removal of the label', async () => (await panel.locator('.labels button').filter({ hasText: 'crash' }).count()) === 0);
+  await until('the focus on the neighbour', async () => /^(app|another|pod-template-hash)=/.test(await focused(page)));
   // Another moment of the same object.
   const back = await focus(page, panel.locator('.facts').getByRole('button', { name: node }));
   await stepBack(page, ',');
@@ -120,11 +120,11 @@ test('in the panel', async () => {
   const inNode = panel.locator('.pods').getByRole('button', { name: pod });
   const entry = await focus(page, inNode);
   await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash=true');
-  await until('it to be first', async () => (await panel.locator('.pods button').first().innerText()).includes(pod));
+  await until('the Pod to be first', async () => (await panel.locator('.pods button').first().innerText()).includes(pod));
   await keeps(page, entry, 'it moved up');
   await kubectl('-n', ns, 'delete', 'pod', pod, '--force', '--grace-period=0');
-  await until('it to go', async () => (await inNode.count()) === 0);
-  await until('its neighbour to have the focus', () => page.evaluate(() => document.activeElement.closest('.pods, .panel h3') !== null));
+  await until('the removal of the Pod', async () => (await inNode.count()) === 0);
+  await until('the focus on the neighbour', () => page.evaluate(() => document.activeElement.closest('.pods, .panel h3') !== null));
   clean(page);
   await page.close();
 });
@@ -140,7 +140,7 @@ test('in the list of changes', async () => {
   await waits(ns, 'two', 'ErrImagePull');
   await pods(ns, 'three', 'four', 'five');
   await until('more changes', async () => (await changes.count()) >= count + 4);
-  await keeps(page, first, 'changes came');
+  await keeps(page, first, 'changes were added');
   // Enter opens the panel and hides the list; Esc returns to it.
   await page.keyboard.press('Enter');
   await until('the panel', async () => (await page.locator('.panel h2').count()) === 1);
@@ -176,7 +176,7 @@ test('in the strip and the top bar', async () => {
   await failing.evaluate((button) => button.classList.add('none')); // as if no Pod failed; Pods of other tests may
   await keeps(page, failing, 'no Pod fails');
   await failing.evaluate((button) => button.blur());
-  assert.equal(await failing.isVisible(), false, 'without the focus it is hidden');
+  assert.equal(await failing.isVisible(), false, 'it is hidden without the focus');
   clean(page);
   await page.close();
 });

@@ -47,7 +47,7 @@ async function truth(path) {
 
 /** Waits until there is this number of Pods, and each informer has the state of the API server. */
 async function settle(count) {
-  await until('what there is', async () => {
+  await until('the current objects', async () => {
     const want = [await truth(pods()), await truth(`/apis/apps/v1/namespaces/${ns}/deployments`), await truth('/api/v1/nodes')];
     assert.equal(want[0].length, count);
     for (const [place, look] of Object.entries(places)) {
@@ -58,7 +58,7 @@ async function settle(count) {
   });
 }
 
-test('it follows a Deployment that grows and shrinks', async () => {
+test('informers follow a Deployment that scales up and down', async () => {
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=5');
   await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
   await settle(5);
@@ -80,7 +80,7 @@ test('a resource that does not exist is an error', async () => {
   }
 });
 
-test('it continues after the API server was killed', async () => {
+test('informers continue after the API server was killed', async () => {
   await signal('kube-apiserver');
   await until('the informer to notice', async () => (await places['Node, proxy']()).phases.pods.includes('stale'));
   await startComponent('kube-apiserver');
@@ -101,10 +101,10 @@ test('it continues after the API server was killed', async () => {
 
 test('watches share a connection through the gateway', async () => {
   const page = await open(browser, `${gateway}/static/informer.html?namespace=${ns}`);
-  await until('what there is', async () => (await page.evaluate(() => window.look?.().phases.nodes.at(-1))) === 'live');
+  await until('the current objects', async () => (await page.evaluate(() => window.look?.().phases.nodes.at(-1))) === 'live');
   const asked = await page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname));
   const lists = asked.filter((path) => path.startsWith('/api'));
-  assert.equal(lists.length, new Set(lists).size, `one list and no watch of each: ${lists}`);
+  assert.equal(lists.length, new Set(lists).size, `want one list of each and no watch: ${lists}`);
   await page.close();
 });
 
@@ -120,7 +120,7 @@ test('going offline and coming back', async () => {
   await until('one Pod', async () => (await truth(pods())).length === 1);
   await page.unroute('**/*');
   await context.setOffline(false);
-  await until('what there is', async () => {
+  await until('the current objects', async () => {
     assert.deepEqual((await page.evaluate(() => window.look())).held.pods, await truth(pods()));
     return (await phases()).at(-1) === 'live';
   });

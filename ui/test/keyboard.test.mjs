@@ -31,7 +31,7 @@ const functions = {
     await page.keyboard.press('/');
     await until('the filter', async () => (await focused(page)) === 'Filter');
     await page.keyboard.type(`ns:${ns}`);
-    await until('what matches', () => page.evaluate(() => window.watchkeeper.engine.matching() === 4));
+    await until('the matching Pods', () => page.evaluate(() => window.watchkeeper.engine.matching() === 4));
     await page.keyboard.press('Escape');
     await until('no filter', () => page.evaluate(() => document.getElementById('filter').value === '' && !window.watchkeeper.engine.matches));
     await page.keyboard.press('Escape');
@@ -49,12 +49,12 @@ const functions = {
     await page.keyboard.press('ArrowRight');
     const name = await reached(page);
     await page.keyboard.press('Enter');
-    await until('the panel of it', async () => (await page.locator('.panel h2').innerText()) === name);
+    await until('the panel of the Pod', async () => (await page.locator('.panel h2').innerText()) === name);
     // The open panel follows.
     await page.keyboard.press('ArrowLeft');
     const next = await reached(page);
     assert.notEqual(next, name);
-    await until('the panel of the next', async () => (await page.locator('.panel h2').innerText()) === next);
+    await until('the panel of the next Pod', async () => (await page.locator('.panel h2').innerText()) === next);
     await tabTo(page, 'Overview');
     for (const [tab, what] of [['YAML', /kind: Pod/], ['Logs', /\S/], ['Versions', /created|changed/]]) {
       await page.keyboard.press('ArrowRight');
@@ -66,7 +66,7 @@ const functions = {
     assert.match(await focused(page), /^Board of Pods/);
   },
   Esc: async (page) => {
-    // It closes one thing at a time.
+    // Each Esc closes one part.
     await page.keyboard.press('/');
     await page.keyboard.type(`ns:${ns}`);
     await tabTo(page, /^Board of Pods/);
@@ -96,7 +96,7 @@ const functions = {
     await page.keyboard.press('+');
     await until('a larger board', async () => (await scale(page)) > before);
     await page.keyboard.press('0');
-    const whole = await until('all of the board', () => inView(page));
+    const whole = await until('the whole board', () => inView(page));
     assert.ok(whole);
   },
   T: async (page) => {
@@ -108,7 +108,7 @@ const functions = {
     const first = await chosen();
     await page.keyboard.press('ArrowDown');
     await until('the next row', async () => (await chosen()) !== first);
-    await until('the panel of it', async () => (await chosen()).split(' ').includes(await page.locator('.panel h2').innerText()));
+    await until('the panel of the Pod', async () => (await chosen()).split(' ').includes(await page.locator('.panel h2').innerText()));
     await page.keyboard.press('Escape');
     // The columns sort.
     await tabTo(page, /^Name/);
@@ -120,9 +120,9 @@ const functions = {
   N: async (page) => {
     assert.equal(await page.locator('.needs').count(), 1);
     await page.keyboard.press('n');
-    await until('it to go', async () => (await page.locator('.needs').count()) === 0);
+    await until('the list to close', async () => (await page.locator('.needs').count()) === 0);
     await page.keyboard.press('n');
-    await until('it to come', async () => (await page.locator('.needs').count()) === 1);
+    await until('the list to open', async () => (await page.locator('.needs').count()) === 1);
   },
   ', .': async (page) => {
     await stepBack(page, ',');
@@ -134,26 +134,26 @@ const functions = {
   Space: async (page) => {
     await toThePast(page);
     await page.keyboard.press(' ');
-    await until('it to play', async () => (await page.getByRole('button', { name: 'Pause' }).count()) === 1 || (await connection(page)) === 'live');
+    await until('the replay to start', async () => (await page.getByRole('button', { name: 'Pause' }).count()) === 1 || (await connection(page)) === 'live');
     await until('now', async () => (await connection(page)) === 'live'); // at 60× it reaches now soon
   },
   C: async (page) => {
     await toThePast(page); // the last minute soon has no changes
     await page.keyboard.press('c');
-    await until('what changed', async () => (await page.locator('.changes-list li').count()) > 0);
+    await until('the list of changes', async () => (await page.locator('.changes-list li').count()) > 0);
     await tabTo(page, /^\d\d:\d\d:\d\d\s/); // the first one
     const had = await focused(page);
     await page.keyboard.press('ArrowRight');
-    await until('what exactly', async () => (await page.locator('.changes-list .diff').count()) === 1);
+    await until('the diff', async () => (await page.locator('.changes-list .diff').count()) === 1);
     await page.keyboard.press('ArrowLeft');
-    await until('it closed', async () => (await page.locator('.changes-list .diff').count()) === 0);
+    await until('the diff to close', async () => (await page.locator('.changes-list .diff').count()) === 0);
     await page.keyboard.press('ArrowDown');
     assert.notEqual(await focused(page), had);
     await page.keyboard.press('Enter');
-    await until('the board as it was then', async () => (await connection(page)) === 'the past');
+    await until('the board of the past', async () => (await connection(page)) === 'the past');
     await toNow(page);
     await page.keyboard.press('c');
-    await until('it closed', async () => (await page.locator('.changes').count()) === 0);
+    await until('the list to close', async () => (await page.locator('.changes').count()) === 0);
   },
   M: async (page) => {
     await toThePast(page);
@@ -179,14 +179,14 @@ const functions = {
   'on the strip: Shift ← →': async (page) => {
     await toThePast(page);
     await page.keyboard.press('Shift+ArrowLeft');
-    await until('a range in the address', () => /[?&](range|from)=/.test(page.url()));
+    await until('a range in the URL', () => /[?&](range|from)=/.test(page.url()));
     await toNow(page);
   },
   '?': async (page) => {
     await page.keyboard.press('?');
     await until('the help', () => page.getByRole('dialog').isVisible());
     await page.keyboard.press('Escape');
-    await until('it to close', async () => !(await page.getByRole('dialog').isVisible()));
+    await until('the help to close', async () => !(await page.getByRole('dialog').isVisible()));
   },
 };
 
@@ -233,13 +233,13 @@ async function toThePast(page) {
   await stepBack(page, 'ArrowLeft');
 }
 
-test('each function that is listed', async (t) => {
+test('each listed function', async (t) => {
   const page = await openBoard(browser, gateway);
   await settled(page, ns, 4);
   await page.keyboard.press('?');
   const listed = [...new Set(await page.locator('.help section').filter({ hasText: /^(Keys|Time)/ }).locator('dt').allInnerTexts())].filter((key) => !pointer.has(key));
   await page.keyboard.press('Escape');
-  await until('the help to go', async () => !(await page.locator('.help').isVisible()));
+  await until('the help to close', async () => !(await page.locator('.help').isVisible()));
   assert.ok(listed.length > 5);
   for (const key of listed) {
     await t.test(key, async () => {

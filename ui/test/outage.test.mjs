@@ -31,7 +31,7 @@ async function goesStale(page, ns, notBefore, why) {
   });
   const [, h, m, s] = words.match(/^Stale since (\d\d):(\d\d):(\d\d)\./).map(Number);
   const since = new Date(notBefore).setHours(h, m, s, 999);
-  assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, it is ${new Date()} and was well at ${new Date(notBefore)}`);
+  assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, the time is ${new Date()}, and the page was live at ${new Date(notBefore)}`);
   assert.match(await connection(page), /^stale for \d+s/);
   assert.deepEqual(await shownPods(page, ns), before, 'the last known state is shown');
 }
@@ -41,7 +41,7 @@ async function comesBack(page, ns, count) {
   await settled(page, ns, count);
   await until('a live page', async () => (await connection(page)) === 'live');
   assert.equal(await page.getByRole('alert').count(), 0);
-  assert.equal(await page.evaluate(() => window.marked), true, 'it was not reloaded');
+  assert.equal(await page.evaluate(() => window.marked), true, 'the page was not reloaded');
 }
 
 test('the API server is killed and restarts', async (t) => {

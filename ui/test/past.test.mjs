@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A moment of the past shows what kubectl printed then: by its URL, by steps from
+// A past moment shows what kubectl printed at that moment: by its URL, by steps from
 // change to change, and by dragging.
 
 import assert from 'node:assert/strict';
@@ -58,7 +58,7 @@ async function recorded(page) {
 
 /** Waits until the page shows what is recorded at the moment in its URL. */
 const showsMoment = (page) =>
-  until('what is recorded', async () => {
+  until('the recording', async () => {
     assert.deepEqual(Object.keys(await shownPods(page, ns)).sort(), await recorded(page));
     return true;
   });
@@ -76,7 +76,7 @@ async function isThen(page) {
 for (const [name, at] of Object.entries({ time: () => new Date(then.time).toISOString(), resourceVersion: () => `rv:${then.rv}` })) {
   test(`the URL of a moment by its ${name}`, async () => {
     const page = await openBoard(browser, gateway, { at: at(), q: `ns:${ns}` });
-    await until('what kubectl printed', async () => {
+    await until('the output of kubectl', async () => {
       assert.deepEqual(await shownPods(page, ns), then.pods);
       return true;
     });
@@ -134,7 +134,7 @@ test('by dragging', async () => {
   let x = strip.x + strip.width - 4;
   await page.mouse.move(x, middle);
   await page.mouse.down();
-  await until('what kubectl printed', async () => {
+  await until('the output of kubectl', async () => {
     const at = new URL(page.url()).searchParams.get('at');
     const off = at ? Date.parse(at) - then.time : Date.now() - then.time;
     x = Math.min(strip.x + strip.width - 4, Math.max(strip.x, x - (off / (await shown())) * strip.width));

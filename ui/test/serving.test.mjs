@@ -54,7 +54,7 @@ test('hashed files are compressed and cached', async () => {
   await page.close();
 });
 
-test('it works below the path of a proxy, and with a prefix of the API', async (t) => {
+test('the page works below the path of a proxy, and with an API prefix', async (t) => {
   const prefixed = await startGateway(['--api-prefix', '/k8s/']);
   t.after(() => prefixed.stop());
   // A proxy that serves the gateway below /clusters/one/.

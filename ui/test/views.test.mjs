@@ -92,7 +92,7 @@ test('the strip, of a recording', async () => {
     return page.url().includes('at=');
   });
   await page.keyboard.press('c');
-  await until('what changed', async () => (await page.locator('.changes-list .pick').count()) > 0);
+  await until('the list of changes', async () => (await page.locator('.changes-list .pick').count()) > 0);
   await both(page, 'strip');
   clean(page);
   await page.close();

@@ -45,7 +45,7 @@ for (const [name, url] of Object.entries({ gateway, 'kubectl proxy': proxy })) {
       await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
       await until('the Pods', same);
     }
-    assert.equal(await page.title(), 'Pods, live', 'one watch was open all the time');
+    assert.equal(await page.title(), 'Pods, live', 'the watch stayed open');
     await shot(page, `www-${name.replace(' ', '-')}`);
     clean(page);
     await page.close();
