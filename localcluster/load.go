@@ -244,8 +244,8 @@ func (l *loader) patch(ctx context.Context, i int, patch []byte, subresources ..
 	return err
 }
 
-// count enters the outcome of one change. The API server may be killed under
-// us by a fault test, so an error only costs a pause.
+// count records the outcome of one change. A fault test may kill the API server, so an
+// error only costs a pause.
 func (l *loader) count(ctx context.Context, successes *atomic.Int64, i int, err error) {
 	switch {
 	case err == nil:
@@ -266,8 +266,8 @@ func (l *loader) count(ctx context.Context, successes *atomic.Int64, i int, err 
 	}
 }
 
-// prepare makes the namespaces and the Pods' owners, and takes over the Pods
-// of an earlier run.
+// prepare creates the namespaces and the Pods' owners, and adopts the Pods of an
+// earlier run.
 func (l *loader) prepare(ctx context.Context, out io.Writer) error {
 	nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: managedByUs})
 	if err != nil {

@@ -28,7 +28,7 @@ func (c cluster) client() (kubernetes.Interface, error) {
 	}
 	config.QPS = -1
 	config.UserAgent = "localcluster"
-	// Protobuf takes much less CPU than JSON on both sides.
+	// Protobuf takes much less CPU than JSON in client and server.
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return kubernetes.NewForConfig(config)

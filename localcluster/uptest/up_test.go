@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uptest tests the built localcluster binary from outside. It links
-// nothing of it, so that a test run does not link 170 MB again.
+// Package uptest tests the built localcluster binary from outside. It does not link
+// its packages, so that a test run does not link 170 MB again.
 //
 // The binary is $LOCALCLUSTER_BIN, or bin/localcluster of the repository; a
 // missing one fails the tests.
@@ -58,7 +58,7 @@ type cluster struct {
 	done   chan struct{} // closed once up has ended and its output is read
 }
 
-// start runs `up` and returns when it says ready.
+// start runs `up` and returns when it prints ready.
 func start(t *testing.T, dir string, args ...string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, bin: binary(t), dir: dir, done: make(chan struct{})}
@@ -68,7 +68,7 @@ func start(t *testing.T, dir string, args ...string) *cluster {
 		t.Fatal(err)
 	}
 	c.up.Stderr = c.up.Stdout
-	c.up.Env = append(os.Environ(), "GOGC=300") // an API server that starts collects garbage a lot
+	c.up.Env = append(os.Environ(), "GOGC=300") // an API server collects much garbage at its start
 	if err := c.up.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func (c *cluster) pid(component string) int {
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// deploy makes a Deployment and waits for it.
+// deploy creates a Deployment and waits for its rollout.
 func (c *cluster) deploy(name string, replicas int) {
 	c.t.Helper()
 	c.kubectl("create", "deployment", name, "--image=registry.example.test/"+name+":1", "--replicas="+strconv.Itoa(replicas))
@@ -202,9 +202,9 @@ func (c *cluster) testNodes(t *testing.T) {
 	if out := c.run("status"); !strings.Contains(out, "API ready") || strings.Count(out, "running") != len(components) {
 		t.Errorf("status says:\n%s", out)
 	}
-	// The API server has the gate and the version that are off by default.
+	// The feature gate and the API version are off by default.
 	c.kubectl("get", "clustertrustbundles.v1beta1.certificates.k8s.io")
-	// RBAC is on: a service account without roles may do nothing.
+	// RBAC is on: a service account without roles has no permissions.
 	out, err := c.try("kubectl", "auth", "can-i", "list", "secrets", "--as=system:serviceaccount:default:default")
 	if err == nil || !strings.HasPrefix(out, "no") {
 		t.Errorf("a service account without roles may list secrets: %s", out)
@@ -297,7 +297,7 @@ func (c *cluster) testCrashLoop(t *testing.T) {
 			cancel()
 		}
 	}
-	_ = watch.Wait() // it was killed
+	_ = watch.Wait() // the process was killed
 	if ctx.Err() != context.Canceled {
 		t.Errorf("no pod crash-loops after a restart: the last is %q", last)
 	}
@@ -323,7 +323,7 @@ func (c *cluster) testLoad(t *testing.T) {
 	}
 }
 
-// testLoopback looks the listening sockets of every process up in /proc.
+// testLoopback checks in /proc that every process listens only on loopback.
 func (c *cluster) testLoopback(t *testing.T) {
 	listening := map[string]string{} // inode to local address
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -394,8 +394,8 @@ func (c *cluster) testExplicitServer(t *testing.T) {
 	if err != nil || out != "ok" {
 		t.Errorf("with --kubeconfig: %v, %s", err, out)
 	}
-	// Without credentials and trust the request must not get through: the
-	// preset would have brought both.
+	// Without credentials and trust the request must fail: the preset kubeconfig
+	// would have both.
 	cmd := exec.Command(c.bin, "kubectl", "--dir", c.dir, "-s", server, "get", "nodes")
 	cmd.Env = append(os.Environ(), "KUBECONFIG=", "HOME="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err == nil {
@@ -474,7 +474,7 @@ func (c *cluster) testInterrupt(t *testing.T) {
 		t.Errorf("the second up is at %s, the first was at %s", line(again.said()), line(ready))
 	}
 
-	// Nor does anything outlive an up that cannot clean up.
+	// No process outlives an up that cannot clean up either.
 	pids = again.pids()
 	if err := again.up.Process.Kill(); err != nil {
 		t.Fatal(err)
