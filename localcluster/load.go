@@ -283,16 +283,16 @@ func (l *loader) prepare(ctx context.Context, out io.Writer) error {
 		if err := ensureNamespace(ctx, l.client, namespaceName(n)); err != nil {
 			return err
 		}
-		if err := l.takeOver(ctx, namespaceName(n), out); err != nil {
+		if err := l.adopt(ctx, namespaceName(n), out); err != nil {
 			return err
 		}
 	}
 	return l.makeOwners(ctx)
 }
 
-// takeOver assigns the Pods of a namespace to their slots, and deletes Pods without a
+// adopt assigns the Pods of a namespace to their slots, and deletes Pods without a
 // slot in this run.
-func (l *loader) takeOver(ctx context.Context, namespace string, out io.Writer) error {
+func (l *loader) adopt(ctx context.Context, namespace string, out io.Writer) error {
 	pods, err := l.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: managedByUs})
 	if err != nil {
 		return err
@@ -315,7 +315,7 @@ func (l *loader) takeOver(ctx context.Context, namespace string, out io.Writer) 
 		}
 	}
 	if taken > 0 {
-		fmt.Fprintf(out, "took over %d pods in %s\n", taken, namespace)
+		fmt.Fprintf(out, "adopted %d pods in %s\n", taken, namespace)
 	}
 	return nil
 }
@@ -329,7 +329,7 @@ func (l *loader) cleanup(ctx context.Context, out io.Writer) {
 	deleteNamespaces(ctx, l.client, names, out)
 }
 
-// slotLabel has "SLOT.GENERATION" of a Pod, for takeOver.
+// slotLabel has "SLOT.GENERATION" of a Pod, for adopt.
 const slotLabel = "localcluster.watchkeeper.dev/slot"
 
 func parseSlot(label string) (index, generation int, ok bool) {

@@ -311,7 +311,7 @@ func (c *cluster) testLoad(t *testing.T) {
 		t.Errorf("load says:\n%s", out)
 	}
 	out = c.run("load", "--pods", "100", "--namespaces", "2", "--cleanup")
-	if !strings.Contains(out, "took over") || !strings.Contains(out, "deleted after") {
+	if !strings.Contains(out, "adopted") || !strings.Contains(out, "deleted after") {
 		t.Errorf("load --cleanup says:\n%s", out)
 	}
 	if out := c.kubectl("get", "pods", "-A", "-l", "app.kubernetes.io/managed-by=localcluster", "-o", "name"); out != "" && !strings.HasPrefix(out, "No resources") {
