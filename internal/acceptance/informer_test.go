@@ -31,14 +31,14 @@ type held struct {
 	// copied returns the RVs that the informer holds.
 	copied func() map[string]string
 
-	mu    sync.Mutex // guards what follows
-	told  map[string]string
-	fault string
+	mu       sync.Mutex // guards what follows
+	received map[string]string
+	fault    string
 }
 
 // hold has an informer run until the context ends.
 func hold[T any](ctx context.Context, all *sync.WaitGroup, name, ns string, i *informer.Informer[T]) *held {
-	h := &held{name: name, told: map[string]string{}, wait: func(ctx context.Context, rv string) error { return i.WaitRV(ctx, rv) }}
+	h := &held{name: name, received: map[string]string{}, wait: func(ctx context.Context, rv string) error { return i.WaitRV(ctx, rv) }}
 	h.copied = func() map[string]string {
 		got := map[string]string{}
 		for key, ref := range i.All() {
@@ -65,12 +65,12 @@ func hold[T any](ctx context.Context, all *sync.WaitGroup, name, ns string, i *i
 				continue
 			}
 			h.mu.Lock()
-			rv, known := h.told[e.Key.String()]
+			rv, known := h.received[e.Key.String()]
 			if known != (e.Type != informer.Added) || e.Type == informer.Updated && rv != e.Old.RV() {
 				h.fault += fmt.Sprintf("%s of %s at %s, known is %q\n", e.Type, e.Key, e.Object().RV(), rv)
 			}
-			if h.told[e.Key.String()] = e.New.RV(); e.Type == informer.Deleted {
-				delete(h.told, e.Key.String())
+			if h.received[e.Key.String()] = e.New.RV(); e.Type == informer.Deleted {
+				delete(h.received, e.Key.String())
 			}
 			h.mu.Unlock()
 		}
@@ -84,10 +84,10 @@ func (h *held) wrong(format string, args ...any) {
 	h.fault += fmt.Sprintf(format+"\n", args...)
 }
 
-func (h *held) toldOf() map[string]string {
+func (h *held) last() map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return maps.Clone(h.told)
+	return maps.Clone(h.received)
 }
 
 // unselected is a config map that every namespace has.
@@ -174,7 +174,7 @@ func TestInformers(t *testing.T) {
 		if got := h.copied(); !maps.Equal(got, want) {
 			t.Errorf("%s holds %v\nwant %v", h.name, got, want)
 		}
-		eventually(t, "all events at "+h.name, func() bool { return maps.Equal(h.toldOf(), want) })
+		eventually(t, "all events at "+h.name, func() bool { return maps.Equal(h.last(), want) })
 	}
 	cancel()
 	all.Wait()

@@ -88,14 +88,14 @@ func TestSilentWatch(t *testing.T) {
 			defer all.Wait()
 			defer cancel()
 			var mu sync.Mutex
-			var told []string
+			var received []string
 			i.Handle(informer.Handler[json.RawMessage]{Event: func(e informer.Event[json.RawMessage]) {
 				if e.Initial {
 					return
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, fmt.Sprintln(strings.Replace(string(e.Type), "UPDATED", "MODIFIED", 1), e.Key.Name, e.Object().RV(), e.Coalesced || e.Inferred))
+				received = append(received, fmt.Sprintln(strings.Replace(string(e.Type), "UPDATED", "MODIFIED", 1), e.Key.Name, e.Object().RV(), e.Coalesced || e.Inferred))
 			}})
 			all.Go(func() {
 				if err := i.Run(ctx); err != nil {
@@ -129,12 +129,12 @@ func TestSilentWatch(t *testing.T) {
 			eventually(t, "all events", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
-				return len(told) >= len(want)
+				return len(received) >= len(want)
 			})
 			mu.Lock()
 			defer mu.Unlock()
-			if !slices.Equal(told, want) {
-				t.Errorf("told\n%s\nwant\n%s", told, want)
+			if !slices.Equal(received, want) {
+				t.Errorf("got\n%s\nwant\n%s", received, want)
 			}
 			if got, want := metrics.read(), (map[string]int{"list: initial": 1, "silent": 1}); !maps.Equal(got, want) {
 				t.Errorf("%v, want %v", got, want)

@@ -197,7 +197,7 @@ func (t *truth) judgeTime(r *pastRead, downtimes []downtime) string {
 		return fmt.Sprintf("answered with %d: %s", r.Code, r.End)
 	}
 	if r.When.Before(r.Before.Since) {
-		return fmt.Sprintf("it has a state at %d, of before what is retained since %v", r.RV, r.Before.Since)
+		return fmt.Sprintf("a state at %d, before what is retained since %v", r.RV, r.Before.Since)
 	}
 	if g, in := r.After.within(r.RV); in {
 		return fmt.Sprintf("a state at %d, in the gap %v", r.RV, g)

@@ -122,7 +122,7 @@ func TestPastReads(t *testing.T) {
 		{"a state after the time", pastTime(s, 25, 13), "changed at 13"},
 		{"at a time, an object missing", spoilt(pastTime(s, 25, 12), func(r *pastRead) { r.Items = r.Items[1:] }), "item 0"},
 		{"at a time before the recording", refused(spoilt(pastTime(s, -1, 0), func(r *pastRead) {}), retains), ""},
-		{"at a time before the recording, answered", pastTime(s, -1, 10), "of before what is retained"},
+		{"at a time before the recording, answered", pastTime(s, -1, 10), "before what is retained since"},
 		{"at a time, refused", refused(pastTime(s, 25, 12), retains), "answered with 410"},
 		{"at a time in a gap", refused(gapOver(pastTime(s, 30, 12)), retains), ""},
 		{"at a time in a gap, answered", gapOver(pastTime(s, 30, 12)), "in the gap"},

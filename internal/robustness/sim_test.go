@@ -175,7 +175,7 @@ func (s *simulation) run(length time.Duration) (*history, error) {
 		return nil, err
 	}
 	final := s.server.RV()
-	for range 600 { // a minute at the most
+	for range 600 { // at most a minute
 		if s.behind(final) == 0 {
 			break
 		}

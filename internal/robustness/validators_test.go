@@ -113,10 +113,10 @@ func watchFromNow(t *truth) *exchange {
 
 func TestGoodHistories(t *testing.T) {
 	s := story()
-	nothing := historyOf(s, []gap{{15, 18}}, list(s, ds, 10), watch(s, ds, 10, 15))
-	nothing.final = map[string]uint64{"x": 18}
+	noDifference := historyOf(s, []gap{{15, 18}}, list(s, ds, 10), watch(s, ds, 10, 15))
+	noDifference.final = map[string]uint64{"x": 18}
 	for name, h := range map[string]*history{
-		"over a gap in which nothing matches that stays": nothing,
+		"over a gap without a matching difference": noDifference,
 		"everything":               historyOf(s, nil, list(s, all, 10), watch(s, all, 10, 14), watch(s, all, 14, 18)),
 		"a selector":               historyOf(s, nil, list(s, reds, 10), watch(s, reds, 10, 18)),
 		"bookmarks":                historyOf(s, nil, list(s, all, 10), with(watch(s, all, 10, 11), append(s.expected(all, 10, 11), mark(11), mark(11))...), watch(s, all, 11, 18)),
@@ -173,7 +173,7 @@ func TestBadHistories(t *testing.T) {
 		{"a bookmark too early", all, func(_, w *exchange, _ *history) { w.Events = slices.Insert(w.Events, 3, mark(15)) }, "bookmarkable ordered"},
 		{"a bookmark that goes back", all, func(_, w *exchange, _ *history) { w.Events = append(w.Events, mark(30), mark(20)) }, "bookmarkable ordered"},
 		{"a bookmark at the start", all, func(_, w *exchange, _ *history) { w.Events = append([]event{mark(10)}, w.Events...) }, "bookmarkable"},
-		{"a bookmark that nobody asked for", all, func(_, w *exchange, _ *history) { w.Bookmarks = false; w.Events = append(w.Events, mark(30)) }, "bookmarkable"},
+		{"a bookmark that was not requested", all, func(_, w *exchange, _ *history) { w.Bookmarks = false; w.Events = append(w.Events, mark(30)) }, "bookmarkable"},
 		{"other bytes", all, func(_, w *exchange, _ *history) {
 			w.Events[1].Text = strings.Replace(w.Events[1].Text, `"red"`, `"RED"`, 1)
 		}, "truthful"},
