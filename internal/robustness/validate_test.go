@@ -380,8 +380,8 @@ func (t *truth) deletion(uid string) uint64 {
 }
 
 // documented: a stream ends as the API documents it, and has complete frames
-// only: it ends normally, with ERROR 410, or with its connection. A request is
-// refused only with 429 or 5xx, and an expired page of a list with 410.
+// only: it ends normally, with its connection, or with an ERROR 410, 429 or 5xx. A
+// request is refused only with 429 or 5xx, and an expired page of a list with 410.
 func documented(_ *history, x *exchange) string {
 	if x.Code == 410 && x.Verb == byPages {
 		return ""
