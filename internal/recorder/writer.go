@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -219,111 +218,6 @@ func (w *writer) bookmark(rv uint64, o *scan.Object) error {
 	return w.add(nil, rv, time.Now())
 }
 
-// gap records a gap from the head to rv, with its known events.
-func (w *writer) gap(events []history.Event, rv uint64, at time.Time) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.head.RV == 0 {
-		return errDamaged
-	}
-	return w.startEpoch(w.stream, w.writeGap(events, rv, at))
-}
-
-func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error {
-	if err := w.write(); err != nil {
-		return err
-	}
-	from := w.stream.Head().RV
-	if err := w.stream.AppendGap(events, rv, at); err != nil {
-		return err
-	}
-	w.count.events.Add(float64(len(events)))
-	if rv > from {
-		w.count.gaps.Inc()
-	}
-	w.move(rv, at)
-	return nil
-}
-
-// begin records a list that is the first one, or does not continue the record.
-func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
-	if w.stream.Head().RV != 0 {
-		next, err := w.store.NewEpoch(w.resource)
-		if err != nil {
-			return err
-		}
-		w.stream = next
-	}
-	w.definition = definition
-	form := history.Form{ListKind: list.Kind, Item: list.EmptyItem(), Definition: definition}
-	if err := w.stream.Begin(form, slices.Values(list.Items), list.RV, at); err != nil {
-		return err
-	}
-	w.head = history.Moment{}
-	w.move(list.RV, at)
-	return nil
-}
-
-// take records a list and the definition under which it was taken. It records the
-// difference from the recorded state as a gap. continued is false if that is not
-// possible, or if diverged says that the list is of another history: then a new epoch
-// begins. The recorded state is in memory meanwhile.
-func (w *writer) take(list *scan.List, definition string, diverged bool, at time.Time) (continued bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.head.RV != 0 {
-		continued, err = w.compare(list, definition, diverged, at)
-		err = w.startEpoch(w.stream, err)
-	}
-	if w.head.RV == 0 {
-		return false, w.begin(list, definition, at)
-	}
-	return continued, err
-}
-
-// compare is take for a stream that is not empty.
-func (w *writer) compare(list *scan.List, definition string, diverged bool, at time.Time) (continued bool, err error) {
-	if err := w.write(); err != nil {
-		return false, err
-	}
-	if diverged {
-		return false, w.begin(list, definition, at)
-	}
-	held, err := stateOf(context.Background(), w.stream, new(atomic.Int64))
-	if err != nil {
-		return false, err
-	}
-	t := timeline.New(timeline.Options{WindowBytes: 1 << 62})
-	t.Reset(held)
-	if list.RV < held.RV || !t.Replace(list) {
-		return false, w.begin(list, definition, at)
-	}
-	cursor, err := t.Watch(held.RV, timeline.Interest{})
-	if err != nil {
-		return false, err
-	}
-	var events []history.Event
-	for more := true; more; {
-		b, err := cursor.Next()
-		if err != nil {
-			return false, err
-		}
-		events, more = appendEvents(events, b.Events), b.More
-	}
-	for i := range events {
-		events[i].At = at
-	}
-	w.template = list.EmptyItem()
-	if held := w.stream.Form().Item; held.Columns == list.Columns && held.APIVersion == list.APIVersion && held.Kind == list.ItemKind {
-		w.template = nil // keep held, which may be a bookmark of the upstream
-	}
-	if err := w.writeGap(events, list.RV, at); err != nil {
-		return false, err
-	}
-	w.definition = definition // only now: after a crash before it, the list is taken again
-	return true, w.setForm(list.Kind)
-}
-
 // reached waits until everything up to rv is written. It fails when ctx or the
 // recording ends.
 func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
@@ -354,44 +248,6 @@ func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
 	}
 }
 
-// errDamaged means that the record is damaged. A new epoch has begun, and needs a list.
-var errDamaged = errors.New("the record is damaged: a new epoch begins")
-
-// damaged converts an error of reading a stream: if the stream is damaged, a new epoch
-// begins and the result is errDamaged.
-func (w *writer) damaged(stream *history.Stream, err error) error {
-	if !errors.Is(err, history.ErrCorrupt) {
-		return err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.startEpoch(stream, err)
-}
-
-// startEpoch is damaged for a caller that holds mu.
-func (w *writer) startEpoch(stream *history.Stream, err error) error {
-	if !errors.Is(err, history.ErrCorrupt) {
-		return err
-	}
-	if stream != w.stream { // the new epoch has already begun
-		return errDamaged
-	}
-	next, failed := w.store.NewEpoch(w.resource)
-	if failed != nil {
-		return failed
-	}
-	w.log.Error("the record of the resource is damaged: a new epoch begins, and the damaged one is kept unchanged", "cause", err)
-	w.count.damaged.Inc()
-	w.stream, w.head, w.pending, w.size, w.oldest = next, history.Moment{}, nil, 0, time.Time{}
-	close(w.lost)
-	w.lost = make(chan struct{})
-	w.publish()
-	return errDamaged
-}
-
-// loss returns a channel that is closed when the record turns out to be damaged.
-func (w *writer) loss() <-chan struct{} { return *w.published.lost.Load() }
-
 // lag returns how long the oldest pending event has waited.
 func (w *writer) lag() time.Duration {
 	oldest := w.published.oldest.Load()
@@ -399,42 +255,6 @@ func (w *writer) lag() time.Duration {
 		return 0
 	}
 	return time.Since(time.UnixMilli(oldest))
-}
-
-// appendEvents appends a timeline's events.
-func appendEvents(to []history.Event, events []*timeline.Event) []history.Event {
-	for _, e := range events {
-		to = append(to, history.Event{Type: e.Type, Object: e.Object, Prev: e.Prev, Inferred: e.Inferred, At: e.At})
-	}
-	return to
-}
-
-// listOf returns the metadata of a list, from a recorded form.
-func listOf(form history.Form, rv uint64) *scan.List {
-	return &scan.List{
-		Kind: form.ListKind, APIVersion: form.Item.APIVersion, ItemKind: form.Item.Kind, Typed: form.Item.Typed(),
-		Columns: form.Item.Columns, RV: rv,
-	}
-}
-
-// stateOf returns the state at a stream's head. It counts the objects in read.
-func stateOf(ctx context.Context, st *history.Stream, read *atomic.Int64) (*scan.List, error) {
-	list := listOf(st.Form(), st.Head().RV)
-	for o, err := range st.List(ctx, list.RV, "", "") {
-		if err != nil {
-			return nil, err
-		}
-		list.Items = append(list.Items, o)
-		read.Add(1)
-	}
-	return list, nil
-}
-
-// newest returns the last recorded version of an object, nil if there is none.
-func (w *writer) newest(key kube.Key) (*scan.Object, error) {
-	stream := w.current()
-	o, err := stream.Get(context.Background(), stream.Head().RV, key)
-	return o, w.damaged(stream, err)
 }
 
 // position returns the head: everything up to it is written or pending. It does not

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+)
+
+// Recorded returns the resources that are being recorded.
+func (r *Recorder) Recorded() []kube.Resource {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	s := r.session
+	r.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	var out []kube.Resource
+	for _, t := range s.all() {
+		out = append(out, t.id)
+	}
+	return out
+}
+
+// Status is the state of a recorder.
+type Status struct {
+	// Recording reports whether the cluster is recorded; if not, Problem says why.
+	Recording bool
+	Problem   string
+	// Dir is the cluster's directory; Options.Dir while the cluster is not known.
+	Dir string
+	// Resources is the number of resources that are recorded.
+	Resources int
+	history.Usage
+}
+
+// Status returns the state of the recorder. ok is false for a nil Recorder.
+func (r *Recorder) Status() (s Status, ok bool) {
+	if r == nil {
+		return Status{}, false
+	}
+	r.mu.Lock()
+	store, session, problem, dir := r.store, r.session, r.problem, r.dir
+	r.mu.Unlock()
+	if s.Dir = r.opts.Dir; store != nil {
+		s.Dir, s.Usage = dir, store.Usage()
+	}
+	if problem != nil {
+		s.Problem = problem.Error()
+	}
+	if s.Recording = session != nil; s.Recording {
+		s.Resources = len(session.all())
+	}
+	return s, true
+}
+
+func (r *Recorder) directory() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dir
+}
