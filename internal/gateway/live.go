@@ -68,7 +68,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 			return nil, nil, s.decline(status.BadRequest("the field selector is not one that is answered from the cache"))
 		}
 	}
-	q.Form, ok = read.Negotiate(r, st.View.BookmarkForm.Typed(), func() bool { return s.f.cbor.Offered(ctx) })
+	q.Form, ok = read.Negotiate(r, st.View.BookmarkTemplate.Typed(), func() bool { return s.f.cbor.Offered(ctx) })
 	if !ok || s.f.isUnwritable(q.Form.Form) {
 		return nil, nil, errDeclined
 	}
@@ -127,7 +127,7 @@ func (s *live) otherForm(_ *http.Request, q *query, err error) (request.Form, er
 
 // state returns a snapshot as a state in the form of a view.
 func (s *live) state(v *timeline.View, snapshot *timeline.Snapshot) state {
-	return state{objects: timelineSnapshot{snapshot}, rv: snapshot.RV, item: v.BookmarkForm, listKind: v.ListKind}
+	return state{objects: timelineSnapshot{snapshot}, rv: snapshot.RV, item: v.BookmarkTemplate, listKind: v.ListKind}
 }
 
 // latest implements store: after a proof of freshness.
@@ -186,7 +186,7 @@ func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (s
 	}
 	return state{
 		objects: &past.Snapshot{Stream: stream, RV: rv, Ctx: ctx}, rv: rv,
-		item: s.view.BookmarkForm, listKind: s.view.ListKind, recorded: true, release: release, held: held,
+		item: s.view.BookmarkTemplate, listKind: s.view.ListKind, recorded: true, release: release, held: held,
 	}, nil
 }
 

@@ -67,7 +67,7 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 		Owner: start.owner, Source: start.source, Encoder: &start.owner.encoder,
 		Wire: start.encoder.Stream(q.Form.Form, q.WebSocket), Form: q.Form.Form, Interest: q.Interest(),
 		Start: start.rv, Expired: start.expired, Over: start.over, Replayed: start.replayed,
-		Bookmarks: q.Options.AllowWatchBookmarks, BookmarkForm: start.state.item,
+		Bookmarks: q.Options.AllowWatchBookmarks, BookmarkTemplate: start.state.item,
 	}
 	initial := q.SendsInitialEvents()
 	switch {

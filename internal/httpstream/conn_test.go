@@ -34,7 +34,7 @@ func newWatch(t *testing.T, tl *timeline.Timeline, rv uint64) *Watch {
 		t.Fatal(err)
 	}
 	enc := &wire.Encoder{Resource: pasttest.Pods, Cache: wire.NewCache(1 << 20)}
-	s := &Watch{Owner: owner{}, Source: cursor, Encoder: enc, Wire: enc.Stream(wire.Form{}, false), BookmarkForm: v.BookmarkForm}
+	s := &Watch{Owner: owner{}, Source: cursor, Encoder: enc, Wire: enc.Stream(wire.Form{}, false), BookmarkTemplate: v.BookmarkTemplate}
 	s.SetTimeout(time.Hour)
 	return s
 }

@@ -77,10 +77,10 @@ type Watch struct {
 	// Expired is why the watch cannot begin at its RV: it then consists of one ERROR.
 	// "" if it can.
 	Expired string
-	// Bookmarks is set if the client allows bookmarks; BookmarkForm is the object
+	// Bookmarks is set if the client allows bookmarks; BookmarkTemplate is the object
 	// that they are made from.
 	Bookmarks    bool
-	BookmarkForm *scan.Object
+	BookmarkTemplate *scan.Object
 	// Replayed returns the moment that a replay has reached, the zero time when it
 	// has caught up; nil if this is no replay.
 	Replayed func() time.Time
@@ -237,7 +237,7 @@ func (s *Watch) snapshot() {
 	}
 	s.More = nil
 	if s.InitialEnd > 0 && s.Bookmarks {
-		s.write(s.Wire.Event(kube.Bookmark, scan.BookmarkObject(s.BookmarkForm, s.InitialEnd, true)))
+		s.write(s.Wire.Event(kube.Bookmark, scan.BookmarkObject(s.BookmarkTemplate, s.InitialEnd, true)))
 	}
 }
 
@@ -268,9 +268,9 @@ func (s *Watch) bookmark(rv uint64) {
 	case !s.Bookmarks:
 	case !at.IsZero():
 		moment := map[string]string{momentAnnotation: at.UTC().Format(time.RFC3339Nano)}
-		s.write(s.Wire.Event(kube.Bookmark, scan.AnnotatedBookmark(s.BookmarkForm, rv, moment)))
+		s.write(s.Wire.Event(kube.Bookmark, scan.AnnotatedBookmark(s.BookmarkTemplate, rv, moment)))
 	case rv > s.Start:
-		s.write(s.Wire.Event(kube.Bookmark, scan.BookmarkObject(s.BookmarkForm, rv, false)))
+		s.write(s.Wire.Event(kube.Bookmark, scan.BookmarkObject(s.BookmarkTemplate, rv, false)))
 	}
 }
 

@@ -77,7 +77,7 @@ func TestWatchOver(t *testing.T) {
 			apply(tl, "a", 11)
 			enc := &wire.Encoder{Resource: pasttest.Pods, Cache: wire.NewCache(1 << 20)}
 			s := &Watch{
-				Owner: owner{}, Source: cursor, Encoder: enc, Wire: enc.Stream(wire.Form{}, false), Over: over, BookmarkForm: v.BookmarkForm,
+				Owner: owner{}, Source: cursor, Encoder: enc, Wire: enc.Stream(wire.Form{}, false), Over: over, BookmarkTemplate: v.BookmarkTemplate,
 				sink: sink, tracker: NewTracker(slog.New(slog.DiscardHandler), prometheus.NewHistogram(prometheus.HistogramOpts{})),
 			}
 			s.SetTimeout(time.Hour)

@@ -156,7 +156,7 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 		f.r.c.verify()
 	}
 	f.rv, f.at = rv, at
-	w.setTemplate(view.BookmarkForm)
+	w.setTemplate(view.BookmarkTemplate)
 	err := w.add(events, rv, at)
 	f.tl.Hold(rv)
 	return err
@@ -181,7 +181,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 		return err
 	}
 	f.held = nil
-	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkForm}, v.RV)
+	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkTemplate}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
 	continued, err := f.r.w.take(list, "", f.r.c.is(diverged), at) // the definition is not known here
 	if err != nil {

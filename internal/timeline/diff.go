@@ -62,10 +62,10 @@ func (t *Timeline) updateRows(list *scan.List) {
 			t.tree.ReplaceOrInsert(o)
 		}
 	}
-	if form := t.next.BookmarkForm; form.Columns != list.Columns {
+	if form := t.next.BookmarkTemplate; form.Columns != list.Columns {
 		unprinted := *form
 		unprinted.Row, unprinted.Columns = "", list.Columns // until the next bookmark
-		t.next.BookmarkForm = &unprinted
+		t.next.BookmarkTemplate = &unprinted
 	}
 }
 

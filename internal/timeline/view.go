@@ -102,8 +102,8 @@ type View struct {
 	At time.Time
 	// Start is the lowest RV that a cursor can start from.
 	Start uint64
-	// BookmarkForm is an object in the form of the upstream's bookmarks.
-	BookmarkForm *scan.Object
+	// BookmarkTemplate is an object in the form of the upstream's bookmarks.
+	BookmarkTemplate *scan.Object
 	// ListKind is the kind of the upstream's lists.
 	ListKind string
 

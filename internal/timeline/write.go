@@ -72,7 +72,7 @@ func Effect(head, last uint64, typ kube.EventType, o *scan.Object) (kube.EventTy
 func (t *Timeline) Bookmark(f scan.Frame) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.next.BookmarkForm, t.dirty = f.Object, true
+	t.next.BookmarkTemplate, t.dirty = f.Object, true
 	t.advance(f.Object.RV)
 	t.trim()
 }
@@ -119,7 +119,7 @@ func (t *Timeline) reset(list *scan.List) {
 	for _, o := range list.Items {
 		t.set(o)
 	}
-	form := t.next.BookmarkForm
+	form := t.next.BookmarkTemplate
 	if form == nil {
 		form = list.EmptyItem()
 	}
@@ -128,7 +128,7 @@ func (t *Timeline) reset(list *scan.List) {
 		gaps = t.next.gaps
 	}
 	t.next = View{
-		Start: list.RV, gaps: gaps, BookmarkForm: form, ListKind: list.Kind,
+		Start: list.RV, gaps: gaps, BookmarkTemplate: form, ListKind: list.Kind,
 		epoch: t.next.epoch + 1,
 		first: t.next.end(),
 	}

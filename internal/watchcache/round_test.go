@@ -71,7 +71,7 @@ func (m *memoryRecord) Resume(context.Context) (*informer.Resume, string, error)
 }
 
 func (m *memoryRecord) list(v *timeline.View, items []*scan.Object) *scan.List {
-	return &scan.List{Kind: v.ListKind, APIVersion: "v1", ItemKind: "Pod", Typed: true, Columns: v.BookmarkForm.Columns, RV: v.RV, Items: items}
+	return &scan.List{Kind: v.ListKind, APIVersion: "v1", ItemKind: "Pod", Typed: true, Columns: v.BookmarkTemplate.Columns, RV: v.RV, Items: items}
 }
 
 func (m *memoryRecord) Sink(context.Context) Sink {
@@ -92,7 +92,7 @@ func (m *memoryRecord) Seed(context.Context) *Seed {
 	list := m.list(v, slices.Collect(v.All("", "")))
 	m.note("seed")
 	seed()
-	return &Seed{List: list, Template: v.BookmarkForm, Resume: informer.Resume{List: m.list(v, nil)}}
+	return &Seed{List: list, Template: v.BookmarkTemplate, Resume: informer.Resume{List: m.list(v, nil)}}
 }
 
 func (m *memoryRecord) Follow(t *timeline.Timeline, epoch uint64) func() bool {
