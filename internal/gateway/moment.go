@@ -195,7 +195,7 @@ func (s *moment) exactly(ctx context.Context, q *query, rv uint64, limit int64) 
 		}
 		if q.View == wire.Table && q.Options.Continue == "" {
 			var err error
-			if at, err = past.TimeOf(ctx, s.state.Stream, rv); err != nil {
+			if at, err = s.state.Stream.TimeOf(ctx, rv); err != nil {
 				return state{}, s.failed(err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -66,6 +67,29 @@ func (st *Stream) At(ctx context.Context, t time.Time) (Moment, error) {
 		return true
 	})
 	return at, err
+}
+
+// TimeOf returns when an RV of the retained span became the newest known one.
+func (st *Stream) TimeOf(ctx context.Context, rv uint64) (time.Time, error) {
+	span, gaps := st.Span(), st.Gaps()
+	low, high := span.From.At, span.To.At
+	for step := time.Millisecond; high.Sub(low) >= step; {
+		t := low.Add(high.Sub(low) / 2).Truncate(step)
+		reached := false
+		if i := slices.IndexFunc(gaps, func(g Gap) bool { return g.Since.Before(t) && t.Before(g.Until) }); i >= 0 {
+			reached = rv <= gaps[i].From
+		} else if m, err := st.At(ctx, t); err == nil {
+			reached = m.RV >= rv
+		} else if ctx.Err() != nil {
+			return time.Time{}, err
+		}
+		if reached {
+			high = t
+		} else {
+			low = t.Add(step)
+		}
+	}
+	return high, nil
 }
 
 // headAt returns the last entry of tableTimes at or before t.

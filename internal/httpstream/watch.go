@@ -79,7 +79,7 @@ type Watch struct {
 	Expired string
 	// Bookmarks is set if the client allows bookmarks; BookmarkTemplate is the object
 	// that they are made from.
-	Bookmarks    bool
+	Bookmarks        bool
 	BookmarkTemplate *scan.Object
 	// Replayed returns the moment that a replay has reached, the zero time when it
 	// has caught up; nil if this is no replay.

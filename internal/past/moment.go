@@ -79,7 +79,7 @@ func atTime(ctx context.Context, st *history.Stream, t time.Time) (State, error)
 
 // exactly returns the state at an RV that the stream retains.
 func exactly(ctx context.Context, st *history.Stream, rv uint64) (State, error) {
-	at, err := TimeOf(ctx, st, rv)
+	at, err := st.TimeOf(ctx, rv)
 	return State{Stream: st, RV: rv, At: at, Since: at}, err
 }
 
@@ -96,34 +96,11 @@ func (p *Past) atRV(ctx context.Context, st *history.Stream, rv uint64) (State, 
 	}
 	for _, id := range p.Resources() {
 		if other := p.Newest(id); other != nil && rv <= other.Head().RV {
-			at, err := TimeOf(ctx, other, rv)
+			at, err := other.TimeOf(ctx, rv)
 			return State{Stream: st, RV: st.Head().RV, At: at, Since: st.Head().At}, err
 		}
 	}
 	return State{}, err
-}
-
-// TimeOf returns when an RV of the retained span became the newest known one.
-func TimeOf(ctx context.Context, st *history.Stream, rv uint64) (time.Time, error) {
-	span, gaps := st.Span(), st.Gaps()
-	low, high := span.From.At, span.To.At
-	for step := time.Millisecond; high.Sub(low) >= step; {
-		t := low.Add(high.Sub(low) / 2).Truncate(step)
-		reached := false
-		if i := slices.IndexFunc(gaps, func(g history.Gap) bool { return g.Since.Before(t) && t.Before(g.Until) }); i >= 0 {
-			reached = rv <= gaps[i].From
-		} else if m, err := st.At(ctx, t); err == nil {
-			reached = m.RV >= rv
-		} else if ctx.Err() != nil {
-			return time.Time{}, err
-		}
-		if reached {
-			high = t
-		} else {
-			low = t.Add(step)
-		}
-	}
-	return high, nil
 }
 
 // Stamp formats a time for messages.

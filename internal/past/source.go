@@ -102,7 +102,7 @@ func (s *Source) Start(ctx context.Context, speed float64) (err error) {
 	case speed > 0:
 		s.replay(speed)
 	case s.printed && s.at.IsZero():
-		s.at, err = TimeOf(ctx, s.stream, s.rv)
+		s.at, err = s.stream.TimeOf(ctx, s.rv)
 	}
 	return err
 }
