@@ -34,6 +34,11 @@ func (w *worker) read(ctx context.Context, q query) {
 	default:
 		err = w.watch(ctx, q, floor)
 	}
+	w.judge(q, floor, got, err)
+}
+
+// judge checks the outcome of a read that began at floor. got is nil for a watch.
+func (w *worker) judge(q query, floor floor, got *reading, err error) {
 	var violation violation
 	switch {
 	case errors.As(err, &violation):
