@@ -56,7 +56,7 @@
 //	pages PATH QUERY       follows continue tokens from $rv to the end
 //	sync PATH              waits until both endpoints have reached the last
 //	                       write, and sets $rv and $exact
-//	fresh RESOURCE NAME …  creates objects in a new namespace; sets $fresh
+//	fresh RESOURCE NAME …  creates objects in a new namespace; sets $fresh, $space
 //	write METHOD PATH BODY writes to the API server; sets $written, its RV
 //	open PATH              opens a watch, with > headers, mask, every-bookmark
 //	events A, B            reads and compares as many events; sets $last, the

@@ -184,7 +184,7 @@ func verifyFresh(text string, _ []statement, _ *int, vars map[string]string) err
 	if groups[resource] == "" {
 		return fmt.Errorf("fresh %s: it takes one of %v", resource, slices.Sorted(maps.Keys(groups)))
 	}
-	for _, name := range []string{"fresh", "rv", "exact"} {
+	for _, name := range []string{"fresh", "space", "rv", "exact"} {
 		vars[name] = "/1"
 	}
 	return nil
@@ -214,7 +214,7 @@ func runFresh(ctx context.Context, x *execution, text string, _ []statement) err
 			return err
 		}
 	}
-	x.vars["fresh"] = path
+	x.vars["fresh"], x.vars["space"] = path, space
 	return runSync(ctx, x, path, nil)
 }
 
