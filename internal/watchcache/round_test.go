@@ -265,6 +265,13 @@ func (b *testbed) called(want string) {
 	}
 }
 
+// damage has the record turn out to be damaged.
+func (b *testbed) damage() {
+	damaged := b.record.damaged
+	b.record.damaged = make(chan struct{})
+	close(damaged)
+}
+
 // TestOneWatch: readers come and go, and the upstream watch continues.
 func TestOneWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *testbed) {
@@ -496,15 +503,11 @@ func TestDamagedRecord(t *testing.T) {
 		b.put("a", "1")
 		synctest.Wait()
 		b.record.calls()
-		damaged := b.record.damaged
-		b.record.damaged = make(chan struct{})
-		close(damaged)
+		b.damage()
 		synctest.Wait()
 		b.called("ended: " + ErrDamaged.Error() + ", resume, feed")
 		res, end := b.read()
-		damaged = b.record.damaged
-		b.record.damaged = make(chan struct{})
-		close(damaged)
+		b.damage()
 		b.put("a", "2")
 		b.same("the timeline", res.Timeline)
 		b.called("seed, follow")
@@ -520,9 +523,7 @@ func TestDamageBeforeAttach(t *testing.T) {
 		b.put("a", "1")
 		b.put("b", "1")
 		synctest.Wait()
-		damaged := b.record.damaged
-		b.record.damaged = make(chan struct{})
-		close(damaged) // the next reflector resumes
+		b.damage() // the next reflector resumes
 		synctest.Wait()
 		b.record.unusable = true
 		b.record.sink.Timeline = timeline.New(timeline.Options{})
