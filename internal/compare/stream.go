@@ -176,7 +176,7 @@ func (p *Pair) masked(frames []Frame) []Frame {
 func DiffFrames(request string, want, got []Frame) error {
 	for i := range max(len(want), len(got)) {
 		if i >= len(want) || i >= len(got) {
-			return &Difference{request, fmt.Sprintf("frame %d", i), fmt.Sprint(brief(want)), fmt.Sprint(brief(got))}
+			return &Difference{request, fmt.Sprintf("frame %d", i), fmt.Sprint(Strings(want)), fmt.Sprint(Strings(got))}
 		}
 		if w, g := want[i].masked(), got[i].masked(); string(w) != string(g) {
 			return bodyDifference(fmt.Sprintf("%s: frame %d", request, i), w, g)
@@ -185,7 +185,8 @@ func DiffFrames(request string, want, got []Frame) error {
 	return nil
 }
 
-func brief(frames []Frame) []string {
+// Strings returns the frames in words, with namespaces and RVs.
+func Strings(frames []Frame) []string {
 	var out []string
 	for _, f := range frames {
 		out = append(out, f.String())

@@ -325,11 +325,7 @@ func brief(frames []compare.Frame) []string {
 // sequence checks the events of frames that were read one by one.
 func sequence(frames []compare.Frame, want ...string) error {
 	if got := brief(frames); !slices.Equal(got, want) {
-		all := make([]string, len(frames))
-		for i := range frames {
-			all[i] = frames[i].String() // with namespaces and RVs
-		}
-		return fmt.Errorf("the API server's events are %q, not %q: %v", got, want, all)
+		return fmt.Errorf("the API server's events are %q, not %q: %v", got, want, compare.Strings(frames))
 	}
 	return nil
 }
