@@ -141,7 +141,7 @@ const functions = {
     await toThePast(page); // the last minute soon has no changes
     await page.keyboard.press('c');
     await until('the list of changes', async () => (await page.locator('.changes-list li').count()) > 0);
-    await tabTo(page, /^\d\d:\d\d:\d\d\s/); // the first one
+    await tabTo(page, /^(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\s/); // the first one
     const had = await focused(page);
     await page.keyboard.press('ArrowRight');
     await until('the diff', async () => (await page.locator('.changes-list .diff').count()) === 1);

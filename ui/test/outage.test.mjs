@@ -21,6 +21,16 @@ after(() => browser?.close());
 /** Marks the page. A reload would remove the mark. */
 const mark = (page) => page.evaluate(() => (window.marked = true));
 
+/** Returns the last moment that words such as 14:02:09 and 2026-01-31 14:02:09 mean: the page says the date if it is not today. */
+function lastMoment(words) {
+  const [, date, time] = words.match(/^(\d{4}-\d\d-\d\d )?(\d\d:\d\d:\d\d)$/);
+  const [h, m, s] = time.split(':').map(Number);
+  const at = date ? new Date(`${date}00:00`) : new Date();
+  at.setHours(h, m, s, 999);
+  if (!date && at > Date.now() + 1000) at.setDate(at.getDate() - 1); // it was read before midnight
+  return at.getTime();
+}
+
 /** Waits until the page says that it is stale, since a moment not before notBefore. Pods stay unchanged. */
 async function goesStale(page, ns, notBefore, why) {
   const before = await shownPods(page, ns);
@@ -29,8 +39,7 @@ async function goesStale(page, ns, notBefore, why) {
     if (!(/^Stale since/.test(text) && why.test(text))) throw new Error(text);
     return text; // the first error may have another cause
   });
-  const [, h, m, s] = words.match(/^Stale since (\d\d):(\d\d):(\d\d)\./).map(Number);
-  const since = new Date(notBefore).setHours(h, m, s, 999);
+  const since = lastMoment(words.match(/^Stale since ([^.]+)\./)[1]);
   assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, the time is ${new Date()}, and the page was live at ${new Date(notBefore)}`);
   assert.match(await connection(page), /^stale for \d+s/);
   assert.deepEqual(await shownPods(page, ns), before, 'the last known state is shown');
