@@ -150,42 +150,63 @@ func (h *heldWriter) Write(b []byte) (int, error) {
 
 // front starts a gateway in front of the API server.
 func (f *fakeAPI) front() (g *Gateway, url string) {
-	t := f.t
-	t.Helper()
 	apiserver := httptest.NewServer(f)
-	up, err := upstream.New(&rest.Config{Host: apiserver.URL}, upstream.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g, err = New(Options{Upstream: up, Logger: slog.New(slog.DiscardHandler)}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- g.Run(ctx) }()
+	g, stop := f.start(&rest.Config{Host: apiserver.URL})
 	server := httptest.NewServer(g)
-	t.Cleanup(func() {
+	f.t.Cleanup(func() {
 		server.CloseClientConnections()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error("Run:", err)
-		}
+		stop()
 		server.Close()
-		up.Close()
 		apiserver.CloseClientConnections()
 		apiserver.Close()
 	})
 	return g, server.URL
 }
 
-// podsOf reads Pods and returns their watched resource in the gateway's cache.
-func podsOf(t testing.TB, g *Gateway, url string) *watchcache.Resource {
-	t.Helper()
-	resp, err := http.Get(url + "/api/v1/pods?resourceVersion=0")
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatal(resp, err)
+// frontInMemory is front without sockets, so that time in a bubble of testing/synctest
+// is virtual. The client reaches the gateway as http://localhost.
+func (f *fakeAPI) frontInMemory() (g *Gateway, client *http.Client) {
+	apiserver := fakeapi.NewNetwork(f)
+	g, stop := f.start(&rest.Config{Host: "http://apiserver", Dial: apiserver.Dial})
+	network := fakeapi.NewNetwork(g)
+	f.t.Cleanup(func() {
+		network.Close()
+		stop()
+		apiserver.Close()
+	})
+	return g, network.Client()
+}
+
+// start starts a gateway until stop is called.
+func (f *fakeAPI) start(cfg *rest.Config) (g *Gateway, stop func()) {
+	f.t.Helper()
+	up, err := upstream.New(cfg, upstream.Options{})
+	if err != nil {
+		f.t.Fatal(err)
 	}
-	resp.Body.Close()
+	if g, err = New(Options{Upstream: up, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	return g, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			f.t.Error("Run:", err)
+		}
+		up.Close()
+	}
+}
+
+// podsOf reads Pods and returns their watched resource in the gateway's cache.
+func podsOf(t testing.TB, g *Gateway) *watchcache.Resource {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	g.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/v1/pods?resourceVersion=0", nil))
+	if rec.Code != http.StatusOK {
+		t.Fatal(rec.Code, rec.Body)
+	}
 	return g.reads.cache.Watched(pods)
 }
 

@@ -11,22 +11,34 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
+// inBubble runs a test with a gateway in front of an API server, in virtual time:
+// whether a proof succeeds depends on how long it takes.
+func inBubble(t *testing.T, test func(t *testing.T, f *fakeAPI, g *Gateway, client *http.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeAPI(t)
+		f.fill()
+		g, client := f.frontInMemory()
+		test(t, f, g, client)
+	})
+}
+
 // read200 sends a GET that has to succeed.
-func read200(t *testing.T, url string) string {
+func read200(t *testing.T, client *http.Client, path string) string {
 	t.Helper()
-	resp, err := http.Get(url)
+	resp, err := client.Get("http://localhost" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s %v", url, resp.Status, body, err)
+		t.Fatalf("%s: %s %s %v", path, resp.Status, body, err)
 	}
 	return string(body)
 }
@@ -42,179 +54,174 @@ func (f *fakeAPI) fill() (last uint64) {
 // TestConsistentList: a LIST with RV unset is answered from the timeline if the head
 // reaches the upstream's RV by itself, otherwise by the upstream.
 func TestConsistentList(t *testing.T) {
-	f := newFakeAPI(t)
-	last := f.fill()
-	g, url := f.front()
-	res := podsOf(t, g, url)
-	f.count("list")
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, client *http.Client) {
+		res := podsOf(t, g)
+		last := res.Timeline.View().RV
+		f.count("list")
 
-	if rv := rvOf(t, read200(t, url+"/api/v1/pods")); rv != last || f.count("list") != 0 || f.count("latest") == 0 {
-		t.Errorf("without a later event: at %d, want %d", rv, last)
-	}
-	_, meta := names(t, read200(t, url+"/api/v1/namespaces/d/pods?limit=35"))
-	if meta.ResourceVersion != fmt.Sprint(last) || *meta.RemainingItemCount != 5 || meta.Continue != request.EncodeContinue(last, "d/p34", "d") {
-		t.Errorf("a page: %+v", meta)
-	}
-	if rest, _ := names(t, read200(t, url+"/api/v1/namespaces/d/pods?continue="+meta.Continue)); len(rest) != 5 || f.count("list") != 0 {
-		t.Errorf("its next page: %v", rest)
-	}
-	f.count("latest")
-
-	// Small lists are not worth a proof.
-	for _, query := range []string{"/api/v1/namespaces/d/pods?limit=2", "/api/v1/namespaces/x/pods", "/api/v1/pods?labelSelector=none"} {
-		resp, err := http.Get(url + query)
-		if err != nil {
-			t.Fatal(err)
+		if rv := rvOf(t, read200(t, client, "/api/v1/pods")); rv != last || f.count("list") != 0 || f.count("latest") == 0 {
+			t.Errorf("without a later event: at %d, want %d", rv, last)
 		}
-		resp.Body.Close()
-	}
-	if n := f.count("latest"); n != 0 {
-		t.Errorf("%d proofs for small lists", n)
-	}
-	f.count("list")
-
-	// The event arrives while the list waits for it.
-	f.hold(true)
-	last = f.write("d", "p00", 4<<10)
-	done := make(chan uint64)
-	go func() { done <- rvOf(t, read200(t, url+"/api/v1/pods")) }()
-	until(t, "a proof", func() bool { return f.count("latest") > 0 })
-	f.hold(false)
-	if rv := <-done; rv != last {
-		t.Errorf("at %d, want %d", rv, last)
-	}
-	if n := f.count("list"); n != 0 {
-		t.Errorf("%d lists upstream", n)
-	}
-
-	// No event arrives: the list is passed through, and so is the next one at once.
-	want := f.elsewhere()
-	for range 2 {
-		if rv := rvOf(t, read200(t, url+"/api/v1/pods")); rv != want || f.count("list") != 1 {
-			t.Errorf("the head lags: at %d, want %d from upstream", rv, want)
+		_, meta := names(t, read200(t, client, "/api/v1/namespaces/d/pods?limit=35"))
+		if meta.ResourceVersion != fmt.Sprint(last) || *meta.RemainingItemCount != 5 || meta.Continue != request.EncodeContinue(last, "d/p34", "d") {
+			t.Errorf("a page: %+v", meta)
 		}
-	}
-	if n := f.count("latest"); n != 1 {
-		t.Errorf("%d proofs were tried", n)
-	}
-	if v := res.Timeline.View(); v.RV != last {
-		t.Errorf("the head went from %d to %d", last, v.RV)
-	}
+		if rest, _ := names(t, read200(t, client, "/api/v1/namespaces/d/pods?continue="+meta.Continue)); len(rest) != 5 || f.count("list") != 0 {
+			t.Errorf("its next page: %v", rest)
+		}
+		f.count("latest")
+
+		// Small lists are not worth a proof.
+		for _, query := range []string{"/api/v1/namespaces/d/pods?limit=2", "/api/v1/namespaces/x/pods", "/api/v1/pods?labelSelector=none"} {
+			resp, err := client.Get("http://localhost" + query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+		if n := f.count("latest"); n != 0 {
+			t.Errorf("%d proofs for small lists", n)
+		}
+		f.count("list")
+
+		// The event arrives while the list waits for it.
+		f.hold(true)
+		last = f.write("d", "p00", 4<<10)
+		done := make(chan uint64)
+		go func() { done <- rvOf(t, read200(t, client, "/api/v1/pods")) }()
+		until(t, "a proof", func() bool { return f.count("latest") > 0 })
+		f.hold(false)
+		if rv := <-done; rv != last {
+			t.Errorf("at %d, want %d", rv, last)
+		}
+		if n := f.count("list"); n != 0 {
+			t.Errorf("%d lists upstream", n)
+		}
+
+		// No event arrives: the list is passed through, and so is the next one at once.
+		want := f.elsewhere()
+		for range 2 {
+			if rv := rvOf(t, read200(t, client, "/api/v1/pods")); rv != want || f.count("list") != 1 {
+				t.Errorf("the head lags: at %d, want %d from upstream", rv, want)
+			}
+		}
+		if n := f.count("latest"); n != 1 {
+			t.Errorf("%d proofs were tried", n)
+		}
+		if v := res.Timeline.View(); v.RV != last {
+			t.Errorf("the head went from %d to %d", last, v.RV)
+		}
+	})
 }
 
 // TestWatchWithoutRV: a WatchList with RV unset includes every write acknowledged before
 // it, even if the upstream's stream lags, and moves the head.
 func TestWatchWithoutRV(t *testing.T) {
-	f := newFakeAPI(t)
-	f.fill()
-	g, url := f.front()
-	res := podsOf(t, g, url)
-	const query = "/api/v1/pods?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-	initial := func() (pods int, end string) {
-		t.Helper()
-		resp, err := http.Get(url + query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		for s := bufio.NewScanner(resp.Body); s.Scan(); pods++ {
-			if b := brief(t, s.Text()); strings.HasPrefix(b, "BOOKMARK") {
-				return pods, b
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, client *http.Client) {
+		res := podsOf(t, g)
+		const query = "/api/v1/pods?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+		initial := func() (pods int, end string) {
+			t.Helper()
+			resp, err := client.Get("http://localhost" + query)
+			if err != nil {
+				t.Fatal(err)
 			}
+			defer resp.Body.Close()
+			for s := bufio.NewScanner(resp.Body); s.Scan(); pods++ {
+				if b := brief(t, s.Text()); strings.HasPrefix(b, "BOOKMARK") {
+					return pods, b
+				}
+			}
+			t.Fatal("no bookmark ends the initial events")
+			return 0, ""
 		}
-		t.Fatal("no bookmark ends the initial events")
-		return 0, ""
-	}
 
-	f.write("d", "new", 10)
-	now := f.elsewhere()
-	if n, end := initial(); n != 41 || end != fmt.Sprintf("BOOKMARK @%d end", now) {
-		t.Errorf("%d initial events, %s; now is %d", n, end, now)
-	}
-	if v := res.Timeline.View(); v.RV != now {
-		t.Errorf("the head is at %d, and %d is proven", v.RV, now)
-	}
-	f.count("list")
-	if read200(t, fmt.Sprintf("%s/api/v1/pods?resourceVersion=%d", url, now)); f.count("list") != 0 {
-		t.Error("a list not older than the proven RV is passed through")
-	}
+		f.write("d", "new", 10)
+		now := f.elsewhere()
+		if n, end := initial(); n != 41 || end != fmt.Sprintf("BOOKMARK @%d end", now) {
+			t.Errorf("%d initial events, %s; now is %d", n, end, now)
+		}
+		if v := res.Timeline.View(); v.RV != now {
+			t.Errorf("the head is at %d, and %d is proven", v.RV, now)
+		}
+		f.count("list")
+		if read200(t, client, fmt.Sprintf("/api/v1/pods?resourceVersion=%d", now)); f.count("list") != 0 {
+			t.Error("a list not older than the proven RV is passed through")
+		}
 
-	// The watch waits for the event that the proof has seen.
-	f.hold(true)
-	f.write("d", "newer", 10)
-	now = f.elsewhere()
-	done := make(chan int)
-	f.count("probe")
-	go func() {
-		n, _ := initial()
-		done <- n
-	}()
-	until(t, "a probe", func() bool { return f.count("probe") > 0 })
-	if v := res.Timeline.View(); v.RV >= now {
-		t.Errorf("the head is at %d before the event came", v.RV)
-	}
-	f.hold(false)
-	if n := <-done; n != 42 {
-		t.Errorf("%d initial events, want 42", n)
-	}
+		// The watch waits for the event that the proof has seen.
+		f.hold(true)
+		f.write("d", "newer", 10)
+		now = f.elsewhere()
+		done := make(chan int)
+		f.count("probe")
+		go func() {
+			n, _ := initial()
+			done <- n
+		}()
+		until(t, "a probe", func() bool { return f.count("probe") > 0 })
+		if v := res.Timeline.View(); v.RV >= now {
+			t.Errorf("the head is at %d before the event came", v.RV)
+		}
+		f.hold(false)
+		if n := <-done; n != 42 {
+			t.Errorf("%d initial events, want 42", n)
+		}
 
-	// An upstream whose RV is older than the head proves nothing.
-	f.mu.Lock()
-	f.staleRV = 50
-	f.mu.Unlock()
-	f.count("watch")
-	if _, err := res.Fresh(t.Context()); err == nil {
-		t.Error("proven by an upstream with an older RV")
-	}
+		// An upstream whose RV is older than the head proves nothing.
+		f.mu.Lock()
+		f.staleRV = 50
+		f.mu.Unlock()
+		f.count("watch")
+		if _, err := res.Fresh(t.Context()); err == nil {
+			t.Error("proven by an upstream with an older RV")
+		}
+	})
 }
 
 // TestProofsAreShared: many readers share one or two freshness proofs; without readers
 // the gateway asks for none.
 func TestProofsAreShared(t *testing.T) {
-	f := newFakeAPI(t)
-	f.fill()
-	g, url := f.front()
-	podsOf(t, g, url)
-	f.elsewhere()
-	// The first proof is held until all readers wait for it or the next.
-	f.mu.Lock()
-	f.gate, f.arrivals = make(chan struct{}), make(chan struct{}, 10)
-	f.mu.Unlock()
-	const readers = 50
-	var wg, opened sync.WaitGroup
-	for range readers {
-		opened.Add(1)
-		wg.Go(func() {
-			resp, err := http.Get(url + "/api/v1/pods?watch=1")
-			opened.Done()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer resp.Body.Close()
-			if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, `{"type":"ADDED"`) {
-				t.Errorf("%s %v", line, err)
-			}
-		})
-	}
-	<-f.arrivals
-	until(t, "all readers", func() bool {
-		return g.tracker.Active() == readers
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, client *http.Client) {
+		podsOf(t, g)
+		f.elsewhere()
+		// The first proof is held until all readers wait for it or the next.
+		f.mu.Lock()
+		f.gate, f.arrivals = make(chan struct{}), make(chan struct{}, 10)
+		f.mu.Unlock()
+		const readers = 50
+		var wg, opened sync.WaitGroup
+		for range readers {
+			opened.Add(1)
+			wg.Go(func() {
+				resp, err := client.Get("http://localhost/api/v1/pods?watch=1")
+				opened.Done()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, `{"type":"ADDED"`) {
+					t.Errorf("%s %v", line, err)
+				}
+			})
+		}
+		<-f.arrivals
+		synctest.Wait()
+		f.count("latest")
+		close(f.gate)
+		opened.Wait()
+		wg.Wait()
+		if latest, probes, watches := f.count("latest"), f.count("probe"), f.count("watch"); latest > 2 || probes > 3 || watches > 1 {
+			t.Errorf("%d readers: %d times the latest RV, %d probes, %d watches", readers, latest, probes, watches)
+		}
+		for what := range map[string]bool{"list": true, "GET /api/v1": true, "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews": true} {
+			f.count(what)
+		}
+		f.elsewhere()
+		time.Sleep(300 * time.Millisecond)
+		if n := f.total(); n != 0 {
+			t.Errorf("%d requests to the upstream without a reader", n)
+		}
 	})
-	time.Sleep(100 * time.Millisecond) // until they wait
-	f.count("latest")
-	close(f.gate)
-	opened.Wait()
-	wg.Wait()
-	if latest, probes, watches := f.count("latest"), f.count("probe"), f.count("watch"); latest > 2 || probes > 3 || watches > 1 {
-		t.Errorf("%d readers: %d times the latest RV, %d probes, %d watches", readers, latest, probes, watches)
-	}
-	for what := range map[string]bool{"list": true, "GET /api/v1": true, "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews": true} {
-		f.count(what)
-	}
-	f.elsewhere()
-	time.Sleep(300 * time.Millisecond)
-	if n := f.total(); n != 0 {
-		t.Errorf("%d requests to the upstream without a reader", n)
-	}
 }

@@ -116,8 +116,8 @@ func fuzzedGateway(f *testing.F) *fuzzed {
 	api := newFakeAPI(f)
 	api.Control(func(w http.ResponseWriter, _ *fakeapi.Request, next func(http.ResponseWriter)) { next(neverFailing{w}) })
 	api.fill()
-	g, base := api.front()
-	podsOf(f, g, base)
+	g, _ := api.front()
+	podsOf(f, g)
 	return &fuzzed{g, runtime.NumGoroutine()}
 }
 

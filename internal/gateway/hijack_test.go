@@ -232,7 +232,7 @@ func TestHijackedDrain(t *testing.T) {
 	f := newFakeAPI(t)
 	g, url := f.front()
 	f.write("ns", "a", 10)
-	res := podsOf(t, g, url)
+	res := podsOf(t, g)
 	rv := f.write("ns", "b", 10)
 	until(t, "the event", func() bool { return res.Timeline.View().RV >= rv })
 	conn := rawRequest(t, url, watchText("resourceVersion=0&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"))

@@ -75,16 +75,16 @@ func TestResumesFromRecord(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
 	f.write("ns", "a", 10)
 	g, rec, url, stop := f.record(fs, time.Minute)
-	podsOf(t, g, url)
+	podsOf(t, g)
 	head := f.write("ns", "b", 10)
-	until(t, "the event in the timeline", func() bool { return podsOf(t, g, url).Timeline.View().RV >= head })
+	until(t, "the event in the timeline", func() bool { return podsOf(t, g).Timeline.View().RV >= head })
 	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
 	missed := f.write("ns", "c", 10)
 
 	g, _, url, stop = f.record(fs, time.Minute)
 	defer stop()
-	until(t, "the missed event in the timeline", func() bool { return podsOf(t, g, url).Timeline.View().RV >= missed })
+	until(t, "the missed event in the timeline", func() bool { return podsOf(t, g).Timeline.View().RV >= missed })
 	f.count("list")
 	resp, err := http.Get(url + "/api/v1/pods?resourceVersion=" + kube.FormatRV(missed))
 	if err != nil {
@@ -97,7 +97,7 @@ func TestResumesFromRecord(t *testing.T) {
 			t.Errorf("%s is not in %s", name, body)
 		}
 	}
-	res := podsOf(t, g, url)
+	res := podsOf(t, g)
 	if s := res.Status(); len(s.Relists) != 0 || f.count("list") != 0 {
 		t.Errorf("the gateway sent a list: %v", s.Relists)
 	}
@@ -123,7 +123,7 @@ func TestRecordIsChecked(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
 	f.write("ns", "a", 10)
 	g, rec, url, stop := f.record(fs, time.Minute)
-	podsOf(t, g, url)
+	podsOf(t, g)
 	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
 
@@ -169,7 +169,7 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
 	recorded := f.write("ns", "a", 10)
 	g, rec, url, stop := f.record(fs, time.Minute)
-	podsOf(t, g, url)
+	podsOf(t, g)
 	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
 	stop()
 	arrivals, gate, open := f.gateLists()
@@ -210,10 +210,10 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 // not clients read it.
 func TestIdleIsRecorded(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
-	g, rec, url, stop := f.record(fs, 10*time.Millisecond)
+	g, rec, _, stop := f.record(fs, 10*time.Millisecond)
 	defer stop()
 	for range 3 {
-		podsOf(t, g, url)
+		podsOf(t, g)
 		until(t, "an idle resource", func() bool { return len(g.reads.cache.All()) == 0 })
 		rv := f.write("ns", "a", 10)
 		until(t, "a record of it", func() bool {

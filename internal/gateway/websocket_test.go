@@ -108,7 +108,7 @@ func TestWebSocketThatDoesNotRead(t *testing.T) {
 	for i := range 8 {
 		f.write("ns", fmt.Sprint("p", i), 1<<20)
 	}
-	res := podsOf(t, g, server.URL)
+	res := podsOf(t, g)
 	until(t, "a list in the cache", func() bool { return res.State().Readable })
 	dial(t, server.URL, "/api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=1")
 	for res.OpenWatches() == 0 {
