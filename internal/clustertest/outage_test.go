@@ -60,10 +60,13 @@ func TestOutages(t *testing.T) {
 			}
 		}
 		o := newOutages(act("kill"), act("start"))
+		var members [4]*member
+		for i := range members {
+			members[i] = &member{TB: t}
+			o.Join(members[i])
+		}
 		var wg sync.WaitGroup
-		for wanted := range 4 {
-			m := &member{TB: t}
-			o.Join(m)
+		for wanted, m := range members {
 			wg.Go(func() {
 				m.runs(func() {
 					time.Sleep(time.Duration(wanted) * time.Minute)
