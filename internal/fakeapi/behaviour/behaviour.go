@@ -14,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -184,8 +185,9 @@ type event struct {
 
 // A stream is a watch of the test's ConfigMaps.
 type stream struct {
-	s     *session
-	lines *bufio.Reader
+	s         *session
+	bookmarks bool // it may have some
+	lines     *bufio.Reader
 }
 
 func (s *session) watch(query ...string) *stream {
@@ -195,14 +197,18 @@ func (s *session) watch(query ...string) *stream {
 	if resp.StatusCode != http.StatusOK {
 		s.Fatalf("%+v", s.read(resp))
 	}
-	return &stream{s, bufio.NewReader(resp.Body)}
+	return &stream{s, slices.Contains(query, "allowWatchBookmarks"), bufio.NewReader(resp.Body)}
 }
 
 // next returns the next event in short form: its type, and the object's value and the
-// end of its name.
+// end of its name. It skips bookmarks if the watch allows them: a real API server sends
+// one when it likes, even right after that of the initial events.
 func (w *stream) next() string {
 	w.s.Helper()
 	e, ok := w.event()
+	for ok && w.bookmarks && e.Type == "BOOKMARK" {
+		e, ok = w.event()
+	}
 	if !ok {
 		return "end"
 	}
@@ -210,7 +216,7 @@ func (w *stream) next() string {
 		return "ERROR " + e.Object.Reason
 	}
 	if e.Type == "BOOKMARK" {
-		return "BOOKMARK " + e.Object.Metadata.Annotations["k8s.io/initial-events-end"]
+		return "BOOKMARK"
 	}
 	return fmt.Sprintf("%s %s=%s", e.Type, strings.TrimPrefix(e.Object.Metadata.Name, w.s.label()+"-"), e.Object.Data["value"])
 }
