@@ -169,7 +169,7 @@ func (i *Informer[T]) next(ctx context.Context, s *subscription[T]) (e entry[T],
 				s.taken = nil
 			}
 			if e.object() != nil {
-				i.metrics.Told(e.typ, e.coalesced)
+				i.metrics.Delivered(e.typ, e.coalesced)
 			}
 			return e, true
 		}

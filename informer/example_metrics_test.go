@@ -88,7 +88,7 @@ func (p promOf) Watched(end string, _ time.Duration) {
 
 func (p promOf) Failed(error) { p.errs.WithLabelValues(p.resource).Inc() }
 
-func (p promOf) Told(typ informer.EventType, coalesced bool) {
+func (p promOf) Delivered(typ informer.EventType, coalesced bool) {
 	p.events.WithLabelValues(string(typ), fmt.Sprint(coalesced), p.resource).Inc()
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -39,8 +40,8 @@ func (m *metricsTranscript) Failed(err error) {
 	refused, _ := errors.AsType[*RefusedError](err)
 	m.add(fmt.Sprint("failed ", refused != nil))
 }
-func (m *metricsTranscript) Told(typ EventType, coalesced bool) {
-	m.add(fmt.Sprint("told ", typ, " ", coalesced))
+func (m *metricsTranscript) Delivered(typ EventType, coalesced bool) {
+	m.add(fmt.Sprint("delivered ", typ, " ", coalesced))
 }
 func (m *metricsTranscript) Reconciled(age, took time.Duration, err error) {
 	m.add(fmt.Sprint("reconciled ", age, " ", took, " ", err))
@@ -97,15 +98,15 @@ func TestMetricsOfSubscribers(t *testing.T) {
 		i.Handle(Handler[testPod]{Add: func(Ref[testPod]) { <-release }})
 		start(t, i)
 		time.Sleep(2 * minute)
-		told := func() []string {
-			return slices.DeleteFunc(m.read(), func(s string) bool { return s[:4] != "told" })
+		delivered := func() []string {
+			return slices.DeleteFunc(m.read(), func(s string) bool { return !strings.HasPrefix(s, "delivered") })
 		}
-		want(t, told(), "told ADDED false")
+		want(t, delivered(), "delivered ADDED false")
 		if s := m.status(); s.Behind != 2 {
 			t.Errorf("%+v", s)
 		}
 		close(release)
-		want(t, told(), "told ADDED false", "told ADDED true", "told DELETED false")
+		want(t, delivered(), "delivered ADDED false", "delivered ADDED true", "delivered DELETED false")
 		if s := m.status(); s.Behind != 0 {
 			t.Errorf("%+v", s)
 		}

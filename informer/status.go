@@ -187,9 +187,9 @@ type Metrics interface {
 	// Failed is called for each failed request or watch, as Handler.Error is.
 	// The API server's refusal is a [*RefusedError].
 	Failed(error)
-	// Told is called for each event of an object that a subscriber receives,
+	// Delivered is called for each event of an object that a subscriber receives,
 	// and whether the event stands for several.
-	Told(typ EventType, coalesced bool)
+	Delivered(typ EventType, coalesced bool)
 	// Reconciled is called after each call of a function of [Reconcile], with
 	// the age of the event when the call began, how long the call took, and
 	// its error.
@@ -203,7 +203,7 @@ func (noMetrics) Changed(EventType)                              {}
 func (noMetrics) Listed(string, int, time.Duration)              {}
 func (noMetrics) Watched(string, time.Duration)                  {}
 func (noMetrics) Failed(error)                                   {}
-func (noMetrics) Told(EventType, bool)                           {}
+func (noMetrics) Delivered(EventType, bool)                      {}
 func (noMetrics) Reconciled(time.Duration, time.Duration, error) {}
 
 // watchEnd returns the reason that [Metrics].Watched gets for a watch that

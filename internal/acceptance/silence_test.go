@@ -49,7 +49,7 @@ func (e *ends) Watched(end string, _ time.Duration)          { e.count(end) }
 func (e *ends) Failed(error)                                 { e.count("failed") }
 func (e *ends) Listed(reason string, _ int, _ time.Duration) { e.count("list: " + reason) }
 func (*ends) Changed(informer.EventType)                     {}
-func (*ends) Told(informer.EventType, bool)                  {}
+func (*ends) Delivered(informer.EventType, bool)             {}
 func (*ends) Reconciled(time.Duration, time.Duration, error) {}
 
 // TestSilentWatch: a healthy proxy keeps the connection of a watch open, but stops
