@@ -48,11 +48,11 @@ var (
 	descWatches   = desc("watches", "Open watches that are served from the cache.")
 	descReading   = prometheus.NewDesc("watchkeeper_history_reading_bytes",
 		"Memory of the readers of recorded events: replays, watches from old resourceVersions, exports.", nil, nil)
-	descReaders = prometheus.NewDesc("watchkeeper_history_readers", "Open readers of recorded events.", nil, nil)
-	descPlaces  = prometheus.NewDesc("watchkeeper_history_places",
-		"Exports and whole lists of the past that are being answered.", []string{"what"}, nil)
-	descRejected = prometheus.NewDesc("watchkeeper_history_turned_away_total",
-		"Exports and whole lists of the past that got a 429, over the limit of concurrent ones.", []string{"what"}, nil)
+	descReaders  = prometheus.NewDesc("watchkeeper_history_readers", "Open readers of recorded events.", nil, nil)
+	descInflight = prometheus.NewDesc("watchkeeper_history_inflight_requests",
+		"Exports and whole lists of the past that are being answered.", []string{"kind"}, nil)
+	descRejected = prometheus.NewDesc("watchkeeper_history_rejected_requests_total",
+		"Exports and whole lists of the past that got a 429, over the limit of concurrent ones.", []string{"kind"}, nil)
 	descStacks = prometheus.NewDesc("watchkeeper_stack_bytes_per_watch",
 		"Stacks of the process per open watch; with many watches, most of the memory of an idle one.", nil, nil)
 )
@@ -67,7 +67,7 @@ func stackBytes() float64 {
 // Describe implements prometheus.Collector.
 func (m *cacheMetrics) Describe(ch chan<- *prometheus.Desc) {
 	m.lag.Describe(ch)
-	for _, d := range []*prometheus.Desc{descEncodings, descReading, descReaders, descPlaces, descRejected,
+	for _, d := range []*prometheus.Desc{descEncodings, descReading, descReaders, descInflight, descRejected,
 		descHead, descStart, descContact, descSynced, descEvents, descObjects,
 		descBytes, descOverhead, descLogEvents, descLogBytes, descReceived, descRelists, descWatches, descStacks} {
 		ch <- d
@@ -128,7 +128,7 @@ func (m *cacheMetrics) collectPast(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(descReading, prometheus.GaugeValue, float64(reading.Bytes))
 	ch <- prometheus.MustNewConstMetric(descReaders, prometheus.GaugeValue, float64(reading.Readers))
 	for _, p := range m.limiters() {
-		ch <- prometheus.MustNewConstMetric(descPlaces, prometheus.GaugeValue, float64(p.InUse()), p.What)
+		ch <- prometheus.MustNewConstMetric(descInflight, prometheus.GaugeValue, float64(p.InUse()), p.What)
 		ch <- prometheus.MustNewConstMetric(descRejected, prometheus.CounterValue, float64(p.Rejected()), p.What)
 	}
 }

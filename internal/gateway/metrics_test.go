@@ -83,7 +83,7 @@ func TestPastMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := gathered(t, registry)
-	if got["watchkeeper_history_places export"] != 1 || got["watchkeeper_history_places list"] != 0 ||
+	if got["watchkeeper_history_inflight_requests export"] != 1 || got["watchkeeper_history_inflight_requests list"] != 0 ||
 		got["watchkeeper_history_readers"] != 1 || got["watchkeeper_history_reading_bytes"] <= 0 {
 		t.Errorf("%v", got)
 	}
@@ -93,7 +93,7 @@ func TestPastMetrics(t *testing.T) {
 		_, _ = exports.Acquire(t.Context())
 	}
 	got = gathered(t, registry)
-	if got["watchkeeper_history_places export"] != 2 || got["watchkeeper_history_turned_away_total export"] != 1 ||
+	if got["watchkeeper_history_inflight_requests export"] != 2 || got["watchkeeper_history_rejected_requests_total export"] != 1 ||
 		got["watchkeeper_history_readers"] != 0 || got["watchkeeper_history_reading_bytes"] != 0 {
 		t.Errorf("%v", got)
 	}
