@@ -29,7 +29,7 @@ type process struct {
 
 // start starts a command and waits for a line of its output that begins with
 // ready.
-func start(cmd *exec.Cmd, ready string, patience time.Duration) (*process, error) {
+func start(cmd *exec.Cmd, ready string, timeout time.Duration) (*process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func start(cmd *exec.Cmd, ready string, patience time.Duration) (*process, error
 		return p, nil
 	case <-p.done:
 		return nil, fmt.Errorf("%s ended: %s", filepath.Base(cmd.Path), p.Output())
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		p.stop(syscall.SIGKILL)
-		return nil, fmt.Errorf("%s was not ready after %v: %s", filepath.Base(cmd.Path), patience, p.Output())
+		return nil, fmt.Errorf("%s was not ready after %v: %s", filepath.Base(cmd.Path), timeout, p.Output())
 	}
 }
 

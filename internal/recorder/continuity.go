@@ -94,8 +94,8 @@ func (c *continuity) listed() {
 	c.trust = verified
 }
 
-// distrust requires a list.
-func (c *continuity) distrust() {
+// requireList makes the next reflector begin with a list.
+func (c *continuity) requireList() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.trust != diverged {

@@ -193,7 +193,7 @@ func (f *fakeAPI) recorder(t testing.TB, fs vfs.FS, patterns ...string) *Recorde
 	r.delay = delays{events: 5 * time.Millisecond, head: 5 * time.Millisecond}
 	r.retry, r.redial = 5*time.Millisecond, 5*time.Millisecond
 	r.retryRefused, r.rediscover, r.trimEvery = 5*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond
-	r.patience = 10 * time.Second
+	r.diskTimeout = 10 * time.Second
 	return r
 }
 
@@ -207,7 +207,7 @@ func (f *fakeAPI) run(t testing.TB, r *Recorder) *rig {
 	background := upstream.NewBackground()
 	cache := watchcache.New(watchcache.Options{
 		Upstream: r.opts.Upstream, Background: background, Discovery: upstream.NewDiscovery(r.opts.Upstream, background), Logger: r.log,
-		Await: r.Ready, Patience: r.patience, IdleTimeout: 20 * time.Millisecond,
+		Await: r.Ready, DiskTimeout: r.diskTimeout, IdleTimeout: 20 * time.Millisecond,
 	})
 	owner := &handOwner{cache: cache, hands: map[kube.Resource]*hand{}}
 	ctx, cancel := context.WithCancel(context.Background())

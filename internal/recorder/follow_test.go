@@ -80,9 +80,9 @@ func TestSeed(t *testing.T) {
 		r.end()
 	}
 	_, record := g.hold()
-	record.Distrust()
+	record.RequireList()
 	if record.Seed(t.Context()) != nil {
-		t.Error("a distrusted record has a seed")
+		t.Error("a record that requires a list has a seed")
 	}
 }
 

@@ -73,7 +73,7 @@ func promptly(t *testing.T, what string, f func()) {
 func TestDiskHangs(t *testing.T) {
 	disk, api := newHangingDisk(), newFakeAPI(t)
 	r := api.recorder(t, disk)
-	r.patience = 50 * time.Millisecond
+	r.diskTimeout = 50 * time.Millisecond
 	g := api.run(t, r)
 	g.recorded(100)
 	g.recorded(api.write("a", "1")) // 102
@@ -163,7 +163,7 @@ func TestReadHangs(t *testing.T) {
 	g.recorded(rv)
 	g.stop()
 	r := api.recorder(t, disk)
-	r.patience = 50 * time.Millisecond
+	r.diskTimeout = 50 * time.Millisecond
 	g = api.run(t, r)
 	g.recorded(rv)
 	until(t, "the recorder's watch", func() bool {

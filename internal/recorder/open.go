@@ -40,7 +40,7 @@ func (r *Recorder) open(ctx context.Context) error {
 	r.mu.Unlock()
 	ask, cancel := ctx, context.CancelFunc(func() {})
 	if opened {
-		ask, cancel = context.WithTimeout(ctx, r.patience)
+		ask, cancel = context.WithTimeout(ctx, r.diskTimeout)
 	}
 	uid, err := r.opts.Upstream.Cluster(ask)
 	cancel()
@@ -82,7 +82,7 @@ func (r *Recorder) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.resources {
-		c.distrust()
+		c.requireList()
 	}
 }
 

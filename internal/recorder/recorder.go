@@ -60,7 +60,7 @@ type Recorder struct {
 	delay        delays
 	retry        time.Duration // the first pause between attempts to record
 	redial       time.Duration // the pause while the cluster is not known
-	patience     time.Duration // how long serving waits for recording
+	diskTimeout  time.Duration // how long serving waits for recording
 	retryRefused time.Duration // the pause after a resource was refused
 	rediscover   time.Duration
 	trimEvery    time.Duration
@@ -86,7 +86,7 @@ func New(opts Options) (*Recorder, error) {
 	r := &Recorder{
 		opts: opts, log: opts.Logger, started: make(chan struct{}),
 		delay: delays{events: time.Second, head: 10 * time.Second},
-		retry: 15 * time.Second, redial: time.Second, patience: 2 * time.Second,
+		retry: 15 * time.Second, redial: time.Second, diskTimeout: 2 * time.Second,
 		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute,
 		problem:   errStarting,
 		resources: map[kube.Resource]*continuity{},
@@ -236,7 +236,7 @@ func (r *Recorder) Ready(ctx context.Context) {
 	}
 	select {
 	case <-r.started:
-	case <-time.After(r.patience):
+	case <-time.After(r.diskTimeout):
 		r.log.Warn("the history takes long to open: serving does not wait for it")
 	case <-ctx.Done():
 	}

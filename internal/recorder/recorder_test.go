@@ -349,7 +349,7 @@ func TestUnavailableAtStart(t *testing.T) {
 func TestPatience(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	r := api.recorder(t, fs)
-	r.patience = 20 * time.Millisecond
+	r.diskTimeout = 20 * time.Millisecond
 	if err := r.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -102,8 +102,8 @@ func (r *resourceRecorder) continuable(ctx context.Context, stream *history.Stre
 
 // Seed implements watchcache.Record.
 func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
-	patience := r.s.r.patience
-	soon, cancel := context.WithTimeout(ctx, patience)
+	timeout := r.s.r.diskTimeout
+	soon, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := r.w.reached(soon, r.ctx, r.w.position().RV); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -124,7 +124,7 @@ func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
 			return s
 		case <-ctx.Done():
 			return nil
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			n := read.Load()
 			if n == before {
 				r.log.Warn("the disk is slow: the resource is served without its record", "objects", n)
@@ -175,8 +175,8 @@ func (r *resourceRecorder) Follow(t *timeline.Timeline, epoch uint64) (run func(
 // Damaged implements watchcache.Record.
 func (r *resourceRecorder) Damaged() <-chan struct{} { return r.w.loss() }
 
-// Distrust implements watchcache.Record.
-func (r *resourceRecorder) Distrust() { r.c.distrust() }
+// RequireList implements watchcache.Record.
+func (r *resourceRecorder) RequireList() { r.c.requireList() }
 
 // Pause implements watchcache.Record.
 func (r *resourceRecorder) Pause(err error) time.Duration {
@@ -187,7 +187,7 @@ func (r *resourceRecorder) Pause(err error) time.Duration {
 	case isRefused:
 		r.log.Warn("not recorded for now: the upstream refuses it", "code", refused.Code, "cause", refused.Message)
 		if refused.Code == http.StatusNotFound {
-			r.c.distrust() // another resource may get the name
+			r.c.requireList() // another resource may get the name
 		}
 		return r.s.r.retryRefused
 	case !errors.Is(err, watchcache.ErrDamaged):

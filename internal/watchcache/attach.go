@@ -126,7 +126,7 @@ func (r *round) follow(epoch uint64) {
 // reports false if the record does not reach the timeline's head in time: then
 // another round resumes from the record's head.
 func (r *round) detach(ctx context.Context) bool {
-	soon, cancel := context.WithTimeout(ctx, r.w.cache.opts.Patience)
+	soon, cancel := context.WithTimeout(ctx, r.w.cache.opts.DiskTimeout)
 	defer cancel()
 	if !r.feed.lock.LockBefore(soon) {
 		return false

@@ -48,9 +48,9 @@ type Options struct {
 	// [Cache.Record]), or when that takes too long. Nil means that nothing is
 	// recorded.
 	Await func(context.Context)
-	// Patience is how long a reader waits for the disk before its timeline starts
+	// DiskTimeout is how long a reader waits for the disk before its timeline starts
 	// from a list instead of the record. Zero means 2 seconds.
-	Patience time.Duration
+	DiskTimeout time.Duration
 }
 
 // A Cache watches resources from their first use on.
@@ -79,7 +79,7 @@ type refused struct {
 // New returns a cache that watches nothing yet. [Cache.Run] ends what it starts.
 func New(opts Options) *Cache {
 	opts.IdleTimeout = cmp.Or(opts.IdleTimeout, defaultIdleTimeout)
-	opts.Patience = cmp.Or(opts.Patience, defaultPatience)
+	opts.DiskTimeout = cmp.Or(opts.DiskTimeout, defaultDiskTimeout)
 	ctx, stop := context.WithCancel(context.Background())
 	return &Cache{
 		opts: opts, ctx: ctx, stop: stop,

@@ -39,8 +39,8 @@ type Record interface {
 	// Damaged returns a channel that is closed when the record turns out to be
 	// damaged: a reflector that feeds the record has to begin with a list.
 	Damaged() <-chan struct{}
-	// Distrust makes the record require a list before it is continued.
-	Distrust()
+	// RequireList makes the record require a list before it is continued.
+	RequireList()
 	// Pause returns how long to wait before the next reflector feeds the record,
 	// after the last one ended with err: a refusal, [ErrDamaged] or an error of
 	// Resume. Nil means that the reflector was stopped.

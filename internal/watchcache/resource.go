@@ -60,7 +60,7 @@ func newResource(c *Cache, id kube.Resource, info metav1.APIResource) *Resource 
 		Access:      access.NewOwn(up, id, background),
 		Definitions: upstream.NewDefinitions(up, id, background),
 		cache:       c, log: c.opts.Logger.With("resource", id.String()),
-		seedBy: time.Now().Add(c.opts.Patience),
+		seedBy: time.Now().Add(c.opts.DiskTimeout),
 		done:   make(chan struct{}), live: make(chan struct{}),
 	}
 	res.Definitions.Changed = func() { c.drop(res) }

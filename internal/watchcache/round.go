@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	defaultPatience = 2 * time.Second // see Options.Patience
-	// minPatience is the minimum wait for a reflector that was stopped.
-	minPatience = 100 * time.Millisecond
+	defaultDiskTimeout = 2 * time.Second // see Options.DiskTimeout
+	// minDiskTimeout is the minimum wait for a reflector that was stopped.
+	minDiskTimeout = 100 * time.Millisecond
 	// maxSeeds is how often a timeline is loaded from the record before it starts
 	// from a list instead: each list that the reflector takes meanwhile makes a
 	// seed obsolete.
@@ -229,14 +229,14 @@ func (r *round) adjust(ctx context.Context, reader *Resource, record *recordUse)
 // of the record.
 func (r *round) stop() {
 	r.cancel()
-	patience := r.w.cache.opts.Patience
+	timeout := r.w.cache.opts.DiskTimeout
 	if reader, _, _ := r.w.needs(); reader != nil {
-		patience = max(minPatience, time.Until(reader.seedBy))
+		timeout = max(minDiskTimeout, time.Until(reader.seedBy))
 	}
 	select {
 	case <-r.ended:
 		r.unfeed()
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		r.w.log.Warn("the disk is slow: the upstream watch is stopped while its last event is being written")
 	}
 }
@@ -251,7 +251,7 @@ func (r *round) pause(err error) (pause time.Duration) {
 		}
 		r.reader.end(refused)
 		if r.reader.dropped.Load() && r.record != nil {
-			r.record.Distrust()
+			r.record.RequireList()
 		}
 	}
 	switch {

@@ -135,7 +135,7 @@ func (m *memoryRecord) Follow(t *timeline.Timeline, epoch uint64) func() bool {
 }
 
 func (m *memoryRecord) Damaged() <-chan struct{} { return m.damaged }
-func (m *memoryRecord) Distrust()                { m.note("distrust") }
+func (m *memoryRecord) RequireList()             { m.note("require list") }
 
 func (m *memoryRecord) Pause(err error) time.Duration {
 	if err != nil {
@@ -472,7 +472,7 @@ func TestDropped(t *testing.T) {
 		if !res.Timeline.View().Closed() {
 			t.Error("the timeline is open")
 		}
-		b.called("distrust, resume, feed")
+		b.called("require list, resume, feed")
 		b.put("a", "2")
 		b.same("the record", b.record.sink.Timeline)
 	})
@@ -490,7 +490,7 @@ func TestDroppedWhileSeeding(t *testing.T) {
 		if !res.Timeline.View().Closed() || !isClosed(res.done) {
 			t.Error("the timeline is open")
 		}
-		b.called("seed, follow, distrust, resume, feed")
+		b.called("seed, follow, require list, resume, feed")
 		b.put("a", "2")
 		b.same("the record", b.record.sink.Timeline)
 	})

@@ -99,7 +99,7 @@ func (w *watch) run(ctx context.Context) {
 	for w.needed(ctx, paused, pause) {
 		if reader, _, _ := w.needs(); reader != nil && w.cache.opts.Await != nil {
 			w.cache.opts.Await(ctx)
-			reader.seedBy = time.Now().Add(w.cache.opts.Patience)
+			reader.seedBy = time.Now().Add(w.cache.opts.DiskTimeout)
 		}
 		reader, record, _ := w.needs()
 		r := &round{w: w, reader: reader, record: record}

@@ -28,7 +28,7 @@ import (
 
 var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 
-const patience = 3 * time.Minute
+const timeout = 3 * time.Minute
 
 func binary(t *testing.T) string {
 	t.Helper()
@@ -116,14 +116,14 @@ func (c *cluster) awaitSaid(text string) {
 
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		err := check()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v (after %s)", what, err, patience)
+			t.Fatalf("%s: %v (after %s)", what, err, timeout)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -131,7 +131,7 @@ func eventually(t *testing.T, what string, check func() error) {
 
 // try runs a localcluster command on the cluster.
 func (c *cluster) try(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.bin, args...)
 	cmd.Env = append(os.Environ(), "LOCALCLUSTER_DIR="+c.dir)
@@ -281,7 +281,7 @@ func (c *cluster) testStreams(t *testing.T) {
 func (c *cluster) testCrashLoop(t *testing.T) {
 	const state = `jsonpath={.status.containerStatuses[0].state.waiting.reason} {.status.containerStatuses[0].restartCount}{"\n"}`
 	c.kubectl("label", "pods", "-l", "app=web", "localcluster.watchkeeper.dev/crash=true")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	watch := exec.CommandContext(ctx, c.bin, "kubectl", "--dir", c.dir, "get", "pods", "-l", "app=web", "-w", "-o", state)
 	pipe, err := watch.StdoutPipe()
