@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pasttest has a record of Pods for tests, in memory.
+// Package pasttest has histories for tests, in memory: a record of Pods, and that of a
+// cluster.
 package pasttest
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway_test
+package historyapi_test
 
 import (
 	"encoding/json"
@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
 // A guarded is an API server that shows a definition to the gateway only, and notes
@@ -62,16 +62,14 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// widgets returns a rig with a history of custom objects and of Secrets.
-func widgets(t *testing.T) (*past, *guarded, *rig) {
-	p := newPast(t)
-	st := p.stream(kube.Resource{Group: "example.com", Version: "v1", Name: "widgets"}, 100, 0, thing(t, "default/w", 90, `{kind: Widget, apiVersion: example.com/v1}`))
-	p.event(st, kube.Modified, "default/w", 110, `{kind: Widget, apiVersion: example.com/v1, spec: {size: 1}}`)
-	p.stream(secretResource, 100, 0, thing(t, "default/s", 70, `{kind: Secret, apiVersion: v1}`))
+// widgets returns a fixture with a history of custom objects and of Secrets.
+func widgets(t *testing.T) (*fixture, *guarded) {
 	g := &guarded{asked: map[string]string{}}
-	r := newRig(t, g, rigOptions{config: func(c *rest.Config) { c.BearerToken = "gateway" }})
-	r.gateway.ReadHistory(p)
-	return p, g, r
+	f := newFixtureAt(t, g)
+	st := f.Stream(kube.Resource{Group: "example.com", Version: "v1", Name: "widgets"}, 100, 0, pasttest.Thing(t, "default/w", 90, `{kind: Widget, apiVersion: example.com/v1}`))
+	f.Event(st, kube.Modified, "default/w", 110, `{kind: Widget, apiVersion: example.com/v1, spec: {size: 1}}`)
+	f.Stream(pasttest.Secrets, 100, 0, pasttest.Thing(t, "default/s", 70, `{kind: Secret, apiVersion: v1}`))
+	return f, g
 }
 
 // bearing returns an Authorization header with the token, none for "".
@@ -82,34 +80,32 @@ func bearing(token string) []string {
 	return []string{"Authorization", token}
 }
 
-// TestHistoryUndecided: if the API server answers no access reviews, the history API
+// TestUndecided: if the API server answers no access reviews, the history API
 // answers 503, not with a part of the history.
-func TestHistoryUndecided(t *testing.T) {
-	_, g, r := widgets(t)
+func TestUndecided(t *testing.T) {
+	f, g := widgets(t)
 	for _, path := range []string{"", "/changes", "/counts", "/export", "/versions/apis/example.com/v1/namespaces/default/widgets/w", "/diff/apis/example.com/v1/widgets"} {
 		for _, token := range []string{"", "Bearer somebody"} {
 			g.mute.Store(true)
-			res := r.get("/watchkeeper/v1/history"+path, bearing(token)...)
-			if s := statusOf(t, res); s.Code != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" {
+			if s, header := f.refused(path, bearing(token)...); s.Code != http.StatusServiceUnavailable || header.Get("Retry-After") != "1" {
 				t.Errorf("%s for %q: %+v", path, token, s)
 			}
 		}
 	}
 	g.mute.Store(false)
-	if res := r.get("/watchkeeper/v1/history/changes"); res.StatusCode != http.StatusOK {
-		t.Errorf("once the API server answers: %s", res.Status)
+	if w := f.get("/changes"); w.Code != http.StatusOK {
+		t.Errorf("once the API server answers: %d %s", w.Code, w.Body)
 	}
 }
 
 // TestExportUsesCallerCredentials: an export reads discovery and definitions with the
 // credentials of its caller.
 func TestExportUsesCallerCredentials(t *testing.T) {
-	_, g, r := widgets(t)
+	f, g := widgets(t)
 	const crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"
 	for _, token := range []string{"", "Bearer somebody"} {
-		res := r.get("/watchkeeper/v1/history/export?resource=widgets.example.com", bearing(token)...)
-		if body := readAll(t, res); res.StatusCode != http.StatusOK || body == "" {
-			t.Fatalf("for %q: %s", token, res.Status)
+		if w := f.get("/export?resource=widgets.example.com", bearing(token)...); w.Code != http.StatusOK || w.Body.Len() == 0 {
+			t.Fatalf("for %q: %d", token, w.Code)
 		}
 		want := token
 		if want == "" {
@@ -125,42 +121,41 @@ func TestExportUsesCallerCredentials(t *testing.T) {
 		g.mu.Unlock()
 	}
 	g.down.Store(true)
-	res := r.get("/watchkeeper/v1/history/export")
-	if s := statusOf(t, res); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "/version") || res.Header.Get("Retry-After") != "1" {
+	if s, header := f.refused("/export"); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "/version") || header.Get("Retry-After") != "1" {
 		t.Errorf("without an API server: %+v", s)
 	}
 }
 
-// TestHistoryWithholdsSecrets: Secrets that were recorded with --record-secrets are
+// TestWithholdsSecrets: Secrets that were recorded with --record-secrets are
 // not shown without that flag.
-func TestHistoryWithholdsSecrets(t *testing.T) {
-	p, _, r := widgets(t)
-	if h := ask[api.History](r, ""); len(h.Resources) != 2 {
+func TestWithholdsSecrets(t *testing.T) {
+	f, _ := widgets(t)
+	if h := ask[api.History](f, ""); len(h.Resources) != 2 {
 		t.Errorf("with --record-secrets: %+v", h.Resources)
 	}
-	p.withholds = true
+	f.withholds = true
 	for _, path := range []string{"/versions/api/v1/namespaces/default/secrets/s", "/diff/api/v1/secrets", "/changes?resource=secrets", "/counts?resource=secrets", "/export?resource=secrets"} {
 		for _, token := range []string{"", "Bearer somebody"} {
-			if s := statusOf(t, r.get("/watchkeeper/v1/history"+path, bearing(token)...)); s.Code != http.StatusForbidden || !strings.Contains(s.Message, "--record-secrets") {
+			if s, _ := f.refused(path, bearing(token)...); s.Code != http.StatusForbidden || !strings.Contains(s.Message, "--record-secrets") {
 				t.Errorf("%s for %q: %+v", path, token, s)
 			}
 		}
 	}
-	if h := ask[api.History](r, ""); len(h.Resources) != 1 {
+	if h := ask[api.History](f, ""); len(h.Resources) != 1 {
 		t.Errorf("without: %+v", h.Resources)
 	}
-	if c := ask[api.Counts](r, "/counts"); len(c.Resources) != 1 {
+	if c := ask[api.Counts](f, "/counts"); len(c.Resources) != 1 {
 		t.Errorf("without: %+v", c.Resources)
 	}
 }
 
-// TestHistoryReviewsNamespace: the access review of a Namespace names the namespace
+// TestReviewsNamespace: the access review of a Namespace names the namespace
 // itself, as the API server's does.
-func TestHistoryReviewsNamespace(t *testing.T) {
-	p, g, r := widgets(t)
-	p.stream(kube.Resource{Version: "v1", Name: "namespaces"}, 100, 0, thing(t, "mine", 70, `{kind: Namespace, apiVersion: v1}`))
-	if res := r.get("/watchkeeper/v1/history/versions/api/v1/namespaces/mine", "Authorization", "Bearer somebody"); res.StatusCode != http.StatusOK {
-		t.Errorf("%s %s", res.Status, readAll(t, res))
+func TestReviewsNamespace(t *testing.T) {
+	f, g := widgets(t)
+	f.Stream(kube.Resource{Version: "v1", Name: "namespaces"}, 100, 0, pasttest.Thing(t, "mine", 70, `{kind: Namespace, apiVersion: v1}`))
+	if w := f.get("/versions/api/v1/namespaces/mine", "Authorization", "Bearer somebody"); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	want := authorizationv1.ResourceAttributes{Verb: "get", Namespace: "mine", Version: "v1", Resource: "namespaces", Name: "mine"}
 	if len(g.about) != 1 || g.about[0] != want {
@@ -170,20 +165,14 @@ func TestHistoryReviewsNamespace(t *testing.T) {
 
 // TestConcurrentExports: two exports run at once; a third gets a 429.
 func TestConcurrentExports(t *testing.T) {
-	_, g, r := widgets(t)
+	f, g := widgets(t)
 	g.gate, g.waits = make(chan bool), make(chan bool)
-	const path = "/watchkeeper/v1/history/export"
 	answers := make(chan int)
 	for range 2 {
-		go func() {
-			res := r.get(path)
-			res.Body.Close()
-			answers <- res.StatusCode
-		}()
+		go func() { answers <- f.get("/export").Code }()
 		<-g.waits
 	}
-	res := r.get(path)
-	if s := statusOf(t, res); s.Code != http.StatusTooManyRequests || s.Reason != "TooManyRequests" || res.Header.Get("Retry-After") != "10" {
+	if s, header := f.refused("/export"); s.Code != http.StatusTooManyRequests || s.Reason != "TooManyRequests" || header.Get("Retry-After") != "10" {
 		t.Errorf("a third one: %+v", s)
 	}
 	close(g.gate)
@@ -193,7 +182,7 @@ func TestConcurrentExports(t *testing.T) {
 		}
 	}
 	go func() { <-g.waits }()
-	if res := r.get(path); res.StatusCode != http.StatusOK {
-		t.Errorf("afterwards: %s", res.Status)
+	if w := f.get("/export"); w.Code != http.StatusOK {
+		t.Errorf("afterwards: %d %s", w.Code, w.Body)
 	}
 }

@@ -4,6 +4,8 @@
 package gateway_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -15,7 +17,10 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
 
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
 // described is an API with its description.
@@ -26,12 +31,52 @@ type described struct {
 	hit    map[string]bool // the paths of the description that were asked for
 }
 
+// newExtensionRig returns a gateway that serves a recorded history. Its API server allows
+// everything.
+func newExtensionRig(t *testing.T) *rig {
+	t.Helper()
+	c := pasttest.NewCluster(t)
+	c.Fill()
+	return newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+	}), rigOptions{gateway: gateway.Options{Recording: c.Store, Filter: gateway.FilterOptions{RejectPaths: "^/apis/rejected/"}}})
+}
+
+// TestExtensions: the gateway filters the paths of resources that extensions are asked
+// for, and says where the extensions are described.
+func TestExtensions(t *testing.T) {
+	r := newExtensionRig(t)
+	if s := statusOf(t, r.get("/watchkeeper/v1/history/versions/apis/rejected/v1/x/y")); s.Code != http.StatusForbidden || !strings.Contains(s.Message, "--reject-paths") {
+		t.Errorf("%+v", s)
+	}
+	if s := statusOf(t, r.get("/watchkeeper/v1/x")); s.Code != http.StatusNotFound || !strings.Contains(s.Message, "openapi.json") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestNoHistory: without a history, the index reports recording off, and other paths say
+// how to turn it on.
+func TestNoHistory(t *testing.T) {
+	r := newRig(t, http.NotFoundHandler(), rigOptions{})
+	var h api.History
+	if err := json.Unmarshal([]byte(readAll(t, r.get("/watchkeeper/v1/history"))), &h); err != nil || h.Recording.State != api.RecordingOff || len(h.Resources) != 0 {
+		t.Errorf("%+v %v", h, err)
+	}
+	if s := statusOf(t, r.get("/watchkeeper/v1/history/versions/api/v1/nodes/n1")); s.Code != http.StatusNotFound || !strings.Contains(s.Message, "--data-dir") {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestOpenAPI: each path of the description answers as described, and each served path
 // and parameter is described.
 func TestOpenAPI(t *testing.T) {
-	p := newPast(t)
-	p.cluster()
-	r := p.rig()
+	r := newExtensionRig(t)
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(readAll(t, r.get("/watchkeeper/v1/openapi.json"))))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+func TestChanges(t *testing.T) {
+	f := newFixture(t)
+	walk := func(query string) (got []string, folded int) {
+		for more := ""; ; {
+			c := ask[api.Changes](f, "/changes?"+query+more)
+			for _, i := range c.Items {
+				got = append(got, i.Path[strings.LastIndex(i.Path, "/")+1:]+" "+line(i.Change))
+			}
+			folded += c.Folded
+			if c.Continue == "" {
+				return got, folded
+			}
+			more = "&continue=" + c.Continue
+		}
+	}
+	all := []string{
+		"web 165 MODIFIED replicas 1 → 2 (inferred) 1 operations",
+		"a 155 DELETED deleted",
+		"web 150 ADDED created again, 10s after its deletion",
+		"n1 145 MODIFIED Ready → Ready unknown (R) 1 operations",
+		"web 140 DELETED deleted",
+		"dns 135 MODIFIED label app dns → other 1 operations",
+		"old 130 DELETED deleted",
+		"web 120 MODIFIED image nginx:1.25 → 1.27 by kubectl-set 1 operations",
+		"web 110 MODIFIED replicas 3 → 5 by kubectl-scale 1 operations",
+		"b 106 ADDED created",
+		"a 105 ADDED created",
+	}
+	from := "from=" + f.when(0)
+	for limit := range 12 {
+		got, folded := walk(fmt.Sprintf("%s&limit=%d", from, limit+1))
+		if diff := cmp.Diff(all, got); diff != "" || folded != 60 {
+			t.Errorf("limit %d: %d folded %s", limit+1, folded, diff)
+		}
+	}
+	if got, _ := walk(from + "&to=" + f.when(44)); cmp.Diff(all[4:], got) != "" {
+		t.Errorf("to 44: %q", got)
+	}
+	if got, _ := walk("from=" + f.when(44)); cmp.Diff(all[:4], got) != "" {
+		t.Errorf("from 44: %q", got)
+	}
+	if got, _ := walk(from + "&namespace=kube-system"); cmp.Diff([]string{all[5], all[9]}, got) != "" {
+		t.Errorf("kube-system: %q", got)
+	}
+	if got, _ := walk(from + "&resource=pods&resource=nodes.v1"); cmp.Diff([]string{all[1], all[3], all[9], all[10]}, got) != "" {
+		t.Errorf("pods and nodes: %q", got)
+	}
+	if got, folded := walk(from + "&noise=show&resource=nodes"); len(got) != 59 || folded != 0 {
+		t.Errorf("all of nodes: %d", len(got))
+	}
+}

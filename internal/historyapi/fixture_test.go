@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// A fixture serves the history API over a history that the test writes.
+type fixture struct {
+	*pasttest.Cluster
+	t       *testing.T
+	handler *historyapi.Handler
+
+	withholds bool // Secrets
+}
+
+// newFixture returns a fixture with the story of [pasttest.Cluster].
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := newFixtureAt(t, http.HandlerFunc(review))
+	f.Fill()
+	return f
+}
+
+// review answers access reviews: the gateway may not list Secrets, and other callers may
+// read namespace default.
+func review(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+		http.NotFound(w, r)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	allowed := !strings.Contains(string(body), `"secrets"`)
+	if r.Header.Get("Authorization") != "Bearer gateway" {
+		allowed = strings.Contains(string(body), `"namespace":"default"`)
+	}
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%v}}`, allowed)
+}
+
+// newFixtureAt returns a fixture with an empty history of an API server, which knows the
+// gateway by its token "gateway".
+func newFixtureAt(t *testing.T, apiserver http.Handler) *fixture {
+	t.Helper()
+	f := &fixture{t: t, Cluster: pasttest.NewCluster(t)}
+	network := fakeapi.NewNetwork(apiserver)
+	up, err := upstream.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, BearerToken: "gateway"}, upstream.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	background := upstream.NewBackground()
+	t.Cleanup(func() {
+		background.Stop()
+		up.Close()
+		network.Close()
+	})
+	p := past.New(record{f}, background, slog.New(slog.DiscardHandler))
+	f.handler = historyapi.New(historyapi.Handler{
+		Past: p, Access: access.NewPast(up, p, background), Upstream: up,
+		Recording: func() historyapi.RecordingState { return historyapi.RecordingState{State: api.RecordingOn} },
+		Filter: func(r *http.Request) *metav1.Status {
+			if strings.HasPrefix(r.URL.Path, "/apis/rejected/") {
+				return status.Forbidden("rejected by the filter")
+			}
+			return nil
+		},
+	})
+	return f
+}
+
+// A record is the fixture's history as a past.Record.
+type record struct{ *fixture }
+
+func (r record) Store() *history.Store                     { return r.Cluster.Store }
+func (r record) Sync(context.Context, kube.Resource) error { return nil }
+func (r record) Withholds(id kube.Resource) bool           { return r.withholds && id == pasttest.Secrets }
+
+// when returns the time so many seconds after the start, as a query parameter.
+func (f *fixture) when(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339Nano) }
+
+// do sends a request for a path below that of the API; headers are pairs.
+func (f *fixture) do(method, path string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(f.t.Context(), method, historyapi.Path+path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	f.handler.ServeHTTP(w, r)
+	return w
+}
+
+func (f *fixture) get(path string, headers ...string) *httptest.ResponseRecorder {
+	return f.do(http.MethodGet, path, headers...)
+}
+
+// refused sends a GET that has to be answered with a Status.
+func (f *fixture) refused(path string, headers ...string) (metav1.Status, http.Header) {
+	f.t.Helper()
+	return statusOf(f.t, f.get(path, headers...))
+}
+
+func statusOf(t *testing.T, w *httptest.ResponseRecorder) (s metav1.Status, header http.Header) {
+	t.Helper()
+	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil {
+		t.Fatalf("%d: not a Status: %q", w.Code, w.Body)
+	}
+	if s.Kind != "Status" || s.APIVersion != "v1" || s.Status != metav1.StatusFailure || int(s.Code) != w.Code {
+		t.Errorf("%d: odd Status: %s", w.Code, w.Body)
+	}
+	return s, w.Header()
+}
+
+// ask sends a GET and decodes the answer.
+func ask[T any](f *fixture, path string) (answer T) {
+	f.t.Helper()
+	w := f.get(path)
+	if h := w.Header(); w.Code != http.StatusOK || h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/json" {
+		f.t.Fatalf("%s: %d %v %s", path, w.Code, h, w.Body)
+	}
+	d := json.NewDecoder(w.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&answer); err != nil {
+		f.t.Fatalf("%s: %v in %s", path, err, w.Body)
+	}
+	return answer
+}

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+)
+
+const webVersions = "/versions/apis/apps/v1/namespaces/default/deployments/web"
+
+// line formats a change as one line.
+func line(c api.Change) string {
+	var by []string
+	for _, m := range c.By {
+		by = append(by, m.Manager)
+	}
+	out := fmt.Sprintf("%s %s %s", c.ResourceVersion, c.Type, strings.Join(c.Summary, "; "))
+	if by != nil {
+		out += " by " + strings.Join(by, ",")
+	}
+	if c.Folded != nil {
+		out += fmt.Sprintf("%d since %s %v", c.Folded.Count, c.Folded.Oldest.ResourceVersion, c.Folded.Noise)
+	}
+	if c.Inferred {
+		out += " (inferred)"
+	}
+	if len(c.Changes) > 0 {
+		out += fmt.Sprintf(" %d operations", len(c.Changes))
+	}
+	return out
+}
+
+func lines(items []api.Change) (out []string) {
+	for _, c := range items {
+		out = append(out, line(c))
+	}
+	return out
+}
+
+func TestVersions(t *testing.T) {
+	f := newFixture(t)
+	all := []string{
+		"165 MODIFIED replicas 1 → 2 (inferred) 1 operations",
+		"150 ADDED created again, 10s after its deletion",
+		"140 DELETED deleted",
+		"120 MODIFIED image nginx:1.25 → 1.27 by kubectl-set 1 operations",
+		"112 FOLDED 2 since 111 map[managedFields:2]",
+		"110 MODIFIED replicas 3 → 5 by kubectl-scale 1 operations",
+		"90 INITIAL was there when the recorded history begins",
+	}
+	for _, tc := range []struct {
+		query string
+		want  []string
+	}{
+		{"", all},
+		{"?since=" + f.when(0), all},
+		{"?since=" + f.when(20) + "&until=" + f.when(40), all[2:4]},
+		{"?since=rv:119&until=rv:140", all[2:4]},
+		{"?until=rv:99", nil},
+		{"?until=" + f.when(-1), nil},
+		{"?until=" + f.when(0), all[6:]},
+		{"?until=" + f.when(75), all[1:]}, // in the gap
+		{"?noise=show&since=rv:111&until=rv:112", []string{"112 MODIFIED only noise by kube-controller-manager 2 operations"}},
+	} {
+		v := ask[api.Versions](f, webVersions+strings.ReplaceAll(tc.query, "+", "%2B"))
+		if diff := cmp.Diff(tc.want, lines(v.Items)); diff != "" || v.Name != "web" || v.Namespace != "default" || v.Resource != "deployments.apps" {
+			t.Errorf("%s: %s", tc.query, diff)
+		}
+	}
+	v := ask[api.Versions](f, "/versions/api/v1/nodes/n1?noise=fold")
+	want := []string{
+		"159 FOLDED 14 since 146 map[heartbeat:14]",
+		"145 MODIFIED Ready → Ready unknown (R) 1 operations",
+		"144 FOLDED 44 since 101 map[heartbeat:44]",
+		"80 INITIAL was there when the recorded history begins",
+	}
+	if diff := cmp.Diff(want, lines(v.Items)); diff != "" {
+		t.Error(diff)
+	}
+	o := ask[api.Versions](f, webVersions+"?objects=true&since=rv:109&until=rv:110").Items[0]
+	if !strings.Contains(string(o.Object), `"replicas":5`) || !strings.Contains(string(o.Before), `"replicas":3`) {
+		t.Errorf("the objects are %s and %s", o.Before, o.Object)
+	}
+	for limit := 1; limit < 8; limit++ {
+		var got []string
+		query := fmt.Sprintf("?limit=%d", limit)
+		for more := ""; ; {
+			v := ask[api.Versions](f, webVersions+query+more)
+			got = append(got, lines(v.Items)...)
+			if v.Continue == "" {
+				break
+			}
+			more = "&continue=" + v.Continue
+		}
+		split := append(append([]string{}, all[:4]...), "112 FOLDED 1 since 112 map[managedFields:1]", "111 FOLDED 1 since 111 map[managedFields:1]", all[5], all[6])
+		if diff := cmp.Diff(all, got); diff != "" && cmp.Diff(split, got) != "" {
+			t.Errorf("limit %d: %s", limit, diff)
+		}
+	}
+}
+
+// TestEpochs: the history of an object spans a restore of etcd.
+func TestEpochs(t *testing.T) {
+	f := newFixtureAt(t, http.HandlerFunc(review))
+	st := f.Stream(pasttest.Pods, 100, 0)
+	f.Event(st, kube.Added, "default/a", 110, `{kind: Pod, apiVersion: v1}`)
+	second, err := f.Store.NewEpoch(pasttest.Pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Begin(second, 50, 200, pasttest.Thing(t, "default/a", 40, `{kind: Pod, apiVersion: v1, spec: {nodeName: m}}`))
+	if err := second.Append(nil, 60, f.At(210)); err != nil {
+		t.Fatal(err)
+	}
+	path := "/versions/api/v1/namespaces/default/pods/a"
+	want := []string{"40 INITIAL was there when the recorded history begins", "110 ADDED created"}
+	if got := lines(ask[api.Versions](f, path).Items); cmp.Diff(want, got) != "" {
+		t.Errorf("%q", got)
+	}
+	d := ask[api.Differences](f, "/diff/api/v1/pods?from="+f.when(10)+"&to="+f.when(205))
+	if len(d.Items) != 1 || d.Items[0].From != "110" || d.Items[0].To != "40" || d.Items[0].Summary[0] != "scheduled to m" {
+		t.Errorf("%+v", d)
+	}
+	// Between them nothing was observed, as /at has it, too.
+	if s, _ := f.refused("/diff/api/v1/pods?from=" + f.when(100) + "&to=" + f.when(205)); s.Code != http.StatusGone {
+		t.Errorf("between two epochs: %+v", s)
+	}
+	if h := ask[api.History](f, ""); len(h.Resources[0].Epochs) != 2 || h.Resources[0].Epochs[0].Epoch != 1 {
+		t.Errorf("%+v", h.Resources[0])
+	}
+}
