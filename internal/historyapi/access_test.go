@@ -22,11 +22,12 @@ import (
 // A guarded is an API server that shows a definition to the gateway only, and notes
 // the credentials of each request.
 type guarded struct {
-	mute  atomic.Bool // access reviews fail
-	down  atomic.Bool // all other requests fail
-	gate  chan bool   // if not nil, /version waits for a value
-	waits chan bool   // gets a value for each request that waits
-	mu    sync.Mutex  // guards the fields below
+	mute  atomic.Bool  // access reviews fail
+	down  atomic.Bool  // all other requests fail
+	code  atomic.Int32 // if not 0, the code of all other answers
+	gate  chan bool    // if not nil, /version waits for a value
+	waits chan bool    // gets a value for each request that waits
+	mu    sync.Mutex   // guards the fields below
 	asked map[string]string
 	about []authorizationv1.ResourceAttributes
 }
@@ -56,6 +57,8 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 	case g.down.Load():
 		panic(http.ErrAbortHandler)
+	case g.code.Load() != 0:
+		w.WriteHeader(int(g.code.Load()))
 	default:
 		g.asked[r.URL.Path] = who
 		fmt.Fprintf(w, `{"path":%q}`, r.URL.Path)
@@ -120,6 +123,16 @@ func TestExportUsesCallerCredentials(t *testing.T) {
 		clear(g.asked)
 		g.mu.Unlock()
 	}
+	// What the API server refuses or does not have is left out. Another error is
+	// temporary: the recording would lack what its clients need.
+	for code, want := range map[int32]int{http.StatusForbidden: http.StatusOK, http.StatusNotFound: http.StatusOK,
+		http.StatusTooManyRequests: http.StatusServiceUnavailable, http.StatusInternalServerError: http.StatusServiceUnavailable, http.StatusServiceUnavailable: http.StatusServiceUnavailable} {
+		g.code.Store(code)
+		if w := f.get("/export"); w.Code != want {
+			t.Errorf("the API server answers %d: %d %s", code, w.Code, w.Body)
+		}
+	}
+	g.code.Store(0)
 	g.down.Store(true)
 	if s, header := f.refused("/export"); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "/version") || header.Get("Retry-After") != "1" {
 		t.Errorf("without an API server: %+v", s)

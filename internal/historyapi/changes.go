@@ -21,7 +21,7 @@ func (c *call) changes() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, to, err := c.times("1h", "now")
+	from, to, err := c.times()
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ const (
 
 // counts returns the number of events per bin.
 func (c *call) counts() (any, error) {
-	from, to, err := c.times("1h", "now")
+	from, to, err := c.times()
 	if err != nil {
 		return nil, err
 	}
@@ -104,13 +104,14 @@ func inside(from, to, lower, upper time.Time) (api.TimeSpan, bool) {
 	return api.TimeSpan{From: from.UTC(), To: to.UTC()}, !to.Before(from)
 }
 
-// times returns the range that the parameters from and to name.
-func (c *call) times(usualFrom, usualTo string) (from, to time.Time, err error) {
-	first, err := c.when("from", usualFrom)
+// times returns the range that the parameters from and to name, by default the last
+// hour.
+func (c *call) times() (from, to time.Time, err error) {
+	first, err := c.when("from", "1h")
 	if err != nil {
 		return from, to, err
 	}
-	last, err := c.when("to", usualTo)
+	last, err := c.when("to", "now")
 	if err != nil {
 		return from, to, err
 	}

@@ -4,8 +4,8 @@
 package historyapi
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -61,21 +61,8 @@ func (c *call) export() (any, error) {
 	default:
 		return nil, refuseBad("pseudonyms is %q: it has to be true or false", text)
 	}
-	for _, end := range []struct {
-		name, usual string
-		at          *time.Time
-	}{{"from", "1h", &sel.From}, {"to", "now", &sel.To}} {
-		when, err := kube.ParseMoment(cmp.Or(c.query.Get(end.name), end.usual), c.now)
-		switch {
-		case err != nil:
-			return nil, refuseBad("%s: %v", end.name, err)
-		case when.RV != 0:
-			return nil, refuseBad("%s: use an age, such as 2h, or an RFC 3339 time, not a resourceVersion", end.name)
-		}
-		*end.at = when.At
-	}
-	if sel.To.Before(sel.From) {
-		return nil, refuseBad("from is after to")
+	if sel.From, sel.To, err = c.times(); err != nil {
+		return nil, err
 	}
 	sel.Resources, err = c.resources()
 	return x, err
@@ -136,7 +123,7 @@ func documents(ctx context.Context, u *upstream.Server, caller http.Header, reso
 }
 
 // document asks the upstream for one document. It returns nil if the upstream refuses
-// it or does not have it.
+// it or does not have it, or if it is that of an aggregated API which is out of service.
 func document(ctx context.Context, u *upstream.Server, caller http.Header, path, accept string) (*recording.Document, error) {
 	r := u.NewRequest(ctx, http.MethodGet, path, "")
 	r.Header.Set("Accept", strings.TrimPrefix(accept+",application/json", ","))
@@ -145,9 +132,24 @@ func document(ctx context.Context, u *upstream.Server, caller http.Header, path,
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
-	if err != nil || resp.StatusCode != http.StatusOK {
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusNotAcceptable:
+		return nil, nil
+	case http.StatusServiceUnavailable:
+		if strings.HasPrefix(path, "/apis/") {
+			return nil, nil
+		}
+		fallthrough
+	default:
+		return nil, errors.New(resp.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
+	if err != nil {
 		return nil, err
+	}
+	if len(body) > maxDocument {
+		return nil, fmt.Errorf("larger than %d bytes", maxDocument)
 	}
 	return &recording.Document{Path: path, Type: resp.Header.Get("Content-Type"), Body: body}, nil
 }

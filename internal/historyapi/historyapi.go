@@ -219,14 +219,14 @@ func cutPath(path string) (name, rest string) {
 }
 
 // limit returns the largest number of items on a page.
-func (c *call) limit(usual, maximum int) (int, error) {
+func (c *call) limit() (int, error) {
 	text := c.query.Get("limit")
 	if text == "" {
-		return usual, nil
+		return defaultLimit, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maximum {
-		return 0, refuseBad("limit is %q: it has to be from 1 to %d", text, maximum)
+	if err != nil || n < 1 || n > maxLimit {
+		return 0, refuseBad("limit is %q: it has to be from 1 to %d", text, maxLimit)
 	}
 	return n, nil
 }

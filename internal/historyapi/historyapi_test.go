@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -87,6 +88,8 @@ func TestRefusals(t *testing.T) {
 		"/counts?bin=1s":                                                "400 3601 times",
 		"/changes?continue=%21":                                         "400 continue",
 		"/changes?from=1h&to=2h":                                        "400 is not before",
+		"/export?from=1h&to=2h":                                         "400 is not before",
+		"/export?from=rv:100":                                           "400 times",
 	} {
 		code, text, _ := strings.Cut(want, " ")
 		s, _ := f.refused(path)
@@ -99,6 +102,10 @@ func TestRefusals(t *testing.T) {
 	}
 	if s, _ := statusOf(t, f.do(http.MethodPost, "")); s.Code != http.StatusMethodNotAllowed {
 		t.Errorf("a POST: %+v", s)
+	}
+	// A time zone need not be escaped.
+	if w := f.get("/export?from=" + f.At(10).In(time.FixedZone("", 7200)).Format(time.RFC3339)); w.Code != http.StatusOK {
+		t.Errorf("a time zone: %d %s", w.Code, w.Body)
 	}
 	// The access of a caller with credentials decides what it may read.
 	for path, code := range map[string]int{

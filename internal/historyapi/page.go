@@ -44,7 +44,7 @@ type page struct {
 // page reads the parameters of a page.
 func (c *call) page() (p page, err error) {
 	p.ctx = c.r.Context()
-	if p.limit, err = c.limit(defaultLimit, maxLimit); err != nil {
+	if p.limit, err = c.limit(); err != nil {
 		return p, err
 	}
 	if p.noise, err = c.noise(); err != nil {
