@@ -47,7 +47,8 @@ func (Recording) Sync(context.Context, kube.Resource) error { return nil }
 // Withholds implements Record.
 func (Recording) Withholds(kube.Resource) bool { return false }
 
-// Past reads a Record. A nil *Past is an empty one.
+// Past reads a Record. A nil *Past has no store, no resources, and refuses each of them
+// with [Past.NotRecorded].
 type Past struct {
 	// Lists limits the whole lists that are in memory at a time.
 	Lists *Limiter
@@ -163,8 +164,11 @@ func (p *Past) Refusal(err error) *metav1.Status {
 
 // NotRecorded returns the Status for a resource that is not recorded.
 func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
-	if p.Store() == nil {
+	switch {
+	case p == nil:
 		return status.NotFound("nothing is recorded here: give watchkeeper serve a --data-dir")
+	case p.Store() == nil:
+		return status.Unavailable("the history is not open", true)
 	}
 	var others []string
 	for _, r := range p.Resources() {
@@ -177,7 +181,7 @@ func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 		return status.NotFound(fmt.Sprintf("%s are not recorded as %s, but as %s", id.GroupResource(), id.APIVersion(), strings.Join(others, ", ")))
 	}
 	flag := "--record=core," + id.GroupResource()
-	if id.GroupResource() == "secrets" {
+	if id.Name == "secrets" { // in any group
 		flag = "--record-secrets"
 	}
 	return status.NotFound(fmt.Sprintf("%s are not recorded: start watchkeeper with %s to record them from then on", id.GroupResource(), flag))
