@@ -5,7 +5,8 @@
 //
 // It is a sink: internal/watchcache owns the upstream watch of each recorded resource
 // ([Owner]). While clients read a resource, its record follows the timeline with a
-// cursor; otherwise the reflector feeds the record, and no object is held in memory.
+// cursor; otherwise the reflector feeds the record, and only recent versions of objects are held
+// in memory.
 //
 //	read        upstream ──► reflector ──► timeline ──► cursor ──┐
 //	not read    upstream ──► reflector ──────────────────────────┴──► writer ──► history
@@ -27,7 +28,7 @@
 // a new epoch begins. A list of another cluster, which answers at the same address, is
 // recorded in that cluster's directory.
 //
-// Serving waits for the disk only when a client begins to read a resource, for two
+// Serving waits for the disk only when a client begins to read a resource, for a few
 // seconds at most. Events that are not yet written are in the window of a timeline,
 // whose size is limited, or at the upstream. When a write fails, as on a full disk,
 // nothing is recorded until writing works again; [Recorder.Status] and the metrics

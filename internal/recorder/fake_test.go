@@ -43,6 +43,7 @@ type fakeAPI struct {
 	uid     string // of kube-system; "" answers 403
 	refuse  int    // the code of all responses for Pods; 0 serves them
 	down    bool   // all responses are 503
+	hidden  bool   // discovery is 503
 	gadgets int    // the generation of the definition of gadgets, 0 if there is none
 	served  bool   // discovery has gadgets
 
@@ -107,12 +108,12 @@ func (f *fakeAPI) forget() { f.api.Compact(f.api.RV()) }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	api, uid, refuse, down, gadgets, served := f.api, f.uid, f.refuse, f.down, f.gadgets, f.served
+	api, uid, refuse, down, hidden, gadgets, served := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served
 	f.mu.Unlock()
 	fail := func(code int) { fakeapi.WriteStatus(w, code, metav1.StatusReason(http.StatusText(code)), "no") }
 	q := r.URL.Query()
 	switch path := r.URL.Path; {
-	case down:
+	case down, hidden && (path == "/api" || path == "/apis"):
 		fail(http.StatusServiceUnavailable)
 	case path == "/api/v1/namespaces/kube-system" && uid == "":
 		fail(http.StatusForbidden)
@@ -157,6 +158,16 @@ func (f *fakeAPI) counts() (lists, watches int) {
 	defer f.mu.Unlock()
 	defer func() { f.lists = 0 }()
 	return f.lists, f.maxOpen
+}
+
+// unwatched waits until no watch is open.
+func (f *fakeAPI) unwatched(t testing.TB) {
+	t.Helper()
+	until(t, "the end of all watches", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.open == 0
+	})
 }
 
 // A rig is a running recorder in front of a fakeAPI.

@@ -31,11 +31,7 @@ func TestHandOver(t *testing.T) {
 		if v := r.tl.View(); v == nil || v.Get("ns/a") == nil || v.RV < 102 {
 			t.Fatalf("the timeline begins with %+v", v)
 		}
-		until(t, "the end of the recorder's own watch", func() bool {
-			api.mu.Lock()
-			defer api.mu.Unlock()
-			return api.open == 0
-		})
+		api.unwatched(t) // the recorder's own watch has ended
 		rv := api.write("a", fmt.Sprint("read ", i))
 		r.apply(kube.Modified, pod("a", rv, fmt.Sprint("read ", i)))
 		if err := g.r.Sync(t.Context(), pods); err != nil {

@@ -135,9 +135,6 @@ func (r *Recorder) Withholds(id kube.Resource) bool {
 	return r != nil && id.Name == secrets && !r.opts.Select.secrets
 }
 
-// Empty reports whether nothing is recorded.
-func (s Selection) Empty() bool { return len(s.include) == 0 && !s.secrets }
-
 // Choose returns the selected resources, but only one of two with the same objects.
 func (s Selection) Choose(all []kube.Resource) []kube.Resource {
 	var out []kube.Resource

@@ -4,8 +4,11 @@
 package recorder
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +90,7 @@ func TestRestart(t *testing.T) {
 	g.recorded(102)
 	g.recorded(api.write("b", "1")) // 104
 	g.stop()
+	api.unwatched(t)
 	api.counts()
 	api.write("a", "2") // 106
 	api.remove("b")     // 108
@@ -461,6 +465,42 @@ func TestRefused(t *testing.T) {
 	if lists, _ := api.counts(); lists != 1 {
 		t.Errorf("%d lists", lists)
 	}
+}
+
+// TestUnmatchedIsReported: the first successful discovery reports patterns that match
+// nothing, also after a failed one.
+func TestUnmatchedIsReported(t *testing.T) {
+	api := newFakeAPI(t)
+	api.hidden = true
+	r := api.recorder(t, vfs.NewMem(), "pods", "gizmos")
+	out, in := io.Pipe()
+	defer out.Close()
+	r.log = slog.New(slog.NewTextHandler(in, nil))
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	g := api.run(t, r)
+	next := func(text string) {
+		t.Helper()
+		for line := range lines {
+			if strings.Contains(line, text) {
+				return
+			}
+		}
+		t.Fatalf("the log has no %q", text)
+	}
+	next("discovery failed")
+	api.change(func() { api.hidden = false })
+	next("pattern=gizmos")
+	go func() {
+		for range lines { // until the recorder has stopped
+		}
+	}()
+	g.stop()
 }
 
 // TestNil: a nil Recorder records nothing.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -44,7 +43,7 @@ func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store
 	s.start(r.opts.Select.Choose(store.Resources()))
 	r.setSession(s)
 	defer r.setSession(nil)
-	s.wg.Go(func() { s.discover(ctx) })
+	s.wg.Go(s.discover)
 	s.wg.Go(func() { s.trim() })
 	<-s.ctx.Done()
 	s.wg.Wait()
@@ -109,8 +108,8 @@ func (s *session) kind(id kube.Resource) string {
 }
 
 // discover runs discovery periodically.
-func (s *session) discover(ctx context.Context) {
-	for first := true; ; first = false {
+func (s *session) discover() {
+	for first := true; ; {
 		found, err := s.r.opts.Upstream.Preferred(s.ctx)
 		switch {
 		case s.ctx.Err() != nil:
@@ -119,15 +118,14 @@ func (s *session) discover(ctx context.Context) {
 			s.r.log.Warn("discovery failed: new resources are not recorded for now", "cause", err)
 		default:
 			s.adjust(found, first)
+			first = false
 		}
 		wait := s.r.rediscover
 		if err != nil {
 			wait = min(wait, s.r.retry)
 		}
-		select {
-		case <-s.ctx.Done():
+		if sleep(s.ctx, wait); s.ctx.Err() != nil {
 			return
-		case <-time.After(wait):
 		}
 	}
 }
@@ -168,10 +166,8 @@ func (s *session) trim() {
 			stream := t.w.current()
 			t.fail(t.w.damaged(stream, stream.Damage()))
 		}
-		select {
-		case <-s.ctx.Done():
+		if sleep(s.ctx, s.r.trimEvery); s.ctx.Err() != nil {
 			return
-		case <-time.After(s.r.trimEvery):
 		}
 	}
 }
@@ -191,9 +187,6 @@ func (s *session) same(ctx context.Context) error {
 		case n == 5 || !errors.Is(err, upstream.ErrUnavailable):
 			return err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(s.r.redial):
-		}
+		sleep(ctx, s.r.redial)
 	}
 }
