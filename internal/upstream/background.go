@@ -43,20 +43,11 @@ func (b *Background) Begin() (ctx context.Context, end func(), ok bool) {
 	return b.ctx, b.wg.Done, true
 }
 
-// Close refuses new work. It reports whether this is the first call.
-func (b *Background) Close() bool {
+// Close refuses new work.
+func (b *Background) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	first := !b.closed
 	b.closed = true
-	return first
-}
-
-// Closed reports whether new work is refused.
-func (b *Background) Closed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed
 }
 
 // Stop refuses new work, ends the context of running work, and waits for it.

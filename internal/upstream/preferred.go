@@ -6,7 +6,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
-// requestTimeout bounds each request of Preferred.
+// requestTimeout bounds each request for discovery and metadata.
 const requestTimeout = 15 * time.Second
 
 // A Preferred has the resources that the API server serves, each in the preferred
@@ -36,11 +35,11 @@ func (u *Server) Preferred(ctx context.Context) (Preferred, error) {
 	base := *u.URL("/", "")
 	base.Path = strings.TrimSuffix(base.Path, "/")
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(&rest.Config{Host: base.String()},
-		&http.Client{Transport: bound{ctx, u.Agent()}, Timeout: requestTimeout})
+		&http.Client{Transport: u.Agent(), Timeout: requestTimeout})
 	if err != nil {
 		return Preferred{}, err
 	}
-	lists, err := client.ServerPreferredResources()
+	lists, err := client.ServerPreferredResourcesWithContext(ctx)
 	out := Preferred{Kinds: map[kube.Resource]string{}}
 	if partial, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
 		for gv := range partial.Groups {
@@ -61,34 +60,4 @@ func (u *Server) Preferred(ctx context.Context) (Preferred, error) {
 		}
 	}
 	return out, nil
-}
-
-// bound ends requests with a context: the discovery client has none.
-type bound struct {
-	ctx  context.Context
-	next http.RoundTripper
-}
-
-func (b bound) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(req.Context())
-	stop := context.AfterFunc(b.ctx, cancel)
-	resp, err := b.next.RoundTrip(req.WithContext(ctx))
-	if err != nil {
-		stop()
-		cancel()
-		return nil, err
-	}
-	resp.Body = body{resp.Body, func() { stop(); cancel() }}
-	return resp, nil
-}
-
-// body is a body that calls closed when it is closed.
-type body struct {
-	io.ReadCloser
-	closed func()
-}
-
-func (b body) Close() error {
-	defer b.closed()
-	return b.ReadCloser.Close()
 }

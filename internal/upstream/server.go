@@ -68,7 +68,7 @@ type Server struct {
 	base       *url.URL
 	prefix     string // escaped, without a trailing slash
 	userAgent  string
-	lastAnswer atomic.Int64 // Unix nanoseconds of the last answer below 500
+	lastAnswer atomic.Int64 // Unix nanoseconds of the gateway's last answer below 500
 }
 
 // New returns the server described by cfg, which it does not change.
