@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package access decides whether a request may be served from the cache or the
-// history (T8). It allows nothing that the API server would refuse now.
+// history (T8): by the API server's decision of the last seconds, or its last one while
+// it does not answer.
 package access
 
 import (

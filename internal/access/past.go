@@ -91,7 +91,7 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 	case upstream.Denied:
 		return status.Forbidden(fmt.Sprintf("%s may not %s %s%s now, so their past is not shown", who, verb, name, where))
 	}
-	return status.Unavailable(fmt.Sprintf("cannot check whether %s may %s %s%s now: the API server does not answer", who, verb, name, where), true)
+	return status.Unavailable(fmt.Sprintf("cannot check whether %s may %s %s%s now: the API server gave no decision", who, verb, name, where), true)
 }
 
 // decidePast is decide for the past. An identity that may list everything may read

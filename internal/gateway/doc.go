@@ -6,14 +6,17 @@
 //
 // A request passes these stages in order, and the first that can answers it:
 //
-//	filter       refuses by host, origin, path and method
+//	filter       refuses by host and origin
 //	mounts       /ui/, static files
-//	cache        LIST, GET and WATCH from the timelines, where it can be exact
+//	filter       refuses by path and method
+//	extensions   /watchkeeper/v1/; /at/, which serves reads of the past
+//	cache        LIST, GET and WATCH from the timelines and the history, where it can be
+//	             exact
 //	passthrough  all else, byte for byte (T7)
 //
 // The cache never approximates. A request that it cannot answer exactly as the API
-// server would is passed through: an unknown encoding, an RV outside the window, a
-// consistent list without a freshness proof, an unknown parameter, a malformed request
+// server would is passed through: an unknown encoding, an RV that is neither in
+// the window nor recorded, a consistent list without a freshness proof, an unknown parameter, a malformed request
 // (its error is then the API server's own), a caller with credentials (T8).
 //
 // One reflector watches a resource into one timeline, from the first read until the

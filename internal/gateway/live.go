@@ -113,7 +113,10 @@ func (s *live) decline(why *metav1.Status) error {
 }
 
 // failed implements store: the API server may be able to answer.
-func (s *live) failed(error) error { return errDeclined }
+func (s *live) failed(err error) error {
+	s.h.log.Debug("a read that failed is passed through", "resource", s.res.ID.String(), "err", err)
+	return errDeclined
+}
 
 // otherForm implements store: the request is passed through.
 func (s *live) otherForm(_ *http.Request, q *query, err error) (request.Form, error) {
@@ -141,6 +144,7 @@ func (s *live) latest(ctx context.Context, q *query, _ int64) (state, error) {
 	}
 	fresh, err := prove(ctx)
 	if err != nil {
+		s.h.log.Debug("no proof of freshness", "resource", q.Resource.String(), "err", err)
 		return state{}, errDeclined
 	}
 	return s.state(fresh, &fresh.Snapshot), nil

@@ -119,8 +119,9 @@ func (rd *Read) parseRV() bool {
 	return err == nil && (text == "" || text == kube.FormatRV(rd.RV))
 }
 
-// AnyVersion returns the read with RV 0 instead of an unset one, for a store that does
-// not change: it needs no proof of freshness.
+// AnyVersion returns the read with RV 0 instead of an unset one, and without its limit,
+// as the API server reads RV 0, for a store that does not change: it needs no proof of
+// freshness.
 func (rd *Read) AnyVersion() *Read {
 	if rd.Options.ResourceVersion != "" || rd.Options.Continue != "" {
 		return rd

@@ -195,7 +195,8 @@ func (c *Cache) drop(res *Resource) {
 }
 
 // Run stops resources that are idle. When ctx ends, it stops all of them and returns
-// once every goroutine of the cache has ended.
+// once they have stopped. A goroutine that a disk blocks in a record is left: the end of
+// [Cache.Record] waits for it.
 func (c *Cache) Run(ctx context.Context) {
 	tick := time.NewTicker(max(c.opts.IdleTimeout/8, 10*time.Millisecond))
 	defer tick.Stop()
@@ -222,15 +223,22 @@ func (c *Cache) Close() {
 }
 
 func (c *Cache) stopIdle(idle time.Duration) {
+	for _, id := range c.dropIdle(idle) {
+		c.opts.Logger.Info("stopped caching: the resource was idle", "resource", id.String(), "idle", idle)
+	}
+}
+
+func (c *Cache) dropIdle(idle time.Duration) (dropped []kube.Resource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, res := range c.watched {
 		if res.readers == 0 && time.Since(res.lastUsed) > idle {
-			c.opts.Logger.Info("stopped caching: the resource was idle", "resource", id.String(), "idle", idle)
 			delete(c.watched, id)
 			res.leave()
+			dropped = append(dropped, id)
 		}
 	}
+	return dropped
 }
 
 // All returns the resources being watched.

@@ -29,9 +29,9 @@
 // disk blocks neither the upstream watch nor a client. If the record cannot be read in
 // time, or must not be continued, the reflector starts over with a list, and the record
 // is compared with the timeline. If a record does not reach the end of a timeline in
-// time, the next reflector resumes from the record's head. A reader never waits longer
-// than [Options].DiskTimeout for a disk that does not answer: then the resource is listed,
-// and two reflectors can exist for a moment, of which the stopped one is in the
+// time, the next reflector resumes from the record's head. A reader does not wait
+// for a disk that does not answer within [Options].DiskTimeout: then the resource is
+// listed, and two reflectors can exist for a moment, of which the stopped one is in the
 // record's sink.
 //
 // While the upstream is down, the timeline remains readable, and the watch resumes when

@@ -15,9 +15,9 @@ import (
 )
 
 // A Record is the history of one resource, as a sink of its upstream watch
-// (internal/recorder implements it). Resume, Seed, the sinks and the function that
-// Follow returns are used by one goroutine at a time; the other methods may be called
-// concurrently.
+// (internal/recorder implements it). Resume, the sinks and the function that
+// Follow returns are used by one goroutine at a time. The other methods may be called
+// concurrently, Seed also while a sink is used.
 type Record interface {
 	// Resume returns what a reflector that feeds the record resumes from, and the
 	// kind of the objects if it is known. With a nil result the reflector begins

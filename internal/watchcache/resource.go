@@ -133,8 +133,8 @@ func (res *Resource) Status() informer.Status {
 type State struct {
 	View   *timeline.View
 	Status informer.Status
-	// Readable is set if reads may be served from View: there has been a list, and
-	// the upstream's last answer was not a refusal.
+	// Readable is set if reads may be served from View: it has been listed, or
+	// resumed from the record, and the upstream's last answer was not a refusal.
 	Readable bool
 }
 
