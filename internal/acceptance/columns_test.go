@@ -57,7 +57,7 @@ func TestColumns(t *testing.T) {
 	established(t, "prints.life.example.com")
 	// Dates whose printed age does not change for a while.
 	ago := func(d time.Duration) string { return time.Now().Add(-d - 20*time.Second).UTC().Format(time.RFC3339) }
-	apply(t, onePrint("full", fmt.Sprintf("{made: %q, sold: %q, every: 5m, age: 7m, size: 3}", ago(50*time.Minute), ago(30*time.Hour)))+
+	apply(t, onePrint("full", fmt.Sprintf("{made: %q, sold: %q, every: 5m, age: 7m, size: 3}", ago(9*time.Hour), ago(30*time.Hour)))+
 		onePrint("young", fmt.Sprintf("{made: %q, every: 3d4h}", ago(0)))+
 		onePrint("future", fmt.Sprintf("{made: %q}", ago(-90*time.Minute)))+
 		onePrint("bad", "{made: yesterday, sold: 5, every: 2 (5m ago)}")+
@@ -108,7 +108,7 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%s: a Table is not from the cache", when)
 		}
 	}
-	same("at first", `"cells":["full","50m","30h",`)
+	same("at first", `"cells":["full","9h","30h",`)
 	apply(t, strings.ReplaceAll(prints, "MADE", ".spec.sold"))
 	same("changed", `"cells":["full","30h","30h",`)
 }

@@ -88,15 +88,21 @@ func TestHistoryCommands(t *testing.T) {
 		return begun >= 13 && begun == len(h.Resources) // the kinds of --record core
 	})
 	start := time.Now().UTC().Format(time.RFC3339Nano)
+	recorded := func() {
+		t.Helper()
+		recordedOf(t, recording, ns, "deployments.v1.apps", "/apis/apps/v1")
+		recordedOf(t, recording, ns, "pods.v1", "/api/v1")
+	}
 
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=nginx:1.25", "--replicas=1")
 	kubectl(t, "-n", ns, "rollout", "status", "deployment/web")
-	recordedOf(t, recording, ns, "deployments.v1.apps", "/apis/apps/v1")
+	recorded()
 	created := time.Now().UTC().Format(time.RFC3339Nano)
 	kubectl(t, "-n", ns, "scale", "deployment/web", "--replicas=3")
 	kubectl(t, "-n", ns, "set", "image", "deployment/web", "nginx=nginx:1.27")
 	kubectl(t, "-n", ns, "label", "deployment/web", "team=a")
 	kubectl(t, "-n", ns, "rollout", "status", "deployment/web")
+	recorded()
 
 	out, code := watchkeeper(t, server, "history", "deploy/web", "-n", ns)
 	at := -1

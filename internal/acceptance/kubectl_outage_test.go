@@ -23,10 +23,10 @@ var outageCommands = []struct {
 }{
 	{"wait configmap/awaited --for=jsonpath={.data.done}=yes --timeout=280s -v=6", "watch=true", false},
 	{"wait configmap/going --for=delete --timeout=280s -v=6", "watch=true", false},
-	{"delete configmap going --timeout=280s", "deleted", false},
+	{"delete configmap going --timeout=280s -v=6", "watch=true", false},
 	{"rollout status deployment/stuck --timeout=280s", "Waiting", false},
 	{"logs -f solo --tail=1", "\n", true},
-	{"exec solo -- sh -c echo${IFS}started;sleep${IFS}100", "started", true},
+	{"exec solo -- sh -c echo${IFS}started;sleep${IFS}1000", "started", true},
 	{"port-forward pod/solo :80", "Forwarding", true},
 }
 

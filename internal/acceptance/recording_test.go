@@ -6,6 +6,7 @@ package acceptance
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -32,11 +33,27 @@ func TestRecording(t *testing.T) {
 	time.Sleep(1100 * time.Millisecond)
 	kubectl(t, "-n", ns, "scale", "deployment", "web", "--replicas=4")
 	settled(t, ns, "web", 4)
+	reported(t, ns)
 
 	file := filepath.Join(t.TempDir(), "a.wkr")
-	out, err := cluster.Command(t.Context(), "record", "export", "--server", g.URL, "-n", ns, "--since", "5m", "-o", file)
-	if err != nil || !strings.Contains(string(out), "changes, 0 gaps") {
-		t.Fatalf("%v: %s", err, out)
+	states := func() string {
+		events, _ := listState(t, "/api/v1/namespaces/"+ns+"/events")
+		return fmt.Sprint(rvOfAll(t, ns), events)
+	}
+	// Repeat until nothing changes meanwhile: then the recording ends with the state of now.
+	var now string
+	for {
+		before := states()
+		observed(t, g, ns)
+		recordedOf(t, g, ns, "events.v1", "/api/v1")
+		now = time.Now().UTC().Format(time.RFC3339Nano)
+		out, err := cluster.Command(t.Context(), "record", "export", "--server", g.URL, "-n", ns, "--since", "5m", "-o", file)
+		if err != nil || !strings.Contains(string(out), "changes, 0 gaps") {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if states() == before {
+			break
+		}
 	}
 	opened := open(t, file)
 	questions := [][]string{
@@ -56,7 +73,7 @@ func TestRecording(t *testing.T) {
 		return out
 	}
 	for _, args := range questions {
-		if diff := cmp.Diff(ask(g.URL+"/at/now", args), ask(opened.URL, args)); diff != "" {
+		if diff := cmp.Diff(ask(g.URL+"/at/"+now, args), ask(opened.URL, args)); diff != "" {
 			t.Errorf("%v at the end: - the cluster, + the recording\n%s", args, diff)
 		}
 		if diff := cmp.Diff(ask(g.URL+"/at/"+then, args), ask(opened.URL+"/at/"+then, args)); diff != "" {
@@ -80,6 +97,16 @@ func TestRecording(t *testing.T) {
 	}
 }
 
+// reported waits until the namespace has an Event about its Deployment, which comes
+// some time after the change.
+func reported(t *testing.T, ns string) {
+	t.Helper()
+	eventually(t, "an Event about a Deployment", func() bool {
+		events, _ := listState(t, "/api/v1/namespaces/"+ns+"/events?fieldSelector=involvedObject.kind%3DDeployment")
+		return len(events) > 0
+	})
+}
+
 // TestRecordingPseudonyms: neither the file nor what is served from it contains
 // the name of an object.
 func TestRecordingPseudonyms(t *testing.T) {
@@ -88,6 +115,9 @@ func TestRecordingPseudonyms(t *testing.T) {
 	g := recordingGateway(t)
 	kubectl(t, "-n", ns, "create", "deployment", "cinnamon", "--image=web:1", "--replicas=2")
 	settled(t, ns, "cinnamon", 2)
+	reported(t, ns)
+	observed(t, g, ns)
+	recordedOf(t, g, ns, "events.v1", "/api/v1")
 	resp, err := http.Get(g.URL + "/watchkeeper/v1/history/export?pseudonyms=true&from=5m&resource=pods&resource=events&resource=replicasets.apps&resource=deployments.apps&namespace=" + ns)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +179,7 @@ func TestRecordingRefused(t *testing.T) {
 		"nothing of it":  {[]string{"record", "export", "pods", "-n", "nowhere", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "nothing of it was recorded"},
 		"no gateway":     {[]string{"record", "export", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "s.wkr")}, "watchkeeper serve"},
 		"not a time":     {[]string{"record", "export", "--server", g.URL, "--since", "soon", "-o", filepath.Join(dir, "s.wkr")}, "--since"},
-		"from is after":  {[]string{"record", "export", "--server", g.URL, "--since", "1m", "--until", "2m", "-o", filepath.Join(dir, "s.wkr")}, "from is after to"},
+		"from is after":  {[]string{"record", "export", "--server", g.URL, "--since", "1m", "--until", "2m", "-o", filepath.Join(dir, "s.wkr")}, "is not before to"},
 		"no place there": {[]string{"record", "export", "--server", g.URL, "-o", filepath.Join(dir, "none", "s.wkr")}, "--output"},
 	}
 	for name, test := range tests {
