@@ -163,7 +163,16 @@ func runNegotiate(ctx context.Context, x *execution, text string, details []stat
 
 // socket compares a WebSocket: the answer to the handshake, each message and the
 // close. It returns what the API server sent.
-func (e *Env) socket(ctx context.Context, path string, options ...option) (*compare.Answer, []compare.Message, error) {
+func (e *Env) socket(ctx context.Context, path string, options ...option) (answer *compare.Answer, messages []compare.Message, err error) {
+	for try := 1; ; try++ {
+		answer, messages, err = e.socketOnce(ctx, path, options)
+		if err == nil || !endsItself(path) || e.once || try == 5 {
+			return answer, messages, err
+		}
+	}
+}
+
+func (e *Env) socketOnce(ctx context.Context, path string, options []option) (*compare.Answer, []compare.Message, error) {
 	a := newAsking(path, options)
 	var want, got *compare.Answer
 	var wants, gots []compare.Message
