@@ -163,7 +163,7 @@ func testStreams(t *testing.T, query string, form func(lines string, first bool)
 		{Fault{Name: CutWithin, Frames: 1, Part: 0.5}, "watch=1", 200, m(21) + m(22)[:len(m(22))/2], true},
 		{Fault{Name: End, Frames: 2}, "watch=1", 200, m(21, 22), false},
 		{Fault{Name: EndWithin, Frames: 0, Part: 0.5}, "watch=1", 200, m(21)[:len(m(21))/2], false},
-		{Fault{Name: EarlyEnd, Frames: 99, For: 30 * short}, "watch=1&toTheEnd", 200, m(21, 22, 23), false},
+		{Fault{Name: EarlyEnd, Frames: 99, For: 360 * short}, "watch=1&toTheEnd", 200, m(21, 22, 23), false},
 		{Fault{Name: Stall, Frames: 1, For: short}, "watch=1", 200, m(21), true},
 		{Fault{Name: HalfOpen, For: short}, "watch=1", 0, "", true},
 		{Fault{Name: Pause, Frames: 1, For: short}, "watch=1", 200, m(21, 22, 23), false},

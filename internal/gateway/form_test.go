@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,8 +52,16 @@ func TestForms(t *testing.T) {
 	if code, typ, body := b.accept("/api/v1/namespaces/ns/pods/a?resourceVersion=0", "application/yaml"); code != 200 || typ != "application/yaml" || !strings.HasPrefix(body, "apiVersion: v1\n") {
 		t.Errorf("YAML: %d %s %s", code, typ, body)
 	}
-	if _, typ, body := b.accept("/api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=1", acceptProtobuf); typ != "application/vnd.kubernetes.protobuf;stream=watch" || !strings.Contains(body, "ADDED") {
-		t.Errorf("protobuf watch: %s %q", typ, body)
+	resp := b.open(t.Context(), "/api/v1/pods?watch=1&resourceVersion=0", "Accept", acceptProtobuf)
+	defer resp.Body.Close()
+	var size uint32
+	if err := binary.Read(resp.Body, binary.BigEndian, &size); err != nil {
+		t.Fatal(err)
+	}
+	frame := make([]byte, size)
+	_, err = io.ReadFull(resp.Body, frame)
+	if typ := resp.Header.Get("Content-Type"); typ != "application/vnd.kubernetes.protobuf;stream=watch" || !strings.Contains(string(frame), "ADDED") || err != nil {
+		t.Errorf("protobuf watch: %s %q %v", typ, frame, err)
 	}
 	for path, accept := range map[string]string{
 		"/api/v1/pods?resourceVersion=0":                                  acceptTable, // no rows are known
@@ -102,13 +111,15 @@ func TestOtherColumns(t *testing.T) {
 		}
 		b.apply(kube.Modified, f.Object)
 	}
-	for i, want := range []string{`[{"name":"Old"}]`, `[{"name":"New"}]`} {
-		rv := 10 + i
-		watch := fmt.Sprintf("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion=%d", rv)
-		code, _, body := b.accept(watch, "application/json;as=Table;g=meta.k8s.io;v=v1")
-		if code != 200 || strings.Count(body, "\n") != 1 || !strings.Contains(body, want) {
-			t.Errorf("from %d: %d %s", rv, code, body)
-		}
+	const watch, table = "/api/v1/pods?watch=1&resourceVersion=", "application/json;as=Table;g=meta.k8s.io;v=v1"
+	code, _, body := b.accept(watch+"10", table)
+	if code != 200 || strings.Count(body, "\n") != 1 || !strings.Contains(body, `[{"name":"Old"}]`) {
+		t.Errorf("from 10: %d %s", code, body)
+	}
+	lines, stop := b.watchAt(watch+"11", "Accept", table)
+	defer stop()
+	if line := <-lines; !strings.Contains(line, `[{"name":"New"}]`) {
+		t.Errorf("from 11: %s", line)
 	}
 }
 

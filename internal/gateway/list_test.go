@@ -200,7 +200,7 @@ func TestOddVersions(t *testing.T) {
 			t.Errorf("timeoutSeconds=%s: %d %q", timeout, code, body)
 		}
 	}
-	if _, body := b.get("/api/v1/pods?resourceVersion=0&w%61tch=true&timeoutSeconds=1"); !strings.HasPrefix(body, `{"type":"ADDED"`) {
-		t.Errorf("an escaped parameter name: %s", body)
-	}
+	escaped, stop := b.watchAt("/api/v1/pods?resourceVersion=0&w%61tch=true")
+	defer stop()
+	expect(t, escaped, "ADDED a@5", "ADDED b@6")
 }

@@ -7,10 +7,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,16 +142,23 @@ func TestWatchSelector(t *testing.T) {
 }
 
 func TestWatchEndsInTime(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, podList(10))
-	b.apply(kube.Added, pod("d", "a", 11))
-	lines, _ := b.watch("resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=3")
-	start := time.Now()
-	expect(t, lines, "ADDED a@11", "BOOKMARK @11")
-	expectEnd(t, lines)
-	if took := time.Since(start); took < time.Second {
-		t.Errorf("ended after %v", took)
-	}
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, client *http.Client) {
+		before := podsOf(t, g).Timeline.View().RV
+		rv := f.write("d", "a", 10)
+		synctest.Wait() // the gateway has received it
+		start := time.Now()
+		body := read200(t, client, fmt.Sprintf("/api/v1/pods?watch=1&resourceVersion=%d&allowWatchBookmarks=true&timeoutSeconds=3", before))
+		var got []string
+		for line := range strings.Lines(body) {
+			got = append(got, brief(t, line))
+		}
+		if want := []string{fmt.Sprintf("ADDED a@%d", rv), fmt.Sprintf("BOOKMARK @%d", rv)}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("ended after %v", took)
+		}
+	})
 }
 
 func TestWatchExpires(t *testing.T) {

@@ -28,8 +28,11 @@ func TestWatchHTTP2(t *testing.T) {
 	tl := timeline.New(timeline.Options{})
 	tl.Reset(pasttest.List(10, pasttest.Pod("d", "a", 5)))
 	tracker := NewTracker(slog.New(slog.DiscardHandler), prometheus.NewHistogram(prometheus.HistogramOpts{}))
+	watches := make(chan *Watch, 2)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tracker.Serve(w, r, newWatch(t, tl, 10))
+		s := newWatch(t, tl, 10)
+		watches <- s
+		tracker.Serve(w, r, s)
 	}))
 	modify := func(rv uint64, filling string) {
 		if err := tl.Apply(scan.Frame{Type: kube.Modified, Object: pasttest.Pod("d", "a", rv, "filling", filling)}); err != nil {
@@ -52,6 +55,7 @@ func TestWatchHTTP2(t *testing.T) {
 		return bufio.NewReader(resp.Body)
 	}
 	lines := open()
+	<-watches
 	filling := strings.Repeat("x", 100<<10)
 	rv := uint64(10)
 	for range 5 {
@@ -63,6 +67,7 @@ func TestWatchHTTP2(t *testing.T) {
 		}
 	}
 	stuck := open()
+	waiting := <-watches
 	for range 50 { // more than the client's window
 		rv++
 		modify(rv, filling)
@@ -72,17 +77,7 @@ func TestWatchHTTP2(t *testing.T) {
 			t.Fatalf("%.200s, %v", got, err)
 		}
 	}
-	var waiting *Watch
-	until(t, "a stream that is stuck", func() bool {
-		tracker.mu.Lock()
-		defer tracker.mu.Unlock()
-		for s := range tracker.adopted {
-			if s.timer.since.Load() != 0 {
-				waiting = s
-			}
-		}
-		return waiting != nil
-	})
+	until(t, "a stream that is stuck", func() bool { return waiting.timer.since.Load() != 0 })
 	waiting.timer.out.abort()
 	if _, err := io.ReadAll(stuck); err == nil {
 		t.Error("the aborted stream has a clean end")

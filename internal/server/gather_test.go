@@ -48,8 +48,15 @@ func gathering(t *testing.T) (*gatherListener, *gatherConn, *net.TCPConn) {
 func TestGatherKeepsOrder(t *testing.T) {
 	l, c, client := gathering(t)
 	const writes = 3000
+	// Close limits the time of waiting writes. The socket buffers have room for the last
+	// ten, so that these do not wait for the client.
+	const last = writes - 10
+	near := make(chan struct{}) // closed when the client has read all others
 	go func() {
 		for i := range uint32(writes) {
+			if i == last {
+				<-near
+			}
 			p := bytes.Repeat([]byte{byte(i)}, 4+int(i%5000))
 			binary.BigEndian.PutUint32(p, i)
 			if n, err := c.Write(p); n != len(p) || err != nil {
@@ -64,6 +71,9 @@ func TestGatherKeepsOrder(t *testing.T) {
 		c.Close()
 	}()
 	for i := range uint32(writes) {
+		if i == last {
+			close(near)
+		}
 		p := make([]byte, 4+int(i%5000))
 		if _, err := io.ReadFull(client, p); err != nil {
 			t.Fatal(i, err)
