@@ -14,12 +14,14 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,14 +69,13 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			free, err := net.Listen("tcp", "127.0.0.1:0")
+			port, err := freePort()
 			if err != nil {
 				return err
 			}
-			defer free.Close()
 			env.Setenv("UPSTREAM", upstream.URL)
 			env.Setenv("BUSY", portOf(busy))
-			env.Setenv("PORT", portOf(free))
+			env.Setenv("PORT", port)
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("DEMO", filepath.Join(demoDir, "incident.wkr"))
 			return nil
@@ -85,6 +86,26 @@ func TestScripts(t *testing.T) {
 			"listen":  listen,
 		},
 	})
+}
+
+// lastPort is the last one that freePort tried.
+var lastPort atomic.Uint32
+
+func init() { lastPort.Store(mathrand.Uint32N(2000)) }
+
+// freePort returns another port for each script. It is below the range that the kernel
+// uses for outgoing connections (32768 and up on Linux), which could otherwise take it
+// before the script does.
+func freePort() (string, error) {
+	var err error
+	for range 2000 {
+		var l net.Listener
+		port := fmt.Sprint(30000 + lastPort.Add(1)%2000) // clustertest and localcluster use lower ones
+		if l, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			return port, l.Close()
+		}
+	}
+	return "", err
 }
 
 func portOf(l net.Listener) string { return fmt.Sprint(l.Addr().(*net.TCPAddr).Port) }

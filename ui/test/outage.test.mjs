@@ -5,6 +5,7 @@
 // is stale, and recovers without a reload.
 
 import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
 import { gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
@@ -29,6 +30,19 @@ function lastMoment(words) {
   at.setHours(h, m, s, 999);
   if (!date && at > Date.now() + 1000) at.setDate(at.getDate() - 1); // it was read before midnight
   return at.getTime();
+}
+
+/**
+ * Returns a port below those that the kernel uses for outgoing connections (32768 and up
+ * on Linux): Chromium reconnects while the gateway is down, and could take its port.
+ */
+async function freePort() {
+  let port = 32000; // clustertest, localcluster and the scripts of cmd/watchkeeper use lower ones
+  await until('a free port', () => new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject);
+    server.listen(++port, '127.0.0.1', () => server.close(() => resolve(true)));
+  }));
+  return port;
 }
 
 /** Waits until the page says that it is stale, since a moment not before notBefore. Pods stay unchanged. */
@@ -84,7 +98,7 @@ test('the API server is killed and restarts', async (t) => {
 test('the gateway is killed and restarts after many changes', async (t) => {
   const ns = await namespace('outage-gateway');
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
-  const first = await startGateway();
+  const first = await startGateway([], undefined, await freePort());
   t.after(() => first.stop());
   // Chromium says on the console which requests have failed.
   const page = await openBoard(browser, first.url, {}, { ignore: /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
