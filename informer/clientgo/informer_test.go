@@ -247,6 +247,7 @@ func second[A any](_ A, err error) error { return err }
 
 // TestRefused: a refusal is reported and retried; handlers receive no event twice.
 func TestRefused(t *testing.T) {
+	const pause = time.Minute // the longest, after several refusals
 	synctest.Test(t, func(t *testing.T) {
 		u := newUpstream(t)
 		u.put("ns/a", "red")
@@ -275,12 +276,14 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v", refusals)
 		}
 		u.refuse(0)
+		time.Sleep(pause)
 		settle()
 		want(t, d.read(), "add ns/a@11 red initial")
 		u.refuse(404)
 		u.forget(func() { u.Advance(1) })
 		settle()
 		u.refuse(0)
+		time.Sleep(pause)
 		settle()
 		u.put("ns/a", "blue")
 		settle()
