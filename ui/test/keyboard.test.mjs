@@ -58,12 +58,12 @@ const functions = {
     await tabTo(page, 'Overview');
     for (const [tab, what] of [['YAML', /kind: Pod/], ['Logs', /\S/], ['Versions', /created|changed/]]) {
       await page.keyboard.press('ArrowRight');
-      assert.equal(await focused(page), tab);
+      await until(`the focus on ${tab}`, async () => (await focused(page)) === tab);
       await until(`the content of ${tab}`, async () => what.test(await page.getByRole('tabpanel').innerText()));
     }
     await page.keyboard.press('Escape');
     await until('no panel', async () => (await page.locator('.panel').count()) === 0);
-    assert.match(await focused(page), /^Board of Pods/);
+    await until('the focus on the board', async () => /^Board of Pods/.test(await focused(page)));
   },
   Esc: async (page) => {
     // Each Esc closes one part.
@@ -148,7 +148,7 @@ const functions = {
     await page.keyboard.press('ArrowLeft');
     await until('the diff to close', async () => (await page.locator('.changes-list .diff').count()) === 0);
     await page.keyboard.press('ArrowDown');
-    assert.notEqual(await focused(page), had);
+    await until('the focus on the next change', async () => (await focused(page)) !== had);
     await page.keyboard.press('Enter');
     await until('the board of the past', async () => (await connection(page)) === 'the past');
     await toNow(page);
