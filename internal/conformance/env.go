@@ -88,6 +88,9 @@ type asking struct {
 	checks []func(*compare.Answer) error
 	// tries is how often the request may be sent until the answers are equal.
 	tries int
+	// bounded is set for a watch with timeoutSeconds. If a server is slow, its time may
+	// be over before its first event.
+	bounded bool
 	// bookmarks keeps the bookmarks of a watch that do not end the initial
 	// events.
 	bookmarks bool
@@ -95,6 +98,13 @@ type asking struct {
 
 func newAsking(path string, options []option) asking {
 	a := asking{Request: compare.Request{Path: path, Header: http.Header{}}, tries: 1}
+	if u, err := url.Parse(path); err == nil {
+		q := u.Query()
+		a.bounded = q.Has("timeoutSeconds") && (q.Has("watch") || strings.Contains(u.Path, "/watch/"))
+	}
+	if a.bounded {
+		retried(&a)
+	}
 	for _, o := range options {
 		o(&a)
 	}
@@ -160,19 +170,14 @@ func (e *Env) same(ctx context.Context, path string, options ...option) error {
 // ask is same, and returns the API server's answer.
 func (e *Env) ask(ctx context.Context, path string, options ...option) (*compare.Answer, error) {
 	a := newAsking(path, options)
-	bounded := endsItself(path)
-	if bounded {
-		retried(&a)
-	}
 	for {
-		a.tries--
-		last := a.tries <= 0 || e.once
+		last := e.isLast(&a)
 		want, got, err := e.both(ctx, a.Request)
 		if err != nil {
 			return nil, err
 		}
 		if err := a.check(want); err != nil {
-			if bounded && !last {
+			if a.bounded && !last {
 				continue
 			}
 			return nil, err
@@ -184,15 +189,10 @@ func (e *Env) ask(ctx context.Context, path string, options ...option) (*compare
 	}
 }
 
-// endsItself reports whether a request is a watch with timeoutSeconds. If a server is
-// slow, the time of such a watch may be over before its first event.
-func endsItself(path string) bool {
-	u, err := url.Parse(path)
-	if err != nil {
-		return false
-	}
-	q := u.Query()
-	return q.Has("timeoutSeconds") && (q.Has("watch") || strings.Contains(u.Path, "/watch/"))
+// isLast counts a try, and reports whether it is the last one.
+func (e *Env) isLast(a *asking) bool {
+	a.tries--
+	return a.tries <= 0 || e.once
 }
 
 // both sends a request to both endpoints at the same time.

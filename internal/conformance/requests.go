@@ -163,17 +163,18 @@ func runNegotiate(ctx context.Context, x *execution, text string, details []stat
 
 // socket compares a WebSocket: the answer to the handshake, each message and the
 // close. It returns what the API server sent.
-func (e *Env) socket(ctx context.Context, path string, options ...option) (answer *compare.Answer, messages []compare.Message, err error) {
-	for try := 1; ; try++ {
-		answer, messages, err = e.socketOnce(ctx, path, options)
-		if err == nil || !endsItself(path) || e.once || try == 5 {
+func (e *Env) socket(ctx context.Context, path string, options ...option) (*compare.Answer, []compare.Message, error) {
+	a := newAsking(path, options)
+	for {
+		last := e.isLast(&a)
+		answer, messages, err := e.socketOnce(ctx, &a)
+		if err == nil || !a.bounded || last {
 			return answer, messages, err
 		}
 	}
 }
 
-func (e *Env) socketOnce(ctx context.Context, path string, options []option) (*compare.Answer, []compare.Message, error) {
-	a := newAsking(path, options)
+func (e *Env) socketOnce(ctx context.Context, a *asking) (*compare.Answer, []compare.Message, error) {
 	var want, got *compare.Answer
 	var wants, gots []compare.Message
 	var err, gotErr error
@@ -184,20 +185,18 @@ func (e *Env) socketOnce(ctx context.Context, path string, options []option) (*c
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, check := range a.checks {
-		if err := check(want); err != nil {
-			return nil, nil, fmt.Errorf("%s: the API server: %w\n  it is %d %v %s", a.Request, err, want.Code, want.Header, want.Body)
-		}
+	if err := a.check(want); err != nil {
+		return nil, nil, err
 	}
 	if gotErr != nil {
-		return nil, nil, &compare.Difference{Request: path, What: "WebSocket", Want: fmt.Sprint(want.Code), Got: gotErr.Error()}
+		return nil, nil, &compare.Difference{Request: a.Path, What: "WebSocket", Want: fmt.Sprint(want.Code), Got: gotErr.Error()}
 	}
 	masks := a.masksFor(want)
 	if err := compare.Diff(a.Request, want, got, masks...); err != nil {
 		return nil, nil, err
 	}
 	if len(wants) != len(gots) {
-		return nil, nil, &compare.Difference{Request: path, What: "messages", Want: fmt.Sprint(wants), Got: fmt.Sprint(gots)}
+		return nil, nil, &compare.Difference{Request: a.Path, What: "messages", Want: fmt.Sprint(wants), Got: fmt.Sprint(gots)}
 	}
 	for i := range wants {
 		w, g := wants[i].Payload, gots[i].Payload
@@ -205,7 +204,7 @@ func (e *Env) socketOnce(ctx context.Context, path string, options []option) (*c
 			w, g = m(w), m(g)
 		}
 		if wants[i].Op != gots[i].Op {
-			return nil, nil, &compare.Difference{Request: path, What: fmt.Sprintf("message %d", i), Want: wants[i].String(), Got: gots[i].String()}
+			return nil, nil, &compare.Difference{Request: a.Path, What: fmt.Sprintf("message %d", i), Want: wants[i].String(), Got: gots[i].String()}
 		}
 		if err := compare.DiffText(fmt.Sprintf("%s: message %d", a.Request, i), w, g); err != nil {
 			return nil, nil, err
