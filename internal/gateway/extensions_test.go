@@ -5,7 +5,6 @@ package gateway_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
@@ -37,15 +37,7 @@ func newExtensionRig(t *testing.T) *rig {
 	t.Helper()
 	c := pasttest.NewCluster(t)
 	c.Fill()
-	return newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
-			http.NotFound(w, r)
-			return
-		}
-		w.WriteHeader(http.StatusCreated)
-		fmt.Fprint(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
-	}), rigOptions{gateway: gateway.Options{Recording: c.Store, Filter: gateway.FilterOptions{RejectPaths: "^/apis/rejected/"}}})
+	return newRig(t, fakeapi.New(fakeapi.Options{}), rigOptions{gateway: gateway.Options{Recording: c.Store, Filter: gateway.FilterOptions{RejectPaths: "^/apis/rejected/"}}})
 }
 
 // TestExtensions: the gateway filters the paths of resources that extensions are asked

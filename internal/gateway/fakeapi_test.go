@@ -187,15 +187,23 @@ func (f *fakeAPI) start(cfg *rest.Config) (g *Gateway, stop func()) {
 	if g, err = New(Options{Upstream: up, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		f.t.Fatal(err)
 	}
+	end := runs(f.t, g)
+	return g, func() {
+		end()
+		up.Close()
+	}
+}
+
+// runs runs a gateway until end is called.
+func runs(t testing.TB, g *Gateway) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- g.Run(ctx) }()
-	return g, func() {
+	return func() {
 		cancel()
 		if err := <-ended; err != nil {
-			f.t.Error("Run:", err)
+			t.Error("Run:", err)
 		}
-		up.Close()
 	}
 }
 

@@ -4,8 +4,6 @@
 package historyapi_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,12 +14,14 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
 // A guarded is an API server that shows a definition to the gateway only, and notes
 // the credentials of each request.
 type guarded struct {
+	*fakeapi.Server
 	mute  atomic.Bool  // access reviews fail
 	down  atomic.Bool  // all other requests fail
 	code  atomic.Int32 // if not 0, the code of all other answers
@@ -32,42 +32,52 @@ type guarded struct {
 	about []authorizationv1.ResourceAttributes
 }
 
-func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
+func newGuarded() *guarded {
+	g := &guarded{asked: map[string]string{}}
+	g.Server = fakeapi.New(fakeapi.Options{Allow: func(_ *fakeapi.Request, a authorizationv1.ResourceAttributes) bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.about = append(g.about, a)
+		return true
+	}})
+	g.Control(g.control)
+	return g
+}
+
+func (g *guarded) control(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
 	who := r.Header.Get("Authorization")
 	if g.gate != nil && r.URL.Path == "/version" {
 		g.waits <- true
 		<-g.gate
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	note := func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.asked[r.URL.Path] = who
+	}
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
-		var review authorizationv1.SelfSubjectAccessReview
-		if g.mute.Load() || json.NewDecoder(r.Body).Decode(&review) != nil {
+		if g.mute.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		g.about = append(g.about, *review.Spec.ResourceAttributes)
-		review.Status.Allowed = true
-		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(review)
+		next(w)
 	case strings.Contains(r.URL.Path, "customresourcedefinitions") && who != "Bearer gateway":
-		g.asked[r.URL.Path] = who
+		note()
 		w.WriteHeader(http.StatusForbidden)
 	case g.down.Load():
 		panic(http.ErrAbortHandler)
 	case g.code.Load() != 0:
 		w.WriteHeader(int(g.code.Load()))
 	default:
-		g.asked[r.URL.Path] = who
-		fmt.Fprintf(w, `{"path":%q}`, r.URL.Path)
+		note()
+		next(w)
 	}
 }
 
 // widgets returns a fixture with a history of custom objects and of Secrets.
 func widgets(t *testing.T) (*fixture, *guarded) {
-	g := &guarded{asked: map[string]string{}}
+	g := newGuarded()
 	f := newFixtureAt(t, g)
 	st := f.Stream(kube.Resource{Group: "example.com", Version: "v1", Name: "widgets"}, 100, 0, pasttest.Thing(t, "default/w", 90, `{kind: Widget, apiVersion: example.com/v1}`))
 	f.Event(st, kube.Modified, "default/w", 110, `{kind: Widget, apiVersion: example.com/v1, spec: {size: 1}}`)

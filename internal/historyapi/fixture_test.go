@@ -6,8 +6,6 @@ package historyapi_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -42,26 +41,18 @@ type fixture struct {
 // newFixture returns a fixture with the story of [pasttest.Cluster].
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := newFixtureAt(t, http.HandlerFunc(review))
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
 	f.Fill()
 	return f
 }
 
-// review answers access reviews: the gateway may not list Secrets, and other callers may
+// allow decides access reviews: the gateway may not list Secrets, and other callers may
 // read namespace default.
-func review(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
-		http.NotFound(w, r)
-		return
+func allow(r *fakeapi.Request, a authorizationv1.ResourceAttributes) bool {
+	if r.Header.Get("Authorization") == "Bearer gateway" {
+		return a.Resource != "secrets"
 	}
-	body, _ := io.ReadAll(r.Body)
-	allowed := !strings.Contains(string(body), `"secrets"`)
-	if r.Header.Get("Authorization") != "Bearer gateway" {
-		allowed = strings.Contains(string(body), `"namespace":"default"`)
-	}
-	w.WriteHeader(http.StatusCreated)
-	fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%v}}`, allowed)
+	return a.Namespace == "default"
 }
 
 // newFixtureAt returns a fixture with an empty history of an API server, which knows the

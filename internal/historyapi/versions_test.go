@@ -13,6 +13,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
@@ -111,7 +112,7 @@ func TestVersions(t *testing.T) {
 
 // TestEpochs: the history of an object spans a restore of etcd.
 func TestEpochs(t *testing.T) {
-	f := newFixtureAt(t, http.HandlerFunc(review))
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
 	st := f.Stream(pasttest.Pods, 100, 0)
 	f.Event(st, kube.Added, "default/a", 110, `{kind: Pod, apiVersion: v1}`)
 	second, err := f.Store.NewEpoch(pasttest.Pods)
