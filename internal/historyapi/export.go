@@ -132,16 +132,14 @@ func document(ctx context.Context, u *upstream.Server, caller http.Header, path,
 		return nil, err
 	}
 	defer resp.Body.Close()
-	switch resp.StatusCode {
-	case http.StatusOK:
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusNotAcceptable:
+	lacking := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusNotAcceptable}
+	if strings.HasPrefix(path, "/apis/") {
+		lacking = append(lacking, http.StatusServiceUnavailable)
+	}
+	switch {
+	case slices.Contains(lacking, resp.StatusCode):
 		return nil, nil
-	case http.StatusServiceUnavailable:
-		if strings.HasPrefix(path, "/apis/") {
-			return nil, nil
-		}
-		fallthrough
-	default:
+	case resp.StatusCode != http.StatusOK:
 		return nil, errors.New(resp.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
