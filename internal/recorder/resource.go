@@ -196,10 +196,11 @@ func (r *resourceRecorder) Pause(err error) time.Duration {
 	return r.s.r.retry
 }
 
-// sleep waits for a time, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
+// sleep waits for a time, or until ctx ends. It reports whether ctx goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
+	return ctx.Err() == nil
 }

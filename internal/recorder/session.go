@@ -109,7 +109,8 @@ func (s *session) kind(id kube.Resource) string {
 
 // discover runs discovery periodically.
 func (s *session) discover() {
-	for first := true; ; {
+	first := true
+	for {
 		found, err := s.r.opts.Upstream.Preferred(s.ctx)
 		switch {
 		case s.ctx.Err() != nil:
@@ -124,7 +125,7 @@ func (s *session) discover() {
 		if err != nil {
 			wait = min(wait, s.r.retry)
 		}
-		if sleep(s.ctx, wait); s.ctx.Err() != nil {
+		if !sleep(s.ctx, wait) {
 			return
 		}
 	}
@@ -166,7 +167,7 @@ func (s *session) trim() {
 			stream := t.w.current()
 			t.fail(t.w.damaged(stream, stream.Damage()))
 		}
-		if sleep(s.ctx, s.r.trimEvery); s.ctx.Err() != nil {
+		if !sleep(s.ctx, s.r.trimEvery) {
 			return
 		}
 	}

@@ -25,8 +25,8 @@ type servedState struct {
 
 // Served reports whether the API server serves the resource with the scope and kind
 // it was watched with, as of a number of lists and within the last ten seconds. If
-// not, the resource is dropped, unless the API server has no discovery for it. While the API server does not answer, its last
-// answer remains valid.
+// not, the resource is dropped, unless the API server has no discovery for it. While
+// the API server does not answer, its last answer remains valid.
 func (res *Resource) Served(ctx context.Context, lists int) bool {
 	if res.ID.BuiltIn() {
 		return true

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"sigs.k8s.io/yaml"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -36,16 +35,7 @@ type Cluster struct {
 // NewCluster returns an empty history.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
-	s, err := history.Open("history", history.Options{Cluster: "c", FS: vfs.NewMem(), MaxAge: 48 * time.Hour, MaxBytes: 1 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &Cluster{t: t, Store: s, Start: time.Now().Add(-time.Hour).Truncate(time.Second)}
+	return &Cluster{t: t, Store: open(t, history.Options{MaxAge: 48 * time.Hour, MaxBytes: 1 << 30}), Start: time.Now().Add(-time.Hour).Truncate(time.Second)}
 }
 
 // At returns the time so many seconds after the start.
@@ -120,8 +110,8 @@ func (c *Cluster) Events(st *history.Stream, rv uint64, events ...history.Event)
 	}
 }
 
-// Fill writes a Deployment that is scaled, gets
-// another image, is deleted and created again; a Node with heartbeats; Pods; Secrets.
+// Fill writes a Deployment that is scaled, gets another image, is deleted and created
+// again; a Node with heartbeats; Pods; Secrets.
 func (c *Cluster) Fill() {
 	c.t.Helper()
 	deployment := func(replicas int, image, more string) string {

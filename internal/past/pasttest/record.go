@@ -60,7 +60,16 @@ func TimeOf(rv uint64) time.Time { return epoch.Add(time.Duration(rv) * time.Sec
 // New returns a record that begins with a list.
 func New(t testing.TB, list *scan.List) *Record {
 	t.Helper()
-	store, err := history.Open("history", history.Options{Cluster: "c", FS: vfs.NewMem()})
+	r := &Record{History: open(t, history.Options{})}
+	r.Begin(t, list)
+	return r
+}
+
+// open opens a history in memory.
+func open(t testing.TB, opts history.Options) *history.Store {
+	t.Helper()
+	opts.Cluster, opts.FS = "c", vfs.NewMem()
+	store, err := history.Open("history", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +78,7 @@ func New(t testing.TB, list *scan.List) *Record {
 			t.Error(err)
 		}
 	})
-	r := &Record{History: store}
-	r.Begin(t, list)
-	return r
+	return store
 }
 
 // Begin begins an epoch with a list.
