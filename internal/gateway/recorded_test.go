@@ -48,18 +48,14 @@ func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *record
 	if g, err = New(Options{Upstream: up, History: rec, IdleTimeout: idle}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	end := runs(t, g)
 	last, stopRecording := context.WithCancel(context.Background())
-	ended, recorded := make(chan error, 1), make(chan bool)
-	go func() { ended <- g.Run(ctx) }()
+	recorded := make(chan bool)
 	go func() { rec.Run(last, g.Cache()); close(recorded) }()
 	server := httptest.NewServer(g)
 	return g, rec, server.URL, func() {
 		server.CloseClientConnections()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error("Run:", err)
-		}
+		end()
 		stopRecording()
 		<-recorded
 		server.Close()

@@ -4,9 +4,7 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
-	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // readBuffer is the kernel's receive buffer of a client that does not read, so that the
@@ -93,17 +90,7 @@ func TestWebSocketThatDoesNotRead(t *testing.T) {
 	apiserver := httptest.NewServer(f)
 	defer apiserver.Close()
 	defer apiserver.CloseClientConnections()
-	up, err := upstream.New(&rest.Config{Host: apiserver.URL}, upstream.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := New(Options{Upstream: up, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- g.Run(ctx) }()
+	g, stop := f.start(&rest.Config{Host: apiserver.URL})
 	server := httptest.NewServer(g)
 	for i := range 8 {
 		f.write("ns", fmt.Sprint("p", i), 1<<20)
@@ -120,6 +107,5 @@ func TestWebSocketThatDoesNotRead(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	server.Config.Close()
-	cancel()
-	<-ended
+	stop()
 }
