@@ -120,11 +120,26 @@ func alike(t *testing.T, g *clustertest.Gateway, when string, paths ...string) {
 	wg.Wait()
 }
 
-// differs compares the gateway's response to a GET with the API server's, except
-// for a list's own RV. It retries: objects may change between the two requests,
-// and caches lag.
-func differs(ctx context.Context, g *clustertest.Gateway, client *http.Client, up, path string) string {
+// compared returns the difference that compare finds, or its error. If repeat is set,
+// it repeats for at most a minute while there is a difference: objects may change between
+// two requests, caches lag, and a watch with timeoutSeconds may end before its events are
+// sent.
+func compared(repeat bool, compare func() (difference string, err error)) string {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		difference, err := compare()
+		if err != nil {
+			return err.Error()
+		}
+		if difference == "" || !repeat || time.Now().After(end) {
+			return difference
+		}
+	}
+}
+
+// differs compares the gateway's response to a GET with the API server's, except
+// for a list's own RV.
+func differs(ctx context.Context, g *clustertest.Gateway, client *http.Client, up, path string) string {
+	return compared(true, func() (string, error) {
 		var got answer
 		var gotErr error
 		var wg sync.WaitGroup
@@ -132,16 +147,14 @@ func differs(ctx context.Context, g *clustertest.Gateway, client *http.Client, u
 		want, err := ask(ctx, client, up+path, "")
 		wg.Wait()
 		if err := errors.Join(err, gotErr); err != nil {
-			return err.Error()
+			return "", err
 		}
 		want.body, got.body = listRV.ReplaceAllString(want.body, `$1"N"`), listRV.ReplaceAllString(got.body, `$1"N"`)
 		if want.code == got.code && want.body == got.body {
-			return ""
+			return "", nil
 		}
-		if time.Now().After(end) {
-			return fmt.Sprintf("%d, want %d\n%s", got.code, want.code, cmp.Diff(short(want.body), short(got.body)))
-		}
-	}
+		return fmt.Sprintf("%d, want %d\n%s", got.code, want.code, cmp.Diff(short(want.body), short(got.body))), nil
+	})
 }
 
 func short(s string) string {

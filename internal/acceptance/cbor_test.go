@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -156,12 +155,9 @@ func TestCBOR(t *testing.T) {
 	}
 	same := func(path, accept string) answer {
 		t.Helper()
-		// A watch may end before all its events are sent. At RV 0, objects may change
-		// between the two requests, and caches lag. Both are repeated.
 		watch := strings.Contains(path, "watch=1")
-		repeated := watch || strings.Contains(path, "resourceVersion=0")
-		for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-			var want answer
+		var want answer
+		difference := compared(watch || strings.Contains(path, "resourceVersion=0"), func() (string, error) {
 			var wg sync.WaitGroup
 			wg.Go(func() { want = ask(client, up+path, accept) })
 			got := ask(http.DefaultClient, gateway.URL+path, accept)
@@ -175,13 +171,14 @@ func TestCBOR(t *testing.T) {
 				}
 			}
 			if want == got && (!watch || want.body != "") {
-				return want
+				return "", nil
 			}
-			if !repeated || time.Now().After(end) {
-				t.Errorf("%s as %s: %d %s, want %d %s\n%s", path, accept, got.code, got.contentType, want.code, want.contentType, cmp.Diff(want.body, got.body))
-				return want
-			}
+			return fmt.Sprintf("%d %s, want %d %s\n%s", got.code, got.contentType, want.code, want.contentType, cmp.Diff(want.body, got.body)), nil
+		})
+		if difference != "" {
+			t.Errorf("%s as %s: %s", path, accept, difference)
 		}
+		return want
 	}
 
 	const as = ";g=meta.k8s.io;v="
