@@ -14,18 +14,18 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/watchkeeper/watchkeeper/internal/freeport"
 )
 
 func TestMain(m *testing.M) {
@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			port, err := freePort()
+			port, err := freeport.Pick(30000, 2000) // clustertest and localcluster use lower ones
 			if err != nil {
 				return err
 			}
@@ -86,26 +86,6 @@ func TestScripts(t *testing.T) {
 			"listen":  listen,
 		},
 	})
-}
-
-// lastPort is the last one that freePort tried.
-var lastPort atomic.Uint32
-
-func init() { lastPort.Store(mathrand.Uint32N(2000)) }
-
-// freePort returns another port for each script. It is below the range that the kernel
-// uses for outgoing connections (32768 and up on Linux), which could otherwise take it
-// before the script does.
-func freePort() (string, error) {
-	var err error
-	for range 2000 {
-		var l net.Listener
-		port := fmt.Sprint(30000 + lastPort.Add(1)%2000) // clustertest and localcluster use lower ones
-		if l, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			return port, l.Close()
-		}
-	}
-	return "", err
 }
 
 func portOf(l net.Listener) string { return fmt.Sprint(l.Addr().(*net.TCPAddr).Port) }

@@ -6,8 +6,6 @@ package clustertest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/freeport"
 )
 
 // A Gateway is a running watchkeeper.
@@ -50,21 +50,8 @@ func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	}
 }
 
-// freePort picks a port below the range that the kernel uses for outgoing
-// connections (32768 and up on Linux). Clients reconnect dozens of times a second
-// while a gateway is down: their connections could otherwise take its ports before
-// it restarts.
-func freePort() (string, error) {
-	var err error
-	for range 1000 {
-		var l net.Listener
-		port := fmt.Sprint(10000 + rand.IntN(10000)) // localcluster uses those from 20000 on
-		if l, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			return port, l.Close()
-		}
-	}
-	return "", err
-}
+// freePort picks a port. localcluster uses those from 20000 on.
+func freePort() (string, error) { return freeport.Pick(10000, 10000) }
 
 // program returns the path of watchkeeper.
 func (c *Cluster) program() string { return filepath.Join(c.work, "watchkeeper") }
