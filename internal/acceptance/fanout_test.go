@@ -26,13 +26,7 @@ func TestOneUpstreamWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mine.Terminate()
-	before := upstreamWatches(t, "configmaps")
-	// Watches that earlier tests closed may still be counted.
-	for since := time.Now(); time.Since(since) < 3*time.Second; time.Sleep(100 * time.Millisecond) {
-		if n := upstreamWatches(t, "configmaps"); n != before {
-			before, since = n, time.Now()
-		}
-	}
+	before := settledWatches(t, "configmaps")
 
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
@@ -90,6 +84,20 @@ func TestOneUpstreamWatch(t *testing.T) {
 		}
 	}
 	t.Logf("%d watches got the event; the API server had %d watches before and %d now", n, before, upstreamWatches(t, "configmaps"))
+}
+
+// settledWatches returns upstreamWatches once it has been the same for a while. Watches
+// that earlier tests closed may still be counted, and a client whose watch has ended, a
+// controller or the shared gateway, opens another after a pause.
+func settledWatches(t *testing.T, resource string) int {
+	t.Helper()
+	n := upstreamWatches(t, resource)
+	for since := time.Now(); time.Since(since) < 3*time.Second; time.Sleep(100 * time.Millisecond) {
+		if now := upstreamWatches(t, resource); now != n {
+			n, since = now, time.Now()
+		}
+	}
+	return n
 }
 
 // upstreamWatches returns the API server's gauge of open watches.
