@@ -32,17 +32,24 @@ func TestMadeOnce(t *testing.T) {
 	if made != len(items) {
 		t.Errorf("made %d times for %d objects", made, len(items))
 	}
+	var more []*scan.Object
 	for range 100 {
-		if _, err := c.get(items[0].At(7), asProtobuf, encode); err != nil {
+		o := items[0].At(7)
+		more = append(more, o)
+		if _, err := c.get(o, asProtobuf, encode); err != nil {
 			t.Fatal(err)
 		}
 		if c.Bytes() > 1<<20 {
 			t.Fatalf("%d bytes", c.Bytes())
 		}
 	}
-	if n := len(c.entries); n == 0 || n > 10 {
+	c.mu.Lock() // an object of the samples may be collected
+	n := len(c.entries)
+	c.mu.Unlock()
+	if n == 0 || n > 10 {
 		t.Errorf("%d entries", n)
 	}
+	runtime.KeepAlive(more)
 }
 
 // TestListLargerThanCache: a part of a list that does not fit is found in the cache
@@ -89,6 +96,8 @@ func TestCollected(t *testing.T) {
 		}
 		runtime.GC()
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if _, ok := c.entries[cacheKey{object: weak.Make(items[0]), as: asProtobuf}]; !ok {
 		t.Error("the encoding of a live object is dropped")
 	}
