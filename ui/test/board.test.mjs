@@ -69,13 +69,15 @@ test('filter, selection and moment survive a reload', async () => {
   const matching = () => page.evaluate(() => window.watchkeeper.engine.matching());
   await page.getByLabel('Filter').fill(`ns:${ns} app=web`);
   await until('the matching Pods', async () => (await matching()) === 2);
-  const { x, y } = await blockOf(page, ns, name);
-  await page.mouse.click(x, y);
+  const click = async () => {
+    const { x, y } = await blockOf(page, ns, name);
+    await page.mouse.click(x, y);
+  };
+  await click();
   await page.getByRole('tab', { name: 'YAML' }).click();
   await page.keyboard.press('Escape'); // it closes the panel, and a click opens it with the same tab
-  assert.equal(await page.locator('.panel').count(), 0);
-  await page.mouse.click(x, y);
-
+  await until('no panel', async () => (await page.locator('.panel').count()) === 0);
+  await click();
   await page.getByLabel('Nodes by').selectOption('age');
 
   const same = async () => {

@@ -82,7 +82,7 @@ describe('rights and hostile objects', { concurrency: true }, () => {
       });
       assert.match(words, new RegExp(`You may not list and watch ${missing}`));
       assert.match(words, new RegExp(`"${user}" cannot list resource "${missing}"`), 'in the API server\'s own words');
-      assert.equal(await connection(page), 'denied');
+      await until('the connection', async () => (await connection(page)) === 'denied');
       await shot(page, `denied-${missing}`);
       // The informer retries.
       await allow(user, [reads('pods', 'nodes')]);
@@ -137,9 +137,17 @@ describe('rights and hostile objects', { concurrency: true }, () => {
     };
     await until('the Pod', async () => (await shownPods(page, ns))[EVIL]?.status === EVIL);
     await says('what needs attention', page.locator('.needs'));
-    const { x, y } = await blockOf(page, ns, EVIL);
-    await page.mouse.move(x, y);
-    await says('the tooltip', page.locator('.tooltip'));
+    const point = async () => {
+      const { x, y } = await blockOf(page, ns, EVIL); // the Pods of other tests can move it
+      await page.mouse.move(x, y);
+      return { x, y };
+    };
+    await until('the tooltip', async () => {
+      await point();
+      return (await page.locator('.tooltip').allInnerTexts()).join().includes(EVIL);
+    });
+    await harmless('the tooltip');
+    const { x, y } = await point();
     await page.mouse.click(x, y);
     await until('its name', async () => (await page.locator('.panel h2').innerText()) === EVIL);
     for (const part of ['.labels', '.containers', '.events', '.conditions']) await says(part, page.locator(`.panel ${part}`));

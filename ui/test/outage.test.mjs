@@ -55,15 +55,14 @@ async function goesStale(page, ns, notBefore, why) {
   });
   const since = lastMoment(words.match(/^Stale since ([^.]+)\./)[1]);
   assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, the time is ${new Date()}, and the page was live at ${new Date(notBefore)}`);
-  assert.match(await connection(page), /^stale for \d+s/);
+  assert.match(await connection(page), /^stale for \d/);
   assert.deepEqual(await shownPods(page, ns), before, 'the last known state is shown');
 }
 
 /** Waits until the page is live again, without a reload. */
 async function comesBack(page, ns, count) {
   await settled(page, ns, count);
-  await until('a live page', async () => (await connection(page)) === 'live');
-  assert.equal(await page.getByRole('alert').count(), 0);
+  await until('a live page', async () => (await connection(page)) === 'live' && (await page.getByRole('alert').count()) === 0);
   assert.equal(await page.evaluate(() => window.marked), true, 'the page was not reloaded');
 }
 
@@ -72,7 +71,7 @@ test('the API server is killed and restarts', async (t) => {
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
   const page = await openBoard(browser, gateway);
   await settled(page, ns, 3);
-  assert.equal(await connection(page), 'live');
+  await until('a live page', async () => (await connection(page)) === 'live'); // the watches follow the lists
   await mark(page);
   const well = await page.evaluate(() => Date.now()) - 120_000; // bookmarks come every minute
   await signal('kube-apiserver');
@@ -101,7 +100,7 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   const first = await startGateway([], undefined, await freePort());
   t.after(() => first.stop());
   // Chromium says on the console which requests have failed.
-  const page = await openBoard(browser, first.url, {}, { ignore: /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
+  const page = await openBoard(browser, first.url, {}, { ignore: /ERR_CONNECTION_(REFUSED|RESET|CLOSED)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
   await settled(page, ns, 3);
   await mark(page);
   const well = Date.now() - 120_000;

@@ -31,9 +31,9 @@ export const shownPods = (page, ns) =>
 /** The names and the STATUS column of the Pods that kubectl prints. */
 export const kubectlStatuses = (table) => Object.fromEntries(table.trim().split('\n').map((line) => line.trim().split(/ {2,}/)).map(([name, , status]) => [name, status]));
 
-/** The centre of a Pod's block and half its size, in pixels of the window. */
+/** The centre of a Pod's block and half its size, in pixels of the window, once it is in the layout. */
 export const blockOf = (page, ns, name) =>
-  page.evaluate(
+  until(`a block of ${name}`, () => page.evaluate(
     ([ns, name]) => {
       const { cluster, engine, board } = window.watchkeeper;
       const box = document.querySelector('.board').getBoundingClientRect();
@@ -48,7 +48,7 @@ export const blockOf = (page, ns, name) =>
       return null;
     },
     [ns, name],
-  );
+  ));
 
 /** The distance of two colours: the largest difference of red, green or blue. */
 export const apart = (a, b) => Math.max(...a.map((v, i) => Math.abs(v - b[i])));

@@ -46,7 +46,7 @@ for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, '
     const { far, ...rest } = query;
     for (const renderer of ['canvas', 'webgl']) {
       const page = await openBoard(browser, recording.url, { at: moment, renderer, ...rest }, { colorScheme: scheme, reducedMotion: 'reduce' });
-      assert.equal(await page.evaluate(() => window.watchkeeper.board.figures.renderer), renderer);
+      await until(`the renderer ${renderer}`, () => page.evaluate((name) => window.watchkeeper.board.figures.renderer === name, renderer));
       await until('Pods in several states', () => page.evaluate(() => window.watchkeeper.cluster.counts.filter(Boolean).length > 1));
       if (far) {
         await page.evaluate(() => {
