@@ -228,7 +228,7 @@ func (p *pastReader) index(ctx context.Context) (map[string]known, error) {
 		}
 		e := r.Epochs[0]
 		k := known{From: e.Span.From.ResourceVersion, To: e.Span.To.ResourceVersion, Since: e.Span.From.Time}
-		for _, g := range e.Gaps {
+		for _, g := range slices.Backward(e.Gaps) { // the newest is listed first
 			k.Gaps = append(k.Gaps, pastGap{gap{g.From.ResourceVersion, g.To.ResourceVersion}, g.From.Time, g.To.Time})
 		}
 		name, _, _ := strings.Cut(r.Resource, ".")

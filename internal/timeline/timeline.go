@@ -84,7 +84,7 @@ func New(opts Options) *Timeline {
 	return t
 }
 
-// Hold keeps the events above rv in the log, up to four times WindowBytes; 0
+// Hold keeps the events above rv in the log beyond WindowAge, up to four times WindowBytes; 0
 // holds none. It serves a reader that needs every event and sometimes stalls.
 func (t *Timeline) Hold(rv uint64) { t.held.Store(rv) }
 

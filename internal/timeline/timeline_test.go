@@ -261,6 +261,39 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestHoldAge: held events are kept beyond the age of the window, and dropped once they
+// are not held any more.
+func TestHoldAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tl := New(Options{WindowAge: time.Minute})
+		tl.Replace(podList(10, object("a", "1", 5)))
+		rv := uint64(10)
+		write := func() {
+			rv++
+			if err := tl.Apply(modified(object("a", "1", rv))); err != nil {
+				t.Fatal(err)
+			}
+			tl.Flush()
+		}
+		for range 10 {
+			write()
+			time.Sleep(2 * time.Second)
+		}
+		for _, step := range []struct{ hold, start uint64 }{
+			{13, 13}, // the head is 20, and all events are older than a minute
+			{16, 16},
+			{0, 20},
+		} {
+			tl.Hold(step.hold)
+			time.Sleep(2 * time.Minute)
+			write()
+			if got := tl.View().Start; got != step.start && step.hold != 0 || got < step.start {
+				t.Errorf("held from %d, the head is %d: the window begins at %d, want %d", step.hold, rv, got, step.start)
+			}
+		}
+	})
+}
+
 // TestSharedRV: a cursor gets deletions at one RV even if they are in different
 // views, and they leave the window together.
 func TestSharedRV(t *testing.T) {

@@ -208,18 +208,24 @@ func (e *Event) size() int64 { return int64(len(e.Object.JSON)+len(e.Object.Row)
 // trim drops the oldest events while the log exceeds its bounds (T10).
 func (t *Timeline) trim() {
 	n, drop, held := &t.next, 0, t.held.Load()
-	for t.logBytes > t.opts.WindowBytes && drop < len(n.log)-1 {
-		if held != 0 && n.log[drop].RV > held && t.logBytes <= maxHeldWindows*t.opts.WindowBytes {
-			break
+	// dropFirst drops the oldest event, and reports false if it is held.
+	dropFirst := func() bool {
+		e := n.log[drop]
+		if held != 0 && e.RV > held && t.logBytes <= maxHeldWindows*t.opts.WindowBytes {
+			return false
 		}
-		t.logBytes -= n.log[drop].size()
+		t.logBytes -= e.size()
 		drop++
+		return true
 	}
-	// An event before the second stamp is older than that stamp.
+	for t.logBytes > t.opts.WindowBytes && drop < len(n.log)-1 && dropFirst() {
+	}
+aged: // an event before the second stamp is older than that stamp
 	for len(t.times) > 1 && time.Since(t.times[1].at) > t.opts.WindowAge {
 		for n.first+uint64(drop) < t.times[1].seq {
-			t.logBytes -= n.log[drop].size()
-			drop++
+			if !dropFirst() {
+				break aged
+			}
 		}
 		t.times = t.times[1:]
 	}
