@@ -55,7 +55,7 @@ async function goesStale(page, ns, notBefore, why) {
   });
   const since = lastMoment(words.match(/^Stale since ([^.]+)\./)[1]);
   assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, the time is ${new Date()}, and the page was live at ${new Date(notBefore)}`);
-  assert.match(await connection(page), /^stale for \d/);
+  assert.match(await connection(page), /^stale for (\d+s|\d+m(\d+s)?)$/);
   assert.deepEqual(await shownPods(page, ns), before, 'the last known state is shown');
 }
 
