@@ -218,16 +218,17 @@ func (t *Timeline) trim() {
 		drop++
 		return true
 	}
-	for t.logBytes > t.opts.WindowBytes && drop < len(n.log)-1 && dropFirst() {
-	}
-aged: // an event before the second stamp is older than that stamp
-	for len(t.times) > 1 && time.Since(t.times[1].at) > t.opts.WindowAge {
-		for n.first+uint64(drop) < t.times[1].seq {
-			if !dropFirst() {
-				break aged
-			}
+	for t.logBytes > t.opts.WindowBytes && drop < len(n.log)-1 {
+		if !dropFirst() {
+			break
 		}
-		t.times = t.times[1:]
+	}
+	for len(t.times) > 1 && time.Since(t.times[1].at) > t.opts.WindowAge {
+		if n.first+uint64(drop) >= t.times[1].seq {
+			t.times = t.times[1:]
+		} else if !dropFirst() { // an event before the second stamp is older than that stamp
+			break
+		}
 	}
 	if drop == 0 {
 		return
