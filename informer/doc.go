@@ -47,7 +47,8 @@
 //   - I8 Late subscribers. A subscriber receives the existing objects first, as
 //     Added marked Initial, then Synced, then changes, whenever it subscribes.
 //   - I9 Time. An older version of an object never replaces a newer one, unless
-//     the API server's history has changed, as after a restore of etcd.
+//     the API server's history has changed, as after a restore of etcd. Then a
+//     list replaces the copy.
 //   - I10 Own writes. After [Informer.WaitRV], the copy shows the effect of the
 //     write with that resourceVersion, or a later state.
 //   - I11 Reconciling. [Reconcile] retries an event until the function succeeds
@@ -56,8 +57,7 @@
 //     events need no memory.
 //   - I12 Silence. A watch on a connection that is dead but appears open is
 //     replaced after two and a half intervals of the API server's bookmarks:
-//     within three minutes, since Kubernetes sends one about every minute. The
-//     replacement needs no list.
+//     within three minutes, since Kubernetes sends one about every minute.
 //
 // The copy is ahead of the subscribers: when an event is handled, its object may
 // already be newer, or deleted.
@@ -69,12 +69,22 @@
 //	  ▲  └─ LIST (in pages) ─────┘                    │  ▲   │ stream ended:
 //	  │     if the API server has no streaming list   │  └───┘ watch from the last RV
 //	  └───────────────────────────────────────────────┘
-//	                    410: history expired
+//	       410: history expired, or another history
 //
 // Streaming lists are those of KEP-3157. A stream that ends, is cut, outlasts
-// its timeoutSeconds or has a malformed frame is followed by another watch from
-// the last RV, after a pause with backoff and jitter, and not before the
-// server's Retry-After.
+// its timeoutSeconds or has a malformed frame is followed by another watch,
+// after a pause with backoff and jitter, and not before the server's
+// Retry-After.
+//
+// A stream that did not end in order after its timeoutSeconds may have ended because
+// etcd was restored from a backup. RVs do not show that: they may have passed those
+// of the copy with other events, or jumped far ahead (etcdutl snapshot restore
+// --bump-revision). So the next watch begins before the last events, and the API
+// server has to send the same ones again; without an event since the list, the
+// newest object is compared (with get, where that is allowed). If they differ, or
+// the API server does not have them any more, a list is taken. A list that is not
+// below the copy's RV, but has an object below the version held, is of another
+// history, too.
 //
 // # Reflector
 //
@@ -88,6 +98,6 @@
 //   - Flush follows as soon as no further complete frame has been received.
 //   - After a watch was resumed, an event at the head may be delivered again.
 //
-// With [Resume], a reflector whose sink already has a head begins with a watch
-// from there, as it does after a cut stream.
+// With [Resume], a reflector whose sink already has a head begins with a watch,
+// as it does after a cut stream.
 package informer

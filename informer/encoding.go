@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
@@ -24,15 +25,19 @@ type encoding[O any] interface {
 	// accept returns the Accept header, and sets the query parameters that the
 	// encoding requires.
 	accept(query url.Values) string
-	// list reads the body of a LIST, calls item for each object and returns
-	// the list's metadata. like is that of the collection's lists.
-	list(body io.Reader, like *scan.List, item func(O)) (*scan.List, error)
+	// list reads the body of a LIST, calls item for each object until that fails, and
+	// returns the list's metadata. like is that of the collection's lists.
+	list(body io.Reader, like *scan.List, item func(O) error) (*scan.List, error)
 	// watch reads the body of a watch. With streaming, it begins with the
 	// initial events of a streaming list.
 	watch(body io.Reader, streaming bool) frames[O]
 	// dropTables stops asking for Tables. It returns false if the encoding
 	// does not ask for them.
 	dropTables() bool
+	// rv returns an object's RV.
+	rv(O) uint64
+	// known returns what identifies an object's version. It stays valid.
+	known(O) Known
 }
 
 // An itemEncoding is JSON or protobuf for a sink that copies objects: an object is
@@ -49,7 +54,16 @@ func (e itemEncoding) accept(url.Values) string {
 
 func (itemEncoding) dropTables() bool { return false }
 
-func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item)) (*scan.List, error) {
+func (itemEncoding) rv(it *scan.Item) uint64 { return it.RV }
+
+func (itemEncoding) known(it *scan.Item) Known {
+	id := it.AppendKey(make([]byte, 0, len(it.Namespace)+1+len(it.Name)+len(it.UID)))
+	n := len(id)
+	text := string(append(id, it.UID...))
+	return Known{Key: kube.Key(text[:n]), UID: text[n:], RV: it.RV}
+}
+
+func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item) error) (*scan.List, error) {
 	var it scan.Item
 	var list interface {
 		Next(*scan.Item) (bool, error)
@@ -68,7 +82,9 @@ func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item
 		if !ok {
 			return list.List(), nil
 		}
-		item(&it)
+		if err := item(&it); err != nil {
+			return nil, err
+		}
 	}
 }
 
@@ -102,14 +118,20 @@ func (e *objectEncoding) dropTables() bool {
 	return had
 }
 
-func (e *objectEncoding) list(body io.Reader, _ *scan.List, item func(*scan.Object)) (*scan.List, error) {
+func (e *objectEncoding) rv(o *scan.Object) uint64 { return o.RV }
+
+func (e *objectEncoding) known(o *scan.Object) Known { return Known{Key: o.Key, UID: o.UID, RV: o.RV} }
+
+func (e *objectEncoding) list(body io.Reader, _ *scan.List, item func(*scan.Object) error) (*scan.List, error) {
 	list, err := readPage(body, e.kind)
 	if err != nil {
 		return nil, err
 	}
 	e.columns = list.Columns
 	for _, o := range list.Items {
-		item(o)
+		if err := item(o); err != nil {
+			return nil, err
+		}
 	}
 	list.Items = nil
 	return list, nil

@@ -51,7 +51,7 @@ func runColumns(t *testing.T, answers ...answer) ([]string, *Reflector) {
 	u, _ := url.Parse("http://upstream/api/v1/pods")
 	sink := &rowSink{}
 	r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Columns: true})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	if err := r.Run(ctx); err != nil {
 		t.Error(err)
@@ -67,10 +67,10 @@ func TestColumns(t *testing.T) {
 	tables := streaming + " includeObject=Object"
 	synctest.Test(t, func(t *testing.T) {
 		log, r := runColumns(t, probe,
-			answer{want: tables, body: printed(`["a"]`, event("ADDED", "a", 3)+bookmark(10, true)+event("MODIFIED", "a", 11)), lasts: minute},
-			answer{want: from(11) + " includeObject=Object", body: printed(`["a"]`, event("MODIFIED", "a", 12)), lasts: minute},
+			answer{want: tables, body: printed(`["a"]`, event("ADDED", "a", 3)+bookmark(10, true)+event("MODIFIED", "a", 11)), due: true},
+			answer{want: from(11) + " includeObject=Object", body: printed(`["a"]`, event("MODIFIED", "a", 12)), due: true},
 			answer{want: from(12), body: printed(`["b"]`, event("MODIFIED", "a", 13)), lasts: minute},
-			probe, answer{want: tables, body: printed(`["b"]`, event("ADDED", "a", 13)+bookmark(20, true)), stall: true})
+			at(20), answer{want: tables, body: printed(`["b"]`, event("ADDED", "a", 13)+bookmark(20, true)), stall: true})
 		want := []string{`columns ["a"]`, `"cells":["x"] under ["a"]`, "list 10 [ns/a@3]", "bookmark 10",
 			`"cells":["x"] under ["a"]`, "MODIFIED ns/a@11", `"cells":["x"] under ["a"]`, "MODIFIED ns/a@12",
 			`columns ["b"]`, `"cells":["x"] under ["b"]`, "list 20 [ns/a@13]", "bookmark 20"}

@@ -48,6 +48,8 @@ var (
 	errDiverged = errors.New("history diverged")
 	// errShortWatch: a stream ended in order within minStream.
 	errShortWatch = errors.New("very short watch")
+	// errSilent: the watchdog has closed a silent watch.
+	errSilent = errors.New("silent watch closed")
 	// errColumnsChanged: the upstream prints the objects in other Table
 	// columns than it did for the list.
 	errColumnsChanged = errors.New("table columns changed")

@@ -5,6 +5,7 @@ package informer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -367,23 +368,65 @@ func TestI8LateSubscriber(t *testing.T) {
 	})
 }
 
-// TestI9BackInTime: an older version of an object does not replace a newer one,
-// unless the upstream has another history.
+// TestI9BackInTime: an etcd restored from a backup continues at lower RVs. The list
+// replaces the copy, also where an object differs at an equal RV.
 func TestI9BackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := event("ADDED", "b", 3), event("ADDED", "c", 4)
 		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, body: event("ADDED", "a", 8) + b + c + bookmark(10, true) + expired},
-			at(10), answer{want: streaming, body: event("ADDED", "a", 7) + b + c + bookmark(11, true) + expired},
 			at(6), answer{want: streaming, stall: true, body: event("ADDED", "a", 5) + b + strings.Replace(c, `"spec":{}`, `"spec":{"x":1}`, 1) + bookmark(6, true) +
 				event("MODIFIED", "a", 7) + event("MODIFIED", "a", 7)})
 		d := follow(t, i)
 		start(t, i)
 		time.Sleep(time.Minute)
-		want(t, d.read()[3:], "SYNCED→", "error", "UPDATED ns/a 8→5", "UPDATED ns/c 4→4", "UPDATED ns/a 5→7")
+		want(t, d.read()[3:], "SYNCED→", "UPDATED ns/a 8→5", "UPDATED ns/c 4→4", "UPDATED ns/a 5→7")
 		if rv := i.Status().RV; rv != 7 {
 			t.Errorf("at %d", rv)
 		}
 	})
+}
+
+// TestBumpedRestore: an etcd restored from a backup with a revision bump continues at
+// higher RVs. A list that is not below the head, but shows an object below what is
+// held, or one that should be held, is of another history: another list replaces the
+// copy.
+func TestBumpedRestore(t *testing.T) {
+	const bumped = 1_000_000_010
+	a, b, c := event("ADDED", "a", 4), event("ADDED", "b", 3), event("ADDED", "c", 5)
+	for name, list := range map[string][]string{
+		"an object is below what is held": {a, b},
+		"after others in the list":        {b, event("ADDED", "d", bumped-1), a},
+		"a deleted object is back":        {b, event("ADDED", "a", bumped-2), c},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := answer{want: streaming, stall: true, body: strings.Join(list, "") + bookmark(bumped, true)}
+				i, _ := newInformer(t, Options{}, probe,
+					answer{want: streaming, body: event("ADDED", "a", 8) + event("ADDED", "b", 3) + event("ADDED", "e", 6) + bookmark(10, true) + expired},
+					at(bumped), all, at(bumped), all)
+				start(t, i)
+				time.Sleep(time.Minute)
+				got := map[string]string{}
+				for key, ref := range i.All() {
+					got[key.Name] = ref.RV()
+				}
+				want := map[string]string{}
+				for _, line := range list {
+					var e struct{ Object testPod }
+					if err := json.Unmarshal([]byte(line), &e); err != nil {
+						t.Fatal(err)
+					}
+					want[e.Object.Metadata.Name] = e.Object.Metadata.ResourceVersion
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+				if s := i.Status(); s.RV != bumped || s.Relists["diverged"] != 1 || s.Relists["expired"] != 0 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
 }
 
 // TestI9OutOfOrder: an event before the head is not applied and causes a relist.

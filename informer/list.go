@@ -33,10 +33,14 @@ func (r *reflector[O]) list(ctx context.Context) error {
 		return err
 	}
 	page.Items, page.Continue = nil, ""
-	r.overwrite = r.reason == relistDiverged || r.reason == relistSchema || page.RV < r.sink.Head()
 	if err := r.sameCollection(page); err != nil {
 		return err
 	}
+	if page.RV < r.sink.Head() && r.reason != relistDiverged {
+		r.reason = relistDiverged
+		r.setContinuity(Diverged)
+	}
+	r.overwrite = r.reason == relistDiverged || r.reason == relistSchema
 	r.collection = page
 	// After two failures in a row one paged list is taken instead.
 	if !r.noStreamingList && r.failedLists < 2 {
@@ -62,18 +66,27 @@ func (r *reflector[O]) sameCollection(page *scan.List) error {
 
 func (r *reflector[O]) beginList() {
 	r.items, r.listBegan = 0, time.Now()
+	r.recent = recent{}
 	r.sink.Begin(r.overwrite)
 }
 
-func (r *reflector[O]) item(o O) {
+// item delivers an object of the list to the sink.
+func (r *reflector[O]) item(o O) error {
 	r.items++
-	r.sink.Item(o)
+	if err := r.sink.Item(o); err != nil {
+		return fmt.Errorf("%w: %w", errDiverged, err)
+	}
+	if r.recent.isNewest(r.encoding.rv(o)) {
+		r.recent.item(r.encoding.known(o))
+	}
+	return nil
 }
 
 // listed completes the sink's list.
 func (r *reflector[O]) listed(list *scan.List) {
 	r.countRelist(r.reason)
 	r.columns = list.Columns
+	r.recent.known, r.recent.since = true, list.RV
 	head := r.sink.Head()
 	if !r.sink.End(list) {
 		r.log.Info("synced", "rv", list.RV, "objects", r.items)
@@ -127,7 +140,9 @@ func (r *reflector[O]) streamList(ctx context.Context) error {
 			r.noStreamingList = true
 			return fmt.Errorf("%w: %s before the end bookmark", errNoStreamingList, f.typ)
 		}
-		r.item(f.object)
+		if err := r.item(f.object); err != nil {
+			return err
+		}
 		if !s.frames.waiting() {
 			r.sink.Flush()
 		}

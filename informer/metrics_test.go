@@ -54,7 +54,7 @@ func TestMetricsOfUpstream(t *testing.T) {
 		m := &metricsTranscript{}
 		i, _ := newInformer(t, Options{Metrics: m.of}, probe,
 			answer{want: streaming, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true), late: []string{event("MODIFIED", "a", 11) + expired}},
-			probe, answer{want: streaming, body: uid(event("ADDED", "a", 12), "v") + bookmark(20, true) + "no JSON\n"},
+			at(20), answer{want: streaming, body: uid(event("ADDED", "a", 12), "v") + bookmark(20, true) + "no JSON\n"},
 			at(20), answer{want: from(20), then: syscall.ECONNREFUSED},
 			at(20), answer{want: from(20), lasts: minute},
 			answer{want: from(20), body: `{"type":"ERROR","object":` + status(500) + "}\n"},
@@ -79,7 +79,7 @@ func TestMetricsOfUpstream(t *testing.T) {
 func TestMetricsOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &metricsTranscript{}
-		up := newFreshScript(&script{t: t, answers: []answer{probe, withBookmarks(), {want: from(13), stall: true, body: event("MODIFIED", "a", 14)}}})
+		up := newFreshScript(&script{t: t, answers: []answer{probe, withBookmarks(), answered, {want: from(10), stall: true, body: event("MODIFIED", "a", 14)}}})
 		i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, up), pods, Raw(), Options{Metrics: m.of})
 		start(t, i)
 		time.Sleep(3 * minute)

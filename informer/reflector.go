@@ -33,8 +33,10 @@ type sink[O any] interface {
 	// etcd, or equal RVs may have other contents, as after a change of a
 	// CustomResourceDefinition.
 	Begin(overwrite bool)
-	// Item delivers one object of the list. Their order is undefined.
-	Item(O)
+	// Item delivers one object of the list. Their order is undefined. An error
+	// says that the list cannot follow what the sink holds, as an object below
+	// the version held: the reflector takes another list, with overwrite.
+	Item(O) error
 	// End completes the list: its items are the whole collection. The
 	// argument has the list's metadata, and no Items. continued reports
 	// whether the sink had a head before, to which the list adds the
@@ -83,6 +85,10 @@ type ReflectorOptions struct {
 	// list, provided that the sink has a head and Resume has a List. It may be
 	// modified until Run is called. The default, nil, begins with a list.
 	Resume *Resume
+	// Continuity is called by the goroutine of Run when it becomes doubtful
+	// whether the upstream continues the sink's history, and when that is
+	// settled. It may be nil.
+	Continuity func(Continuity)
 
 	onFailure func(error) // called for each failure; may be nil
 	metrics   Metrics     // the default discards
@@ -97,9 +103,6 @@ type reflector[O any] struct {
 	encoding encoding[O]
 	sink     sink[O]
 	log      *slog.Logger
-	// identify returns an object's key and UID. It is nil if the reflector
-	// never resumes.
-	identify func(O) (kube.Key, string)
 
 	mu     sync.Mutex // guards status
 	status Status
@@ -109,6 +112,7 @@ type reflector[O any] struct {
 	state     state
 	reason    string           // of the list, in stateList
 	check     *continuityCheck // in stateProve, else nil
+	recent    recent
 	transport http.RoundTripper
 
 	collection *scan.List // metadata of the collection's lists
@@ -130,20 +134,23 @@ type reflector[O any] struct {
 // A state decides what the next round of Run does. A round is a full list with
 // the watch that follows it, or a watch alone.
 //
-//	start                                    resume with Newest
-//	  │                                              │
-//	  ▼       list complete          same history    ▼
-//	stateList ─────────────► stateWatch ◄──────── stateProve
-//	  ▲                       │      ▲
-//	  │         stream failed │      │ stream ended in order
-//	  │                       ▼      │
+//	start                                          resume with Newest
+//	  │                                                   │
+//	  ▼       list complete         same history          ▼
+//	stateList ─────────────► stateWatch ◄──────────── stateProve
+//	  ▲                         │                         ▲
+//	  │                         │ stream failed,          │
+//	  │                         │ or ended early          │
+//	  │                         ├─────────────────────────┘
+//	  │                         ▼ nothing is known of the history
 //	  │                      stateVerify ◄──── resume without Newest
 //	  │
 //	  └── every other state, when a watch from the sink's head is impossible
 //	      (see the reasons of relist)
 //
-// Any other outcome of a round leaves the state unchanged. The exported [Phase]
-// says what the current round is doing.
+// A stream that ends in order leads from stateVerify to stateWatch. Any other
+// outcome of a round leaves the state unchanged. The exported [Phase] says what
+// the current round is doing.
 type state int
 
 const (
@@ -155,7 +162,7 @@ const (
 	// not below the head.
 	stateVerify
 	// stateProve: as stateVerify, and the upstream has to prove that its
-	// history is the one that the sink knows.
+	// history is the one that the sink knows (see continuityCheck).
 	stateProve
 )
 
@@ -187,9 +194,7 @@ const (
 
 // NewReflector returns a reflector. It sends no request before Run.
 func NewReflector(opts ReflectorOptions) *Reflector {
-	r := newReflector(opts, &objectEncoding{kind: opts.Kind, tables: opts.Columns}, opts.Sink)
-	r.identify = func(o *scan.Object) (kube.Key, string) { return o.Key, o.UID }
-	return r
+	return newReflector(opts, &objectEncoding{kind: opts.Kind, tables: opts.Columns}, opts.Sink)
 }
 
 func newReflector[O any](opts ReflectorOptions, e encoding[O], s sink[O]) *reflector[O] {
@@ -278,11 +283,12 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 // and ended with err, nil if the upstream ended the stream in order. again
 // reports whether the next round begins at once, without backoff.
 func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) {
+	was := r.state
 	switch {
 	case err == nil && r.state == stateVerify:
 		r.state = stateWatch
-	case err != nil && r.state == stateWatch:
-		r.state = stateVerify
+	case r.state == stateWatch && (err != nil || r.endedEarly):
+		r.doubt()
 	}
 	switch {
 	case err == nil:
@@ -309,18 +315,15 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 	case errors.Is(err, scan.ErrBareTable) && r.encoding.dropTables():
 		r.log.Info("no usable tables from upstream, continuing without columns", "cause", err)
 		return true
+	case errors.Is(err, errSilent):
+		return true
 	case errors.Is(err, errDiverged):
 		r.log.Warn("upstream has another history, relisting", "cause", err)
-		proving := r.state == stateProve
 		r.relist(relistDiverged)
-		if proving {
-			if diverged := r.opts.Resume.Diverged; diverged != nil {
-				diverged()
-			}
-			// No failure is reported: the sink would serve its state, which is
-			// known to be wrong, as in an outage.
-			return true
-		}
+		r.setContinuity(Diverged)
+		// No failure is reported if the sink's state is known to be wrong: the sink
+		// would serve it, as in an outage.
+		return was == stateProve || was == stateList
 	case isMalformed(err):
 		r.log.Warn("malformed frame from upstream, reopening the watch", "rv", r.sink.Head(), "err", err)
 		if r.malformed++; r.malformed%maxMalformed == 0 && r.state != stateList {

@@ -10,7 +10,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +39,10 @@ func (s *recordingSink) Head() uint64 { return s.head }
 
 func (s *recordingSink) Begin(bool) { s.list = nil }
 
-func (s *recordingSink) Item(o *scan.Object) { s.list = append(s.list, o) }
+func (s *recordingSink) Item(o *scan.Object) error {
+	s.list = append(s.list, o)
+	return nil
+}
 
 func (s *recordingSink) End(l *scan.List) bool {
 	var keys []string
@@ -79,6 +85,7 @@ type answer struct {
 	stall  bool     // the body never ends
 	silent bool     // there is no answer
 	lasts  time.Duration
+	due    bool // the body ends in order after the request's timeoutSeconds
 	again  bool // also the answer to every later request
 	header http.Header
 }
@@ -89,6 +96,28 @@ type script struct {
 	t       *testing.T
 	answers []answer
 	asked   []time.Time
+	sent    map[string]string // the last version of each object, by name
+}
+
+// metadata answers a GET of an object as it was sent last, unless the test has an
+// answer to it.
+func (s *script) metadata(name string) answer {
+	if o := s.sent[name]; o != "" {
+		return answer{body: o}
+	}
+	return answer{code: http.StatusNotFound, body: status(http.StatusNotFound)}
+}
+
+// sentObjects matches the objects of podJSON.
+var sentObjects = regexp.MustCompile(`\{"kind":"Pod","apiVersion":"v1","metadata":\{"name":"([^"]*)","namespace".*?\}\}`)
+
+func (s *script) note(body string) {
+	if s.sent == nil {
+		s.sent = map[string]string{}
+	}
+	for _, m := range sentObjects.FindAllStringSubmatch(body, -1) {
+		s.sent[m[1]] = m[0]
+	}
 }
 
 func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -96,6 +125,8 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	a := answer{stall: true}
 	if req.URL.RawQuery == "limit=1" && (len(s.answers) == 0 || s.answers[0].want != "limit=1") {
 		a = at(9999) // a probe for which the test has no answer
+	} else if name := path.Base(req.URL.Path); req.URL.RawQuery == "" && name != "pods" && (len(s.answers) == 0 || s.answers[0].want != "") {
+		a = s.metadata(name)
 	} else if len(s.answers) > 0 {
 		if a = s.answers[0]; !a.again {
 			s.answers = s.answers[1:]
@@ -105,6 +136,9 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 				s.t.Errorf("request %d: query %q lacks %q", len(s.asked), req.URL.RawQuery, part)
 			}
 		}
+	}
+	for _, text := range append(a.late, a.body) {
+		s.note(text)
 	}
 	if a.silent {
 		<-req.Context().Done()
@@ -123,6 +157,9 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 		for _, text := range a.late {
 			time.Sleep(minute / 2)
 			_, _ = io.WriteString(pw, text)
+		}
+		if seconds, err := strconv.Atoi(req.URL.Query().Get("timeoutSeconds")); a.due && err == nil {
+			a.lasts = time.Duration(seconds) * time.Second
 		}
 		select {
 		case <-time.After(a.lasts):
@@ -215,29 +252,29 @@ func TestReflector(t *testing.T) {
 		map[string]int{"initial": 1},
 	}, {
 		"after an orderly end the watch resumes at the last RV, that of a bookmark too",
-		[]answer{probe, synced, {want: from(10), lasts: minute, body: event("MODIFIED", "a", 11) + bookmark(20, false)},
-			{want: from(20), lasts: minute, body: event("MODIFIED", "a", 21)}, {want: from(21), stall: true}},
+		[]answer{probe, synced, {want: from(10), due: true, body: event("MODIFIED", "a", 11) + bookmark(20, false)},
+			{want: from(20), due: true, body: event("MODIFIED", "a", 21)}, {want: from(21), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "bookmark 20", "MODIFIED ns/a@21"},
 		map[string]int{"initial": 1},
 	}, {
 		"after a deletion the watch resumes one RV lower: others may share the RV",
-		[]answer{probe, synced, {want: from(10), lasts: minute, body: event("DELETED", "a", 11)}, {want: from(10), stall: true}},
+		[]answer{probe, synced, {want: from(10), due: true, body: event("DELETED", "a", 11)}, {want: from(10), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "DELETED ns/a@11"},
 		map[string]int{"initial": 1},
 	}, {
 		"a cut stream, a refused connection, 500, 429",
 		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11), then: io.ErrUnexpectedEOF},
 			{want: "limit=1", then: syscall.ECONNREFUSED},
-			at(11), {want: from(11), code: 500, body: "oops"},
-			at(11), {want: from(11), code: 429, body: status(429)},
-			at(11), {want: from(11), body: event("MODIFIED", "a", 12), stall: true}},
+			at(11), {want: from(10), code: 500, body: "oops"},
+			at(11), {want: from(10), code: 429, body: status(429)},
+			at(11), {want: from(10), body: event("MODIFIED", "a", 11) + event("MODIFIED", "a", 12), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "MODIFIED ns/a@12"},
 		map[string]int{"initial": 1},
 	}, {
 		"truncated and malformed frames",
 		[]answer{probe, synced, {want: from(10), body: event("MODIFIED", "a", 11) + event("MODIFIED", "a", 12)[:40]},
-			at(11), {want: from(11), body: event("MODIFIED", "a", 12) + "<html>502 Bad Gateway</html>\n" + event("MODIFIED", "a", 14)},
-			at(12), {want: from(12), body: event("MODIFIED", "a", 13), stall: true}},
+			at(11), {want: from(10), body: event("MODIFIED", "a", 11) + event("MODIFIED", "a", 12) + "<html>502 Bad Gateway</html>\n" + event("MODIFIED", "a", 14)},
+			at(12), {want: from(10), body: event("MODIFIED", "a", 11) + event("MODIFIED", "a", 12) + event("MODIFIED", "a", 13), stall: true}},
 		[]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@11", "MODIFIED ns/a@12", "MODIFIED ns/a@13"},
 		map[string]int{"initial": 1},
 	}, {
@@ -253,7 +290,7 @@ func TestReflector(t *testing.T) {
 			at(11), {want: from(10), body: event("DELETED", "a", 11) + "{]\n"},
 			at(11), {want: from(10), body: event("DELETED", "a", 11) + "{]\n"},
 			{want: streaming, body: bookmark(15, true), stall: true}},
-		[]string{"list 10 [ns/a@3]", "bookmark 10", "DELETED ns/a@11", "DELETED ns/a@11", "DELETED ns/a@11", "list 15 []", "bookmark 15"},
+		[]string{"list 10 [ns/a@3]", "bookmark 10", "DELETED ns/a@11", "list 15 []", "bookmark 15"},
 		map[string]int{"initial": 1, "malformed": 1},
 	}, {
 		"410 as a status",
@@ -448,7 +485,7 @@ func TestRetryAfter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				test.a.want = from(10)
 				up, _, _ := run(t, &recordingSink{}, 5*time.Minute, probe, synced, test.a, at(10), answer{want: from(10), stall: true})
-				if wait := up.asked[3].Sub(up.asked[2]); wait < test.want || wait > test.want+time.Second {
+				if wait := up.asked[5].Sub(up.asked[4]); wait < test.want || wait > test.want+time.Second {
 					t.Errorf("retried after %v", wait)
 				}
 			})
@@ -467,7 +504,7 @@ func TestRequestRate(t *testing.T) {
 		{"streams that end at once", []answer{probe, synced, {want: "", body: "", again: true}}, 150},
 		{"a repeated deletion, then the end", []answer{probe, synced, {want: "", body: event("DELETED", "a", 11), again: true}}, 150},
 		{"410 after 410", []answer{probe, synced, {want: "", code: 410, body: status(410), again: true}}, 150},
-		{"idle streams of half a minute", []answer{probe, synced, {want: "", lasts: 31 * time.Second, again: true}}, 13},
+		{"idle streams of half a minute", []answer{probe, synced, {want: "", lasts: 31 * time.Second, again: true}}, 33},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

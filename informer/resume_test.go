@@ -187,8 +187,8 @@ func TestResumeContinuity(t *testing.T) {
 		[]string{"ADDED ns/e@26"},
 	}, {
 		"an object has an unknown version before the head",
-		nil, []Known{known("d", 8), known("c", 9)},
-		append([]answer{at(30), object("d", 8), object("c", 10)}, relist[1:]...),
+		nil, []Known{known("d", 9), known("c", 8)},
+		append([]answer{at(30), none, object("c", 10)}, relist[1:]...),
 		listed,
 	}, {
 		"an object has another UID",

@@ -194,8 +194,16 @@ func (s *shard[T]) Begin(overwrite bool) {
 }
 
 // Item implements sink. An object whose version is already held is left as it is.
-func (s *shard[T]) Item(it *scan.Item) {
+// A list is consistent, so that one below what is held is of another history.
+func (s *shard[T]) Item(it *scan.Item) error {
 	old := s.lookup(it)
+	switch {
+	case s.overwrite:
+	case old == nil && it.RV <= s.head:
+		return fmt.Errorf("%s/%s at %d is not held at the head %d", it.Namespace, it.Name, it.RV, s.head)
+	case old != nil && it.RV < old.rv:
+		return fmt.Errorf("%s/%s at %d is held at %d", it.Namespace, it.Name, it.RV, old.rv)
+	}
 	switch {
 	case old == nil:
 		now := s.newRecord(it, nil)
@@ -203,16 +211,17 @@ func (s *shard[T]) Item(it *scan.Item) {
 	case !old.sameObject(it):
 		now := s.newRecord(it, nil)
 		s.replace(old, now, entry[T]{typ: Added, now: now})
-	case old.rv >= it.RV && !s.overwrite:
+	case old.rv == it.RV && !s.overwrite:
 		old.listID = s.listID
 	default:
 		now := s.newRecord(it, old)
 		if bytes.Equal(old.raw, now.raw) {
 			old.listID = s.listID
-			return
+			return nil
 		}
 		s.replace(old, now, entry[T]{typ: Updated, old: old, now: now})
 	}
+	return nil
 }
 
 // End implements sink. Objects that were not in the list are deleted.

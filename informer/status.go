@@ -17,7 +17,7 @@ const (
 	Starting Phase = "starting" // no list or watch yet
 	Listing  Phase = "listing"  // taking a full list
 	Watching Phase = "watching" // following a watch
-	Retrying Phase = "retrying" // waiting after a failure
+	Retrying Phase = "retrying" // after a failure, until a list or watch is open
 	Refused  Phase = "refused"  // the API server refuses the collection
 	Stopped  Phase = "stopped"  // Run has returned
 )
@@ -180,7 +180,7 @@ type Metrics interface {
 	// Watched is called for each watch that ended, unless the program ended
 	// it, with the reason and how long the watch lasted: "ended" by the API
 	// server in order, as happens every few minutes; "cut" by the network or
-	// by an error of the API server; "silent", and replaced by another watch;
+	// by an error of the API server; "silent", and closed by the informer;
 	// or "expired", "diverged", "malformed" or "schema", which lead to a list
 	// of that reason ("malformed" not until it repeats).
 	Watched(end string, lasted time.Duration)
@@ -218,6 +218,8 @@ func watchEnd(err error) string {
 		return relistDiverged
 	case errors.Is(err, errColumnsChanged):
 		return relistSchema
+	case errors.Is(err, errSilent):
+		return "silent"
 	case isMalformed(err):
 		return relistMalformed
 	}

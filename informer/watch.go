@@ -36,15 +36,8 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.state == stateProve && len(r.check.tail) > 0 {
-		err := r.replayTail(ctx)
-		if r.state != stateProve || !errors.Is(err, errExpired) {
-			return err
-		}
-		r.check.tail = nil // compacted upstream: compare objects instead
-	}
 	if r.state == stateProve {
-		if err := r.compareNewest(ctx); err != nil {
+		if watched, err := r.prove(ctx); watched || err != nil {
 			return err
 		}
 	}
@@ -89,9 +82,8 @@ func (r *reflector[O]) resumeRV() uint64 {
 	return rv
 }
 
-// follow delivers the frames of a stream to the sink, and those of the streams
-// that the watchdog replaces it with. It returns nil if the upstream ended the
-// last one in order.
+// follow delivers the frames of a stream to the sink. It returns nil if the
+// upstream ended it in order, and errSilent if the watchdog did.
 func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 	began := time.Now()
 	defer func() {
@@ -103,23 +95,11 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 	wd := r.startWatchdog(ctx, s)
 	defer wd.stop()
 	head := r.sink.Head()
-	delivered := uint64(0) // a replaced stream has delivered all lower RVs
 	for {
 		f, err := s.next()
 		if err != nil {
-			next, cause := wd.takeReplacement()
-			if next != nil {
-				r.opts.metrics.Watched("silent", time.Since(began))
-				began = time.Now()
-				r.log.Info("silent watch replaced", "rv", r.sink.Head())
-				r.discard(r.transport)
-				r.sink.Flush()
-				s, r.transport, delivered = next.stream, next.transport, r.sink.Head()
-				defer s.close()
-				continue
-			}
-			if cause != nil {
-				return cause
+			if cause := wd.stop(); cause != nil {
+				err = cause
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -128,9 +108,6 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		}
 		if err != nil {
 			return err
-		}
-		if f.rv < delivered {
-			continue
 		}
 		if f.columns != r.columns {
 			return errColumnsChanged
@@ -144,8 +121,13 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		}
 		if f.typ == kube.Bookmark {
 			r.sink.Bookmark(f.rv, f.object)
-		} else if err := r.sink.Apply(f.typ, f.object); err != nil {
-			return fmt.Errorf("%w: %w", errDiverged, err)
+		} else {
+			if err := r.sink.Apply(f.typ, f.object); err != nil {
+				return fmt.Errorf("%w: %w", errDiverged, err)
+			}
+			k := r.encoding.known(f.object)
+			k.Deleted = f.typ == kube.Deleted
+			r.recent.event(k)
 		}
 		r.afterDelete = f.typ == kube.Deleted
 		if r.sink.Head() > head {

@@ -22,15 +22,15 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// A watchdog replaces a stream whose connection is dead but appears open, as it may
+// A watchdog ends a stream whose connection is dead but appears open, as it may
 // through a proxy. API servers send bookmarks at an interval that they choose, about a
 // minute. If a stream with bookmarks is silent for two and a half of the measured
 // intervals, the watchdog opens a second watch on a new connection. When that is
-// answered, the first one is closed and
-// [reflector.follow] continues with the second. A false alarm costs one request
-// and loses no event.
+// answered, the watchdog closes both, and the reflector's next watch uses the new
+// connection. A false alarm costs a few requests and loses no event.
 type watchdog[O any] struct {
 	r      *reflector[O]
+	stream *stream[O]
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -40,28 +40,20 @@ type watchdog[O any] struct {
 	lastBookmark time.Time     // of the current stream
 
 	mu          sync.Mutex // guards all below
-	current     *stream[O]
 	lastFrame   time.Time
 	resumeRV    uint64 // of the second watch
 	maxSilence  time.Duration
-	replacement *replacement[O]
-	err         error // why the second watch was not opened, if that ends the first
+	replacement http.RoundTripper // reached the upstream; nil until then
+	err         error             // why the first watch was closed; nil if it was not
 	stopped     bool
 	timer       *time.Timer
 	timers      sync.WaitGroup // an armed timer, or the check that it runs
 }
 
-// A replacement is a stream to continue with, and the transport that carries
-// it.
-type replacement[O any] struct {
-	*stream[O]
-	transport http.RoundTripper
-}
-
 // startWatchdog watches over s until stop is called. It does nothing unless
 // [ReflectorOptions].Watchdog is set.
 func (r *reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
-	w := &watchdog[O]{r: r, current: s, lastFrame: time.Now(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
+	w := &watchdog[O]{r: r, stream: s, lastFrame: time.Now(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	w.updateLimit()
 	return w
@@ -126,21 +118,20 @@ func (w *watchdog[O]) checkSilence() {
 		return
 	}
 	w.mu.Unlock()
-	s, err := w.openSecond(rv)
+	transport, err := w.tryFresh(rv)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, refused := errors.AsType[*RefusedError](err)
 	switch {
-	case err == nil && (w.stopped || w.lastFrame != lastFrame): // the first stream is alive
-		s.close()
-		w.r.discard(s.transport)
+	case err == nil && (w.stopped || w.lastFrame != lastFrame): // the stream is alive
+		w.r.discard(transport)
 	case err == nil:
-		w.replacement = s
-		w.current.close()
+		w.replacement, w.err = transport, errSilent
+		w.stream.close()
 		return
 	case refused || errors.Is(err, errExpired):
 		w.err = err
-		w.current.close()
+		w.stream.close()
 		return
 	default:
 		w.r.log.Info("silent watch not replaced", "rv", rv, "cause", err)
@@ -148,8 +139,8 @@ func (w *watchdog[O]) checkSilence() {
 	w.armLocked(w.maxSilence)
 }
 
-// openSecond opens a watch on a connection of its own.
-func (w *watchdog[O]) openSecond(rv uint64) (*replacement[O], error) {
+// tryFresh returns a transport with a new connection, on which a watch was answered.
+func (w *watchdog[O]) tryFresh(rv uint64) (http.RoundTripper, error) {
 	transport, err := freshTransport(w.r.opts.Transport)
 	if err != nil {
 		return nil, err
@@ -159,7 +150,8 @@ func (w *watchdog[O]) openSecond(rv uint64) (*replacement[O], error) {
 		w.r.discard(transport)
 		return nil, err
 	}
-	return &replacement[O]{s, transport}, nil
+	s.close()
+	return transport, nil
 }
 
 // discard closes the idle connections of a transport that is no longer used,
@@ -170,23 +162,15 @@ func (r *reflector[O]) discard(t http.RoundTripper) {
 	}
 }
 
-// takeReplacement returns the stream that replaces the one that has just
-// failed; nil if there is none, with the reason if the watchdog closed it.
-func (w *watchdog[O]) takeReplacement() (*replacement[O], error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	next := w.replacement
-	if w.replacement = nil; next != nil {
-		w.current, w.lastFrame, w.lastBookmark = next.stream, time.Now(), time.Time{}
-		w.armLocked(w.maxSilence)
-	}
-	return next, w.err
-}
-
-// stop ends the watchdog and closes a replacement that was not taken.
-func (w *watchdog[O]) stop() {
+// stop ends the watchdog. If that has closed the stream, stop returns why, and the
+// reflector continues on the new connection, if there is one. Later calls do nothing.
+func (w *watchdog[O]) stop() (cause error) {
 	w.cancel()
 	w.mu.Lock()
+	if w.stopped {
+		w.mu.Unlock()
+		return nil
+	}
 	w.stopped = true
 	if w.timer != nil && w.timer.Stop() {
 		w.timers.Done()
@@ -194,7 +178,8 @@ func (w *watchdog[O]) stop() {
 	w.mu.Unlock()
 	w.timers.Wait()
 	if w.replacement != nil {
-		w.replacement.close()
-		w.r.discard(w.replacement.transport)
+		w.r.discard(w.r.transport)
+		w.r.transport = w.replacement
 	}
+	return w.err
 }

@@ -36,6 +36,9 @@ const (
 type continuity struct {
 	mu    sync.Mutex // guards what follows
 	trust trust
+	// doubtful is set while a reflector makes the upstream prove its history again.
+	// What was verified before does not count then.
+	doubtful bool
 	// recorder is the resource's in the current session, nil if it is not recorded.
 	recorder *resourceRecorder
 	// followed is the followed timeline, and epoch its epoch that continues the
@@ -91,7 +94,14 @@ func (c *continuity) verify() {
 func (c *continuity) listed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trust = verified
+	c.trust, c.doubtful = verified, false
+}
+
+// doubt sets whether the upstream has to prove its history again.
+func (c *continuity) doubt(doubtful bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doubtful = doubtful
 }
 
 // requireList makes the next reflector begin with a list.
@@ -107,13 +117,13 @@ func (c *continuity) requireList() {
 func (c *continuity) diverge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trust = diverged
+	c.trust, c.doubtful = diverged, false
 }
 
 func (c *continuity) is(t trust) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.trust == t
+	return c.trust == t && !(t == verified && c.doubtful)
 }
 
 // follow sets the followed timeline. epoch is its epoch that continues the record, 0

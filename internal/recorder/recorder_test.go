@@ -219,6 +219,65 @@ func TestRestoredPastHead(t *testing.T) {
 	}
 }
 
+// TestRestoredMeanwhile: an upstream that was restored from a backup in an outage, and
+// has passed the head when it can be reached again, begins a new epoch; so does one with
+// a revision bump. The cache ends its watches.
+func TestRestoredMeanwhile(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		restore func(*fakeAPI)
+		state   string
+	}{
+		{"past the head", func(f *fakeAPI) {
+			f.restore(101)
+			f.write("b", "other") // 103
+			f.api.Advance(6)
+		}, "b=other c=1"},
+		{"past the head, and without the events before it", func(f *fakeAPI) {
+			f.restore(99)
+			f.write("a", "1") // 101
+			f.api.Advance(8)
+			f.api.Compact(f.api.RV())
+		}, "a=1 c=1"},
+		{"with a revision bump", func(f *fakeAPI) {
+			f.restore(99)
+			f.write("a", "1") // 101
+			f.api.Advance(1_000_000_000)
+			f.api.Compact(f.api.RV())
+		}, "a=1 c=1"},
+	} {
+		for _, read := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, read %v", test.name, read), func(t *testing.T) {
+				api := newFakeAPI(t)
+				g := api.run(t, api.recorder(t, vfs.NewMem()))
+				g.recorded(100)
+				g.recorded(api.write("a", "1")) // 102
+				old := g.recorded(api.write("a", "2"))
+				var cursor *timeline.Cursor
+				if read {
+					tl := g.served().Timeline
+					var err error
+					if cursor, err = tl.Watch(tl.Head(), timeline.Interest{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				api.outage(func() { api.change(func() { test.restore(api) }) })
+				rv := api.write("c", "1")
+				until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 })
+				want(t, "state", state(t, g.recorded(rv)), test.state)
+				if first := g.r.Store().Streams(pods)[0]; first.Head() != old.Head() {
+					t.Errorf("the old one is at %v, and was at %v", first.Head(), old.Head())
+				}
+				if read {
+					if _, err := cursor.Next(); !errors.Is(err, timeline.ErrCompacted) {
+						t.Errorf("a watch of the cache got %v", err)
+					}
+				}
+			})
+		}
+	}
+}
+
 // TestResumesWithoutList: a resource whose only object changed while no recorder ran is
 // resumed without a list if the last events match, and an unchanged one if there are
 // no events any more.
@@ -440,7 +499,7 @@ func TestDefinitionOfList(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, "before the list", w.current().Form().Definition, "crd/1")
-	d.Replace(list(rv+2, pod("a", rv, "1")))
+	d.Replace(list(rv+2, pod("a", rv, "1")), false)
 	want(t, "after it", w.current().Form().Definition, "another")
 }
 

@@ -175,6 +175,18 @@ func (r *resourceRecorder) Follow(t *timeline.Timeline, epoch uint64) (run func(
 // Damaged implements watchcache.Record.
 func (r *resourceRecorder) Damaged() <-chan struct{} { return r.w.loss() }
 
+// Continuity implements watchcache.Record.
+func (r *resourceRecorder) Continuity(c informer.Continuity) {
+	switch c {
+	case informer.Doubtful:
+		r.c.doubt(true)
+	case informer.Proven:
+		r.c.doubt(false)
+	case informer.Diverged:
+		r.c.diverge()
+	}
+}
+
 // RequireList implements watchcache.Record.
 func (r *resourceRecorder) RequireList() { r.c.requireList() }
 

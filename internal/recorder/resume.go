@@ -37,10 +37,12 @@ func untrimmed[T any](stream *history.Stream, read func() (T, error)) (T, error)
 func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
 	resume := &informer.Resume{List: listOf(st.Form(), 0)}
 	var err error
-	if resume.AfterDelete, err = untrimmed(st, func() (bool, error) { return endsInDeletion(ctx, st) }); err != nil || r.c.is(verified) {
-		return resume, err
+	if resume.AfterDelete, err = untrimmed(st, func() (bool, error) { return endsInDeletion(ctx, st) }); err != nil {
+		return nil, err
 	}
-	resume.Newest, resume.Diverged = newest, r.c.diverge
+	if !r.c.is(verified) {
+		resume.Newest = newest
+	}
 	events, err := untrimmed(st, func() ([]history.Event, error) {
 		span := st.Span()
 		from := span.From.RV

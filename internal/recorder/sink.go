@@ -37,8 +37,9 @@ func (s *historySink) Head() uint64 { return s.w.position().RV }
 // Begin implements watchcache.Sink.
 func (s *historySink) Begin() { s.definition = s.define() }
 
-// Replace implements watchcache.Sink.
-func (s *historySink) Replace(list *scan.List) (continued bool) {
+// Replace implements watchcache.Sink. Whether the history has diverged is known to the
+// resource's continuity, also from an earlier reflector.
+func (s *historySink) Replace(list *scan.List, _ bool) (continued bool) {
 	s.versions.clear()
 	if s.err != nil {
 		return false

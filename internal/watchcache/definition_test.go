@@ -102,7 +102,7 @@ func TestListRefreshesDefinition(t *testing.T) {
 		res := server.resource(t)
 		sink := &timelineSink{Timeline: res.Timeline, listed: res.listed}
 		list := &scan.List{Kind: "WidgetList", APIVersion: "example.com/v1", ItemKind: "Widget", RV: 5}
-		if sink.Replace(list); len(server.asked) > 0 {
+		if sink.Replace(list, false); len(server.asked) > 0 {
 			t.Error("the definition was read before it was used")
 		}
 		def, err := res.Definitions.Get(t.Context(), 0)
@@ -110,7 +110,7 @@ func TestListRefreshesDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.body = strings.Replace(widgetDefinition, `"uid":"u"`, `"uid":"v"`, 1)
-		if !sink.Replace(list) {
+		if !sink.Replace(list, false) {
 			t.Error("the timeline does not continue")
 		}
 		<-def.Over

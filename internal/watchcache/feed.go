@@ -16,9 +16,10 @@ type Sink interface {
 	Head() uint64
 	// Begin is called when a list begins to be read.
 	Begin()
-	// Replace takes a complete list. continued reports whether the sink had a head
-	// before, so that the list adds only the difference.
-	Replace(list *scan.List) (continued bool)
+	// Replace takes a complete list. With diverged, the upstream has another history
+	// than the sink. continued reports whether the sink had a head before, so that
+	// the list adds only the difference.
+	Replace(list *scan.List, diverged bool) (continued bool)
 	// Apply takes an event. After an error the reflector opens a new watch.
 	Apply(kube.EventType, *scan.Object) error
 	// Bookmark takes a bookmark: every event up to rv has been applied.
@@ -33,10 +34,11 @@ type Sink interface {
 type feed struct {
 	lock Mutex // guards what follows
 
-	to    Sink
-	items []*scan.Object // of the list being read
-	lists int            // complete lists
-	kept  *kept          // nil unless events are kept
+	to       Sink
+	items    []*scan.Object // of the list being read
+	lists    int            // complete lists
+	kept     *kept          // nil unless events are kept
+	diverged bool           // the upstream has another history than the sink
 }
 
 func newFeed(to Sink) *feed { return &feed{lock: NewMutex(), to: to} }
@@ -46,6 +48,13 @@ func (f *feed) attach(to Sink) {
 	if f.to, f.kept = to, nil; f.items != nil {
 		to.Begin()
 	}
+}
+
+// diverge is called when the upstream has proved to have another history.
+func (f *feed) diverge() {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.diverged = true
 }
 
 // Head implements informer.Sink.
@@ -64,11 +73,13 @@ func (f *feed) Begin(bool) {
 	f.to.Begin()
 }
 
-// Item implements informer.Sink.
-func (f *feed) Item(o *scan.Object) {
+// Item implements informer.Sink. Replace finds out whether the list follows what the
+// sink has.
+func (f *feed) Item(o *scan.Object) error {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	f.items = append(f.items, o)
+	return nil
 }
 
 // End implements informer.Sink.
@@ -81,7 +92,9 @@ func (f *feed) End(list *scan.List) (continued bool) {
 	if f.kept != nil {
 		f.kept.broken = true
 	}
-	return f.to.Replace(&whole)
+	diverged := f.diverged
+	f.diverged = false
+	return f.to.Replace(&whole, diverged)
 }
 
 // Apply implements informer.Sink.

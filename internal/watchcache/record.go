@@ -39,6 +39,9 @@ type Record interface {
 	// Damaged returns a channel that is closed when the record turns out to be
 	// damaged: a reflector that feeds the record has to begin with a list.
 	Damaged() <-chan struct{}
+	// Continuity is called by the goroutine of a reflector whose sink the record is,
+	// or follows, see informer.ReflectorOptions. It does not block.
+	Continuity(informer.Continuity)
 	// RequireList makes the record require a list before it is continued.
 	RequireList()
 	// Pause returns how long to wait before the next reflector feeds the record,

@@ -69,13 +69,15 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 	}
 	r.resumed = resume != nil
 	r.reflector = informer.NewReflector(informer.ReflectorOptions{
-		Transport: r.w.cache.opts.Upstream.Agent(),
-		URL:       r.w.cache.opts.Upstream.URL(r.w.id.Path(), ""),
-		Kind:      kind,
-		Columns:   true,
-		Sink:      r.feed,
-		Resume:    resume,
-		Logger:    r.w.log,
+		Transport:  r.w.cache.opts.Upstream.Agent(),
+		URL:        r.w.cache.opts.Upstream.URL(r.w.id.Path(), ""),
+		Kind:       kind,
+		Columns:    true,
+		Sink:       r.feed,
+		Watchdog:   true,
+		Resume:     resume,
+		Continuity: r.continuity,
+		Logger:     r.w.log,
 	})
 	if r.reader != nil {
 		r.reader.reflector.Store(r.reflector)
@@ -87,6 +89,16 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 		r.ended <- err
 	}()
 	return r.pause(r.supervise(ctx))
+}
+
+// continuity passes on what the reflector knows about the upstream's history.
+func (r *round) continuity(c informer.Continuity) {
+	if _, record, _ := r.w.needs(); record != nil {
+		record.Continuity(c)
+	}
+	if c == informer.Diverged {
+		r.feed.diverge()
+	}
 }
 
 // errStopped is the result of a round that was stopped, or has to start over at once.

@@ -79,6 +79,12 @@ func (m *memoryRecord) Sink(context.Context) Sink {
 	return m.sink
 }
 
+func (m *memoryRecord) Continuity(c informer.Continuity) {
+	if c == informer.Diverged {
+		m.note("diverged")
+	}
+}
+
 func (m *memoryRecord) Seed(context.Context) *Seed {
 	m.mu.Lock()
 	seed, unusable := m.seed, m.unusable
@@ -105,7 +111,7 @@ func (m *memoryRecord) Follow(t *timeline.Timeline, epoch uint64) func() bool {
 		<-t.Synced()
 		if v := t.View(); cursor == nil {
 			m.note("compare")
-			m.sink.Replace(m.list(v, slices.Collect(v.All("", ""))))
+			m.sink.Replace(m.list(v, slices.Collect(v.All("", ""))), false)
 			cursor, _ = t.WatchFrom(v, v.RV, timeline.Interest{})
 		}
 		for cursor != nil {

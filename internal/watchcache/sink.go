@@ -29,12 +29,16 @@ type timelineSink struct {
 func (s *timelineSink) Begin() {}
 
 // Replace implements Sink.
-func (s *timelineSink) Replace(list *scan.List) (continued bool) {
+func (s *timelineSink) Replace(list *scan.List, diverged bool) (continued bool) {
 	size := 0
 	for _, o := range list.Items {
 		size += len(o.JSON)
 	}
-	continued = s.Timeline.Replace(list)
+	if diverged {
+		s.Timeline.Reset(list)
+	} else {
+		continued = s.Timeline.Replace(list)
+	}
 	if size > largeList {
 		debug.FreeOSMemory()
 	}

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestContinuity: after a watch that was cut, or ended early, the upstream has to prove
+// that its history is the one that the sink knows: an etcd restored from a backup may
+// have come past the head with other events.
+func TestContinuity(t *testing.T) {
+	cut := func(body ...string) answer {
+		return answer{want: from(10), body: strings.Join(body, ""), then: io.ErrUnexpectedEOF}
+	}
+	known := []string{event("MODIFIED", "a", 12), event("ADDED", "b", 14), event("DELETED", "b", 15)}
+	object := func(rv int) answer { return answer{body: podJSON("a", rv)} }
+	relist := answer{want: "limit=500", body: page(30, "", podJSON("a", 25))}
+	listed := []string{"list 30 [ns/a@25]"}
+	events := func(from, to int) (s string) {
+		for rv := from; rv <= to; rv++ {
+			s += event("MODIFIED", "a", rv)
+		}
+		return s
+	}
+	gone := event("DELETED", "b", 12) + event("DELETED", "c", 12)
+	for name, test := range map[string]struct {
+		answers    []answer // after the list
+		events     []string // after the list's; nil does not compare
+		continuity []Continuity
+	}{
+		"the same events": {
+			[]answer{cut(known...), at(30), {want: from(10), stall: true, body: strings.Join(known, "") + event("ADDED", "c", 16)}},
+			[]string{"MODIFIED ns/a@12", "ADDED ns/b@14", "DELETED ns/b@15", "ADDED ns/c@16"}, []Continuity{Doubtful, Proven},
+		},
+		"an orderly end, but early": {
+			[]answer{{want: from(10), body: known[0], lasts: time.Minute}, at(30), {want: from(10), stall: true, body: known[0] + known[1]}},
+			[]string{"MODIFIED ns/a@12", "ADDED ns/b@14"}, []Continuity{Doubtful, Proven},
+		},
+		"an orderly end when it is due": {
+			[]answer{{want: from(10), body: known[0], due: true}, {want: from(12), due: true}},
+			[]string{"MODIFIED ns/a@12"}, nil,
+		},
+		"other events": {
+			[]answer{cut(known...), at(30), {want: from(10), body: event("MODIFIED", "a", 11) + event("MODIFIED", "a", 25)}, at(30), relist},
+			append([]string{"MODIFIED ns/a@12", "ADDED ns/b@14", "DELETED ns/b@15"}, listed...), []Continuity{Doubtful, Diverged},
+		},
+		"an event of another type": {
+			[]answer{cut(known[0]), at(30), {want: from(10), body: event("DELETED", "a", 12)}, at(30), relist},
+			append([]string{"MODIFIED ns/a@12"}, listed...), []Continuity{Doubtful, Diverged},
+		},
+		"another event between the last one and the head": {
+			[]answer{cut(known[0], bookmark(20, false)), at(30), {want: from(10), body: known[0] + event("ADDED", "c", 19)}, at(30), relist},
+			append([]string{"MODIFIED ns/a@12", "bookmark 20"}, listed...), []Continuity{Doubtful, Diverged},
+		},
+		"the last event is missing": {
+			[]answer{cut(known[0], known[1]), at(30), {want: from(10), body: known[0] + event("MODIFIED", "a", 25)}, at(30), relist},
+			append([]string{"MODIFIED ns/a@12", "ADDED ns/b@14"}, listed...), []Continuity{Doubtful, Diverged},
+		},
+		"RVs below the head": {
+			[]answer{cut(known[0]), at(11), at(11), {want: "limit=500", body: page(11, "", podJSON("a", 3))}},
+			[]string{"MODIFIED ns/a@12", "list 11 [ns/a@3]"}, []Continuity{Doubtful, Diverged},
+		},
+		"the events are compacted": {
+			[]answer{cut(known[0]), at(30), {want: from(10), code: 410, body: status(410)}, at(30), relist},
+			append([]string{"MODIFIED ns/a@12"}, listed...), []Continuity{Doubtful},
+		},
+		"no event, and the newest object is the same": {
+			[]answer{cut(), at(30), object(3), {want: from(10), stall: true, body: event("MODIFIED", "a", 25)}},
+			[]string{"MODIFIED ns/a@25"}, []Continuity{Doubtful, Proven},
+		},
+		"no event, and the newest object has another version": {
+			[]answer{cut(), at(30), object(5), at(30), relist},
+			listed, []Continuity{Doubtful, Diverged},
+		},
+		"no event, and there was one": {
+			[]answer{cut(bookmark(20, false)), at(30), object(3), {want: from(10), body: event("ADDED", "c", 19)}, at(30), relist},
+			append([]string{"bookmark 20"}, listed...), []Continuity{Doubtful, Diverged},
+		},
+		"no event, and the newest object has changed since": {
+			[]answer{cut(), at(30), object(25), at(30), relist},
+			listed, []Continuity{Doubtful},
+		},
+		"more events than are remembered": {
+			[]answer{cut(events(11, 30)), at(30), {want: from(30 - maxTail), stall: true, body: events(31-maxTail, 31)}},
+			nil, []Continuity{Doubtful, Proven},
+		},
+		"deletions that share an RV, one of them no longer remembered": {
+			[]answer{cut(gone + events(13, 12+maxTail-1)), at(30), {want: from(11), stall: true, body: gone + events(13, 12+maxTail)}},
+			nil, []Continuity{Doubtful, Proven},
+		},
+		"deletions that share the head's RV": {
+			[]answer{cut(event("DELETED", "b", 12)), at(30), {want: from(10), stall: true, body: gone}},
+			[]string{"DELETED ns/b@12", "DELETED ns/c@12"}, []Continuity{Doubtful},
+		},
+		"a stream that is cut while it is proven": {
+			[]answer{cut(known...), at(30), cut(known[0]), at(30), {want: from(10), stall: true, body: strings.Join(known, "") + event("ADDED", "c", 16)}},
+			[]string{"MODIFIED ns/a@12", "ADDED ns/b@14", "DELETED ns/b@15", "ADDED ns/c@16"}, []Continuity{Doubtful, Proven},
+		},
+		"a second cut after the first was proven": {
+			[]answer{cut(known[0]), at(30), cut(known[0], known[1]), at(30), {want: from(10), body: known[0] + event("MODIFIED", "a", 14)}, at(30), relist},
+			append([]string{"MODIFIED ns/a@12", "ADDED ns/b@14"}, listed...), []Continuity{Doubtful, Proven, Doubtful, Diverged},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				during := 4 * time.Minute // less than any timeoutSeconds
+				if test.answers[0].due {
+					during = 11 * time.Minute // and one more
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), during)
+				defer cancel()
+				sink := &recordingSink{}
+				up := &script{t: t, answers: append([]answer{probe, {want: streaming, code: 400, body: status(400)},
+					{want: "limit=500", body: page(10, "", podJSON("a", 3))}}, test.answers...)}
+				u, _ := url.Parse("http://upstream/api/v1/pods")
+				var got []Continuity
+				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Continuity: func(c Continuity) { got = append(got, c) }})
+				if err := r.Run(ctx); err != nil {
+					t.Error(err)
+				}
+				if diff := cmp.Diff(test.events, sink.log[1:]); test.events != nil && diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+				if diff := cmp.Diff(test.continuity, got); diff != "" {
+					t.Errorf("continuity (-want +got)\n%s", diff)
+				}
+				if len(up.answers) > 0 {
+					t.Errorf("%d answers were not requested", len(up.answers))
+				}
+				if n := len(sink.log); test.events == nil && n < 10 {
+					t.Errorf("only %d calls of the sink: %q", n, sink.log)
+				}
+			})
+		})
+	}
+}
+
+// TestContinuityOfSilence: an upstream that was restored while a dead connection
+// appeared open is noticed when the watchdog replaces the watch.
+func TestContinuityOfSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := newFreshScript(&script{t: t, answers: []answer{probe, withBookmarks(event("MODIFIED", "a", 13)), answered, at(30),
+			{want: from(10), stall: true, body: event("MODIFIED", "a", 12) + event("MODIFIED", "a", 14)},
+			at(30), {want: streaming, stall: true, body: event("ADDED", "a", 14) + bookmark(30, true)}}})
+		i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, up), pods, Raw(), Options{})
+		d := follow(t, i)
+		start(t, i)
+		time.Sleep(5 * minute)
+		want(t, d.read(), "ADDED ns/a →3 initial", "SYNCED→", "UPDATED ns/a 3→13", "UPDATED ns/a 13→14")
+		if n := i.Status().Relists["diverged"]; n != 1 {
+			t.Errorf("relists: %v", i.Status().Relists)
+		}
+	})
+}
