@@ -176,7 +176,7 @@ func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (s
 		return state{}, errDeclined // the API server has the RV, or explains the error
 	}
 	expired := &decline{status: status.Expired(status.TooOld(rv, s.view.Start))}
-	stream, _ := s.h.past.Holding(ctx, q.Resource, rv)
+	stream, _ := s.h.past.Holding(ctx, q.Resource, s.res.Timeline, s.view, rv)
 	if stream == nil {
 		return state{}, expired
 	}

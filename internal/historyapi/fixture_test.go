@@ -26,6 +26,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
@@ -91,6 +92,8 @@ type record struct{ *fixture }
 func (r record) Store() *history.Store                     { return r.Cluster.Store }
 func (r record) Sync(context.Context, kube.Resource) error { return nil }
 func (r record) Withholds(id kube.Resource) bool           { return r.withholds && id == pasttest.Secrets }
+
+func (r record) Continued(kube.Resource, *timeline.Timeline, uint64) *history.Stream { return nil }
 
 // when returns the time so many seconds after the start, as a query parameter.
 func (f *fixture) when(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339Nano) }

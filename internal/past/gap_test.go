@@ -188,3 +188,62 @@ func TestFallsBack(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherEpoch: a timeline that has begun again is not joined to what is recorded of
+// the history before, though it has the same RVs, or higher ones: neither a watch from an
+// RV of before, nor an exact list, nor a watch of the past that reaches the present, nor a
+// watch that lags.
+func TestOtherEpoch(t *testing.T) {
+	for _, rv := range []uint64{100, 1_000_000_000} {
+		p, record, live := newStory(t)
+		live.Reset(pasttest.List(rv, pasttest.Pod("d", "other", 15)))
+		v := live.View()
+		if s, err := p.Resume(t.Context(), pasttest.Pods, live, v, 20, timeline.Interest{}); s != nil || err != nil {
+			t.Errorf("%d: a watch from 20: %v, %v", rv, s, err)
+		}
+		if st, err := p.Holding(t.Context(), pasttest.Pods, live, v, 20); st != nil || err != nil {
+			t.Errorf("%d: a list at 20: %v, %v", rv, st, err)
+		}
+
+		m, err := p.Locate(t.Context(), pasttest.Pods, kube.Moment{RV: 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := p.Watch(pasttest.Pods, m, WatchOptions{})
+		if err == nil {
+			err = s.Join(live)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for err == nil {
+			var batch timeline.Batch
+			batch, err = s.Next()
+			for _, e := range batch.Events {
+				got = append(got, fmt.Sprintf("%s@%d", e.Object.Key.Name(), e.RV))
+			}
+			if err == nil {
+				ready(t, s, batch)
+			}
+		}
+		if _, gone := errors.AsType[status.ExpiredError](err); !gone || strings.Join(got, " ") != "a@60" {
+			t.Errorf("%d: a watch of the past: %q, %v", rv, got, err)
+		}
+		s.Close()
+
+		cursor, err := live.WatchFrom(v, rv, timeline.Interest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = p.Follow(pasttest.Pods, live, v, cursor, timeline.Interest{})
+		if s.fallBack() {
+			t.Errorf("%d: a watch fell back to the old history", rv)
+		}
+		record.Epoch = v.Epoch() // as when the record has begun again, too
+		if rv == 100 && !s.fallBack() {
+			t.Error("a watch does not fall back to its own history")
+		}
+		s.Close()
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
@@ -33,6 +34,11 @@ type Record interface {
 	Sync(ctx context.Context, r kube.Resource) error
 	// Withholds reports whether the record of a resource must not be shown.
 	Withholds(r kube.Resource) bool
+	// Continued returns the newest recorded epoch of a resource if an epoch of its
+	// timeline continues it, otherwise nil. RVs do not show that: after a restore of
+	// etcd, both may have the same ones. The result holds as long as the timeline is
+	// at that epoch.
+	Continued(r kube.Resource, live *timeline.Timeline, epoch uint64) *history.Stream
 }
 
 // Recording is the Record of a .wkr file. Nothing is added to it.
@@ -46,6 +52,9 @@ func (Recording) Sync(context.Context, kube.Resource) error { return nil }
 
 // Withholds implements Record.
 func (Recording) Withholds(kube.Resource) bool { return false }
+
+// Continued implements Record.
+func (Recording) Continued(kube.Resource, *timeline.Timeline, uint64) *history.Stream { return nil }
 
 // Past reads a Record. A nil *Past has no store, no resources, and refuses each of them
 // with [Past.NotRecorded].
@@ -118,17 +127,30 @@ func (p *Past) Sync(ctx context.Context, id kube.Resource) error {
 	return p.record.Sync(ctx, id)
 }
 
-// Holding returns the newest epoch of a resource if it has the state at an RV.
-// Otherwise it returns nil and the reason; the reason is nil if the resource is not
-// recorded.
-func (p *Past) Holding(ctx context.Context, id kube.Resource, rv uint64) (*history.Stream, error) {
-	st := p.Newest(id)
+// continued returns the recorded epoch that an epoch of a timeline continues, nil if
+// there is none, or if the resource is withheld.
+func (p *Past) continued(id kube.Resource, live *timeline.Timeline, epoch uint64) *history.Stream {
+	if p.Store() == nil || p.Withholds(id) {
+		return nil
+	}
+	st := p.record.Continued(id, live, epoch)
+	if live.View().Epoch() != epoch {
+		return nil
+	}
+	return st
+}
+
+// Holding returns the recorded epoch that a view of a timeline continues, if it has the
+// state at an RV. Otherwise it returns nil and the reason; the reason is nil if there
+// is no such epoch.
+func (p *Past) Holding(ctx context.Context, id kube.Resource, live *timeline.Timeline, v *timeline.View, rv uint64) (*history.Stream, error) {
+	st := p.continued(id, live, v.Epoch())
 	if st == nil {
 		return nil, nil
 	}
 	err := st.Check(rv)
 	if errors.Is(err, history.ErrFuture) && p.Sync(ctx, id) == nil {
-		if st = p.Newest(id); st == nil {
+		if st = p.continued(id, live, v.Epoch()); st == nil {
 			return nil, nil
 		}
 		err = st.Check(rv)

@@ -134,11 +134,11 @@ func (p *Past) Follow(id kube.Resource, live *timeline.Timeline, v *timeline.Vie
 // timeline's window. It returns nil if the RV is not recorded. The error, if any,
 // says why; it is a status.ExpiredError if the RV is inside a gap.
 func (p *Past) Resume(ctx context.Context, id kube.Resource, live *timeline.Timeline, v *timeline.View, rv uint64, in timeline.Interest) (*Source, error) {
-	st, err := p.Holding(ctx, id, rv)
+	st, err := p.Holding(ctx, id, live, v, rv)
 	if errors.Is(err, history.ErrGap) {
 		return nil, status.ExpiredError(err.Error())
 	}
-	if st == nil || live.View().Epoch() != v.Epoch() {
+	if st == nil {
 		return nil, err
 	}
 	return &Source{past: p, id: id, in: in, live: live, epoch: v.Epoch(), stream: st, rv: rv}, nil
@@ -293,22 +293,21 @@ func (s *Source) join() error {
 	return nil
 }
 
-// adopt returns the timeline's view, nil if there is none yet. It fails with a
-// status.ExpiredError if the timeline has begun a new epoch of which nothing is
-// recorded yet: its head is then below the recorded one.
+// adopt returns the timeline's view, nil if there is none yet, or if it is not known
+// yet whether the timeline continues the stream. It fails with a status.ExpiredError if
+// the timeline continues another one.
 func (s *Source) adopt() (*timeline.View, error) {
-	if s.epoch != 0 {
-		return s.live.View(), nil
-	}
-	recorded := s.stream.Head().RV // read before the view, so that it is not newer
 	v := s.live.View()
-	switch {
-	case v == nil:
-	case v.RV < recorded:
-		return nil, status.ExpiredError(status.TooOld(s.rv, v.Start))
-	default:
-		s.epoch = v.Epoch()
+	if s.epoch != 0 || v == nil {
+		return v, nil
 	}
+	switch st := s.past.continued(s.id, s.live, v.Epoch()); {
+	case st == nil:
+		return nil, nil
+	case st.Epoch() != s.stream.Epoch():
+		return nil, status.ExpiredError(status.TooOld(s.rv, v.Start))
+	}
+	s.epoch = v.Epoch()
 	return v, nil
 }
 
@@ -319,7 +318,7 @@ func (s *Source) fallBack() bool {
 	if _, in := v.GapAround(rv); in || v.Epoch() != s.epoch {
 		return false
 	}
-	st := s.past.Newest(s.id)
+	st := s.past.continued(s.id, s.live, s.epoch)
 	if st == nil {
 		return false
 	}
@@ -360,7 +359,13 @@ func (s *Source) await() error {
 		case <-sync.done:
 			sync.cancel()
 			s.syncing, s.wake = nil, sync.done
-			v := s.live.View()
+			v, err := s.adopt()
+			switch {
+			case err != nil:
+				return err
+			case v == nil: // the timeline does not continue what is recorded
+				return status.ExpiredError(status.TooOld(s.rv, s.live.View().Start))
+			}
 			gap, in := v.GapAround(s.rv)
 			if s.rv == sync.from && s.stream.Head().RV <= s.rv && (in || s.rv < v.Start) {
 				return status.ExpiredError(status.TooOld(s.rv, max(v.Start, gap.To))) // nothing new was recorded

@@ -137,10 +137,19 @@ func (c *continuity) follow(t *timeline.Timeline, epoch uint64) {
 }
 
 // continues reports whether a timeline's epoch continues the record.
-func (c *continuity) continues(t *timeline.Timeline, epoch uint64) bool {
+func (c *continuity) continues(t *timeline.Timeline, epoch uint64) (yes bool) {
+	c.ifContinues(t, epoch, func() { yes = true })
+	return yes
+}
+
+// ifContinues calls do if a timeline's epoch continues the record, before that can
+// change.
+func (c *continuity) ifContinues(t *timeline.Timeline, epoch uint64, do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.followed == t && c.epoch == epoch && c.trust != mustList
+	if c.followed == t && c.epoch == epoch && c.trust != mustList {
+		do()
+	}
 }
 
 // compared is called when a view of a timeline, which is as good as a list of the

@@ -16,6 +16,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
@@ -214,6 +215,20 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 		return ErrNotRecorded
 	}
 	return t.w.reached(ctx, t.ctx, rv)
+}
+
+// Continued implements past.Record.
+func (r *Recorder) Continued(id kube.Resource, t *timeline.Timeline, epoch uint64) (st *history.Stream) {
+	store := r.Store()
+	if store == nil || t == nil {
+		return nil
+	}
+	r.continuity(id).ifContinues(t, epoch, func() {
+		if all := store.Streams(id); len(all) > 0 {
+			st = all[len(all)-1]
+		}
+	})
+	return st
 }
 
 // continuity returns the continuity of a resource.

@@ -19,6 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // Pods is the resource that is recorded.
@@ -33,6 +34,8 @@ type Record struct {
 	OnSync func() error // called by Sync; nil for nothing
 
 	Withheld string // the name of a resource that is withheld
+	// Epoch is the epoch of a timeline that continues Stream; 0 is the first.
+	Epoch uint64
 }
 
 // Store implements past.Record.
@@ -50,6 +53,14 @@ func (r *Record) Sync(context.Context, kube.Resource) error {
 
 // Withholds implements past.Record.
 func (r *Record) Withholds(id kube.Resource) bool { return id.Name == r.Withheld }
+
+// Continued implements past.Record.
+func (r *Record) Continued(_ kube.Resource, _ *timeline.Timeline, epoch uint64) *history.Stream {
+	if epoch != max(r.Epoch, 1) {
+		return nil
+	}
+	return r.Stream
+}
 
 // epoch is when the history of tests begins, at the RV 10.
 var epoch = time.Now().Add(-24 * time.Hour).Truncate(time.Second)
