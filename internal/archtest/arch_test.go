@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	"internal/archtest":      {},
 	"internal/faultproxy":    {},
 	"internal/robustness":    {},
-	"internal/past/pasttest": {"informer/kube", "informer/scan", "internal/history"},
+	"internal/past/pasttest": {"informer/kube", "informer/scan", "internal/history", "internal/timeline"},
 
 	"internal/fakeapi":             {"internal/fakeapi/synthetic"},
 	"internal/fakeapi/behaviour":   {},

@@ -35,6 +35,7 @@ type fakeAPI struct {
 	mu       sync.Mutex    // guards the fields below
 	held     chan struct{} // if not nil, the reflector's streams wait until it is closed
 	staleRV  uint64        // if not 0, the RV of lists
+	lasting  bool          // watches that are passed through do not end at once
 	asked    map[string]int
 	gate     chan struct{} // if not nil, a list with limit=1 waits for a value
 	arrivals chan struct{} // gets a value for each list that waits
@@ -101,7 +102,7 @@ func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(h
 	}
 	f.mu.Lock()
 	f.asked[what]++
-	gate, arrivals, staleRV := f.gate, f.arrivals, f.staleRV
+	gate, arrivals, staleRV, lasting := f.gate, f.arrivals, f.staleRV, f.lasting
 	f.mu.Unlock()
 	switch {
 	case what == "latest" && gate != nil:
@@ -109,7 +110,7 @@ func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(h
 		<-gate
 	case what == "watch" && ours:
 		w = &heldWriter{w, f, r}
-	case what == "watch":
+	case what == "watch" && !lasting:
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
 		r.Request = r.WithContext(ctx)

@@ -118,7 +118,7 @@ func (b *bench) serve(w http.ResponseWriter, r *http.Request) {
 		b.reads.serveAt(rec, inner, when)
 	} else if declined := b.reads.serve(rec, r); declined != nil {
 		if declined.short {
-			r = shorten(r)
+			r = shorten(r, shortWatch)
 		}
 		b.missed <- r.URL.RawQuery
 		http.Error(w, "passed through", http.StatusTeapot)

@@ -225,3 +225,54 @@ func TestProofsAreShared(t *testing.T) {
 		}
 	})
 }
+
+// TestUnproven: without a proof of freshness, a few watches without an RV are passed
+// through, each for a short time, and the others are asked to try again.
+func TestUnproven(t *testing.T) {
+	for query, seconds := range map[string]int{
+		"watch=1":                    unprovenWatch,
+		"watch=1&timeoutSeconds=900": unprovenWatch,
+		"watch=1&timeoutSeconds=20":  20,
+		"watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan": unprovenList,
+	} {
+		inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, client *http.Client) {
+			podsOf(t, g)
+			f.mu.Lock()
+			f.staleRV = 50 // an RV below the head proves nothing
+			f.lasting = true
+			f.mu.Unlock()
+			f.count("watch")
+			began := time.Now()
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			codes, lasted := map[int]int{}, map[time.Duration]int{}
+			for range 3 * maxUnproven {
+				wg.Go(func() {
+					resp, err := client.Get("http://localhost/api/v1/pods?" + query)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer resp.Body.Close()
+					if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if codes[resp.StatusCode]++; resp.StatusCode == http.StatusOK {
+						lasted[time.Since(began).Round(10*time.Second)]++
+					} else if resp.Header.Get("Retry-After") == "" {
+						t.Errorf("%s has no Retry-After", resp.Status)
+					}
+				})
+			}
+			wg.Wait()
+			if codes[http.StatusOK] != maxUnproven || codes[http.StatusTooManyRequests] != 2*maxUnproven {
+				t.Errorf("%s: answers by code: %v", query, codes)
+			}
+			if lasted[time.Duration(seconds)*time.Second] != maxUnproven {
+				t.Errorf("%s: watches by duration: %v, want %d s", query, lasted, seconds)
+			}
+		})
+	}
+}

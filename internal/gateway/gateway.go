@@ -104,6 +104,7 @@ type Gateway struct {
 	mounts      []mount
 	apiPrefix   string
 	tracker     *httpstream.Tracker
+	unproven    chan struct{} // has a value for each watch of passUnproven
 }
 
 // New returns a gateway. It starts nothing: see [Gateway.Run].
@@ -122,6 +123,7 @@ func New(opts Options) (*Gateway, error) {
 		reads:       h,
 		apiPrefix:   dirPath(cmp.Or(opts.APIPrefix, "/")),
 		tracker:     h.tracker,
+		unproven:    make(chan struct{}, maxUnproven),
 	}
 	var err error
 	if g.filter, err = newFilter(opts.Filter); err != nil {

@@ -207,7 +207,7 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 		fresh, err := s.res.Fresh(ctx)
 		if err != nil {
 			s.h.log.Debug("no proof of freshness", "resource", q.Resource.String(), "err", err)
-			return watchStart{}, errDeclined
+			return watchStart{}, &decline{unproven: true}
 		}
 		v = fresh
 	}

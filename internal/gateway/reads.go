@@ -84,6 +84,9 @@ type decline struct {
 	// short is set for a watch that is passed through for a short time: the cache can
 	// answer the client's next one.
 	short bool
+	// unproven is set for a watch that the cache could answer if it were proven that
+	// the cache is fresh. It is passed through for a short time, too.
+	unproven bool
 }
 
 func (d *decline) Error() string {

@@ -177,10 +177,30 @@ func (g *Gateway) answer(rec *responseRecorder, r *http.Request) {
 	switch {
 	case declined == nil:
 	case declined.short:
-		g.passThrough(rec, shorten(r))
+		g.passThrough(rec, shorten(r, shortWatch))
+	case declined.unproven:
+		g.passUnproven(rec, r)
 	default:
 		g.passThrough(rec, r)
 	}
+}
+
+// passUnproven passes through a watch for which there is no proof of freshness, unless
+// there are many.
+func (g *Gateway) passUnproven(rec *responseRecorder, r *http.Request) {
+	select {
+	case g.unproven <- struct{}{}:
+		defer func() { <-g.unproven }()
+	default:
+		status.Write(rec, r, status.TooMany(fmt.Sprintf(
+			"the API server does not confirm in time what is newest, and has %d watches that wait for that: try again", maxUnproven), unprovenRetry))
+		return
+	}
+	seconds := int64(unprovenWatch)
+	if r.URL.Query().Has("sendInitialEvents") {
+		seconds = unprovenList
+	}
+	g.passThrough(rec, shorten(r, seconds))
 }
 
 // passThrough forwards a request to the API server.

@@ -26,6 +26,16 @@ const (
 	// shortWatch is the timeoutSeconds of a watch that is passed through because its RV is
 	// older than the timeline: the cache can answer the client's next one.
 	shortWatch = 10
+	// unprovenWatch is the same of a watch without an RV for which there is no proof of
+	// freshness; unprovenList of one that begins with a list, which may take long.
+	unprovenWatch = 60
+	unprovenList  = 300
+	// maxUnproven is how many of these are passed through at a time. There is no proof
+	// when the API server is overloaded: it must not get all watches then.
+	maxUnproven = 16
+	// unprovenRetry is after how many seconds the others may ask again, when another
+	// proof may be tried.
+	unprovenRetry = 5
 	// initialPiece is how many objects of a recorded initial state are read at a time
 	// (T10).
 	initialPiece = 500
@@ -123,14 +133,15 @@ func watchTimeout(q *query) time.Duration {
 	return minWatchTimeout + rand.N(minWatchTimeout)
 }
 
-// shorten returns a request, which is to be passed through, as one for a short watch.
-func shorten(r *http.Request) *http.Request {
+// shorten returns a request for a watch, which is to be passed through, with a
+// timeoutSeconds of at most so many.
+func shorten(r *http.Request, seconds int64) *http.Request {
 	q := r.URL.Query()
 	var asked int64
-	if _, err := fmt.Sscan(q.Get("timeoutSeconds"), &asked); err == nil && 0 < asked && asked <= shortWatch {
+	if _, err := fmt.Sscan(q.Get("timeoutSeconds"), &asked); err == nil && 0 < asked && asked <= seconds {
 		return r
 	}
-	q.Set("timeoutSeconds", fmt.Sprint(shortWatch))
+	q.Set("timeoutSeconds", fmt.Sprint(seconds))
 	short := r.WithContext(r.Context())
 	u := *r.URL
 	u.RawQuery = q.Encode()

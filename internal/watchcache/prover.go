@@ -4,7 +4,6 @@
 package watchcache
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +59,9 @@ type prover struct {
 	id       kube.Resource
 	timeline *timeline.Timeline
 	status   func() informer.Status // of the reflector
+	// lagged is when a replay last showed that there are several API servers, see
+	// prove. Proofs run one at a time.
+	lagged time.Time
 
 	quick upstream.FreshCall[uint64]
 	full  upstream.FreshCall[proof]
@@ -77,6 +79,9 @@ func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, stat
 // read that was answered before.
 func (p *prover) fresh(ctx context.Context) (*timeline.View, error) {
 	proven, err := p.full.Do(ctx)
+	if err == nil {
+		err = p.certain()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +98,15 @@ func (p *prover) fresh(ctx context.Context) (*timeline.View, error) {
 	return p.waitRV(ctx, proven.rv)
 }
 
+// certain fails while the reflector has no watch after a failure: the upstream may have
+// been restored from a backup, and then its RVs say nothing about the timeline.
+func (p *prover) certain() error {
+	if p.status().Phase == informer.Retrying {
+		return errNoProof
+	}
+	return nil
+}
+
 // waitRV waits for the head to reach an RV. The wait is short: the timeline may have
 // been reset to an older RV, or the stream that would move the head may be dead.
 func (p *prover) waitRV(ctx context.Context, rv uint64) (*timeline.View, error) {
@@ -105,6 +119,9 @@ func (p *prover) waitRV(ctx context.Context, rv uint64) (*timeline.View, error) 
 // resource is busy.
 func (p *prover) freshSoon(ctx context.Context) (*timeline.View, error) {
 	rv, err := p.quick.Do(ctx)
+	if err == nil {
+		err = p.certain()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +154,12 @@ func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 // brings the events that the timeline does not have yet and a bookmark ≥ X, in about
 // a second. Between the last event before the bookmark and the bookmark the resource
 // did not change, so it suffices that the timeline reaches that event.
+//
+// That the upstream has such a bookmark is the effect of the consistent LIST, which
+// makes the watch cache of the API server that answers it reach X. A load balancer may
+// send the watch to another one, whose cache is behind and stays there while the
+// resource is idle. If no bookmark comes, further LISTs are sent, until they have reached
+// all replicas, and further watches.
 func (p *prover) prove(ctx context.Context) (proof, error) {
 	x, err := p.catchUp(ctx)
 	v := p.timeline.View()
@@ -146,48 +169,12 @@ func (p *prover) prove(ctx context.Context) (proof, error) {
 	if !errors.Is(err, errBehind) {
 		return proof{}, err
 	}
-	last, rv, err := p.replay(ctx, v.RV, x)
+	got, err := p.replays(ctx, v.RV, x)
 	if err != nil {
 		return proof{}, err
 	}
-	_, err = p.waitRV(ctx, last)
-	return proof{v, rv}, err
-}
-
-// replay watches from an RV until it has received everything up to x. It returns the
-// RV of the last event ≤ x, and the RV up to which there was no later event.
-func (p *prover) replay(ctx context.Context, from, x uint64) (last, rv uint64, err error) {
-	resp, err := p.ask(ctx, url.Values{
-		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3"},
-		"resourceVersion": {kube.FormatRV(from)},
-	})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer resp.Body.Close()
-	last = from
-	body := bufio.NewReader(resp.Body)
-	for {
-		line, err := readLine(body, maxAnswer)
-		if err != nil {
-			return 0, 0, fmt.Errorf("%w: %w", errNoProof, err)
-		}
-		f, err := scan.ParseFrame(line)
-		if err != nil {
-			return 0, 0, err
-		}
-		switch {
-		case f.Type == kube.Error:
-			return 0, 0, fmt.Errorf("%w: %s", errNoProof, f.Status)
-		case f.Type == kube.Bookmark && f.Object.RV >= x:
-			return last, f.Object.RV, nil
-		case f.Type == kube.Bookmark:
-		case f.Object.RV <= x:
-			last = f.Object.RV
-		default: // the first event above X
-			return last, x, nil
-		}
-	}
+	_, err = p.waitRV(ctx, got.last)
+	return proof{v, got.rv}, err
 }
 
 // upstreamRV returns the RV of a consistent list.
@@ -214,28 +201,15 @@ func (p *prover) ask(ctx context.Context, query url.Values) (*http.Response, err
 	if err != nil {
 		return nil, upstream.Redacted(err)
 	}
+	if resp.StatusCode == http.StatusGatewayTimeout {
+		resp.Body.Close()
+		return nil, errLags
+	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
 		return nil, fmt.Errorf("%w: %s", errNoProof, resp.Status)
 	}
 	return resp, nil
-}
-
-// readLine returns the next line, of at most most bytes, without its newline.
-func readLine(r *bufio.Reader, most int) (string, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return string(line[:len(line)-1]), nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return "", err
-		case len(line) > most:
-			return "", fmt.Errorf("a line of more than %d bytes", most)
-		}
-	}
 }
 
 // paysSample is how many objects are read to estimate the size of a list.

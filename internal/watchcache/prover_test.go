@@ -5,8 +5,23 @@ package watchcache
 
 import (
 	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // TestReadLine: readLine bounds the memory for a line of the upstream.
@@ -19,5 +34,98 @@ func TestReadLine(t *testing.T) {
 	}
 	if got, err := readLine(in, 200); err == nil {
 		t.Errorf("a line of %d bytes", len(got))
+	}
+}
+
+// replicas are API servers behind a load balancer that picks one for each request. The
+// watch cache of an idle one is behind until it answers a consistent list.
+type replicas struct {
+	mu     sync.Mutex
+	rv     uint64   // of the store
+	caches []uint64 // RVs of the watch caches
+	next   func(n int) int
+	lists  int
+}
+
+func (r *replicas) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.next(len(r.caches))
+	q := req.URL.Query()
+	if q.Get("watch") == "" {
+		r.lists++
+		r.caches[n] = r.rv
+		body := fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[]}`, r.rv)
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+	}
+	from, _ := kube.ParseRV(q.Get("resourceVersion"))
+	pr, pw := io.Pipe()
+	go func() {
+		wait := func(d time.Duration) bool {
+			select {
+			case <-req.Context().Done():
+				pw.CloseWithError(req.Context().Err())
+				return false
+			case <-time.After(d):
+				return true
+			}
+		}
+		if !wait(time.Second) {
+			return
+		}
+		r.mu.Lock()
+		rv := r.caches[n]
+		r.mu.Unlock()
+		if rv > from {
+			fmt.Fprintf(pw, `{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"%d"}}}`+"\n", rv)
+		}
+		if wait(2 * time.Second) {
+			pw.Close()
+		}
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Body: pr, Request: req}, nil
+}
+
+// TestProofWithReplicas: a freshness proof does not depend on which of several API
+// servers answers, and needs few requests.
+func TestProofWithReplicas(t *testing.T) {
+	inTurn := func() func(int) int {
+		i := -1
+		return func(n int) int { i++; return i % n }
+	}
+	for name, next := range map[string]func() func(int) int{
+		"in turn": inTurn,
+		"at random": func() func(int) int {
+			random := rand.New(rand.NewPCG(1, 2))
+			return random.IntN
+		},
+		"always the same": func() func(int) int { return func(int) int { return 0 } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &replicas{rv: 100, caches: []uint64{100, 100, 100}, next: next()}
+				up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: api}, upstream.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := upstream.NewBackground()
+				defer b.Stop()
+				tl := timeline.New(timeline.Options{})
+				tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: 100})
+				p := newProver(up, kube.Resource{Version: "v1", Name: "pods"}, tl, func() informer.Status { return informer.Status{Phase: informer.Watching} }, b)
+				for range 20 {
+					api.mu.Lock()
+					api.rv += 10
+					rv := api.rv
+					api.mu.Unlock()
+					if v, err := p.fresh(t.Context()); err != nil || v.RV < rv {
+						t.Fatalf("at %d: %v", rv, err)
+					}
+				}
+				if api.lists > 20*20 {
+					t.Errorf("%d lists for 20 proofs", api.lists)
+				}
+			})
+		})
 	}
 }
