@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -173,11 +174,26 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 		h.past = past.New(past.Recording{History: opts.Recording}, h.background, opts.Logger)
 	case opts.History != nil:
 		h.past = past.New(opts.History, h.background, opts.Logger)
+		h.past.CatchUp = h.catchUp
 	}
 	if h.past != nil {
 		h.access = access.NewPast(h.up, h.past, h.background)
 	}
 	return h, lag
+}
+
+// catchUp waits until the timeline of a resource has everything that the upstream has.
+func (h *reads) catchUp(ctx context.Context, id kube.Resource) error {
+	res := h.cache.Acquire(ctx, id)
+	if res == nil {
+		return errDeclined
+	}
+	defer res.Release()
+	if !res.WaitSynced(ctx) {
+		return errDeclined
+	}
+	_, err := res.Fresh(ctx)
+	return err
 }
 
 // recordingState returns a function that reports the state of recording, for the

@@ -6,6 +6,7 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -198,6 +199,36 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	open()
 	if got := <-line; !strings.HasPrefix(got, `{"type":"ADDED"`) || !strings.Contains(got, `"name":"b"`) {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestAtLaterRV: the state of a resource at an RV that only other resources have reached
+// is that of its last change before it.
+func TestAtLaterRV(t *testing.T) {
+	f, fs := newFakeAPI(t), vfs.NewMem()
+	_, rec, url, stop := f.record(fs, time.Minute)
+	defer stop()
+	f.write("ns", "a", 10)
+	until(t, "a record", func() bool { return rec.Sync(t.Context(), pods) == nil })
+	now := f.elsewhere()
+	get := func(rv uint64) (int, string) {
+		resp, err := http.Get(fmt.Sprintf("%s/at/rv:%d/api/v1/pods", url, rv))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	code, body := get(now)
+	if list, _ := names(t, body); code != http.StatusOK || len(list) != 1 {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := get(now + 1); code != http.StatusBadRequest || !strings.Contains(body, "after the recorded history") {
+		t.Errorf("%d %s", code, body)
 	}
 }
 

@@ -47,7 +47,7 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 	var m State
 	var err error
 	if when.RV != 0 {
-		m, err = p.atRV(ctx, streams[last], when.RV)
+		m, err = p.atRV(ctx, id, streams[last], when.RV)
 	} else {
 		m, err = atTime(ctx, streams[last], when.At)
 	}
@@ -83,24 +83,18 @@ func exactly(ctx context.Context, st *history.Stream, rv uint64) (State, error) 
 	return State{Stream: st, RV: rv, At: at, Since: at}, err
 }
 
-// atRV returns the state when an RV was the newest. RVs are shared by the resources
-// of a cluster: if the resource has not reached the RV but another one has, it was
-// in its newest state then.
-func (p *Past) atRV(ctx context.Context, st *history.Stream, rv uint64) (State, error) {
+// atRV returns the state when an RV was the newest. If the resource has not reached the
+// RV, because only others have changed since, the upstream is asked for the newest one.
+// The RVs of other resources do not tell: they may be of another store.
+func (p *Past) atRV(ctx context.Context, id kube.Resource, st *history.Stream, rv uint64) (State, error) {
 	err := st.Check(rv)
-	if err == nil {
-		return exactly(ctx, st, rv)
+	if errors.Is(err, history.ErrFuture) && p.CatchUp != nil && p.CatchUp(ctx, id) == nil && p.Sync(ctx, id) == nil {
+		err = st.Check(rv)
 	}
-	if !errors.Is(err, history.ErrFuture) {
+	if err != nil {
 		return State{}, err
 	}
-	for _, id := range p.Resources() {
-		if other := p.Newest(id); other != nil && rv <= other.Head().RV {
-			at, err := other.TimeOf(ctx, rv)
-			return State{Stream: st, RV: st.Head().RV, At: at, Since: st.Head().At}, err
-		}
-	}
-	return State{}, err
+	return exactly(ctx, st, rv)
 }
 
 // Stamp formats a time for messages.

@@ -61,6 +61,9 @@ func (Recording) Continued(kube.Resource, *timeline.Timeline, uint64) *history.S
 type Past struct {
 	// Lists limits the whole lists that are in memory at a time.
 	Lists *Limiter
+	// CatchUp makes the gateway see everything that the upstream has of a resource at
+	// the call, so that Sync records it. It is nil without an upstream.
+	CatchUp func(context.Context, kube.Resource) error
 
 	record     Record
 	background *upstream.Background

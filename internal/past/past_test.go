@@ -4,11 +4,15 @@
 package past
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
@@ -32,5 +36,32 @@ func TestNotRecorded(t *testing.T) {
 		if s := test.past.NotRecorded(test.id); s.Code != test.code || !strings.Contains(s.Message, test.want) {
 			t.Errorf("%v: %d %s", test.id, s.Code, s.Message)
 		}
+	}
+}
+
+// TestOtherStore: an RV that a resource has not reached is not looked up among those of
+// other resources, which may be of another store (--etcd-servers-overrides, an
+// aggregated API server): the upstream is asked.
+func TestOtherStore(t *testing.T) {
+	story, _ := pasttest.NewStory(t) // of Pods, up to 100
+	nodes, err := story.History.NewEpoch(pasttest.Nodes)
+	if err == nil {
+		err = nodes.Begin(history.Form{ListKind: "NodeList", Item: pasttest.Pod("", "n", 5)}, func(func(*scan.Object) bool) {}, 500, pasttest.TimeOf(50))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPast(t, story)
+	at := kube.Moment{RV: 300}
+	if m, err := p.Locate(t.Context(), pasttest.Pods, at); !errors.Is(err, history.ErrFuture) {
+		t.Errorf("without an upstream: %d, %v", m.RV, err)
+	}
+	p.CatchUp = func(context.Context, kube.Resource) error { return nil }
+	if m, err := p.Locate(t.Context(), pasttest.Pods, at); !errors.Is(err, history.ErrFuture) {
+		t.Errorf("not reached upstream: %d, %v", m.RV, err)
+	}
+	p.CatchUp = func(context.Context, kube.Resource) error { return story.Stream.Append(nil, 310, pasttest.TimeOf(310)) }
+	if m, err := p.Locate(t.Context(), pasttest.Pods, at); err != nil || m.RV != 300 || !m.Newest {
+		t.Errorf("reached upstream: %+v, %v", m, err)
 	}
 }
