@@ -65,6 +65,9 @@ type recent struct {
 
 // event adds the event that the sink has received last.
 func (c *recent) event(k Known) {
+	if n := len(c.tail); n > 0 && c.tail[n-1] == k {
+		return // repeated
+	}
 	c.tail, c.newest = append(c.tail, k), nil
 	if n := len(c.tail) - maxTail; n > 0 {
 		c.dropped = c.tail[n-1].RV
@@ -97,7 +100,8 @@ type continuityCheck struct {
 	// compacted it. If it is nil, the latter leads to a list.
 	newest func(context.Context) ([]Known, error)
 
-	missing map[versionID]Known // of the tail, not received so far
+	known   map[versionID]Known // the tail
+	missing map[versionID]bool  // events of the tail that were not received so far
 	empty   bool                // the collection is empty upstream
 }
 
@@ -153,9 +157,10 @@ func (r *reflector[O]) prove(ctx context.Context) (watched bool, err error) {
 // replay opens a watch that has to send the tail again, and follows it.
 func (r *reflector[O]) replay(ctx context.Context) error {
 	c := r.check
-	c.missing = map[versionID]Known{}
+	c.known, c.missing = map[versionID]Known{}, map[versionID]bool{}
 	for _, k := range c.tail {
-		c.missing[versionID{k.Key, k.RV}] = k
+		id := versionID{k.Key, k.RV}
+		c.known[id], c.missing[id] = k, true
 	}
 	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(c.since)}})
 	if err != nil {
@@ -185,11 +190,10 @@ func (r *reflector[O]) checkFrame(f frame[O]) (isNew bool, err error) {
 	}
 	o := r.encoding.known(f.object)
 	id := versionID{o.Key, f.rv}
-	k, ok := c.missing[id]
+	k, ok := c.known[id]
 	switch {
 	case ok && k.UID == o.UID && k.Deleted == (f.typ == kube.Deleted):
-		delete(c.missing, id)
-		if len(c.missing) == 0 {
+		if delete(c.missing, id); len(c.missing) == 0 {
 			r.setPhase(Watching)
 			r.sink.Flush() // shows the sink that there is a watch
 		}

@@ -42,6 +42,10 @@ func TestContinuity(t *testing.T) {
 			[]answer{cut(known...), at(30), {want: from(10), stall: true, body: strings.Join(known, "") + event("ADDED", "c", 16)}},
 			[]string{"MODIFIED ns/a@12", "ADDED ns/b@14", "DELETED ns/b@15", "ADDED ns/c@16"}, []Continuity{Doubtful, Proven},
 		},
+		"the same events, one of them twice": {
+			[]answer{cut(known[0], known[0], known[1]), at(30), {want: from(10), stall: true, body: known[0] + known[0] + known[1] + event("ADDED", "c", 16)}},
+			[]string{"MODIFIED ns/a@12", "MODIFIED ns/a@12", "ADDED ns/b@14", "ADDED ns/c@16"}, []Continuity{Doubtful, Proven},
+		},
 		"an orderly end, but early": {
 			[]answer{{want: from(10), body: known[0], lasts: time.Minute}, at(30), {want: from(10), stall: true, body: known[0] + known[1]}},
 			[]string{"MODIFIED ns/a@12", "ADDED ns/b@14"}, []Continuity{Doubtful, Proven},
