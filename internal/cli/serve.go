@@ -95,6 +95,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.Filter.RejectPaths, "reject-paths", gateway.DefaultRejectPaths, "regular expressions of paths to reject, even if accepted")
 	f.StringVar(&g.Filter.RejectMethods, "reject-methods", gateway.DefaultRejectMethods, "regular expressions of the HTTP methods to reject (example: 'POST,PUT,PATCH')")
 	f.BoolVar(&g.Filter.Disabled, "disable-filter", false, "accept every host, path and method; dangerous, because a web page may then reach the cluster through this address")
+	f.BoolVar(&g.AllowProxiedPages, "allow-proxied-pages", false, "let web pages that come through the API server, such as dashboards behind /proxy, run outside a sandbox; dangerous, because every Pod, Service and Node whose page is opened may then do in the cluster what you may")
 	f.DurationVar(&g.IdleTimeout, "idle-timeout", 30*time.Minute, "how long to watch a resource without readers")
 
 	f.Var(&o.window, "window-bytes", "memory for past events per resource, such as 64Mi; limits how far back a watch can resume and how far it can lag")

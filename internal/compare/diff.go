@@ -25,9 +25,13 @@ func (d *Difference) Error() string {
 }
 
 // ignored are the headers that depend only on the server, the connection or the
-// time. Content-Length is among them since a server may also send a body in
-// chunks; the bytes are compared.
-var ignored = []string{"Date", "Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid", "Content-Length"}
+// time, and those that the gateway adds to answers of the API server, for browsers.
+// Content-Length is among them since a server may also send a body in chunks; the bytes
+// are compared.
+var ignored = []string{
+	"Date", "Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid", "Content-Length",
+	"Content-Security-Policy", "X-Content-Type-Options",
+}
 
 // Diff compares two answers to a request. Masks blank the parts of the bodies
 // that may differ. nil means that the answers are the same.

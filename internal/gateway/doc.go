@@ -8,11 +8,11 @@
 //
 //	filter       refuses by host and origin
 //	mounts       /ui/, static files
-//	filter       refuses by path and method
+//	filter       refuses reads for pages of other origins, and by path and method
 //	extensions   /watchkeeper/v1/; /at/, which serves reads of the past
 //	cache        LIST, GET and WATCH from the timelines and the history, where it can be
 //	             exact
-//	passthrough  all else, byte for byte (T7)
+//	passthrough  all else, byte for byte (T7), in a sandbox if a browser shows it
 //
 // The cache never approximates. A request that it cannot answer exactly as the API
 // server would is passed through: an unknown encoding, an RV that is neither in

@@ -102,6 +102,16 @@ func (f *filter) checkOrigin(r *http.Request) *metav1.Status {
 	return nil
 }
 
+// checkRead refuses reads of the API that a browser makes for a page of another origin.
+// The page could not see the answer, but the gateway would list the resource, and a
+// Pod's server would have a request with the gateway's credentials.
+func (f *filter) checkRead(r *http.Request) *metav1.Status {
+	if !isSafe(r.Method) || !foreignOrigin(r) {
+		return nil
+	}
+	return status.Forbidden("a page of another origin may not read the API, nor link to it: to see the answer, enter the address in the browser")
+}
+
 // checkAPI applies the path and method rules to a request for the API.
 func (f *filter) checkAPI(r *http.Request) *metav1.Status {
 	if f.disabled {

@@ -42,6 +42,10 @@ type Options struct {
 	// kept. Empty means "/".
 	APIPrefix string
 
+	// AllowProxiedPages passes HTML of the API server through without a sandbox: a page
+	// of a Pod, Service or Node below /proxy then has the rights of the gateway's own.
+	AllowProxiedPages bool
+
 	// Filter says which requests are served.
 	Filter FilterOptions
 
@@ -120,7 +124,7 @@ func New(opts Options) (*Gateway, error) {
 	g := &Gateway{
 		up:          opts.Upstream,
 		log:         opts.Logger,
-		passthrough: newPassthrough(opts.Upstream, opts.Logger),
+		passthrough: newPassthrough(opts.Upstream, opts.AllowProxiedPages, opts.Logger),
 		reads:       h,
 		apiPrefix:   dirPath(cmp.Or(opts.APIPrefix, "/")),
 		tracker:     h.tracker,

@@ -29,15 +29,17 @@ import (
 // trusted. The gateway restores them: the API server decides that.
 var forwardingHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
-// passthrough hands requests to the upstream byte for byte (T7).
+// passthrough hands requests to the upstream byte for byte (T7). It changes the answers
+// only as [passthrough.confine] says.
 type passthrough struct {
 	proxy *httputil.ReverseProxy
 	log   *slog.Logger
+	pages bool        // proxied pages are not confined
 	down  atomic.Bool // the last request could not connect
 }
 
-func newPassthrough(up *upstream.Server, log *slog.Logger) http.Handler {
-	p := &passthrough{log: log}
+func newPassthrough(up *upstream.Server, allowProxiedPages bool, log *slog.Logger) http.Handler {
+	p := &passthrough{log: log, pages: allowProxiedPages}
 	p.proxy = &httputil.ReverseProxy{
 		Transport: roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 			main, upgrade := up.Transport, up.Upgrade
@@ -120,6 +122,7 @@ func unsendable(r *http.Request) string {
 func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	p.confine(w.Header())
 	switch {
 	case errors.Is(context.Cause(ctx), upstream.ErrShutdown):
 		status.Write(w, r, status.Unavailable(upstream.ErrShutdown.Error(), !x.connected.Load() || isSafe(r.Method)))
@@ -152,6 +155,7 @@ func (p *passthrough) finish(res *http.Response) error {
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return nil // the body is the connection
 	}
+	p.confine(res.Header)
 	// HTTP/2 sends a length and trailers, HTTP/1.1 one or the other.
 	if len(res.Trailer) > 0 && res.Request.ProtoMajor == 1 {
 		res.Header.Del("Content-Length")
@@ -221,8 +225,11 @@ type passthroughWriter struct {
 func (w *passthroughWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *passthroughWriter) WriteHeader(code int) {
-	if code == http.StatusContinue {
+	switch code {
+	case http.StatusContinue:
 		return // net/http sent it when the body was first read
+	case http.StatusEarlyHints:
+		return // a browser follows them before it knows that the page is in a sandbox
 	}
 	if h := w.Header(); code >= 200 && h["Content-Type"] == nil {
 		h["Content-Type"] = nil // present but empty: net/http guesses no type

@@ -100,10 +100,18 @@ func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
 		return
 	}
 	m := g.mountFor(r.URL.Path)
-	switch {
-	case toPage(r) && (m == nil || m.handler == nil):
+	if toPage(r) && (m == nil || m.handler == nil) {
 		rec.source = sourceStatic
 		redirectBelow(rec, uiPrefix[1:], http.StatusFound)
+		return
+	}
+	if m == nil || m.source != sourceStatic {
+		if refusal := g.filter.checkRead(r); refusal != nil {
+			status.Write(rec, r, refusal)
+			return
+		}
+	}
+	switch {
 	case m == nil:
 		status.Write(rec, r, g.notServed())
 	case m.handler == nil:

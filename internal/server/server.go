@@ -299,6 +299,9 @@ func (s *server) announce() {
 	if s.opts.Gateway.Filter.Disabled {
 		s.log.Warn("request filter is disabled: a web page may reach the cluster through this address by DNS rebinding")
 	}
+	if s.opts.Gateway.AllowProxiedPages {
+		s.log.Warn("proxied pages are allowed: a page of a Pod, Service or Node that is opened through this address acts with the gateway's credentials")
+	}
 	if p := s.up.IgnoredPath(); p != "" {
 		s.log.Warn("the path of the server URL is ignored: see --append-server-path", "path", p)
 	}

@@ -304,9 +304,9 @@ func TestInvalidOptions(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	s := start(t, echo, server.Options{Address: "0.0.0.0", Gateway: gateway.Options{Filter: gateway.FilterOptions{Disabled: true}}})
+	s := start(t, echo, server.Options{Address: "0.0.0.0", Gateway: gateway.Options{AllowProxiedPages: true, Filter: gateway.FilterOptions{Disabled: true}}})
 	s.stop(t)
-	for _, want := range []string{"every client that reaches this address", "--accept-hosts", "request filter is disabled"} {
+	for _, want := range []string{"every client that reaches this address", "--accept-hosts", "request filter is disabled", "proxied pages are allowed"} {
 		if !strings.Contains(s.log.String(), want) {
 			t.Errorf("no warning %q in:\n%s", want, s.log)
 		}

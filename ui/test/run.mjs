@@ -19,7 +19,7 @@ import { startAll } from './cluster.mjs';
  * API server, add Nodes, or step through all changes of the cluster, which would
  * not end while other tests make changes. A file that is not listed is in the first.
  */
-const OWN_CLUSTER = ['focus', 'informer', 'outage', 'past', 'views'];
+const OWN_CLUSTER = ['focus', 'informer', 'outage', 'past', 'proxied', 'views'];
 
 const args = process.argv.slice(2);
 const keep = args.includes('--keep');

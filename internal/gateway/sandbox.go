@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import "net/http"
+
+// sandboxPolicy gives a document an origin of its own, without the gateway's: no
+// allow-same-origin.
+const sandboxPolicy = "sandbox allow-scripts allow-forms allow-popups"
+
+// confine keeps an answer of the API server from acting as a page of the gateway in a
+// browser, with the rights of everyone who can connect: a Pod can answer anything to a
+// request for its proxy subresource, and so can an aggregated API server. All answers
+// are confined, whatever their path and type, since there is no complete list of the
+// paths that lead to a proxy and the types that a browser renders. Programs ignore
+// these headers.
+func (p *passthrough) confine(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	if p.pages {
+		return
+	}
+	h.Add("Content-Security-Policy", sandboxPolicy) // all policies apply
+	// These act on the whole origin, not only on the document.
+	h.Del("Clear-Site-Data")
+	h.Del("Service-Worker-Allowed")
+}
