@@ -22,11 +22,7 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 		return
 	}
 	rec.request = inner
-	if !g.stripsPrefix() && g.mountFor(inner.URL.Path) == nil {
-		status.Write(rec, inner, g.notServed())
-		return
-	}
-	if refusal := g.filter.checkAPI(inner); refusal != nil {
+	if refusal := g.checkAPI(inner); refusal != nil {
 		status.Write(rec, inner, refusal)
 		return
 	}

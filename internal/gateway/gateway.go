@@ -138,7 +138,7 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	history := historyapi.New(historyapi.Handler{
-		Past: h.past, Access: h.access, Upstream: opts.Upstream, Recording: recordingState(opts), Filter: g.filter.checkAPI,
+		Past: h.past, Access: h.access, Upstream: opts.Upstream, Recording: recordingState(opts), Filter: g.checkAPI,
 	})
 	if opts.Registerer != nil {
 		if err := opts.Registerer.Register(&cacheMetrics{reads: h, lag: lag, limiters: history.Limiters}); err != nil {

@@ -174,7 +174,7 @@ func (g *Gateway) answer(rec *responseRecorder, r *http.Request) {
 		g.answerAt(rec, r)
 		return
 	}
-	if refusal := g.filter.checkAPI(r); refusal != nil {
+	if refusal := g.checkAPI(r); refusal != nil {
 		status.Write(rec, r, refusal)
 		return
 	}
@@ -209,6 +209,21 @@ func (g *Gateway) passUnproven(rec *responseRecorder, r *http.Request) {
 		seconds = unprovenList
 	}
 	g.passThrough(rec, shorten(r, seconds))
+}
+
+// checkAPI returns why a request for the API, below the prefix, is not served; nil if it
+// is. Every route on which a path of the API is read asks here: also a watch of a
+// multiwatch, a path of the past, and the history of a resource.
+func (g *Gateway) checkAPI(r *http.Request) *metav1.Status {
+	if !g.stripsPrefix() {
+		// A path has to be below the prefix both as sent and cleaned, as for the filter.
+		for _, p := range []string{r.URL.Path, path.Clean(r.URL.Path)} {
+			if !strings.HasPrefix(p+"/", g.apiPrefix) {
+				return g.notServed()
+			}
+		}
+	}
+	return g.filter.checkAPI(r)
 }
 
 // passThrough forwards a request to the API server.

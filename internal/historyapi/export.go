@@ -80,7 +80,7 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := recording.Exporter{
 		Store: x.store, Program: x.Upstream.UserAgent(), Cluster: x.store.Cluster(),
 		Documents: func(ctx context.Context) ([]recording.Document, error) {
-			return documents(ctx, x.Upstream, request.Identity(x.r.Header), x.selection.Resources)
+			return x.documents(ctx, request.Identity(x.r.Header), x.selection.Resources)
 		},
 	}
 	err = e.Export(r.Context(), out, x.selection)
@@ -94,8 +94,8 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // documents asks the upstream, with the caller's identity, for the discovery and the
-// definitions that a client reads before it reads objects.
-func documents(ctx context.Context, u *upstream.Server, caller http.Header, resources []kube.Resource) ([]recording.Document, error) {
+// definitions that a client reads before it reads objects, if their paths may be read.
+func (c *call) documents(ctx context.Context, caller http.Header, resources []kube.Resource) ([]recording.Document, error) {
 	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
 	type question struct{ path, accept string }
@@ -108,10 +108,10 @@ func documents(ctx context.Context, u *upstream.Server, caller http.Header, reso
 	}
 	var documents []recording.Document
 	for i, q := range questions {
-		if slices.Contains(questions[:i], q) {
+		if slices.Contains(questions[:i], q) || c.filtered(q.path) != nil {
 			continue
 		}
-		d, err := document(ctx, u, caller, q.path, q.accept)
+		d, err := document(ctx, c.Upstream, caller, q.path, q.accept)
 		if err != nil {
 			return nil, &status.Error{Status: status.Unavailable(fmt.Sprintf("the API server's %s, which an export needs, cannot be read: %v", q.path, err), true)}
 		}

@@ -56,7 +56,7 @@ type Handler struct {
 	Upstream *upstream.Server
 	// Recording returns the current state of recording.
 	Recording func() RecordingState
-	// Filter returns why a request's path may not be read, nil if it may.
+	// Filter returns why a path of the Kubernetes API may not be read, nil if it may.
 	Filter func(*http.Request) *metav1.Status
 
 	exports *past.Limiter

@@ -29,6 +29,16 @@ func (c *call) mayRead(t request.Target) error {
 	return nil
 }
 
+// filtered returns why a path of the Kubernetes API may not be read, nil if it may.
+func (c *call) filtered(path string) error {
+	inner := c.r.Clone(c.r.Context())
+	inner.URL.Path = path
+	if refusal := c.Filter(inner); refusal != nil {
+		return &status.Error{Status: refusal}
+	}
+	return nil
+}
+
 // target returns the resource or object that the request's path names, and its
 // epochs, if the caller may read its history.
 func (c *call) target() (request.Target, []*history.Stream, error) {
@@ -37,10 +47,8 @@ func (c *call) target() (request.Target, []*history.Stream, error) {
 		return t, nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"%s is not the path of a resource or an object, such as /apis/apps/v1/namespaces/default/deployments/web", c.path)
 	}
-	inner := c.r.Clone(c.r.Context())
-	inner.URL.Path = c.path
-	if refusal := c.Filter(inner); refusal != nil {
-		return t, nil, &status.Error{Status: refusal}
+	if err := c.filtered(c.path); err != nil {
+		return t, nil, err
 	}
 	streams := c.store.Streams(t.Resource)
 	if len(streams) == 0 {
@@ -94,10 +102,7 @@ func (c *call) resources() ([]kube.Resource, error) {
 	group.SetLimit(8)
 	for i, r := range chosen {
 		group.Go(func() error {
-			inner := c.r.Clone(c.r.Context())
-			inner.URL.Path = request.ListPath(r, namespace)
-			if refusal := c.Filter(inner); refusal != nil {
-				refused[i] = &status.Error{Status: refusal}
+			if refused[i] = c.filtered(request.ListPath(r, namespace)); refused[i] != nil {
 				return nil
 			}
 			refused[i] = c.mayRead(request.Target{Verb: request.List, Resource: r, Namespace: namespace})
