@@ -155,7 +155,7 @@ func document(ctx context.Context, u *upstream.Server, caller http.Header, path,
 // An exportBody sets the headers of the answer at the first byte of the recording, so
 // that an error before that is answered as a Status.
 type exportBody struct {
-	httpstream.DeadlineWriter
+	*httpstream.DeadlineWriter
 	header http.Header
 	begun  bool
 }

@@ -50,6 +50,10 @@ func (l *Lines) End() {
 	}
 }
 
+// Abort makes the current write and all later ones fail. Unlike the other methods, it
+// may be called concurrently with them.
+func (l *Lines) Abort() { l.sink.out.abort() }
+
 // Close releases the buffer.
 func (l *Lines) Close() {
 	l.timer.stop()

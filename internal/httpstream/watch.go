@@ -227,6 +227,11 @@ func (s *Watch) event(e *timeline.Event, shared bool) {
 // snapshot writes the initial events, in list order, and the bookmark that ends them.
 func (s *Watch) snapshot() {
 	for s.piece() {
+		bytes := int64(0)
+		for _, o := range s.Initial {
+			bytes += int64(len(o.JSON))
+		}
+		s.timer.startInitial(bytes)
 		for i, o := range s.Initial {
 			s.Initial[i] = nil // a slow client must not keep objects that it has received
 			if s.write(s.Wire.Event(kube.Added, o)); s.ended {
@@ -235,6 +240,7 @@ func (s *Watch) snapshot() {
 		}
 		s.Initial = nil
 	}
+	s.timer.endInitial()
 	s.More = nil
 	if s.InitialEnd > 0 && s.Bookmarks {
 		s.write(s.Wire.Event(kube.Bookmark, scan.BookmarkObject(s.BookmarkTemplate, s.InitialEnd, true)))

@@ -18,7 +18,8 @@ const (
 
 // A watchTimer is the only timer of a watch. It fires when a bookmark is due and when
 // the time is up. Since it fires every minute, it also finds a write that has blocked
-// for too long, so that writes need no deadlines.
+// for too long, and a stream that should have ended long ago, so that writes need no
+// deadlines.
 type watchTimer struct {
 	// fired gets a value when a bookmark is due, or the watch has to end.
 	fired chan struct{}
@@ -26,6 +27,7 @@ type watchTimer struct {
 	deadline time.Time
 	cutOff   atomic.Bool
 	since    atomic.Int64 // when the current write began, in Unix nanoseconds; 0 without one
+	limit    atomic.Int64 // when the initial events must be written, likewise; 0 if they are
 
 	mu       sync.Mutex    // guards the fields below
 	interval time.Duration // of bookmarks; 0 for the API server's
@@ -59,12 +61,29 @@ func (t *watchTimer) tick() {
 	if t.over {
 		return
 	}
-	if since := t.since.Load(); since != 0 && time.Since(time.Unix(0, since)) >= WriteTimeout {
+	since := t.since.Load()
+	if since != 0 && time.Since(time.Unix(0, since)) >= WriteTimeout || t.late() && t.out != nil {
 		t.out.abort()
 		return
 	}
 	t.wake()
 	t.timer.Reset(t.next())
+}
+
+// startInitial bounds how long the next initial events, of so many bytes, may take to
+// write, as a DeadlineWriter bounds a list: they hold the state that they are from,
+// however long the watch may last. endInitial must follow.
+func (t *watchTimer) startInitial(bytes int64) {
+	t.limit.Store(time.Now().Add(WriteTimeout + atMinRate(bytes)).UnixNano())
+}
+
+func (t *watchTimer) endInitial() { t.limit.Store(0) }
+
+// late reports whether the stream still writes long after its time, or its initial
+// events long after theirs.
+func (t *watchTimer) late() bool {
+	limit := t.limit.Load()
+	return time.Since(t.deadline) >= WriteTimeout || limit != 0 && time.Now().UnixNano() >= limit
 }
 
 func (t *watchTimer) wake() {

@@ -38,7 +38,7 @@ func TestWatchTimer(t *testing.T) {
 func TestWatchTimerAborts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &abortable{aborted: make(chan struct{})}
-		p := watchTimer{deadline: time.Now().Add(time.Minute)}
+		p := watchTimer{deadline: time.Now().Add(24 * time.Hour)}
 		p.begin(out)
 		for range 10 {
 			p.writing()

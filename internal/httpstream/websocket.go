@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -21,12 +22,16 @@ const lastWrites = time.Second
 
 // A webSocketSink sends each frame as a message, text for JSON.
 type webSocketSink struct {
-	ctx  context.Context // of the watch
-	ws   *websocket.Conn
-	text bool
+	ctx   context.Context // of the watch
+	ws    *websocket.Conn
+	text  bool
+	timer *watchTimer
 }
 
 func (s webSocketSink) frame(parts []string) (err error) {
+	if s.timer.late() {
+		return os.ErrDeadlineExceeded
+	}
 	s.limit(WriteTimeout)
 	if s.ctx.Err() != nil {
 		s.limit(lastWrites)
@@ -64,7 +69,7 @@ func (t *Tracker) ServeWebSocket(w http.ResponseWriter, r *http.Request, s *Watc
 			defer cancel()
 			_, _ = io.Copy(io.Discard, ws) // clients have nothing to send
 		})
-		sink := webSocketSink{ctx, ws, s.Form.Media == wire.JSON}
+		sink := webSocketSink{ctx, ws, s.Form.Media == wire.JSON, &s.timer}
 		// At the end the gateway does not wait for a client that does not read.
 		defer context.AfterFunc(ctx, func() { sink.limit(lastWrites) })()
 		s.sink, s.gone = sink, ctx.Done()

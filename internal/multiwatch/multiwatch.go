@@ -81,7 +81,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer lines.Close()
-	shared := &sharedLines{lines: lines, gzip: gzip, failed: cancel}
+	shared := &sharedLines{lines: lines, gzip: gzip, failed: cancel, abort: lines.Abort}
 	var watches, notifying sync.WaitGroup
 	notifier := &staleNotifier{upstream: h.Upstream}
 	for i, inner := range requests {
@@ -146,6 +146,7 @@ func watchRequests(r *http.Request) ([]*http.Request, error) {
 type sharedLines struct {
 	gzip   bool
 	failed func() // called when the client is gone
+	abort  func() // ends a blocked write, which holds the lock, and all later ones
 
 	mu      sync.Mutex // guards the fields below
 	lines   *httpstream.Lines

@@ -317,3 +317,52 @@ func TestMultiwatchSlow(t *testing.T) {
 	gone.Body.Close()
 	server.Close() // waits for the handlers
 }
+
+// TestMultiwatchAbort: a watch whose client does not read in time disconnects the client,
+// while another watch is blocked in a write. A deadline in the future has no effect.
+func TestMultiwatchAbort(t *testing.T) {
+	ended, set := make(chan struct{}), make(chan error, 1)
+	line := strings.Repeat("x", 64<<10)
+	server := serveMultiwatch(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		ctl := http.NewResponseController(w)
+		if r.URL.Path == "/api/v1/nodes" {
+			for _, deadline := range []time.Time{{}, time.Now().Add(time.Hour)} {
+				if err := ctl.SetWriteDeadline(deadline); err != nil {
+					t.Error(err)
+				}
+				if _, err := io.WriteString(w, "{}\n"); err != nil {
+					t.Error(err)
+				}
+			}
+			set <- ctl.SetWriteDeadline(time.Now())
+			return
+		}
+		defer close(ended)
+		if err := <-set; err != nil {
+			t.Error(err)
+			return
+		}
+		for {
+			if _, err := io.WriteString(w, "{"+line+"}\n"); err != nil {
+				return
+			}
+			if err := ctl.Flush(); err != nil {
+				return
+			}
+		}
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, multiwatchURL(server.URL, "/api/v1/nodes?watch=1", "/api/v1/pods?watch=1"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	<-ended
+	if _, err := io.ReadAll(resp.Body); err == nil {
+		t.Error("a clean end")
+	}
+}

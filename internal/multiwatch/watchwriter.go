@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -106,6 +107,16 @@ func (w *watchWriter) line(line []byte) error {
 
 func (w *watchWriter) broken(how string) *metav1.Status {
 	return status.New(http.StatusBadGateway, metav1.StatusReasonInternalError, "the answer to the watch is not one: it has "+how)
+}
+
+// SetWriteDeadline implements the interface of http.ResponseController, for a deadline
+// that is over: the watch waits for a client that does not read, and so do all watches of
+// the multiwatch. For other deadlines the lines have their own.
+func (w *watchWriter) SetWriteDeadline(t time.Time) error {
+	if !t.IsZero() && !t.After(time.Now()) {
+		w.shared.abort()
+	}
+	return nil
 }
 
 // FlushError implements the interface of http.ResponseController.
