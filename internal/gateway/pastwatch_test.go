@@ -215,3 +215,41 @@ func TestPastEpochs(t *testing.T) {
 		t.Error("the old epoch was written")
 	}
 }
+
+// TestPastWatchOfCaller: a caller with credentials may watch from a moment if the API
+// server allows it this watch now. The watch then goes live from the cache, until its
+// timeout, as one of the API server's does. On the ordinary paths such a caller gets
+// nothing from the cache (T8).
+func TestPastWatchOfCaller(t *testing.T) {
+	const all, inE = "/api/v1/pods?watch=1&resourceVersion=40", "/api/v1/namespaces/e/pods?watch=1&resourceVersion=40"
+	for _, test := range []struct {
+		path, may string
+		want      []string // nil if the watch is refused
+	}{
+		{"/at/now" + all, "watch *", []string{"MODIFIED a@60", "MODIFIED c@105"}},
+		{at(45) + all, "watch *", []string{"MODIFIED a@60", "MODIFIED c@105"}},
+		{"/at/now" + inE, "watch e", []string{"MODIFIED c@105"}},
+		{"/at/now" + all, "watch e", nil},
+		{"/at/now" + inE, "watch d", nil},
+		{"/at/now" + all, "list *", nil},
+	} {
+		b, _ := newPastBench(t)
+		caller := []string{"Authorization", "Bearer " + test.may}
+		if test.want == nil {
+			if code, body := b.get(test.path, caller...); code != http.StatusForbidden {
+				t.Errorf("%s for %q: %d %s", test.path, test.may, code, body)
+			}
+			continue
+		}
+		lines, stop := b.watchAt(test.path, caller...)
+		b.apply(kube.Modified, pod("e", "c", 105))
+		expect(t, lines, test.want...)
+		b.mute.Store(true) // the API server is not asked again
+		b.apply(kube.Deleted, pod("e", "c", 106))
+		expect(t, lines, "DELETED c@106")
+		stop()
+		if code, _ := b.get(all, caller...); code != http.StatusTeapot {
+			t.Errorf("on the ordinary path: %d", code)
+		}
+	}
+}
