@@ -134,16 +134,18 @@ for (const host of ['localhost', '127.0.0.1']) {
       <a id="services" href="${link}">services</a><a id="root" href="${url}/">root</a><a id="ui" href="${url}/ui/">ui</a>`;
     const port = await listen(t, createServer((_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(html)));
     const elsewhere = `http://${host}:${port}/`;
+    const refused = async (path) => {
+      const answers = () => output.filter((line) => line.includes(`msg=request method=GET path=${path.replace(/\?.*/, '')} `));
+      await until(`an answer to ${path}`, () => answers().length > 0);
+      for (const line of answers()) assert.match(line, / source=filter code=403 /);
+    };
     const tab = await browser.newPage();
-    await tab.goto(elsewhere); // until all of it has loaded
+    await tab.goto(elsewhere);
+    for (const path of read.slice(0, -1)) await refused(path); // before a click ends the requests
     await tab.click('#services');
     await tab.waitForURL(link);
     assert.match(await tab.locator('body').innerText(), /"reason": "Forbidden"/);
-    const answers = (path) => output.filter((line) => line.includes(`msg=request method=GET path=${path.replace(/\?.*/, '')} `));
-    for (const path of read) {
-      await until(`an answer to ${path}`, () => answers(path).length > 0);
-      for (const line of answers(path)) assert.match(line, / source=filter code=403 /);
-    }
+    await refused(read.at(-1));
     for (const id of ['#root', '#ui']) {
       await tab.goto(elsewhere);
       await tab.click(id);
