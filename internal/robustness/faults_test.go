@@ -81,6 +81,13 @@ func (p profile) plan(r *rand.Rand, length time.Duration) []kill {
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
+// unproven reports whether a gateway took a list because it could not tell whether the
+// API server was restored: it had seen no event since the last list, and the newest
+// objects had all changed since.
+func unproven(logs []string) bool {
+	return slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(log, "no object proves the history") })
+}
+
 // epochs reads the epochs and their gaps from the logs of a round's gateways.
 func epochs(logs []string) map[string][]epoch {
 	all := map[string][]epoch{}

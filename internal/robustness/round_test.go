@@ -340,7 +340,8 @@ func (r *round) history(final, last map[string]uint64) (*history, error) {
 		}
 		h.truths[name] = t
 	}
-	h.epochs = epochs(append(r.logs, r.gateway.Log()))
+	logs := append(r.logs, r.gateway.Log())
+	h.epochs, h.whole = epochs(logs), h.whole && !unproven(logs)
 	for _, w := range r.writers {
 		h.acks = append(h.acks, w.acks...)
 	}

@@ -277,7 +277,7 @@ func (s *simulation) history(final uint64) *history {
 	for _, l := range s.logs {
 		logs = append(logs, l.String())
 	}
-	h.epochs = epochs(logs)
+	h.epochs, h.whole = epochs(logs), h.whole && !unproven(logs)
 	for _, span := range s.proxy.Stale() {
 		h.stale = append(h.stale, timeSpan{span.From, span.To})
 	}
