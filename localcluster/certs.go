@@ -182,9 +182,9 @@ func (c cluster) writeKubeconfig(path, name, server string) error {
 	return clientcmd.WriteToFile(*config, path) // creates it 0600
 }
 
-// healthClient returns an HTTP client for health checks that trusts the named CA and
-// presents the named certificate.
-func (c cluster) healthClient(ca, name string) (*http.Client, error) {
+// tlsConfig returns a configuration that trusts the named CA, as that of servers and of
+// clients, and presents the named certificate.
+func (c cluster) tlsConfig(ca, name string) (*tls.Config, error) {
 	pemCA, err := os.ReadFile(c.pki(ca + ".crt"))
 	if err != nil {
 		return nil, err
@@ -193,12 +193,22 @@ func (c cluster) healthClient(ca, name string) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pemCA)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pemCA)
+	return &tls.Config{RootCAs: pool, ClientCAs: pool, Certificates: []tls.Certificate{cert}}, nil
+}
+
+// healthClient returns an HTTP client for health checks that trusts the named CA and
+// presents the named certificate.
+func (c cluster) healthClient(ca, name string) (*http.Client, error) {
+	config, err := c.tlsConfig(ca, name)
+	if err != nil {
+		return nil, err
+	}
 	return &http.Client{
 		Timeout: 2 * time.Second,
 		Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}},
+			TLSClientConfig: config,
 			// A check must not use a connection to an earlier process of the
 			// component.
 			DisableKeepAlives: true,

@@ -57,7 +57,9 @@ var written = []string{"kubeconfig", "state.json", "pids", "logs", "pki", "etcd"
 
 // state is kept between runs, so that a cluster has the same addresses again.
 type state struct {
-	// Ports has the ports by component, or by one of the names below.
+	// Ports has the ports by component, or by one of the names below. That of
+	// kube-apiserver is the cluster's: of the API server, or of the balancer if there
+	// are several.
 	Ports map[string]int `json:"ports"`
 	Nodes int            `json:"nodes"`
 	// Commands are the components' arguments, for people.
@@ -68,6 +70,8 @@ type state struct {
 const (
 	portEtcdPeer = "etcd-peer"
 	portPod      = "pod" // the HTTP server that `kubectl port-forward` connects to
+	// portFirstReplica is that of the component kube-apiserver behind a balancer.
+	portFirstReplica = "kube-apiserver-1"
 )
 
 func (c cluster) readState() (state, error) {
@@ -160,9 +164,8 @@ func (c cluster) wipe() error {
 	return nil
 }
 
-// prepare reads or creates the state and the directories, and reserves the ports. An
-// apiserverPort other than 0 replaces the port in the state.
-func (c cluster) prepare(nodes, apiserverPort int) (s state, ports *reservations, err error) {
+// prepare reads or creates the state and the directories, and reserves the ports.
+func (c cluster) prepare(options upOptions) (s state, ports *reservations, err error) {
 	s, err = c.readState()
 	if errors.Is(err, fs.ErrNotExist) {
 		s, err = state{Nodes: defaultNodes}, nil
@@ -179,13 +182,19 @@ func (c cluster) prepare(nodes, apiserverPort int) (s state, ports *reservations
 	if s.Ports == nil {
 		s.Ports = map[string]int{}
 	}
-	if nodes >= 0 {
-		s.Nodes = nodes
+	if options.nodes >= 0 {
+		s.Nodes = options.nodes
 	}
-	if apiserverPort != 0 {
-		s.Ports[kubeAPIServer] = apiserverPort
+	if options.apiserverPort != 0 {
+		s.Ports[kubeAPIServer] = options.apiserverPort
 	}
 	users := []string{etcd, portEtcdPeer, kubeAPIServer, controllerManager, kubeScheduler, kwokController, portPod}
+	if options.apiservers > 1 {
+		users = append(users, portFirstReplica)
+		for n := 2; n <= options.apiservers; n++ {
+			users = append(users, apiserverName(n))
+		}
+	}
 	for _, user := range users {
 		if port := s.Ports[user]; port != 0 && ports.take(port) != nil {
 			return s, nil, fmt.Errorf("port %d of %s is in use by another process; free it, or choose new ports with --fresh", port, user)

@@ -16,12 +16,15 @@ import (
 
 // The commands that send a request to a running up.
 
+// furtherAPIServers continues the list of components.
+const furtherAPIServers = ",\nand with --apiservers kube-apiserver-2 and so on"
+
 func stopCommand(dir *string) *cobra.Command {
 	var signal string
 	command := &cobra.Command{
 		Use:       "stop COMPONENT",
 		Short:     "Stop one component and wait until it has ended",
-		Long:      "Stop one component and wait until it has ended. --signal KILL kills it; --signal STOP\nfreezes it until `localcluster start`. Components: " + componentNames() + ".",
+		Long:      "Stop one component and wait until it has ended. --signal KILL kills it; --signal STOP\nfreezes it until `localcluster start`. Components: " + componentNames() + furtherAPIServers + ".",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: strings.Split(componentNames(), ", "),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -36,7 +39,7 @@ func startCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:       "start COMPONENT",
 		Short:     "Start a stopped component on its port and wait until it is ready",
-		Long:      "Start a stopped, dead or frozen component with the same arguments and wait until it\nis ready. Components: " + componentNames() + ".",
+		Long:      "Start a stopped, dead or frozen component with the same arguments and wait until it\nis ready. Components: " + componentNames() + furtherAPIServers + ".",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: strings.Split(componentNames(), ", "),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -12,25 +12,37 @@ import (
 	"strings"
 )
 
+// tier groups components that start and stop together. Each tier depends on the tiers
+// before it.
+type tier int
+
+const (
+	storeTier tier = iota
+	apiTier
+	clientTier
+)
+
 // spec describes how to run a component.
 type spec struct {
-	name   string
-	args   []string
-	env    []string // in addition to this process's
-	port   int
-	health func(context.Context) error
+	name    string // the program's, except for further API servers
+	program string
+	tier    tier
+	args    []string
+	env     []string // in addition to this process's
+	port    int
+	health  func(context.Context) error
 	// before, if not nil, is called before each start.
 	before func(context.Context) error
 }
 
-// componentNames lists the components in the order of their start.
+// componentNames lists the components of a cluster with one API server.
 func componentNames() string {
 	return strings.Join([]string{etcd, kubeAPIServer, controllerManager, kubeScheduler, kwokController}, ", ")
 }
 
-// specs lists the components in the order of their start. apiserver are additional
-// arguments of kube-apiserver.
-func (c cluster) specs(s state, apiserver []string) ([]spec, error) {
+// specs lists the components in the order of their tiers. more are additional arguments
+// of each API server.
+func (c cluster) specs(s state, apiservers []apiServer, more []string) ([]spec, error) {
 	etcdClient, err := c.healthClient("etcd-ca", "apiserver-etcd")
 	if err != nil {
 		return nil, err
@@ -39,20 +51,24 @@ func (c cluster) specs(s state, apiserver []string) ([]spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []spec{
-		c.etcdSpec(s, etcdClient),
-		c.apiserverSpec(s, client, apiserver),
+	specs := []spec{c.etcdSpec(s, etcdClient)}
+	for _, a := range apiservers {
+		specs = append(specs, c.apiserverSpec(s, a, client, more))
+	}
+	return append(specs,
 		c.controllerManagerSpec(s, client),
 		c.schedulerSpec(s, client),
 		c.kwokSpec(s, client),
-	}, nil
+	), nil
 }
 
 func (c cluster) etcdSpec(s state, client *http.Client) spec {
 	clientURL := "https://" + loopback(s.Ports[etcd])
 	peerURL := "https://" + loopback(s.Ports[portEtcdPeer])
 	return spec{
-		name: etcd,
+		name:    etcd,
+		program: etcd,
+		tier:    storeTier,
 		args: []string{
 			"--name=localcluster",
 			"--data-dir=" + c.path("etcd"),
@@ -81,12 +97,24 @@ func (c cluster) etcdSpec(s state, client *http.Client) spec {
 	}
 }
 
-func (c cluster) apiserverSpec(s state, client *http.Client, more []string) spec {
+func (c cluster) apiserverSpec(s state, a apiServer, client *http.Client, more []string) spec {
+	health := httpHealth(client, "https://"+loopback(a.port)+"/readyz")
+	if a.check != nil {
+		itself := health
+		health = func(ctx context.Context) error {
+			if err := itself(ctx); err != nil {
+				return err
+			}
+			return a.check(ctx)
+		}
+	}
 	return spec{
-		name: kubeAPIServer,
+		name:    a.name,
+		program: kubeAPIServer,
+		tier:    apiTier,
 		args: append([]string{
 			"--bind-address=127.0.0.1",
-			fmt.Sprintf("--secure-port=%d", s.Ports[kubeAPIServer]),
+			fmt.Sprintf("--secure-port=%d", a.port),
 			"--advertise-address=127.0.0.1",
 			// The endpoints of the `kubernetes` Service may not be loopback
 			// addresses, and no traffic goes there anyway.
@@ -116,8 +144,9 @@ func (c cluster) apiserverSpec(s state, client *http.Client, more []string) spec
 			"--service-cluster-ip-range=10.0.0.0/24",
 			"--allow-privileged",
 		}, more...),
-		port:   s.Ports[kubeAPIServer],
-		health: httpHealth(client, "https://"+loopback(s.Ports[kubeAPIServer])+"/readyz"),
+		port:   a.port,
+		health: health,
+		before: a.before,
 	}
 }
 
@@ -139,10 +168,12 @@ func (c cluster) schedulerSpec(s state, client *http.Client) spec {
 // the arguments that the other one does not have.
 func (c cluster) controllerSpec(name string, s state, client *http.Client, more ...string) spec {
 	return spec{
-		name:   name,
-		args:   append(c.controllerArgs(name, s), more...),
-		port:   s.Ports[name],
-		health: httpHealth(client, "https://"+loopback(s.Ports[name])+"/healthz"),
+		name:    name,
+		program: name,
+		tier:    clientTier,
+		args:    append(c.controllerArgs(name, s), more...),
+		port:    s.Ports[name],
+		health:  httpHealth(client, "https://"+loopback(s.Ports[name])+"/healthz"),
 	}
 }
 
@@ -169,7 +200,9 @@ func (c cluster) controllerArgs(name string, s state) []string {
 func (c cluster) kwokSpec(s state, client *http.Client) spec {
 	address := loopback(s.Ports[kwokController])
 	return spec{
-		name: kwokController,
+		name:    kwokController,
+		program: kwokController,
+		tier:    clientTier,
 		args: []string{
 			"--config=" + c.path("kwok.yaml"),
 			"--kubeconfig=" + c.pki(kwokController+".kubeconfig"),

@@ -133,22 +133,23 @@ func (s *supervisor) stopOrStart(ctx context.Context, req request) (string, erro
 	return "", fmt.Errorf("unknown request %q", req.Op)
 }
 
-// awaitAPI waits, after a start of etcd, until the API server is healthy again.
+// awaitAPI waits, after a start of etcd, until the API servers are healthy again.
 func (s *supervisor) awaitAPI(ctx context.Context, started *component) error {
 	if started.name != etcd {
 		return nil
 	}
-	api, err := s.find(kubeAPIServer)
-	if err != nil {
-		return err
+	for _, api := range s.ofTier(apiTier) {
+		s.mu.Lock()
+		alive, exited := api.phase == running, api.exited
+		s.mu.Unlock()
+		if !alive {
+			continue
+		}
+		if err := s.awaitHealth(ctx, api, exited); err != nil {
+			return err
+		}
 	}
-	s.mu.Lock()
-	alive, exited := api.phase == running, api.exited
-	s.mu.Unlock()
-	if !alive {
-		return nil
-	}
-	return s.awaitHealth(ctx, api, exited)
+	return nil
 }
 
 func (s *supervisor) status(ctx context.Context) response {
@@ -158,11 +159,7 @@ func (s *supervisor) status(ctx context.Context) response {
 		result.Components = append(result.Components, componentStatus{Name: c.name, Phase: c.phase, Pid: c.pid, Since: c.since, Port: c.port})
 	}
 	s.mu.Unlock()
-	c, err := s.find(kubeAPIServer)
-	if err == nil {
-		err = c.health(ctx)
-	}
-	if err != nil {
+	if err := s.ready(ctx); err != nil {
 		result.API = "not ready: " + err.Error()
 	} else {
 		result.API = "ready"

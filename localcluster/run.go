@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
-// The names of the components on the command line.
+// The programs of the components, and their names on the command line.
 const (
 	etcd              = "etcd"
 	kubeAPIServer     = "kube-apiserver"
@@ -52,7 +52,7 @@ func runComponent(name string, args []string) error {
 	case kwokController:
 		return runKwok()
 	}
-	return fmt.Errorf("unknown component %q; the components are %s", name, componentNames())
+	return fmt.Errorf("unknown component %q", name)
 }
 
 func runKubernetes(command *cobra.Command) error {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -40,6 +41,9 @@ type supervisor struct {
 	self     string // path of this executable
 	launcher launcher
 	out      io.Writer // receives progress, and reports of components that died
+	// ready checks the API at the cluster's address.
+	ready    func(context.Context) error
+	replicas *replicas // nil with one API server
 
 	mu         sync.Mutex
 	components []*component
@@ -76,7 +80,11 @@ func (s *supervisor) find(name string) (*component, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("unknown component %q; the components are %s", name, componentNames())
+	var names []string
+	for _, c := range s.components {
+		names = append(names, c.name)
+	}
+	return nil, fmt.Errorf("unknown component %q; the components are %s", name, strings.Join(names, ", "))
 }
 
 // start starts a component, or continues a frozen one, and returns when it is healthy.
@@ -129,7 +137,7 @@ func (s *supervisor) launch(ctx context.Context, c *component) (exited chan stru
 		return nil, err
 	}
 	defer log.Close() // the child has its own descriptor
-	cmd := exec.Command(s.self, append([]string{"component", c.name}, c.args...)...)
+	cmd := exec.Command(s.self, append([]string{"component", c.program}, c.args...)...)
 	cmd.Env = environment(c.env)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = processAttributes()
@@ -241,34 +249,40 @@ func (s *supervisor) stop(c *component, signal syscall.Signal) error {
 	return nil
 }
 
-// stopAll stops all components: first those that depend on the API server, all at once,
-// then the API server, then etcd.
+// stopAll stops all components, tier by tier.
 func (s *supervisor) stopAll() {
-	var group sync.WaitGroup
-	for i := len(s.components) - 1; i >= 0; i-- {
-		c := s.components[i]
-		s.mu.Lock()
-		alive := c.pid != 0
-		s.mu.Unlock()
-		if c.name == kubeAPIServer {
-			group.Wait()
-		}
-		if !alive {
-			continue
-		}
-		if c.name == kubeAPIServer || c.name == etcd {
-			s.stopLogged(c)
-		} else {
-			group.Go(func() { s.stopLogged(c) })
-		}
+	for _, t := range []tier{clientTier, apiTier, storeTier} {
+		s.stopTier(t, syscall.SIGTERM)
 	}
 	s.waiters.Wait()
 }
 
-func (s *supervisor) stopLogged(c *component) {
-	fmt.Fprintf(s.out, "stopping %s\n", c.name)
-	// An error means that the process has ended before.
-	_ = s.stop(c, syscall.SIGTERM)
+// stopTier stops the components of a tier, all at once, and returns those that ran.
+func (s *supervisor) stopTier(t tier, signal syscall.Signal) (stopped []*component) {
+	var group sync.WaitGroup
+	for _, c := range s.ofTier(t) {
+		s.mu.Lock()
+		alive := c.pid != 0
+		s.mu.Unlock()
+		if alive {
+			stopped = append(stopped, c)
+			fmt.Fprintf(s.out, "stopping %s\n", c.name)
+			// An error means that the process has ended before.
+			group.Go(func() { _ = s.stop(c, signal) })
+		}
+	}
+	group.Wait()
+	return stopped
+}
+
+func (s *supervisor) ofTier(t tier) []*component {
+	var result []*component
+	for _, c := range s.components {
+		if c.tier == t {
+			result = append(result, c)
+		}
+	}
+	return result
 }
 
 // lastLines returns the last lines of a file, at most n; none if it cannot be read.

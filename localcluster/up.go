@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/watchkeeper/watchkeeper/localcluster/balancer"
 )
 
 // upOptions are the flags of `localcluster up`.
@@ -21,19 +23,30 @@ type upOptions struct {
 	apiserverPort int // 0: as in the last up, or any free port
 	fresh         bool
 	apiserver     []string // additional arguments of kube-apiserver
+	apiservers    int
+	balance       balancer.Mode // with several API servers
 }
 
 const defaultNodes = 5
 
 func upCommand(dir *string) *cobra.Command {
 	var options upOptions
-	var featureGates, runtimeConfig string
+	var featureGates, runtimeConfig, balance string
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Start the cluster and stay in the foreground until Ctrl-C",
 		Long: `Start the cluster and stay in the foreground until Ctrl-C.
 
-The directory keeps the data, the certificates and the ports for the next up.`,
+The directory keeps the data, the certificates and the ports for the next up.
+
+With --apiservers 2 or more, a balancer is at the cluster's address. The API servers are
+the components kube-apiserver, kube-apiserver-2 and so on. The balancer prefers those
+that are ready, and balances
+
+  connection   TCP connections in turn, without looking into them
+  request      HTTP requests in turn; it ends TLS, and passes the user of a client
+               certificate on as a front proxy does
+  random       as request, to a random API server`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !command.Flags().Changed("nodes") {
@@ -47,6 +60,16 @@ The directory keeps the data, the certificates and the ports for the next up.`,
 			if runtimeConfig != "" {
 				options.apiserver = append(options.apiserver, "--runtime-config="+runtimeConfig)
 			}
+			if options.apiservers < 1 {
+				return errors.New("--apiservers must be 1 or more")
+			}
+			if command.Flags().Changed("balance") && options.apiservers == 1 {
+				return errors.New("--balance needs several API servers; add --apiservers 3")
+			}
+			var err error
+			if options.balance, err = balancer.ParseMode(balance); err != nil {
+				return err
+			}
 			return up(command.Context(), clusterAt(*dir), options, os.Stdout)
 		},
 	}
@@ -55,6 +78,8 @@ The directory keeps the data, the certificates and the ports for the next up.`,
 	command.Flags().BoolVar(&options.fresh, "fresh", false, "first delete the cluster's data, certificates and ports")
 	command.Flags().StringVar(&featureGates, "feature-gates", "", "feature gates of kube-apiserver, such as A=true,B=false; not kept for the next up")
 	command.Flags().StringVar(&runtimeConfig, "runtime-config", "", "runtime config of kube-apiserver, such as api/all=true; not kept for the next up")
+	command.Flags().IntVar(&options.apiservers, "apiservers", 1, "number of API servers; not kept for the next up")
+	command.Flags().StringVar(&balance, "balance", string(balancer.Connection), "what a balancer spreads over several API servers: connection, request or random")
 	return command
 }
 
@@ -70,7 +95,7 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 			return err
 		}
 	}
-	s, ports, err := c.prepare(options.nodes, options.apiserverPort)
+	s, ports, err := c.prepare(options)
 	if err != nil {
 		return err
 	}
@@ -85,7 +110,15 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	if err := c.writeKwokConfig(s); err != nil {
 		return err
 	}
-	specs, err := c.specs(s, options.apiserver)
+	apiservers := s.apiservers(options.apiservers)
+	var several *replicas
+	if options.apiservers > 1 {
+		if several, err = c.startReplicas(s, apiservers, options.balance); err != nil {
+			return err
+		}
+		defer several.close()
+	}
+	specs, err := c.specs(s, apiservers, options.apiserver)
 	if err != nil {
 		return err
 	}
@@ -107,6 +140,12 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	if err != nil {
 		return err
 	}
+	client, err := c.healthClient("ca", "admin")
+	if err != nil {
+		return err
+	}
+	supervisor.ready = httpHealth(client, server+"/readyz")
+	supervisor.replicas = several
 	pods, err := servePods(ctx, c, s.Ports[portPod])
 	if err != nil {
 		return err
@@ -132,7 +171,7 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	return nil
 }
 
-// bringUp starts etcd, then the API server, then all other components at once, and
+// bringUp starts etcd, then the first API server, then all other components at once, and
 // creates the nodes. It returns when Pods can be created.
 func (s *supervisor) bringUp(ctx context.Context, st state, began time.Time) error {
 	// The goroutines share ctx, so that the first failure ends all of them.
@@ -149,7 +188,7 @@ func (s *supervisor) bringUp(ctx context.Context, st state, began time.Time) err
 		report("%s is ready", c.name)
 		return nil
 	}
-	for _, c := range s.components[:2] {
+	for _, c := range s.components[:2] { // etcd and the first API server
 		if err := start(c); err != nil {
 			return err
 		}

@@ -176,6 +176,7 @@ func (c *cluster) deploy(name string, replicas int) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := start(t, t.TempDir(), "--nodes", "3", "--feature-gates", "ClusterTrustBundle=true", "--runtime-config", "certificates.k8s.io/v1beta1=true")
 	// In this order: each subtest but the last leaves the cluster usable.
 	t.Run("nodes", c.testNodes)

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package uptest
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReplicas: three API servers behind a balancer that forwards requests.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	c := start(t, t.TempDir(), "--nodes", "1", "--apiservers", "3", "--balance", "request")
+	if out := c.run("status"); !strings.Contains(out, "API ready") || strings.Count(out, "running") != len(components)+2 {
+		t.Errorf("status says:\n%s", out)
+	}
+	c.deploy("web", 1)
+	t.Run("streams", c.testStreams)
+	t.Run("identity", c.testIdentity)
+	t.Run("dead API server", c.testDeadAPIServer)
+}
+
+// server returns the host and port of the cluster.
+func (c *cluster) server() string {
+	c.t.Helper()
+	return strings.TrimPrefix(c.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"), "https://")
+}
+
+// client returns an HTTP client with the named certificate; "" for none.
+func (c *cluster) client(certificate string, http2 bool) *http.Client {
+	c.t.Helper()
+	config := &tls.Config{InsecureSkipVerify: true} // the tests look only at what the server knows of the client
+	if certificate != "" {
+		path := filepath.Join(c.dir, "pki", certificate)
+		pair, err := tls.LoadX509KeyPair(path+".crt", path+".key")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2}
+	c.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: timeout}
+}
+
+func body(t *testing.T, client *http.Client, request *http.Request) (*http.Response, string) {
+	t.Helper()
+	response, err := client.Do(request.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+// testIdentity: the API servers know the user of a client certificate or token, and
+// believe no header of a client.
+func (c *cluster) testIdentity(t *testing.T) {
+	if out := c.kubectl("auth", "whoami"); !strings.Contains(out, "kubernetes-admin") || !strings.Contains(out, "system:masters") {
+		t.Errorf("whoami says:\n%s", out)
+	}
+	token := c.kubectl("create", "token", "default")
+	server := c.server()
+	for _, test := range []struct{ certificate, token, user string }{
+		{"kube-scheduler", "", "system:kube-scheduler"},
+		{"", token, "system:serviceaccount:default:default"},
+		{"", "", "system:anonymous"},
+	} {
+		for _, http2 := range []bool{false, true} {
+			client := c.client(test.certificate, http2)
+			for range 3 { // one for each API server
+				request, err := http.NewRequest(http.MethodGet, "https://"+server+"/api/v1/secrets", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				request.Header.Set("X-Remote-User", "kubernetes-admin")
+				request.Header.Set("X-Remote-Group", "system:masters")
+				if test.token != "" {
+					request.Header.Set("Authorization", "Bearer "+test.token)
+				}
+				response, text := body(t, client, request)
+				if response.StatusCode != http.StatusForbidden || !strings.Contains(text, fmt.Sprintf(`User \"%s\"`, test.user)) {
+					t.Errorf("the request of %s: %s: %s", test.user, response.Status, text)
+				}
+				if (response.ProtoMajor == 2) != http2 {
+					t.Errorf("the balancer speaks %s", response.Proto)
+				}
+			}
+		}
+	}
+}
+
+// testDeadAPIServer: clients do not notice that an API server is down.
+func (c *cluster) testDeadAPIServer(t *testing.T) {
+	c.run("stop", "kube-apiserver", "--signal", "KILL")
+	for range 4 {
+		c.kubectl("get", "deployment", "web")
+	}
+	if out := c.run("status"); !strings.Contains(out, "stopped") || !strings.Contains(out, "API ready") {
+		t.Errorf("status says:\n%s", out)
+	}
+}
