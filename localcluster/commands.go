@@ -48,6 +48,43 @@ func startCommand(dir *string) *cobra.Command {
 	}
 }
 
+func lagCommand(dir *string) *cobra.Command {
+	req := request{Op: "lag"}
+	command := &cobra.Command{
+		Use:   "lag API-SERVER",
+		Short: "Let an API server's watch cache lag behind etcd",
+		Long: `Hold back, or with --delay delay, what the watches of an API server on etcd receive,
+until --off or for a time. When the lag ends, the API server receives the rest at once.
+
+Writes, and reads that the API server sends to etcd, stay as they are. Thus from a lagging
+API server a client gets
+
+  watch                       the events late
+  list, resourceVersion=0     old objects
+  list, resourceVersion=N     old objects, or an error after 3 seconds if N has not arrived
+  list, without a version     the newest objects, within 3 seconds: the API server waits
+                              for its cache, then asks etcd
+  get, without a version      the newest object
+
+The API server's own caches, such as that of RBAC, lag as well. A restart of the API
+server ends its lag. The cluster needs several API servers: localcluster up --apiservers 2.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if req.Delay < 0 || req.For < 0 {
+				return errors.New("--delay and --for must be positive")
+			}
+			req.Component = args[0]
+			return callAndPrint(*dir, req)
+		},
+	}
+	command.Flags().DurationVar(&req.Delay, "delay", 0, "delay everything by this time instead of holding it back")
+	command.Flags().DurationVar(&req.For, "for", 0, "end the lag after this time; 0 keeps it until --off")
+	command.Flags().BoolVar(&req.Off, "off", false, "end the lag")
+	command.MarkFlagsMutuallyExclusive("off", "delay")
+	command.MarkFlagsMutuallyExclusive("off", "for")
+	return command
+}
+
 func callAndPrint(dir string, req request) error {
 	result, err := clusterAt(dir).call(req)
 	if err == nil {
@@ -97,7 +134,11 @@ func statusCommand(dir *string) *cobra.Command {
 					pid = fmt.Sprint(component.Pid)
 					uptime = time.Since(component.Since).Round(time.Second).String()
 				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", component.Name, component.Phase, pid, uptime, loopback(component.Port))
+				phase := string(component.Phase)
+				if component.Lag != "" {
+					phase += ", watches " + component.Lag
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", component.Name, phase, pid, uptime, loopback(component.Port))
 			}
 			if err := table.Flush(); err != nil {
 				return err

@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// etcdName is the name of the only member of etcd's cluster.
+const etcdName = "localcluster"
+
 // tier groups components that start and stop together. Each tier depends on the tiers
 // before it.
 type tier int
@@ -53,7 +56,7 @@ func (c cluster) specs(s state, apiservers []apiServer, more []string) ([]spec, 
 	}
 	specs := []spec{c.etcdSpec(s, etcdClient)}
 	for _, a := range apiservers {
-		specs = append(specs, c.apiserverSpec(s, a, client, more))
+		specs = append(specs, c.apiserverSpec(a, client, more))
 	}
 	return append(specs,
 		c.controllerManagerSpec(s, client),
@@ -70,13 +73,13 @@ func (c cluster) etcdSpec(s state, client *http.Client) spec {
 		program: etcd,
 		tier:    storeTier,
 		args: []string{
-			"--name=localcluster",
+			"--name=" + etcdName,
 			"--data-dir=" + c.path("etcd"),
 			"--listen-client-urls=" + clientURL,
 			"--advertise-client-urls=" + clientURL,
 			"--listen-peer-urls=" + peerURL,
 			"--initial-advertise-peer-urls=" + peerURL,
-			"--initial-cluster=localcluster=" + peerURL,
+			"--initial-cluster=" + etcdName + "=" + peerURL,
 			"--cert-file=" + c.pki("etcd.crt"),
 			"--key-file=" + c.pki("etcd.key"),
 			"--trusted-ca-file=" + c.pki("etcd-ca.crt"),
@@ -97,7 +100,7 @@ func (c cluster) etcdSpec(s state, client *http.Client) spec {
 	}
 }
 
-func (c cluster) apiserverSpec(s state, a apiServer, client *http.Client, more []string) spec {
+func (c cluster) apiserverSpec(a apiServer, client *http.Client, more []string) spec {
 	health := httpHealth(client, "https://"+loopback(a.port)+"/readyz")
 	if a.check != nil {
 		itself := health
@@ -119,7 +122,7 @@ func (c cluster) apiserverSpec(s state, a apiServer, client *http.Client, more [
 			// The endpoints of the `kubernetes` Service may not be loopback
 			// addresses, and no traffic goes there anyway.
 			"--endpoint-reconciler-type=none",
-			"--etcd-servers=https://" + loopback(s.Ports[etcd]),
+			"--etcd-servers=https://" + a.etcd,
 			"--etcd-cafile=" + c.pki("etcd-ca.crt"),
 			"--etcd-certfile=" + c.pki("apiserver-etcd.crt"),
 			"--etcd-keyfile=" + c.pki("apiserver-etcd.key"),

@@ -22,9 +22,13 @@ import (
 // processes, so every component is its child.
 
 type request struct {
-	Op        string `json:"op"` // stop, start, status, down
+	Op        string `json:"op"` // stop, start, lag, status, down
 	Component string `json:"component,omitempty"`
-	Signal    string `json:"signal,omitempty"`
+	Signal    string `json:"signal,omitempty"` // of stop
+
+	Off   bool          `json:"off,omitempty"` // of lag, see setLag
+	Delay time.Duration `json:"delay,omitempty"`
+	For   time.Duration `json:"for,omitempty"`
 }
 
 type response struct {
@@ -40,6 +44,7 @@ type componentStatus struct {
 	Pid   int       `json:"pid,omitempty"`
 	Since time.Time `json:"since"`
 	Port  int       `json:"port"`
+	Lag   string    `json:"lag,omitempty"`
 }
 
 var stopSignals = map[string]syscall.Signal{
@@ -92,7 +97,11 @@ func (s *supervisor) handle(ctx context.Context, req request, down func()) respo
 		down()
 		return response{}
 	}
-	message, err := s.stopOrStart(ctx, req)
+	act := s.stopOrStart
+	if req.Op == "lag" {
+		act = s.setLag
+	}
+	message, err := act(ctx, req)
 	if err != nil {
 		return response{Error: err.Error()}
 	}
@@ -156,7 +165,11 @@ func (s *supervisor) status(ctx context.Context) response {
 	var result response
 	s.mu.Lock()
 	for _, c := range s.components {
-		result.Components = append(result.Components, componentStatus{Name: c.name, Phase: c.phase, Pid: c.pid, Since: c.since, Port: c.port})
+		status := componentStatus{Name: c.name, Phase: c.phase, Pid: c.pid, Since: c.since, Port: c.port}
+		if lag := s.lag(c); lag.Delay != 0 {
+			status.Lag = describeLag(lag)
+		}
+		result.Components = append(result.Components, status)
 	}
 	s.mu.Unlock()
 	if err := s.ready(ctx); err != nil {

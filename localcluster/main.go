@@ -92,6 +92,7 @@ Every command takes --dir (or $LOCALCLUSTER_DIR), the directory of the cluster.`
 		statusCommand(&dir),
 		stopCommand(&dir),
 		startCommand(&dir),
+		lagCommand(&dir),
 		downCommand(&dir),
 		loadCommand(&dir),
 		// Only for the help text: main runs kubectl before cobra.

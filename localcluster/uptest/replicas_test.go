@@ -13,6 +13,8 @@ import (
 	"testing"
 )
 
+const configMaps = "/api/v1/namespaces/default/configmaps"
+
 // TestReplicas: three API servers behind a balancer that forwards requests.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
@@ -23,7 +25,20 @@ func TestReplicas(t *testing.T) {
 	c.deploy("web", 1)
 	t.Run("streams", c.testStreams)
 	t.Run("identity", c.testIdentity)
+	t.Run("lag", c.testLag)
 	t.Run("dead API server", c.testDeadAPIServer)
+}
+
+// address returns the address of a component.
+func (c *cluster) address(component string) string {
+	c.t.Helper()
+	for _, line := range strings.Split(c.run("status"), "\n") {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == component {
+			return fields[len(fields)-1]
+		}
+	}
+	c.t.Fatalf("status does not have %s", component)
+	return ""
 }
 
 // server returns the host and port of the cluster.
@@ -100,11 +115,70 @@ func (c *cluster) testIdentity(t *testing.T) {
 	}
 }
 
+// testLag: an API server whose watches are held back serves old objects from its cache,
+// and the newest ones on request.
+func (c *cluster) testLag(t *testing.T) {
+	client, server, lagging := c.client("admin", true), c.server(), c.address("kube-apiserver-2")
+	has := func(server, path, name string) bool {
+		t.Helper()
+		request, err := http.NewRequest(http.MethodGet, "https://"+server+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, text := body(t, client, request)
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s: %s", path, response.Status, text)
+		}
+		return strings.Contains(text, `"name":"`+name+`"`)
+	}
+	arrives := func(name string) {
+		t.Helper()
+		eventually(t, name+" arrives", func() error {
+			if !has(lagging, configMaps+"?resourceVersion=0", name) {
+				return fmt.Errorf("the cache does not have it")
+			}
+			return nil
+		})
+	}
+
+	c.run("lag", "kube-apiserver-2")
+	if out := c.run("status"); !strings.Contains(out, "running, watches held back") {
+		t.Errorf("status says:\n%s", out)
+	}
+	c.kubectl("create", "configmap", "held")
+	seen := map[bool]bool{}
+	eventually(t, "requests go to API servers that lag, and to others", func() error {
+		if seen[has(server, configMaps+"?resourceVersion=0", "held")] = true; len(seen) < 2 {
+			return fmt.Errorf("all have or have not the new object: %v", seen)
+		}
+		return nil
+	})
+	if has(lagging, configMaps+"?resourceVersion=0", "held") {
+		t.Error("the cache has an object of the time when it lags")
+	}
+	if !has(lagging, configMaps+"/held", "held") || !has(lagging, configMaps, "held") {
+		t.Error("a consistent read does not have the object")
+	}
+	c.run("lag", "kube-apiserver-2", "--off")
+	arrives("held")
+
+	c.run("lag", "kube-apiserver-2", "--delay", "1h")
+	c.kubectl("create", "configmap", "delayed")
+	if has(lagging, configMaps+"?resourceVersion=0", "delayed") {
+		t.Error("the cache has an object an hour too soon")
+	}
+	c.run("lag", "kube-apiserver-2", "--delay", "1h", "--for", "1s")
+	arrives("delayed")
+	if out := c.run("status"); strings.Contains(out, "watches") {
+		t.Errorf("after the lag, status says:\n%s", out)
+	}
+}
+
 // testDeadAPIServer: clients do not notice that an API server is down.
 func (c *cluster) testDeadAPIServer(t *testing.T) {
 	c.run("stop", "kube-apiserver", "--signal", "KILL")
 	for range 4 {
-		c.kubectl("get", "deployment", "web")
+		c.kubectl("get", "configmap", "held")
 	}
 	if out := c.run("status"); !strings.Contains(out, "stopped") || !strings.Contains(out, "API ready") {
 		t.Errorf("status says:\n%s", out)
