@@ -25,6 +25,7 @@ import (
 //	logs/COMPONENT.log
 //	pki/            certificates and keys, and a kubeconfig per component
 //	etcd/           the data
+//	etcd-restored/, etcd-before-restore/  the data during a restore
 //	pod/            files of simulated containers: log, commands, working directory
 //	kwok.yaml       kwok's configuration
 //	lock            locked by the running up
@@ -53,7 +54,7 @@ func (c cluster) pki(name string) string          { return c.path("pki", name) }
 
 // written are the files that localcluster writes into the directory, and that --fresh
 // deletes. The lock is not deleted, since it is held meanwhile.
-var written = []string{"kubeconfig", "state.json", "pids", "logs", "pki", "etcd", "pod", "kwok.yaml", "control.sock"}
+var written = []string{"kubeconfig", "state.json", "pids", "logs", "pki", "etcd", "etcd-restored", "etcd-before-restore", "pod", "kwok.yaml", "control.sock"}
 
 // state is kept between runs, so that a cluster has the same addresses again.
 type state struct {

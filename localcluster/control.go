@@ -22,13 +22,17 @@ import (
 // processes, so every component is its child.
 
 type request struct {
-	Op        string `json:"op"` // stop, start, lag, status, down
+	Op        string `json:"op"` // stop, start, lag, restore, status, down
 	Component string `json:"component,omitempty"`
 	Signal    string `json:"signal,omitempty"` // of stop
 
 	Off   bool          `json:"off,omitempty"` // of lag, see setLag
 	Delay time.Duration `json:"delay,omitempty"`
 	For   time.Duration `json:"for,omitempty"`
+
+	File         string `json:"file,omitempty"` // of restore, absolute
+	BumpRevision uint64 `json:"bumpRevision,omitempty"`
+	KeepRunning  bool   `json:"keepRunning,omitempty"`
 }
 
 type response struct {
@@ -98,8 +102,11 @@ func (s *supervisor) handle(ctx context.Context, req request, down func()) respo
 		return response{}
 	}
 	act := s.stopOrStart
-	if req.Op == "lag" {
+	switch req.Op {
+	case "lag":
 		act = s.setLag
+	case "restore":
+		act = s.restore
 	}
 	message, err := act(ctx, req)
 	if err != nil {

@@ -93,6 +93,8 @@ Every command takes --dir (or $LOCALCLUSTER_DIR), the directory of the cluster.`
 		stopCommand(&dir),
 		startCommand(&dir),
 		lagCommand(&dir),
+		snapshotCommand(&dir),
+		restoreCommand(&dir),
 		downCommand(&dir),
 		loadCommand(&dir),
 		// Only for the help text: main runs kubectl before cobra.

@@ -45,6 +45,8 @@ type supervisor struct {
 	ready    func(context.Context) error
 	replicas *replicas // nil with one API server
 
+	restoring sync.Mutex // held during a restore
+
 	mu         sync.Mutex
 	components []*component
 	waiters    sync.WaitGroup // one per living process
@@ -258,21 +260,21 @@ func (s *supervisor) stopAll() {
 }
 
 // stopTier stops the components of a tier, all at once, and returns those that ran.
-func (s *supervisor) stopTier(t tier, signal syscall.Signal) (stopped []*component) {
+func (s *supervisor) stopTier(t tier, signal syscall.Signal) (ended []*component) {
 	var group sync.WaitGroup
 	for _, c := range s.ofTier(t) {
 		s.mu.Lock()
 		alive := c.pid != 0
 		s.mu.Unlock()
 		if alive {
-			stopped = append(stopped, c)
+			ended = append(ended, c)
 			fmt.Fprintf(s.out, "stopping %s\n", c.name)
 			// An error means that the process has ended before.
 			group.Go(func() { _ = s.stop(c, signal) })
 		}
 	}
 	group.Wait()
-	return stopped
+	return ended
 }
 
 func (s *supervisor) ofTier(t tier) []*component {

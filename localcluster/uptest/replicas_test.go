@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -182,5 +183,88 @@ func (c *cluster) testDeadAPIServer(t *testing.T) {
 	}
 	if out := c.run("status"); !strings.Contains(out, "stopped") || !strings.Contains(out, "API ready") {
 		t.Errorf("status says:\n%s", out)
+	}
+}
+
+// TestSnapshot: two API servers behind a balancer that forwards connections.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	c := start(t, t.TempDir(), "--nodes", "0", "--apiservers", "2")
+	names := func() string { return c.kubectl("get", "configmaps", "-o", "jsonpath={.items[*].metadata.name}") }
+	file := filepath.Join(t.TempDir(), "snapshot.db")
+	c.kubectl("create", "configmap", "early")
+	c.run("snapshot", file)
+	c.kubectl("create", "configmap", "late")
+
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	if err := os.WriteFile(damaged, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.try("restore", damaged); err == nil || !strings.Contains(out, "nothing was changed") {
+		t.Errorf("restoring a damaged snapshot: %v, %s", err, out)
+	}
+	if !strings.Contains(names(), "late") {
+		t.Error("a damaged snapshot was restored")
+	}
+
+	old := filepath.Join(c.dir, "etcd-before-restore")
+	if err := os.Mkdir(old, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.try("restore", file); err == nil || !strings.Contains(out, old) {
+		t.Errorf("a restore over the data of a failed one: %v, %s", err, out)
+	}
+	if err := os.Remove(old); err != nil {
+		t.Fatal(err)
+	}
+
+	const bump = 1_000_000_000
+	before := c.pid("kube-apiserver-2")
+	c.run("restore", file, "--keep-running", "--bump-revision", fmt.Sprint(bump))
+	for _, server := range []string{"kube-apiserver", "kube-apiserver-2"} {
+		eventually(t, server+" has the snapshot", func() error {
+			out := c.kubectl("--kubeconfig", filepath.Join(c.dir, "kubeconfig"), "-s", "https://"+c.address(server), "get", "--raw", configMaps+"?resourceVersion=0")
+			if !strings.Contains(out, "early") || strings.Contains(out, "late") {
+				return fmt.Errorf("its cache has %s", out)
+			}
+			return nil
+		})
+	}
+	if c.pid("kube-apiserver-2") != before {
+		t.Error("kube-apiserver-2 was restarted")
+	}
+	version := func(name string) int {
+		var n int
+		if _, err := fmt.Sscan(c.kubectl("create", "configmap", name, "-o", "jsonpath={.metadata.resourceVersion}"), &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := version("bumped"); n < bump {
+		t.Errorf("the revision is %d after a bump by %d", n, bump)
+	}
+
+	c.run("restore", file)
+	if got := names(); strings.Contains(got, "bumped") || !strings.Contains(got, "early") {
+		t.Errorf("the second restore has %s", got)
+	}
+	if n := version("again"); n > bump {
+		t.Errorf("without a bump, the revision is %d", n)
+	}
+	if c.pid("kube-apiserver-2") == before {
+		t.Error("kube-apiserver-2 was not restarted")
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("the old data is still there")
+	}
+
+	c.run("stop", "kube-apiserver", "--signal", "KILL")
+	for range 3 {
+		c.kubectl("get", "configmap", "early")
 	}
 }
