@@ -103,12 +103,9 @@ func (p *Proxy) forward(_ any, client grpc.ServerStream) error {
 		}
 	}
 	if method == watchMethod {
-		err = p.answerLate(ctx, client, etcd)
-	} else {
-		err = answer(client, etcd)
+		return p.answerLate(ctx, client, etcd)
 	}
-	client.SetTrailer(etcd.Trailer())
-	return err
+	return answer(client, etcd)
 }
 
 // send forwards the client's messages until it has sent the last one.
@@ -130,15 +127,22 @@ func send(etcd grpc.ClientStream, client grpc.ServerStream) error {
 func answer(client grpc.ServerStream, etcd grpc.ClientStream) error {
 	for {
 		var message []byte
-		if err := etcd.RecvMsg(&message); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
+		if err := etcd.RecvMsg(&message); err != nil {
+			return end(client, etcd, err)
 		}
 		if err := client.SendMsg(message); err != nil {
 			return err
 		}
 	}
+}
+
+// end returns the status of a call that etcd has ended with an error of RecvMsg.
+func end(client grpc.ServerStream, etcd grpc.ClientStream, err error) error {
+	client.SetTrailer(etcd.Trailer())
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // answerLate is answer with the delay.
@@ -169,10 +173,8 @@ func (p *Proxy) answerLate(ctx context.Context, client grpc.ServerStream, etcd g
 		if err := p.lag.wait(ctx, l.arrived); err != nil {
 			return err
 		}
-		if errors.Is(l.err, io.EOF) {
-			return nil
-		} else if l.err != nil {
-			return l.err
+		if l.err != nil {
+			return end(client, etcd, l.err)
 		}
 		if err := client.SendMsg(l.message); err != nil {
 			return err
