@@ -61,7 +61,7 @@ func newCluster(dir, work string) *Cluster {
 }
 
 // Start brings up a control plane with the number of simulated nodes, and with
-// further flags of localcluster up.
+// further flags of localcluster up, such as --apiservers.
 func Start(nodes int, flags ...string) (*Cluster, error) {
 	top, err := root()
 	if err != nil {
@@ -140,6 +140,23 @@ func (c *Cluster) StartComponent(component string) error {
 		}
 		_ = c.Signal(component, "KILL") // fails if it does not run
 	}
+}
+
+// Lag lets the watch cache of one of several API servers lag behind etcd, with flags of
+// localcluster lag.
+func (c *Cluster) Lag(apiServer string, flags ...string) error {
+	return c.run(append([]string{"lag", apiServer, "--dir", c.Dir}, flags...)...)
+}
+
+// Snapshot saves etcd's data to a file.
+func (c *Cluster) Snapshot(file string) error {
+	return c.run("snapshot", file, "--dir", c.Dir)
+}
+
+// Restore replaces etcd's data by a snapshot, with flags of localcluster restore, and
+// waits until the API servers are ready.
+func (c *Cluster) Restore(file string, flags ...string) error {
+	return c.run(append([]string{"restore", file, "--dir", c.Dir}, flags...)...)
 }
 
 func (c *Cluster) run(args ...string) error {

@@ -36,5 +36,8 @@
 // by etcd's history (pastjudge_test.go). WATCHKEEPER_PAST_SECONDS and
 // WATCHKEEPER_PAST_SEED are its length and its seed.
 //
+// TestReplicas has a gateway in front of two API servers behind a balancer, while one
+// lags and when etcd is restored from a snapshot.
+//
 // docs/track-record.md lists the bugs found.
 package robustness
