@@ -25,7 +25,9 @@ const (
 // A watchdog ends a stream whose connection is dead but appears open, as it may
 // through a proxy. API servers send bookmarks at an interval that they choose, about a
 // minute. If a stream with bookmarks is silent for two and a half of the measured
-// intervals, the watchdog opens a second watch on a new connection. When that is
+// intervals, the watchdog opens a second watch on a new connection. A stream without any
+// frame is not silent: API servers send no bookmark at or below the RV at which a watch
+// began, so that there is none while the resource is idle. When the second watch is
 // answered, the watchdog closes both, and the reflector's next watch uses the new
 // connection. A false alarm costs a few requests and loses no event.
 type watchdog[O any] struct {
@@ -37,7 +39,7 @@ type watchdog[O any] struct {
 	// The next two belong to the goroutine of follow.
 
 	bookmarkGap  time.Duration // measured interval; 0 until then
-	lastBookmark time.Time     // of the current stream
+	lastBookmark time.Time     // of the stream
 
 	mu          sync.Mutex // guards all below
 	lastFrame   time.Time
@@ -55,7 +57,6 @@ type watchdog[O any] struct {
 func (r *reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
 	w := &watchdog[O]{r: r, stream: s, lastFrame: time.Now(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
 	w.ctx, w.cancel = context.WithCancel(ctx)
-	w.updateLimit()
 	return w
 }
 
@@ -66,31 +67,21 @@ func (w *watchdog[O]) observe(typ kube.EventType) {
 		return
 	}
 	now := time.Now()
-	w.mu.Lock()
-	w.lastFrame, w.resumeRV = now, w.r.resumeRV()
-	w.mu.Unlock()
-	if typ != kube.Bookmark {
-		return
-	}
-	if !w.lastBookmark.IsZero() {
-		gap := now.Sub(w.lastBookmark)
-		if w.bookmarkGap > 0 { // intervals vary: smooth them
-			gap = (3*w.bookmarkGap + gap) / 4
+	if typ == kube.Bookmark {
+		if !w.lastBookmark.IsZero() {
+			gap := now.Sub(w.lastBookmark)
+			if w.bookmarkGap > 0 { // intervals vary: smooth them
+				gap = (3*w.bookmarkGap + gap) / 4
+			}
+			w.bookmarkGap, w.r.bookmarkGap = gap, gap
 		}
-		w.bookmarkGap, w.r.bookmarkGap = gap, gap
-		w.updateLimit()
-	}
-	w.lastBookmark = now
-}
-
-// updateLimit derives maxSilence from the interval of bookmarks, and arms the
-// timer when that is first known.
-func (w *watchdog[O]) updateLimit() {
-	if !w.r.opts.Watchdog || w.bookmarkGap == 0 {
-		return
+		w.lastBookmark = now
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.lastFrame, w.resumeRV = now, w.r.resumeRV(); w.bookmarkGap == 0 {
+		return
+	}
 	w.maxSilence = max(w.bookmarkGap*5/2, minSilence)
 	if w.timer == nil {
 		w.armLocked(w.maxSilence)

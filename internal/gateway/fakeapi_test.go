@@ -35,6 +35,8 @@ type fakeAPI struct {
 	mu       sync.Mutex    // guards the fields below
 	held     chan struct{} // if not nil, the reflector's streams wait until it is closed
 	staleRV  uint64        // if not 0, the RV of lists
+	streams  int           // of the reflector, so far
+	dead     int           // the first so many streams send nothing
 	lasting  bool          // watches that are passed through do not end at once
 	asked    map[string]int
 	gate     chan struct{} // if not nil, a list with limit=1 waits for a value
@@ -71,6 +73,14 @@ func (f *fakeAPI) hold(held bool) {
 	}
 }
 
+// holdOpen keeps the open streams of the reflector from sending for ever, but no later
+// ones.
+func (f *fakeAPI) holdOpen() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dead = f.streams
+}
+
 // count returns the number of requests of a kind since the last call.
 func (f *fakeAPI) count(what string) int {
 	f.mu.Lock()
@@ -102,6 +112,10 @@ func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(h
 	}
 	f.mu.Lock()
 	f.asked[what]++
+	if what == "watch" && ours {
+		f.streams++
+	}
+	stream := f.streams
 	gate, arrivals, staleRV, lasting := f.gate, f.arrivals, f.staleRV, f.lasting
 	f.mu.Unlock()
 	switch {
@@ -109,7 +123,7 @@ func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(h
 		arrivals <- struct{}{}
 		<-gate
 	case what == "watch" && ours:
-		w = &heldWriter{w, f, r}
+		w = &heldWriter{w, f, r, stream}
 	case what == "watch" && !lasting:
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
@@ -132,6 +146,7 @@ type heldWriter struct {
 	http.ResponseWriter
 	f *fakeAPI
 	r *fakeapi.Request
+	n int // of the stream
 }
 
 func (h *heldWriter) Unwrap() http.ResponseWriter { return h.ResponseWriter }
@@ -139,6 +154,9 @@ func (h *heldWriter) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 func (h *heldWriter) Write(b []byte) (int, error) {
 	h.f.mu.Lock()
 	held := h.f.held
+	if h.n <= h.f.dead {
+		held = make(chan struct{})
+	}
 	h.f.mu.Unlock()
 	if held != nil {
 		select {

@@ -81,6 +81,14 @@ func (f *forms) CloseWatch() {
 	}
 }
 
+// Heard implements httpstream.Owner.
+func (f *forms) Heard() time.Time {
+	if f.res == nil {
+		return time.Now()
+	}
+	return f.res.Heard()
+}
+
 // Oldest implements httpstream.Owner.
 func (f *forms) Oldest() uint64 {
 	if f.res == nil {

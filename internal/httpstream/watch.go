@@ -37,6 +37,9 @@ type Owner interface {
 	CloseWatch()
 	// Unwritable is called if an object cannot be encoded in a form.
 	Unwritable(wire.Form)
+	// Heard returns when the API server was last heard of on the watch from which the
+	// events come.
+	Heard() time.Time
 	// Oldest returns the oldest RV from which a watch can be resumed now.
 	Oldest() uint64
 }
@@ -272,6 +275,8 @@ func (s *Watch) bookmark(rv uint64) {
 	}
 	switch {
 	case !s.Bookmarks:
+	case time.Since(s.Owner.Heard()) > maxSilence:
+		// A client takes a bookmark for a sign that the events reach it.
 	case !at.IsZero():
 		moment := map[string]string{momentAnnotation: at.UTC().Format(time.RFC3339Nano)}
 		s.write(s.Wire.Event(kube.Bookmark, scan.AnnotatedBookmark(s.BookmarkTemplate, rv, moment)))

@@ -26,6 +26,7 @@ type owner struct{}
 func (owner) CloseWatch()          {}
 func (owner) Unwritable(wire.Form) {}
 func (owner) Oldest() uint64       { return 20 }
+func (owner) Heard() time.Time     { return time.Now() }
 
 // lastFrames is a frameSink that calls then at the first flush.
 type lastFrames struct {

@@ -14,6 +14,9 @@ const (
 	// written lastBookmark before the end.
 	bookmarkInterval = 60 * time.Second
 	lastBookmark     = 2 * time.Second
+	// maxSilence is for how long bookmarks are written without a sign of the API server,
+	// which is due each bookmarkInterval, but may miss one.
+	maxSilence = 2*bookmarkInterval + 10*time.Second
 )
 
 // A watchTimer is the only timer of a watch. It fires when a bookmark is due and when

@@ -18,6 +18,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
@@ -65,6 +66,7 @@ type Server struct {
 	// certificate to a token.
 	CallerTransport, CallerUpgrade http.RoundTripper
 
+	config     *rest.Config // of Transport
 	base       *url.URL
 	prefix     string // escaped, without a trailing slash
 	userAgent  string
@@ -92,7 +94,7 @@ func New(cfg *rest.Config, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server address: %s", Cause(err))
 	}
-	u := &Server{base: base, userAgent: opts.UserAgent}
+	u := &Server{config: cfg, base: base, userAgent: opts.UserAgent}
 	if u.userAgent == "" {
 		u.userAgent = "watchkeeper"
 	}
@@ -175,15 +177,37 @@ func (u *Server) UserAgent() string { return u.userAgent }
 
 // Agent returns a transport for requests of the gateway's own, under its name. Its
 // errors contain no credentials.
-func (u *Server) Agent() http.RoundTripper { return agent{u} }
+func (u *Server) Agent() http.RoundTripper { return agent{u, u.Transport} }
 
 // agent sends requests of the gateway's own, under its name.
-type agent struct{ up *Server }
+type agent struct {
+	up   *Server
+	base http.RoundTripper
+}
+
+var _ informer.Freshener = agent{}
+
+// Fresh implements informer.Freshener. client-go does not share a transport that has a
+// dialer.
+func (a agent) Fresh() (http.RoundTripper, error) {
+	base, err := rest.TransportFor(a.up.config)
+	if err != nil {
+		return nil, err
+	}
+	return agent{a.up, &answerRecorder{base: base, last: &a.up.lastAnswer}}, nil
+}
+
+// CloseIdleConnections closes the connections that are not in use.
+func (a agent) CloseIdleConnections() {
+	if a.base != a.up.Transport {
+		utilnet.CloseIdleConnectionsFor(a.base)
+	}
+}
 
 func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", a.up.userAgent)
-	resp, err := a.up.Transport.RoundTrip(r)
+	resp, err := a.base.RoundTrip(r)
 	if err != nil {
 		err = Redacted(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer"
@@ -62,6 +63,9 @@ type prover struct {
 	// lagged is when a replay last showed that there are several API servers, see
 	// prove. Proofs run one at a time.
 	lagged time.Time
+	// current is when the head was last known to be at the upstream's RV, in Unix
+	// nanoseconds.
+	current atomic.Int64
 
 	quick upstream.FreshCall[uint64]
 	full  upstream.FreshCall[proof]
@@ -137,6 +141,7 @@ func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 	if v == nil {
 		return 0, errNoProof
 	}
+	asked := time.Now()
 	x, err = p.upstreamRV(ctx)
 	if err != nil {
 		return 0, err
@@ -146,7 +151,9 @@ func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, quickWait, errBehind)
 	defer cancel()
-	_, err = p.timeline.WaitRV(ctx, x)
+	if _, err = p.timeline.WaitRV(ctx, x); err == nil {
+		p.current.Store(asked.UnixNano())
+	}
 	return x, err
 }
 
@@ -175,6 +182,22 @@ func (p *prover) prove(ctx context.Context) (proof, error) {
 	}
 	_, err = p.waitRV(ctx, got.last)
 	return proof{v, got.rv}, err
+}
+
+// askBookmark sends a consistent LIST in the background. If it does not show that the head
+// is the upstream's RV, it makes the upstream send a bookmark on the watch of an idle
+// resource.
+func (p *prover) askBookmark() {
+	ctx, end, ok := p.quick.Background.Begin()
+	if !ok {
+		return
+	}
+	go func() {
+		defer end()
+		ctx, cancel := context.WithTimeout(ctx, proofTimeout)
+		defer cancel()
+		_, _ = p.catchUp(ctx)
+	}()
 }
 
 // upstreamRV returns the RV of a consistent list.

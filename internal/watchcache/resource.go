@@ -47,6 +47,7 @@ type Resource struct {
 	seeded  atomic.Bool   // the timeline starts from the record
 	live    chan struct{} // closed at the first list, or the first flush of a resumed watch
 	watches atomic.Int64  // open ones
+	asked   atomic.Int64  // when Heard last asked for a bookmark, in Unix nanoseconds
 
 	// Guarded by Cache.mu.
 	readers  int       // requests and watches that hold the resource
@@ -126,6 +127,24 @@ func (res *Resource) Status() informer.Status {
 		return r.Status()
 	}
 	return informer.Status{Phase: informer.Starting}
+}
+
+// maxIdle is after which silence the upstream is asked for a bookmark.
+const maxIdle = 30 * time.Second
+
+// Heard returns when the upstream's watch last delivered an event or a bookmark, or was
+// known to have delivered everything. After a silence it asks the upstream: an API server
+// sends no bookmark on a watch of an idle resource until it has answered a consistent
+// read.
+func (res *Resource) Heard() time.Time {
+	heard, asked := res.Timeline.View().At, res.asked.Load()
+	if at := time.Unix(0, res.prover.current.Load()); at.After(heard) {
+		heard = at
+	}
+	if now := time.Now(); now.Sub(heard) > maxIdle && now.UnixNano()-asked > int64(maxIdle) && res.asked.CompareAndSwap(asked, now.UnixNano()) {
+		res.prover.askBookmark()
+	}
+	return heard
 }
 
 // A State is the published view of a resource, with the reflector's status from

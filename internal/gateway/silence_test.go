@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestBookmarksOfSilence: a client gets bookmarks of an idle resource, but not for long
+// when the API server is silent: they would hide that from the client.
+func TestBookmarksOfSilence(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, client *http.Client) {
+		from := podsOf(t, g).Timeline.View().RV
+		f.write("d", "p00", 10)
+		resp, err := client.Get(fmt.Sprintf("http://localhost/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=7200&resourceVersion=%d", from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var bookmarks atomic.Int32
+		go func() {
+			for s := bufio.NewScanner(resp.Body); s.Scan(); {
+				if strings.HasPrefix(brief(t, s.Text()), "BOOKMARK") {
+					bookmarks.Add(1)
+				}
+			}
+		}()
+		during := func(d time.Duration) int {
+			before := bookmarks.Load()
+			time.Sleep(d)
+			return int(bookmarks.Load() - before)
+		}
+		if n := during(20 * time.Minute); n < 19 {
+			t.Errorf("%d bookmarks in 20 minutes without any event", n)
+		}
+		ticks := time.NewTicker(time.Second)
+		defer ticks.Stop()
+		go func() {
+			for {
+				select {
+				case <-ticks.C:
+					f.elsewhere()
+				case <-t.Context().Done():
+					return
+				}
+			}
+		}()
+		if n := during(20 * time.Minute); n < 13 {
+			t.Errorf("%d bookmarks in 20 minutes with events of other resources", n)
+		}
+		f.hold(true)
+		if n := during(20 * time.Minute); n > 3 {
+			t.Errorf("%d bookmarks in 20 minutes in which the API server was silent", n)
+		}
+		f.hold(false)
+		if n := during(10 * time.Minute); n < 7 {
+			t.Errorf("%d bookmarks in the 10 minutes after it", n)
+		}
+	})
+}
+
+// TestDeadStream: a watch of the gateway on a connection that is dead but appears open is
+// replaced when its bookmarks are missing, long before its timeoutSeconds.
+func TestDeadStream(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, _ *http.Client) {
+		tl := podsOf(t, g).Timeline
+		f.write("d", "p00", 10)
+		time.Sleep(150 * time.Second) // two bookmarks show their interval
+		f.holdOpen()
+		missed := f.write("d", "p01", 10)
+		time.Sleep(4 * time.Minute)
+		if rv := tl.View().RV; rv < missed {
+			t.Errorf("the cache is at %d, the API server at %d", rv, missed)
+		}
+	})
+}
