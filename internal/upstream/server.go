@@ -177,7 +177,7 @@ func (u *Server) UserAgent() string { return u.userAgent }
 
 // Agent returns a transport for requests of the gateway's own, under its name. Its
 // errors contain no credentials.
-func (u *Server) Agent() http.RoundTripper { return agent{u, u.Transport} }
+func (u *Server) Agent() http.RoundTripper { return &agent{u, u.Transport} }
 
 // agent sends requests of the gateway's own, under its name.
 type agent struct {
@@ -185,26 +185,26 @@ type agent struct {
 	base http.RoundTripper
 }
 
-var _ informer.Freshener = agent{}
+var _ informer.Freshener = (*agent)(nil)
 
 // Fresh implements informer.Freshener. client-go does not share a transport that has a
 // dialer.
-func (a agent) Fresh() (http.RoundTripper, error) {
+func (a *agent) Fresh() (http.RoundTripper, error) {
 	base, err := rest.TransportFor(a.up.config)
 	if err != nil {
 		return nil, err
 	}
-	return agent{a.up, &answerRecorder{base: base, last: &a.up.lastAnswer}}, nil
+	return &agent{a.up, &answerRecorder{base: base, last: &a.up.lastAnswer}}, nil
 }
 
 // CloseIdleConnections closes the connections that are not in use.
-func (a agent) CloseIdleConnections() {
+func (a *agent) CloseIdleConnections() {
 	if a.base != a.up.Transport {
 		utilnet.CloseIdleConnectionsFor(a.base)
 	}
 }
 
-func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a *agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", a.up.userAgent)
 	resp, err := a.base.RoundTrip(r)
