@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,6 +71,20 @@ into a temporary directory (below $TMPDIR), which is removed at the end.`,
 	return cmd
 }
 
+// unpackMemory is the memory above which garbage is collected more often while a
+// file is unpacked. What is kept takes less, whatever the file contains.
+const unpackMemory = 64 << 20
+
+// unpack reads the file into the store. It needs less than 256 MiB of memory,
+// whatever the file contains.
+func (o *openOptions) unpack(ctx context.Context, file io.Reader, store *history.Store) (*recording.Header, []recording.Document, error) {
+	if limit := debug.SetMemoryLimit(-1); limit > unpackMemory {
+		debug.SetMemoryLimit(unpackMemory)
+		defer debug.SetMemoryLimit(limit)
+	}
+	return recording.Import(ctx, file, store, o.maxBytes.Value())
+}
+
 func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err error) {
 	if p := o.server.Port; p < 0 || p > 65535 {
 		return fmt.Errorf("--port %d is not a port: use 0 to 65535", p)
@@ -91,12 +107,12 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 	if err := dir.make(func() (string, error) { return os.MkdirTemp("", "watchkeeper-open-*") }); err != nil {
 		return err
 	}
-	store, err := history.Open(dir.path, history.Options{Cluster: "a recording", Logger: log})
+	store, err := history.Open(dir.path, history.Options{Cluster: "a recording", Logger: log, Temporary: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	header, documents, err := recording.Import(ctx, f, store, o.maxBytes.Value())
+	header, documents, err := o.unpack(ctx, f, store)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -28,11 +28,16 @@ func (st *Stream) Begin(form Form, objects iter.Seq[*scan.Object], rv uint64, at
 			return err
 		}
 	}
+	st.last, st.lastBytes = map[kube.Key]lastVersion{}, 0
+	maxBatch := maxBeginBatch
+	if st.s.opts.Temporary {
+		maxBatch = temporaryMemTableSize / 2
+	}
 	for o := range objects {
 		if err := w.addVersion(&Event{Type: kube.Added, Object: o, At: at}); err != nil {
 			return err
 		}
-		if w.batch.Len() < maxBeginBatch {
+		if w.batch.Len() < maxBatch {
 			continue
 		}
 		// A part of the list. It is invisible until there is a head.
@@ -43,6 +48,9 @@ func (st *Stream) Begin(form Form, objects iter.Seq[*scan.Object], rv uint64, at
 			return err
 		}
 		w.batch = st.s.db.NewBatch()
+		w.remember()
+		clear(w.last)
+		clear(w.lifetimes) // an object that the list repeats is looked up
 	}
 	if err := w.setForm(form); err != nil {
 		return err
@@ -67,15 +75,23 @@ const maxBeginBatch = 8 << 20
 // head moves. When Append returns nil, the events are on disk (T9); otherwise
 // nothing has changed.
 func (st *Stream) Append(events []Event, rv uint64, at time.Time) error {
-	return st.append(events, rv, at, false)
+	return st.append(events, rv, at, nil)
 }
 
 // AppendGap records a [Gap] between the head and rv, with the inferred events.
 func (st *Stream) AppendGap(events []Event, rv uint64, at time.Time) error {
-	return st.append(events, rv, at, true)
+	head := st.Head()
+	return st.append(events, rv, at, &head)
 }
 
-func (st *Stream) append(events []Event, rv uint64, at time.Time, gap bool) error {
+// EndGap records a [Gap] between an earlier head and rv. The inferred events in
+// it have been appended in parts, which readers must not have seen.
+func (st *Stream) EndGap(from Moment, rv uint64, at time.Time) error {
+	return st.append(nil, rv, at, &from)
+}
+
+// append appends events, and a gap that begins at gapFrom unless it is nil.
+func (st *Stream) append(events []Event, rv uint64, at time.Time, gapFrom *Moment) error {
 	w, err := st.newWriteBatch()
 	if err != nil {
 		return err
@@ -100,9 +116,9 @@ func (st *Stream) append(events []Event, rv uint64, at time.Time, gap bool) erro
 			return err
 		}
 	}
-	if gap && rv > head.RV {
-		w.gap = &Gap{From: head.RV, To: rv, Since: head.At, Until: at}
-		if err := w.batch.Set(numberKey(tableGaps, st.id, head.RV), appendGap(nil, *w.gap), nil); err != nil {
+	if gapFrom != nil && rv > gapFrom.RV {
+		w.gap = &Gap{From: gapFrom.RV, To: rv, Since: gapFrom.At, Until: at}
+		if err := w.batch.Set(numberKey(tableGaps, st.id, gapFrom.RV), appendGap(nil, *w.gap), nil); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/maphash"
-	"slices"
 	"strings"
 	"time"
 
@@ -75,15 +74,7 @@ func (w *writeBatch) commit() error {
 	for text, id := range w.columns {
 		st.columnsIDs[text] = id
 	}
-	for key, now := range w.last {
-		if now.rv == 0 {
-			delete(st.last, key)
-		} else if _, ok := st.last[key]; ok {
-			st.last[key] = now
-		} else {
-			st.last[kube.Key(strings.Clone(string(key)))] = now // the key shares memory with the object's JSON
-		}
-	}
+	w.remember()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for text, id := range w.columns {
@@ -94,12 +85,57 @@ func (w *writeBatch) commit() error {
 		st.span.From = w.span.From
 	}
 	if w.gap != nil {
-		st.gaps = append(slices.Clone(st.gaps), *w.gap)
+		st.gaps = append(st.gaps, *w.gap)
 	}
 	if w.form != nil {
 		st.form = *w.form
 	}
 	return nil
+}
+
+const (
+	// lastOverhead estimates the memory of an entry of Stream.last without its key.
+	lastOverhead = 96
+	// maxTemporaryLast limits the memory of Stream.last in a temporary store.
+	maxTemporaryLast = 16 << 20
+)
+
+// remember updates the last versions after a commit. In a temporary store it
+// forgets half of them beyond a limit: they are read from disk when needed.
+func (w *writeBatch) remember() {
+	st := w.st
+	for key, now := range w.last {
+		_, known := st.last[key]
+		switch {
+		case now.rv == 0 && known:
+			delete(st.last, key)
+			st.lastBytes -= len(key) + lastOverhead
+		case now.rv == 0:
+		case known:
+			st.last[key] = now
+		default:
+			st.last[kube.Key(strings.Clone(string(key)))] = now // the key shares memory with the object's JSON
+			st.lastBytes += len(key) + lastOverhead
+		}
+	}
+	if !st.s.opts.Temporary || st.lastBytes <= maxTemporaryLast {
+		return
+	}
+	for key := range st.last {
+		if st.lastBytes <= maxTemporaryLast/2 {
+			break
+		}
+		delete(st.last, key)
+		st.lastBytes -= len(key) + lastOverhead
+	}
+}
+
+// Written frees the memory that only the writer of a stream needs. The stream can
+// still be written.
+func (st *Stream) Written() {
+	st.writeMu.Lock()
+	defer st.writeMu.Unlock()
+	st.last, st.lastBytes = map[kube.Key]lastVersion{}, 0
 }
 
 func (w *writeBatch) setForm(form Form) error {

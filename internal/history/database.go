@@ -26,6 +26,9 @@ const (
 	// log before it writes a table to disk. Up to four memory tables can wait
 	// for that.
 	memTableSize = 16 << 20
+	// temporaryCacheSize and temporaryMemTableSize are those of a temporary store.
+	temporaryCacheSize    = 8 << 20
+	temporaryMemTableSize = 4 << 20
 	// minFreeDisk is how much of the disk stays free. It is enough to flush the
 	// memory tables on a full disk, and to compact.
 	minFreeDisk = 128 << 20
@@ -45,6 +48,10 @@ func (s *Store) openDB(readOnly bool) error {
 			s.opts.Logger.Error("the history is damaged", "file", i.Path, "err", i.Details)
 		}},
 		ReadOnly: readOnly, ErrorIfNotExists: readOnly || s.opts.Cluster == "",
+	}
+	if s.opts.Temporary {
+		o.CacheSize, o.MemTableSize, o.MemTableStopWritesThreshold = temporaryCacheSize, temporaryMemTableSize, 2
+		o.DisableWAL = true
 	}
 	for i := range o.Levels {
 		o.Levels[i] = pebble.LevelOptions{
@@ -86,7 +93,11 @@ func (s *Store) commit(b *pebble.Batch) error {
 	if err := s.failure(); err != nil {
 		return err
 	}
-	if err := b.Commit(pebble.Sync); err != nil {
+	how := pebble.Sync
+	if s.opts.Temporary {
+		how = pebble.NoSync // there is no write-ahead log
+	}
+	if err := b.Commit(how); err != nil {
 		return err
 	}
 	return s.failure()

@@ -34,6 +34,10 @@ type Options struct {
 	// the disk stays free (see minFreeDisk).
 	MaxAge   time.Duration
 	MaxBytes int64
+	// Temporary is set for a store that is of no use after a crash, and whose
+	// content may be hostile: writes are not synced, so T9 does not hold, and take
+	// little memory, so that more is read from disk.
+	Temporary bool
 	// ReadOnly opens an existing store and changes nothing in its directory.
 	ReadOnly bool
 

@@ -67,6 +67,7 @@ type Stream struct {
 
 	writeMu    sync.Mutex // held by the writer; guards the fields below
 	last       map[kube.Key]lastVersion
+	lastBytes  int               // of memory
 	columnsIDs map[string]uint64 // by columnDefinitions
 
 	damage atomic.Pointer[error]
@@ -134,7 +135,7 @@ func (st *Stream) load() error {
 	if err != nil {
 		return err
 	}
-	st.last, st.columnsIDs = map[kube.Key]lastVersion{}, map[string]uint64{}
+	st.last, st.lastBytes, st.columnsIDs = map[kube.Key]lastVersion{}, 0, map[string]uint64{}
 	texts := map[uint64]string{}
 	err = st.s.each(appendKey(nil, tableColumns, st.id), func(key, value []byte) error {
 		id := binary.BigEndian.Uint64(key[prefixLen:])

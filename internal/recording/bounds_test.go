@@ -6,9 +6,11 @@ package recording
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +44,13 @@ func packed(t testing.TB, lines ...string) []byte {
 		t.Fatal(err)
 	}
 	return e.EncodeAll([]byte(strings.Join(lines, "\n")+"\n"), nil)
+}
+
+// recorded returns a recording with these lines and its end.
+func recorded(t testing.TB, lines ...string) []byte {
+	t.Helper()
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n") + "\n"))
+	return packed(t, append(lines, fmt.Sprintf(`{"end":{"lines":%d,"sha256":"%x"}}`, len(lines), sum))...)
 }
 
 // TestImportTooLarge: an import unpacks no more than maxBytes of a small file with a
@@ -101,43 +110,62 @@ type oneByte struct{ r io.Reader }
 
 func (o *oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(1, len(p))]) }
 
-// TestImportLimits: a file that needs unbounded memory is refused; objects beyond the
-// limit of live are read from the store again.
+// TestImportLimits: whatever makes an import keep memory is counted, in each member of a
+// line. What goes to the store is not limited: objects, and the events of one moment.
 func TestImportLimits(t *testing.T) {
 	const (
 		header = `{"recording":{"format":1}}`
 		begin  = `{"stream":{"version":"v1","resource":"pods","listKind":"PodList","rv":1,"at":"2026-01-01T00:00:00Z"}}`
 		form   = `{"form":{"json":{"kind":"Pod","apiVersion":"v1","metadata":{}}}}`
-		same   = `{"event":{"type":"MODIFIED","at":"2026-01-01T00:00:00Z","json":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"2"}}}}`
+		end    = `{"head":{"rv":1000,"at":"2026-01-01T00:00:00Z"}}`
 	)
-	object := func(i int) string {
-		return fmt.Sprintf(`{"object":{"json":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p%d","resourceVersion":"1"}}}}`, i)
-	}
-	few := limits{held: 100, pending: 500, live: 1 << 20, objects: 10}
+	long := strings.Repeat("a", 100)
+	few := limits{kept: 3 * streamOverhead, live: 3000}
 	for name, test := range map[string]struct {
-		more func(i int) string
-		want string
+		lines func(i int) []string
+		kept  bool
 	}{
-		"documents": {func(int) string { return `{"document":{"path":"/api","body":{"a":1}}}` }, "besides objects"},
-		"columns": {func(i int) string {
-			return fmt.Sprintf(`{"columns":{"number":%d,"definitions":["a","b"]}}`, i)
-		}, "besides objects"},
-		"objects":              {object, "more than 10 objects"},
-		"events of one moment": {func(int) string { return same }, "of one moment"},
-		"objects added by events": {func(i int) string {
-			return strings.NewReplacer(`"a"`, fmt.Sprintf(`"p%d"`, i), `"2"`, fmt.Sprintf(`"%d"`, i+2)).Replace(same)
-		}, "more than 10 objects"},
+		"empty documents":        {func(int) []string { return []string{`{"document":{}}`} }, true},
+		"content of documents":   {func(int) []string { return []string{`{"document":{"path":"/api","body":"` + long + `"}}`} }, true},
+		"paths of documents":     {func(int) []string { return []string{`{"document":{"path":"` + long + `"}}`} }, true},
+		"types of documents":     {func(int) []string { return []string{`{"document":{"path":"/api","type":"` + long + `"}}`} }, true},
+		"documents in resources": {func(int) []string { return []string{begin, form, `{"document":{}}`, `{"document":{}}`} }, true},
+		"empty columns":          {func(i int) []string { return []string{begin, fmt.Sprintf(`{"columns":{"number":%d}}`, i)} }, true},
+		"columns":                {func(int) []string { return []string{begin, `{"columns":{"definitions":["` + long + `"]}}`} }, true},
+		"forms":                  {func(int) []string { return []string{begin, strings.Replace(form, "Pod", long, 1)} }, true},
+		"gaps": {func(i int) []string {
+			return []string{begin, form, fmt.Sprintf(`{"gap":{"from":{"rv":%d,"at":"2026-01-01T00:00:00Z"},"to":{"rv":%d,"at":"2026-01-01T00:00:00Z"}}}`, i+2, i+3)}
+		}, true},
+		"resources": {func(i int) []string {
+			return []string{strings.Replace(begin, "pods", fmt.Sprintf("pods%d", i), 1), form, end}
+		}, true},
+		"names of resources": {func(i int) []string {
+			return []string{strings.Replace(begin, "pods", strings.Repeat(long, 1000), 1), form, end}
+		}, true},
+		"objects": {func(i int) []string {
+			return []string{begin, form, fmt.Sprintf(`{"object":{"json":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p%d","resourceVersion":"1"}}}}`, i), end}
+		}, false},
+		"events of one moment": {func(i int) []string {
+			return []string{begin, form, fmt.Sprintf(`{"event":{"type":"ADDED","at":"2026-01-01T00:00:00Z","json":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p%d","resourceVersion":"2"}}}}`, i), end}
+		}, false},
 	} {
-		lines := []string{header, begin, form}
-		for i := range 100 {
-			lines = append(lines, test.more(i))
+		var head, repeated, tail []string
+		for i := range 200 {
+			lines := test.lines(i)
+			switch at := slices.Index(lines, begin); { // one resource for all of them
+			case at >= 0 && slices.Index(lines, form) >= 0:
+				head, lines = lines[:2], lines[2:]
+			case at >= 0:
+				head, lines = lines[:1], lines[1:]
+			}
+			if n := len(lines) - 1; len(head) > 0 && lines[n] == end {
+				lines, tail = lines[:n], lines[n:]
+			}
+			repeated = append(repeated, lines...)
 		}
-		most := few
-		if strings.HasPrefix(name, "objects added") {
-			most.pending = 1 << 20
-		}
-		_, _, err := importWithin(t.Context(), bytes.NewReader(packed(t, lines...)), openStore(t), 0, most)
-		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), test.want) {
+		file := recorded(t, slices.Concat([]string{header}, head, repeated, tail)...)
+		_, _, err := importWithin(t.Context(), bytes.NewReader(file), openStore(t), 0, few)
+		if test.kept && !(errors.Is(err, ErrDamaged) && errors.Is(err, errKept)) || !test.kept && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -20,7 +20,7 @@ type Summary struct {
 
 // Check reads a whole recording, and fails as [Import] does.
 func Check(ctx context.Context, r io.Reader) (*Summary, error) {
-	d, h, err := newDecoder(ctx, r, 0)
+	d, h, err := newDecoder(ctx, r, 0, defaultLimits.kept)
 	if err != nil {
 		return nil, err
 	}

@@ -25,24 +25,37 @@ type decoder struct {
 	ctx     context.Context
 	zstd    *zstd.Decoder
 	in      *bufio.Reader
+	text    []byte // of the last line
 	sum     hash.Hash
 	lines   int
 	columns map[int]string // of the current stream
+	kept    int            // approximate bytes of memory that lines need until the end
+	maxKept int
 }
+
+// Estimates of memory, in addition to that of the strings in a line.
+const (
+	documentOverhead = 256
+	columnsOverhead  = 256     // their entries in maps of the decoder and of the store
+	streamOverhead   = 4 << 10 // a history.Stream
+	gapOverhead      = 128     // a history.Gap
+)
 
 // newDecoder reads the header. If maxBytes is not 0, the decoder fails with
 // [ErrTooLarge] after that many bytes of lines. It also fails when ctx is
-// canceled.
-func newDecoder(ctx context.Context, r io.Reader, maxBytes int64) (*decoder, *Header, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(4*windowSize), zstd.WithDecoderConcurrency(1))
+// canceled, and with [ErrDamaged] when it would have to keep more than maxKept
+// bytes.
+func newDecoder(ctx context.Context, r io.Reader, maxBytes int64, maxKept int) (*decoder, *Header, error) {
+	z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(windowSize), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNotRecording, err)
 	}
-	d := &decoder{ctx: ctx, zstd: z, in: bufio.NewReaderSize(&boundedReader{r: z, max: maxBytes}, 64<<10), sum: sha256.New()}
+	d := &decoder{ctx: ctx, zstd: z, in: bufio.NewReaderSize(&boundedReader{r: z, max: maxBytes}, 64<<10), sum: sha256.New(), maxKept: maxKept}
 	l, err := d.next()
 	switch {
 	case err != nil && !errors.Is(err, ErrDamaged): // an error of the reader, not of the file
 	case errors.Is(err, io.ErrUnexpectedEOF): // the file begins like a recording
+	case errors.Is(err, errKept):
 	case err != nil:
 		err = fmt.Errorf("%w: %s", ErrNotRecording, strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": line 1: "))
 	case l.Recording == nil || l.Recording.Format < 1:
@@ -73,6 +86,32 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// errKept: a recording of the size of a cluster does not need that much memory.
+var errKept = errors.New("what it contains besides objects and events needs too much memory")
+
+// keep counts what a line needs until the end: everything but objects and events.
+func (d *decoder) keep(l *line) error {
+	switch {
+	case l.Recording != nil:
+		d.kept += len(l.Recording.Program) + len(l.Recording.Cluster)
+	case l.Document != nil:
+		d.kept += documentOverhead + len(l.Document.Path) + len(l.Document.Type) + cap(l.Document.Body)
+	case l.Stream != nil:
+		s := l.Stream
+		d.kept += streamOverhead + 2*(len(s.Group)+len(s.Version)+len(s.Resource)) + len(s.ListKind)
+	case l.Form != nil:
+		d.kept += len(l.Form.JSON) + len(l.Form.Row)
+	case l.Columns != nil:
+		d.kept += columnsOverhead + len(l.Columns.Definitions)
+	case l.Gap != nil:
+		d.kept += gapOverhead
+	}
+	if d.kept > d.maxKept {
+		return d.damaged("%w: more than %d bytes", errKept, d.maxKept)
+	}
+	return nil
+}
+
 func (d *decoder) damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: line %d: %w", ErrDamaged, d.lines+1, fmt.Errorf(format, args...))
 }
@@ -100,6 +139,9 @@ func (d *decoder) next() (*line, error) {
 	if l.End != nil {
 		return nil, d.end(l.End)
 	}
+	if err := d.keep(&l); err != nil {
+		return nil, err
+	}
 	d.sum.Write(text)
 	d.lines++
 	switch {
@@ -114,14 +156,16 @@ func (d *decoder) next() (*line, error) {
 	return &l, nil
 }
 
-// read returns the text of a line with its newline.
+// read returns the text of a line with its newline. It is valid until the next
+// call.
 func (d *decoder) read() (text []byte, err error) {
+	d.text = d.text[:0]
 	for {
 		part, err := d.in.ReadSlice('\n')
-		if text = append(text, part...); !errors.Is(err, bufio.ErrBufferFull) {
-			return text, err
+		if d.text = append(d.text, part...); !errors.Is(err, bufio.ErrBufferFull) {
+			return d.text, err
 		}
-		if len(text) > maxLine {
+		if len(d.text) > maxLine {
 			return nil, fmt.Errorf("the line is longer than %d bytes", maxLine)
 		}
 	}
@@ -146,6 +190,9 @@ func (d *decoder) object(l *objectLine) (*scan.Object, error) {
 	o, err := scan.ParseObject(string(l.JSON))
 	if err != nil {
 		return nil, d.damaged("%w", err)
+	}
+	if len(o.Key) > maxKey {
+		return nil, d.damaged("a name of %d bytes", len(o.Key))
 	}
 	return o, d.print(o, l)
 }

@@ -39,9 +39,13 @@ import (
 const formatVersion = 1
 
 const (
-	// maxLine limits the length of a line. Objects, and the discovery of a large
-	// cluster, have at most some MiB.
-	maxLine = 64 << 20
+	// maxLine limits the length of a line. The API server accepts requests of up to
+	// 3 MiB, and etcd objects of up to 1.5 MiB; the discovery of a thousand resources
+	// has less than 1 MiB.
+	maxLine = 3 << 20
+	// maxKey limits the length of an object's namespace and name. The store keeps
+	// some of them in memory. Nearly all API servers' limit is 253 bytes for each.
+	maxKey = 8 << 10
 	// windowSize is how far back the compression finds repetitions. Versions of
 	// one object are far apart, with versions of others between them.
 	windowSize = 8 << 20

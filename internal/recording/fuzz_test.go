@@ -7,13 +7,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 )
 
 // FuzzImport: for any lines in any order, an import ends without a panic, and with one
-// of the documented errors.
+// of the documented errors, and takes little memory: the lines are at most 1 MiB.
 func FuzzImport(f *testing.F) {
 	s := openStore(f)
 	fill(f, s)
@@ -32,7 +33,11 @@ func FuzzImport(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		before := memory()
 		_, _, err := Import(t.Context(), bytes.NewReader(e.EncodeAll(text, nil)), openStore(t), 1<<20)
+		if more := memory() - before; more > maxFuzzMemory {
+			t.Errorf("the import took %d MiB of memory", more>>20)
+		}
 		for _, want := range []error{nil, ErrNotRecording, ErrNewerFormat, ErrTooLarge, ErrDamaged} {
 			if errors.Is(err, want) {
 				return
@@ -40,6 +45,18 @@ func FuzzImport(f *testing.F) {
 		}
 		t.Error(err)
 	})
+}
+
+// maxFuzzMemory bounds the memory that one import takes in addition to what the process
+// has taken before. It includes an empty store and the garbage of a few imports.
+const maxFuzzMemory = 128 << 20
+
+// memory returns how much memory the process has taken from the system. It never
+// decreases, so the difference includes the peak in between.
+func memory() int {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.Sys)
 }
 
 // FuzzPseudonyms: valid JSON stays valid, with the same shape; invalid JSON does no

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -21,23 +20,21 @@ import (
 const maxBatch = 1000
 
 // maxBatchBytes limits their bytes.
-const maxBatchBytes = 8 << 20
+const maxBatchBytes = 2 << 20
 
-// limits bound the memory that an import uses, whatever the file contains.
+// limits bound the memory that an import uses, whatever the file contains. The
+// number and the size of the objects and events in it are not limited: they go to
+// the store.
 type limits struct {
-	// held limits the bytes of documents and columns.
-	held int
-	// pending limits the bytes of events that must be written together: those
-	// at one RV, and those of a gap, in which a whole cluster may have changed.
-	pending int
+	// kept limits what must stay in memory: everything else, such as documents,
+	// forms and columns.
+	kept int
 	// live limits the bytes of objects that are held to spare the store from
 	// reading the version before a change.
 	live int
-	// objects limits their number. Kubernetes itself supports fewer.
-	objects int
 }
 
-var defaultLimits = limits{held: 256 << 20, pending: 512 << 20, live: 256 << 20, objects: 2_000_000}
+var defaultLimits = limits{kept: 32 << 20, live: 8 << 20}
 
 // Import reads a recording into an empty store and returns its documents. If
 // maxBytes is not 0, it limits the bytes of lines. Import fails with
@@ -49,7 +46,7 @@ func Import(ctx context.Context, r io.Reader, store *history.Store, maxBytes int
 }
 
 func importWithin(ctx context.Context, r io.Reader, store *history.Store, maxBytes int64, lim limits) (*Header, []Document, error) {
-	d, h, err := newDecoder(ctx, r, maxBytes)
+	d, h, err := newDecoder(ctx, r, maxBytes, lim.kept)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,8 +76,6 @@ type importer struct {
 	max       limits
 	ahead     *line // a line read after a first state
 	documents []Document
-	held      int // bytes of documents and columns
-	count     int // objects in the resources before this one
 
 	head *streamLine // of a resource whose first state follows
 	form history.Form
@@ -88,7 +83,7 @@ type importer struct {
 
 	stream  *history.Stream // the current one
 	events  []history.Event // not yet written
-	pending int             // bytes of events
+	pending int             // their bytes in memory
 	last    history.Moment  // of the last event
 	gap     *gapLine        // the events within it are inferred
 }
@@ -99,20 +94,7 @@ func (im *importer) next() (*line, error) {
 		im.ahead = nil
 		return l, nil
 	}
-	l, err := im.d.next()
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case l.Document != nil:
-		im.held += len(l.Document.Body)
-	case l.Columns != nil:
-		im.held += len(l.Columns.Definitions)
-	}
-	if im.held > im.max.held {
-		return nil, im.d.damaged("documents and columns besides objects take more than %d bytes", im.max.held)
-	}
-	return l, nil
+	return im.d.next()
 }
 
 func (im *importer) line(l *line) error {
@@ -148,7 +130,6 @@ func (im *importer) begin(s *streamLine) error {
 	if im.head != nil || im.stream != nil {
 		return im.d.damaged("a resource within another")
 	}
-	im.count += len(im.live.objects)
 	im.head, im.form = s, history.Form{ListKind: s.ListKind}
 	im.live = live{objects: map[kube.Key]*scan.Object{}, max: im.max.live}
 	return nil
@@ -211,20 +192,10 @@ func (im *importer) firstObject() (*scan.Object, error) {
 			if err != nil {
 				return nil, err
 			}
-			// The key shares memory with the object's JSON, and the store keeps
-			// it until the state is complete.
-			o.Key = kube.Key(strings.Clone(string(o.Key)))
-			return o, im.remember(o)
+			im.live.set(o)
+			return o, nil
 		}
 	}
-}
-
-// remember records that an object exists.
-func (im *importer) remember(o *scan.Object) error {
-	if im.live.set(o); im.count+len(im.live.objects) > im.max.objects {
-		return im.d.damaged("there are more than %d objects", im.max.objects)
-	}
-	return nil
 }
 
 // stored returns an error of the store. The file caused it, unless the store
@@ -273,36 +244,42 @@ func (im *importer) event(l *eventLine) error {
 			return err
 		}
 	}
-	// Events at one RV stay together.
-	if im.gap == nil && (len(im.events) >= maxBatch || im.pending >= maxBatchBytes) && o.RV > im.last.RV {
-		if err := im.flush(); err != nil {
+	// A part of the events at an RV, or in a gap, is written by itself: nobody reads
+	// the store yet.
+	if len(im.events) >= maxBatch || im.pending >= maxBatchBytes {
+		if err := im.write(); err != nil {
 			return err
 		}
 	}
-	if im.pending += sizeOf(o); im.pending > im.max.pending {
-		return im.d.damaged("the events of one moment take more than %d bytes", im.max.pending)
-	}
+	im.pending += sizeOf(o)
 	im.events = append(im.events, history.Event{Type: l.Type, Object: o, Prev: im.live.objects[o.Key], Inferred: l.Inferred, At: l.At})
 	im.last = history.Moment{RV: o.RV, At: l.At}
 	if l.Type == kube.Deleted {
 		im.live.remove(o.Key)
-		return nil
-	}
-	return im.remember(o)
-}
-
-// flush writes the pending events.
-func (im *importer) flush() error {
-	events, gap := im.events, im.gap
-	im.events, im.pending, im.gap = nil, 0, nil
-	switch {
-	case gap != nil:
-		im.last = history.Moment{RV: gap.To.RV, At: gap.To.At}
-		return im.stored(im.stream.AppendGap(events, gap.To.RV, gap.To.At))
-	case len(events) > 0:
-		return im.append(events)
+	} else {
+		im.live.set(o)
 	}
 	return nil
+}
+
+// flush writes the pending events and ends the gap.
+func (im *importer) flush() error {
+	if err := im.write(); err != nil || im.gap == nil {
+		return err
+	}
+	gap := im.gap
+	im.gap, im.last = nil, history.Moment{RV: gap.To.RV, At: gap.To.At}
+	return im.stored(im.stream.EndGap(history.Moment{RV: gap.From.RV, At: gap.From.At}, im.last.RV, im.last.At))
+}
+
+// write writes the pending events.
+func (im *importer) write() error {
+	events := im.events
+	im.events, im.pending = nil, 0
+	if len(events) == 0 {
+		return nil
+	}
+	return im.append(events)
 }
 
 func (im *importer) end(head *momentLine) error {
@@ -317,7 +294,8 @@ func (im *importer) end(head *momentLine) error {
 	}
 	im.last = history.Moment{RV: head.RV, At: later(head.At, im.last.At)}
 	err := im.append(nil)
-	im.stream = nil
+	im.stream.Written()
+	im.stream, im.live = nil, live{}
 	return err
 }
 

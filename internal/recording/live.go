@@ -4,39 +4,40 @@
 package recording
 
 import (
-	"strings"
+	"unsafe"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// live are the objects that exist. Beyond the limit their values are nil.
+// live are objects that exist, not necessarily all of them.
 type live struct {
 	objects map[kube.Key]*scan.Object
-	bytes   int // of those held
-	max     int // limit of bytes
+	bytes   int // of memory
+	max     int
 }
 
+// set adds an object. Beyond the limit it drops the others.
 func (v *live) set(o *scan.Object) {
-	v.bytes += sizeOf(o) - sizeOf(v.objects[o.Key])
-	if v.objects[o.Key] = o; v.bytes <= v.max {
-		return
+	v.remove(o.Key)
+	if v.bytes += sizeOf(o); v.bytes > v.max {
+		v.objects, v.bytes = map[kube.Key]*scan.Object{}, sizeOf(o)
 	}
-	all := make(map[kube.Key]*scan.Object, len(v.objects))
-	for key := range v.objects {
-		all[kube.Key(strings.Clone(string(key)))] = nil // the key shares memory with the object's JSON
-	}
-	v.objects, v.bytes = all, 0
+	v.objects[o.Key] = o
 }
 
 func (v *live) remove(key kube.Key) {
-	v.bytes -= sizeOf(v.objects[key])
-	delete(v.objects, key)
+	if o := v.objects[key]; o != nil {
+		v.bytes -= sizeOf(o)
+		delete(v.objects, key)
+	}
 }
 
+// mapEntry estimates the memory of a map's entry without key and value.
+const mapEntry = 64
+
+// sizeOf estimates the memory of an object. A label in JSON can be smaller than a
+// scan.Label.
 func sizeOf(o *scan.Object) int {
-	if o == nil {
-		return 0
-	}
-	return len(o.JSON) + len(o.Row)
+	return len(o.JSON) + len(o.Row) + len(o.Key) + cap(o.Labels)*int(unsafe.Sizeof(scan.Label{})) + int(unsafe.Sizeof(*o)) + mapEntry
 }

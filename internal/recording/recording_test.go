@@ -171,7 +171,7 @@ func TestSelections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sel := everything()
 			test.change(&sel)
-			d, _, err := newDecoder(t.Context(), bytes.NewReader(export(t, s, sel)), 0)
+			d, _, err := newDecoder(t.Context(), bytes.NewReader(export(t, s, sel)), 0, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
