@@ -104,17 +104,25 @@ func (st *Stream) append(events []Event, rv uint64, at time.Time, gapFrom *Momen
 	if rv < head.RV {
 		return fmt.Errorf("history: append up to %d is below the head %d", rv, head.RV)
 	}
+	before := head.RV
 	for i := range events {
-		e := &events[i]
+		e := events[i]
 		if e.Object.RV < head.RV || e.Object.RV > rv {
 			return fmt.Errorf("history: event at %d in an append from %d to %d", e.Object.RV, head.RV, rv)
 		}
-		if err := w.addVersion(e); err != nil {
+		if e.At, err = w.observe(e.At, before); err != nil {
 			return err
 		}
-		if err := w.addLogEntry(e); err != nil {
+		if err := w.addVersion(&e); err != nil {
 			return err
 		}
+		if err := w.addLogEntry(&e); err != nil {
+			return err
+		}
+		before = e.Object.RV
+	}
+	if at, err = w.observe(at, before); err != nil {
+		return err
 	}
 	if gapFrom != nil && rv > gapFrom.RV {
 		w.gap = &Gap{From: gapFrom.RV, To: rv, Since: gapFrom.At, Until: at}

@@ -4,6 +4,7 @@
 package history
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"hash/maphash"
@@ -31,6 +32,9 @@ type writeBatch struct {
 	lifetimes map[kube.Key]lifetime
 	columns   map[string]uint64
 	span      Span
+	stamp     time.Time   // of the last observation
+	era       uint64      // of the last observation
+	steps     []ClockStep // in this write
 	begins    bool
 	gap       *Gap
 	form      *Form
@@ -53,8 +57,10 @@ func (st *Stream) newWriteBatch() (*writeBatch, error) {
 		return nil, err
 	}
 	st.writeMu.Lock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	return &writeBatch{
-		st: st, batch: st.s.db.NewBatch(), span: st.Span(),
+		st: st, batch: st.s.db.NewBatch(), span: st.span, stamp: st.stamp, era: st.era,
 		last: map[kube.Key]lastVersion{}, lifetimes: map[kube.Key]lifetime{}, columns: map[string]uint64{},
 	}, nil
 }
@@ -81,6 +87,11 @@ func (w *writeBatch) commit() error {
 		st.columnsByID[id] = text
 	}
 	st.span.To = w.span.To // Trim may have moved From
+	st.stamp, st.era = w.stamp, w.era
+	st.steps = append(st.steps, w.steps...)
+	for _, step := range w.steps {
+		st.s.opts.Logger.Debug("the clock was set back", "resource", st.resource.String(), "rv", step.RV, "from", step.From, "to", step.To)
+	}
 	if w.begins {
 		st.span.From = w.span.From
 	}
@@ -265,17 +276,24 @@ func (w *writeBatch) addLogEntry(e *Event) error {
 	return w.batch.Set(w.key, w.value, nil)
 }
 
-// moveHead moves the head. Its time never goes back, even if the clock does.
-func (w *writeBatch) moveHead(to Moment) error {
-	if to.At = to.At.Truncate(time.Millisecond); to.At.Before(w.span.To.At) {
-		to.At = w.span.To.At
+// moveHead moves the head.
+func (w *writeBatch) moveHead(to Moment) (err error) {
+	if to.At, err = w.observe(to.At, to.RV); err != nil {
+		return err
 	}
+	return w.setHead(to)
+}
+
+func (w *writeBatch) setHead(to Moment) error {
 	w.span.To = to
 	value := appendMoment(nil, to)
+	if w.era > 0 {
+		value = binary.BigEndian.AppendUint64(value, w.era)
+	}
 	if err := w.batch.Set(appendKey(nil, tableHead, w.st.id), value, nil); err != nil {
 		return err
 	}
-	return w.batch.Set(numberKey(tableTimes, w.st.id, uint64(to.At.UnixMilli())), value[:8], nil)
+	return w.batch.Set(timesKey(w.st.id, w.era, to.At), value[:8], nil)
 }
 
 // columnsID returns the ID of columnDefinitions, and assigns one if needed.

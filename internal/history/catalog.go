@@ -44,6 +44,8 @@ func (s *Store) identify(readOnly bool) error {
 		return fmt.Errorf("%w: format %d, this version reads up to %d", ErrNewerFormat, id.Format, formatVersion)
 	case id.Cluster != cluster && cluster != "":
 		return fmt.Errorf("%w: it is of cluster %s, not %s", ErrOtherCluster, id.Cluster, cluster)
+	case id.Format < formatVersion && !readOnly:
+		return s.setJSON([]byte{tableFormat}, identity{formatVersion, id.Cluster})
 	}
 	return nil
 }
@@ -68,6 +70,7 @@ func (s *Store) load() error {
 			st.damaged(err)
 			st.mu.Lock()
 			st.span.To.At, err = s.now(), nil
+			st.stamp = st.span.To.At
 			st.mu.Unlock()
 		}
 	}

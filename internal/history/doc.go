@@ -11,6 +11,10 @@
 // and all events since ([Stream.Append]). Where events were missed, it has a
 // [Gap] with the difference of two lists ([Stream.AppendGap]).
 //
+// Times are those of the writer's clock. They never decrease, except at a
+// [ClockStep], where the clock was set back. A time that it showed twice is not
+// the time of one state.
+//
 // # Writing
 //
 // Each stream has one writer; different streams can be written concurrently.
@@ -21,7 +25,7 @@
 //
 // A reader chooses a stream and an RV in its retained [Span]. [Stream.Check]
 // tells whether the state at an RV is known; [Stream.At] finds the RV for a
-// time. Then
+// time, and [Stream.AtAge] for an age. Then
 //   - [Stream.Get], [Stream.List] and [Stream.Count] read the state at the RV.
 //     It is complete: objects that have not changed for longer than the
 //     retention are in it, too.

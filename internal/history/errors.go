@@ -32,6 +32,8 @@ var (
 	ErrFuture = errors.New("after the recorded history")
 	// ErrGap: nothing was observed at that RV or time.
 	ErrGap = errors.New("in a gap of the recorded history")
+	// ErrClock: the clock was set back, so the time is that of more than one state.
+	ErrClock = errors.New("ambiguous in the recorded history")
 )
 
 // errReadOnly: a write to a store opened with Options.ReadOnly.

@@ -28,8 +28,10 @@ func (s *Store) cutoff(part float64) (low time.Time, err error) {
 			continue
 		}
 		removable += l.total
-		if low.IsZero() || l.span.From.At.Before(low) {
-			low = l.span.From.At
+		for _, at := range []time.Time{l.span.From.At, l.span.To.At} { // the clock may have been set back
+			if low.IsZero() || at.Before(low) {
+				low = at
+			}
 		}
 		if l.span.To.At.After(high) {
 			high = l.span.To.At
@@ -91,6 +93,11 @@ func (l *sizeEstimate) read() error {
 		l.times = append(l.times, v.at)
 		return true
 	})
+	for i := len(l.times) - 2; i >= 0; i-- { // they decrease where the clock was set back
+		if l.times[i].After(l.times[i+1]) {
+			l.times[i] = l.times[i+1]
+		}
+	}
 	if errors.Is(err, ErrCorrupt) {
 		l.markDamaged(err)
 		err = nil
@@ -122,7 +129,7 @@ func (l *sizeEstimate) bytesBefore(t time.Time) (float64, error) {
 		i, _ := slices.BinarySearchFunc(l.times, t, time.Time.Compare)
 		return l.total * float64(i) / float64(len(l.times)), nil
 	}
-	at, err := l.st.headAt(t)
+	at, _, err := l.st.retainedAt(t)
 	if err == nil && at.RV > l.span.From.RV {
 		var n uint64
 		n, err = l.st.s.db.EstimateDiskUsage(appendLogKey(nil, l.st.id, 0, ""), appendLogKey(nil, l.st.id, at.RV+1, ""))

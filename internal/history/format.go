@@ -14,8 +14,8 @@ import (
 )
 
 // formatVersion is the format that this code writes, and the newest that it
-// reads.
-const formatVersion = 1
+// reads. Format 1 has no steps of the clock.
+const formatVersion = 2
 
 // The keys of the store, as docs/format.md describes them. The first byte of a
 // key is the table. A stream is one resource in one epoch: when the upstream's
@@ -28,12 +28,14 @@ const formatVersion = 1
 //	S stream             resource and epoch, JSON
 //	B stream             form of lists and bookmarks, JSON
 //	R stream             rv, time: the oldest retained state
-//	H stream             rv, time: the head; everything up to it is recorded
+//	H stream             rv, time, era: the head; everything up to it is recorded.
+//	                     Era 0 may be missing
 //	V stream object 0 rv a version of an object
 //	N stream object      lifetime of the last object of this name: born, died, and
 //	                     1 if there were earlier ones (uvarint, uvarint, byte)
 //	L stream rv object   log: the event at rv: flags, at
-//	T stream time        rv: the head at that time
+//	T stream time        rv: the head at that time. The high 16 bits are the era
+//	K stream era         rv, from, to: the clock was set back, and the era began
 //	G stream from        to, time, time: a gap; nothing between was observed
 //	C stream id          columnDefinitions of Tables
 //
@@ -69,11 +71,12 @@ const (
 	tableTimes    = 'T'
 	tableGaps     = 'G'
 	tableColumns  = 'C'
+	tableClock    = 'K'
 )
 
 // streamTables are the tables whose keys contain a stream.
 var streamTables = []byte{
-	tableStream, tableForm, tableRetained, tableHead, tableVersions, tableNames, tableLog, tableTimes, tableGaps, tableColumns,
+	tableStream, tableForm, tableRetained, tableHead, tableVersions, tableNames, tableLog, tableTimes, tableGaps, tableColumns, tableClock,
 }
 
 // A streamID is the number of a stream in keys.
@@ -297,5 +300,6 @@ func parseTimes(key, value []byte) (Moment, error) {
 	if len(key) != prefixLen+8 || len(value) != 8 {
 		return Moment{}, corrupt("%q is not a time", key)
 	}
-	return Moment{binary.BigEndian.Uint64(value), parseTime(key[prefixLen:])}, nil
+	at := time.UnixMilli(int64(binary.BigEndian.Uint64(key[prefixLen:]) & (1<<48 - 1)))
+	return Moment{binary.BigEndian.Uint64(value), at}, nil
 }

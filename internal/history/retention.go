@@ -28,6 +28,11 @@ func (s *Store) Trim(ctx context.Context) error {
 	}
 	s.trimMu.Lock()
 	defer s.trimMu.Unlock()
+	for _, st := range s.allStreams() {
+		if err := st.checkClock(); err != nil && !errors.Is(err, ErrDiskFull) {
+			return err
+		}
+	}
 	if age := s.opts.MaxAge; age > 0 {
 		if err := s.trim(ctx, s.now().Add(-age), age/32); err != nil {
 			return err
@@ -74,15 +79,26 @@ func (st *Stream) advanceStart(t time.Time, step time.Duration) error {
 		return err
 	}
 	defer st.s.release()
-	span := st.Span()
-	if span.From.RV == 0 || t.Sub(span.From.At) < step {
+	all := st.eras()
+	first := all[0]
+	for _, e := range all[1:] {
+		if e.from.At.Before(first.from.At) {
+			first.from.At = e.from.At // the start was observed before that
+		}
+	}
+	if first.from.RV == 0 || t.Sub(first.from.At) < step {
 		return nil
 	}
-	to, err := st.headAt(t)
-	if err != nil || to.RV <= span.From.RV {
+	to, e, err := st.retainedAt(t)
+	if err != nil || to.RV < first.from.RV || to.RV == first.from.RV && e.number == first.number {
 		return err
 	}
 	b := st.s.db.NewBatch()
+	if e.number > first.number {
+		if err := b.DeleteRange(numberKey(tableClock, st.id, 0), numberKey(tableClock, st.id, e.number+1), nil); err != nil {
+			return err
+		}
+	}
 	defer b.Close()
 	if err := b.Set(appendKey(nil, tableRetained, st.id), appendMoment(nil, to), nil); err != nil {
 		return err
@@ -93,6 +109,7 @@ func (st *Stream) advanceStart(t time.Time, step time.Duration) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.span.From = to
+	st.steps = st.steps[e.number-first.number:]
 	st.gaps = slices.DeleteFunc(slices.Clone(st.gaps), func(g Gap) bool { return g.To <= to.RV })
 	return nil
 }
@@ -121,7 +138,7 @@ func (st *Stream) drop(t time.Time) (dropped bool, err error) {
 	}
 	st.mu.Lock()
 	if st.removed = err == nil; st.removed {
-		st.span, st.gaps = Span{}, nil
+		st.span, st.gaps, st.steps = Span{}, nil, nil
 	}
 	st.mu.Unlock()
 	if err != nil {
@@ -161,7 +178,7 @@ func (st *Stream) sweep() (more bool, err error) {
 	// being removed.
 	st.writeMu.Lock()
 	defer st.writeMu.Unlock()
-	from := st.Span().From
+	from, first := st.Span().From, st.eras()[0].number
 	var keys []kube.Key
 	last := uint64(0)
 	err = st.scanLog(0, from.RV, func(key []byte, rv uint64, _ version) bool {
@@ -189,7 +206,7 @@ func (st *Stream) sweep() (more bool, err error) {
 	}
 	err = b.DeleteRange(appendLogKey(nil, st.id, 0, ""), appendLogKey(nil, st.id, last+1, ""), nil)
 	if err == nil {
-		err = b.DeleteRange(numberKey(tableTimes, st.id, 0), numberKey(tableTimes, st.id, uint64(from.At.UnixMilli())), nil)
+		err = b.DeleteRange(numberKey(tableTimes, st.id, 0), timesKey(st.id, first, from.At), nil)
 	}
 	if err != nil {
 		return false, err

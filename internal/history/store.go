@@ -34,6 +34,9 @@ type Options struct {
 	// the disk stays free (see minFreeDisk).
 	MaxAge   time.Duration
 	MaxBytes int64
+	// Now is the clock; nil means time.Now. Trim and reads by time compare with it
+	// what writers have passed, so they must use the same clock.
+	Now func() time.Time
 	// Temporary is set for a store that is of no use after a crash, and whose
 	// content may be hostile: writes are not synced, so T9 does not hold, and take
 	// little memory, so that more is read from disk.
@@ -89,10 +92,13 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.FS == nil {
 		opts.FS = vfs.Default
 	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{opts: opts, dir: dir, now: time.Now, readBudget: newBudget(maxEventBytes), streams: map[kube.Resource][]*Stream{}}
+	s := &Store{opts: opts, dir: dir, now: opts.Now, readBudget: newBudget(maxEventBytes), streams: map[kube.Resource][]*Stream{}}
 	s.unreclaimed.Store(true) // the previous process may have left some
 	err := s.connect(opts.ReadOnly)
 	if err == nil {

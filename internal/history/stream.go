@@ -30,7 +30,8 @@ type Event struct {
 	At time.Time
 }
 
-// A Moment is an RV and when it was the head, in ms.
+// A Moment is an RV and when it was the head, in ms. A later Moment of a stream
+// can have an earlier time, see [ClockStep].
 type Moment struct {
 	RV uint64
 	At time.Time
@@ -78,6 +79,9 @@ type Stream struct {
 	span      Span       // zero before Begin
 	form      Form
 	gaps      []Gap
+	era       uint64      // number of the last era
+	steps     []ClockStep // in the retained span; the last one begins era
+	stamp     time.Time   // of the head, with its reading of the monotonic clock if there is one
 	// columnsByID are the columnDefinitions of versions.
 	columnsByID map[uint64]string
 }
@@ -99,10 +103,14 @@ func newStream(s *Store, id streamID, resource kube.Resource, epoch int) *Stream
 // load reads everything about a stream except its versions.
 func (st *Stream) load() error {
 	var span Span
+	var era uint64
 	for table, moment := range map[byte]*Moment{tableRetained: &span.From, tableHead: &span.To} {
 		value, err := st.s.get(appendKey(nil, table, st.id))
 		if err != nil {
 			return err
+		}
+		if len(value) == 24 && table == tableHead {
+			value, era = value[:16], binary.BigEndian.Uint64(value[16:])
 		}
 		if value != nil {
 			if *moment, err = parseMoment(value); err != nil {
@@ -135,6 +143,18 @@ func (st *Stream) load() error {
 	if err != nil {
 		return err
 	}
+	var steps []ClockStep
+	err = st.s.each(appendKey(nil, tableClock, st.id), func(_, value []byte) error {
+		s, err := parseClockStep(value)
+		steps = append(steps, s)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if uint64(len(steps)) > era {
+		return corrupt("%s has %d steps of the clock in era %d", st.resource, len(steps), era)
+	}
 	st.last, st.lastBytes, st.columnsIDs = map[kube.Key]lastVersion{}, 0, map[string]uint64{}
 	texts := map[uint64]string{}
 	err = st.s.each(appendKey(nil, tableColumns, st.id), func(key, value []byte) error {
@@ -146,6 +166,7 @@ func (st *Stream) load() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.span, st.form, st.gaps, st.columnsByID = span, form, gaps, texts
+	st.era, st.steps, st.stamp = era, steps, span.To.At
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -16,32 +15,53 @@ import (
 
 // At returns the newest state observed at or before t: its RV, and when it was
 // observed. After the last event that is the head. At fails with [ErrBefore],
-// with [ErrGap] if nothing was observed at t, or with [ErrFuture] if t is in
-// the future.
-func (st *Stream) At(ctx context.Context, t time.Time) (Moment, error) {
+// with [ErrGap] if nothing was observed at t, with [ErrFuture] if t is in the
+// future, or with [ErrClock] if the clock was set back and showed t again.
+func (st *Stream) At(ctx context.Context, t time.Time) (Moment, error) { return st.at(ctx, t, false) }
+
+// AtAge is At for a time that was computed from the present time and an age. It is
+// one of the present clock, so it fails with [ErrClock] if it is before the last
+// step of the clock.
+func (st *Stream) AtAge(ctx context.Context, t time.Time) (Moment, error) {
+	return st.at(ctx, t, true)
+}
+
+func (st *Stream) at(ctx context.Context, t time.Time, ago bool) (Moment, error) {
 	t = t.Truncate(time.Millisecond)
-	st.mu.Lock()
-	span := st.span
-	err := func() error {
-		switch {
-		case span.From.RV == 0 || t.Before(span.From.At):
-			return st.rangeError(ErrBefore, formatTime(t))
-		case t.After(st.s.now()):
-			return st.rangeError(ErrFuture, formatTime(t))
-		}
-		for _, g := range st.gaps {
-			if g.Since.Before(t) && t.Before(g.Until) {
-				return st.rangeError(ErrGap, formatTime(t))
-			}
-		}
-		return nil
-	}()
-	st.mu.Unlock()
+	e, err := st.place(t, ago)
 	if err != nil {
 		return Moment{}, err
 	}
-	if !t.Before(span.To.At) {
-		return span.To, nil
+	return st.stateAt(ctx, e, t)
+}
+
+// place returns the era of a time at which the state is known.
+func (st *Stream) place(t time.Time, ago bool) (era, error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.span.From.RV == 0 {
+		return era{}, st.rangeError(ErrBefore, formatTime(t))
+	}
+	e, err := st.eraAtLocked(t, ago)
+	switch {
+	case err != nil:
+		return e, err
+	case t.After(st.s.now()):
+		return e, st.rangeError(ErrFuture, formatTime(t))
+	}
+	for _, g := range st.gaps {
+		inside := g.Since.Before(t) || e.steps && g.From <= e.from.RV // the era begins in it
+		if g.To > e.from.RV && inside && t.Before(g.Until) {
+			return e, st.rangeError(ErrGap, formatTime(t))
+		}
+	}
+	return e, nil
+}
+
+// stateAt returns the newest state observed at or before a time of an era.
+func (st *Stream) stateAt(ctx context.Context, e era, t time.Time) (Moment, error) {
+	if e.last && !t.Before(e.to.At) {
+		return e.to, nil
 	}
 	if err := context.Cause(ctx); err != nil {
 		return Moment{}, err
@@ -50,16 +70,13 @@ func (st *Stream) At(ctx context.Context, t time.Time) (Moment, error) {
 		return Moment{}, err
 	}
 	defer st.s.release()
-	at, err := st.headAt(t)
+	at, err := st.headAt(e, t)
 	if err != nil {
 		return Moment{}, err
 	}
-	if at.RV < span.From.RV {
-		at = span.From
-	}
 	// Events come in batches. Some of the next batch may have been observed by
 	// t.
-	err = st.scanLog(at.RV, span.To.RV, func(_ []byte, rv uint64, v version) bool {
+	err = st.scanLog(at.RV, e.to.RV, func(_ []byte, rv uint64, v version) bool {
 		if v.at.After(t) {
 			return false
 		}
@@ -71,19 +88,19 @@ func (st *Stream) At(ctx context.Context, t time.Time) (Moment, error) {
 
 // TimeOf returns when an RV of the retained span became the newest known one.
 func (st *Stream) TimeOf(ctx context.Context, rv uint64) (time.Time, error) {
-	span, gaps := st.Span(), st.Gaps()
-	low, high := span.From.At, span.To.At
+	all := st.eras()
+	for len(all) > 1 && all[0].to.RV < rv {
+		all = all[1:]
+	}
+	e := all[0]
+	low, high := e.from.At, e.to.At
 	for step := time.Millisecond; high.Sub(low) >= step; {
 		t := low.Add(high.Sub(low) / 2).Truncate(step)
-		reached := false
-		if i := slices.IndexFunc(gaps, func(g Gap) bool { return g.Since.Before(t) && t.Before(g.Until) }); i >= 0 {
-			reached = rv <= gaps[i].From
-		} else if m, err := st.At(ctx, t); err == nil {
-			reached = m.RV >= rv
-		} else if ctx.Err() != nil {
+		m, err := st.stateAt(ctx, e, t)
+		if err != nil && ctx.Err() != nil {
 			return time.Time{}, err
 		}
-		if reached {
+		if err == nil && m.RV >= rv {
 			high = t
 		} else {
 			low = t.Add(step)
@@ -92,15 +109,18 @@ func (st *Stream) TimeOf(ctx context.Context, rv uint64) (time.Time, error) {
 	return high, nil
 }
 
-// headAt returns the last entry of tableTimes at or before t.
-func (st *Stream) headAt(t time.Time) (at Moment, err error) {
+// headAt returns the last head in an era, by tableTimes, at or before t.
+func (st *Stream) headAt(e era, t time.Time) (at Moment, err error) {
 	prefix := appendKey(nil, tableTimes, st.id)
 	it, err := st.s.iter(prefix, prefixEnd(prefix))
 	if err != nil {
 		return at, err
 	}
-	if it.SeekLT(numberKey(tableTimes, st.id, uint64(t.UnixMilli())+1)) {
+	if it.SeekLT(timesKey(st.id, e.number, t.Add(time.Millisecond))) {
 		at, err = parseTimes(it.Key(), it.Value())
+	}
+	if at.RV < e.from.RV || at.RV == e.from.RV && e.steps { // of an era before
+		at = e.from
 	}
 	return at, damage(errors.Join(err, it.Error(), it.Close()))
 }
@@ -132,7 +152,8 @@ type EventCount struct{ Added, Modified, Deleted int }
 
 // EventCounts counts the events observed in [from, to), in bins of equal
 // length; the last bin may be shorter. Events that are no longer retained are
-// not counted.
+// not counted. If the clock was set back, a bin can have events of more than one
+// era.
 func (st *Stream) EventCounts(ctx context.Context, from, to time.Time, bin time.Duration) ([]EventCount, error) {
 	if bin <= 0 || !from.Before(to) {
 		return nil, errors.New("history: the span to count in is empty")
@@ -142,29 +163,32 @@ func (st *Stream) EventCounts(ctx context.Context, from, to time.Time, bin time.
 	}
 	defer st.s.release()
 	counts := make([]EventCount, (to.Sub(from)-1)/bin+1)
-	start, err := st.headAt(from.Add(-time.Millisecond))
-	if err != nil {
-		return nil, err
-	}
-	span := st.Span()
 	n := 0
-	err = st.scanLog(max(start.RV, span.From.RV), span.To.RV, func(_ []byte, _ uint64, v version) bool {
-		if n++; n%1024 == 0 && ctx.Err() != nil {
-			return false
+	for _, e := range st.eras() {
+		start, err := st.headAt(e, from.Add(-time.Millisecond))
+		if err == nil {
+			err = st.scanLog(start.RV, e.to.RV, func(_ []byte, _ uint64, v version) bool {
+				if n++; n%1024 == 0 && ctx.Err() != nil {
+					return false
+				}
+				if v.at.Before(from) || !v.at.Before(to) {
+					return v.at.Before(to)
+				}
+				c := &counts[v.at.Sub(from)/bin]
+				switch v.typ {
+				case kube.Added:
+					c.Added++
+				case kube.Modified:
+					c.Modified++
+				default:
+					c.Deleted++
+				}
+				return true
+			})
 		}
-		if v.at.Before(from) || !v.at.Before(to) {
-			return v.at.Before(to)
+		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
+			return nil, err
 		}
-		c := &counts[v.at.Sub(from)/bin]
-		switch v.typ {
-		case kube.Added:
-			c.Added++
-		case kube.Modified:
-			c.Modified++
-		default:
-			c.Deleted++
-		}
-		return true
-	})
-	return counts, cmp.Or(err, context.Cause(ctx))
+	}
+	return counts, nil
 }

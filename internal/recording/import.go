@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -292,16 +291,9 @@ func (im *importer) end(head *momentLine) error {
 	if head.RV < im.last.RV {
 		return im.d.damaged("the end at %d comes before %d", head.RV, im.last.RV)
 	}
-	im.last = history.Moment{RV: head.RV, At: later(head.At, im.last.At)}
+	im.last = history.Moment{RV: head.RV, At: head.At}
 	err := im.append(nil)
 	im.stream.Written()
 	im.stream, im.live = nil, live{}
 	return err
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

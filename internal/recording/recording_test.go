@@ -439,3 +439,30 @@ func TestHostileDocuments(t *testing.T) {
 		}
 	}
 }
+
+// TestClockStep: a recording has the steps of the clock, so that a time that was shown
+// twice is ambiguous in it, too.
+func TestClockStep(t *testing.T) {
+	from, to := openStore(t), openStore(t)
+	fill(t, from)
+	st := from.Streams(pods)[0]
+	for _, err := range []error{
+		st.Append([]history.Event{{Type: kube.Added, Object: pod(t, "team", "ahead", 50, "Running"), At: at(500)}}, 50, at(500)),
+		st.Append([]history.Event{{Type: kube.Added, Object: pod(t, "team", "back", 60, "Running"), At: at(60)}}, 60, at(60)),
+		st.Append(nil, 70, at(70)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := Import(t.Context(), bytes.NewReader(export(t, from, everything())), to, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := story(t, to), story(t, from); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	got, want := to.Streams(pods)[0].ClockSteps(), st.ClockSteps()
+	if len(got) != 1 || len(want) != 1 || got[0].RV != want[0].RV || !got[0].From.Equal(want[0].From) || !got[0].To.Equal(want[0].To) {
+		t.Errorf("steps %v, not %v", got, want)
+	}
+}
