@@ -15,6 +15,9 @@ import (
 type Moment struct {
 	RV uint64
 	At time.Time
+	// Ago is set if At was computed from the present time, by an age or as now. It
+	// is then a time of the present clock, which may have been set back.
+	Ago bool
 }
 
 const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 2026-01-31T15:04:05Z, or rv:N"
@@ -23,7 +26,7 @@ const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 20
 // RFC 3339 time, or "rv:N". A moment may be in the future.
 func ParseMoment(text string, now time.Time) (Moment, error) {
 	if text == "now" {
-		return Moment{At: now}, nil
+		return Moment{At: now, Ago: true}, nil
 	}
 	if digits, ok := strings.CutPrefix(text, "rv:"); ok {
 		rv, err := strconv.ParseUint(digits, 10, 64)
@@ -36,7 +39,7 @@ func ParseMoment(text string, now time.Time) (Moment, error) {
 		return Moment{At: at}, nil
 	}
 	if age, ok := parseAge(text); ok {
-		return Moment{At: now.Add(-age)}, nil
+		return Moment{At: now.Add(-age), Ago: true}, nil
 	}
 	return Moment{}, fmt.Errorf("%q is not a moment: %s", text, momentForms)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -46,7 +45,7 @@ func (c *call) changes() (any, error) {
 		}
 	}
 	namespace, skipped := c.query.Get("namespace"), 0
-	out := api.Changes{From: from, To: to, Items: []api.ObjectChange{}}
+	out := api.Changes{From: from.At, To: to.At, Items: []api.ObjectChange{}}
 	for {
 		if err := p.ended(); err != nil {
 			return nil, err
@@ -95,12 +94,11 @@ type backward struct {
 type bounds map[string]uint64
 
 // backward returns the events of a stream in a range, nil if there are none.
-func (c *call) backward(st *history.Stream, from, to time.Time, b bounds) (*backward, error) {
-	r, ok, err := rangeOf(c.r.Context(), st, true, kube.Moment{At: from}, kube.Moment{At: to})
-	if !ok || err != nil || st.Head().At.Before(from) {
+func (c *call) backward(st *history.Stream, from, to kube.Moment, b bounds) (*backward, error) {
+	r, ok, err := rangeOf(c.r.Context(), st, true, from, to)
+	if !ok || err != nil || len(st.ClockSteps()) == 0 && st.Head().At.Before(from.At) {
 		return nil, err
 	}
-	r.since = from
 	if b != nil {
 		below, ok := b[streamName(st)]
 		if !ok {

@@ -24,10 +24,11 @@ const (
 
 // counts returns the number of events per bin.
 func (c *call) counts() (any, error) {
-	from, to, err := c.times()
+	first, last, err := c.times()
 	if err != nil {
 		return nil, err
 	}
+	from, to := first.At, last.At
 	bin, err := c.bin(to.Sub(from))
 	if err != nil {
 		return nil, err
@@ -66,10 +67,13 @@ func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Tim
 		if err := context.Cause(c.r.Context()); err != nil {
 			return err
 		}
-		span := st.Span()
-		if s, ok := inside(span.From.At, span.To.At, from, to); ok && span.From.RV != 0 {
-			one.Spans = append(one.Spans, s)
-		} else {
+		recorded := false
+		for _, span := range st.TimeSpans() {
+			if s, ok := inside(span.From.At, span.To.At, from, to); ok {
+				one.Spans, recorded = append(one.Spans, s), true
+			}
+		}
+		if !recorded {
 			continue
 		}
 		for _, g := range st.Gaps() {
@@ -106,22 +110,21 @@ func inside(from, to, lower, upper time.Time) (api.TimeSpan, bool) {
 
 // times returns the range that the parameters from and to name, by default the last
 // hour.
-func (c *call) times() (from, to time.Time, err error) {
-	first, err := c.when("from", "1h")
-	if err != nil {
+func (c *call) times() (from, to kube.Moment, err error) {
+	if from, err = c.when("from", "1h"); err != nil {
 		return from, to, err
 	}
-	last, err := c.when("to", "now")
-	if err != nil {
+	if to, err = c.when("to", "now"); err != nil {
 		return from, to, err
 	}
-	if first.RV != 0 || last.RV != 0 {
+	if from.RV != 0 || to.RV != 0 {
 		return from, to, refuseBad("from and to: a range of several resources has times, not resourceVersions")
 	}
-	if !first.At.Before(last.At) {
-		return from, to, refuseBad("from (%s) is not before to (%s)", first, last)
+	if !from.At.Before(to.At) {
+		return from, to, refuseBad("from (%s) is not before to (%s)", from, to)
 	}
-	return first.At.UTC(), last.At.UTC(), nil
+	from.At, to.At = from.At.UTC(), to.At.UTC()
+	return from, to, nil
 }
 
 // niceBins are the lengths that a default bin may have.

@@ -61,9 +61,11 @@ func (c *call) export() (any, error) {
 	default:
 		return nil, refuseBad("pseudonyms is %q: it has to be true or false", text)
 	}
-	if sel.From, sel.To, err = c.times(); err != nil {
+	from, to, err := c.times()
+	if err != nil {
 		return nil, err
 	}
+	sel.From, sel.To = from.At, to.At
 	sel.Resources, err = c.resources()
 	return x, err
 }

@@ -150,13 +150,23 @@ func rangeOf(ctx context.Context, st *history.Stream, newest bool, from, to kube
 		return r, false, nil // an RV names a moment in the newest epoch only
 	}
 	r.from = max(r.from, from.RV)
+	if !from.At.IsZero() && !from.Ago {
+		if _, err := st.At(ctx, from.At); errors.Is(err, history.ErrClock) {
+			return r, false, err
+		}
+	}
 	if to.RV != 0 {
 		r.to = min(r.to, to.RV)
 	}
-	if !to.At.IsZero() && to.At.Before(span.To.At) {
-		switch at, err := st.At(ctx, to.At); {
+	if !to.At.IsZero() && (to.At.Before(span.To.At) || len(st.ClockSteps()) > 0) {
+		at := st.At
+		if to.Ago {
+			at = st.AtAge
+		}
+		switch at, err := at(ctx, to.At); {
 		case err == nil:
 			r.to = min(r.to, at.RV)
+		case errors.Is(err, history.ErrFuture): // no bound
 		case errors.Is(err, history.ErrBefore):
 			return r, false, nil
 		case errors.Is(err, history.ErrGap):

@@ -4,6 +4,7 @@
 package past
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ var ErrUnrecorded = errors.New("not recorded")
 
 // Locate returns the state of a resource at a moment. It waits a few seconds until
 // the events that the gateway saw before the call are recorded. The error is one of
-// the history (ErrBefore, ErrFuture, ErrGap), that of ctx, or [ErrUnrecorded];
+// the history (ErrBefore, ErrFuture, ErrGap, ErrClock), that of ctx, or [ErrUnrecorded];
 // [Past.Refusal] maps it to a Status.
 func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (State, error) {
 	unsynced := p.Sync(ctx, id)
@@ -49,32 +50,46 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 	if when.RV != 0 {
 		m, err = p.atRV(ctx, id, streams[last], when.RV)
 	} else {
-		m, err = atTime(ctx, streams[last], when.At)
+		m, err = atTime(ctx, streams[last], when)
 	}
 	m.Newest = true
 	if head := streams[last].Head(); err == nil && unsynced != nil && when.RV == 0 && m.RV == head.RV && when.At.After(head.At) {
 		return State{}, fmt.Errorf("%w: %s are recorded until %s: %w", ErrUnrecorded, id.GroupResource(), Stamp(head.At), unsynced)
 	}
 	if !errors.Is(err, history.ErrBefore) {
-		return m, err
+		return m, cmp.Or(err, shownBefore(streams[:last], when))
 	}
 	// The moment may be in an earlier epoch. Nothing was observed between two epochs.
-	for _, st := range slices.Backward(streams[:last]) {
+	for i, st := range slices.Backward(streams[:last]) {
 		if when.RV != 0 && st.Check(when.RV) == nil {
 			return exactly(ctx, st, when.RV)
 		}
-		if when.RV == 0 && !when.At.After(st.Head().At) {
-			if old, err := atTime(ctx, st, when.At); err == nil || !errors.Is(err, history.ErrBefore) {
-				return old, err
-			}
+		if when.RV == 0 && st.Shows(when.At) {
+			old, err := atTime(ctx, st, kube.Moment{At: when.At})
+			return old, cmp.Or(err, shownBefore(streams[:i], when))
 		}
 	}
 	return State{}, err
 }
 
-func atTime(ctx context.Context, st *history.Stream, t time.Time) (State, error) {
-	m, err := st.At(ctx, t)
-	return State{Stream: st, RV: m.RV, At: t, Since: m.At}, err
+func atTime(ctx context.Context, st *history.Stream, when kube.Moment) (State, error) {
+	at := st.At
+	if when.Ago {
+		at = st.AtAge
+	}
+	m, err := at(ctx, when.At)
+	return State{Stream: st, RV: m.RV, At: when.At, Since: m.At}, err
+}
+
+// shownBefore fails if the clock showed the time, which a later epoch has, during one of
+// the epochs, too: it was set back before the later one began.
+func shownBefore(epochs []*history.Stream, when kube.Moment) error {
+	for _, st := range epochs {
+		if when.RV == 0 && !when.Ago && st.Shows(when.At) {
+			return fmt.Errorf("%w: %s; the clock showed it before and after the cluster's history began again: name a resourceVersion", history.ErrClock, Stamp(when.At))
+		}
+	}
+	return nil
 }
 
 // exactly returns the state at an RV that the stream retains.

@@ -174,7 +174,7 @@ func (p *Past) Refusal(err error) *metav1.Status {
 		return status.Unavailable(err.Error(), false)
 	case errors.Is(err, ErrBusy):
 		return tooBusy()
-	case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap):
+	case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap), errors.Is(err, history.ErrClock):
 		return status.Expired(err.Error())
 	case errors.Is(err, history.ErrFuture):
 		return status.BadRequest(err.Error())

@@ -65,3 +65,59 @@ func TestOtherStore(t *testing.T) {
 		t.Errorf("reached upstream: %+v, %v", m, err)
 	}
 }
+
+// TestClockStep: a time that the clock showed twice is refused with 410 and an explanation,
+// also if the cluster's history began again in between. Times that it showed once, ages and
+// RVs are states.
+func TestClockStep(t *testing.T) {
+	c := pasttest.NewCluster(t)
+	p := newPast(t, &pasttest.Record{History: c.Store})
+	st := c.Stream(pasttest.Pods, 100, 0)
+	event := func(rv uint64, second float64) {
+		t.Helper()
+		o := pasttest.Thing(t, kube.Key("default/p"+kube.FormatRV(rv)), rv, `{kind: Pod, apiVersion: v1}`)
+		if err := st.Append([]history.Event{{Type: kube.Added, Object: o, At: c.At(second)}}, rv, c.At(second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	event(110, 10)
+	event(120, 1800)
+	event(130, 60) // the clock was set back
+	event(140, 90)
+	at := func(second float64) kube.Moment { return kube.Moment{At: c.At(second)} }
+	ago := func(second float64) kube.Moment { return kube.Moment{At: c.At(second), Ago: true} }
+	check := func(when kube.Moment, want uint64) {
+		t.Helper()
+		state, err := p.Locate(t.Context(), pasttest.Pods, when)
+		if want == 0 {
+			if s := p.Refusal(err); err == nil || s.Code != http.StatusGone || !strings.Contains(s.Message, "clock") {
+				t.Errorf("%v: %+v, %v", when, state, err)
+			}
+		} else if err != nil || state.RV != want {
+			t.Errorf("%v: at %d, not %d: %v", when, state.RV, want, err)
+		}
+	}
+	check(at(20), 110)
+	check(at(60), 0)
+	check(at(1000), 0)
+	check(at(1800), 0)
+	check(at(1801), 140)
+	check(ago(50), 0)
+	check(ago(75), 130)
+	check(ago(3000), 140)
+	check(kube.Moment{RV: 120}, 120)
+	if state, err := p.Locate(t.Context(), pasttest.Pods, kube.Moment{RV: 120}); err != nil || !state.At.Equal(c.At(1800)) {
+		t.Errorf("120 is of %v: %v", state.At, err)
+	}
+	event(150, 2000) // the clock is ahead again, and is set back before the next epoch
+	var err error
+	if st, err = c.Store.NewEpoch(pasttest.Pods); err != nil {
+		t.Fatal(err)
+	}
+	c.Begin(st, 20, 1900)
+	check(at(1801), 140)
+	check(at(1900), 0)
+	check(at(1999), 0)
+	check(at(2001), 20)
+	check(ago(1950), 20)
+}
