@@ -176,7 +176,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	if v.Closed() {
 		return timeline.ErrClosed // the next reflector resumes from the record
 	}
-	at := time.Now()
+	at := f.r.s.r.opts.Now()
 	if err := f.r.s.same(ctx); err != nil {
 		return err
 	}

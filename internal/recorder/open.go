@@ -59,7 +59,7 @@ func (r *Recorder) open(ctx context.Context) error {
 		return err
 	}
 	store, err := history.Open(dir, history.Options{
-		Cluster: uid, FS: r.opts.FS, Logger: r.log, MaxAge: r.opts.MaxAge, MaxBytes: r.opts.MaxBytes,
+		Cluster: uid, FS: r.opts.FS, Logger: r.log, MaxAge: r.opts.MaxAge, MaxBytes: r.opts.MaxBytes, Now: r.opts.Now,
 	})
 	switch {
 	case isLocked(err):

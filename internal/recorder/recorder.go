@@ -48,6 +48,9 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// FS is the file system of Dir; nil means the operating system's.
 	FS vfs.FS
+	// Now is the clock of the recorded times; nil means time.Now. The times of what
+	// comes from a timeline are the timeline's.
+	Now func() time.Time
 }
 
 // A Recorder records one cluster. Any goroutine may call its methods. With a nil
@@ -80,6 +83,9 @@ type Recorder struct {
 func New(opts Options) (*Recorder, error) {
 	if opts.FS == nil {
 		opts.FS = vfs.Default
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

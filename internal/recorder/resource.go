@@ -59,7 +59,7 @@ func (r *resourceRecorder) fail(err error) {
 // Sink implements watchcache.Record.
 func (r *resourceRecorder) Sink(ctx context.Context) watchcache.Sink {
 	return &historySink{
-		w: r.w, versions: &versionCache{}, failed: r.fail, listed: r.c.listed, advanced: sync.OnceFunc(r.c.verify),
+		w: r.w, now: r.s.r.opts.Now, versions: &versionCache{}, failed: r.fail, listed: r.c.listed, advanced: sync.OnceFunc(r.c.verify),
 		define:   func() string { return r.s.r.opts.Upstream.DefinitionID(ctx, r.id) },
 		same:     func() error { return r.s.same(ctx) },
 		diverged: func() bool { return r.c.is(diverged) },

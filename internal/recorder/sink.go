@@ -19,6 +19,7 @@ import (
 // objects in memory. After a write error it ignores everything.
 type historySink struct {
 	w        *writer
+	now      func() time.Time
 	versions *versionCache
 	failed   func(error)
 	define   func() string // returns the definition of a custom resource
@@ -44,7 +45,7 @@ func (s *historySink) Replace(list *scan.List, _ bool) (continued bool) {
 	if s.err != nil {
 		return false
 	}
-	now := time.Now()
+	now := s.now()
 	if s.err = s.same(); s.err == nil {
 		continued, s.err = s.w.take(list, s.definition, s.diverged(), now)
 	}
@@ -66,7 +67,7 @@ func (s *historySink) Apply(typ kube.EventType, o *scan.Object) error {
 			return err
 		}
 	}
-	now := time.Now()
+	now := s.now()
 	switch {
 	case err != nil:
 		s.err = err
@@ -98,7 +99,7 @@ func (s *historySink) last(key kube.Key) (version, error) {
 // Bookmark implements watchcache.Sink.
 func (s *historySink) Bookmark(rv uint64, o *scan.Object) {
 	if s.err == nil {
-		s.err = s.w.bookmark(rv, o)
+		s.err = s.w.bookmark(rv, o, s.now())
 		s.check()
 		s.advanced()
 	}

@@ -35,7 +35,7 @@ type writer struct {
 	published struct {
 		stream atomic.Pointer[history.Stream]
 		head   atomic.Pointer[history.Moment]
-		oldest atomic.Int64 // ms since 1970
+		oldest atomic.Pointer[time.Time]
 		lost   atomic.Pointer[chan struct{}]
 	}
 
@@ -44,7 +44,8 @@ type writer struct {
 	head    history.Moment // everything up to here is in the stream or pending
 	pending []history.Event
 	size    int
-	oldest  time.Time // when the first pending event was observed
+	oldest  time.Time // when the first pending event was added
+	written time.Time // when the head was last written
 	// template is a newer bookmark than the one in the stream's form; nil if there
 	// is none. lastTemplate is the one that was passed last.
 	template, lastTemplate *scan.Object
@@ -79,11 +80,8 @@ func (w *writer) publish() {
 	w.published.lost.Store(&lost)
 	head := w.head
 	w.published.head.Store(&head)
-	oldest := int64(0)
-	if !w.oldest.IsZero() {
-		oldest = w.oldest.UnixMilli()
-	}
-	w.published.oldest.Store(oldest)
+	oldest := w.oldest
+	w.published.oldest.Store(&oldest)
 }
 
 // notify wakes callers that wait for the head. The caller holds mu.
@@ -129,7 +127,7 @@ func (w *writer) wait() time.Duration {
 	if len(w.pending) > 0 {
 		return w.delay.events - time.Since(w.oldest)
 	}
-	return w.delay.head - time.Since(w.stream.Head().At)
+	return w.delay.head - time.Since(w.written)
 }
 
 // add adds events, in order, and the head after them. It writes once there are many.
@@ -143,7 +141,7 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 		return nil
 	}
 	if len(w.pending) == 0 && len(events) > 0 {
-		w.oldest = events[0].At
+		w.oldest = time.Now()
 	}
 	w.pending = append(w.pending, events...)
 	for i := range events {
@@ -181,7 +179,7 @@ func (w *writer) write() error {
 		return err
 	}
 	w.count.events.Add(float64(len(w.pending)))
-	w.pending, w.size, w.oldest = nil, 0, time.Time{}
+	w.pending, w.size, w.oldest, w.written = nil, 0, time.Time{}, time.Now()
 	w.notify()
 	return w.setForm(w.stream.Form().ListKind)
 }
@@ -213,9 +211,9 @@ func alike(a, b *scan.Object) bool {
 }
 
 // bookmark advances the head to a bookmark.
-func (w *writer) bookmark(rv uint64, o *scan.Object) error {
+func (w *writer) bookmark(rv uint64, o *scan.Object, at time.Time) error {
 	w.setTemplate(o)
-	return w.add(nil, rv, time.Now())
+	return w.add(nil, rv, at)
 }
 
 // reached waits until everything up to rv is written. It fails when ctx or the
@@ -251,10 +249,10 @@ func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
 // lag returns how long the oldest pending event has waited.
 func (w *writer) lag() time.Duration {
 	oldest := w.published.oldest.Load()
-	if oldest == 0 {
+	if oldest.IsZero() {
 		return 0
 	}
-	return time.Since(time.UnixMilli(oldest))
+	return time.Since(*oldest)
 }
 
 // position returns the head: everything up to it is written or pending. It does not

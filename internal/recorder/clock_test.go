@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+)
+
+// TestClockStep: a clock that is set back while the recorder runs, or between two runs, is
+// recorded by the next event, or without one. Recording, reads and retention go on.
+func TestClockStep(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	start := time.Now().Round(0)
+	var ahead atomic.Int64
+	clock := func() time.Time { return start.Add(time.Duration(ahead.Load())) }
+	run := func() *rig {
+		r := api.recorder(t, fs)
+		r.opts.Now, r.opts.MaxAge, r.trimEvery = clock, 24*time.Hour, 10*time.Millisecond
+		return api.run(t, r)
+	}
+	// A bookmark that was observed before a step may be written after it, and then makes
+	// another one: this clock cannot tell that it is late.
+	stepped := func(st *history.Stream, before int) {
+		t.Helper()
+		until(t, "a step of the clock", func() bool {
+			return len(st.ClockSteps()) > before && st.Head().At.Equal(clock().Truncate(time.Millisecond))
+		})
+		head := st.Head().RV
+		if _, err := st.At(t.Context(), clock()); !errors.Is(err, history.ErrClock) {
+			t.Errorf("the state at a time that the clock showed twice: %v", err)
+		}
+		if m, err := st.AtAge(t.Context(), clock()); err != nil || m.RV < head {
+			t.Errorf("the state now: %d, not %d: %v", m.RV, head, err)
+		}
+	}
+	year := int64(365 * 24 * time.Hour)
+	api.write("a", "1")
+	g := run()
+	g.recorded(102)
+	ahead.Store(year + 2*int64(time.Hour))
+	g.recorded(api.write("a", "2"))
+	ahead.Store(year + int64(time.Hour))
+	stepped(g.recorded(api.write("a", "3")), 0)
+	n := len(g.recorded(0).ClockSteps())
+	ahead.Store(year)
+	stepped(g.recorded(0), n) // without an event
+	n = len(g.recorded(0).ClockSteps())
+	g.stop()
+	ahead.Store(0)
+	g = run()
+	st := g.recorded(api.write("a", "4"))
+	stepped(st, n)
+	ahead.Store(int64(30 * time.Hour))
+	last := api.write("a", "5")
+	g.recorded(last)
+	until(t, "the retention", func() bool { return len(st.ClockSteps()) == 0 })
+	if from := st.Span().From.At; from.After(clock()) {
+		t.Errorf("the retained span begins at %v, which is in the future", from)
+	}
+	want(t, "state", state(t, st), "a=5")
+	g.stop()
+}
