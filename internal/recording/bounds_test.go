@@ -136,6 +136,9 @@ func TestImportLimits(t *testing.T) {
 		"gaps": {func(i int) []string {
 			return []string{begin, form, fmt.Sprintf(`{"gap":{"from":{"rv":%d,"at":"2026-01-01T00:00:00Z"},"to":{"rv":%d,"at":"2026-01-01T00:00:00Z"}}}`, i+2, i+3)}
 		}, true},
+		"steps of the clock": {func(int) []string {
+			return []string{begin, form, `{"step":{"rv":2,"from":"2026-01-01T02:00:00Z","to":"2026-01-01T01:00:00Z"}}`}
+		}, true},
 		"resources": {func(i int) []string {
 			return []string{strings.Replace(begin, "pods", fmt.Sprintf("pods%d", i), 1), form, end}
 		}, true},

@@ -38,7 +38,7 @@ const (
 	documentOverhead = 256
 	columnsOverhead  = 256     // their entries in maps of the decoder and of the store
 	streamOverhead   = 4 << 10 // a history.Stream
-	gapOverhead      = 128     // a history.Gap
+	gapOverhead      = 128     // a history.Gap, or a history.ClockStep
 )
 
 // newDecoder reads the header. If maxBytes is not 0, the decoder fails with
@@ -103,7 +103,7 @@ func (d *decoder) keep(l *line) error {
 		d.kept += len(l.Form.JSON) + len(l.Form.Row)
 	case l.Columns != nil:
 		d.kept += columnsOverhead + len(l.Columns.Definitions)
-	case l.Gap != nil:
+	case l.Gap != nil, l.Step != nil:
 		d.kept += gapOverhead
 	}
 	if d.kept > d.maxKept {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -258,7 +259,7 @@ func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 	if err != nil {
 		return err
 	}
-	gaps := p.stream.Gaps()
+	marks := p.marks()
 	err = p.each(ctx, func(o *scan.Object) error {
 		l, err := encode(o)
 		if err != nil {
@@ -266,11 +267,11 @@ func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 		}
 		return e.line(line{Object: &l})
 	}, func(ev history.Event) error {
-		for len(gaps) > 0 && gaps[0].From < ev.Object.RV {
-			if err := p.writeGap(e, gaps[0]); err != nil {
+		for len(marks) > 0 && marks[0].rv < ev.Object.RV {
+			if err := e.line(marks[0].line); err != nil {
 				return err
 			}
-			gaps = gaps[1:]
+			marks = marks[1:]
 		}
 		l, err := encode(ev.Object)
 		if err != nil {
@@ -281,8 +282,8 @@ func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 	if err != nil {
 		return err
 	}
-	for _, g := range gaps { // nothing changed within it
-		if err := p.writeGap(e, g); err != nil {
+	for _, m := range marks { // nothing changed after it
+		if err := e.line(m.line); err != nil {
 			return err
 		}
 	}
@@ -290,12 +291,27 @@ func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 	return e.line(line{Head: &head})
 }
 
-// writeGap writes a gap within the selected time.
-func (p *part) writeGap(e *encoder, g history.Gap) error {
-	if g.From < p.from.RV || g.To > p.to.RV {
-		return nil
+// A mark is a line that precedes the events above an RV.
+type mark struct {
+	rv   uint64
+	line line
+}
+
+// marks returns the gaps and the steps of the clock within the selected time, in
+// order.
+func (p *part) marks() (all []mark) {
+	for _, s := range p.stream.ClockSteps() {
+		if s.RV >= p.from.RV && s.RV <= p.to.RV {
+			all = append(all, mark{s.RV, line{Step: &stepLine{s.RV, s.From.UTC(), s.To.UTC()}}})
+		}
 	}
-	return e.line(line{Gap: &gapLine{momentLine{g.From, g.Since.UTC()}, momentLine{g.To, g.Until.UTC()}}})
+	for _, g := range p.stream.Gaps() {
+		if g.From >= p.from.RV && g.To <= p.to.RV {
+			all = append(all, mark{g.From, line{Gap: &gapLine{momentLine{g.From, g.Since.UTC()}, momentLine{g.To, g.Until.UTC()}}}})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b mark) int { return cmp.Compare(a.rv, b.rv) }) // a step before the gap that it begins
+	return all
 }
 
 func moment(m history.Moment) momentLine { return momentLine{m.RV, m.At.UTC()} }

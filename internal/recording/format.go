@@ -26,6 +26,7 @@ import (
 //	event       … a change, in the order of RVs
 //	gap         … nothing was observed between two RVs; the events between them are
 //	            inferred from the difference
+//	step        … the clock of the recorder was set back at an RV
 //	head        … end of the resource: it is complete up to an RV
 //	end         last line: the number of lines before it, and the SHA-256 of them
 //	            including their newlines
@@ -91,6 +92,7 @@ type line struct {
 	Object    *objectLine  `json:"object,omitempty"`
 	Event     *eventLine   `json:"event,omitempty"`
 	Gap       *gapLine     `json:"gap,omitempty"`
+	Step      *stepLine    `json:"step,omitempty"`
 	Head      *momentLine  `json:"head,omitempty"`
 	End       *endLine     `json:"end,omitempty"`
 }
@@ -103,6 +105,12 @@ type momentLine struct {
 type gapLine struct {
 	From momentLine `json:"from"`
 	To   momentLine `json:"to"`
+}
+
+type stepLine struct {
+	RV   uint64    `json:"rv"`
+	From time.Time `json:"from"` // shown by the clock
+	To   time.Time `json:"to"`   // shown then
 }
 
 type streamLine struct {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -119,6 +120,8 @@ func (im *importer) line(l *line) error {
 		return im.event(l.Event)
 	case l.Gap != nil:
 		return im.beginGap(l.Gap)
+	case l.Step != nil:
+		return im.step(l.Step)
 	case l.Head != nil:
 		return im.end(l.Head)
 	}
@@ -220,6 +223,27 @@ func (im *importer) beginGap(g *gapLine) error {
 	im.gap = g
 	im.last = history.Moment{RV: g.From.RV, At: g.From.At}
 	return im.append(nil)
+}
+
+// step moves the head to the end of the old clock's times, and to the beginning of
+// the new one's. Within a gap, the times of the events show the step.
+func (im *importer) step(s *stepLine) error {
+	if err := im.begun(); err != nil || im.gap != nil && s.RV < im.gap.To.RV {
+		return err
+	}
+	if err := im.flush(); err != nil {
+		return err
+	}
+	if s.RV < im.last.RV {
+		return im.d.damaged("a step of the clock at %d after %d", s.RV, im.last.RV)
+	}
+	for _, at := range []time.Time{s.From, s.To} {
+		im.last = history.Moment{RV: s.RV, At: at}
+		if err := im.append(nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // append appends events and moves the head.
