@@ -3,7 +3,7 @@
 
 import { Backlog, coalesce } from './backlog.js';
 import type { EventOf, InformerEvent, State } from './events.js';
-import { keyOf, Reflector, type Collection, type Shared, type Sink, type Wire } from './reflector.js';
+import { keyOf, Reflector, Restored, type Collection, type Shared, type Sink, type Wire } from './reflector.js';
 import { older } from './rv.js';
 
 export interface InformerOptions<O = unknown, T = O> {
@@ -203,9 +203,12 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     const key = keyOf(wire);
     const { uid, resourceVersion: rv } = wire.metadata;
     let known = this.entries.get(key);
-    // A list may be older than the last event.
-    if (known && !restored && (known.rv === rv || older(rv, known.rv))) return key;
-    if (known && known.uid !== uid) {
+    const other = known && known.uid !== uid;
+    if (known && !restored) {
+      if (older(rv, known.rv) || (other && rv === known.rv)) throw new Restored();
+      if (rv === known.rv) return key;
+    }
+    if (other) {
       this.remove(key); // its deletion was missed
       known = undefined;
     }
@@ -219,7 +222,7 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
   /** Removes an object. last is the version of its DELETED event; without one the deletion is inferred. */
   private remove(key: string, last?: Wire): void {
     const known = this.entries.get(key);
-    if (!known || (last && older(last.metadata.resourceVersion, known.rv))) return;
+    if (!known) return;
     this.entries.delete(key);
     if (last?.metadata.uid === known.uid) this.emit({ type: 'delete', key, object: this.stored(last) });
     else this.emit({ type: 'delete', key, object: known.object, inferred: true });

@@ -16,7 +16,11 @@ export interface Wire {
 
 /** Receives the objects and the state of a reflector. */
 export interface Sink {
-  /** Adds or updates an object. restored: it comes from a restored backup and may be older. Returns its key. */
+  /**
+   * Adds or updates an object, and returns its key. Events and lists that are
+   * not below the newest known RV cannot show an older version than the known
+   * one: then it throws Restored. With restored it takes any version.
+   */
   put(object: Wire, how: { initial?: boolean; restored?: boolean }): string;
   /** An object was deleted. */
   remove(object: Wire): void;
@@ -25,6 +29,16 @@ export interface Sink {
   flush(): void;
   phase(phase: Phase, since?: number, error?: Error): void;
   failed(error: Error): void;
+}
+
+/**
+ * Thrown for an object that has gone back to an older version. The server has
+ * another history then, and a list must replace whatever is known.
+ */
+export class Restored extends Error {
+  constructor() {
+    super('an object went back to an older version, as after a restore from a backup');
+  }
 }
 
 /** Shared by the reflectors of a connection. */
@@ -67,10 +81,12 @@ export function keyOf({ metadata: { namespace, name } }: Wire): string {
 
 /** A reflector lists a collection and watches it, for as long as it runs. */
 export class Reflector implements Watch {
-  private head = ''; // the newest known RV; '' before the first list
+  private head = ''; // the newest RV of an event or a list, complete or not; '' before the first list
+  private synced = false; // a list was complete
   private lastReceived = 0; // when the API server last sent something
   private listDue = true;
   private consistent = false; // the next list must be of the newest state
+  private restored = false; // the next list may have older versions than the known ones
   private suspect = false; // the last watch failed
   private afterDelete = false; // the last event was a deletion
   private upstreamLost = false; // the gateway has no contact with the API server
@@ -113,6 +129,7 @@ export class Reflector implements Watch {
       this.listDue = true;
       if (this.expired++ === 0) return undefined;
     }
+    if (error instanceof Restored) this.listDue = this.consistent = this.restored = true;
     if (status?.code === 504 && this.listDue) this.consistent = true; // the server has not reached this RV, and may never
     if (error instanceof SyntaxError && ++this.malformed % 3 === 0) this.listDue = true;
     this.suspect = true;
@@ -121,7 +138,7 @@ export class Reflector implements Watch {
       this.sink.phase('denied', undefined, error);
       return (signal) => this.shared.refusals.sleep(refusalPause * (1 + Math.random() / 2), signal);
     }
-    this.sink.phase(this.head ? 'stale' : 'connecting', this.head ? this.lastReceived : undefined, error);
+    this.sink.phase(this.synced ? 'stale' : 'connecting', this.synced ? this.lastReceived : undefined, error);
     const pause = Math.max(this.backoff.next(), status?.retryAfter ?? 0);
     return (signal) => this.shared[status ? 'refusals' : 'retries'].sleep(pause, signal);
   }
@@ -137,7 +154,6 @@ export class Reflector implements Watch {
   }
 
   private async list(signal: AbortSignal): Promise<void> {
-    const initial = this.head === '';
     const limit = String(this.collection.pageSize);
     // Any state that is not older than the known one will do: the watch continues
     // from there. RV 1 accepts any state, and, unlike 0, is served in pages.
@@ -145,7 +161,7 @@ export class Reflector implements Watch {
       ? {}
       : { resourceVersion: this.head || '1', resourceVersionMatch: 'NotOlderThan' };
     const keys = new Set<string>();
-    let restored: boolean | undefined;
+    const how = { initial: !this.synced, restored: this.restored };
     let page: any;
     for (let coming: Page | undefined = this.page({ limit, ...from }, signal); coming; ) {
       let next: Page | undefined;
@@ -159,16 +175,16 @@ export class Reflector implements Watch {
         keys.clear(); // the token expired before the last page
         page = await this.page(from, signal).whole;
       }
-      if (restored === undefined) {
-        this.sink.phase('syncing');
-        restored = older(page.metadata.resourceVersion, this.head);
-        if (restored && !this.consistent) {
+      this.sink.phase('syncing');
+      const { apiVersion, metadata: { resourceVersion } } = page;
+      if (older(resourceVersion, this.head)) {
+        if (!this.consistent) {
           this.consistent = true;
           throw new Error('the list is older than what is known');
         }
+        how.restored = this.restored = true;
       }
-      const how = { initial, restored };
-      const { apiVersion } = page;
+      this.head = resourceVersion;
       const kind = page.kind?.replace(/List$/, '');
       for (const item of page.items ?? []) {
         // The items of a list have no kind.
@@ -178,8 +194,8 @@ export class Reflector implements Watch {
       this.sink.flush();
       coming = next;
     }
-    this.head = page.metadata.resourceVersion; // all pages have the RV of the first
-    this.listDue = this.consistent = this.suspect = this.afterDelete = false;
+    this.listDue = this.consistent = this.restored = this.suspect = this.afterDelete = false;
+    this.synced = true;
     this.malformed = 0;
     this.sink.synced(keys, this.head);
     this.sink.flush();

@@ -112,6 +112,21 @@ export class ApiServer {
     this.compactedRV = this.rv;
   }
 
+  /**
+   * Takes a backup of etcd. The returned function restores it: other objects are
+   * gone, and so is the history. bump is that of `etcdutl snapshot restore --bump-revision`.
+   */
+  backup(): (bump?: number) => void {
+    const objects = new Map(this.objects);
+    const { rv } = this;
+    return (bump = 0) => {
+      this.objects.clear();
+      for (const [key, object] of objects) this.objects.set(key, object);
+      this.rv = rv + bump;
+      this.compact();
+    };
+  }
+
   bookmark(path: string): void {
     for (const stream of this.open) {
       if (stream.path === path) stream.send('BOOKMARK', { kind: 'Thing', metadata: { resourceVersion: String(this.rv) } });

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Servers that refuse, fail, fall silent, or are restored from a backup.
+// Servers that refuse, fail or fall silent.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -197,43 +197,4 @@ test('a server that stops and starts again', async () => {
   await server.start();
   await become('changes', () => o.changes, ['add ns/a 101', 'add ns/b 102', 'delete ns/a']);
   await become('the phase', () => o.informer.state.phase, 'live');
-});
-
-test('a lagging server does not bring back older versions', async () => {
-  server.put(path, 'a', 'old');
-  server.put(path, 'b');
-  const o = await live();
-  const old = server.objects.get(path + '/a')!;
-  server.put(path, 'a', 'new');
-  server.remove(path, 'b');
-  await become('changes', () => o.changes.length, 4);
-  // Another server answers, which is at an older RV.
-  server.compact();
-  server.lists.push((_, response) =>
-    response.end(JSON.stringify({ kind: 'ThingList', metadata: { resourceVersion: '102' }, items: [old] })),
-  );
-  server.watching(path)[0]!.send('ERROR', { kind: 'Status', code: 410 });
-  await become('another list', () => o.log.filter((line) => line === 'sync').length, 2);
-  assert.deepEqual(o.changes.slice(2), ['update ns/a 103', 'delete ns/b']);
-  assert.match(o.errors[0]!.message, /older than what is known/);
-});
-
-test('the state of a server restored from a backup is accepted', async () => {
-  server.put(path, 'a', 'old');
-  server.put(path, 'b');
-  const o = await live({}, {}, true);
-  server.put(path, 'a', 'new');
-  server.remove(path, 'b');
-  server.put(path, 'c');
-  await become('changes', () => o.changes.length, 5);
-  await server.stop();
-  server.compact();
-  server.rv = 90;
-  server.objects.clear();
-  server.put(path, 'a', 'restored');
-  server.put(path, 'b');
-  await server.start();
-  await become('the store', () => [...o.informer.store].map(([key, { text }]) => key + ' ' + text).sort(), ['ns/a restored', 'ns/b ']);
-  server.put(path, 'b', 'changed');
-  await become('the store', () => o.informer.store.get('ns/b')!.text, 'changed');
 });
