@@ -23,7 +23,7 @@ export class Fixture {
 
   /** Applies the changes. */
   apply(): ReturnType<Cluster['apply']> {
-    return this.cluster.apply(structuredClone(this.rows.take(this.now)), this.now);
+    return this.cluster.apply(structuredClone(this.rows.take(this.now, this.now)), this.now);
   }
 
   row(name: string): number {

@@ -31,7 +31,7 @@ function places(f: Fixture, layout: Layout): Map<string, string> {
 
 const step = (f: Fixture, engine: Engine): void => {
   f.now += 100;
-  engine.apply(structuredClone(f.rows.take(f.now)), f.now);
+  engine.apply(structuredClone(f.rows.take(f.now, f.now)), f.now);
 };
 
 test('no two Pods overlap, and each is inside the tile of its Node', () => {

@@ -34,6 +34,24 @@ test('a Pod that was created and deleted between batches is not sent, a recreate
   assert.equal(f.cluster.pods, 1);
 });
 
+test('a deleted Pod keeps its row until the page has shown its ghost', () => {
+  const f = filled(1, 2);
+  const before = f.row('web-0-0');
+  f.rows.deletePod('shop/web-0-0', f.now);
+  f.now += 60_000; // the page is hidden and takes no batch
+  f.set(podOf('next'));
+  f.apply();
+  assert.deepEqual([f.cluster.state[before], f.cluster.keyOf(before)], [State.gone, 'shop/web-0-0']);
+  assert.notEqual(f.row('next'), -1);
+  f.set(podOf('soon'));
+  f.apply();
+  f.now += 60_000;
+  f.set(podOf('later'));
+  f.apply();
+  assert.equal(f.row('later'), before);
+  assert.equal(f.cluster.pods, 4);
+});
+
 test('counts and the requests of Nodes always match the Pods', () => {
   const f = filled(3, 10);
   f.set(podOf('web-0-0', { state: State.failing, text: 'Error' }), podOf('web-1-1', { node: 'node-1', state: State.succeeded, text: 'Completed' }), podOf('web-2-2', { node: 'node-0' }));

@@ -87,6 +87,27 @@ export class Cluster {
     return this.strings[this.node[row]] ?? '';
   }
 
+  /** Whether a row has a Pod, and not only the ghost of one. */
+  has(row: number): boolean {
+    return this.state[row] !== State.none && this.state[row] !== State.gone;
+  }
+
+  /** The namespace/name of a row's Pod or ghost. */
+  keyOf(row: number): string {
+    return `${this.strings[this.namespace[row]]}/${this.names[row]}`;
+  }
+
+  /** The row of a Pod, else that of its ghost, else -1. */
+  rowOf(namespace: string, name: string): number {
+    let ghost = -1;
+    for (let row = 0; row < this.length; row++) {
+      if (this.names[row] !== name || this.strings[this.namespace[row]] !== namespace) continue;
+      if (this.has(row)) return row;
+      if (this.state[row] === State.gone) ghost = row;
+    }
+    return ghost;
+  }
+
   /** Containers, ready containers and restarts of a row. */
   readiness(row: number): { containers: number; ready: number; restarts: number } {
     const packed = this.containers[row];
@@ -190,7 +211,7 @@ export class Cluster {
   }
 
   #delete(row: number, now: number, applied: Applied): void {
-    if (this.state[row] === State.none || this.state[row] === State.gone) return;
+    if (!this.has(row)) return;
     this.#count(row, -1);
     this.state[row] = State.gone;
     this.change[row] = Change.gone;
@@ -221,7 +242,7 @@ export class Cluster {
 
   #rowsOf(id: number, into: number[], now: number): void {
     for (let row = 0; row < this.length; row++) {
-      if (this.node[row] !== id || this.state[row] === State.none || this.state[row] === State.gone) continue;
+      if (this.node[row] !== id || !this.has(row)) continue;
       this.change[row] = Change.modified;
       this.changed[row] = now;
       into.push(row);

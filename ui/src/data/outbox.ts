@@ -39,7 +39,7 @@ export class Outbox {
   #flush(): void {
     this.#timer = undefined;
     if (this.#waiting || !this.rows.pending) return;
-    const batch: Batch = this.rows.take(this.#received);
+    const batch: Batch = this.rows.take(this.#received, performance.now());
     this.#waiting = true;
     this.#sentAt = performance.now();
     this.send(batch, [batch.rows.buffer, batch.gone.buffer, batch.names.rows.buffer] as ArrayBuffer[]);

@@ -26,7 +26,7 @@ export interface PodRow extends Described {
   memory: number;
 }
 
-/** How long a freed row is not reused, since the page shows its ghost; in milliseconds. */
+/** How long a row is not reused after the page has received its deletion, since the page shows its ghost; in milliseconds. */
 const reuseDelay = 5000;
 
 export class Rows {
@@ -40,6 +40,8 @@ export class Rows {
   #dirty = new Set<number>();
   #names = new Map<number, string>();
   #gone: number[] = [];
+  /** The deleted rows of the last batch. */
+  #goneSent: number[] = [];
   #nodes = new Map<string, NodeRow>();
   #nodesGone = new Set<string>();
   #known = new Set<string>();
@@ -73,6 +75,7 @@ export class Rows {
     this.#dirty.clear();
     this.#names.clear();
     this.#gone = [];
+    this.#goneSent = [];
     this.#nodes.clear();
     this.#nodesGone.clear();
     this.#known.clear();
@@ -124,7 +127,7 @@ export class Rows {
       row = undefined;
     }
     if (row === undefined) {
-      row = this.#take(now);
+      row = this.#unused(now);
       this.#index.set(key, row);
       this.#names.set(row, pod.name);
     }
@@ -157,8 +160,8 @@ export class Rows {
     if (row === undefined) return;
     this.#index.delete(key);
     this.#dirty.delete(row);
-    if (!this.#names.delete(row)) this.#gone.push(row);
-    this.#free.push({ row, from: now + reuseDelay });
+    if (this.#names.delete(row)) this.#free.push({ row, from: now }); // the page does not know it
+    else this.#gone.push(row);
   }
 
   /** The id of a string. */
@@ -172,8 +175,10 @@ export class Rows {
     return id;
   }
 
-  /** Packs what changed since the last batch. */
-  take(received: number): Batch {
+  /** Packs what changed since the last batch, which the page has applied. */
+  take(received: number, now: number): Batch {
+    for (const row of this.#goneSent) this.#free.push({ row, from: now + reuseDelay });
+    this.#goneSent = this.#gone;
     const rows = new Int32Array(this.#dirty.size * STRIDE);
     let at = 0;
     for (const row of this.#dirty) {
@@ -206,7 +211,7 @@ export class Rows {
     return batch;
   }
 
-  #take(now: number): number {
+  #unused(now: number): number {
     if (this.#free.length && this.#free[0].from <= now) return this.#free.shift()!.row;
     const row = this.#length++;
     if (this.#length * STRIDE > this.#data.length) {
