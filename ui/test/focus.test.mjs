@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The keyboard focus survives live updates: an element that stays keeps it, and
-// the focus of a removed one moves to its neighbour, never to the body.
+// the focus of a removed one moves to the element that shows the same object or
+// to its neighbour, never to the body.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
 import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
-import { connection, openBoard, shownPods, stepBack } from './page.mjs';
+import { blockOf, connection, openBoard, shownPods, stepBack } from './page.mjs';
 
 let browser;
 const namespaces = [];
@@ -20,7 +21,7 @@ before(async () => {
 after(async () => {
   await browser?.close();
   // Other tests do not expect failing Pods.
-  for (const ns of namespaces) await kubectl('-n', ns, 'delete', 'pods', '--all', '--force', '--grace-period=0');
+  for (const ns of namespaces) await kubectl('-n', ns, 'delete', 'deployments,pods', '--all', '--force', '--grace-period=0');
 });
 
 /** Creates Pods that cannot be scheduled, so that only the test writes their status. */
@@ -51,6 +52,14 @@ async function keeps(page, element, what) {
   assert.ok(await element.evaluate((one) => one === document.activeElement), `${what}: the focus is on ${await focused(page)}`);
 }
 
+/** Deletes Pods at once. */
+const remove = (ns, ...names) => kubectl('-n', ns, 'delete', 'pod', ...names, '--force', '--grace-period=0');
+
+/** The entries of a namespace in the list of what needs attention, and the one of a Pod or a workload. */
+const entries = (page, ns) => page.locator('.needs li button').filter({ hasText: ns });
+const entryOf = (page, ns, name) => entries(page, ns).filter({ has: page.getByText(name, { exact: true }) });
+const count = (page, ns, n) => until(`${n} entries`, async () => (await entries(page, ns).count()) === n);
+
 /** Waits for two frames: a browser takes the focus away from a hidden element when it renders. */
 const drawn = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 
@@ -64,8 +73,8 @@ test('in the list of what needs attention', async () => {
   await pods(ns, 'one', 'two', 'three');
   for (const name of ['one', 'two', 'three']) await waits(ns, name, 'ImagePullBackOff');
   const page = await openBoard(browser, gateway);
-  const entry = (name) => page.locator('.needs li button').filter({ hasText: ns }).filter({ has: page.getByText(name, { exact: true }) });
-  await until('three entries', async () => (await page.locator('.needs li button').filter({ hasText: ns }).count()) === 3);
+  const entry = (name) => entryOf(page, ns, name);
+  await count(page, ns, 3);
   const one = await focus(page, entry('one'));
   await waits(ns, 'one', 'ErrImagePull');
   await until('the other reason', async () => (await entry('one').innerText()).includes('ErrImagePull'));
@@ -83,6 +92,108 @@ test('in the list of what needs attention', async () => {
   await drawn(page);
   const name = (text) => text?.split('\n')[0];
   assert.ok(neighbours.map(name).includes(name(await focused(page))), `the focus is on ${await focused(page)}, the neighbours were ${neighbours}`);
+  clean(page);
+  await page.close();
+});
+
+test('in the list of what needs attention, when several entries are removed at once', async () => {
+  const ns = await namespace('focus-several');
+  const names = ['one', 'two', 'three', 'four', 'five'];
+  await pods(ns, ...names);
+  for (const name of names) await waits(ns, name, 'ErrImagePull');
+  const page = await openBoard(browser, gateway);
+  await count(page, ns, 5);
+  const listed = (await entries(page, ns).locator('b').allInnerTexts()).map((text) => text.trim());
+  await focus(page, entryOf(page, ns, listed[2]));
+  await remove(ns, ...listed.slice(1, 4));
+  await count(page, ns, 2);
+  await until('the focus on a neighbour', async () => [listed[0], listed[4]].includes((await focused(page)).split('\n')[0]));
+  // After Esc, which closes nothing here, the focus is kept as well.
+  await page.keyboard.press('Escape');
+  await remove(ns, (await focused(page)).split('\n')[0]);
+  await count(page, ns, 1);
+  await until('the focus on an entry', () => page.evaluate(() => document.activeElement.closest('.needs li') !== null));
+  clean(page);
+  await page.close();
+});
+
+test('in the list of what needs attention, when two entries of a workload become one', async () => {
+  const ns = await namespace('focus-workload');
+  namespaces.push(ns);
+  await apply({
+    apiVersion: 'apps/v1', kind: 'Deployment', metadata: { namespace: ns, name: 'web' },
+    spec: { replicas: 2, selector: { matchLabels: { app: 'web' } }, template: { metadata: { labels: { app: 'web' } }, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'x' }] } } },
+  });
+  const [a, b] = await until('two Pods', async () => {
+    const found = (await kubectl('-n', ns, 'get', 'pods', '-o', 'name')).split('\n').filter(Boolean).map((name) => name.replace('pod/', ''));
+    return found.length === 2 && found;
+  });
+  await pods(ns, 'after');
+  for (const [name, reason] of [[a, 'CrashLoopBackOff'], [b, 'CreateContainerError'], ['after', 'ErrImagePull']]) await waits(ns, name, reason); // in this order
+  const page = await openBoard(browser, gateway);
+  await count(page, ns, 3);
+  await focus(page, entryOf(page, ns, 'CreateContainerError'));
+  await waits(ns, a, 'CreateContainerError');
+  await count(page, ns, 2);
+  await drawn(page);
+  assert.match(await focused(page), /^web\n*CreateContainerError/);
+  clean(page);
+  await page.close();
+});
+
+test('on the board', async () => {
+  const ns = await namespace('focus-board');
+  await pods(ns, 'one', 'two', 'three');
+  const page = await openBoard(browser, gateway, { q: `ns:${ns}` });
+  const reached = () => page.evaluate(() => {
+    const { board: { marks }, cluster } = window.watchkeeper;
+    return marks.focus < 0 ? '' : `${cluster.strings[cluster.namespace[marks.focus]]}/${cluster.names[marks.focus]}`;
+  });
+  await until('the Pods', () => page.evaluate(() => window.watchkeeper.engine.matching() === 3));
+  // A click selects a Pod and gives it the focus of the arrow keys.
+  const { x, y } = await blockOf(page, ns, 'two');
+  await page.mouse.click(x, y);
+  await until('the panel', async () => (await page.locator('.panel h2').innerText()) === 'two');
+  await page.keyboard.press('Escape');
+  await until('no panel', async () => (await page.locator('.panel').count()) === 0);
+  assert.equal(await reached(), `${ns}/two`);
+  await waits(ns, 'two', 'ErrImagePull');
+  await shows(page, ns, 'two', 'ErrImagePull');
+  assert.equal(await reached(), `${ns}/two`, 'its status changed');
+  const nearest = await page.evaluate(() => {
+    const { board: { marks: { focus } }, cluster, engine: { layout } } = window.watchkeeper;
+    const others = [...cluster.names.keys()].filter((row) => row !== focus && cluster.has(row));
+    const distance = (row) => Math.hypot(layout.x[row] - layout.x[focus], layout.y[row] - layout.y[focus]);
+    const least = Math.min(...others.map(distance));
+    return others.filter((row) => distance(row) === least).map((row) => cluster.keyOf(row));
+  });
+  await remove(ns, 'two');
+  const next = await until('another Pod', async () => (await reached()) !== `${ns}/two` && reached());
+  assert.ok(nearest.includes(next), `${next} is not one of ${nearest}`);
+  assert.match(await focused(page), /^Board of Pods/);
+  await page.keyboard.press('Enter');
+  await until('the panel of the neighbour', async () => (await page.locator('.panel h2').innerText()) === next.split('/')[1]);
+  clean(page);
+  await page.close();
+});
+
+test('on the table', async () => {
+  const ns = await namespace('focus-table');
+  await pods(ns, 'one', 'two', 'three', 'four');
+  const page = await openBoard(browser, gateway, { q: `ns:${ns}`, view: 'table' });
+  const chosen = () => page.locator('[role=row][aria-selected=true] .name').innerText();
+  await until('the rows', async () => (await page.locator('[role=row] .name[role=gridcell]').count()) === 4);
+  const listed = await page.locator('[role=row] .name[role=gridcell]').allInnerTexts();
+  await page.getByRole('grid').focus();
+  for (const name of listed.slice(0, 3)) {
+    await page.keyboard.press('ArrowDown');
+    await until(`the row of ${name}`, async () => (await chosen()) === name);
+  }
+  await remove(ns, listed[2]);
+  await until('the removal of the row', async () => (await page.locator('[role=row] .name[role=gridcell]').count()) === 3);
+  assert.equal(await focused(page), 'Pods');
+  await page.keyboard.press('ArrowDown');
+  await until('the row that followed', async () => (await chosen()) === listed[3]);
   clean(page);
   await page.close();
 });

@@ -109,6 +109,7 @@ test('needs attention: by workload and reason, the most urgent first', () => {
   // An entry is the same element when its reason changes, so that it keeps the focus.
   const keys = needs.map((n) => n.key);
   assert.equal(new Set(keys).size, 3);
+  assert.deepEqual(needs.map((n) => n.of), ['shop/Deployment/cart', 'shop/Deployment/web', 'shop/Deployment/web']);
   f.set(podOf('a', { state: State.failing, text: 'ErrImagePull' }));
   f.rows.setNode(nodeOf('sick', { ready: 'Unknown', since: 6 }));
   f.apply();

@@ -11,6 +11,8 @@ import { State, type StateName } from '../data/state';
 const minAge = 60;
 
 export interface Need {
+  /** The workload, or the Pod if it has no owner. Entries with different reasons share it. */
+  of: string;
   /** The workload and a number. Without the reason: an entry whose reason changes remains the same element. */
   key: string;
   state: StateName;
@@ -44,10 +46,9 @@ export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[]
     if (state === State.none || state === State.ready || state === State.succeeded || state === State.gone) continue;
     if (state !== State.failing && state !== State.unknown && now - cluster.since[row] < minAge) continue;
     if (state === State.unknown && cluster.state[row] !== State.unknown) continue;
-    const owner = cluster.owner[row];
-    const title = cluster.strings[owner];
-    const workload = `${cluster.namespace[row]} ${title ? owner : `row ${row}`}`;
-    const group = `${cluster.text[row]} ${workload}`;
+    const title = cluster.strings[cluster.owner[row]];
+    const of = title ? `${cluster.strings[cluster.namespace[row]]}/${title}` : `Pod ${cluster.keyOf(row)}`;
+    const group = `${cluster.text[row]} ${of}`;
     const need = found.get(group);
     if (need) {
       need.rows.push(row);
@@ -55,7 +56,7 @@ export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[]
       continue;
     }
     found.set(group, {
-      key: workload, state: stateName(state), reason: reasonOf(cluster, row), title: title ? title.slice(title.indexOf('/') + 1) : cluster.names[row],
+      of, key: of, state: stateName(state), reason: reasonOf(cluster, row), title: title ? title.slice(title.indexOf('/') + 1) : cluster.names[row],
       namespace: cluster.strings[cluster.namespace[row]], rows: [row], since: cluster.since[row],
     });
   }

@@ -133,14 +133,6 @@ export function keepAddress(): void {
   });
 }
 
-/** The row of a Pod, or -1. */
-export function rowOf(namespace: string, name: string): number {
-  for (let row = 0; row < cluster.length; row++) {
-    if (cluster.names[row] === name && cluster.state[row] !== 0 && cluster.strings[cluster.namespace[row]] === namespace) return row;
-  }
-  return -1;
-}
-
 /** Selects the Pod of a row. */
 export function selectRow(row: number): void {
   selection.value = { kind: 'pod', namespace: cluster.strings[cluster.namespace[row]], name: cluster.names[row] };

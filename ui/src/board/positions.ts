@@ -73,6 +73,18 @@ export class Positions {
     return null;
   }
 
+  /** The row of a kind that is nearest to where another one is or was, or -1. */
+  nearest(row: number, of: (other: number) => boolean): number {
+    let best = -1;
+    let least = Infinity;
+    for (let other = 0; other < this.x.length; other++) {
+      if (!(this.half[other] > 0) || other === row || !of(other)) continue;
+      const distance = Math.hypot(this.x[other] - this.x[row], this.y[other] - this.y[row]);
+      if (distance < least) [best, least] = [other, distance];
+    }
+    return best;
+  }
+
   /** The nearest row in a direction, or -1. */
   next(row: number, dx: number, dy: number): number {
     let best = -1;

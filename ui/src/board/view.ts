@@ -10,6 +10,7 @@ import type { Batch } from '../data/protocol';
 import { Camera } from './camera';
 import { CanvasRenderer } from './canvas';
 import type { Engine } from './engine';
+import { follow } from './follow';
 import { BLOCK, PITCH } from './layout';
 import { drawOverlay, NEAR, type Marks } from './overlay';
 import { FADED, type Renderer } from './renderer';
@@ -142,6 +143,9 @@ export class BoardView {
       this.onData();
     }
     const ghosts = engine.expire(began);
+    const focus = follow(this.marks.focus, engine.cluster, engine.layout);
+    if (focus !== this.marks.focus) this.#marked = true;
+    this.marks.focus = focus;
     const easing = this.camera.step(now);
     const moved = this.#moved || easing;
     let again = easing || ghosts;

@@ -6,7 +6,7 @@
 import { refresh, cluster, filter, selectRow } from '../app/state';
 import { stateName } from '../board/palette';
 import { age, count, cpuText, memoryText } from '../data/quantity';
-import { seconds, State, type Condition } from '../data/state';
+import { seconds, type Condition } from '../data/state';
 import { Shape } from '../shell/shape';
 import { Events } from './events';
 import { Conditions, Labels } from './pod';
@@ -70,7 +70,7 @@ function Share({ words, used, of, text }: { words: string; used: number; of: num
 function Pods({ node }: { node: string }) {
   const rows: number[] = [];
   for (let row = 0; row < cluster.length; row++) {
-    if (cluster.state[row] !== State.none && cluster.state[row] !== State.gone && cluster.nodeName(row) === node) rows.push(row);
+    if (cluster.has(row) && cluster.nodeName(row) === node) rows.push(row);
   }
   const rank = [9, 6, 2, 3, 0, 5, 4, 1];
   rows.sort((a, b) => rank[cluster.shown(a)] - rank[cluster.shown(b)] || (cluster.names[a] < cluster.names[b] ? -1 : 1));
@@ -79,7 +79,7 @@ function Pods({ node }: { node: string }) {
       <h3>{count(rows.length, 'pod')} <button class="link" onClick={() => (filter.value = `node:${node}`)}>filter by this Node</button></h3>
       <ul class="pods">
         {rows.slice(0, 120).map((row) => (
-          <li key={row}><button onClick={() => selectRow(row)}><Shape state={stateName(cluster.shown(row))} /> <span class="mono">{cluster.names[row]}</span></button></li>
+          <li key={cluster.keyOf(row)}><button onClick={() => selectRow(row)}><Shape state={stateName(cluster.shown(row))} /> <span class="mono">{cluster.names[row]}</span></button></li>
         ))}
       </ul>
     </section>

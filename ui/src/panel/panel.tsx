@@ -4,7 +4,7 @@
 /** The side panel with the details of the selected object. */
 
 import { useEffect, useRef } from 'preact/hooks';
-import { refresh, changes, cluster, mode, rowOf, selection, tab, type Selection } from '../app/state';
+import { refresh, changes, cluster, mode, selection, tab, type Selection } from '../app/state';
 import { stateName } from '../board/palette';
 import { clock } from '../data/clock';
 import type { Pod } from '../data/state';
@@ -37,7 +37,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   const at = mode.value?.at ?? '';
   const isPod = sel.kind === 'pod';
   const path = pathOf(sel);
-  const row = isPod ? rowOf(sel.namespace, sel.name) : -1;
+  const row = isPod ? cluster.rowOf(sel.namespace, sel.name) : -1;
   const now = clock.now();
   const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : at ? 0 : Math.floor(now / pollInterval);
   const { value, error, outdated } = useObject<Pod & NodeObject & AnyObject>(path, at, version);

@@ -5,7 +5,7 @@
 
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { refresh, cluster, rowOf, selection, selectRow } from '../app/state';
+import { refresh, cluster, selection, selectRow } from '../app/state';
 import { listen, type Hit } from '../board/input';
 import { State } from '../data/state';
 import type { BoardView } from '../board/view';
@@ -34,7 +34,7 @@ export function Board({ board }: { board: BoardView }) {
   // The ring follows the selected Pod when it moves.
   void refresh.value;
   const sel = selection.value;
-  const row = sel?.kind === 'pod' ? rowOf(sel.namespace, sel.name) : -1;
+  const row = sel?.kind === 'pod' ? cluster.rowOf(sel.namespace, sel.name) : -1;
   const tile = sel?.kind === 'node' ? sel.name : null;
   if (board.marks.selected !== row || board.marks.selectedTile !== tile) {
     board.marks.selected = row;
@@ -69,7 +69,7 @@ function hover(board: BoardView, hit: Hit | null, x: number, y: number): void {
 
 function choose(board: BoardView, hit: Hit | null): void {
   const { marks } = board;
-  if (hit && hit.row >= 0 && cluster.state[hit.row] !== State.none && cluster.state[hit.row] !== State.gone) {
+  if (hit && hit.row >= 0 && cluster.has(hit.row)) {
     marks.focus = hit.row;
     selectRow(hit.row);
   } else if (hit?.tile.name) {

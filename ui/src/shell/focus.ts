@@ -7,42 +7,61 @@
  * the top of the page. Instead it goes to the first of these that exists:
  *
  * 1. the same element, if the update only moved it;
- * 2. the element that now has its id;
+ * 2. the element that now has its id or its data-shows, which names the object
+ *    that an element shows;
  * 3. the nearest focusable element in the same list, panel or bar;
  * 4. if that panel was closed: what was opened instead, or the board.
+ *
+ * The Pod that the arrow keys reached on the board is not an element; see
+ * board/follow.ts.
  */
 
 const FOCUSABLE = 'a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), [tabindex]:not([tabindex="-1"])';
 
 /** A neighbour is looked for inside the nearest of these, not beyond it. */
-const PARTS = 'body, main, aside, header.top, footer.time';
+const PARTS = 'aside, header.top, footer.time';
+
+/** Where an element was before an update. */
+interface Place {
+  element: HTMLElement;
+  /** The elements around it, the innermost first; empty outside of a part. */
+  around: HTMLElement[];
+  /** All focusable elements of its part, in the order of the document. */
+  order: HTMLElement[];
+}
 
 /** Keeps the focus until the returned function is called. */
 export function keepFocus(): () => void {
-  let last: HTMLElement | null = null;
-  /** The focus ring was visible, so it must remain visible somewhere. */
-  let ring = false;
+  let last: Place | null = null;
+  /** The last input was a key, so the focus must remain somewhere. */
+  let keyboard = false;
+  /** A click, Tab or Esc is in progress. They may remove the focus on purpose: from the page, or from the filter. */
+  let leaving = false;
   const stop = new AbortController();
   const { signal } = stop;
-  document.addEventListener('focusin', ({ target }) => {
-    last = target as HTMLElement;
-    ring = last.matches(':focus-visible');
-  }, { signal });
-  // These may remove the focus on purpose: a click on the background, Tab out of the page, Esc in the filter.
-  document.addEventListener('pointerdown', () => (last = null), { capture: true, signal });
-  document.addEventListener('keydown', ({ key }) => {
-    if (key === 'Tab' || key === 'Escape') last = null;
+  const update = (): void => {
+    const active = (document.activeElement ?? document.body) as HTMLElement;
+    if (holdsFocus(active)) last = placeOf(active);
+    else if (last && holdsFocus(last.element) && leaving) last = null;
+    else if (last) refocus(last, keyboard);
+  };
+  const leave = (): void => {
+    leaving = true;
+    setTimeout(() => {
+      update();
+      leaving = false;
+    });
+  };
+  document.addEventListener('focusin', update, { signal });
+  document.addEventListener('mousedown', () => {
+    keyboard = false;
+    leave();
   }, { capture: true, signal });
-  const observer = new MutationObserver((records) => {
-    const active = document.activeElement as HTMLElement | null;
-    if (active && holdsFocus(active)) {
-      last = active;
-      return;
-    }
-    if (!last) return;
-    const to = holdsFocus(last) ? last : (sameId(last) ?? neighbour(records, last) ?? (ring ? nextPart() : null));
-    to?.focus({ preventScroll: true });
-  });
+  document.addEventListener('keydown', ({ key }) => {
+    keyboard = true;
+    if (key === 'Tab' || key === 'Escape') leave();
+  }, { capture: true, signal });
+  const observer = new MutationObserver(update);
   observer.observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ['class', 'disabled'] });
   return () => {
     stop.abort();
@@ -50,8 +69,13 @@ export function keepFocus(): () => void {
   };
 }
 
+function refocus(last: Place, keyboard: boolean): void {
+  const to = holdsFocus(last.element) ? last.element : (sameObject(last.element) ?? neighbour(last) ?? (keyboard ? nextPart() : null));
+  to?.focus({ preventScroll: true });
+}
+
 /** Where the focus goes when the part of the page that had it was closed. */
-export function nextPart(): HTMLElement | null {
+function nextPart(): HTMLElement | null {
   const places = ['.panel [role=tab][aria-selected=true]', '.changes [aria-current]', '.board, .table'];
   return places.map((place) => document.querySelector<HTMLElement>(place)).find((element) => element && holdsFocus(element)) ?? null;
 }
@@ -59,36 +83,26 @@ export function nextPart(): HTMLElement | null {
 /** Whether an element can have the focus and keep it. */
 const holdsFocus = (element: HTMLElement): boolean => element !== document.body && element.isConnected && !element.matches(':disabled') && element.checkVisibility();
 
-function sameId({ id }: HTMLElement): HTMLElement | null {
-  const found = id ? document.getElementById(id) : null;
+function placeOf(element: HTMLElement): Place {
+  const part = element.closest<HTMLElement>(PARTS);
+  const around: HTMLElement[] = [];
+  for (let at = element.parentElement; part?.contains(at); at = at!.parentElement) around.push(at!);
+  return { element, around, order: part ? [...part.querySelectorAll<HTMLElement>(FOCUSABLE)] : [] };
+}
+
+function sameObject({ id, dataset: { shows } }: HTMLElement): HTMLElement | null {
+  const found = id ? document.getElementById(id) : shows ? document.querySelector<HTMLElement>(`[data-shows="${CSS.escape(shows)}"]`) : null;
   return found && holdsFocus(found) ? found : null;
 }
 
-/** The nearest focusable element around the position from which one was removed. */
-function neighbour(records: MutationRecord[], removed: HTMLElement): HTMLElement | null {
-  const record = records.find(({ removedNodes }) => [...removedNodes].some((node) => node.contains(removed)));
-  if (!record) return null;
-  let parent = record.target as HTMLElement;
-  let [next, previous] = [record.nextSibling, record.previousSibling];
-  while (parent.isConnected && !parent.matches('body, main')) {
-    for (let node = next; node; node = node.nextSibling) {
-      const first = focusable(node)[0];
-      if (first) return first;
-    }
-    for (let node = previous; node; node = node.previousSibling) {
-      const nearest = focusable(node).at(-1);
-      if (nearest) return nearest;
-    }
-    if (parent.matches(FOCUSABLE) && holdsFocus(parent)) return parent;
-    if (parent.matches(PARTS) || !parent.parentElement) return null;
-    [next, previous] = [parent.nextSibling, parent.previousSibling];
-    parent = parent.parentElement;
+/** The nearest focusable element to a place: in its innermost list that still has one, preferably after it. */
+function neighbour({ element, around, order }: Place): HTMLElement | null {
+  const at = order.indexOf(element);
+  const near = [...order.slice(at + 1), ...order.slice(0, at).reverse()];
+  for (const outer of around) {
+    if (!outer.isConnected) continue;
+    const found = near.find((one) => outer.contains(one) && holdsFocus(one)) ?? [...outer.querySelectorAll<HTMLElement>(FOCUSABLE)].find(holdsFocus);
+    if (found) return found;
   }
   return null;
-}
-
-/** The focusable elements of a node, itself included, in the order of the document. */
-function focusable(node: Node): HTMLElement[] {
-  if (!(node instanceof HTMLElement)) return [];
-  return [node, ...node.querySelectorAll<HTMLElement>(FOCUSABLE)].filter((element) => element.matches(FOCUSABLE) && holdsFocus(element));
 }

@@ -8,7 +8,6 @@ import type { History } from '../time/history';
 import { recorded, step, toggleMark, togglePlay, toLive } from '../time/playback';
 import { toggleChanges } from '../time/transport';
 import type { BoardView } from '../board/view';
-import { nextPart } from './focus';
 
 const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -92,9 +91,7 @@ function back(target: HTMLElement, board: BoardView): void {
     if (filter.value) filter.value = '';
     else target.blur();
   } else if (selection.value) {
-    selection.value = null;
-    // Once the panel is closed, back to the list or the board.
-    requestAnimationFrame(() => nextPart()?.focus());
+    selection.value = null; // the focus goes back to the list or the board
   } else if (mode.value) toLive();
   else if (filter.value) filter.value = '';
   else {

@@ -49,6 +49,7 @@ function Item({ need, now, point }: { need: Need; now: number; point: (rows: num
   return (
     <li>
       <button
+        data-shows={need.of}
         onMouseEnter={() => point(rows)} onMouseLeave={() => point([])} onFocus={() => point(rows)} onBlur={() => point([])}
         onClick={() => {
           if (rows.length > 1) filter.value = `ns:${need.namespace} name:${need.title}`;

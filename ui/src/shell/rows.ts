@@ -5,7 +5,6 @@
 
 import { compareNames } from '../board/order';
 import type { Cluster } from '../data/cluster';
-import { State } from '../data/state';
 
 export type Column = 'state' | 'name' | 'namespace' | 'node' | 'ready' | 'restarts' | 'age';
 
@@ -16,8 +15,7 @@ const RANK = [9, 5, 2, 3, 0, 6, 4, 1, 8];
 export function tableRows(cluster: Cluster, matches: ((row: number) => boolean) | null, by: Column, down: boolean): number[] {
   const rows: number[] = [];
   for (let row = 0; row < cluster.length; row++) {
-    const state = cluster.state[row];
-    if (state !== State.none && state !== State.gone && (!matches || matches(row))) rows.push(row);
+    if (cluster.has(row) && (!matches || matches(row))) rows.push(row);
   }
   const name = (a: number, b: number): number => (cluster.names[a] < cluster.names[b] ? -1 : cluster.names[a] > cluster.names[b] ? 1 : a - b);
   const strings = (column: Int32Array) => {

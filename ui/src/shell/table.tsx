@@ -41,6 +41,8 @@ export function Table({ board }: { board: BoardView }) {
   const { from, to } = windowOf(rows.length, view.top, view.height, HEIGHT);
   const now = clock.now();
   const sel = selection.value;
+  /** The index of the row that the arrow keys reached. */
+  const reached = useRef(0);
   const isSelected = (row: number): boolean => sel?.kind === 'pod' && sel.name === cluster.names[row] && sel.namespace === cluster.strings[cluster.namespace[row]];
   useEffect(() => {
     const at = element.current!;
@@ -58,8 +60,10 @@ export function Table({ board }: { board: BoardView }) {
     if (by === undefined) return;
     event.preventDefault();
     const at = rows.findIndex(isSelected);
-    const next = Math.min(rows.length - 1, Math.max(0, at < 0 ? 0 : at + by));
+    // After the selected Pod was deleted, continue with the row that has its place.
+    const next = Math.min(rows.length - 1, Math.max(0, at < 0 ? reached.current : at + by));
     if (rows[next] === undefined) return;
+    reached.current = next;
     selectRow(rows[next]);
     board.marks.focus = rows[next];
     const y = next * HEIGHT;
