@@ -26,7 +26,7 @@ func value(rnd *rand.Rand, depth int) string {
 		return "[" + strings.Join(parts, ",") + "]"
 	case n < 5 && depth > 0:
 		var parts []string
-		for _, name := range []string{"a", "name", "type", "a~b/c", "status", "conditions"} {
+		for _, name := range []string{"a", "name", "type", "a~b/c", "status", "conditions", "replicas", "containers", "taints", "paused"} {
 			if rnd.IntN(2) == 0 {
 				parts = append(parts, fmt.Sprintf("%q:%s", name, value(rnd, depth-1)))
 			}
@@ -36,15 +36,50 @@ func value(rnd *rand.Rand, depth int) string {
 	return []string{`"x"`, `"y"`, `""`, "1", "9007199254740993", "true", "false", "null"}[rnd.IntN(8)]
 }
 
-func random(t *testing.T, rnd *rand.Rand, rv int) *scan.Object {
+// metadata are values of metadata whose type is checked.
+var metadata = [][]string{
+	{"", `,"labels":{}`, `,"labels":{"a":"x"}`, `,"labels":{"a":"y","b":""}`},
+	{"", `,"finalizers":["a/b","c/d"]`, `,"finalizers":["c/d","a/b"]`},
+	{"", `,"ownerReferences":[{"uid":"u","kind":"K"}]`, `,"ownerReferences":[{"uid":"u","kind":"K","controller":true}]`},
+	{"", `,"deletionTimestamp":"2026-01-01T00:00:00Z"`, `,"deletionTimestamp":"2026-01-01T00:00:30Z","deletionGracePeriodSeconds":30`},
+}
+
+// seeds has a seed for each part of an object.
+type seeds [10]uint64
+
+// next returns the seeds of another version, in which all parts differ or only one.
+func (s seeds) next(rnd *rand.Rand) seeds {
+	only := rnd.IntN(2 * len(s))
+	for i := range s {
+		if only >= len(s) || only == i {
+			s[i] = rnd.Uint64()
+		}
+	}
+	return s
+}
+
+func random(t *testing.T, s seeds, rv int) *scan.Object {
 	t.Helper()
-	kind := []string{"Pod", "Node", "Event", "Deployment", "Secret"}[rnd.IntN(5)]
-	o, err := scan.ParseObject(fmt.Sprintf(`{"kind":%q,"apiVersion":"v1","metadata":{"name":"a","resourceVersion":"%d","managedFields":%s,"annotations":%s},"spec":%s,"status":{"conditions":%s,"containerStatuses":%s},"data":%s}`,
-		kind, rv, value(rnd, 3), value(rnd, 2), value(rnd, 4), value(rnd, 3), value(rnd, 3), value(rnd, 2)))
+	part := 0
+	next := func() *rand.Rand {
+		part++
+		return rand.New(rand.NewPCG(s[part-1], 2))
+	}
+	kind := []string{"Pod", "Node", "Event", "Deployment", "Secret"}[next().IntN(5)]
+	meta := fmt.Sprintf(`,"managedFields":%s,"annotations":%s`, value(next(), 3), value(next(), 2))
+	for _, choices := range metadata {
+		meta += choices[next().IntN(len(choices))]
+	}
+	o, err := scan.ParseObject(fmt.Sprintf(`{"kind":%q,"apiVersion":"v1","metadata":{"name":"a","resourceVersion":"%d"%s},"spec":%s,"status":%s,"data":%s}`,
+		kind, rv, meta, value(next(), 4), status(next()), value(next(), 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return o
+}
+
+func status(rnd *rand.Rand) string {
+	return fmt.Sprintf(`{"conditions":%s,"containerStatuses":%s,"replicas":%d}`, value(rnd, 3), value(rnd, 3), rnd.IntN(2))
 }
 
 // FuzzBetween compares random objects: a patch makes one of the other, and
@@ -56,7 +91,9 @@ func FuzzBetween(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		before, after := random(t, rnd, 1), random(t, rnd, 2)
+		first := seeds{}.next(rnd)
+		second := first.next(rnd)
+		before, after := random(t, first, 1), random(t, second, 2)
 		all, err := (&change.Comparer{Noise: true}).Between(before, after)
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +109,7 @@ func FuzzBetween(f *testing.F) {
 		if len(c.Summary) > 9 {
 			t.Errorf("a summary of %d phrases", len(c.Summary))
 		}
-		next := random(t, rnd, 3)
+		next := random(t, second.next(rnd), 3)
 		var used change.Comparer
 		for _, pair := range [][2]*scan.Object{{nil, before}, {before, after}, {after, next}, {before, after}, {after, nil}, {after, before}} {
 			want, err := new(change.Comparer).Between(pair[0], pair[1])

@@ -28,7 +28,8 @@ type summary struct {
 	minor []string
 }
 
-// summarize describes a change between two existing versions.
+// summarize describes a change between two existing versions that differ. It
+// returns at least one phrase.
 func summarize(before, after map[string]any) []string {
 	s := &summary{before: before, after: after, described: map[string]bool{}}
 	s.described["kind"], s.described["apiVersion"] = true, true
@@ -40,8 +41,16 @@ func summarize(before, after map[string]any) []string {
 	s.conditions()
 	s.data()
 	s.rest()
+	if len(s.phrases)+len(s.minor) == 0 {
+		// Only what the phrases leave out has changed.
+		clear(s.described)
+		s.rest()
+	}
 	if len(s.phrases) == 0 {
 		s.phrases = s.minor
+	}
+	if len(s.phrases) == 0 {
+		s.say("null fields added or removed")
 	}
 	if more := len(s.phrases) - maxPhrases; more > 0 {
 		s.phrases = append(s.phrases[:maxPhrases], fmt.Sprintf("and %d more", more))
@@ -82,20 +91,23 @@ func (s *summary) metadata() {
 	if old, now, _ := s.changed("metadata", "uid"); old != now {
 		s.say("deleted and created again")
 	}
-	if old, now, ok := s.changed("metadata", "deletionTimestamp"); ok && old == "" && now != "" {
-		if grace := text(at(s.after, "metadata", "deletionGracePeriodSeconds")); grace != "" && grace != "0" {
-			s.say("deletion began (grace %s s)", grace)
-		} else {
-			s.say("deletion began")
-		}
+	before, grace, shorter := s.changed("metadata", "deletionGracePeriodSeconds")
+	switch old, now, ok := s.changed("metadata", "deletionTimestamp"); {
+	case !ok || now == "":
+	case old == "" && grace != "" && grace != "0":
+		s.say("deletion began (grace %s s)", grace)
+	case old == "":
+		s.say("deletion began")
+	case shorter:
+		s.say("deletion grace period %s s → %s s", orZero(before), orZero(grace))
 	}
-	for _, l := range s.differ("metadata", "finalizers") {
+	for _, l := range s.parts("metadata", "finalizers") {
 		s.say("finalizer %s %s", strings.Trim(l.last(), "[]"), l.verb())
 	}
-	for _, l := range s.differ("metadata", "labels") {
+	for _, l := range s.parts("metadata", "labels") {
 		s.say("label %s", l.assignment(l.last()))
 	}
-	for _, l := range s.differ("metadata", "annotations") {
+	for _, l := range s.parts("metadata", "annotations") {
 		switch name := l.last(); {
 		case name == "kubectl.kubernetes.io/last-applied-configuration":
 			s.minor = append(s.minor, "applied configuration "+l.verb())
@@ -124,6 +136,17 @@ func (s *summary) differ(path ...string) []leaf {
 	return leaves(nil, path, at(s.before, path...), at(s.after, path...), nil)
 }
 
+// parts returns the differences between the parts of a map or a list. If only the
+// whole differs, because it is empty or in another order, that is a minor change.
+func (s *summary) parts(path ...string) []leaf {
+	all := s.differ(path...)
+	if len(all) == 1 && len(all[0].path) == len(path) {
+		s.minor = append(s.minor, fmt.Sprintf("%s %s", all[0], all[0].verb()))
+		return nil
+	}
+	return all
+}
+
 // data describes which keys of a ConfigMap or Secret changed, without values.
 func (s *summary) data() {
 	kind := text(s.after["kind"])
@@ -131,7 +154,7 @@ func (s *summary) data() {
 		return
 	}
 	for _, member := range []string{"data", "binaryData", "stringData"} {
-		for _, l := range s.differ(member) {
+		for _, l := range s.parts(member) {
 			s.say("key %s %s", l.last(), l.verb())
 		}
 	}

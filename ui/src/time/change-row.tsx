@@ -50,15 +50,17 @@ export function ChangeRow({ change, path, title, where, current, choose, childre
     event.stopPropagation();
   };
   const managers = [...new Set((by ?? []).map((m) => m.manager))].join(', ');
+  // Of a creation or deletion, the first line may have said everything.
+  const more = parts.length > 0 || children || inferred || managers;
   return (
     <li class={`${type.toLowerCase()} ${current ? 'current' : ''}`} onKeyDown={keys}>
       <button class="pick" aria-current={current ? 'true' : undefined} title="Show the object and the board at this time" onClick={choose}>
         <time class="mono">{clock(Date.parse(change.time))}</time>
         <span class="what">
-          {title} {(!title || type !== 'MODIFIED') && <b class="type">{WORDS[type]}{folded ? ` ${folded.count}×` : ''}</b>}
+          {title} {(!title || type !== 'MODIFIED' || !all.length) && <b class="type">{WORDS[type]}{folded ? ` ${folded.count}×` : ''}</b>}
         </span>
         <span class="line muted">
-          {where && <span>{where} · </span>}
+          {where && <span>{where}{more && ' · '}</span>}
           <span class="summary">{parts.join(' · ')}</span>{all.length > parts.length && ` and ${all.length - parts.length} more`}
           {children}
           {inferred && ' inferred'}
