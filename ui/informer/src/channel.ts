@@ -13,10 +13,10 @@ export interface WireEvent {
 
 /** A watch for a channel to carry. */
 export interface Watch {
-  /** Its path and query, starting at its current RV. */
-  path(timeoutSeconds: number): string;
-  /** The server has answered; events follow. */
-  opened(): void;
+  /** Its path and query, starting at its current RV. silent: the current response was silent for too long. */
+  path(timeoutSeconds: number, silent: boolean): string;
+  /** The server has answered; events follow. silent is that of the path. */
+  opened(silent: boolean): void;
   /** Takes an event. An exception ends the watch. */
   take(event: WireEvent): void;
   /** The events received so far have all been taken. */
@@ -120,12 +120,13 @@ export class Channel {
     this.next?.abort.abort();
     this.next = line;
     this.requested = Date.now();
+    const silent = this.current !== undefined && Date.now() - this.lastReceived >= this.silence;
     const seconds = 300 + Math.floor(Math.random() * 300);
     const limit = (ms: number, why: string) => setTimeout(() => line.abort.abort(new Error(why)), ms);
     let timer = limit(answerTimeout, 'no response');
     let error: unknown;
     try {
-      const url = this.url(line.members.map(({ watch }) => watch.path(seconds)));
+      const url = this.url(line.members.map(({ watch }) => watch.path(seconds, silent)));
       const response = await get(this.source, url, line.abort.signal).catch((why) => {
         throw this.shared && why instanceof StatusError && why.refusal && why.code !== 401 ? new Unsupported() : why;
       });
@@ -137,7 +138,7 @@ export class Channel {
       this.next = undefined;
       this.lastReceived = Date.now();
       this.watchSilence();
-      for (const member of line.members) if (!member.done) member.watch.opened();
+      for (const member of line.members) if (!member.done) member.watch.opened(silent);
       this.answered();
       for await (const batch of lines(response.body!, line.abort.signal)) {
         this.lastReceived = Date.now();

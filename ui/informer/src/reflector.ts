@@ -37,7 +37,7 @@ export interface Sink {
  */
 export class Restored extends Error {
   constructor() {
-    super('an object went back to an older version, as after a restore from a backup');
+    super('the API server was restored from a backup');
   }
 }
 
@@ -59,6 +59,10 @@ export interface Collection {
   pageSize: number;
 }
 
+/** A version of an object. */
+type Version = Pick<Wire['metadata'], 'uid' | 'resourceVersion'>;
+const none: Version = { uid: '', resourceVersion: '1' };
+
 /** A requested page of a list. */
 interface Page {
   /** The continue token of the next page, if any. */
@@ -79,6 +83,9 @@ export function keyOf({ metadata: { namespace, name } }: Wire): string {
   return namespace ? namespace + '/' + name : name;
 }
 
+/** The newer one of two versions; those without a numeric RV do not count. */
+const newer = (a: Version, b: Version): Version => (older(a.resourceVersion, b.resourceVersion) ? b : a);
+
 /** A reflector lists a collection and watches it, for as long as it runs. */
 export class Reflector implements Watch {
   private head = ''; // the newest RV of an event or a list, complete or not; '' before the first list
@@ -87,7 +94,8 @@ export class Reflector implements Watch {
   private listDue = true;
   private consistent = false; // the next list must be of the newest state
   private restored = false; // the next list may have older versions than the known ones
-  private suspect = false; // the last watch failed
+  private suspect = false; // the watch failed or was silent: the server may have been restored since
+  private last = none; // the newest known version; a suspect server has to send it again
   private afterDelete = false; // the last event was a deletion
   private upstreamLost = false; // the gateway has no contact with the API server
   private expired = 0; // consecutive 410 Expired
@@ -149,7 +157,6 @@ export class Reflector implements Watch {
    */
   private async probe(signal: AbortSignal): Promise<void> {
     const page = await this.page({ limit: '1' }, signal).whole;
-    this.suspect = false;
     if (older(page.metadata.resourceVersion, this.head)) this.listDue = this.consistent = true;
   }
 
@@ -162,6 +169,7 @@ export class Reflector implements Watch {
       : { resourceVersion: this.head || '1', resourceVersionMatch: 'NotOlderThan' };
     const keys = new Set<string>();
     const how = { initial: !this.synced, restored: this.restored };
+    let last = none;
     let page: any;
     for (let coming: Page | undefined = this.page({ limit, ...from }, signal); coming; ) {
       let next: Page | undefined;
@@ -190,12 +198,14 @@ export class Reflector implements Watch {
         // The items of a list have no kind.
         const object: Wire = item.kind ? item : { kind, apiVersion, ...item };
         keys.add(this.sink.put(object, how));
+        last = newer(last, object.metadata);
       }
       this.sink.flush();
       coming = next;
     }
     this.listDue = this.consistent = this.restored = this.suspect = this.afterDelete = false;
     this.synced = true;
+    this.last = last;
     this.malformed = 0;
     this.sink.synced(keys, this.head);
     this.sink.flush();
@@ -231,17 +241,19 @@ export class Reflector implements Watch {
     return this.collection.path + '?' + new URLSearchParams({ ...this.collection.query, ...query });
   }
 
-  path(timeoutSeconds: number): string {
+  path(timeoutSeconds: number, silent: boolean): string {
+    const { head, last, suspect, afterDelete } = this;
     return this.urlPath({
       watch: '1',
       allowWatchBookmarks: 'true',
       timeoutSeconds: String(timeoutSeconds),
       // Deletions may share an RV, and the stream may have ended between two of them.
-      resourceVersion: this.afterDelete ? before(this.head) : this.head,
+      resourceVersion: (silent || suspect) && last.uid ? before(last.resourceVersion) : afterDelete ? before(head) : head,
     });
   }
 
-  opened(): void {
+  opened(silent: boolean): void {
+    this.suspect ||= silent;
     this.upstreamLost = false; // if contact is lost, the gateway says so again at once
     this.flush();
   }
@@ -254,10 +266,17 @@ export class Reflector implements Watch {
     if (type === 'STALE' || type === 'CURRENT') return;
     const rv = object?.metadata?.resourceVersion;
     if (!rv) throw new SyntaxError('not a watch event: ' + type);
+    const { last } = this;
+    // The server may have been restored and have passed the known RV with other events.
+    if (this.suspect && last.uid && !older(rv, last.resourceVersion)) {
+      if (type === 'DELETED' || rv !== last.resourceVersion || object.metadata.uid !== last.uid) throw new Restored();
+      this.suspect = false;
+    }
     if (older(rv, this.head)) return; // received already
     if (type === 'ADDED' || type === 'MODIFIED') this.sink.put(object, {});
     else if (type === 'DELETED') this.sink.remove(object);
     else if (type !== 'BOOKMARK') throw new SyntaxError('not a watch event: ' + type);
+    if (type === 'ADDED' || type === 'MODIFIED') this.last = newer(last, object.metadata);
     this.head = rv;
     this.afterDelete = type === 'DELETED';
     this.expired = this.malformed = 0;

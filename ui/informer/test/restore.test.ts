@@ -4,8 +4,9 @@
 // Servers whose etcd was restored from a backup, and servers that only lag.
 
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
-import { live, path, server, watching } from './harness.js';
+import { live, observe, path, scripted, server, watching } from './harness.js';
 import { become, type Observer } from './observer.js';
 import { refuse, type Thing } from './server.js';
 
@@ -149,4 +150,68 @@ test('a restore is remembered until a list is complete', async () => {
   );
   expire();
   await same(o);
+});
+
+for (const [what, change] of Object.entries({ 'an event': () => server.put(path, 'a', 'lost'), 'a list': () => {} })) {
+  test(`a restored server that has passed the newest version, known from ${what}, is recognized`, async () => {
+    server.put(path, 'a', 'backup');
+    const restore = server.backup();
+    server.put(path, 'b', 'lost');
+    const o = await live({}, {}, true);
+    change();
+    await become('it', () => o.changes.length, what === 'a list' ? 2 : 3);
+    await server.stop();
+    restore();
+    for (const text of ['1', '2', '3', '4']) server.put(path, 'c', text);
+    await server.start();
+    await same(o);
+    assert.match(o.errors.at(-1)!.message, /restore/);
+    await watching();
+    server.put(path, 'a', 'new');
+    await same(o);
+  });
+}
+
+test('a server that was restored while the watch was silent is recognized', async () => {
+  server.put(path, 'a', 'backup');
+  const restore = server.backup();
+  const o = await live({}, { silence: 100 }, true);
+  server.put(path, 'a', 'lost');
+  await become('the change', () => o.informer.store.get('ns/a')!.text, 'lost');
+  for (const stream of [...server.open]) server.open.delete(stream); // half-open
+  restore();
+  for (const text of ['1', '2', '3']) server.put(path, 'c', text);
+  await same(o);
+});
+
+test('the same server is recognized, and not listed again', async () => {
+  for (const name of ['a', 'b', 'c']) server.put(path, name);
+  const o = await live();
+  server.put(path, 'a', 'new');
+  server.remove(path, 'b', 'c');
+  server.rv++;
+  server.bookmark(path);
+  await become('the changes', () => o.changes.length, 6);
+  for (let i = 0; i < 3; i++) {
+    server.watching(path)[0]!.cut();
+    await become('an error', () => o.errors.length, i + 1);
+    await watching();
+    server.put(path, 'd', String(i));
+    await become('the change', () => o.informer.store.get('ns/d')?.text, String(i));
+  }
+  assert.deepEqual(o.changes.slice(3), ['update ns/a 104', 'delete ns/b', 'delete ns/c', 'add ns/d 107', 'update ns/d 108', 'update ns/d 109']);
+  assert.equal(o.log.filter((line) => line === 'sync').length, 1);
+});
+
+test('resourceVersions without an order are not compared', async () => {
+  const list = (_: URL, response: ServerResponse) =>
+    response.end(JSON.stringify({ kind: 'ThingList', metadata: { resourceVersion: 'x' }, items: [{ metadata: { name: 'a', uid: '1', resourceVersion: 'w' } }] }));
+  server.lists.push(list, list); // the second one checks for a restore
+  scripted((stream) => stream.cut());
+  const event = { kind: 'Thing', metadata: { name: 'b', uid: '2', resourceVersion: 'y' } };
+  scripted((stream) => stream.send('ADDED', event));
+  const o = observe();
+  await become('the changes', () => o.changes, ['add a w', 'add b y']);
+  const asked = server.requests.filter((url) => url.searchParams.has('watch') && url.pathname === path).map((url) => url.searchParams.get('resourceVersion'));
+  assert.deepEqual(asked, ['x', 'x']);
 });

@@ -29,12 +29,14 @@ describe('simulation', { concurrency: 5 }, () => {
       const pick = random(seed);
       const server = await new ApiServer().start();
       server.multiwatch = seed % 2 === 0;
+      const restores = seed % 3 === 0;
+      let restore = server.backup();
       const connection = connect(server.url, { silence: 200 });
       t.after(async () => {
         connection.close();
         await server.stop();
       });
-      const observers = plurals.map((plural) => new Observer(connection.informer<Thing>('test/v1/' + plural, { pageSize: 3 })));
+      const observers = plurals.map((plural) => new Observer(connection.informer<Thing>('test/v1/' + plural, { pageSize: 3 }), restores));
 
       const anyStream = (does: (stream: Stream) => void) => {
         const all = [...server.open];
@@ -77,28 +79,42 @@ describe('simulation', { concurrency: 5 }, () => {
           await server.start();
         },
       ];
+      const restoreServer = async () => {
+        await server.stop();
+        restore(server.rv + 1000); // as with --bump-revision
+        await server.start();
+      };
+      if (restores) faults.push(restoreServer);
       for (let i = 0; i < 60; i++) {
+        if (restores && pick(10) === 0) restore = server.backup();
         for (let n = pick(4); n > 0; n--) write();
         if (pick(3) === 0) await faults[pick(faults.length)]!();
         await new Promise((resolve) => setTimeout(resolve, pick(8)));
       }
+      const settle = async () => {
+        for (const [i, plural] of plurals.entries()) {
+          const { store, state } = observers[i]!.informer;
+          await eventually(`the server's ${plural}, seed ${seed}`, () => {
+            connection.wake();
+            try {
+              const is = [...store].map(([key, { metadata, text }]) => `${key} ${metadata.uid} ${metadata.resourceVersion} ${text}`).sort();
+              const want = names(plural).map((name) => {
+                const { metadata, text } = server.objects.get(path(plural) + '/' + name)!;
+                return `ns/${name} ${metadata.uid} ${metadata.resourceVersion} ${text}`;
+              });
+              assert.deepEqual(is, want.sort());
+              return '';
+            } catch (error) {
+              return { state, error: String(error), errors: observers[i]!.errors.map(String), requests: server.requests.slice(-5) };
+            }
+          });
+        }
+      };
       server.lists.length = server.watches.length = 0;
-      for (const [i, plural] of plurals.entries()) {
-        const { store, state } = observers[i]!.informer;
-        await eventually(`the server's ${plural}, seed ${seed}`, () => {
-          connection.wake();
-          try {
-            const is = [...store].map(([key, { metadata, text }]) => `${key} ${metadata.uid} ${metadata.resourceVersion} ${text}`).sort();
-            const want = names(plural).map((name) => {
-              const { metadata, text } = server.objects.get(path(plural) + '/' + name)!;
-              return `ns/${name} ${metadata.uid} ${metadata.resourceVersion} ${text}`;
-            });
-            assert.deepEqual(is, want.sort());
-            return '';
-          } catch (error) {
-            return { state, error: String(error), errors: observers[i]!.errors.map(String), requests: server.requests.slice(-5) };
-          }
-        });
+      await settle();
+      if (restores) {
+        await restoreServer();
+        await settle();
       }
       connection.close();
       for (const observer of observers) observer.finish();
