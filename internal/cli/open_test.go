@@ -129,6 +129,7 @@ func TestOpenHostile(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%q: %.500s", out, stderr.String())
 			}
+			t.Logf("%d MiB", peak>>20)
 			if peak > 256<<20 {
 				t.Errorf("open took %d MiB of memory", peak>>20)
 			}
