@@ -120,6 +120,7 @@ test('a deleted Pod leaves a ghost, which keeps its slot until it expires', () =
   step(f, engine);
   assert.equal(engine.look[row], State.gone);
   assert.equal(engine.layout.x[row], place);
+  assert.equal(engine.matchingByTile().get('node-0'), 3, 'a ghost does not count');
   f.now += GHOST + 1;
   engine.expire(f.now);
   assert.equal(engine.look[row], State.none);

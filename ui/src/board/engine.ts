@@ -133,10 +133,23 @@ export class Engine implements Scene {
   /** How many Pods match the filter. */
   matching(): number {
     let n = 0;
-    for (let row = 0; row < this.cluster.length; row++) {
-      if (this.look[row] !== State.none && this.look[row] !== State.gone && !(this.flags[row] & FADED)) n++;
-    }
+    for (let row = 0; row < this.cluster.length; row++) if (this.#matching(row)) n++;
     return n;
+  }
+
+  /** How many Pods match the filter, by the name of their tile. */
+  matchingByTile(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (let row = 0; row < this.cluster.length; row++) {
+      const tile = this.layout.tileOf(row);
+      if (tile && this.#matching(row)) counts.set(tile.name, (counts.get(tile.name) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  /** Whether a row has a Pod that matches the filter. */
+  #matching(row: number): boolean {
+    return this.cluster.has(row) && !(this.flags[row] & FADED);
   }
 
   /** Repaints everything, after the colours or the canvas changed. */

@@ -13,7 +13,7 @@ import type { Engine } from './engine';
 import { follow } from './follow';
 import { BLOCK, PITCH } from './layout';
 import { drawOverlay, NEAR, type Marks } from './overlay';
-import { FADED, type Renderer } from './renderer';
+import type { Renderer } from './renderer';
 import { WebGLRenderer } from './webgl';
 
 /** How often the overlay is drawn when only data changes, in milliseconds. */
@@ -188,21 +188,10 @@ export class BoardView {
     marks.reducedMotion = engine.reducedMotion;
     marks.look = engine.look;
     marks.flags = engine.flags;
-    marks.matching = engine.matches ? this.#matching() : null;
+    marks.matching = engine.matches ? engine.matchingByTile() : null;
     drawOverlay(this.#overlay!.getContext('2d')!, this.#ratio, engine.layout, engine.cluster, this.camera, engine.theme, marks, performance.now());
     this.#marked = false;
     this.#overlayAt = now;
-  }
-
-  #matching(): Map<string, number> {
-    const { engine } = this;
-    const counts = new Map<string, number>();
-    for (let row = 0; row < engine.length; row++) {
-      if (engine.flags[row] & FADED || engine.look[row] === 0) continue;
-      const tile = engine.layout.tileOf(row);
-      if (tile) counts.set(tile.name, (counts.get(tile.name) ?? 0) + 1);
-    }
-    return counts;
   }
 
   #resize(): void {
