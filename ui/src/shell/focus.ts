@@ -95,13 +95,17 @@ function sameObject({ id, dataset: { shows } }: HTMLElement): HTMLElement | null
   return found && holdsFocus(found) ? found : null;
 }
 
-/** The nearest focusable element to a place: in its innermost list that still has one, preferably after it. */
+/**
+ * The nearest focusable element to a place: in its innermost list that still has
+ * one, preferably after it. Not a field, which would take the shortcuts' keys.
+ */
 function neighbour({ element, around, order }: Place): HTMLElement | null {
   const at = order.indexOf(element);
   const near = [...order.slice(at + 1), ...order.slice(0, at).reverse()];
+  const fits = (one: HTMLElement): boolean => holdsFocus(one) && !one.matches('input, select');
   for (const outer of around) {
     if (!outer.isConnected) continue;
-    const found = near.find((one) => outer.contains(one) && holdsFocus(one)) ?? [...outer.querySelectorAll<HTMLElement>(FOCUSABLE)].find(holdsFocus);
+    const found = near.find((one) => outer.contains(one) && fits(one)) ?? [...outer.querySelectorAll<HTMLElement>(FOCUSABLE)].find(fits);
     if (found) return found;
   }
   return null;
