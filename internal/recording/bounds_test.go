@@ -172,6 +172,16 @@ func TestImportLimits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for _, two := range []string{
+		`{"recording":{},"document":{"path":"/api","body":"` + long + `"}}`,
+		`{"document":{},"columns":{"definitions":["` + long + `"]}}`,
+		`{"object":{},"gap":{}}`,
+	} {
+		_, _, err := importWithin(t.Context(), bytes.NewReader(recorded(t, header, begin, form, two)), openStore(t), 0, few)
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "one member") {
+			t.Errorf("%s: %v", two, err)
+		}
+	}
 	from, to := openStore(t), openStore(t)
 	fill(t, from)
 	most := defaultLimits

@@ -136,6 +136,9 @@ func (d *decoder) next() (*line, error) {
 	if err := json.Unmarshal(text, &l); err != nil {
 		return nil, d.damaged("%w", err)
 	}
+	if l.members() > 1 {
+		return nil, d.damaged("a line has one member")
+	}
 	if l.End != nil {
 		return nil, d.end(l.End)
 	}

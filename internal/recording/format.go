@@ -97,6 +97,19 @@ type line struct {
 	End       *endLine     `json:"end,omitempty"`
 }
 
+// members returns how many members are set.
+func (l *line) members() (n int) {
+	for _, set := range []bool{
+		l.Recording != nil, l.Document != nil, l.Stream != nil, l.Form != nil, l.Columns != nil, l.Object != nil,
+		l.Event != nil, l.Gap != nil, l.Step != nil, l.Head != nil, l.End != nil,
+	} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
 type momentLine struct {
 	RV uint64    `json:"rv"`
 	At time.Time `json:"at"`
