@@ -59,8 +59,10 @@ type recent struct {
 	since   uint64
 	dropped uint64
 	tail    []Known
-	// newest are the objects at since that have the highest RVs, the newest first.
-	newest []Known
+	// newest are the objects at since that have the highest RVs, the newest first. If it
+	// is not known yet, newestAt returns it, before there is a tail.
+	newest   []Known
+	newestAt func(context.Context) ([]Known, error)
 }
 
 // event adds the event that the sink has received last.
@@ -68,7 +70,10 @@ func (c *recent) event(k Known) {
 	if n := len(c.tail); n > 0 && c.tail[n-1] == k {
 		return // repeated
 	}
-	c.tail, c.newest = append(c.tail, k), nil
+	if !c.known {
+		c.known, c.since, c.dropped = true, k.RV-1, k.RV
+	}
+	c.tail, c.newest, c.newestAt = append(c.tail, k), nil, nil
 	if n := len(c.tail) - maxTail; n > 0 {
 		c.dropped = c.tail[n-1].RV
 		c.tail = slices.Delete(c.tail, 0, n)
@@ -118,7 +123,11 @@ func (r *reflector[O]) doubt() {
 		return
 	}
 	r.state, r.check = stateProve, &continuityCheck{since: c.since, dropped: c.dropped, tail: slices.Clone(c.tail)}
-	if len(c.tail) == 0 {
+	switch {
+	case len(c.tail) > 0:
+	case c.newestAt != nil:
+		r.check.newest = c.newestAt
+	default:
 		r.check.newest = func(context.Context) ([]Known, error) { return c.newest, nil }
 	}
 	r.setPhase(Retrying)
@@ -127,7 +136,7 @@ func (r *reflector[O]) doubt() {
 
 // sameHistory ends the continuity check.
 func (r *reflector[O]) sameHistory() {
-	r.state, r.check = stateWatch, nil
+	r.state, r.check, r.proven = stateWatch, nil, true
 	r.setContinuity(Proven)
 }
 
@@ -149,7 +158,10 @@ func (r *reflector[O]) prove(ctx context.Context) (watched bool, err error) {
 	if c.since > 0 {
 		return true, r.replay(ctx)
 	}
-	r.recent = recent{known: true, since: r.sink.Head(), newest: known}
+	r.recent = recent{known: true, since: r.resumeRV(), newest: known}
+	if r.afterDelete {
+		r.recent.dropped = r.sink.Head()
+	}
 	r.sameHistory()
 	return false, nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // TestContinuity: after a watch that was cut, or ended early, the upstream has to prove
@@ -49,6 +51,10 @@ func TestContinuity(t *testing.T) {
 		"an orderly end, but early": {
 			[]answer{{want: from(10), body: known[0], lasts: time.Minute}, at(30), {want: from(10), stall: true, body: known[0] + known[1]}},
 			[]string{"MODIFIED ns/a@12", "ADDED ns/b@14"}, []Continuity{Doubtful, Proven},
+		},
+		"an orderly end, but early, right after the proof": {
+			[]answer{cut(known[0]), at(30), {want: from(10), body: known[0] + bookmark(30, false), lasts: 10 * time.Second}, {want: from(30), stall: true}},
+			[]string{"MODIFIED ns/a@12", "bookmark 30"}, []Continuity{Doubtful, Proven},
 		},
 		"an orderly end when it is due": {
 			[]answer{{want: from(10), body: known[0], due: true}, {want: from(12), due: true}},
@@ -143,6 +149,59 @@ func TestContinuity(t *testing.T) {
 				}
 				if n := len(sink.log); test.events == nil && n < 10 {
 					t.Errorf("only %d calls of the sink: %q", n, sink.log)
+				}
+			})
+		})
+	}
+}
+
+// TestContinuityAfterResume: the history is proven after a resumed watch was cut, too.
+func TestContinuityAfterResume(t *testing.T) {
+	gone := event("DELETED", "b", 20)
+	for name, test := range map[string]struct {
+		resume     Resume
+		answers    []answer
+		continuity []Continuity
+	}{
+		"from the event": {
+			Resume{Verified: true},
+			[]answer{at(30), {want: from(20), body: event("ADDED", "c", 23), then: io.ErrUnexpectedEOF}, at(30), {want: from(22), stall: true, body: event("ADDED", "c", 23) + event("ADDED", "d", 24)}},
+			[]Continuity{Doubtful, Proven},
+		},
+		"without an event": {
+			Resume{Verified: true, Newest: func(context.Context) ([]Known, error) { return []Known{{"ns/a", "u", 12, false}}, nil }},
+			[]answer{at(30), {want: from(20), then: io.ErrUnexpectedEOF}, at(30), {body: podJSON("a", 12)}, {want: from(20), stall: true, body: event("ADDED", "d", 24)}},
+			[]Continuity{Doubtful, Proven},
+		},
+		"after a deletion at the head": {
+			Resume{AfterDelete: true, Tail: []Known{{"ns/a", "u", 12, false}, {"ns/b", "u", 20, true}},
+				Newest: func(context.Context) ([]Known, error) { return []Known{{"ns/a", "u", 12, false}}, nil }},
+			[]answer{at(30), {want: from(11), code: 410, body: status(410)}, {body: podJSON("a", 12)}, {want: from(19), body: gone, then: io.ErrUnexpectedEOF},
+				at(30), {want: from(19), stall: true, body: gone + event("ADDED", "d", 24)}},
+			[]Continuity{Proven, Doubtful, Proven},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+				defer cancel()
+				test.resume.List = &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true}
+				sink := &recordingSink{head: 20}
+				up := &script{t: t, answers: test.answers}
+				u, _ := url.Parse("http://upstream/api/v1/pods")
+				var got []Continuity
+				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Resume: &test.resume, Continuity: func(c Continuity) { got = append(got, c) }})
+				if err := r.Run(ctx); err != nil {
+					t.Error(err)
+				}
+				if n := len(sink.log); n == 0 || sink.log[n-1] != "ADDED ns/d@24" {
+					t.Errorf("%q", sink.log)
+				}
+				if diff := cmp.Diff(test.continuity, got); diff != "" {
+					t.Errorf("continuity (-want +got)\n%s", diff)
+				}
+				if len(up.answers) > 0 {
+					t.Errorf("%d answers were not requested", len(up.answers))
 				}
 			})
 		})

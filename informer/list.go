@@ -28,6 +28,7 @@ func (r *reflector[O]) list(ctx context.Context) error {
 	r.setPhase(Listing)
 	// A page of one object has the kind and form of the collection's lists. A
 	// streaming list of an empty collection has neither.
+	head := r.sink.Head() // before the request: it may move
 	page, err := r.page(ctx, url.Values{"limit": {"1"}})
 	if err != nil {
 		return err
@@ -36,16 +37,22 @@ func (r *reflector[O]) list(ctx context.Context) error {
 	if err := r.sameCollection(page); err != nil {
 		return err
 	}
-	if page.RV < r.sink.Head() && r.reason != relistDiverged {
+	if page.RV < head && r.reason != relistDiverged {
 		r.reason = relistDiverged
 		r.setContinuity(Diverged)
 	}
 	r.overwrite = r.reason == relistDiverged || r.reason == relistSchema
 	r.collection = page
-	// After two failures in a row one paged list is taken instead.
+	// After two failures in a row one paged list is taken instead, unless the upstream
+	// only asked to wait.
 	if !r.noStreamingList && r.failedLists < 2 {
+		before := r.failedLists
 		r.failedLists++ // reset by listed
-		return r.streamList(ctx)
+		err := r.streamList(ctx)
+		if _, wait := errors.AsType[retryAfterError](err); wait {
+			r.failedLists = before
+		}
+		return err
 	}
 	list, err := r.pagedList(ctx)
 	if err != nil {

@@ -113,6 +113,7 @@ type reflector[O any] struct {
 	reason    string           // of the list, in stateList
 	check     *continuityCheck // in stateProve, else nil
 	recent    recent
+	proven    bool // in the current round
 	transport http.RoundTripper
 
 	collection *scan.List // metadata of the collection's lists
@@ -134,7 +135,7 @@ type reflector[O any] struct {
 // A state decides what the next round of Run does. A round is a full list with
 // the watch that follows it, or a watch alone.
 //
-//	start                                          resume with Newest
+//	start                                               resume
 //	  │                                                   │
 //	  ▼       list complete         same history          ▼
 //	stateList ─────────────► stateWatch ◄──────────── stateProve
@@ -143,14 +144,14 @@ type reflector[O any] struct {
 //	  │                         │ or ended early          │
 //	  │                         ├─────────────────────────┘
 //	  │                         ▼ nothing is known of the history
-//	  │                      stateVerify ◄──── resume without Newest
+//	  │                      stateVerify ◄──── resume, Verified
 //	  │
 //	  └── every other state, when a watch from the sink's head is impossible
 //	      (see the reasons of relist)
 //
-// A stream that ends in order leads from stateVerify to stateWatch. Any other
-// outcome of a round leaves the state unchanged. The exported [Phase] says what
-// the current round is doing.
+// An open watch leads from stateVerify to stateWatch. Any other outcome of a round
+// leaves the state unchanged. The exported [Phase] says what the current round is
+// doing.
 type state int
 
 const (
@@ -230,6 +231,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 	var wait backoff
 	for {
 		began, head := time.Now(), r.sink.Head()
+		r.proven = false
 		var err error
 		if r.state == stateList {
 			err = r.list(ctx)
@@ -284,10 +286,10 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 // reports whether the next round begins at once, without backoff.
 func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) {
 	was := r.state
-	switch {
-	case err == nil && r.state == stateVerify:
-		r.state = stateWatch
-	case r.state == stateWatch && (err != nil || r.endedEarly):
+	if r.state == stateWatch && (err != nil || r.endedEarly && !r.proven) {
+		// A watch that was proven is followed by one from the head, even if the upstream
+		// ended it early: a gateway that does not have the RV before the last events
+		// serves a short watch.
 		r.doubt()
 	}
 	switch {

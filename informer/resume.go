@@ -36,10 +36,13 @@ type Resume struct {
 	// may be empty.
 	Tail []Known
 	// Newest returns some objects as of the head, preferably those with the
-	// highest RVs, the newest first; none if there are none. It is called by the goroutine of
-	// Run when Tail is not sufficient, and not after the first watch is proven.
-	// Nil accepts any upstream whose RV is not below the head.
+	// highest RVs, the newest first; none if there are none. It is called by
+	// the goroutine of Run when Tail is not sufficient, and not after the first
+	// event. It may be nil if Verified is set.
 	Newest func(context.Context) ([]Known, error)
+	// Verified says that the upstream has just proved its history. Then its RV
+	// only has to be at the head or above.
+	Verified bool
 }
 
 // A Known is a version of an object that the sink has received.
@@ -53,15 +56,19 @@ type Known struct {
 // resume makes Run begin with a watch.
 func (r *reflector[O]) resume(from *Resume) {
 	r.collection, r.columns, r.afterDelete = from.List, from.List.Columns, from.AfterDelete
-	r.state = stateVerify // the upstream may have been restored since
-	if from.Newest != nil {
-		r.state, r.check = stateProve, &continuityCheck{tail: from.Tail, newest: from.Newest}
+	r.recent = recent{known: from.Newest != nil, since: r.resumeRV(), newestAt: from.Newest}
+	if r.afterDelete {
+		r.recent.dropped = r.sink.Head()
 	}
 	if len(from.Tail) > 0 {
 		first := from.Tail[0].RV
 		r.recent = recent{known: true, since: first - 1, dropped: first, tail: slices.Clone(from.Tail)}
-		if r.check != nil {
-			r.check.since, r.check.dropped = first-1, first
+	}
+	r.state = stateVerify // the upstream may have been restored since
+	if !from.Verified && from.Newest != nil {
+		r.state, r.check = stateProve, &continuityCheck{tail: from.Tail, newest: from.Newest}
+		if len(from.Tail) > 0 {
+			r.check.since, r.check.dropped = r.recent.since, r.recent.dropped
 		}
 	}
 }

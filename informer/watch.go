@@ -46,6 +46,7 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 		return err
 	}
 	defer s.close()
+	r.state = stateWatch
 	r.setPhase(Watching)
 	r.sink.Flush() // shows the sink that there is a watch
 	return r.follow(ctx, s)
@@ -55,6 +56,7 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 // a backup continues at lower RVs, and a watch from an RV in the future is
 // silent until the upstream reaches it. A consistent list returns the upstream's RV.
 func (r *reflector[O]) verify(ctx context.Context) error {
+	head := r.sink.Head() // before the request: it may move
 	page, err := r.page(ctx, url.Values{"limit": {"1"}})
 	if err != nil {
 		return err
@@ -62,7 +64,7 @@ func (r *reflector[O]) verify(ctx context.Context) error {
 	if err := r.sameCollection(page); err != nil {
 		return err
 	}
-	if head := r.sink.Head(); page.RV < head {
+	if page.RV < head {
 		return fmt.Errorf("%w: upstream is at %d, behind the head %d", errDiverged, page.RV, head)
 	}
 	if r.check != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
 // A State is a recorded state of a resource, and the time as of which it is shown.
@@ -103,7 +104,11 @@ func exactly(ctx context.Context, st *history.Stream, rv uint64) (State, error) 
 // The RVs of other resources do not tell: they may be of another store.
 func (p *Past) atRV(ctx context.Context, id kube.Resource, st *history.Stream, rv uint64) (State, error) {
 	err := st.Check(rv)
-	if errors.Is(err, history.ErrFuture) && p.CatchUp != nil && p.CatchUp(ctx, id) == nil && p.Sync(ctx, id) == nil {
+	if errors.Is(err, history.ErrFuture) && p.CatchUp != nil && !id.Uncached() {
+		if why := cmp.Or(p.CatchUp(ctx, id), p.Sync(ctx, id)); why != nil {
+			return State{}, &status.Error{Status: status.Unavailable(fmt.Sprintf(
+				"%v, and the API server does not confirm in time what is newest (%v): try again", err, why), true)}
+		}
 		err = st.Check(rv)
 	}
 	if err != nil {

@@ -56,6 +56,10 @@ func TestOtherStore(t *testing.T) {
 	if m, err := p.Locate(t.Context(), pasttest.Pods, at); !errors.Is(err, history.ErrFuture) {
 		t.Errorf("without an upstream: %d, %v", m.RV, err)
 	}
+	p.CatchUp = func(context.Context, kube.Resource) error { return errors.New("no proof") }
+	if _, err := p.Locate(t.Context(), pasttest.Pods, at); p.Refusal(err).Code != http.StatusServiceUnavailable {
+		t.Errorf("unknown upstream: %v", err)
+	}
 	p.CatchUp = func(context.Context, kube.Resource) error { return nil }
 	if m, err := p.Locate(t.Context(), pasttest.Pods, at); !errors.Is(err, history.ErrFuture) {
 		t.Errorf("not reached upstream: %d, %v", m.RV, err)

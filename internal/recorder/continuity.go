@@ -153,12 +153,25 @@ func (c *continuity) ifContinues(t *timeline.Timeline, epoch uint64, do func()) 
 }
 
 // compared is called when a view of a timeline, which is as good as a list of the
-// upstream, has been recorded. It ignores a timeline that has ended meanwhile: the
-// trust may have ended with it.
-func (c *continuity) compared(t *timeline.Timeline, v *timeline.View) {
+// upstream, has been recorded; wasDiverged is what divergedFrom returned before. It
+// ignores a timeline that has ended meanwhile: the trust may have ended with it. If the
+// history has diverged meanwhile, the view is of the one before.
+func (c *continuity) compared(t *timeline.Timeline, v *timeline.View, wasDiverged bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.followed == t && !isClosed(t) {
-		c.trust, c.epoch = verified, v.Epoch()
+	if c.followed != t || isClosed(t) {
+		return
 	}
+	c.epoch = v.Epoch()
+	if c.trust != diverged || wasDiverged {
+		c.trust = verified
+	}
+}
+
+// divergedFrom reports whether a timeline's view is of another history than the record:
+// the upstream has diverged, or the timeline continued the record and has begun again.
+func (c *continuity) divergedFrom(t *timeline.Timeline, v *timeline.View) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.trust == diverged || c.followed == t && c.epoch != 0 && c.epoch != v.Epoch()
 }

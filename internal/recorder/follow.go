@@ -183,11 +183,12 @@ func (f *follower) catchUp(ctx context.Context) error {
 	f.held = nil
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkTemplate}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
-	continued, err := f.r.w.take(list, "", f.r.c.is(diverged), at) // the definition is not known here
+	wasDiverged := f.r.c.divergedFrom(f.tl, v)
+	continued, err := f.r.w.take(list, "", wasDiverged, at) // the definition is not known here
 	if err != nil {
 		return err
 	}
-	f.r.c.compared(f.tl, v)
+	f.r.c.compared(f.tl, v, wasDiverged)
 	f.r.log.Info("recorded the state of the cache", "rv", v.RV, "continued", continued)
 	f.rv, f.at = v.RV, at
 	f.tl.Hold(v.RV)

@@ -40,9 +40,7 @@ func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, new
 	if resume.AfterDelete, err = untrimmed(st, func() (bool, error) { return endsInDeletion(ctx, st) }); err != nil {
 		return nil, err
 	}
-	if !r.c.is(verified) {
-		resume.Newest = newest
-	}
+	resume.Newest, resume.Verified = newest, r.c.is(verified)
 	events, err := untrimmed(st, func() ([]history.Event, error) {
 		span := st.Span()
 		from := span.From.RV
