@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -198,7 +199,6 @@ func (g *Gateway) answer(rec *responseRecorder, r *http.Request) {
 func (g *Gateway) passUnproven(rec *responseRecorder, r *http.Request) {
 	select {
 	case g.unproven <- struct{}{}:
-		defer func() { <-g.unproven }()
 	default:
 		status.Write(rec, r, status.TooMany(fmt.Sprintf(
 			"the API server does not confirm in time what is newest, and has %d watches that wait for that: try again", maxUnproven), unprovenRetry))
@@ -208,6 +208,10 @@ func (g *Gateway) passUnproven(rec *responseRecorder, r *http.Request) {
 	if r.URL.Query().Has("sendInitialEvents") {
 		seconds = unprovenList
 	}
+	// The upstream's watch ends then, even if a client that reads nothing keeps this one.
+	release := sync.OnceFunc(func() { <-g.unproven })
+	defer release()
+	defer time.AfterFunc(time.Duration(seconds)*time.Second, release).Stop()
 	g.passThrough(rec, shorten(r, seconds))
 }
 

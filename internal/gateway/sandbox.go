@@ -22,6 +22,10 @@ func (p *passthrough) confine(h http.Header) {
 	}
 	h.Add("Content-Security-Policy", sandboxPolicy) // all policies apply
 	// These act on the whole origin, not only on the document.
-	h.Del("Clear-Site-Data")
-	h.Del("Service-Worker-Allowed")
+	for _, name := range []string{
+		"Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc",
+		"NEL", "Report-To", "Reporting-Endpoints", // send addresses of later requests to a collector
+	} {
+		h.Del(name)
+	}
 }

@@ -28,6 +28,7 @@ func TestSandbox(t *testing.T) {
 		h.Set("Content-Type", "text/html")
 		h.Set("Clear-Site-Data", `"*"`)
 		h.Set("Service-Worker-Allowed", "/")
+		h.Set("Report-To", "{}")
 		h.Set("X-Content-Type-Options", "sniff")
 		h.Set("Set-Cookie", "a=b")
 		if r.URL.Query().Has("redirect") {
@@ -86,12 +87,12 @@ func TestSandbox(t *testing.T) {
 				g.ServeHTTP(w, r)
 				want := http.Header{"X-Content-Type-Options": {"nosniff"}, "Set-Cookie": {"a=b"}}
 				if opts.AllowProxiedPages {
-					want["Clear-Site-Data"], want["Service-Worker-Allowed"] = []string{`"*"`}, []string{"/"}
+					want["Clear-Site-Data"], want["Service-Worker-Allowed"], want["Report-To"] = []string{`"*"`}, []string{"/"}, []string{"{}"}
 				} else {
 					want["Content-Security-Policy"] = []string{sandbox}
 				}
 				got := http.Header{}
-				for _, name := range []string{"X-Content-Type-Options", "Content-Security-Policy", "Clear-Site-Data", "Service-Worker-Allowed", "Set-Cookie"} {
+				for _, name := range []string{"X-Content-Type-Options", "Content-Security-Policy", "Clear-Site-Data", "Service-Worker-Allowed", "Report-To", "Set-Cookie"} {
 					if v := w.Header().Values(name); v != nil {
 						got[name] = v
 					}

@@ -215,16 +215,24 @@ func (st *Stream) eras() []era {
 }
 
 // retainedAt returns the last head, and its era, that was observed by t at the
-// latest: what was observed before a step was not observed after it.
+// latest. Times after the present one are of a clock that was ahead: what they belong to
+// was observed before the next era.
 func (st *Stream) retainedAt(t time.Time) (at Moment, e era, err error) {
-	all := st.eras()
-	for i := len(all) - 1; i >= 0; i-- {
-		if e = all[i]; !t.Before(e.from.At) {
-			at, err = st.headAt(e, t)
-			return at, e, err
+	all, now := st.eras(), st.s.now()
+	for i := range all {
+		if e = all[i]; e.last {
+			break
+		}
+		end := e.to.At
+		if end.After(now) {
+			end = all[i+1].from.At
+		}
+		if !end.Before(t) {
+			break
 		}
 	}
-	return at, e, nil
+	at, err = st.headAt(e, t)
+	return at, e, err
 }
 
 // appendClockStep appends the value of a step, 24 bytes. The era is in the key.

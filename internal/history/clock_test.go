@@ -225,6 +225,56 @@ func TestClockStepRetention(t *testing.T) {
 	}
 }
 
+// TestWrongClockAtStart: a clock that is wrong when the process starts, and is set soon
+// after, removes nothing that is younger than the maximum age.
+func TestWrongClockAtStart(t *testing.T) {
+	for name, off := range map[string]time.Duration{"behind": -365 * 24 * time.Hour, "ahead": 365 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := newSteppedStore(t)
+			for range 20 { // of the last 20 hours
+				s.now = s.now.Add(time.Hour)
+				s.event()
+			}
+			idle, err := s.Stream(nodes)
+			if err == nil {
+				err = idle.Begin(podForm, slices.Values([]*scan.Object(nil)), 1, s.now)
+			}
+			var next *Stream
+			if err == nil {
+				next, err = s.NewEpoch(nodes) // the first one has ended
+			}
+			if err == nil {
+				err = next.Begin(podForm, slices.Values([]*scan.Object(nil)), 2, s.now)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.now = s.now.Add(off)
+			s.reopen()
+			trim := func() {
+				t.Helper()
+				if err := s.Trim(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if from := s.st.Span().From.RV; from != 1 {
+					t.Fatalf("the retained span begins at %d", from)
+				}
+				if all := s.Streams(nodes); len(all) != 2 {
+					t.Fatalf("%d epochs", len(all))
+				}
+			}
+			trim()
+			s.event()
+			trim()
+			s.now = s.now.Add(-off).Add(time.Minute)
+			s.event()
+			trim()
+			s.now = s.now.Add(10 * time.Minute)
+			trim()
+		})
+	}
+}
+
 // TestClockModel compares reads by time with a model, while a clock steps at random. A
 // time that one era has is answered exactly; no other is.
 func TestClockModel(t *testing.T) {

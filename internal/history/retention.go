@@ -34,11 +34,26 @@ func (s *Store) Trim(ctx context.Context) error {
 		}
 	}
 	if age := s.opts.MaxAge; age > 0 {
-		if err := s.trim(ctx, s.now().Add(-age), age/32); err != nil {
+		if err := s.trim(ctx, s.ageClock().Add(-age), age/32); err != nil {
 			return err
 		}
 	}
 	return s.trimBySize(ctx)
+}
+
+// maxJump is how much time may have passed since the newest head for Trim to believe
+// the clock at once.
+const maxJump = time.Hour
+
+// ageClock returns the time from which ages are counted. A clock that is ahead when the
+// process starts, before it is set, must not remove what is recorded: for an hour, more
+// time is not counted than the process has seen pass, and an hour.
+func (s *Store) ageClock() time.Time {
+	now, seen := s.now(), time.Since(s.opened)
+	if limit := s.newest.Add(seen + maxJump); !s.newest.IsZero() && seen < maxJump && now.After(limit) {
+		return limit
+	}
+	return now
 }
 
 // trim moves the start of the retained span to t, in streams where that is at
@@ -81,9 +96,11 @@ func (st *Stream) advanceStart(t time.Time, step time.Duration) error {
 	defer st.s.release()
 	all := st.eras()
 	first := all[0]
-	for _, e := range all[1:] {
-		if e.from.At.Before(first.from.At) {
-			first.from.At = e.from.At // the start was observed before that
+	if first.from.At.After(st.s.now()) {
+		for _, e := range all[1:] {
+			if e.from.At.Before(first.from.At) {
+				first.from.At = e.from.At // the start was observed before that
+			}
 		}
 	}
 	if first.from.RV == 0 || t.Sub(first.from.At) < step {
@@ -159,7 +176,13 @@ func (st *Stream) drop(t time.Time) (dropped bool, err error) {
 func (st *Stream) retire(t time.Time) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.removed = !st.hasWriter && st.span.To.At.Before(t)
+	end, now := st.span.To.At, st.s.now()
+	for _, s := range st.steps { // the clock may have been behind at the end
+		if s.From.After(end) && !s.From.After(now) {
+			end = s.From
+		}
+	}
+	st.removed = !st.hasWriter && end.Before(t)
 	return st.removed
 }
 

@@ -59,6 +59,9 @@ type Store struct {
 	opts Options
 	dir  string
 	now  func() time.Time
+	// opened is when the process opened the store, and newest the newest head then; zero
+	// without one. See ageClock.
+	opened, newest time.Time
 
 	dbMu    sync.RWMutex // guards the next three; a read lock is held while the database is used
 	db      *pebble.DB   // nil when closed
@@ -102,6 +105,12 @@ func Open(dir string, opts Options) (*Store, error) {
 	s.unreclaimed.Store(true) // the previous process may have left some
 	err := s.connect(opts.ReadOnly)
 	if err == nil {
+		s.opened = time.Now()
+		for _, st := range s.allStreams() {
+			if at := st.Head().At; at.After(s.newest) {
+				s.newest = at
+			}
+		}
 		return s, nil
 	}
 	// If it cannot be read either, the first error is the useful one.

@@ -147,7 +147,13 @@ func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (
 	st := streams[len(streams)-1]
 	span := st.Span()
 	p := &part{stream: st, from: span.From, to: span.To}
-	if span.From.RV == 0 || sel.To.Before(span.From.At) {
+	first := span.From.At
+	for _, s := range st.TimeSpans() { // the clock may have been set back
+		if s.From.At.Before(first) {
+			first = s.From.At
+		}
+	}
+	if span.From.RV == 0 || sel.To.Before(first) {
 		return nil, nil
 	}
 	var err error
