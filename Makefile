@@ -11,6 +11,8 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 DIR := .localcluster
 NODES := 5
 PORT := 8001
+# BALANCE is how test-ha spreads clients over API servers: request, random, connection.
+BALANCE := request
 
 .PHONY: help
 help: ## Prints this list.
@@ -55,6 +57,13 @@ test: build ## Runs all tests except the soak tests. One part: scripts/test PART
 	@scripts/deps test
 	@scripts/gofmt
 	@scripts/test
+
+.PHONY: test-ha
+test-ha: build ## Runs the tests with a control plane in front of three API servers and a balancer (about 20 minutes).
+	@scripts/deps test
+	@for part in conformance acceptance robustness clients; do \
+	  WATCHKEEPER_APISERVERS=3 WATCHKEEPER_BALANCE="$(BALANCE)" scripts/test $$part || exit; \
+	done
 
 .PHONY: picture
 picture: build ## Updates the README's screenshot of the page.

@@ -146,10 +146,10 @@ func namespace(t *testing.T, name string) string {
 // restartUpstream kills and restarts the API server, for a test that runs alone.
 func restartUpstream(t *testing.T) {
 	t.Helper()
-	if err := cluster.Signal("kube-apiserver", "KILL"); err != nil {
+	if err := cluster.SignalAPIServers("KILL"); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.StartComponent("kube-apiserver"); err != nil {
+	if err := cluster.StartAPIServers(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -65,9 +65,11 @@ var (
 	// logged are the lines of kubectl's log, of which -v=6 makes many.
 	logged  = regexp.MustCompile(`(?m)^[IWE]\d{4} .*\n`)
 	failure = regexp.MustCompile(`(?m)^error: .*\n`)
-	// lost matches the two errors of a connection whose peer was killed: the kernel
-	// resets it if the peer had not read all its input, and closes it otherwise.
-	lost = regexp.MustCompile(`read tcp \S+: read: connection reset by peer|(websocket: close 1006 \(abnormal closure\): )?unexpected EOF`)
+	// lost matches the errors of a connection whose peer was killed: the kernel resets
+	// it if the peer had not read all its input, and closes it otherwise. A balancer
+	// that speaks HTTP/2 ends only the stream.
+	lost = regexp.MustCompile(`read tcp \S+: read: connection reset by peer|(websocket: close 1006 \(abnormal closure\): )?unexpected EOF|` +
+		`stream error: stream ID \d+; INTERNAL_ERROR; received from peer`)
 )
 
 // TestKubectlThroughOutage kills the API server under commands that wait or are

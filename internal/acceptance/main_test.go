@@ -273,7 +273,18 @@ func get(t *testing.T, client *http.Client, url string) (int, string) {
 	return a.code, a.body
 }
 
-// direct returns a client and the URL of the API server.
+// apiServers returns the URL of each API server.
+func apiServers(t *testing.T) []string {
+	t.Helper()
+	urls, err := cluster.APIServers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return urls
+}
+
+// direct returns a client and the URL of the API server, or of the balancer if there are
+// several.
 func direct(t *testing.T) (*http.Client, string) {
 	t.Helper()
 	client, url, err := cluster.Client()

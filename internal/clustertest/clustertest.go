@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,7 +62,8 @@ func newCluster(dir, work string) *Cluster {
 }
 
 // Start brings up a control plane with the number of simulated nodes, and with
-// further flags of localcluster up, such as --apiservers.
+// further flags of localcluster up. The environment chooses how many API servers it has,
+// unless --apiservers does: see replicas.
 func Start(nodes int, flags ...string) (*Cluster, error) {
 	top, err := root()
 	if err != nil {
@@ -80,7 +82,8 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 	}
 	c := newCluster(filepath.Join(dir, "cluster"), dir)
 	c.bin = bin
-	up := exec.Command(bin, append([]string{"up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)}, flags...)...)
+	args := slices.Concat([]string{"up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)}, replicas(flags), flags)
+	up := exec.Command(bin, args...)
 	up.Env = append(os.Environ(), "GOGC=300") // an API server collects much garbage at its start
 	c.up, err = start(up, "ready ", 5*time.Minute)
 	if err == nil {

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// Outages lets parallel tests share the kills of the API server: a restart costs
-// several seconds of CPU, and each test only watches it. The API server is killed
+// Outages lets parallel tests share the kills of the API server, or of all API servers
+// if there are several: a restart costs several seconds of CPU, and each test only
+// watches it. The API server is killed
 // once every test that has joined and not ended waits for the kill. It is
 // restarted once each of them has done its part of the outage.
 //
@@ -46,13 +47,9 @@ type turn struct {
 	err  error         // valid once done is closed
 }
 
-// Outages returns the shared kills of the cluster's API server.
+// Outages returns the shared kills of the cluster's API servers.
 func (c *Cluster) Outages() *Outages {
-	const component = "kube-apiserver"
-	return newOutages(
-		func() error { return c.Signal(component, "KILL") },
-		func() error { return c.StartComponent(component) },
-	)
+	return newOutages(func() error { return c.SignalAPIServers("KILL") }, c.StartAPIServers)
 }
 
 func newOutages(kill, start func() error) *Outages {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -43,26 +42,47 @@ func TestConformance(t *testing.T) {
 	if gw, err = cluster.Gateway(); err != nil {
 		t.Fatal(err)
 	}
-	want, err := apiServer(cluster)
+	want, err := apiServer(cluster, cluster.Config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := &Env{Want: want, Got: gateway(gw.URL), Compact: compact, Sockets: sockets}
+	if env.Replicas, err = replicas(cluster); err != nil {
+		t.Fatal(err)
+	}
 	Run(t, env, func() { t.Run("broken", func(t *testing.T) { testBroken(t, env) }) })
 	if exit := gw.Terminate(); exit != 0 {
 		t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, gw.Log())
 	}
 }
 
-// apiServer returns the cluster's API server as an endpoint, over TLS.
-func apiServer(c *clustertest.Cluster) (*compare.Endpoint, error) {
+// replicas returns the cluster's API servers if there are several.
+func replicas(c *clustertest.Cluster) ([]*compare.Endpoint, error) {
+	urls, err := c.APIServers()
+	if err != nil || len(urls) == 1 {
+		return nil, err
+	}
+	var all []*compare.Endpoint
+	for _, url := range urls {
+		e, err := apiServer(c, url)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// apiServer returns an API server of the cluster, or the balancer, as an endpoint, over
+// TLS.
+func apiServer(c *clustertest.Cluster, url string) (*compare.Endpoint, error) {
 	admin, err := rest.TLSConfigFor(c.Config)
 	if err != nil {
 		return nil, err
 	}
 	nobody := admin.Clone()
 	nobody.Certificates, nobody.GetClientCertificate = nil, nil
-	return endpoint(c.Config.Host, admin, nobody), nil
+	return endpoint(url, admin, nobody), nil
 }
 
 // gateway returns a gateway as an endpoint, without TLS.
@@ -100,12 +120,8 @@ func endpoint(url string, with, without *tls.Config) *compare.Endpoint {
 
 // compact compacts etcd up to a revision.
 func compact(ctx context.Context, rv uint64) error {
-	text, err := os.ReadFile(filepath.Join(cluster.Dir, "state.json"))
+	ports, err := cluster.Ports()
 	if err != nil {
-		return err
-	}
-	var state struct{ Ports map[string]int }
-	if err := json.Unmarshal(text, &state); err != nil {
 		return err
 	}
 	pki := filepath.Join(cluster.Dir, "pki")
@@ -121,7 +137,7 @@ func compact(ctx context.Context, rv uint64) error {
 	pool.AppendCertsFromPEM(ca)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/v3/kv/compaction", state.Ports["etcd"]),
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/v3/kv/compaction", ports["etcd"]),
 		bytes.NewReader(fmt.Appendf(nil, `{"revision":"%d","physical":true}`, rv)))
 	if err != nil {
 		return err

@@ -26,6 +26,10 @@ type Env struct {
 	Want *compare.Endpoint
 	// Got is the endpoint under test.
 	Got *compare.Endpoint
+	// Replicas are the API servers behind Want, if it is a balancer over several.
+	// Want and Got may then have the answers of different ones, whose own numbers
+	// are not compared.
+	Replicas []*compare.Endpoint
 	// Compact compacts the store of Want up to an RV.
 	Compact func(ctx context.Context, rv uint64) error
 	// Sockets counts the WebSockets that Got has served itself. nil means that
@@ -142,8 +146,11 @@ func overHTTP2(a *asking) {
 }
 
 // masksFor returns the masks for the answers to a request.
-func (a *asking) masksFor(answer *compare.Answer) []compare.Mask {
+func (e *Env) masksFor(a *asking, answer *compare.Answer) []compare.Mask {
 	var out []compare.Mask
+	if e.Replicas != nil {
+		out = append(out, withoutReplica)
+	}
 	for _, m := range a.masks {
 		out = append(out, m(answer.Header.Get("Content-Type")))
 	}
@@ -182,7 +189,7 @@ func (e *Env) ask(ctx context.Context, path string, options ...option) (*compare
 			}
 			return nil, err
 		}
-		err = compare.Diff(a.Request, want, got, a.masksFor(want)...)
+		err = compare.Diff(a.Request, want, got, e.masksFor(&a, want)...)
 		if err == nil || last {
 			return want, err
 		}
@@ -229,8 +236,7 @@ func (e *Env) watch(ctx context.Context, path string, options ...option) (*compa
 		return nil, err
 	}
 	e.count(p.Got.Answer)
-	if len(a.masks) > 0 {
-		all := a.masksFor(p.Want.Answer)
+	if all := e.masksFor(&a, p.Want.Answer); len(all) > 0 {
 		p.Mask = func(frame []byte) []byte {
 			for _, m := range all {
 				frame = m(frame)
@@ -246,26 +252,39 @@ func (e *Env) watch(ctx context.Context, path string, options ...option) (*compa
 	return p, nil
 }
 
-// at waits until both endpoints have reached an RV of a collection, and the
-// gateway serves the collection itself: its first list starts the watch. It
+// servers returns the API servers: Replicas, or else Want.
+func (e *Env) servers() []*compare.Endpoint {
+	if e.Replicas != nil {
+		return e.Replicas
+	}
+	return []*compare.Endpoint{e.Want}
+}
+
+// at waits until the API servers and the gateway have reached an RV of a collection,
+// and the gateway serves the collection itself: its first list starts the watch. It
 // returns the gateway's RV.
 func (e *Env) at(ctx context.Context, path string, least uint64) (string, error) {
 	path += "?resourceVersion=0&fieldSelector=" + url.QueryEscape("metadata.name=nothing-of-that-name")
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
-		want, wantRV, err := version(ctx, e.Want, path)
-		if err != nil {
+		reached, state := true, ""
+		for _, at := range e.servers() {
+			_, rv, err := version(ctx, at, path)
+			if err != nil && !errors.Is(err, errInitializing) {
+				return "", err
+			}
+			reached = reached && rv >= least && rv > 0
+			state += fmt.Sprintf("%s is at %d, ", at.URL, rv)
+		}
+		got, rv, err := version(ctx, e.Got, path)
+		if err != nil && !errors.Is(err, errInitializing) {
 			return "", err
 		}
-		got, gotRV, err := version(ctx, e.Got, path)
-		if err != nil {
-			return "", err
-		}
-		if wantRV >= least && gotRV >= least && wantRV > 0 && !got.FromUpstream() {
-			return strconv.FormatUint(gotRV, 10), nil
+		if reached && rv >= least && err == nil && !got.FromUpstream() {
+			return strconv.FormatUint(rv, 10), nil
 		}
 		if time.Now().After(deadline) {
-			return "", fmt.Errorf("%s: waiting for %d, the API server is at %d, the gateway at %d (%q)", path, least, wantRV, gotRV, want.Body)
+			return "", fmt.Errorf("%s: waiting for %d, %sthe gateway at %d", path, least, state, rv)
 		}
 		if err := sleep(ctx, 20*time.Millisecond); err != nil {
 			return "", err
@@ -273,11 +292,17 @@ func (e *Env) at(ctx context.Context, path string, least uint64) (string, error)
 	}
 }
 
+// errInitializing: an API server does not have the objects of a new resource yet.
+var errInitializing = errors.New("storage is (re)initializing")
+
 // version gets a list from an endpoint and returns its RV.
 func version(ctx context.Context, e *compare.Endpoint, path string) (*compare.Answer, uint64, error) {
 	a, err := e.Do(ctx, compare.Request{Path: path})
 	if err != nil {
 		return nil, 0, err
+	}
+	if a.Code == http.StatusTooManyRequests && strings.Contains(a.Text(), errInitializing.Error()) {
+		return nil, 0, errInitializing
 	}
 	if a.Code != http.StatusOK {
 		return nil, 0, fmt.Errorf("%s: %d %s", path, a.Code, a.Body)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,8 +130,7 @@ func definitionDeleted(ctx context.Context, e *Env) error {
 		return err
 	}
 	if err := eventually(ctx, path, func() (bool, error) {
-		a, err := e.Want.Do(ctx, compare.Request{Path: path})
-		return err == nil && a.Code == http.StatusOK, err
+		return e.all(ctx, path+anyVersion, func(a *compare.Answer) bool { return a.Code == http.StatusOK })
 	}); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func definitionDeleted(ctx context.Context, e *Env) error {
 	// The API server ends watches a second or more after it stops serving the
 	// resource. The gateway learns of the removal from the end of its own watch.
 	for _, end := range []compare.Request{{Path: path}, {Path: path + anyVersion}} {
-		for _, at := range []*compare.Endpoint{e.Want, e.Got} {
+		for _, at := range slices.Concat(e.servers(), []*compare.Endpoint{e.Got}) {
 			if err := eventually(ctx, "404 from "+path, func() (bool, error) {
 				a, err := at.Do(ctx, end)
 				return err == nil && a.Code == http.StatusNotFound, err

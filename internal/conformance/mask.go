@@ -58,6 +58,9 @@ var (
 	uid     = regexp.MustCompile(`"uid":"[^"]*"`)
 	created = regexp.MustCompile(`"(creationTimestamp|time)":"[^"]*"`)
 	digits  = regexp.MustCompile(`\d+`)
+
+	tooOld        = regexp.MustCompile(`(too old resource version: \d+ )\(\d+\)`)
+	serverAddress = regexp.MustCompile(`"serverAddress":"[^"]*"`)
 )
 
 // withoutAges blanks the cells of a Table that are durations.
@@ -93,6 +96,12 @@ func withoutIdentity(body []byte) []byte {
 // withoutDigits blanks the RV of an empty list in protobuf, which has no other
 // digits.
 func withoutDigits(body []byte) []byte { return digits.ReplaceAll(body, []byte("-")) }
+
+// withoutReplica blanks what differs between API servers of one cluster: the oldest RV
+// that is in a watch cache, in the message of a 410, and the API server's address.
+func withoutReplica(body []byte) []byte {
+	return serverAddress.ReplaceAll(tooOld.ReplaceAll(body, []byte("${1}(RV)")), []byte("-"))
+}
 
 // nothing removes the body, so that only the status and the headers are compared.
 func nothing([]byte) []byte { return nil }

@@ -191,7 +191,7 @@ func (e *Env) socketOnce(ctx context.Context, a *asking) (*compare.Answer, []com
 	if gotErr != nil {
 		return nil, nil, &compare.Difference{Request: a.Path, What: "WebSocket", Want: fmt.Sprint(want.Code), Got: gotErr.Error()}
 	}
-	masks := a.masksFor(want)
+	masks := e.masksFor(a, want)
 	if err := compare.Diff(a.Request, want, got, masks...); err != nil {
 		return nil, nil, err
 	}

@@ -41,8 +41,10 @@ func (e *Env) Setup(ctx context.Context) error {
 	}
 	for _, path := range []string{gadgets, beacons, doodads(fixtureNamespace), gadgets + "/x/status", oldGadgets} {
 		if err := eventually(ctx, path, func() (bool, error) {
-			a, err := e.Want.Do(ctx, compare.Request{Path: path})
-			return err == nil && !strings.Contains(a.Text(), "page not found") && a.Code != http.StatusServiceUnavailable, err
+			// An API server makes the watch cache of a custom resource at the first request.
+			return e.all(ctx, path+anyVersion, func(a *compare.Answer) bool {
+				return !strings.Contains(a.Text(), "page not found") && a.Code != http.StatusServiceUnavailable && a.Code != http.StatusTooManyRequests
+			})
 		}); err != nil {
 			return err
 		}

@@ -196,6 +196,18 @@ func pod(name string) string {
 // labelled returns a patch that sets the label "on".
 func labelled(value string) string { return `{"metadata":{"labels":{"on":` + value + `}}}` }
 
+// all asks each API server for a path, and reports whether a condition holds for all
+// answers.
+func (e *Env) all(ctx context.Context, path string, holds func(*compare.Answer) bool) (bool, error) {
+	for _, at := range e.servers() {
+		a, err := at.Do(ctx, compare.Request{Path: path})
+		if err != nil || !holds(a) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // eventually waits for a condition, for two minutes.
 func eventually(ctx context.Context, what string, ok func() (bool, error)) error {
 	deadline := time.Now().Add(2 * time.Minute)

@@ -379,11 +379,11 @@ func (r *pastRun) compacted(ctx context.Context) error {
 	if err := r.etcd.compact(ctx, rv); err != nil {
 		return err
 	}
-	// The API server has the compacted events in memory until it is killed.
-	if err := r.round.cluster.Signal("kube-apiserver", "KILL"); err != nil {
+	// The API servers have the compacted events in memory until they are killed.
+	if err := r.round.cluster.SignalAPIServers("KILL"); err != nil {
 		return err
 	}
-	if err := r.round.cluster.StartComponent("kube-apiserver"); err != nil {
+	if err := r.round.cluster.StartAPIServers(); err != nil {
 		return err
 	}
 	if err := r.round.gateway.Restart(); err != nil {
