@@ -22,13 +22,31 @@ import (
 // TestLinearizable has clients write, most of them at the API server, and read
 // at the gateway once the write is acknowledged, or meanwhile: a consistent list,
 // whole or in pages, a streaming list, or a watch with RV unset. A read has to
-// contain every write that was acknowledged before it began.
+// contain every write that was acknowledged before it began. If there are several API
+// servers, one after the other lags meanwhile.
 // WATCHKEEPER_LINEARIZABLE_ROUNDS is the number of rounds, and
 // WATCHKEEPER_LINEARIZABLE_SEED repeats the choices of a run.
 func TestLinearizable(t *testing.T) {
 	l := newLinearizable(t)
 	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 300)
-	l.run(rounds, false, func() {})
+	l.run(rounds, false, func() { l.lag(rounds) })
+}
+
+// lag delays what one API server after the other receives from etcd, once each at least.
+func (l *linearizable) lag(rounds uint64) {
+	names, err := cluster.APIServerNames()
+	if err != nil {
+		l.t.Error(err)
+	}
+	if len(names) == 1 {
+		return
+	}
+	for i := 0; (i < len(names) || l.reads.Load() < int64(rounds)) && !l.t.Failed(); i++ {
+		if err := cluster.Lag(names[i%len(names)], "--delay", "500ms", "--for", "2s"); err != nil {
+			l.t.Error(err)
+		}
+		time.Sleep(2 * time.Second)
+	}
 }
 
 // TestLinearizableThroughRestart restarts the API server meanwhile. Reads may fail

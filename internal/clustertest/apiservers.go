@@ -58,6 +58,12 @@ func (c *Cluster) APIServers() ([]string, error) {
 	return urls, nil
 }
 
+// APIServerNames returns the components that are API servers, the first first.
+func (c *Cluster) APIServerNames() ([]string, error) {
+	ports, err := c.Ports()
+	return apiServersOf(ports), err
+}
+
 // SignalAPIServers stops all API servers with the named signal. Signal, with
 // kube-apiserver, kube-apiserver-2 and so on, stops one.
 func (c *Cluster) SignalAPIServers(signal string) error {
@@ -69,18 +75,17 @@ func (c *Cluster) StartAPIServers() error { return c.eachAPIServer(c.StartCompon
 
 // eachAPIServer calls do for one API server after the other.
 func (c *Cluster) eachAPIServer(do func(component string) error) error {
-	ports, err := c.Ports()
+	names, err := c.APIServerNames()
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, name := range apiServersOf(ports) {
+	for _, name := range names {
 		errs = append(errs, do(name))
 	}
 	return errors.Join(errs...)
 }
 
-// apiServersOf returns the components that are API servers, the first first.
 func apiServersOf(ports map[string]int) []string {
 	all := []string{apiServer}
 	for {
