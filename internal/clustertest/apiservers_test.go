@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestReplicas: the environment adds API servers, unless the test names their number.
-func TestReplicas(t *testing.T) {
+// TestReplicaFlags: the environment adds API servers, unless the test names their number.
+func TestReplicaFlags(t *testing.T) {
 	for _, tt := range []struct {
 		number, balance string
 		flags, want     []string
