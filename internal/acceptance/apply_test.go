@@ -5,7 +5,9 @@ package acceptance
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -94,9 +96,11 @@ func kindsOf(t *testing.T) meta.RESTMapper {
 	return restmapper.NewDiscoveryRESTMapper(groups)
 }
 
-// established waits until a definition is served.
+// established waits until all API servers serve a definition. Each one learns of it
+// separately, and makes its watch cache at the first request.
 func established(t *testing.T, definition string) {
 	t.Helper()
+	var spec map[string]any
 	eventually(t, definition+", established", func() bool {
 		o, err := definitions(t).Get(t.Context(), definition, metav1.GetOptions{})
 		if err != nil {
@@ -106,9 +110,26 @@ func established(t *testing.T, definition string) {
 		for _, c := range conditions {
 			c, _ := c.(map[string]any)
 			if c["type"] == "Established" && c["status"] == "True" {
+				spec, _, _ = unstructured.NestedMap(o.Object, "spec")
 				return true
 			}
 		}
 		return false
 	})
+	client, _ := direct(t)
+	plural, _, _ := unstructured.NestedString(spec, "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(spec, "versions")
+	for _, up := range apiServers(t) {
+		for _, v := range versions {
+			v, _ := v.(map[string]any)
+			if v["served"] != true {
+				continue
+			}
+			url := fmt.Sprintf("%s/apis/%s/%s/%s?resourceVersion=0", up, spec["group"], v["name"], plural)
+			eventually(t, url, func() bool {
+				code, _ := get(t, client, url)
+				return code == http.StatusOK
+			})
+		}
+	}
 }
