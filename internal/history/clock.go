@@ -216,7 +216,7 @@ func (st *Stream) eras() []era {
 
 // retainedAt returns the last head, and its era, that was observed by t at the
 // latest. Times after the present one are of a clock that was ahead: what they belong to
-// was observed before the next era.
+// was observed before the next era that began in the past.
 func (st *Stream) retainedAt(t time.Time) (at Moment, e era, err error) {
 	all, now := st.eras(), st.s.now()
 	for i := range all {
@@ -224,8 +224,10 @@ func (st *Stream) retainedAt(t time.Time) (at Moment, e era, err error) {
 			break
 		}
 		end := e.to.At
-		if end.After(now) {
-			end = all[i+1].from.At
+		for _, later := range all[i+1:] {
+			if end.After(now) {
+				end = later.from.At
+			}
 		}
 		if !end.Before(t) {
 			break
