@@ -59,10 +59,27 @@ type recent struct {
 	since   uint64
 	dropped uint64
 	tail    []Known
-	// newest are the objects at since that have the highest RVs, the newest first. If it
-	// is not known yet, newestAt returns it, before there is a tail.
+	// newest are the objects at since that have the highest RVs, the newest first. If
+	// newestAt is set, it returns them instead.
 	newest   []Known
 	newestAt func(context.Context) ([]Known, error)
+}
+
+// recentAtHead returns what is remembered if only objects are known.
+func (r *reflector[O]) recentAtHead(newestAt func(context.Context) ([]Known, error)) recent {
+	c := recent{known: newestAt != nil, since: r.resumeRV(), newestAt: newestAt}
+	if r.afterDelete {
+		c.dropped = r.sink.Head()
+	}
+	return c
+}
+
+// objects returns the newest objects at since.
+func (c *recent) objects(ctx context.Context) ([]Known, error) {
+	if c.newestAt != nil {
+		return c.newestAt(ctx)
+	}
+	return c.newest, nil
 }
 
 // event adds the event that the sink has received last.
@@ -93,21 +110,10 @@ func (c *recent) item(k Known) {
 	c.newest = c.newest[:min(len(c.newest), maxNewest)]
 }
 
-// A continuityCheck finds out whether the upstream's history is the one that
-// the sink knows.
+// A continuityCheck compares what a watch sends with the events that the sink knows.
 type continuityCheck struct {
-	// The upstream has to send the tail, and nothing else, after since up to the head;
-	// see recent. With a since of 0 it does not.
-	since   uint64
-	dropped uint64
-	tail    []Known
-	// newest returns objects to compare if there is no tail, or if the upstream has
-	// compacted it. If it is nil, the latter leads to a list.
-	newest func(context.Context) ([]Known, error)
-
 	known   map[versionID]Known // the tail
 	missing map[versionID]bool  // events of the tail that were not received so far
-	empty   bool                // the collection is empty upstream
 }
 
 // A versionID identifies a version of an object in a history.
@@ -118,63 +124,56 @@ type versionID struct {
 
 // doubt makes the upstream prove its history before the next watch.
 func (r *reflector[O]) doubt() {
-	c := r.recent
-	if r.state = stateVerify; !c.known {
+	if r.state = stateVerify; !r.recent.known {
 		return
 	}
-	r.state, r.check = stateProve, &continuityCheck{since: c.since, dropped: c.dropped, tail: slices.Clone(c.tail)}
-	switch {
-	case len(c.tail) > 0:
-	case c.newestAt != nil:
-		r.check.newest = c.newestAt
-	default:
-		r.check.newest = func(context.Context) ([]Known, error) { return c.newest, nil }
-	}
+	r.state = stateProve
 	r.setPhase(Retrying)
 	r.setContinuity(Doubtful)
 }
 
-// sameHistory ends the continuity check.
+// sameHistory ends the proof.
 func (r *reflector[O]) sameHistory() {
-	r.state, r.check, r.proven = stateWatch, nil, true
+	r.state, r.proven = stateWatch, true
+	if len(r.recent.tail) > 0 {
+		r.recent.newestAt = nil // of the resume only
+	}
 	r.setContinuity(Proven)
 }
 
 // prove makes the upstream prove its history. If it has to send events again, prove
-// follows that watch, and returns true with its end.
-func (r *reflector[O]) prove(ctx context.Context) (watched bool, err error) {
-	c := r.check
-	if len(c.tail) > 0 {
+// follows that watch, and returns true with its end. empty says that the collection is
+// empty upstream.
+func (r *reflector[O]) prove(ctx context.Context, empty bool) (watched bool, err error) {
+	if len(r.recent.tail) > 0 {
 		err := r.replay(ctx)
-		if r.state != stateProve || c.newest == nil || !errors.Is(err, errExpired) {
+		if r.state != stateProve || r.recent.newestAt == nil || !errors.Is(err, errExpired) {
 			return true, err
 		}
-		c.since, c.tail = 0, nil // compacted upstream
+		r.recent = r.recentAtHead(r.recent.newestAt) // the tail is compacted upstream
 	}
-	known, err := r.compareNewest(ctx)
+	known, err := r.compareNewest(ctx, empty)
 	if err != nil {
 		return false, err
 	}
-	if c.since > 0 {
+	r.recent.newest, r.recent.newestAt = known, nil
+	if r.recent.since < r.resumeRV() {
 		return true, r.replay(ctx)
-	}
-	r.recent = recent{known: true, since: r.resumeRV(), newest: known}
-	if r.afterDelete {
-		r.recent.dropped = r.sink.Head()
 	}
 	r.sameHistory()
 	return false, nil
 }
 
-// replay opens a watch that has to send the tail again, and follows it.
+// replay opens a watch that has to send the tail again, and nothing else up to the head,
+// and follows it.
 func (r *reflector[O]) replay(ctx context.Context) error {
-	c := r.check
-	c.known, c.missing = map[versionID]Known{}, map[versionID]bool{}
-	for _, k := range c.tail {
+	c := &continuityCheck{known: map[versionID]Known{}, missing: map[versionID]bool{}}
+	for _, k := range r.recent.tail {
 		id := versionID{k.Key, k.RV}
 		c.known[id], c.missing[id] = k, true
 	}
-	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(c.since)}})
+	r.check = c
+	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(r.recent.since)}})
 	if err != nil {
 		return err
 	}
@@ -212,7 +211,7 @@ func (r *reflector[O]) checkFrame(f frame[O]) (isNew bool, err error) {
 		return false, nil
 	case !ok && f.typ == kube.Deleted && f.rv == head:
 		return true, nil // one of several deletions that share the head's RV
-	case !ok && f.typ == kube.Deleted && f.rv == c.dropped:
+	case !ok && f.typ == kube.Deleted && f.rv == r.recent.dropped:
 		return false, nil // likewise, at the RV of the first known event
 	}
 	return false, fmt.Errorf("%w: unknown event %s %s at %d", errDiverged, f.typ, o.Key, f.rv)
@@ -220,8 +219,8 @@ func (r *reflector[O]) checkFrame(f frame[O]) (isNew bool, err error) {
 
 // compareNewest gets the newest objects and compares their versions with those
 // that the sink knows, which it returns.
-func (r *reflector[O]) compareNewest(ctx context.Context) ([]Known, error) {
-	known, err := r.check.newest(ctx)
+func (r *reflector[O]) compareNewest(ctx context.Context, empty bool) ([]Known, error) {
+	known, err := r.recent.objects(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: read the newest known objects: %w", errExpired, err)
 	}
@@ -240,7 +239,7 @@ func (r *reflector[O]) compareNewest(ctx context.Context) ([]Known, error) {
 			return nil, fmt.Errorf("%w: %s is known at %d, upstream has %d", errDiverged, k.Key, k.RV, o.RV)
 		}
 	}
-	if len(known) > 0 || !r.check.empty {
+	if len(known) > 0 || !empty {
 		return nil, fmt.Errorf("%w: no object proves the history up to %d", errExpired, head)
 	}
 	return known, nil

@@ -57,10 +57,14 @@ func (itemEncoding) dropTables() bool { return false }
 func (itemEncoding) rv(it *scan.Item) uint64 { return it.RV }
 
 func (itemEncoding) known(it *scan.Item) Known {
-	id := it.AppendKey(make([]byte, 0, len(it.Namespace)+1+len(it.Name)+len(it.UID)))
-	n := len(id)
-	text := string(append(id, it.UID...))
-	return Known{Key: kube.Key(text[:n]), UID: text[n:], RV: it.RV}
+	id, n := itemID(it)
+	return Known{Key: kube.Key(id[:n]), UID: id[n:], RV: it.RV}
+}
+
+// itemID returns a copy of an item's key and UID, and the length of the key.
+func itemID(it *scan.Item) (id string, keyLen int) {
+	b := it.AppendKey(make([]byte, 0, len(it.Namespace)+1+len(it.Name)+len(it.UID)))
+	return string(append(b, it.UID...)), len(b)
 }
 
 func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item) error) (*scan.List, error) {

@@ -111,7 +111,7 @@ type reflector[O any] struct {
 
 	state     state
 	reason    string           // of the list, in stateList
-	check     *continuityCheck // in stateProve, else nil
+	check     *continuityCheck // of the last watch in stateProve
 	recent    recent
 	proven    bool // in the current round
 	transport http.RoundTripper
@@ -337,7 +337,7 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 
 // relist makes the next round take a full list.
 func (r *reflector[O]) relist(reason string) {
-	r.state, r.reason, r.check = stateList, reason, nil
+	r.state, r.reason = stateList, reason
 }
 
 // isFinal reports whether a refusal ends Run.

@@ -56,19 +56,13 @@ type Known struct {
 // resume makes Run begin with a watch.
 func (r *reflector[O]) resume(from *Resume) {
 	r.collection, r.columns, r.afterDelete = from.List, from.List.Columns, from.AfterDelete
-	r.recent = recent{known: from.Newest != nil, since: r.resumeRV(), newestAt: from.Newest}
-	if r.afterDelete {
-		r.recent.dropped = r.sink.Head()
-	}
+	r.recent = r.recentAtHead(from.Newest)
 	if len(from.Tail) > 0 {
 		first := from.Tail[0].RV
-		r.recent = recent{known: true, since: first - 1, dropped: first, tail: slices.Clone(from.Tail)}
+		r.recent = recent{known: true, since: first - 1, dropped: first, tail: slices.Clone(from.Tail), newestAt: from.Newest}
 	}
 	r.state = stateVerify // the upstream may have been restored since
 	if !from.Verified && from.Newest != nil {
-		r.state, r.check = stateProve, &continuityCheck{tail: from.Tail, newest: from.Newest}
-		if len(from.Tail) > 0 {
-			r.check.since, r.check.dropped = r.recent.since, r.recent.dropped
-		}
+		r.state = stateProve
 	}
 }

@@ -115,9 +115,8 @@ func (s *shard[T]) newRecord(it *scan.Item, old *record[T]) *record[T] {
 	if old != nil && old.sameObject(it) {
 		r.id, r.keyLen = old.id, old.keyLen
 	} else {
-		id := it.AppendKey(make([]byte, 0, len(it.Namespace)+1+len(it.Name)+len(it.UID)))
-		r.keyLen = uint16(len(id))
-		r.id = string(append(id, it.UID...))
+		id, keyLen := itemID(it)
+		r.id, r.keyLen = id, uint16(keyLen)
 	}
 	keep := i.opts.KeepManagedFields
 	raw := it.Append(make([]byte, 0, it.Size(keep)), keep)

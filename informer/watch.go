@@ -32,13 +32,14 @@ const (
 // watch opens a watch at the sink's head and follows it.
 func (r *reflector[O]) watch(ctx context.Context) error {
 	if r.state == stateVerify || r.state == stateProve {
-		if err := r.verify(ctx); err != nil {
+		empty, err := r.verify(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	if r.state == stateProve {
-		if watched, err := r.prove(ctx); watched || err != nil {
-			return err
+		if r.state == stateProve {
+			if watched, err := r.prove(ctx, empty); watched || err != nil {
+				return err
+			}
 		}
 	}
 	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(r.resumeRV())}})
@@ -54,23 +55,21 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 
 // verify fails if the upstream's RV is below the sink's head. An etcd restored from
 // a backup continues at lower RVs, and a watch from an RV in the future is
-// silent until the upstream reaches it. A consistent list returns the upstream's RV.
-func (r *reflector[O]) verify(ctx context.Context) error {
+// silent until the upstream reaches it. A consistent list returns the upstream's RV,
+// and whether the collection is empty.
+func (r *reflector[O]) verify(ctx context.Context) (empty bool, err error) {
 	head := r.sink.Head() // before the request: it may move
 	page, err := r.page(ctx, url.Values{"limit": {"1"}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := r.sameCollection(page); err != nil {
-		return err
+		return false, err
 	}
 	if page.RV < head {
-		return fmt.Errorf("%w: upstream is at %d, behind the head %d", errDiverged, page.RV, head)
+		return false, fmt.Errorf("%w: upstream is at %d, behind the head %d", errDiverged, page.RV, head)
 	}
-	if r.check != nil {
-		r.check.empty = len(page.Items) == 0
-	}
-	return nil
+	return len(page.Items) == 0, nil
 }
 
 // resumeRV returns the RV from which the next watch has to start.
