@@ -4,19 +4,11 @@
 package informer
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A Continuity is what a reflector knows about the upstream's history: whether it
@@ -43,54 +35,52 @@ func (r *reflector[O]) setContinuity(c Continuity) {
 	}
 }
 
-const (
-	maxTail   = 8 // events in recent.tail
-	maxNewest = 4 // objects in recent.newest
-)
+const maxTail = 8 // events in recent.tail
 
 // A recent is what a reflector remembers of its sink's history, to recognize it.
 //
-//	list 3000: a@2990 ── b@3005 ── c@3017 ── bookmark: head 3100
-//	since 3000, newest [a@2990 …], tail [b@3005 c@3017]
+//	list 3000: a@2990 ── bookmark: head 3100        since 2989, listed 3000, tail [a@2990]
+//	list 3000: a@2990 ── b@3005 ── c@3017           since 3000, listed 3000, tail [b@3005 c@3017]
 type recent struct {
 	known bool // false: nothing is known
-	// tail has the last events up to the head, all those after since unless dropped
-	// is set: then events at that RV may be missing in front.
+	// tail has the last events up to the head: all those after since, apart from two
+	// kinds. At the RV dropped, events may be missing in front. Up to the RV listed, only
+	// the last event of an object of the list is known.
 	since   uint64
 	dropped uint64
+	listed  uint64
 	tail    []Known
-	// newest are the objects at since that have the highest RVs, the newest first. If
-	// newestAt is set, it returns them instead.
-	newest   []Known
-	newestAt func(context.Context) ([]Known, error)
+	// newestAt, unless nil, returns the only event of the tail.
+	newestAt func(context.Context) (*Known, error)
 }
 
-// recentAtHead returns what is remembered if only objects are known.
-func (r *reflector[O]) recentAtHead(newestAt func(context.Context) ([]Known, error)) recent {
-	c := recent{known: newestAt != nil, since: r.resumeRV(), newestAt: newestAt}
-	if r.afterDelete {
-		c.dropped = r.sink.Head()
-	}
-	return c
-}
+// isNewest reports whether an object with this RV is the newest of the list so far.
+func (c *recent) isNewest(rv uint64) bool { return len(c.tail) == 0 || rv > c.tail[0].RV }
 
-// objects returns the newest objects at since.
-func (c *recent) objects(ctx context.Context) ([]Known, error) {
-	if c.newestAt != nil {
-		return c.newestAt(ctx)
+// item adds the newest object of the list so far: its last event is known.
+func (c *recent) item(k Known) { c.tail, c.since = []Known{k}, k.RV-1 }
+
+// end completes the list.
+func (c *recent) end(rv uint64) {
+	if c.known, c.listed = true, rv; len(c.tail) == 0 {
+		c.since = rv
 	}
-	return c.newest, nil
 }
 
 // event adds the event that the sink has received last.
 func (c *recent) event(k Known) {
-	if n := len(c.tail); n > 0 && c.tail[n-1] == k {
+	n := len(c.tail)
+	if n > 0 && c.tail[n-1] == k {
 		return // repeated
 	}
-	if !c.known {
-		c.known, c.since, c.dropped = true, k.RV-1, k.RV
+	if n == 0 || c.tail[n-1].RV <= c.listed { // the first event
+		c.tail, c.since = nil, c.listed
+		if k.RV <= c.listed { // a deletion that shares the RV of the head resumed from
+			c.since, c.dropped = k.RV-1, k.RV
+		}
 	}
-	c.tail, c.newest, c.newestAt = append(c.tail, k), nil, nil
+	c.known, c.newestAt = true, nil
+	c.tail = append(c.tail, k)
 	if n := len(c.tail) - maxTail; n > 0 {
 		c.dropped = c.tail[n-1].RV
 		c.tail = slices.Delete(c.tail, 0, n)
@@ -98,22 +88,12 @@ func (c *recent) event(k Known) {
 	}
 }
 
-// isNewest reports whether an object with this RV is one of the newest listed so far.
-func (c *recent) isNewest(rv uint64) bool {
-	return len(c.newest) < maxNewest || rv > c.newest[len(c.newest)-1].RV
-}
-
-// item adds an object of the list.
-func (c *recent) item(k Known) {
-	i, _ := slices.BinarySearchFunc(c.newest, k.RV, func(n Known, rv uint64) int { return cmp.Compare(rv, n.RV) })
-	c.newest = slices.Insert(c.newest, i, k)
-	c.newest = c.newest[:min(len(c.newest), maxNewest)]
-}
-
 // A continuityCheck compares what a watch sends with the events that the sink knows.
 type continuityCheck struct {
 	known   map[versionID]Known // the tail
 	missing map[versionID]bool  // events of the tail that were not received so far
+	// passing are objects with an unknown event that have to be deleted before the list.
+	passing map[kube.Key]bool
 }
 
 // A versionID identifies a version of an object in a history.
@@ -124,143 +104,86 @@ type versionID struct {
 
 // doubt makes the upstream prove its history before the next watch.
 func (r *reflector[O]) doubt() {
-	if r.state = stateVerify; !r.recent.known {
-		return
+	if r.state = stateVerify; r.recent.known {
+		r.state = stateProve
+		r.setContinuity(Doubtful)
 	}
-	r.state = stateProve
-	r.setPhase(Retrying)
-	r.setContinuity(Doubtful)
 }
 
 // sameHistory ends the proof.
 func (r *reflector[O]) sameHistory() {
 	r.state, r.proven = stateWatch, true
-	if len(r.recent.tail) > 0 {
-		r.recent.newestAt = nil // of the resume only
-	}
 	r.setContinuity(Proven)
 }
 
-// prove makes the upstream prove its history. If it has to send events again, prove
-// follows that watch, and returns true with its end. empty says that the collection is
-// empty upstream.
-func (r *reflector[O]) prove(ctx context.Context, empty bool) (watched bool, err error) {
-	if len(r.recent.tail) > 0 {
-		err := r.replay(ctx)
-		if r.state != stateProve || r.recent.newestAt == nil || !errors.Is(err, errExpired) {
-			return true, err
+// startProof returns the RV from which the next watch has to send the last known events
+// again. If none are known, the collection has to be empty, as it was: empty says whether
+// it is.
+func (r *reflector[O]) startProof(ctx context.Context, empty bool) (since uint64, err error) {
+	c := &r.recent
+	if c.newestAt != nil && len(c.tail) == 0 {
+		k, err := c.newestAt(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("%w: read the newest known object: %w", errExpired, err)
 		}
-		r.recent = r.recentAtHead(r.recent.newestAt) // the tail is compacted upstream
+		if k != nil {
+			c.item(*k)
+		}
+		c.newestAt = nil
 	}
-	known, err := r.compareNewest(ctx, empty)
-	if err != nil {
-		return false, err
+	if len(c.tail) == 0 && !empty {
+		return 0, fmt.Errorf("%w: no event proves the history up to %d", errExpired, r.sink.Head())
 	}
-	r.recent.newest, r.recent.newestAt = known, nil
-	if r.recent.since < r.resumeRV() {
-		return true, r.replay(ctx)
-	}
-	r.sameHistory()
-	return false, nil
-}
-
-// replay opens a watch that has to send the tail again, and nothing else up to the head,
-// and follows it.
-func (r *reflector[O]) replay(ctx context.Context) error {
-	c := &continuityCheck{known: map[versionID]Known{}, missing: map[versionID]bool{}}
-	for _, k := range r.recent.tail {
+	r.check = &continuityCheck{known: map[versionID]Known{}, missing: map[versionID]bool{}, passing: map[kube.Key]bool{}}
+	since = max(c.since, 1) // 0 would be any RV
+	for _, k := range c.tail {
 		id := versionID{k.Key, k.RV}
-		c.known[id], c.missing[id] = k, true
+		r.check.known[id] = k
+		if k.RV > since {
+			r.check.missing[id] = true
+		}
 	}
-	r.check = c
-	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(r.recent.since)}})
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	if len(c.missing) == 0 {
-		r.setPhase(Watching)
-		r.sink.Flush() // shows the sink that there is a watch
-	}
-	return r.follow(ctx, s)
+	return since, nil
 }
 
-// checkFrame compares a frame of the watch that replays the tail with the sink's
-// events. isNew reports whether the sink has to receive the frame.
+// checkFrame compares a frame of the watch that has to send the tail again with the
+// sink's events. isNew reports whether the sink has to receive the frame.
 func (r *reflector[O]) checkFrame(f frame[O]) (isNew bool, err error) {
 	c, head := r.check, r.sink.Head()
-	if f.rv > head || f.typ == kube.Bookmark && f.rv == head {
-		if len(c.missing) > 0 {
-			return false, fmt.Errorf("%w: %d of the last events up to %d are missing", errDiverged, len(c.missing), head)
+	switch {
+	case f.rv > head || f.typ == kube.Bookmark && f.rv == head:
+		if n := len(c.missing); n > 0 {
+			return false, fmt.Errorf("%w: %d of the last events up to %d are missing", errDiverged, n, head)
+		}
+		if n := len(c.passing); n > 0 {
+			return false, fmt.Errorf("%w: %d objects below %d were not in the list", errDiverged, n, r.recent.listed)
 		}
 		r.sameHistory()
 		return true, nil
-	}
-	if f.typ == kube.Bookmark {
+	case f.typ == kube.Bookmark:
 		return false, nil
 	}
-	o := r.encoding.known(f.object)
+	o, deleted := r.encoding.known(f.object), f.typ == kube.Deleted
 	id := versionID{o.Key, f.rv}
 	k, ok := c.known[id]
 	switch {
-	case ok && k.UID == o.UID && k.Deleted == (f.typ == kube.Deleted):
+	case ok && k.UID == o.UID && k.Deleted == deleted:
 		if delete(c.missing, id); len(c.missing) == 0 {
-			r.setPhase(Watching)
-			r.sink.Flush() // shows the sink that there is a watch
+			r.watching()
+			if f.rv == head && len(c.passing) == 0 {
+				r.sameHistory()
+			}
 		}
 		return false, nil
-	case !ok && f.typ == kube.Deleted && f.rv == head:
+	case !ok && deleted && f.rv == r.recent.dropped:
+		return false, nil // one of several deletions that share the RV of the first known event
+	case !ok && f.rv <= r.recent.listed && !r.sink.Holds(o.Key):
+		if delete(c.passing, o.Key); !deleted {
+			c.passing[o.Key] = true
+		}
+		return false, nil
+	case !ok && deleted && f.rv == head:
 		return true, nil // one of several deletions that share the head's RV
-	case !ok && f.typ == kube.Deleted && f.rv == r.recent.dropped:
-		return false, nil // likewise, at the RV of the first known event
 	}
 	return false, fmt.Errorf("%w: unknown event %s %s at %d", errDiverged, f.typ, o.Key, f.rv)
 }
-
-// compareNewest gets the newest objects and compares their versions with those
-// that the sink knows, which it returns.
-func (r *reflector[O]) compareNewest(ctx context.Context, empty bool) ([]Known, error) {
-	known, err := r.recent.objects(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w: read the newest known objects: %w", errExpired, err)
-	}
-	head := r.sink.Head()
-	for _, k := range known {
-		o, err := r.metadata(ctx, k.Key)
-		refused, isRefused := errors.AsType[*RefusedError](err)
-		switch {
-		case isRefused && refused.Code == http.StatusNotFound: // deleted since, or never there
-		case isRefused: // list and watch may be allowed where get is not
-		case err != nil:
-			return nil, err
-		case o.UID == k.UID && o.RV == k.RV:
-			return known, nil // older ones would prove less
-		case o.RV <= head:
-			return nil, fmt.Errorf("%w: %s is known at %d, upstream has %d", errDiverged, k.Key, k.RV, o.RV)
-		}
-	}
-	if len(known) > 0 || !empty {
-		return nil, fmt.Errorf("%w: no object proves the history up to %d", errExpired, head)
-	}
-	return known, nil
-}
-
-// metadata gets an object's metadata.
-func (r *reflector[O]) metadata(ctx context.Context, key kube.Key) (o *scan.Object, err error) {
-	u := *r.opts.URL
-	dir, resource := path.Split(u.Path)
-	if namespace := key.Namespace(); namespace != "" && !strings.HasSuffix(dir, "/namespaces/"+namespace+"/") {
-		dir += "namespaces/" + namespace + "/"
-	}
-	u.Path, u.RawPath, u.RawQuery = dir+resource+"/"+key.Name(), "", ""
-	err = r.request(ctx, &u, acceptMetadata, func(body io.Reader) error {
-		text, err := io.ReadAll(io.LimitReader(body, maxFrame))
-		if err == nil {
-			o, err = scan.ParseObject(string(text))
-		}
-		return err
-	})
-	return o, err
-}
-
-const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"

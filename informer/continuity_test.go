@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
@@ -25,9 +26,9 @@ func TestContinuity(t *testing.T) {
 		return answer{want: from(10), body: strings.Join(body, ""), then: io.ErrUnexpectedEOF}
 	}
 	known := []string{event("MODIFIED", "a", 12), event("ADDED", "b", 14), event("DELETED", "b", 15)}
-	object := func(rv int) answer { return answer{body: podJSON("a", rv)} }
-	relist := answer{want: "limit=500", body: page(30, "", podJSON("a", 25))}
-	listed := []string{"list 30 [ns/a@25]"}
+	list := event("ADDED", "a", 3) // that of the list
+	relist := answer{want: streaming, stall: true, body: event("ADDED", "a", 25) + bookmark(30, true)}
+	listed := []string{"list 30 [ns/a@25]", "bookmark 30"}
 	events := func(from, to int) (s string) {
 		for rv := from; rv <= to; rv++ {
 			s += event("MODIFIED", "a", rv)
@@ -36,7 +37,7 @@ func TestContinuity(t *testing.T) {
 	}
 	gone := event("DELETED", "b", 12) + event("DELETED", "c", 12)
 	for name, test := range map[string]struct {
-		answers    []answer // after the list
+		answers    []answer // the first one follows the initial events
 		events     []string // after the list's; nil does not compare
 		continuity []Continuity
 	}{
@@ -77,27 +78,39 @@ func TestContinuity(t *testing.T) {
 			append([]string{"MODIFIED ns/a@12", "ADDED ns/b@14"}, listed...), []Continuity{Doubtful, Diverged},
 		},
 		"RVs below the head": {
-			[]answer{cut(known[0]), at(11), at(11), {want: "limit=500", body: page(11, "", podJSON("a", 3))}},
-			[]string{"MODIFIED ns/a@12", "list 11 [ns/a@3]"}, []Continuity{Doubtful, Diverged},
+			[]answer{cut(known[0]), at(11), at(11), {want: streaming, stall: true, body: list + bookmark(11, true)}},
+			[]string{"MODIFIED ns/a@12", "list 11 [ns/a@3]", "bookmark 11"}, []Continuity{Doubtful, Diverged},
 		},
 		"the events are compacted": {
 			[]answer{cut(known[0]), at(30), {want: from(10), code: 410, body: status(410)}, at(30), relist},
 			append([]string{"MODIFIED ns/a@12"}, listed...), []Continuity{Doubtful},
 		},
-		"no event, and the newest object is the same": {
-			[]answer{cut(), at(30), object(3), {want: from(10), stall: true, body: event("MODIFIED", "a", 25)}},
+		"no event, and that of the newest object": {
+			[]answer{cut(), at(30), {want: from(2), stall: true, body: list + event("MODIFIED", "a", 25)}},
 			[]string{"MODIFIED ns/a@25"}, []Continuity{Doubtful, Proven},
 		},
-		"no event, and the newest object has another version": {
-			[]answer{cut(), at(30), object(5), at(30), relist},
+		"no event, and other objects came and went before the list": {
+			[]answer{cut(), at(30), {want: from(2), stall: true, body: list + event("ADDED", "b", 4) + event("DELETED", "b", 5) + event("DELETED", "c", 6) + event("MODIFIED", "a", 25)}},
+			[]string{"MODIFIED ns/a@25"}, []Continuity{Doubtful, Proven},
+		},
+		"no event, and that of the newest object is missing": {
+			[]answer{cut(), at(30), {want: from(2), body: event("MODIFIED", "a", 25)}, at(30), relist},
+			listed, []Continuity{Doubtful, Diverged},
+		},
+		"no event, and an object before the list that is not in it": {
+			[]answer{cut(), at(30), {want: from(2), body: list + event("ADDED", "b", 4) + event("MODIFIED", "a", 25)}, at(30), relist},
+			listed, []Continuity{Doubtful, Diverged},
+		},
+		"no event, and an object of the list is deleted before it": {
+			[]answer{cut(), at(30), {want: from(2), body: list + event("DELETED", "a", 4)}, at(30), relist},
 			listed, []Continuity{Doubtful, Diverged},
 		},
 		"no event, and there was one": {
-			[]answer{cut(bookmark(20, false)), at(30), object(3), {want: from(10), body: event("ADDED", "c", 19)}, at(30), relist},
+			[]answer{cut(bookmark(20, false)), at(30), {want: from(2), body: list + event("ADDED", "c", 19)}, at(30), relist},
 			append([]string{"bookmark 20"}, listed...), []Continuity{Doubtful, Diverged},
 		},
-		"no event, and the newest object has changed since": {
-			[]answer{cut(), at(30), object(25), at(30), relist},
+		"no event, and that of the newest object is compacted": {
+			[]answer{cut(), at(30), {want: from(2), code: 410, body: status(410)}, at(30), relist},
 			listed, []Continuity{Doubtful},
 		},
 		"more events than are remembered": {
@@ -110,7 +123,7 @@ func TestContinuity(t *testing.T) {
 		},
 		"deletions that share the head's RV": {
 			[]answer{cut(event("DELETED", "b", 12)), at(30), {want: from(10), stall: true, body: gone}},
-			[]string{"DELETED ns/b@12", "DELETED ns/c@12"}, []Continuity{Doubtful},
+			[]string{"DELETED ns/b@12", "DELETED ns/c@12"}, []Continuity{Doubtful, Proven},
 		},
 		"a stream that is cut while it is proven": {
 			[]answer{cut(known...), at(30), cut(known[0]), at(30), {want: from(10), stall: true, body: strings.Join(known, "") + event("ADDED", "c", 16)}},
@@ -130,15 +143,16 @@ func TestContinuity(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), during)
 				defer cancel()
 				sink := &recordingSink{}
-				up := &script{t: t, answers: append([]answer{probe, {want: streaming, code: 400, body: status(400)},
-					{want: "limit=500", body: page(10, "", podJSON("a", 3))}}, test.answers...)}
+				first := &test.answers[0]
+				first.want, first.body = streaming, event("ADDED", "a", 3)+bookmark(10, true)+first.body
+				up := &script{t: t, answers: append([]answer{probe}, test.answers...)}
 				u, _ := url.Parse("http://upstream/api/v1/pods")
 				var got []Continuity
 				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Continuity: func(c Continuity) { got = append(got, c) }})
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
 				}
-				if diff := cmp.Diff(test.events, sink.log[1:]); test.events != nil && diff != "" {
+				if diff := cmp.Diff(test.events, sink.log[2:]); test.events != nil && diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 				if diff := cmp.Diff(test.continuity, got); diff != "" {
@@ -155,6 +169,105 @@ func TestContinuity(t *testing.T) {
 	}
 }
 
+// TestContinuityOfPages: the watch that follows a list in pages is opened before the list.
+// If it has ended before the list, the upstream may have been restored in between.
+func TestContinuityOfPages(t *testing.T) {
+	before := event("MODIFIED", "a", 9) + event("DELETED", "b", 10)
+	whole := []answer{at(30), {want: from(30), stall: true, body: event("ADDED", "c", 31)}, {want: "limit=500", body: page(30, "", podJSON("a", 25))}}
+	listed := []string{"list 30 [ns/a@25]", "ADDED ns/c@31"}
+	for name, test := range map[string]struct {
+		watch      answer
+		page       string
+		answers    []answer // after the page
+		events     []string // after the list's
+		continuity []Continuity
+	}{
+		"the watch goes on": {
+			answer{stall: true, body: before + event("MODIFIED", "a", 12)}, page(10, "", podJSON("a", 9)), nil,
+			[]string{"MODIFIED ns/a@12"}, nil,
+		},
+		"the watch goes on, and is cut": {
+			answer{body: before + event("MODIFIED", "a", 12), then: io.ErrUnexpectedEOF}, page(10, "", podJSON("a", 9)),
+			[]answer{at(30), {want: from(10), stall: true, body: event("MODIFIED", "a", 12)}},
+			[]string{"MODIFIED ns/a@12"}, []Continuity{Doubtful, Proven},
+		},
+		"the watch was cut": {
+			answer{body: before, then: io.ErrUnexpectedEOF}, page(10, "", podJSON("a", 9)),
+			[]answer{at(10), {want: from(8), stall: true, body: before + event("MODIFIED", "a", 12)}},
+			[]string{"MODIFIED ns/a@12"}, []Continuity{Doubtful, Proven},
+		},
+		"the watch ended when it was due": {
+			answer{body: before, due: true}, page(10, "", podJSON("a", 9)),
+			[]answer{at(10), {want: from(8), stall: true, body: before + event("MODIFIED", "a", 12)}},
+			[]string{"MODIFIED ns/a@12"}, []Continuity{Doubtful, Proven},
+		},
+		"the watch was cut, the object is at the list's RV": {
+			answer{then: io.ErrUnexpectedEOF, body: bookmark(8, false)}, page(10, "", podJSON("a", 10)),
+			[]answer{at(10), {want: from(9), stall: true, body: event("ADDED", "a", 10)}},
+			nil, []Continuity{Doubtful, Proven},
+		},
+		"the watch was cut, the object is at the first RV": {
+			answer{then: io.ErrUnexpectedEOF, body: bookmark(8, false)}, page(10, "", podJSON("a", 1)),
+			[]answer{at(10), {want: from(1), stall: true, body: bookmark(10, false)}},
+			[]string{"bookmark 10"}, []Continuity{Doubtful, Proven},
+		},
+		"the watch was cut, there is no object": {
+			answer{then: io.ErrUnexpectedEOF, body: bookmark(8, false)}, page(10, ""),
+			[]answer{at(10), {want: from(10), stall: true, body: event("ADDED", "c", 31)}},
+			[]string{"ADDED ns/c@31"}, []Continuity{Doubtful, Proven},
+		},
+		"the watch was cut, there was no object": {
+			answer{then: io.ErrUnexpectedEOF, body: bookmark(8, false)}, page(10, ""),
+			append([]answer{{want: "limit=1", body: page(30, "", podJSON("a", 25))}}, whole...),
+			listed, []Continuity{Doubtful},
+		},
+		"restored, with another event before the list": {
+			answer{body: before, then: io.ErrUnexpectedEOF}, page(10, "", podJSON("a", 9)),
+			append([]answer{at(30), {want: from(8), body: event("MODIFIED", "a", 9) + event("MODIFIED", "a", 10) + event("MODIFIED", "a", 25)}}, whole...),
+			listed, []Continuity{Doubtful, Diverged},
+		},
+		"restored to before the newest object": {
+			answer{body: before, then: io.ErrUnexpectedEOF}, page(10, "", podJSON("a", 9)),
+			append([]answer{at(30), {want: from(8), body: event("MODIFIED", "a", 25)}}, whole...),
+			listed, []Continuity{Doubtful, Diverged},
+		},
+		"restored, and still behind": {
+			answer{body: before, then: io.ErrUnexpectedEOF}, page(10, "", podJSON("a", 9)),
+			append([]answer{at(7)}, whole...),
+			listed, []Continuity{Doubtful, Diverged},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				during := 4 * time.Minute // less than any timeoutSeconds
+				if test.watch.due {
+					during = 10 * time.Minute // more than one, and less than two
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), during)
+				defer cancel()
+				sink := &recordingSink{}
+				test.watch.want = from(8)
+				up := &script{t: t, answers: append([]answer{probe, {want: streaming, code: 400, body: status(400)}, at(8), test.watch, {want: "limit=500", body: test.page}}, test.answers...)}
+				u, _ := url.Parse("http://upstream/api/v1/pods")
+				var got []Continuity
+				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Continuity: func(c Continuity) { got = append(got, c) }})
+				if err := r.Run(ctx); err != nil {
+					t.Error(err)
+				}
+				if diff := cmp.Diff(test.events, sink.log[1:], cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+				if diff := cmp.Diff(test.continuity, got); diff != "" {
+					t.Errorf("continuity (-want +got)\n%s", diff)
+				}
+				if len(up.answers) > 0 {
+					t.Errorf("%d answers were not requested", len(up.answers))
+				}
+			})
+		})
+	}
+}
+
 // TestContinuityAfterResume: the history is proven after a resumed watch was cut, too.
 func TestContinuityAfterResume(t *testing.T) {
 	gone := event("DELETED", "b", 20)
@@ -165,20 +278,19 @@ func TestContinuityAfterResume(t *testing.T) {
 	}{
 		"from the event": {
 			Resume{Verified: true},
-			[]answer{at(30), {want: from(20), body: event("ADDED", "c", 23), then: io.ErrUnexpectedEOF}, at(30), {want: from(22), stall: true, body: event("ADDED", "c", 23) + event("ADDED", "d", 24)}},
+			[]answer{at(30), {want: from(20), body: event("ADDED", "c", 23), then: io.ErrUnexpectedEOF}, at(30), {want: from(20), stall: true, body: event("ADDED", "c", 23) + event("ADDED", "d", 24)}},
 			[]Continuity{Doubtful, Proven},
 		},
 		"without an event": {
-			Resume{Verified: true, Newest: func(context.Context) ([]Known, error) { return []Known{{"ns/a", "u", 12, false}}, nil }},
-			[]answer{at(30), {want: from(20), then: io.ErrUnexpectedEOF}, at(30), {body: podJSON("a", 12)}, {want: from(20), stall: true, body: event("ADDED", "d", 24)}},
+			Resume{Verified: true, Newest: func(context.Context) (*Known, error) { return &Known{"ns/a", "u", 12, false}, nil }},
+			[]answer{at(30), {want: from(20), then: io.ErrUnexpectedEOF}, at(30), {want: from(11), stall: true, body: event("MODIFIED", "a", 12) + event("ADDED", "d", 24)}},
 			[]Continuity{Doubtful, Proven},
 		},
 		"after a deletion at the head": {
-			Resume{AfterDelete: true, Tail: []Known{{"ns/a", "u", 12, false}, {"ns/b", "u", 20, true}},
-				Newest: func(context.Context) ([]Known, error) { return []Known{{"ns/a", "u", 12, false}}, nil }},
-			[]answer{at(30), {want: from(11), code: 410, body: status(410)}, {body: podJSON("a", 12)}, {want: from(19), body: gone, then: io.ErrUnexpectedEOF},
-				at(30), {want: from(19), stall: true, body: gone + event("ADDED", "d", 24)}},
-			[]Continuity{Proven, Doubtful, Proven},
+			Resume{Verified: true, AfterDelete: true, Newest: func(context.Context) (*Known, error) { return &Known{"ns/a", "u", 12, false}, nil }},
+			[]answer{at(30), {want: from(19), body: gone + strings.Replace(gone, `"b"`, `"c"`, 1), then: io.ErrUnexpectedEOF},
+				at(30), {want: from(19), stall: true, body: gone + strings.Replace(gone, `"b"`, `"c"`, 1) + event("ADDED", "d", 24)}},
+			[]Continuity{Doubtful, Proven},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -80,9 +80,10 @@
 // etcd was restored from a backup. RVs do not show that: they may have passed those
 // of the copy with other events, or jumped far ahead (etcdutl snapshot restore
 // --bump-revision). So the next watch begins before the last events, and the API
-// server has to send the same ones again; without an event since the list, the
-// newest object is compared (with get, where that is allowed). If they differ, or
-// the API server does not have them any more, a list is taken. A list that is not
+// server has to send the same ones again; without an event since the list, that is
+// the last event of the newest object. If they differ, or the API server does not
+// have them any more, a list is taken. The watch that follows a list in pages is
+// opened before the list, as it might continue another history otherwise. A list that is not
 // below the copy's RV, but has an object below the version held, is of another
 // history, too.
 //

@@ -88,8 +88,8 @@ func TestColumnsOfPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		page := `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"10"},"columnDefinitions":["a"],"rows":[{"cells":["x"],"object":` + podJSON("a", 3) + `}]}`
 		log, _ := runColumns(t, probe, answer{want: streaming, code: 400, body: status(400)},
-			answer{want: "limit=500 includeObject=Object", body: page},
-			answer{want: from(10), body: printed(`["a"]`, event("MODIFIED", "a", 12)), stall: true})
+			at(10), answer{want: from(10), body: printed(`["a"]`, event("MODIFIED", "a", 12)), stall: true},
+			answer{want: "limit=500 includeObject=Object", body: page})
 		want := []string{`columns ["a"]`, `"cells":["x"] under ["a"]`, "list 10 [ns/a@3]", `"cells":["x"] under ["a"]`, "MODIFIED ns/a@12"}
 		if !slices.Equal(log, want) {
 			t.Errorf("%q", log)

@@ -54,12 +54,21 @@ func (r *reflector[O]) list(ctx context.Context) error {
 		}
 		return err
 	}
+	// The watch is opened before the list is taken: one that is opened afterwards may have
+	// another history, if etcd is restored meanwhile.
+	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(page.RV)}})
+	if err != nil {
+		return err
+	}
+	defer s.close()
 	list, err := r.pagedList(ctx)
 	if err != nil {
 		return err
 	}
 	r.listed(list)
-	return r.watch(ctx)
+	r.sink.Flush() // shows the sink that there is a watch
+	s.listed = list.RV
+	return r.follow(ctx, s)
 }
 
 // sameCollection fails if page is of another collection than the last one, as
@@ -93,7 +102,7 @@ func (r *reflector[O]) item(o O) error {
 func (r *reflector[O]) listed(list *scan.List) {
 	r.countRelist(r.reason)
 	r.columns = list.Columns
-	r.recent.known, r.recent.since = true, list.RV
+	r.recent.end(list.RV)
 	head := r.sink.Head()
 	if !r.sink.End(list) {
 		r.log.Info("synced", "rv", list.RV, "objects", r.items)

@@ -27,6 +27,8 @@ type Sink = sink[*scan.Object]
 type sink[O any] interface {
 	// Head returns the RV to resume from; 0 before the first list.
 	Head() uint64
+	// Holds reports whether the sink has an object, as of the head.
+	Holds(kube.Key) bool
 	// Begin starts a list. The items of an earlier list that did not end are
 	// discarded. With overwrite, items replace the sink's objects even if their
 	// RVs are not higher: the upstream has another history, as after a restore of
@@ -286,11 +288,14 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 // reports whether the next round begins at once, without backoff.
 func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) {
 	was := r.state
-	if r.state == stateWatch && (err != nil || r.endedEarly && !r.proven) {
+	early := r.endedEarly && !r.proven
+	if r.state == stateVerify && err != nil || r.state == stateWatch && (err != nil || early) {
 		// A watch that was proven is followed by one from the head, even if the upstream
 		// ended it early: a gateway that does not have the RV before the last events
 		// serves a short watch.
-		r.doubt()
+		if r.doubt(); r.state == stateProve {
+			r.setPhase(Retrying)
+		}
 	}
 	switch {
 	case err == nil:

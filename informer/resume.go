@@ -23,8 +23,7 @@ import (
 //	same        ──── a@12 ── b@15 ─────────────── c@23    resumed
 //	restored    ─ backup 10 ─── a@14 ──────────── c@23    relisted
 //
-// If the upstream has compacted these events, or none are known, the reflector
-// gets some objects and compares their versions.
+// If the upstream has compacted these events, a list follows.
 type Resume struct {
 	// List is the metadata of the last list: its kind, form and columns. Items
 	// are ignored. Without it, Run begins with a list.
@@ -35,11 +34,11 @@ type Resume struct {
 	// Tail has the last events up to the head, in order and without a gap. It
 	// may be empty.
 	Tail []Known
-	// Newest returns some objects as of the head, preferably those with the
-	// highest RVs, the newest first; none if there are none. It is called by
-	// the goroutine of Run when Tail is not sufficient, and not after the first
-	// event. It may be nil if Verified is set.
-	Newest func(context.Context) ([]Known, error)
+	// Newest returns the object that has the highest RV at the head, nil if there is
+	// none: its last event has to be sent again if Tail is empty. It is called by the
+	// goroutine of Run, and not after the first event. It may be nil if Tail is not
+	// empty or Verified is set.
+	Newest func(context.Context) (*Known, error)
 	// Verified says that the upstream has just proved its history. Then its RV
 	// only has to be at the head or above.
 	Verified bool
@@ -56,13 +55,14 @@ type Known struct {
 // resume makes Run begin with a watch.
 func (r *reflector[O]) resume(from *Resume) {
 	r.collection, r.columns, r.afterDelete = from.List, from.List.Columns, from.AfterDelete
-	r.recent = r.recentAtHead(from.Newest)
-	if len(from.Tail) > 0 {
+	if head := r.sink.Head(); len(from.Tail) == 0 {
+		r.recent = recent{known: from.Newest != nil, since: head, listed: head, newestAt: from.Newest}
+	} else {
 		first := from.Tail[0].RV
-		r.recent = recent{known: true, since: first - 1, dropped: first, tail: slices.Clone(from.Tail), newestAt: from.Newest}
+		r.recent = recent{known: true, since: first - 1, dropped: first, tail: slices.Clone(from.Tail)}
 	}
 	r.state = stateVerify // the upstream may have been restored since
-	if !from.Verified && from.Newest != nil {
+	if r.recent.known && !from.Verified {
 		r.state = stateProve
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -109,17 +108,15 @@ func TestResumeContinuity(t *testing.T) {
 	const head = 20
 	known := func(name string, rv uint64) Known { return Known{kube.MakeKey("ns", name), "u", rv, false} }
 	gone := func(name string, rv uint64) Known { return Known{kube.MakeKey("ns", name), "u", rv, true} }
-	tail := []Known{known("a", 12), gone("b", 15)}
+	a12 := known("a", 12)
+	tail := []Known{a12, gone("b", 15)}
 	again := event("MODIFIED", "a", 12) + event("DELETED", "b", 15)
 	relist := []answer{at(30), {want: streaming, body: event("ADDED", "a", 12) + bookmark(30, true), stall: true}}
 	listed := []string{"list 30 [ns/a@12]", "bookmark 30"}
-	object := func(name string, rv int) answer { return answer{body: podJSON(name, rv)} }
-	other := answer{body: strings.Replace(podJSON("c", 9), `"uid":"u"`, `"uid":"v"`, 1)}
-	none := answer{code: 404, body: status(404)}
 	for _, test := range []struct {
 		name    string
 		tail    []Known
-		newest  []Known
+		newest  *Known
 		answers []answer
 		want    []string
 	}{{
@@ -169,45 +166,59 @@ func TestResumeContinuity(t *testing.T) {
 		append([]answer{at(30), {want: from(11), body: bookmark(25, false)}}, relist[1:]...),
 		listed,
 	}, {
-		"they are compacted, and an object has the known version",
-		tail, []Known{known("a", 12), known("c", 9), known("d", 8)},
-		[]answer{at(30), {want: from(11), code: 410, body: status(410)}, object("a", 24), none, object("d", 8),
-			{want: from(head), stall: true, body: event("ADDED", "e", 26)}},
-		[]string{"ADDED ns/e@26"},
+		"they are compacted",
+		tail, nil,
+		append([]answer{at(30), {want: from(11), code: 410, body: status(410)}}, relist...),
+		listed,
 	}, {
 		"they are compacted, as an ERROR in the stream says",
-		tail, []Known{known("a", 12)},
-		[]answer{at(30), {want: from(11), body: `{"type":"ERROR","object":` + status(410) + "}\n"}, object("a", 12),
-			{want: from(head), stall: true, body: event("ADDED", "e", 26)}},
-		[]string{"ADDED ns/e@26"},
+		tail, nil,
+		append([]answer{at(30), {want: from(11), body: `{"type":"ERROR","object":` + status(410) + "}\n"}}, relist...),
+		listed,
+	}, {
+		"no events are known, and that of the newest object is repeated",
+		nil, &a12,
+		[]answer{at(30), {want: from(11), stall: true, body: event("MODIFIED", "a", 12) + event("ADDED", "c", 23)}},
+		[]string{"ADDED ns/c@23"},
 	}, {
 		"no events are known, and a request fails at first",
-		nil, []Known{known("a", 12)},
-		[]answer{at(30), {code: 503, body: status(503)}, at(30), object("a", 12), {want: from(head), stall: true, body: event("ADDED", "e", 26)}},
-		[]string{"ADDED ns/e@26"},
+		nil, &a12,
+		[]answer{at(30), {want: from(11), code: 503, body: status(503)}, at(30), {want: from(11), stall: true, body: event("MODIFIED", "a", 12) + event("ADDED", "c", 23)}},
+		[]string{"ADDED ns/c@23"},
 	}, {
-		"an object has an unknown version before the head",
-		nil, []Known{known("d", 9), known("c", 8)},
-		append([]answer{at(30), none, object("c", 10)}, relist[1:]...),
+		"no events are known, and others came and went before the head",
+		nil, &a12,
+		[]answer{at(30), {want: from(11), stall: true, body: event("MODIFIED", "a", 12) + event("MODIFIED", "b", 13) + event("DELETED", "b", 14) +
+			event("DELETED", "d", 15) + event("ADDED", "c", 23)}},
+		[]string{"ADDED ns/c@23"},
+	}, {
+		"no events are known, and an unknown object is left before the head",
+		nil, &a12,
+		append([]answer{at(30), {want: from(11), body: event("MODIFIED", "a", 12) + event("MODIFIED", "b", 13) + event("ADDED", "c", 23)}}, relist[1:]...),
 		listed,
 	}, {
-		"an object has another UID",
-		nil, []Known{known("c", 9)},
-		append([]answer{at(30), other}, relist[1:]...),
+		"no events are known, and a known object is changed before the head",
+		nil, &a12,
+		append([]answer{at(30), {want: from(11), body: event("MODIFIED", "a", 12) + event("MODIFIED", "held", 13)}}, relist[1:]...),
 		listed,
 	}, {
-		"all objects are changed, deleted or forbidden",
-		nil, []Known{known("a", 12), known("c", 9), known("d", 8)},
-		append([]answer{at(30), object("a", 24), none, {code: 403, body: status(403)}}, relist...),
+		"no events are known, and a known object is deleted before the head",
+		nil, &a12,
+		append([]answer{at(30), {want: from(11), body: event("MODIFIED", "a", 12) + event("DELETED", "held", 13)}}, relist[1:]...),
+		listed,
+	}, {
+		"no events are known, and the newest object has another UID",
+		nil, &a12,
+		append([]answer{at(30), {want: from(11), body: strings.ReplaceAll(event("MODIFIED", "a", 12), `"uid":"u"`, `"uid":"v"`)}}, relist[1:]...),
 		listed,
 	}, {
 		"the collection was empty, and is",
-		nil, []Known{},
+		nil, nil,
 		[]answer{at(30), {want: from(head), stall: true, body: event("ADDED", "e", 26)}},
 		[]string{"ADDED ns/e@26"},
 	}, {
 		"the collection was empty, and is not",
-		nil, []Known{},
+		nil, nil,
 		append([]answer{{want: "limit=1", body: page(30, "", podJSON("a", 12))}}, relist...),
 		listed,
 	}} {
@@ -215,7 +226,7 @@ func TestResumeContinuity(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				sink := &recordingSink{head: head}
+				sink := &recordingSink{head: head, held: map[kube.Key]bool{"ns/a": true, "ns/held": true}}
 				up := &script{t: t, answers: test.answers}
 				u, _ := url.Parse("http://api/api/v1/pods")
 				onFailure := func(err error) { // the sink serves its state during a failure
@@ -225,7 +236,7 @@ func TestResumeContinuity(t *testing.T) {
 				}
 				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, onFailure: onFailure, Resume: &Resume{
 					List: &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true}, Tail: test.tail,
-					Newest: func(context.Context) ([]Known, error) { return test.newest, nil },
+					Newest: func(context.Context) (*Known, error) { return test.newest, nil },
 				}})
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
@@ -240,29 +251,6 @@ func TestResumeContinuity(t *testing.T) {
 		})
 	}
 }
-
-// TestResumePaths: the URL of an object's metadata.
-func TestResumePaths(t *testing.T) {
-	for _, test := range []struct{ url, key, want string }{
-		{"http://api/api/v1/pods?x=y", "ns/a", "/api/v1/namespaces/ns/pods/a"},
-		{"http://api/prefix/apis/rbac/v1/clusterroles", "system:a", "/prefix/apis/rbac/v1/clusterroles/system:a"},
-	} {
-		var asked *http.Request
-		u, _ := url.Parse(test.url)
-		r := NewReflector(ReflectorOptions{URL: u, Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			asked = req
-			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(podJSON("a", 7)))}, nil
-		})})
-		o, err := r.metadata(t.Context(), kube.Key(test.key))
-		if err != nil || o.RV != 7 || asked.URL.Path != test.want || asked.URL.RawQuery != "" || asked.Header.Get("Accept") != acceptMetadata {
-			t.Errorf("%v: %v, %v", test, asked, err)
-		}
-	}
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // TestResumeOtherCollection: another collection has taken the resource's name.
 func TestResumeOtherCollection(t *testing.T) {

@@ -186,6 +186,9 @@ func (s *shard[T]) replace(old, now *record[T], e entry[T]) {
 // Head implements sink.
 func (s *shard[T]) Head() uint64 { return s.head }
 
+// Holds implements sink.
+func (s *shard[T]) Holds(key kube.Key) bool { return s.objects[string(key)] != nil }
+
 // Begin implements sink.
 func (s *shard[T]) Begin(overwrite bool) {
 	s.listID++

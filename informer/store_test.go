@@ -32,7 +32,7 @@ func TestStorageOptions(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				labelled := strings.Replace(full, `"uid"`, `"labels":{"app":"x"},"uid"`, 1)
 				i, _ := newInformer(t, test.opts, probe, answer{want: streaming, code: 400, body: status(400)},
-					answer{want: "limit=500", body: page(10, "", labelled)}, answer{want: from(10), stall: true})
+					at(10), answer{want: from(10), stall: true}, answer{want: "limit=500", body: page(10, "", labelled)})
 				start(t, i)
 				if err := i.WaitSynced(t.Context()); err != nil {
 					t.Fatal(err)

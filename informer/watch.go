@@ -29,28 +29,37 @@ const (
 	endGrace = 10 * time.Second
 )
 
-// watch opens a watch at the sink's head and follows it.
+// watch opens a watch at the sink's head, or before it if the upstream has to prove its
+// history, and follows it.
 func (r *reflector[O]) watch(ctx context.Context) error {
+	since := r.resumeRV()
 	if r.state == stateVerify || r.state == stateProve {
 		empty, err := r.verify(ctx)
+		if err == nil && r.state == stateProve {
+			since, err = r.startProof(ctx, empty)
+		}
 		if err != nil {
 			return err
 		}
-		if r.state == stateProve {
-			if watched, err := r.prove(ctx, empty); watched || err != nil {
-				return err
-			}
-		}
 	}
-	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(r.resumeRV())}})
+	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(since)}})
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	r.state = stateWatch
-	r.setPhase(Watching)
-	r.sink.Flush() // shows the sink that there is a watch
+	if r.state != stateProve {
+		r.state = stateWatch
+		r.watching()
+	} else if len(r.check.missing) == 0 {
+		r.watching()
+	}
 	return r.follow(ctx, s)
+}
+
+// watching shows that there is a watch that continues the sink's history.
+func (r *reflector[O]) watching() {
+	r.setPhase(Watching)
+	r.sink.Flush()
 }
 
 // verify fails if the upstream's RV is below the sink's head. An etcd restored from
@@ -104,7 +113,7 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			r.endedEarly = time.Until(s.due) > endGrace
+			r.endedEarly = time.Until(s.due) > endGrace || s.listed != 0
 			return nil
 		}
 		if err != nil {
@@ -113,6 +122,10 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		if f.columns != r.columns {
 			return errColumnsChanged
 		}
+		if f.rv <= s.listed {
+			continue
+		}
+		s.listed = 0
 		if r.state == stateProve {
 			if isNew, err := r.checkFrame(f); err != nil {
 				return err
@@ -148,6 +161,10 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 type stream[O any] struct {
 	frames frames[O]
 	due    time.Time // when the upstream should end it
+	// listed is the RV of the list that was taken after the watch was opened, until a
+	// frame shows that the watch lasted longer than the list. The list includes all
+	// events up to that RV.
+	listed uint64
 	close  func()
 }
 

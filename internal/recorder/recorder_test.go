@@ -279,8 +279,8 @@ func TestRestoredMeanwhile(t *testing.T) {
 }
 
 // TestResumesWithoutList: a resource whose only object changed while no recorder ran is
-// resumed without a list if the last events match, and an unchanged one if there are
-// no events any more.
+// resumed without a list if the API server sends the last events again. A resource whose
+// events it does not have any more is listed.
 func TestResumesWithoutList(t *testing.T) {
 	api, fs := newFakeAPI(t), vfs.NewMem()
 	api.write("a", "1") // 102
@@ -297,11 +297,11 @@ func TestResumesWithoutList(t *testing.T) {
 		}
 		g = api.run(t, api.recorder(t, fs))
 		g.recorded(api.write("b", "1"))
-		if lists, _ := api.counts(); lists != 0 {
+		if lists, _ := api.counts(); lists != 0 && !step.forget || lists != 1 && step.forget {
 			t.Errorf("%+v: %d lists", step, lists)
 		}
 	}
-	want(t, "events", events(t, g.recorded(0)), "MODIFIED a@104<102, MODIFIED a@106<104, ADDED b@108, MODIFIED b@110<108")
+	want(t, "events", events(t, g.recorded(0)), "MODIFIED a@104<102, MODIFIED a@106<104, ADDED b@108, MODIFIED b@110<108?, gap 108-110")
 }
 
 // TestLateStart: while the API server does not identify its cluster, nothing is

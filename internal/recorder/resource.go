@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,8 +79,8 @@ func (r *resourceRecorder) Resume(ctx context.Context) (*informer.Resume, string
 	if !r.continuable(ctx, stream) {
 		return nil, kind, nil
 	}
-	resume, err := r.resumeOf(ctx, stream, func(ctx context.Context) ([]informer.Known, error) {
-		return untrimmed(stream, func() ([]informer.Known, error) { return newestIn(ctx, stream) })
+	resume, err := r.resumeOf(ctx, stream, func(ctx context.Context) (*informer.Known, error) {
+		return untrimmed(stream, func() (*informer.Known, error) { return newestIn(ctx, stream) })
 	})
 	return resume, kind, r.w.damaged(stream, err)
 }
@@ -139,9 +138,9 @@ func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
 func (r *resourceRecorder) load(ctx context.Context, stream *history.Stream, read *atomic.Int64) *watchcache.Seed {
 	list, err := untrimmed(stream, func() (*scan.List, error) { return stateOf(ctx, stream, read) })
 	if err == nil {
-		newest := newestOf(slices.Values(list.Items)) // now, so that the closure does not keep the list
+		newest := newestOf(list.Items) // now, so that the closure does not keep the list
 		var resume *informer.Resume
-		resume, err = r.resumeOf(ctx, stream, func(context.Context) ([]informer.Known, error) { return newest, nil })
+		resume, err = r.resumeOf(ctx, stream, func(context.Context) (*informer.Known, error) { return newest, nil })
 		if err == nil {
 			return &watchcache.Seed{List: list, Resume: *resume, Template: stream.Form().Item}
 		}

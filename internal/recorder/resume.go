@@ -4,11 +4,8 @@
 package recorder
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"iter"
-	"slices"
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -16,8 +13,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
-// compared is how many recorded events, or else objects, are compared with the
-// upstream's before the record is continued.
+// compared is how many recorded events the upstream has to send again before the record
+// is continued.
 const compared = 8
 
 // untrimmed calls read, and repeats it if the stream was trimmed meanwhile.
@@ -34,7 +31,7 @@ func untrimmed[T any](stream *history.Stream, read func() (T, error)) (T, error)
 }
 
 // resumeOf returns what a reflector needs to resume at a stream's head.
-func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, newest func(context.Context) ([]informer.Known, error)) (*informer.Resume, error) {
+func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, newest func(context.Context) (*informer.Known, error)) (*informer.Resume, error) {
 	resume := &informer.Resume{List: listOf(st.Form(), 0)}
 	var err error
 	if resume.AfterDelete, err = untrimmed(st, func() (bool, error) { return endsInDeletion(ctx, st) }); err != nil {
@@ -76,31 +73,33 @@ func endsInDeletion(ctx context.Context, st *history.Stream) (bool, error) {
 	return false, nil
 }
 
-// newestIn returns the live objects of a stream that have the highest RVs.
-func newestIn(ctx context.Context, st *history.Stream) (known []informer.Known, err error) {
-	known = newestOf(func(yield func(*scan.Object) bool) {
-		var o *scan.Object
-		for o, err = range st.List(ctx, st.Head().RV, "", "") {
-			if err == nil {
-				err = context.Cause(ctx)
-			}
-			if err != nil || !yield(o) {
-				return
-			}
+// newestIn returns the live object of a stream that has the highest RV.
+func newestIn(ctx context.Context, st *history.Stream) (known *informer.Known, err error) {
+	for o, err := range st.List(ctx, st.Head().RV, "", "") {
+		if err == nil {
+			err = context.Cause(ctx)
 		}
-	})
-	return known, err
+		if err != nil {
+			return nil, err
+		}
+		known = newer(known, o)
+	}
+	return known, nil
 }
 
-// newestOf returns the objects that have the highest RVs, the newest first.
-func newestOf(objects iter.Seq[*scan.Object]) []informer.Known {
-	var known []informer.Known
-	for o := range objects {
-		i, _ := slices.BinarySearchFunc(known, o.RV, func(k informer.Known, rv uint64) int { return cmp.Compare(rv, k.RV) })
-		if i < compared {
-			known = slices.Insert(known, i, knownOf(o))
-			known = known[:min(len(known), compared)]
-		}
+// newestOf returns the object that has the highest RV.
+func newestOf(objects []*scan.Object) (known *informer.Known) {
+	for _, o := range objects {
+		known = newer(known, o)
+	}
+	return known
+}
+
+// newer returns what has the higher RV.
+func newer(known *informer.Known, o *scan.Object) *informer.Known {
+	if known == nil || o.RV > known.RV {
+		k := knownOf(o)
+		known = &k
 	}
 	return known
 }

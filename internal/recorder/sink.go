@@ -35,6 +35,12 @@ type historySink struct {
 // Head implements watchcache.Sink.
 func (s *historySink) Head() uint64 { return s.w.position().RV }
 
+// Holds implements watchcache.Sink.
+func (s *historySink) Holds(key kube.Key) bool {
+	v, err := s.last(key)
+	return err == nil && v.rv != 0
+}
+
 // Begin implements watchcache.Sink.
 func (s *historySink) Begin() { s.definition = s.define() }
 

@@ -21,6 +21,14 @@ func (t *Timeline) Head() uint64 {
 	return t.next.RV
 }
 
+// Holds reports whether the timeline has an object. Events that are not yet flushed count.
+func (t *Timeline) Holds(key kube.Key) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.tree.Get(&scan.Object{Key: key})
+	return ok
+}
+
 // Apply appends one event of the upstream watch. Readers see it after Flush. An
 // event that the timeline already has is dropped; for one below the head it
 // returns [ErrOutOfOrder].

@@ -14,6 +14,8 @@ import (
 type Sink interface {
 	// Head returns the RV to resume from; 0 before the first list.
 	Head() uint64
+	// Holds reports whether the sink has an object.
+	Holds(kube.Key) bool
 	// Begin is called when a list begins to be read.
 	Begin()
 	// Replace takes a complete list. With diverged, the upstream has another history
@@ -62,6 +64,13 @@ func (f *feed) Head() uint64 {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	return f.to.Head()
+}
+
+// Holds implements informer.Sink.
+func (f *feed) Holds(key kube.Key) bool {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	return f.to.Holds(key)
 }
 
 // Begin implements informer.Sink. A sink does not need to know whether the list
