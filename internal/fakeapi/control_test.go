@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
@@ -265,6 +266,36 @@ func TestDeleteTogether(t *testing.T) {
 			t.Error(api.All("pods"))
 		}
 	})
+}
+
+// TestRestore: a restore takes objects and the resourceVersion back to the backup, breaks
+// the watches and leaves no earlier history.
+func TestRestore(t *testing.T) {
+	for bump, want := range map[uint64]string{0: "102", 1000: "1102"} {
+		inBubble(t, fakeapi.Options{}, func(t *testing.T, api *fakeapi.Server, get func(string) (*http.Response, error)) {
+			api.Put("pods", pod("a"))
+			api.Put("pods", pod("b"))
+			backup, before := api.Backup(), api.All("pods")
+			api.Put("pods", pod("a"))
+			api.Delete("pods", "ns/b")
+			api.Put("pods", pod("c"))
+			f := follow(t, get, "resourceVersion=105")
+			api.Restore(backup, bump)
+			f.want(0, "cut")
+			if diff := cmp.Diff(before, api.All("pods")); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if rv := fmt.Sprint(api.RV()); rv != want || backup.RV() != 102 {
+				t.Errorf("the resourceVersion is %s, want %s; of the backup %d", rv, want, backup.RV())
+			}
+			wantCode(t, get, "resourceVersion=101&resourceVersionMatch=Exact", http.StatusGone)
+			f = follow(t, get, "resourceVersion="+want)
+			next := api.Put("pods", pod("b"))
+			f.want(0, fmt.Sprint("MODIFIED b@", next))
+			api.Restore(backup, bump) // again
+			wantCode(t, get, "resourceVersion="+want, http.StatusOK)
+		})
+	}
 }
 
 func TestOptions(t *testing.T) {

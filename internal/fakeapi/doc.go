@@ -28,8 +28,8 @@
 //
 // A Control is a hook around responses: it refuses, delays, cuts or changes those that
 // a test chooses, or writes other bytes. EndWatches, CutWatches, Expire and Compact act
-// on all watches and the whole history. Package faultproxy injects faults in front of a
-// real API server.
+// on all watches and the whole history. Backup and Restore go back to an earlier state,
+// as etcd's do. Package faultproxy injects faults in front of a real API server.
 //
 // # Time
 //
