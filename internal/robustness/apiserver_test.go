@@ -5,8 +5,10 @@ package robustness
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +27,7 @@ type apiserver struct {
 	truth truth
 	now   state
 	down  bool
+	since time.Time // it is down
 	acks  []ack
 	count int
 }
@@ -52,9 +55,12 @@ func newAPIServer(seed uint64) *apiserver {
 func (s *apiserver) write() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.down {
-		return
+	if !s.down {
+		s.writeLocked()
 	}
+}
+
+func (s *apiserver) writeLocked() {
 	r := s.rand
 	other := r.Uint64N(s.step)
 	if r.IntN(20) == 0 {
@@ -93,11 +99,57 @@ func (s *apiserver) write() {
 // setDown stops the server, or restarts it with an empty watch history.
 func (s *apiserver) setDown(down bool) {
 	s.mu.Lock()
-	s.down = down
+	s.down, s.since = down, time.Now()
 	s.mu.Unlock()
 	if down {
 		s.CutWatches()
 	} else {
 		s.Compact(s.RV())
 	}
+}
+
+// A backup is a backup of an apiserver, with what is true up to it.
+type backup struct {
+	*fakeapi.Backup
+	versions []*version
+	now      state
+}
+
+func (s *apiserver) backup() backup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return backup{s.Backup(), slices.Clip(s.truth.versions), maps.Clone(s.now)}
+}
+
+// bump is how far above all earlier RVs a bumped restore continues.
+const bump = 1_000_000
+
+// restore restores a backup and starts the server, which is down. Other clients write before
+// the gateway is back: sometimes until the RV has passed the one of before.
+func (s *apiserver) restore(b backup, bumped bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.truth
+	old.ended, old.head = s.since, s.RV()
+	highest := b.RV()
+	for t := &old; t != nil; t = t.earlier {
+		highest = max(highest, t.head)
+	}
+	s.truth = truth{base: old.base, start: old.start, versions: b.versions, earlier: &old, bumped: bumped, began: time.Now()}
+	s.now = maps.Clone(b.now)
+	if bumped {
+		s.Restore(b.Backup, highest+bump-b.RV())
+	} else {
+		s.Restore(b.Backup, 0)
+	}
+	for range s.rand.IntN(20) {
+		s.writeLocked()
+	}
+	if rv := s.RV(); rv < old.head && s.rand.IntN(2) == 0 {
+		s.Advance(old.head - rv)
+		for range 1 + s.rand.IntN(10) {
+			s.writeLocked()
+		}
+	}
+	s.down = false
 }

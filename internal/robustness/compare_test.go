@@ -24,7 +24,12 @@ func (h *history) compare(x *exchange) difference {
 	if !ok {
 		return difference{}
 	}
-	t := h.truths[x.Resource]
+	t := h.truth(x)
+	return h.compareWith(t, x, from)
+}
+
+// compareWith is compare with a given truth and start.
+func (h *history) compareWith(t *truth, x *exchange, from uint64) difference {
 	if from < t.base {
 		return difference{invented: fmt.Sprintf("it starts at %d, before the round at %d", from, t.base)}
 	}

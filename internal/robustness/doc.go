@@ -28,7 +28,9 @@
 //
 // TestSimulation runs the same without processes, in virtual time: the gateway
 // in front of a simulated API server, some hundred rounds a minute. A seed
-// repeats a round as exactly as goroutine scheduling allows.
+// repeats a round as exactly as goroutine scheduling allows. In some rounds etcd is
+// restored from a backup; restore_test.go says how they are judged.
+// WATCHKEEPER_SIMULATION_PROFILE selects a kind of round by name.
 //
 // TestPast is about the recorded history. A gateway in front of the same writers
 // is killed, misses a compaction and is restarted with a shorter retention.

@@ -41,6 +41,11 @@ var profiles = []profile{
 	{name: "network and gateway", without: lossy, kills: []string{"gateway", "connections"}, whole: true},
 }
 
+// restores is for simulations only: nothing but restores of etcd, beside the faults. (The
+// proxy's stale replica would mix the histories.)
+var restores = profile{name: "restores", without: []faultproxy.Name{faultproxy.Regress},
+	kills: []string{"restore", "bumped restore", "restore", "bumped restore", "gateway", "connections", "kube-apiserver KILL"}}
+
 // draw returns the proxy's Draw function. It draws again if the profile excludes
 // the fault: a stream without a fault would last to the end of the round.
 func (p profile) draw(seed uint64) func(string, faultproxy.Kind, int) faultproxy.Fault {

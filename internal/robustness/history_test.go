@@ -68,6 +68,12 @@ func (x *exchange) String() string {
 // lists reports whether the exchange begins with a list or initial events.
 func (x *exchange) lists() bool { return x.Verb != resumed && x.Verb != byNow }
 
+// current reports whether the RV is unset: the answer has to show what the API server
+// has at the time.
+func (x *exchange) current() bool {
+	return x.Verb != byList0 && x.Verb != byWatch0 && x.Verb != resumed
+}
+
 // synced reports whether that list is complete.
 func (x *exchange) synced() bool { return x.lists() && x.RV > 0 }
 
@@ -120,7 +126,7 @@ type ack struct {
 
 // A history is everything that a round recorded.
 type history struct {
-	truths  map[string]*truth
+	truths  map[string]*truth // the newest of each resource
 	epochs  map[string][]epoch
 	clients []*client
 	acks    []ack

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +38,9 @@ type simulation struct {
 	proxy   *faultproxy.Proxy
 	clients []*client
 	texts   texts
+
+	backups  []backup
+	restored bool
 
 	mu      sync.Mutex // guards what follows
 	gateway *gateway.Gateway
@@ -175,6 +179,9 @@ func (s *simulation) run(length time.Duration) (*history, error) {
 		return nil, err
 	}
 	final := s.server.RV()
+	if s.restored {
+		time.Sleep(time.Minute) // RVs do not show what the clients have
+	}
 	for range 600 { // at most a minute
 		if s.behind(final) == 0 {
 			break
@@ -213,9 +220,13 @@ func (s *simulation) disturb(length time.Duration) {
 			time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
 		}
 	})
+	s.backups = []backup{s.server.backup()}
 	began := time.Now()
 	for _, k := range s.profile.plan(s.rand, length) {
-		time.Sleep(time.Until(began.Add(k.at)))
+		for time.Until(began.Add(k.at)) > 0 {
+			time.Sleep(min(time.Until(began.Add(k.at)), time.Duration(s.rand.Int64N(int64(3*time.Second)))))
+			s.backups = append(s.backups, s.server.backup())
+		}
 		switch k.what {
 		case "gateway":
 			s.killGateway()
@@ -225,6 +236,11 @@ func (s *simulation) disturb(length time.Duration) {
 			}
 		case "connections":
 			s.proxy.CutAll()
+		case "restore", "bumped restore":
+			s.server.setDown(true)
+			time.Sleep(k.down)
+			s.server.restore(s.backups[s.rand.IntN(len(s.backups))], k.what == "bumped restore")
+			s.restored = true
 		case "etcd KILL": // the API server stays up and keeps its watch cache
 			time.Sleep(k.down)
 		case "kube-apiserver STOP":
@@ -286,32 +302,38 @@ func (s *simulation) history(final uint64) *history {
 
 // TestSimulation runs WATCHKEEPER_SIMULATIONS rounds (30) of half a minute in
 // virtual time, from WATCHKEEPER_SIMULATION_SEED on.
+// WATCHKEEPER_SIMULATION_PROFILE is the name of their profile (random).
 func TestSimulation(t *testing.T) {
 	n := clustertest.FromEnv(t, "WATCHKEEPER_SIMULATIONS", 30)
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_SIMULATION_SEED", rand.Uint64N(1<<32))
+	only := os.Getenv("WATCHKEEPER_SIMULATION_PROFILE")
 	t.Logf("WATCHKEEPER_SIMULATION_SEED=%d, %d simulations", seed, n)
 	failed, requests, events, gaps, expired := 0, 0, 0, 0, 0
 	for range n {
 		if failed == 3 {
 			break
 		}
-		var all []violation
+		var found []violation
 		var h *history
 		s := &simulation{seed: seed, rand: rand.New(rand.NewPCG(seed, 0))}
-		s.profile = profiles[s.rand.IntN(len(profiles))]
+		all := append(slices.Clip(profiles), restores, restores)
+		s.profile = all[s.rand.IntN(len(all))]
+		if i := slices.IndexFunc(all, func(p profile) bool { return p.name == only }); i >= 0 {
+			s.profile = all[i]
+		}
 		ok := t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var err error
 				if h, err = s.run(30 * time.Second); err != nil {
 					t.Fatal(err)
 				}
-				all = judge(h)
+				found = judge(h)
 			})
-			for _, v := range all[:min(6, len(all))] {
+			for _, v := range found[:min(6, len(found))] {
 				t.Errorf("%.1500s", v)
 			}
-			if len(all) > 0 {
-				keepSimulation(t, s, h, all)
+			if len(found) > 0 {
+				keepSimulation(t, s, h, found)
 			}
 		})
 		for _, c := range h.clients {

@@ -46,11 +46,21 @@ func (v *version) at(rv uint64) string {
 	return strings.Replace(v.JSON, old, `"resourceVersion":"`+strconv.FormatUint(rv, 10)+`"`, 1)
 }
 
-// A truth is the complete history of one resource after base, from etcd.
+// A truth is the complete history of one resource after base, from etcd. A restore of
+// etcd begins another one, which has what happened up to the backup, too.
 type truth struct {
 	base     uint64
 	start    map[string]*version // at base
 	versions []*version          // after base, by RV
+
+	// What follows is zero unless etcd was restored.
+
+	earlier      *truth    // the truth that the restore ended
+	bumped       bool      // it continues above all earlier RVs
+	began, ended time.Time // when the API server had it; a zero time is no bound
+	head         uint64    // the RV at its end
+	over         gap       // after this gap, it is continued by then, see join
+	then         *truth
 }
 
 // A state is the objects of a resource at one RV, by key.
@@ -58,6 +68,9 @@ type state map[string]*version
 
 // at returns the state at an RV.
 func (t *truth) at(rv uint64) state {
+	if t.then != nil && rv >= t.over.To {
+		return t.then.at(rv)
+	}
 	s := make(state, len(t.start))
 	for k, v := range t.start {
 		s[k] = v
@@ -77,9 +90,17 @@ func (t *truth) at(rv uint64) state {
 
 // after returns the versions with RVs in (from, to].
 func (t *truth) after(from, to uint64) []*version {
+	if t.then != nil {
+		return append(t.own(from, min(to, t.over.From)), t.then.after(max(from, t.over.To), to)...)
+	}
+	return t.own(from, to)
+}
+
+// own is after, without then.
+func (t *truth) own(from, to uint64) []*version {
 	i := sort.Search(len(t.versions), func(i int) bool { return t.versions[i].RV > from })
 	j := sort.Search(len(t.versions), func(i int) bool { return t.versions[i].RV > to })
-	return t.versions[i:max(i, j)]
+	return slices.Clip(t.versions[i:max(i, j)])
 }
 
 // A selector is the part of a resource that a client requests.

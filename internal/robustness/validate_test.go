@@ -148,7 +148,7 @@ func atomic(h *history, x *exchange) string {
 		}
 	}
 	want := map[uint64]int{}
-	for _, e := range h.truths[x.Resource].expected(x.Selector, from, x.place()) {
+	for _, e := range h.truth(x).expected(x.Selector, from, x.place()) {
 		want[e.RV]++
 	}
 	for rv, n := range got {
@@ -181,7 +181,7 @@ func bookmarkable(h *history, x *exchange) string {
 	if !ok {
 		return ""
 	}
-	mark := uint64(0)
+	mark, t := uint64(0), h.truth(x)
 	for i, e := range x.Events {
 		if e.Type != "BOOKMARK" {
 			if e.RV <= mark {
@@ -192,6 +192,8 @@ func bookmarkable(h *history, x *exchange) string {
 		switch {
 		case !x.Bookmarks:
 			return fmt.Sprintf("bookmark at %d, none was requested", e.RV)
+		case t.head > 0 && e.RV > t.head:
+			return fmt.Sprintf("bookmark at %d, the API server did not come beyond %d", e.RV, t.head)
 		case e.RV < mark:
 			return fmt.Sprintf("bookmark at %d after one at %d", e.RV, mark)
 		case e.RV <= from && x.Verb == resumed:
@@ -210,10 +212,17 @@ func truthful(_ *exchange, d difference) string { return d.invented }
 // consistent: a list, and the initial events up to their end bookmark, are
 // exactly the state at its RV.
 func consistent(h *history, x *exchange) string {
+	if h.mixedPages(x) {
+		return ""
+	}
+	return h.truth(x).consistent(x)
+}
+
+// consistent compares a list with the state at its RV.
+func (t *truth) consistent(x *exchange) string {
 	if !x.synced() {
 		return ""
 	}
-	t := h.truths[x.Resource]
 	if x.RV < t.base {
 		return fmt.Sprintf("a list at %d, from before the round at %d", x.RV, t.base)
 	}
@@ -245,6 +254,9 @@ func converging(h *history) (all []violation) {
 		last := chain[len(chain)-1]
 		fail := func(format string, args ...any) {
 			all = append(all, violation{exchange: last, what: fmt.Sprintf(format, args...)})
+		}
+		if h.crossed(chain) {
+			continue
 		}
 		if due := h.due(c, c.rv); !c.again && len(due) > 0 {
 			fail("the client is at %d, and lacks %s (and %d more)", c.rv, due[0], len(due)-1)
@@ -316,7 +328,11 @@ func (h *history) gaps(c *client) (all []gap) {
 	if c.direct {
 		return nil
 	}
-	for _, e := range h.epochs[c.resource] {
+	return h.gapsOf(c.resource)
+}
+
+func (h *history) gapsOf(resource string) (all []gap) {
+	for _, e := range h.epochs[resource] {
 		all = append(all, e.Gaps...)
 	}
 	slices.SortFunc(all, func(a, b gap) int { return cmp.Compare(a.From, b.From) })
@@ -339,7 +355,7 @@ func (h *history) gapAround(c *client, rv uint64) (gap, bool) {
 func fresh(h *history, x *exchange) string {
 	rv := x.RV
 	switch {
-	case x.Code != 200 || x.Verb == byList0 || x.Verb == byWatch0 || x.Verb == resumed:
+	case x.Code != 200 || !x.current():
 		return ""
 	case x.Verb == byNow:
 		for _, e := range x.Events {
@@ -349,18 +365,17 @@ func fresh(h *history, x *exchange) string {
 			}
 		}
 	}
-	if rv == 0 || slices.ContainsFunc(h.stale, func(s timeSpan) bool {
-		return x.Began.Before(s.to) && s.from.Before(x.Ended)
-	}) {
+	if rv == 0 || h.isStale(x) {
 		return ""
 	}
+	t := h.truth(x)
 	for _, a := range h.acks {
-		if a.Resource != x.Resource || !a.At.Before(x.Began) {
+		if a.Resource != x.Resource || !a.At.Before(x.Began) || !t.lasted(a.At) {
 			continue
 		}
 		written := a.RV
 		if a.Deleted != "" {
-			written = h.truths[x.Resource].deletion(a.Deleted)
+			written = t.deletion(a.Deleted)
 		}
 		if written > rv {
 			return fmt.Sprintf("it is at %d, and %v before the request a write at %d was acknowledged", rv, x.Began.Sub(a.At), written)

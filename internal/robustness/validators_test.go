@@ -18,26 +18,7 @@ import (
 //	   held │
 func story() *truth {
 	t := &truth{base: 10, start: map[string]*version{}}
-	held := map[string]*version{}
-	change := func(name, uid, tier string, rv uint64) {
-		v := &version{RV: rv, Key: "ns/" + name, UID: uid, prev: held["ns/"+name]}
-		if tier == "" {
-			v.Deleted, v.JSON = true, v.prev.at(rv)
-		} else {
-			v.JSON = fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"ns","uid":%q,"resourceVersion":"%d","labels":{"tier":%q}}}`, name, uid, rv, tier)
-			if err := v.index(); err != nil {
-				panic(err)
-			}
-		}
-		if held[v.Key] = v; v.Deleted {
-			delete(held, v.Key)
-		}
-		if rv <= t.base {
-			t.start[v.Key] = v
-		} else {
-			t.versions = append(t.versions, v)
-		}
-	}
+	change := t.change
 	change("a", "a1", "red", 3)
 	change("b", "b1", "green", 4)
 	change("b", "b1", "red", 11)
@@ -49,6 +30,24 @@ func story() *truth {
 	change("c", "c1", "", 17)
 	change("d", "d1", "", 18)
 	return t
+}
+
+// change adds a change of an object to the truth; without a tier it is a deletion.
+func (t *truth) change(name, uid, tier string, rv uint64) {
+	v := &version{RV: rv, Key: "ns/" + name, UID: uid, prev: t.at(rv)["ns/"+name]}
+	if tier == "" {
+		v.Deleted, v.JSON = true, v.prev.at(rv)
+	} else {
+		v.JSON = fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"ns","uid":%q,"resourceVersion":"%d","labels":{"tier":%q}}}`, name, uid, rv, tier)
+		if err := v.index(); err != nil {
+			panic(err)
+		}
+	}
+	if rv <= t.base {
+		t.start[v.Key] = v
+	} else {
+		t.versions = append(t.versions, v)
+	}
 }
 
 var (
