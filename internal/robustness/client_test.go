@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -37,6 +38,7 @@ type client struct {
 	timeout   time.Duration // timeoutSeconds
 	slow      time.Duration // delay after each event
 	again     bool          // starts over instead of resuming
+	nap       time.Duration // at most, before it resumes
 	texts     *texts
 
 	mu        sync.Mutex // guards what follows
@@ -61,9 +63,16 @@ func (c *client) run(ctx context.Context) {
 		default:
 			ok = c.watch(ctx, c.start, 0)
 		}
+		pause := time.Duration(0)
 		if !ok || time.Since(began) < 20*time.Millisecond {
+			pause = 200 * time.Millisecond
+		}
+		if c.nap > 0 {
+			pause += rand.N(c.nap)
+		}
+		if pause > 0 {
 			select {
-			case <-time.After(200 * time.Millisecond):
+			case <-time.After(pause):
 			case <-ctx.Done():
 			}
 		}

@@ -3,7 +3,11 @@
 
 package robustness
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // A difference is how a stream deviates from the expected events; empty if it
 // does not.
@@ -43,7 +47,7 @@ func (h *history) compareWith(t *truth, x *exchange, from uint64) difference {
 	if best.none() || x.Direct {
 		return best
 	}
-	for _, e := range h.epochs[x.Resource] {
+	for _, e := range h.epochsWithRecord(x.Resource) {
 		if e.Began.After(x.Ended) {
 			continue
 		}
@@ -57,6 +61,31 @@ func (h *history) compareWith(t *truth, x *exchange, from uint64) difference {
 		}
 	}
 	return best
+}
+
+// epochsWithRecord returns the epochs of the gateways, alone and with the gaps of the
+// records from which they may have served a part of a stream. The record has most of a
+// gateway's own gaps, too; of two that overlap, a stream shows one.
+func (h *history) epochsWithRecord(resource string) []epoch {
+	all := slices.Clone(h.epochs[resource])
+	for _, recorded := range h.recorded[resource] {
+		for _, e := range h.epochs[resource] {
+			all = append(all, epoch{e.Began, mergeGaps(e.Gaps, recorded)}, epoch{e.Began, mergeGaps(recorded, e.Gaps)})
+		}
+	}
+	return all
+}
+
+// mergeGaps returns the gaps of a, and those of b that overlap none of them.
+func mergeGaps(a, b []gap) []gap {
+	all := slices.Clone(a)
+	for _, g := range b {
+		if !slices.ContainsFunc(a, func(o gap) bool { return g.From < o.To && o.From < g.To }) {
+			all = append(all, g)
+		}
+	}
+	slices.SortFunc(all, func(a, b gap) int { return cmp.Compare(a.From, b.From) })
+	return all
 }
 
 // start returns the RV after which a stream began in the epoch. A watch from now

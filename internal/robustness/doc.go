@@ -29,7 +29,9 @@
 // TestSimulation runs the same without processes, in virtual time: the gateway
 // in front of a simulated API server, some hundred rounds a minute. A seed
 // repeats a round as exactly as goroutine scheduling allows. In some rounds etcd is
-// restored from a backup; restore_test.go says how they are judged.
+// restored from a backup (restore_test.go), in half of them the gateway records a history,
+// from which it serves watches of older RVs, and in all of them there are Go informers
+// (informers_test.go): the same validators judge them.
 // WATCHKEEPER_SIMULATION_PROFILE selects a kind of round by name.
 //
 // TestPast is about the recorded history. A gateway in front of the same writers

@@ -41,9 +41,11 @@ var profiles = []profile{
 	{name: "network and gateway", without: lossy, kills: []string{"gateway", "connections"}, whole: true},
 }
 
-// restores is for simulations only: nothing but restores of etcd, beside the faults. (The
-// proxy's stale replica would mix the histories.)
-var restores = profile{name: "restores", without: []faultproxy.Name{faultproxy.Regress},
+// restores is for simulations only: restores of etcd, beside the faults. The proxy's stale
+// replica would mix the histories, and a request that the proxy delays until etcd is
+// restored and the API server back, which no load balancer does, could be the first watch
+// after a list from before.
+var restores = profile{name: "restores", without: []faultproxy.Name{faultproxy.Regress, faultproxy.Delay},
 	kills: []string{"restore", "bumped restore", "restore", "bumped restore", "gateway", "connections", "kube-apiserver KILL"}}
 
 // draw returns the proxy's Draw function. It draws again if the profile excludes

@@ -126,11 +126,13 @@ type ack struct {
 
 // A history is everything that a round recorded.
 type history struct {
-	truths  map[string]*truth // the newest of each resource
-	epochs  map[string][]epoch
-	clients []*client
-	acks    []ack
-	stale   []timeSpan
+	truths map[string]*truth // the newest of each resource
+	epochs map[string][]epoch
+	// recorded has the gaps of each epoch of a gateway's history.
+	recorded map[string][][]gap
+	clients  []*client
+	acks     []ack
+	stale    []timeSpan
 	// whole is set if no fault can have made a gateway lose its history.
 	whole bool
 	final map[string]uint64 // RV of each resource's marker

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
@@ -38,6 +40,7 @@ var theCluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 var cluster *clustertest.Cluster // nil unless started
 
 func TestMain(m *testing.M) {
+	klog.SetLogger(klog.Logger{}) // client-go reports each broken connection
 	code := m.Run()
 	if cluster != nil {
 		cluster.Close()

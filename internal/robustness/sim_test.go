@@ -20,27 +20,33 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	records "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // A simulation is a round without processes: the gateway, the fault proxy and a
 // simulated API server, all in virtual time.
 type simulation struct {
-	seed    uint64
-	rand    *rand.Rand
-	profile profile
-	server  *apiserver
-	proxy   *faultproxy.Proxy
-	clients []*client
-	texts   texts
+	seed      uint64
+	rand      *rand.Rand
+	profile   profile
+	server    *apiserver
+	proxy     *faultproxy.Proxy
+	clients   []*client
+	informers []*informed
+	texts     texts
 
+	disk     vfs.FS // of the gateways' history; nil if nothing is recorded
+	recorded records.Selection
 	backups  []backup
 	restored bool
+	gaps     [][]gap // of the epochs of the history, when a gateway ended
 
 	mu      sync.Mutex // guards what follows
 	gateway *gateway.Gateway
@@ -88,22 +94,53 @@ func (s *simulation) startGateway() error {
 	}
 	up.Transport = upstreamTransport{local{handler: s.proxy, buffer: 1 << s.rand.IntN(16)}}
 	log := &logBuffer{}
-	g, err := gateway.New(gateway.Options{Upstream: up, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	var rec *records.Recorder
+	if s.disk != nil {
+		rec, err = records.New(records.Options{Dir: "data", FS: s.disk, Select: s.recorded, Upstream: up, Logger: logger})
+		if err != nil {
+			return err
+		}
+	}
+	g, err := gateway.New(gateway.Options{Upstream: up, History: rec, Logger: logger})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = g.Run(ctx)
-	}()
+	recording, cancelRecording := context.WithCancel(context.Background())
+	var ended, recorded sync.WaitGroup
+	ended.Go(func() { _ = g.Run(ctx) })
+	if rec != nil {
+		recorded.Go(func() { rec.Run(recording, g.Cache()) })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gateway, s.logs = g, append(s.logs, log)
 	s.streams, s.cut = context.WithCancel(context.Background())
-	s.stop = func() { cancel(); <-ended }
+	s.stop = func() {
+		cancel()
+		ended.Wait()
+		s.keepGaps(rec)
+		cancelRecording()
+		recorded.Wait()
+	}
 	return nil
+}
+
+// keepGaps keeps the gaps of the history that a gateway has recorded.
+func (s *simulation) keepGaps(rec *records.Recorder) {
+	if rec == nil || rec.Store() == nil {
+		return
+	}
+	for _, id := range rec.Store().Resources() {
+		for _, st := range rec.Store().Streams(id) {
+			var gaps []gap
+			for _, g := range st.Gaps() {
+				gaps = append(gaps, gap{g.From, g.To})
+			}
+			s.gaps = append(s.gaps, gaps)
+		}
+	}
 }
 
 // killGateway ends the gateway; its clients' connections break first.
@@ -154,6 +191,12 @@ func (s *simulation) isHealed() bool { return s.proxy.IsHealed() }
 func (s *simulation) run(length time.Duration) (*history, error) {
 	s.server = newAPIServer(s.seed)
 	var err error
+	if s.rand.IntN(2) == 0 {
+		s.disk = vfs.NewMem()
+		if s.recorded, err = records.Select([]string{"configmaps"}, nil, false); err != nil {
+			return nil, err
+		}
+	}
 	s.proxy, err = faultproxy.New(faultproxy.Options{
 		Transport: local{handler: s.server, buffer: 4 << 10}, Seed: s.seed, Draw: s.profile.draw(s.seed),
 	})
@@ -172,6 +215,9 @@ func (s *simulation) run(length time.Duration) (*history, error) {
 			time.Sleep(rand.N(2 * time.Second))
 			c.run(ctx)
 		})
+	}
+	for _, c := range s.informers {
+		wg.Go(func() { c.run(ctx) })
 	}
 	s.disturb(length)
 	s.proxy.Heal()
@@ -258,7 +304,11 @@ func (s *simulation) behind(final uint64) int {
 	t := s.server.truth
 	s.server.mu.Unlock()
 	h := &history{truths: map[string]*truth{"configmaps": &t}, final: map[string]uint64{"configmaps": final}}
-	behind, _ := h.behind(s.clients)
+	all := slices.Clone(s.clients)
+	for _, c := range s.informers {
+		all = append(all, c.subscriber)
+	}
+	behind, _ := h.behind(all)
 	return behind
 }
 
@@ -277,17 +327,24 @@ func (s *simulation) makeClients() {
 		if s.rand.IntN(4) == 0 {
 			c.slow = time.Duration(s.rand.IntN(30)) * time.Millisecond
 		}
+		if s.rand.IntN(3) == 0 {
+			c.nap = time.Duration(s.rand.IntN(8000)) * time.Millisecond
+		}
 		if i == 9 {
 			c.direct, c.http = true, &http.Client{Transport: local{handler: s.server, buffer: 1 << 10}}
 		}
 		s.clients = append(s.clients, c)
+	}
+	s.informers = []*informed{
+		newInformed("informer", s, 1<<s.rand.IntN(16), s.life(), false, &s.texts),
+		newInformed("informer of the API server", s.server, 1<<10, nil, true, &s.texts),
 	}
 }
 
 func (s *simulation) history(final uint64) *history {
 	h := &history{
 		truths: map[string]*truth{"configmaps": &s.server.truth}, clients: s.clients, acks: s.server.acks,
-		final: map[string]uint64{"configmaps": final}, whole: s.profile.whole,
+		final: map[string]uint64{"configmaps": final}, whole: s.profile.whole, recorded: map[string][][]gap{"configmaps": s.gaps},
 	}
 	var logs []string
 	for _, l := range s.logs {
@@ -296,6 +353,9 @@ func (s *simulation) history(final uint64) *history {
 	h.epochs, h.whole = epochs(logs), h.whole && !unproven(logs)
 	for _, span := range s.proxy.Stale() {
 		h.stale = append(h.stale, timeSpan{span.From, span.To})
+	}
+	for _, c := range s.informers {
+		h.clients = append(h.clients, c.clients(h)...)
 	}
 	return h
 }

@@ -335,6 +335,9 @@ func (h *history) gapsOf(resource string) (all []gap) {
 	for _, e := range h.epochs[resource] {
 		all = append(all, e.Gaps...)
 	}
+	for _, gaps := range h.recorded[resource] {
+		all = append(all, gaps...)
+	}
 	slices.SortFunc(all, func(a, b gap) int { return cmp.Compare(a.From, b.From) })
 	return all
 }
