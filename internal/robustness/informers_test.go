@@ -77,6 +77,9 @@ func (c *informed) run(ctx context.Context) {
 	}
 }
 
+// waits reports whether the informer has no watch.
+func (c *informed) waits() bool { return c.informer.Status().Phase != informer.Watching }
+
 // receive takes an event as that of a watch.
 func (c *informed) receive(e informer.Event[json.RawMessage]) {
 	typ := string(e.Type)

@@ -227,6 +227,11 @@ func (s *simulation) run(length time.Duration) (*history, error) {
 	final := s.server.RV()
 	if s.restored {
 		time.Sleep(time.Minute) // RVs do not show what the clients have
+		// A watch from an RV that is no longer reached lasts until its timeout.
+		for n := 0; n < 900 && slices.ContainsFunc(s.informers, (*informed).waits); n++ {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Second) // a sample
 	}
 	for range 600 { // at most a minute
 		if s.behind(final) == 0 {
