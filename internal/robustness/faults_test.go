@@ -41,11 +41,9 @@ var profiles = []profile{
 	{name: "network and gateway", without: lossy, kills: []string{"gateway", "connections"}, whole: true},
 }
 
-// restores is for simulations only: restores of etcd, beside the faults. The proxy's stale
-// replica would mix the histories, and a request that the proxy delays until etcd is
-// restored and the API server back, which no load balancer does, could be the first watch
-// after a list from before.
-var restores = profile{name: "restores", without: []faultproxy.Name{faultproxy.Regress, faultproxy.Delay},
+// restores is for simulations only: restores of etcd, beside the faults. (The proxy's stale
+// replica would mix the histories.)
+var restores = profile{name: "restores", without: []faultproxy.Name{faultproxy.Regress},
 	kills: []string{"restore", "bumped restore", "restore", "bumped restore", "gateway", "connections", "kube-apiserver KILL"}}
 
 // draw returns the proxy's Draw function. It draws again if the profile excludes
@@ -89,10 +87,9 @@ func (p profile) plan(r *rand.Rand, length time.Duration) []kill {
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
 // unproven reports whether a gateway took a list because it could not tell whether the
-// API server was restored: it had seen no event since the last list, and the newest
-// objects had all changed since.
+// API server was restored: the collection was empty, and no longer is.
 func unproven(logs []string) bool {
-	return slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(log, "no object proves the history") })
+	return slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(log, "no event proves the history") })
 }
 
 // epochs reads the epochs and their gaps from the logs of a round's gateways.
