@@ -182,7 +182,8 @@ func (r *reflector[O]) checkFrame(f frame[O]) (isNew bool, err error) {
 			c.passing[o.Key] = true
 		}
 		return false, nil
-	case !ok && deleted && f.rv == head:
+	case !ok && deleted && f.rv == head && len(c.missing) == 0 && len(c.passing) == 0:
+		r.sameHistory()
 		return true, nil // one of several deletions that share the head's RV
 	}
 	return false, fmt.Errorf("%w: unknown event %s %s at %d", errDiverged, f.typ, o.Key, f.rv)

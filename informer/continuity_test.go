@@ -125,6 +125,10 @@ func TestContinuity(t *testing.T) {
 			[]answer{cut(event("DELETED", "b", 12)), at(30), {want: from(10), stall: true, body: gone}},
 			[]string{"DELETED ns/b@12", "DELETED ns/c@12"}, []Continuity{Doubtful, Proven},
 		},
+		"another deletion at the head's RV": {
+			[]answer{cut(event("DELETED", "b", 12)), at(30), {want: from(10), body: event("DELETED", "c", 12) + event("ADDED", "d", 13)}, at(30), relist},
+			append([]string{"DELETED ns/b@12"}, listed...), []Continuity{Doubtful, Diverged},
+		},
 		"a stream that is cut while it is proven": {
 			[]answer{cut(known...), at(30), cut(known[0]), at(30), {want: from(10), stall: true, body: strings.Join(known, "") + event("ADDED", "c", 16)}},
 			[]string{"MODIFIED ns/a@12", "ADDED ns/b@14", "DELETED ns/b@15", "ADDED ns/c@16"}, []Continuity{Doubtful, Proven},
