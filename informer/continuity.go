@@ -102,6 +102,16 @@ type versionID struct {
 	rv  uint64
 }
 
+// Doubt ends the open watch, if there is one, with an error: before the next one, the upstream
+// has to prove its history. It is for a caller whose own requests show that the upstream has
+// another history than the sink, while the watch appears to be open. Any goroutine may call
+// it.
+func (r *reflector[O]) Doubt(err error) {
+	if w := r.watchdog.Load(); w != nil {
+		w.end(err)
+	}
+}
+
 // doubt makes the upstream prove its history before the next watch.
 func (r *reflector[O]) doubt() {
 	if r.state = stateVerify; r.recent.known {

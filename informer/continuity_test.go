@@ -324,6 +324,29 @@ func TestContinuityAfterResume(t *testing.T) {
 	}
 }
 
+// TestDoubt: a caller that has seen another history ends the watch, and the upstream has to
+// prove its history.
+func TestDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &script{t: t, answers: []answer{probe, {want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true)},
+			at(30), {want: from(2), stall: true, body: event("ADDED", "a", 3) + event("MODIFIED", "a", 12)}}}
+		u, _ := url.Parse("http://upstream/api/v1/pods")
+		sink := &recordingSink{}
+		r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink})
+		r.Doubt(io.ErrUnexpectedEOF) // there is no watch yet
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		time.AfterFunc(time.Minute, func() { r.Doubt(io.ErrUnexpectedEOF) })
+		if err := r.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@12"}, sink.log); diff != "" || len(up.answers) > 0 {
+			t.Errorf("(-want +got)\n%s, %d answers were not requested", diff, len(up.answers))
+		}
+		r.Doubt(io.ErrUnexpectedEOF) // nor any more
+	})
+}
+
 // TestContinuityOfSilence: an upstream that was restored while a dead connection
 // appeared open is noticed when the watchdog replaces the watch.
 func TestContinuityOfSilence(t *testing.T) {

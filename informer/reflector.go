@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -106,8 +107,9 @@ type reflector[O any] struct {
 	sink     sink[O]
 	log      *slog.Logger
 
-	mu     sync.Mutex // guards status
-	status Status
+	mu       sync.Mutex // guards status
+	status   Status
+	watchdog atomic.Pointer[watchdog[O]] // of the open watch; nil if there is none
 
 	// The fields below belong to the goroutine of Run.
 

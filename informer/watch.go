@@ -104,6 +104,8 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 	defer r.sink.Flush()
 	wd := r.startWatchdog(ctx, s)
 	defer wd.stop()
+	r.watchdog.Store(wd)
+	defer r.watchdog.Store(nil)
 	head := r.sink.Head()
 	for {
 		f, err := s.next()

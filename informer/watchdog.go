@@ -52,7 +52,7 @@ type watchdog[O any] struct {
 	timers      sync.WaitGroup // an armed timer, or the check that it runs
 }
 
-// startWatchdog watches over s until stop is called. It does nothing unless
+// startWatchdog watches over s until stop is called. It does nothing by itself unless
 // [ReflectorOptions].Watchdog is set.
 func (r *reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
 	w := &watchdog[O]{r: r, stream: s, lastFrame: time.Now(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
@@ -150,6 +150,16 @@ func (w *watchdog[O]) tryFresh(rv uint64) (http.RoundTripper, error) {
 func (r *reflector[O]) discard(t http.RoundTripper) {
 	if c, ok := t.(interface{ CloseIdleConnections() }); ok && t != r.opts.Transport {
 		c.CloseIdleConnections()
+	}
+}
+
+// end closes the stream for an error.
+func (w *watchdog[O]) end(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.stopped && w.err == nil {
+		w.err = err
+		w.stream.close()
 	}
 }
 

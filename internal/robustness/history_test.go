@@ -176,9 +176,12 @@ func (t *texts) intern(b []byte) string {
 func (h *history) dump(dir string) error {
 	for resource, t := range h.truths {
 		var b strings.Builder
-		fmt.Fprintf(&b, "base %d, %d objects; epochs %v\n", t.base, len(t.start), h.epochs[resource])
-		for _, v := range t.versions {
-			fmt.Fprintf(&b, "%d %s deleted=%t %s\n", v.RV, v.Key, v.Deleted, v.JSON)
+		fmt.Fprintf(&b, "epochs %v\n", h.epochs[resource])
+		for ; t != nil; t = t.earlier {
+			fmt.Fprintf(&b, "from %v to %v, bumped=%t: base %d, head %d, %d objects\n", t.began, t.ended, t.bumped, t.base, t.head, len(t.start))
+			for _, v := range t.versions {
+				fmt.Fprintf(&b, "%d %s deleted=%t %s\n", v.RV, v.Key, v.Deleted, v.JSON)
+			}
 		}
 		if err := os.WriteFile(filepath.Join(dir, "truth-"+resource+".txt"), []byte(b.String()), 0o644); err != nil {
 			return err

@@ -124,6 +124,15 @@ func (v *View) Epoch() uint64 { return v.epoch }
 // Closed reports whether the timeline has ended, so that there is no newer view.
 func (v *View) Closed() bool { return v.closed }
 
+// LastEvent returns the last event of the upstream's watch in the log; nil if there is
+// none, or a list followed it.
+func (v *View) LastEvent() *Event {
+	if len(v.log) == 0 || v.log[len(v.log)-1].Inferred {
+		return nil
+	}
+	return v.log[len(v.log)-1]
+}
+
 // end returns the sequence number after the last event of the log.
 func (v *View) end() uint64 { return v.first + uint64(len(v.log)) }
 

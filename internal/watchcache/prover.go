@@ -44,6 +44,8 @@ var (
 	errNoProof = errors.New("no proof of freshness from the upstream")
 	// errBehind: the head did not reach the upstream's RV in time.
 	errBehind = fmt.Errorf("%w: the head is behind", errNoProof)
+	// errDiverged: the upstream's history is not the timeline's.
+	errDiverged = fmt.Errorf("%w: another history", errNoProof)
 )
 
 // A proof says that the view's history has no event up to rv that the timeline
@@ -60,6 +62,9 @@ type prover struct {
 	id       kube.Resource
 	timeline *timeline.Timeline
 	status   func() informer.Status // of the reflector
+	// doubt tells the reflector that the upstream has another history than the timeline:
+	// its watch only appears to be open.
+	doubt func(error)
 	// lagged is when a replay last showed that there are several API servers, see
 	// prove. Proofs run one at a time.
 	lagged time.Time
@@ -71,8 +76,8 @@ type prover struct {
 	full  upstream.FreshCall[proof]
 }
 
-func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() informer.Status, b *upstream.Background) *prover {
-	p := &prover{up: up, id: id, timeline: t, status: status}
+func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() informer.Status, doubt func(error), b *upstream.Background) *prover {
+	p := &prover{up: up, id: id, timeline: t, status: status, doubt: doubt}
 	p.quick = upstream.FreshCall[uint64]{Ask: p.catchUp, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	p.full = upstream.FreshCall[proof]{Ask: p.prove, Background: b, Timeout: proofTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	return p
@@ -147,7 +152,7 @@ func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 		return 0, err
 	}
 	if x < v.RV {
-		return 0, fmt.Errorf("%w: the upstream is at %d, behind the head %d", errNoProof, x, v.RV)
+		return 0, p.diverged(fmt.Errorf("%w: the upstream is at %d, behind the head %d", errDiverged, x, v.RV))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, quickWait, errBehind)
 	defer cancel()
@@ -167,6 +172,10 @@ func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 // send the watch to another one, whose cache is behind and stays there while the
 // resource is idle. If no bookmark comes, further LISTs are sent, until they have reached
 // all replicas, and further watches.
+//
+// The upstream may have been restored from a backup while the reflector's watch appears to
+// be open. So the watch of the proof begins before the last event of the timeline and has
+// to send it. If the upstream does not have it any more, this is not checked.
 func (p *prover) prove(ctx context.Context) (proof, error) {
 	x, err := p.catchUp(ctx)
 	v := p.timeline.View()
@@ -176,12 +185,24 @@ func (p *prover) prove(ctx context.Context) (proof, error) {
 	if !errors.Is(err, errBehind) {
 		return proof{}, err
 	}
-	got, err := p.replays(ctx, v.RV, x)
+	got, err := p.replays(ctx, replayOf(v), x)
+	if errors.Is(err, errCompacted) {
+		got, err = p.replays(ctx, replay{from: v.RV}, x)
+	}
 	if err != nil {
-		return proof{}, err
+		return proof{}, p.diverged(err)
 	}
 	_, err = p.waitRV(ctx, got.last)
 	return proof{v, got.rv}, err
+}
+
+// diverged reports an error to the reflector if it shows that the upstream's history is not
+// the timeline's.
+func (p *prover) diverged(err error) error {
+	if errors.Is(err, errDiverged) {
+		p.doubt(err)
+	}
+	return err
 }
 
 // askBookmark sends a consistent LIST in the background. If it does not show that the head
@@ -227,6 +248,10 @@ func (p *prover) ask(ctx context.Context, query url.Values) (*http.Response, err
 	if resp.StatusCode == http.StatusGatewayTimeout {
 		resp.Body.Close()
 		return nil, errLags
+	}
+	if resp.StatusCode == http.StatusGone {
+		resp.Body.Close()
+		return nil, errCompacted
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()

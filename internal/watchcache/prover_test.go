@@ -20,6 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
@@ -112,7 +113,7 @@ func TestProofWithReplicas(t *testing.T) {
 				defer b.Stop()
 				tl := timeline.New(timeline.Options{})
 				tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: 100})
-				p := newProver(up, kube.Resource{Version: "v1", Name: "pods"}, tl, func() informer.Status { return informer.Status{Phase: informer.Watching} }, b)
+				p := newProver(up, kube.Resource{Version: "v1", Name: "pods"}, tl, func() informer.Status { return informer.Status{Phase: informer.Watching} }, func(error) {}, b)
 				for range 20 {
 					api.mu.Lock()
 					api.rv += 10
@@ -129,3 +130,97 @@ func TestProofWithReplicas(t *testing.T) {
 		})
 	}
 }
+
+// TestProofOfOtherHistory: a proof does not take an upstream that was restored from a backup,
+// and has passed the head, for the one that the timeline follows. The reflector hears of
+// it: its watch appears to be open.
+func TestProofOfOtherHistory(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(api *fakeapi.Server, before *fakeapi.Backup, head uint64)
+		proven bool
+		doubts int
+	}{
+		"the same history": {
+			func(api *fakeapi.Server, _ *fakeapi.Backup, _ uint64) { api.Advance(20) }, true, 0,
+		},
+		"the same history, compacted": {
+			func(api *fakeapi.Server, _ *fakeapi.Backup, head uint64) {
+				api.Compact(head)
+				api.Advance(20)
+			}, true, 0,
+		},
+		"restored": {
+			func(api *fakeapi.Server, before *fakeapi.Backup, _ uint64) {
+				api.Restore(before, 0)
+				api.Put("pods", pod("b"))
+				api.Advance(20)
+			}, false, 1,
+		},
+		"restored, without an event": {
+			func(api *fakeapi.Server, before *fakeapi.Backup, _ uint64) {
+				api.Restore(before, 0)
+				api.Advance(20)
+			}, false, 1,
+		},
+		"restored, with an event of the same object": {
+			func(api *fakeapi.Server, before *fakeapi.Backup, _ uint64) {
+				api.Restore(before, 0)
+				api.Advance(1)
+				api.Put("pods", pod("a"))
+				api.Advance(20)
+			}, false, 1,
+		},
+		"restored after the last event, with another one before the head": {
+			func(api *fakeapi.Server, _ *fakeapi.Backup, head uint64) {
+				api.Put("pods", pod("b"))
+				api.Advance(20)
+			}, false, 1,
+		},
+		"restored, and behind": {
+			func(api *fakeapi.Server, before *fakeapi.Backup, _ uint64) { api.Restore(before, 0) }, false, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := fakeapi.New(fakeapi.Options{})
+				network := fakeapi.NewNetwork(api)
+				defer network.Close()
+				up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: network}, upstream.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := upstream.NewBackground()
+				defer b.Stop()
+				tl := timeline.New(timeline.Options{})
+				object := func(rv uint64) *scan.Object {
+					o, err := scan.ParseObject(api.Get("pods", "ns/a"))
+					if err != nil || o.RV != rv {
+						t.Fatal(o, err)
+					}
+					return o
+				}
+				rv := api.Put("pods", pod("a"))
+				tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: []*scan.Object{object(rv)}})
+				before := api.Backup()
+				head := api.Put("pods", pod("a"))
+				if err := tl.Apply(scan.Frame{Type: kube.Modified, Object: object(head)}); err != nil {
+					t.Fatal(err)
+				}
+				tl.Flush()
+				if strings.Contains(name, "after the last event") {
+					tl.Advance(tl.View(), head+10) // as another proof did
+				}
+				doubts := 0
+				p := newProver(up, kube.Resource{Version: "v1", Name: "pods"}, tl,
+					func() informer.Status { return informer.Status{Phase: informer.Watching} }, func(error) { doubts++ }, b)
+				test.change(api, before, head)
+				v, err := p.fresh(t.Context())
+				if proven := err == nil && v.RV == api.RV(); proven != test.proven || doubts != test.doubts {
+					t.Errorf("%v, %d doubts", err, doubts)
+				}
+			})
+		})
+	}
+}
+
+func pod(name string) string { return `{"metadata":{"namespace":"ns","name":"` + name + `"}}` }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 const (
@@ -36,9 +37,25 @@ const (
 // which there was no later event.
 type replayed struct{ last, rv uint64 }
 
-// replays replays the events after an RV until one replay has received everything up to
-// x. It begins another one when the last one failed or is late.
-func (p *prover) replays(ctx context.Context, from, x uint64) (replayed, error) {
+// A replay asks for the events after an RV.
+type replay struct {
+	from uint64
+	// last, unless nil, is the timeline's last event: the first one to be sent.
+	last *timeline.Event
+	head uint64 // up to which there is none but last
+}
+
+// replayOf returns the replay of a view's last event, and of what follows the view.
+func replayOf(v *timeline.View) replay {
+	if last := v.LastEvent(); last != nil && last.RV > 1 {
+		return replay{last.RV - 1, last, v.RV}
+	}
+	return replay{from: v.RV}
+}
+
+// replays runs a replay until it has received everything up to x. It begins another one
+// when the last one failed or is late.
+func (p *prover) replays(ctx context.Context, of replay, x uint64) (replayed, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -46,8 +63,8 @@ func (p *prover) replays(ctx context.Context, from, x uint64) (replayed, error) 
 		err error
 	}
 	results := make(chan result)
-	replay := func() {
-		got, err := p.replay(ctx, from, x)
+	run := func() {
+		got, err := p.replay(ctx, of, x)
 		select {
 		case results <- result{got, err}:
 		case <-ctx.Done():
@@ -59,7 +76,7 @@ func (p *prover) replays(ctx context.Context, from, x uint64) (replayed, error) 
 	}
 	late := time.NewTimer(replayTimeout)
 	defer late.Stop()
-	go replay()
+	go run()
 	for running := 1; ; {
 		select {
 		case got := <-results:
@@ -72,7 +89,7 @@ func (p *prover) replays(ctx context.Context, from, x uint64) (replayed, error) 
 		case <-late.C:
 			late.Reset(replayTimeout)
 			running++
-			go replay()
+			go run()
 		case <-ctx.Done():
 			return replayed{}, context.Cause(ctx)
 		}
@@ -92,18 +109,21 @@ func (p *prover) nudge(ctx context.Context) {
 // errLags: the API server that answered a replay has not reached the RV to be proven.
 var errLags = fmt.Errorf("%w: the API server's watch cache is behind", errNoProof)
 
-// replay watches from an RV until it has received everything up to x. It fails with
-// errLags if that does not happen, but may with another API server.
-func (p *prover) replay(ctx context.Context, from, x uint64) (replayed, error) {
+// errCompacted: the upstream does not have the events any more.
+var errCompacted = fmt.Errorf("%w: the events are compacted", errNoProof)
+
+// replay watches until it has received everything up to x. It fails with errLags if that
+// does not happen, but may with another API server.
+func (p *prover) replay(ctx context.Context, of replay, x uint64) (replayed, error) {
 	resp, err := p.ask(ctx, url.Values{
 		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3"},
-		"resourceVersion": {kube.FormatRV(from)},
+		"resourceVersion": {kube.FormatRV(of.from)},
 	})
 	if err != nil {
 		return replayed{}, err
 	}
 	defer resp.Body.Close()
-	last := from
+	last := of.from
 	body := bufio.NewReader(resp.Body)
 	for {
 		line, err := readLine(body, maxAnswer)
@@ -120,8 +140,19 @@ func (p *prover) replay(ctx context.Context, from, x uint64) (replayed, error) {
 		switch {
 		case f.Type == kube.Error && isTooLarge(f.Status):
 			return replayed{}, errLags
+		case f.Type == kube.Error && isCompacted(f.Status):
+			return replayed{}, errCompacted
 		case f.Type == kube.Error:
 			return replayed{}, fmt.Errorf("%w: %s", errNoProof, f.Status)
+		case f.Type != kube.Bookmark && of.last != nil && last == of.from:
+			if !isEvent(f, of.last) {
+				return replayed{}, fmt.Errorf("%w: %s %s at %d instead of %s at %d", errDiverged, f.Type, f.Object.Key, f.Object.RV, of.last.Object.Key, of.last.RV)
+			}
+			last = of.last.RV
+		case f.Type != kube.Bookmark && f.Object.RV <= of.head:
+			return replayed{}, fmt.Errorf("%w: %s %s at %d, before the head %d", errDiverged, f.Type, f.Object.Key, f.Object.RV, of.head)
+		case f.Type == kube.Bookmark && of.last != nil && last == of.from && f.Object.RV >= of.last.RV:
+			return replayed{}, fmt.Errorf("%w: no event at %d", errDiverged, of.last.RV)
 		case f.Type == kube.Bookmark && f.Object.RV >= x:
 			return replayed{last, f.Object.RV}, nil
 		case f.Type == kube.Bookmark:
@@ -134,11 +165,23 @@ func (p *prover) replay(ctx context.Context, from, x uint64) (replayed, error) {
 	}
 }
 
+// isEvent reports whether a frame has an event of a timeline.
+func isEvent(f scan.Frame, e *timeline.Event) bool {
+	return f.Object.RV == e.RV && f.Object.Key == e.Object.Key && f.Object.UID == e.Object.UID && (f.Type == kube.Deleted) == (e.Type == kube.Deleted)
+}
+
+// isCompacted reports whether a Status says that the events are compacted.
+func isCompacted(text string) bool { return codeOf(text) == http.StatusGone }
+
 // isTooLarge reports whether a Status says that the RV is above that of the API
 // server's watch cache.
-func isTooLarge(text string) bool {
+func isTooLarge(text string) bool { return codeOf(text) == http.StatusGatewayTimeout }
+
+// codeOf returns the code of a Status, 0 if the text is none.
+func codeOf(text string) int32 {
 	var s metav1.Status
-	return json.Unmarshal([]byte(text), &s) == nil && s.Code == http.StatusGatewayTimeout
+	_ = json.Unmarshal([]byte(text), &s)
+	return s.Code
 }
 
 // readLine returns the next line, of at most most bytes, without its newline.

@@ -65,8 +65,15 @@ func newResource(c *Cache, id kube.Resource, info metav1.APIResource) *Resource 
 		done:   make(chan struct{}), live: make(chan struct{}),
 	}
 	res.Definitions.Changed = func() { c.drop(res) }
-	res.prover = newProver(up, id, res.Timeline, res.Status, background)
+	res.prover = newProver(up, id, res.Timeline, res.Status, res.doubt, background)
 	return res
+}
+
+// doubt makes the reflector doubt the upstream's history.
+func (res *Resource) doubt(err error) {
+	if r := res.reflector.Load(); r != nil {
+		r.Doubt(err)
+	}
 }
 
 // sink returns the timeline as the sink of a reflector. It is called once.
