@@ -12,12 +12,19 @@ import (
 // A difference is how a stream deviates from the expected events; empty if it
 // does not.
 type difference struct {
-	missing   string
-	missingAt uint64 // the RV of what is missing
-	invented  string
+	missing  string
+	invented string
+	at       uint64 // the RV of the first of both
 }
 
 func (d difference) none() bool { return d.missing == "" && d.invented == "" }
+
+// differ notes the RV of a difference.
+func (d *difference) differ(rv uint64) {
+	if d.none() {
+		d.at = rv
+	}
+}
 
 // compare finds the first difference of a stream from the truth. Over a gap, the
 // stream may instead carry the difference between the states at the gap's ends.
@@ -47,44 +54,34 @@ func (h *history) compareWith(t *truth, x *exchange, from uint64) difference {
 	if best.none() || x.Direct {
 		return best
 	}
-	for _, e := range h.epochsWithRecord(x.Resource) {
-		if e.Began.After(x.Ended) {
-			continue
-		}
+	for _, e := range h.epochsOf(x) {
 		d := t.compareOver(e.Gaps, x.Selector, got, e.start(x, from), x.place())
 		if d.none() {
 			return d
 		}
-		// A stream that misses nothing, but has an invented event, came furthest.
-		if best.missing != "" && (d.missing == "" || d.missingAt > best.missingAt) {
+		if d.at > best.at {
 			best = d
 		}
 	}
 	return best
 }
 
-// epochsWithRecord returns the epochs of the gateways, alone and with the gaps of the
-// records from which they may have served a part of a stream. The record has most of a
-// gateway's own gaps, too; of two that overlap, a stream shows one.
-func (h *history) epochsWithRecord(resource string) []epoch {
-	all := slices.Clone(h.epochs[resource])
-	for _, recorded := range h.recorded[resource] {
-		for _, e := range h.epochs[resource] {
-			all = append(all, epoch{e.Began, mergeGaps(e.Gaps, recorded)}, epoch{e.Began, mergeGaps(recorded, e.Gaps)})
+// epochsOf returns the epochs that an exchange may be of. If it may be of several
+// gateways, or partly from a record, there is one that has all gaps.
+func (h *history) epochsOf(x *exchange) (all []epoch) {
+	for _, e := range h.epochs[x.Resource] {
+		if !e.Began.After(x.Ended) {
+			all = append(all, e)
 		}
 	}
-	return all
-}
-
-// mergeGaps returns the gaps of a, and those of b that overlap none of them.
-func mergeGaps(a, b []gap) []gap {
-	all := slices.Clone(a)
-	for _, g := range b {
-		if !slices.ContainsFunc(a, func(o gap) bool { return g.From < o.To && o.From < g.To }) {
-			all = append(all, g)
+	if recorded := h.recorded[x.Resource]; len(recorded) > 0 || x.Joined {
+		joined := epoch{Gaps: slices.Clone(recorded)}
+		for _, e := range all {
+			joined.Gaps = append(joined.Gaps, e.Gaps...)
 		}
+		slices.SortFunc(joined.Gaps, func(a, b gap) int { return cmp.Compare(a.From, b.From) })
+		all = append(all, joined)
 	}
-	slices.SortFunc(all, func(a, b gap) int { return cmp.Compare(a.From, b.From) })
 	return all
 }
 
@@ -107,17 +104,19 @@ func (t *truth) compareTrue(s selector, got []event, from, to uint64) difference
 	for len(want) > 0 || len(got) > 0 {
 		switch {
 		case len(got) == 0 || len(want) > 0 && want[0].RV < got[0].RV:
-			if d.missing == "" {
-				d.missing, d.missingAt = fmt.Sprintf("%s is missing (it came to %d)", want[0], to), want[0].RV
+			if d.differ(want[0].RV); d.missing == "" {
+				d.missing = fmt.Sprintf("%s is missing (it came to %d)", want[0], to)
 			}
 			want = want[1:]
 		case len(want) == 0 || got[0].RV < want[0].RV:
-			if d.invented == "" {
+			if d.differ(got[0].RV); d.invented == "" {
 				d.invented = fmt.Sprintf("%s is invented: %s", got[0], got[0].Text)
 			}
 			got = got[1:]
 		default:
-			if got[0] != want[0] && d.invented == "" {
+			if got[0] == want[0] {
+				// as it should be
+			} else if d.differ(got[0].RV); d.invented == "" {
 				d.invented = fmt.Sprintf("got\n%s %s\nwant\n%s %s", got[0], got[0].Text, want[0], want[0].Text)
 			}
 			got, want = got[1:], want[1:]
@@ -126,33 +125,38 @@ func (t *truth) compareTrue(s selector, got []event, from, to uint64) difference
 	return d
 }
 
-// compareOver compares with the events in (from, to], with gaps.
+// compareOver compares with the events in (from, to], with gaps: a stream may show each
+// gap, or its true events. No stream begins inside a gap.
 func (t *truth) compareOver(gaps []gap, s selector, got []event, from, to uint64) difference {
-	at := from
-	next := func(upTo uint64) (part []event) { // the events up to an RV
-		n := 0
-		for n < len(got) && got[n].RV <= upTo {
-			n++
-		}
-		part, got = got[:n], got[n:]
-		return part
-	}
+	first := t.compareTrue(s, got, from, to)
+	best := first
 	for _, g := range gaps {
-		if g.From < at || g.From >= to || g.From < t.base {
-			continue // already passed, or the stream began inside it: no difference applies
+		if first.none() {
+			return first
 		}
-		if d := t.compareTrue(s, next(g.From), at, g.From); !d.none() {
+		if g.From < max(from, t.base) || g.From >= first.at || first.at > g.To {
+			continue // the first difference is outside the gap
+		}
+		upTo := func(rv uint64) int {
+			n := 0
+			for n < len(got) && got[n].RV <= rv {
+				n++
+			}
+			return n
+		}
+		end := min(g.To, to)
+		d := t.compareGap(g, s, got[upTo(g.From):upTo(g.To)], end)
+		if d.none() {
+			d = t.compareOver(gaps, s, got[upTo(g.To):], end, to)
+		}
+		if d.none() {
 			return d
 		}
-		part, end := next(g.To), min(g.To, to)
-		if d := t.compareTrue(s, part, g.From, end); !d.none() {
-			if d := t.compareGap(g, s, part, end); !d.none() {
-				return d
-			}
+		if d.at > best.at {
+			best = d
 		}
-		at = end
 	}
-	return t.compareTrue(s, got, at, to)
+	return best
 }
 
 // A missed object is one whose deletion lies in a gap.
@@ -193,26 +197,26 @@ func (t *truth) compareGap(g gap, s selector, got []event, to uint64) difference
 	for _, e := range got {
 		if want, ok := changes[e.RV]; ok {
 			if want != e {
-				return difference{invented: fmt.Sprintf("over the gap %v: got\n%s %s\nwant\n%s %s", g, e, e.Text, want, want.Text)}
+				return difference{at: e.RV, invented: fmt.Sprintf("over the gap %v: got\n%s %s\nwant\n%s %s", g, e, e.Text, want, want.Text)}
 			}
 			delete(changes, e.RV)
 			continue
 		}
 		gone, ok := deletions[e.Key]
 		if !ok || e.Type != "DELETED" || taken[e.RV] || e.RV >= gone.deadline || e.Text != gone.at(e.RV) {
-			return difference{invented: fmt.Sprintf("over the gap %v: %s is invented: %s", g, e, e.Text)}
+			return difference{at: e.RV, invented: fmt.Sprintf("over the gap %v: %s is invented: %s", g, e, e.Text)}
 		}
 		taken[e.RV] = true
 		delete(deletions, e.Key)
 	}
 	for rv, e := range changes {
 		if rv <= to {
-			return difference{missing: fmt.Sprintf("over the gap %v: %s is missing (it came to %d)", g, e, to), missingAt: rv}
+			return difference{missing: fmt.Sprintf("over the gap %v: %s is missing (it came to %d)", g, e, to), at: rv}
 		}
 	}
 	if to == g.To {
 		for _, gone := range deletions {
-			return difference{missing: fmt.Sprintf("over the gap %v: the deletion of %s is missing", g, gone.Key), missingAt: g.To}
+			return difference{missing: fmt.Sprintf("over the gap %v: the deletion of %s is missing", g, gone.Key), at: g.To}
 		}
 	}
 	return difference{}

@@ -55,6 +55,8 @@ type exchange struct {
 	RV     uint64
 	Items  []event // of the list, or the initial events
 	Events []event // with bookmarks
+	// Joined is set if the stream may consist of several watches, as an informer's.
+	Joined bool `json:",omitempty"`
 	// Error is the code of an ERROR that ended the stream.
 	Error int
 	// End says in words what ended the exchange.
@@ -128,8 +130,8 @@ type ack struct {
 type history struct {
 	truths map[string]*truth // the newest of each resource
 	epochs map[string][]epoch
-	// recorded has the gaps of each epoch of a gateway's history.
-	recorded map[string][][]gap
+	// recorded has the gaps of the gateways' histories.
+	recorded map[string][]gap
 	clients  []*client
 	acks     []ack
 	stale    []timeSpan

@@ -125,7 +125,7 @@ func (c *informed) sample(since time.Time, rv uint64, listed bool) {
 	if listed {
 		list(c.subscriber)
 		c.stream = c.subscriber.begin(resumed, rv)
-		c.stream.Code = 200
+		c.stream.Code, c.stream.Joined = 200, true
 		c.subscriber.end(c.stream, "the last sample")
 		return
 	}

@@ -46,7 +46,7 @@ type simulation struct {
 	recorded records.Selection
 	backups  []backup
 	restored bool
-	gaps     [][]gap // of the epochs of the history, when a gateway ended
+	gaps     []gap // of the history, when a gateway ended
 
 	mu      sync.Mutex // guards what follows
 	gateway *gateway.Gateway
@@ -134,11 +134,11 @@ func (s *simulation) keepGaps(rec *records.Recorder) {
 	}
 	for _, id := range rec.Store().Resources() {
 		for _, st := range rec.Store().Streams(id) {
-			var gaps []gap
 			for _, g := range st.Gaps() {
-				gaps = append(gaps, gap{g.From, g.To})
+				if g := (gap{g.From, g.To}); !slices.Contains(s.gaps, g) {
+					s.gaps = append(s.gaps, g)
+				}
 			}
-			s.gaps = append(s.gaps, gaps)
 		}
 	}
 }
@@ -349,7 +349,7 @@ func (s *simulation) makeClients() {
 func (s *simulation) history(final uint64) *history {
 	h := &history{
 		truths: map[string]*truth{"configmaps": &s.server.truth}, clients: s.clients, acks: s.server.acks,
-		final: map[string]uint64{"configmaps": final}, whole: s.profile.whole, recorded: map[string][][]gap{"configmaps": s.gaps},
+		final: map[string]uint64{"configmaps": final}, whole: s.profile.whole, recorded: map[string][]gap{"configmaps": s.gaps},
 	}
 	var logs []string
 	for _, l := range s.logs {

@@ -167,7 +167,7 @@ func reliable(_ *exchange, d difference) string { return d.missing }
 // resumable: a stream from r begins with the first event above r; nothing is
 // missing between r and its first event.
 func resumable(x *exchange, d difference) string {
-	if x.Verb == resumed && d.missing != "" && (len(x.Events) == 0 || d.missingAt < x.Events[0].RV) {
+	if x.Verb == resumed && d.missing != "" && (len(x.Events) == 0 || d.at < x.Events[0].RV) {
 		return "from its start on: " + d.missing
 	}
 	return ""
@@ -335,9 +335,7 @@ func (h *history) gapsOf(resource string) (all []gap) {
 	for _, e := range h.epochs[resource] {
 		all = append(all, e.Gaps...)
 	}
-	for _, gaps := range h.recorded[resource] {
-		all = append(all, gaps...)
-	}
+	all = append(all, h.recorded[resource]...)
 	slices.SortFunc(all, func(a, b gap) int { return cmp.Compare(a.From, b.From) })
 	return all
 }
@@ -418,9 +416,11 @@ func documented(_ *history, x *exchange) string {
 	return ""
 }
 
-// steady: unless a fault made a gateway lose its history, no client gets 410.
+// steady: unless a fault made a gateway lose its history, no client gets 410. (A record has a
+// gap where it could not be continued at once, as when the gateway could not reach the API
+// server when it started.)
 func steady(h *history, x *exchange) string {
-	if h.whole && x.Error == 410 {
+	if h.whole && x.Error == 410 && !slices.ContainsFunc(h.recorded[x.Resource], func(g gap) bool { return g.From < x.Start && x.Start < g.To }) {
 		return "the history was complete: " + x.End
 	}
 	return ""
