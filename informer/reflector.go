@@ -228,7 +228,7 @@ func newReflector[O any](opts ReflectorOptions, e encoding[O], s sink[O]) *refle
 // logged and retried with backoff, not before the upstream's Retry-After.
 func (r *reflector[O]) Run(ctx context.Context) error {
 	defer r.setPhase(Stopped)
-	defer func() { r.discard(r.transport) }()
+	defer func() { discard(r.transport) }()
 	if from := r.opts.Resume; from != nil && from.List != nil && r.sink.Head() != 0 {
 		r.resume(from)
 	}

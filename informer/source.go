@@ -102,9 +102,23 @@ type Freshener interface {
 func freshTransport(t http.RoundTripper) (http.RoundTripper, error) {
 	switch t := t.(type) {
 	case Freshener:
-		return t.Fresh()
+		fresh, err := t.Fresh()
+		return &ownTransport{fresh}, err
 	case *http.Transport:
-		return t.Clone(), nil
+		return &ownTransport{t.Clone()}, nil
 	}
 	return t, nil
+}
+
+// An ownTransport is a transport that only one reflector uses.
+type ownTransport struct{ http.RoundTripper }
+
+// discard closes the idle connections of a transport that a reflector no longer uses,
+// unless it is the caller's.
+func discard(t http.RoundTripper) {
+	if own, ok := t.(*ownTransport); ok {
+		if c, ok := own.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+		}
+	}
 }

@@ -115,7 +115,7 @@ func (w *watchdog[O]) checkSilence() {
 	_, refused := errors.AsType[*RefusedError](err)
 	switch {
 	case err == nil && (w.stopped || w.lastFrame != lastFrame): // the stream is alive
-		w.r.discard(transport)
+		discard(transport)
 	case err == nil:
 		w.replacement, w.err = transport, errSilent
 		w.stream.close()
@@ -138,19 +138,11 @@ func (w *watchdog[O]) tryFresh(rv uint64) (http.RoundTripper, error) {
 	}
 	s, err := w.r.openOn(w.ctx, transport, url.Values{"resourceVersion": {kube.FormatRV(rv)}})
 	if err != nil {
-		w.r.discard(transport)
+		discard(transport)
 		return nil, err
 	}
 	s.close()
 	return transport, nil
-}
-
-// discard closes the idle connections of a transport that is no longer used,
-// unless it is the caller's own.
-func (r *reflector[O]) discard(t http.RoundTripper) {
-	if c, ok := t.(interface{ CloseIdleConnections() }); ok && t != r.opts.Transport {
-		c.CloseIdleConnections()
-	}
 }
 
 // end closes the stream for an error.
@@ -179,7 +171,7 @@ func (w *watchdog[O]) stop() (cause error) {
 	w.mu.Unlock()
 	w.timers.Wait()
 	if w.replacement != nil {
-		w.r.discard(w.r.transport)
+		discard(w.r.transport)
 		w.r.transport = w.replacement
 	}
 	return w.err

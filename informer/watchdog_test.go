@@ -98,6 +98,27 @@ func TestI12Silence(t *testing.T) {
 	}
 }
 
+// TestTransportOfAnyType: a transport may be of a type that cannot be compared.
+func TestTransportOfAnyType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &script{t: t, answers: []answer{probe, syncedFor(2 * minute)}}
+		i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, transportFunc(up.RoundTrip)), pods, Raw(), Options{})
+		d := follow(t, i)
+		stop := start(t, i)
+		time.Sleep(minute)
+		want(t, d.read(), "ADDED ns/a →3 initial", "SYNCED→")
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (f transportFunc) CloseIdleConnections() {}
+
 // TestI12Unanswered: a watch whose response headers do not arrive is retried.
 func TestI12Unanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
