@@ -130,16 +130,21 @@ func (h *history) isStale(x *exchange) bool {
 // API server can tell which of the two the client means (docs/semantics.md). After a
 // restore with a revision bump they can.
 func (h *history) crossed(chain []*exchange) bool {
-	newest := h.truths[chain[0].Resource]
-	if newest.earlier == nil || newest.bumped {
-		return false
-	}
-	before := false // the client may have seen another truth
-	for _, x := range chain {
-		if before && x.Verb == resumed && !x.Began.Before(newest.earlier.ended) && h.explains(newest, x) {
+	for t := h.truths[chain[0].Resource]; t.earlier != nil; t = t.earlier {
+		if !t.bumped && h.crossedTo(t, chain) {
 			return true
 		}
-		before = before || !h.explains(newest, x)
+	}
+	return false
+}
+
+func (h *history) crossedTo(t *truth, chain []*exchange) bool {
+	before := false // the client may have seen another truth
+	for _, x := range chain {
+		if before && x.Verb == resumed && !x.Began.Before(t.earlier.ended) && h.explains(t, x) {
+			return true
+		}
+		before = before || !h.explains(t, x)
 	}
 	return false
 }
