@@ -88,6 +88,18 @@ func (c *recent) event(k Known) {
 	}
 }
 
+// shorten forgets all events but the last: an upstream that does not have the others any
+// more may still have that one. It returns false if there are no others.
+func (c *recent) shorten() bool {
+	n := len(c.tail)
+	if n < 2 {
+		return false
+	}
+	last := c.tail[n-1]
+	c.tail, c.since, c.dropped = []Known{last}, last.RV-1, last.RV
+	return true
+}
+
 // A continuityCheck compares what a watch sends with the events that the sink knows.
 type continuityCheck struct {
 	known   map[versionID]Known // the tail
@@ -173,11 +185,17 @@ func (r *reflector[O]) checkFrame(f frame[O]) (isNew bool, err error) {
 	case f.typ == kube.Bookmark:
 		return false, nil
 	}
-	o, deleted := r.encoding.known(f.object), f.typ == kube.Deleted
+	deleted := f.typ == kube.Deleted
+	o := r.encoding.known(f.object, deleted)
 	id := versionID{o.Key, f.rv}
 	k, ok := c.known[id]
 	switch {
 	case ok && k.UID == o.UID && k.Deleted == deleted:
+		if k.Sum != 0 && k.Sum != o.Sum {
+			// The list shows whether it is another history: an API server of another
+			// version may only have another form of the object.
+			return false, fmt.Errorf("%w: %s has another content at %d", errExpired, o.Key, f.rv)
+		}
 		if delete(c.missing, id); len(c.missing) == 0 {
 			r.watching()
 			if f.rv == head && len(c.passing) == 0 {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
@@ -177,6 +179,7 @@ func TestContinuity(t *testing.T) {
 // If it has ended before the list, the upstream may have been restored in between.
 func TestContinuityOfPages(t *testing.T) {
 	before := event("MODIFIED", "a", 9) + event("DELETED", "b", 10)
+	const slow = "" // a list of six pages that lasts longer than the watch
 	whole := []answer{at(30), {want: from(30), stall: true, body: event("ADDED", "c", 31)}, {want: "limit=500", body: page(30, "", podJSON("a", 25))}}
 	listed := []string{"list 30 [ns/a@25]", "ADDED ns/c@31"}
 	for name, test := range map[string]struct {
@@ -202,6 +205,16 @@ func TestContinuityOfPages(t *testing.T) {
 		},
 		"the watch ended when it was due": {
 			answer{body: before, due: true}, page(10, "", podJSON("a", 9)),
+			[]answer{{want: from(10), stall: true, body: event("MODIFIED", "a", 12)}},
+			[]string{"MODIFIED ns/a@12"}, nil,
+		},
+		"the watch ended when it was due, before the list": {
+			answer{body: before, due: true}, slow,
+			[]answer{at(10), {want: from(8), stall: true, body: before + event("MODIFIED", "a", 12)}},
+			[]string{"MODIFIED ns/a@12"}, []Continuity{Doubtful, Proven},
+		},
+		"the watch is not answered": {
+			answer{silent: true}, page(10, "", podJSON("a", 9)),
 			[]answer{at(10), {want: from(8), stall: true, body: before + event("MODIFIED", "a", 12)}},
 			[]string{"MODIFIED ns/a@12"}, []Continuity{Doubtful, Proven},
 		},
@@ -247,14 +260,20 @@ func TestContinuityOfPages(t *testing.T) {
 				if test.watch.due {
 					during = 10 * time.Minute // more than one, and less than two
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), during)
-				defer cancel()
 				sink := &recordingSink{}
 				test.watch.want = from(8)
-				up := &script{t: t, answers: append([]answer{probe, {want: streaming, code: 400, body: status(400)}, at(8), test.watch, {want: "limit=500", body: test.page}}, test.answers...)}
+				pages := []answer{{want: "limit=500", body: test.page}}
+				if test.page == slow {
+					pages = slices.Repeat([]answer{{want: "limit=500", body: page(10, "next"), lasts: 110 * time.Second}}, 5)
+					pages = append(pages, answer{want: "continue=next", body: page(10, "", podJSON("a", 9)), lasts: 110 * time.Second})
+					during = 12 * time.Minute
+				}
+				up := &script{t: t, answers: slices.Concat([]answer{probe, {want: streaming, code: 400, body: status(400)}, at(8), test.watch}, pages, test.answers)}
 				u, _ := url.Parse("http://upstream/api/v1/pods")
 				var got []Continuity
-				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Continuity: func(c Continuity) { got = append(got, c) }})
+				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Watchdog: true, Continuity: func(c Continuity) { got = append(got, c) }})
+				ctx, cancel := context.WithTimeout(t.Context(), during)
+				defer cancel()
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
 				}
@@ -274,27 +293,29 @@ func TestContinuityOfPages(t *testing.T) {
 
 // TestContinuityAfterResume: the history is proven after a resumed watch was cut, too.
 func TestContinuityAfterResume(t *testing.T) {
-	gone := event("DELETED", "b", 20)
+	gone := event("DELETED", "b", 20) + event("DELETED", "c", 20) // the sink has received the first
+	newest := func(context.Context) (*Known, error) { return &Known{"ns/a", "u", 12, false, 0}, nil }
 	for name, test := range map[string]struct {
 		resume     Resume
 		answers    []answer
 		continuity []Continuity
 	}{
-		"from the event": {
-			Resume{Verified: true},
+		"nothing is known": {
+			Resume{},
 			[]answer{at(30), {want: from(20), body: event("ADDED", "c", 23), then: io.ErrUnexpectedEOF}, at(30), {want: from(20), stall: true, body: event("ADDED", "c", 23) + event("ADDED", "d", 24)}},
 			[]Continuity{Doubtful, Proven},
 		},
 		"without an event": {
-			Resume{Verified: true, Newest: func(context.Context) (*Known, error) { return &Known{"ns/a", "u", 12, false}, nil }},
-			[]answer{at(30), {want: from(20), then: io.ErrUnexpectedEOF}, at(30), {want: from(11), stall: true, body: event("MODIFIED", "a", 12) + event("ADDED", "d", 24)}},
-			[]Continuity{Doubtful, Proven},
+			Resume{Newest: newest},
+			[]answer{at(30), {want: from(11), body: event("MODIFIED", "a", 12) + bookmark(20, false), then: io.ErrUnexpectedEOF},
+				at(30), {want: from(11), stall: true, body: event("MODIFIED", "a", 12) + event("ADDED", "d", 24)}},
+			[]Continuity{Proven, Doubtful, Proven},
 		},
 		"after a deletion at the head": {
-			Resume{Verified: true, AfterDelete: true, Newest: func(context.Context) (*Known, error) { return &Known{"ns/a", "u", 12, false}, nil }},
-			[]answer{at(30), {want: from(19), body: gone + strings.Replace(gone, `"b"`, `"c"`, 1), then: io.ErrUnexpectedEOF},
-				at(30), {want: from(19), stall: true, body: gone + strings.Replace(gone, `"b"`, `"c"`, 1) + event("ADDED", "d", 24)}},
-			[]Continuity{Doubtful, Proven},
+			Resume{AfterDelete: true, Newest: newest},
+			[]answer{at(30), {want: from(11), body: event("MODIFIED", "a", 12) + gone, then: io.ErrUnexpectedEOF},
+				at(30), {want: from(19), stall: true, body: gone + event("ADDED", "d", 24)}},
+			[]Continuity{Proven, Doubtful, Proven},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -302,7 +323,7 @@ func TestContinuityAfterResume(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 				defer cancel()
 				test.resume.List = &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true}
-				sink := &recordingSink{head: 20}
+				sink := &recordingSink{head: 20, held: map[kube.Key]bool{"ns/a": true, "ns/c": true}}
 				up := &script{t: t, answers: test.answers}
 				u, _ := url.Parse("http://upstream/api/v1/pods")
 				var got []Continuity

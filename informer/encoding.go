@@ -37,7 +37,7 @@ type encoding[O any] interface {
 	// rv returns an object's RV.
 	rv(O) uint64
 	// known returns what identifies an object's version. It stays valid.
-	known(O) Known
+	known(o O, deleted bool) Known
 }
 
 // An itemEncoding is JSON or protobuf for a sink that copies objects: an object is
@@ -56,9 +56,9 @@ func (itemEncoding) dropTables() bool { return false }
 
 func (itemEncoding) rv(it *scan.Item) uint64 { return it.RV }
 
-func (itemEncoding) known(it *scan.Item) Known {
+func (itemEncoding) known(it *scan.Item, deleted bool) Known {
 	id, n := itemID(it)
-	return Known{Key: kube.Key(id[:n]), UID: id[n:], RV: it.RV}
+	return Known{kube.Key(id[:n]), id[n:], it.RV, deleted, it.Sum()}
 }
 
 // itemID returns a copy of an item's key and UID, and the length of the key.
@@ -124,7 +124,7 @@ func (e *objectEncoding) dropTables() bool {
 
 func (e *objectEncoding) rv(o *scan.Object) uint64 { return o.RV }
 
-func (e *objectEncoding) known(o *scan.Object) Known { return Known{Key: o.Key, UID: o.UID, RV: o.RV} }
+func (e *objectEncoding) known(o *scan.Object, deleted bool) Known { return KnownOf(o, deleted) }
 
 func (e *objectEncoding) list(body io.Reader, _ *scan.List, item func(*scan.Object) error) (*scan.List, error) {
 	list, err := readPage(body, e.kind)

@@ -50,6 +50,8 @@ var (
 	errShortWatch = errors.New("very short watch")
 	// errSilent: the watchdog has closed a silent watch.
 	errSilent = errors.New("silent watch closed")
+	// errUnanswered: the headers of the response to a watch did not arrive in time.
+	errUnanswered = errors.New("watch not answered")
 	// errColumnsChanged: the upstream prints the objects in other Table
 	// columns than it did for the list.
 	errColumnsChanged = errors.New("table columns changed")

@@ -41,7 +41,8 @@ func (r *reflector[O]) list(ctx context.Context) error {
 		r.reason = relistDiverged
 		r.setContinuity(Diverged)
 	}
-	r.overwrite = r.reason == relistDiverged || r.reason == relistSchema
+	// The definition of a custom resource may have changed while there was no watch.
+	r.overwrite = r.reason == relistDiverged || r.reason == relistSchema || r.reason == relistExpired && !page.Typed
 	r.collection = page
 	// After two failures in a row one paged list is taken instead, unless the upstream
 	// only asked to wait.
@@ -55,19 +56,24 @@ func (r *reflector[O]) list(ctx context.Context) error {
 		return err
 	}
 	// The watch is opened before the list is taken: one that is opened afterwards may have
-	// another history, if etcd is restored meanwhile.
+	// another history, if etcd is restored meanwhile, and has to prove its own.
 	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(page.RV)}})
-	if err != nil {
+	if err == nil {
+		defer s.close()
+	} else if !errors.Is(err, errUnanswered) {
 		return err
 	}
-	defer s.close()
 	list, err := r.pagedList(ctx)
 	if err != nil {
 		return err
 	}
 	r.listed(list)
+	if s == nil {
+		r.doubt()
+		return r.watch(ctx)
+	}
 	r.sink.Flush() // shows the sink that there is a watch
-	s.listed = list.RV
+	s.listed, s.listEnd = list.RV, time.Now()
 	return r.follow(ctx, s)
 }
 
@@ -93,7 +99,7 @@ func (r *reflector[O]) item(o O) error {
 		return fmt.Errorf("%w: %w", errDiverged, err)
 	}
 	if r.recent.isNewest(r.encoding.rv(o)) {
-		r.recent.item(r.encoding.known(o))
+		r.recent.item(r.encoding.known(o, false))
 	}
 	return nil
 }

@@ -133,6 +133,7 @@ type reflector[O any] struct {
 	refusedSince    time.Time     // the first of the current row of refusals
 	afterDelete     bool          // the last frame was a deletion
 	endedEarly      bool          // the last stream ended in order, long before its timeoutSeconds
+	endedInList     bool          // it may have ended before the list that it follows
 	bookmarkGap     time.Duration // measured interval of bookmarks; 0 until then
 }
 
@@ -290,7 +291,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 // reports whether the next round begins at once, without backoff.
 func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) {
 	was := r.state
-	early := r.endedEarly && !r.proven
+	early := (r.endedEarly || r.endedInList) && !r.proven
 	if r.state == stateVerify && err != nil || r.state == stateWatch && (err != nil || early) {
 		// A watch that was proven is followed by one from the head, even if the upstream
 		// ended it early: a gateway that does not have the RV before the last events
@@ -304,10 +305,11 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 		if lasted <= minStream {
 			return false
 		}
-		if r.endedEarly && !r.collection.Typed {
+		if r.endedEarly && !r.collection.Typed && !(r.endedInList && r.reason == relistSchema) {
 			// The API server ends the watches of a custom resource when its
 			// definition changes. Objects may then look different at the same
-			// RVs.
+			// RVs. It also ends a watch that is not read while a long list is
+			// taken: a second list would not help.
 			r.relist(relistSchema)
 		}
 		return true
@@ -316,7 +318,13 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 		return true
 	case errors.Is(err, errExpired):
 		r.log.Info("history expired upstream, relisting", "cause", err)
-		r.relist(relistExpired)
+		if was == stateProve && r.recent.shorten() {
+			r.expired = 0
+			return true
+		}
+		if was != stateList {
+			r.relist(relistExpired) // otherwise the reason for the list stays
+		}
 		return r.expired == 1
 	case errors.Is(err, errColumnsChanged):
 		r.log.Info("table columns changed upstream, relisting")

@@ -588,6 +588,43 @@ func TestSchemaChange(t *testing.T) {
 	})
 }
 
+// TestSchemaChangeOfPages: the watch that was opened before a list in pages shows a changed
+// definition, too, unless it only brings nothing new, or ends in the next list again: then
+// the API server has ended it because it was not read.
+func TestSchemaChangeOfPages(t *testing.T) {
+	custom := func(s string) string {
+		return strings.ReplaceAll(s, `{"kind":"Pod","apiVersion":"v1",`, `{"apiVersion":"v1","kind":"Pod",`)
+	}
+	at := func(rv int) answer {
+		return answer{want: "limit=1", body: fmt.Sprintf(`{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"%d"}}`, rv)}
+	}
+	list := answer{want: "limit=500", body: fmt.Sprintf(`{"apiVersion":"v1","items":[%s],"kind":"PodList","metadata":{"resourceVersion":"10"}}`, custom(podJSON("a", 3)))}
+	slow := list
+	slow.lasts = 20 * time.Second
+	early := answer{want: from(9), body: bookmark(10, false), lasts: 10 * time.Second}
+	again := answer{want: from(10), lasts: 10 * time.Second}
+	seen := custom(event("ADDED", "a", 3))
+	for name, test := range map[string]struct {
+		answers []answer
+		log     []string
+	}{
+		"without news":            {[]answer{{want: from(9), due: true}, list, {want: from(10), stall: true}}, []string{"list 10 [ns/a@3]"}},
+		"ended early":             {[]answer{early, slow, at(10), {want: from(10), stall: true}, list}, []string{"list 10 [ns/a@3]", "list 10 [ns/a@3]"}},
+		"ended early in any list": {[]answer{early, slow, at(10), again, slow, at(10), {want: from(2), stall: true, body: seen}}, []string{"list 10 [ns/a@3]", "list 10 [ns/a@3]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := &recordingSink{}
+				answers := append([]answer{at(5), {want: streaming, code: 400, body: status(400)}, at(9)}, test.answers...)
+				up, _, _ := run(t, sink, 11*time.Minute, answers...)
+				if !slices.Equal(sink.log, test.log) || len(up.answers) > 0 {
+					t.Errorf("%q, %d answers were not requested", sink.log, len(up.answers))
+				}
+			})
+		})
+	}
+}
+
 // TestFlushBeforePartialFrame: an incomplete frame does not delay the flush of the
 // event before it.
 func TestFlushBeforePartialFrame(t *testing.T) {

@@ -36,12 +36,9 @@ type Resume struct {
 	Tail []Known
 	// Newest returns the object that has the highest RV at the head, nil if there is
 	// none: its last event has to be sent again if Tail is empty. It is called by the
-	// goroutine of Run, and not after the first event. It may be nil if Tail is not
-	// empty or Verified is set.
+	// goroutine of Run, and not after the first event. Without it and a Tail, the
+	// upstream's RV only has to be at the head or above.
 	Newest func(context.Context) (*Known, error)
-	// Verified says that the upstream has just proved its history. Then its RV
-	// only has to be at the head or above.
-	Verified bool
 }
 
 // A Known is a version of an object that the sink has received.
@@ -49,7 +46,13 @@ type Known struct {
 	Key     kube.Key
 	UID     string
 	RV      uint64
-	Deleted bool // RV is that of the deletion
+	Deleted bool   // RV is that of the deletion
+	Sum     uint64 // hash of its content, see [scan.Object]; 0 is not compared
+}
+
+// KnownOf returns what identifies a version of an object.
+func KnownOf(o *scan.Object, deleted bool) Known {
+	return Known{o.Key, o.UID, o.RV, deleted, o.Sum()}
 }
 
 // resume makes Run begin with a watch.
@@ -62,7 +65,7 @@ func (r *reflector[O]) resume(from *Resume) {
 		r.recent = recent{known: true, since: first - 1, dropped: first, tail: slices.Clone(from.Tail)}
 	}
 	r.state = stateVerify // the upstream may have been restored since
-	if r.recent.known && !from.Verified {
+	if r.recent.known {
 		r.state = stateProve
 	}
 }

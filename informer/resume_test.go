@@ -106,8 +106,8 @@ func TestResume(t *testing.T) {
 // history is the one that the sink knows.
 func TestResumeContinuity(t *testing.T) {
 	const head = 20
-	known := func(name string, rv uint64) Known { return Known{kube.MakeKey("ns", name), "u", rv, false} }
-	gone := func(name string, rv uint64) Known { return Known{kube.MakeKey("ns", name), "u", rv, true} }
+	known := func(name string, rv uint64) Known { return Known{kube.MakeKey("ns", name), "u", rv, false, 0} }
+	gone := func(name string, rv uint64) Known { return Known{kube.MakeKey("ns", name), "u", rv, true, 0} }
 	a12 := known("a", 12)
 	tail := []Known{a12, gone("b", 15)}
 	again := event("MODIFIED", "a", 12) + event("DELETED", "b", 15)
@@ -168,12 +168,22 @@ func TestResumeContinuity(t *testing.T) {
 	}, {
 		"they are compacted",
 		tail, nil,
-		append([]answer{at(30), {want: from(11), code: 410, body: status(410)}}, relist...),
+		append([]answer{at(30), {want: from(11), code: 410, body: status(410)}, at(30), {want: from(14), code: 410, body: status(410)}}, relist...),
+		listed,
+	}, {
+		"all but the last are compacted",
+		tail, nil,
+		[]answer{at(30), {want: from(11), code: 410, body: status(410)}, at(30), {want: from(14), stall: true, body: event("DELETED", "b", 15) + event("ADDED", "c", 23)}},
+		[]string{"ADDED ns/c@23"},
+	}, {
+		"one has another content",
+		[]Known{known("a", 12), {"ns/b", "u", 15, true, 1}}, nil,
+		append([]answer{at(30), {want: from(11), body: again}, at(30), {want: from(14), body: event("DELETED", "b", 15)}}, relist...),
 		listed,
 	}, {
 		"they are compacted, as an ERROR in the stream says",
 		tail, nil,
-		append([]answer{at(30), {want: from(11), body: `{"type":"ERROR","object":` + status(410) + "}\n"}}, relist...),
+		append([]answer{at(30), {want: from(11), body: `{"type":"ERROR","object":` + status(410) + "}\n"}, at(30), {want: from(14), code: 410, body: status(410)}}, relist...),
 		listed,
 	}, {
 		"no events are known, and that of the newest object is repeated",

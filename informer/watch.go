@@ -115,7 +115,8 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			r.endedEarly = time.Until(s.due) > endGrace || s.listed != 0
+			r.endedEarly = time.Until(s.due) > endGrace
+			r.endedInList = s.listed != 0 && (r.endedEarly || s.due.Before(s.listEnd))
 			return nil
 		}
 		if err != nil {
@@ -125,6 +126,7 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 			return errColumnsChanged
 		}
 		if f.rv <= s.listed {
+			wd.observe(f.typ)
 			continue
 		}
 		s.listed = 0
@@ -132,6 +134,7 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 			if isNew, err := r.checkFrame(f); err != nil {
 				return err
 			} else if !isNew {
+				wd.observe(f.typ)
 				continue
 			}
 		}
@@ -141,9 +144,7 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 			if err := r.sink.Apply(f.typ, f.object); err != nil {
 				return fmt.Errorf("%w: %w", errDiverged, err)
 			}
-			k := r.encoding.known(f.object)
-			k.Deleted = f.typ == kube.Deleted
-			r.recent.event(k)
+			r.recent.event(r.encoding.known(f.object, f.typ == kube.Deleted))
 		}
 		r.afterDelete = f.typ == kube.Deleted
 		if r.sink.Head() > head {
@@ -163,11 +164,12 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 type stream[O any] struct {
 	frames frames[O]
 	due    time.Time // when the upstream should end it
-	// listed is the RV of the list that was taken after the watch was opened, until a
-	// frame shows that the watch lasted longer than the list. The list includes all
-	// events up to that RV.
-	listed uint64
-	close  func()
+	// listed is the RV of the list that was taken after the watch was opened, which includes
+	// all events up to there, until a frame shows that the watch lasted longer than the
+	// list. listEnd is when the list was complete.
+	listed  uint64
+	listEnd time.Time
+	close   func()
 }
 
 // open opens a watch on the reflector's transport.
@@ -189,19 +191,22 @@ func (r *reflector[O]) openOn(ctx context.Context, transport http.RoundTripper, 
 	})
 	timeout := time.Duration(seconds) * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout+endGrace, errors.New("watch not ended within its timeoutSeconds"))
+	ctx, end := context.WithCancelCause(ctx)
 	if r.opts.Watchdog {
 		// API servers answer a watch at once, even if there is no event.
-		defer time.AfterFunc(answerTimeout, cancel).Stop()
+		defer time.AfterFunc(answerTimeout, func() { end(errUnanswered) }).Stop()
 	}
 	accept := r.encoding.accept(query)
 	resp, err := r.get(ctx, transport, r.requestURL(query), accept)
 	if err != nil {
+		end(nil)
 		cancel()
 		return nil, err
 	}
 	due := time.Now().Add(timeout)
 	frames := r.encoding.watch(countingReader{resp.Body, r.contact}, query.Has("sendInitialEvents"))
 	return &stream[O]{frames: frames, due: due, close: func() {
+		end(nil)
 		cancel()
 		resp.Body.Close()
 	}}, nil

@@ -4,6 +4,7 @@
 package informer
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"syscall"
@@ -51,6 +52,8 @@ var answered = answer{want: from(13), stall: true}
 // connection, after two and a half of their intervals. The upstream has to prove
 // its history first.
 func TestI12Silence(t *testing.T) {
+	cut := withBookmarks(event("MODIFIED", "a", 14))
+	cut.stall, cut.then = false, io.ErrUnexpectedEOF
 	for name, test := range map[string]struct {
 		answers []answer
 		events  []string      // after the initial ones
@@ -65,6 +68,9 @@ func TestI12Silence(t *testing.T) {
 			[]string{"UPDATED ns/a 3→14"}, 4 * minute, []int{0, 0, 1, 2, 2, 2}},
 		"history expired": {[]answer{probe, withBookmarks(), {want: from(13), code: 410, body: status(410)}, at(20), {want: streaming, stall: true, body: event("ADDED", "a", 15) + bookmark(20, true)}},
 			[]string{"UPDATED ns/a 3→15"}, 165 * time.Second, []int{0, 0, 1, 0, 0}},
+		"dead after the proof": {[]answer{probe, cut, at(30), {want: from(10), stall: true, body: event("MODIFIED", "a", 14)},
+			{want: from(14), stall: true}, {want: from(10), stall: true, body: event("MODIFIED", "a", 14) + event("MODIFIED", "a", 16)}},
+			[]string{"UPDATED ns/a 3→14", "error", "UPDATED ns/a 14→16"}, 196 * time.Second, []int{0, 0, 0, 0, 1, 1, 1}},
 		"alive": {[]answer{probe, withBookmarks(bookmark(14, false), bookmark(15, false), event("MODIFIED", "a", 16))},
 			[]string{"UPDATED ns/a 3→16"}, 3 * minute, []int{0, 0}},
 		"the replacement is dead too": {[]answer{probe, withBookmarks(), answered, {want: from(10), stall: true, body: bookmark(14, false)}, {want: from(14), stall: true}, {want: from(10), stall: true, body: event("MODIFIED", "a", 16)}},

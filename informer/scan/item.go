@@ -5,6 +5,7 @@ package scan
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"unsafe"
@@ -58,6 +59,21 @@ func (it *Item) Append(dst []byte, managedFields bool) []byte {
 		text = text[cut.to-shift:]
 	}
 	return append(dst, text...)
+}
+
+// Sum returns a hash of the object with all its fields, which is the same in a list and in
+// a watch, and equal to that of an [Object] with the same JSON. It differs between
+// processes.
+func (it *Item) Sum() uint64 {
+	var h maphash.Hash
+	h.SetSeed(sumSeed)
+	text := it.raw
+	if it.header != "" {
+		_, _ = h.WriteString(it.header)
+		text = text[1:]
+	}
+	_, _ = h.WriteString(text)
+	return h.Sum64()
 }
 
 // Size returns the length of the copy that Append makes.

@@ -6,6 +6,7 @@ package scan
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strconv"
 
@@ -69,6 +70,11 @@ type Object struct {
 	rvText span   // the digits of metadata.resourceVersion
 	annots span   // the value of metadata.annotations
 }
+
+var sumSeed = maphash.MakeSeed()
+
+// Sum returns a hash of the object's JSON. It differs between processes.
+func (o *Object) Sum() uint64 { return maphash.String(sumSeed, o.JSON) }
 
 // A span is a part of a text.
 type span struct{ from, to uint32 }

@@ -37,7 +37,7 @@ func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, new
 	if resume.AfterDelete, err = untrimmed(st, func() (bool, error) { return endsInDeletion(ctx, st) }); err != nil {
 		return nil, err
 	}
-	resume.Newest, resume.Verified = newest, r.c.is(verified)
+	resume.Newest = newest
 	events, err := untrimmed(st, func() ([]history.Event, error) {
 		span := st.Span()
 		from := span.From.RV
@@ -50,15 +50,9 @@ func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, new
 		return nil, err
 	}
 	for _, e := range events {
-		k := knownOf(e.Object)
-		k.Deleted = e.Type == kube.Deleted
-		resume.Tail = append(resume.Tail, k)
+		resume.Tail = append(resume.Tail, informer.KnownOf(e.Object, e.Type == kube.Deleted))
 	}
 	return resume, nil
-}
-
-func knownOf(o *scan.Object) informer.Known {
-	return informer.Known{Key: o.Key, UID: o.UID, RV: o.RV}
 }
 
 // endsInDeletion reports whether an object was deleted at the head: deletions of other
@@ -98,7 +92,7 @@ func newestOf(objects []*scan.Object) (known *informer.Known) {
 // newer returns what has the higher RV.
 func newer(known *informer.Known, o *scan.Object) *informer.Known {
 	if known == nil || o.RV > known.RV {
-		k := knownOf(o)
+		k := informer.KnownOf(o, false)
 		known = &k
 	}
 	return known

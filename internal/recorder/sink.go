@@ -35,10 +35,11 @@ type historySink struct {
 // Head implements watchcache.Sink.
 func (s *historySink) Head() uint64 { return s.w.position().RV }
 
-// Holds implements watchcache.Sink.
+// Holds implements watchcache.Sink. An object that cannot be read counts as one: then the
+// upstream proves nothing, and a list follows.
 func (s *historySink) Holds(key kube.Key) bool {
 	v, err := s.last(key)
-	return err == nil && v.rv != 0
+	return err != nil || v.rv != 0
 }
 
 // Begin implements watchcache.Sink.
