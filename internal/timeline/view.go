@@ -107,6 +107,8 @@ type View struct {
 	// ListKind is the kind of the upstream's lists.
 	ListKind string
 
+	listed      uint64       // RV of the last list
+	newest      *scan.Object // that had the highest RV in it; nil if it was empty
 	stats       Stats
 	closed      bool
 	epoch       uint64
@@ -124,13 +126,21 @@ func (v *View) Epoch() uint64 { return v.epoch }
 // Closed reports whether the timeline has ended, so that there is no newer view.
 func (v *View) Closed() bool { return v.closed }
 
-// LastEvent returns the last event of the upstream's watch in the log; nil if there is
-// none, or a list followed it.
-func (v *View) LastEvent() *Event {
-	if len(v.log) == 0 || v.log[len(v.log)-1].Inferred {
-		return nil
+// A LastKnown is the last event of the upstream that a view knows.
+type LastKnown struct {
+	Object  *scan.Object // nil if the last list was empty, and no event followed
+	Deleted bool
+	// Listed is the RV of the last list if no event followed it. Then the event is that
+	// of the newest object in the list, and others up to Listed are not known.
+	Listed uint64
+}
+
+// LastKnown returns the last event that the view knows.
+func (v *View) LastKnown() LastKnown {
+	if n := len(v.log); n > 0 && v.log[n-1].RV > v.listed {
+		return LastKnown{Object: v.log[n-1].Object, Deleted: v.log[n-1].Type == kube.Deleted}
 	}
-	return v.log[len(v.log)-1]
+	return LastKnown{Object: v.newest, Listed: v.listed}
 }
 
 // end returns the sequence number after the last event of the log.

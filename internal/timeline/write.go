@@ -139,6 +139,8 @@ func (t *Timeline) reset(list *scan.List) {
 		Start: list.RV, gaps: gaps, BookmarkTemplate: form, ListKind: list.Kind,
 		epoch: t.next.epoch + 1,
 		first: t.next.end(),
+
+		listed: list.RV, newest: newestOf(list),
 	}
 	t.next.RV = list.RV
 	t.updateRows(list)

@@ -152,7 +152,7 @@ func (p *prover) catchUp(ctx context.Context) (x uint64, err error) {
 		return 0, err
 	}
 	if x < v.RV {
-		return 0, p.diverged(fmt.Errorf("%w: the upstream is at %d, behind the head %d", errDiverged, x, v.RV))
+		return 0, p.diverged(v, fmt.Errorf("%w: the upstream is at %d, behind the head %d", errDiverged, x, v.RV))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, quickWait, errBehind)
 	defer cancel()
@@ -190,16 +190,16 @@ func (p *prover) prove(ctx context.Context) (proof, error) {
 		got, err = p.replays(ctx, replay{from: v.RV}, x)
 	}
 	if err != nil {
-		return proof{}, p.diverged(err)
+		return proof{}, p.diverged(v, err)
 	}
 	_, err = p.waitRV(ctx, got.last)
 	return proof{v, got.rv}, err
 }
 
 // diverged reports an error to the reflector if it shows that the upstream's history is not
-// the timeline's.
-func (p *prover) diverged(err error) error {
-	if errors.Is(err, errDiverged) {
+// that of the view, and the timeline has not begun again since.
+func (p *prover) diverged(v *timeline.View, err error) error {
+	if errors.Is(err, errDiverged) && p.timeline.View().Epoch() == v.Epoch() {
 		p.doubt(err)
 	}
 	return err

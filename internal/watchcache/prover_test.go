@@ -176,6 +176,42 @@ func TestProofOfOtherHistory(t *testing.T) {
 				api.Advance(20)
 			}, false, 1,
 		},
+		"after a list, the same history": {
+			func(api *fakeapi.Server, _ *fakeapi.Backup, _ uint64) { api.Advance(20) }, true, 0,
+		},
+		"after a list, restored": {
+			func(api *fakeapi.Server, before *fakeapi.Backup, _ uint64) {
+				api.Restore(before, 0)
+				api.Put("pods", pod("b"))
+				api.Advance(20)
+			}, false, 1,
+		},
+		"after a list, restored, with another content at the same RV": {
+			func(api *fakeapi.Server, before *fakeapi.Backup, _ uint64) {
+				api.Restore(before, 0)
+				api.Put("pods", `{"metadata":{"namespace":"ns","name":"a"},"spec":{"nodeName":"x"}}`)
+				api.Advance(20)
+			}, false, 0,
+		},
+		"after a list, other objects came and went before it": {
+			func(api *fakeapi.Server, _ *fakeapi.Backup, _ uint64) {
+				api.Put("pods", pod("b"))
+				api.Delete("pods", "ns/b")
+				api.Advance(20)
+			}, true, 0,
+		},
+		"after a list, restored, with another object before it": {
+			func(api *fakeapi.Server, _ *fakeapi.Backup, _ uint64) {
+				api.Put("pods", pod("b"))
+				api.Advance(20)
+			}, false, 1,
+		},
+		"after a list, restored, with a deletion before it": {
+			func(api *fakeapi.Server, _ *fakeapi.Backup, _ uint64) {
+				api.Delete("pods", "ns/a")
+				api.Advance(20)
+			}, false, 1,
+		},
 		"restored, and behind": {
 			func(api *fakeapi.Server, before *fakeapi.Backup, _ uint64) { api.Restore(before, 0) }, false, 1,
 		},
@@ -207,7 +243,14 @@ func TestProofOfOtherHistory(t *testing.T) {
 					t.Fatal(err)
 				}
 				tl.Flush()
-				if strings.Contains(name, "after the last event") {
+				switch {
+				case strings.HasPrefix(name, "after a list"):
+					listed := head
+					if strings.Contains(name, "before it") {
+						listed += 10
+					}
+					tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: listed, Items: []*scan.Object{object(head)}})
+				case strings.Contains(name, "after the last event"):
 					tl.Advance(tl.View(), head+10) // as another proof did
 				}
 				doubts := 0

@@ -40,17 +40,63 @@ type replayed struct{ last, rv uint64 }
 // A replay asks for the events after an RV.
 type replay struct {
 	from uint64
-	// last, unless nil, is the timeline's last event: the first one to be sent.
-	last *timeline.Event
-	head uint64 // up to which there is none but last
+	// view, unless nil, is what the upstream has to continue: the first event to be sent is
+	// the last one that the view knows.
+	view *timeline.View
+	last timeline.LastKnown
 }
 
 // replayOf returns the replay of a view's last event, and of what follows the view.
 func replayOf(v *timeline.View) replay {
-	if last := v.LastEvent(); last != nil && last.RV > 1 {
-		return replay{last.RV - 1, last, v.RV}
+	if last := v.LastKnown(); last.Object != nil && last.Object.RV > 1 {
+		return replay{last.Object.RV - 1, v, last}
 	}
 	return replay{from: v.RV}
+}
+
+// A replayCheck compares the events of a replay with its view.
+type replayCheck struct {
+	replay
+	begun bool
+	// passing are objects that are not in the view's list: they have to be deleted before
+	// it. See the continuity check of package informer, which has the same rules.
+	passing map[kube.Key]bool
+}
+
+// event takes the next event. It fails if the view's history does not have it.
+func (c *replayCheck) event(f scan.Frame) error {
+	o, deleted := f.Object, f.Type == kube.Deleted
+	switch last := c.last.Object; {
+	case c.view == nil || o.RV > c.view.RV && c.begun:
+		return nil
+	case !c.begun && (o.RV != last.RV || o.Key != last.Key || o.UID != last.UID || deleted != c.last.Deleted):
+		return fmt.Errorf("%w: %s %s at %d instead of %s at %d", errDiverged, f.Type, o.Key, o.RV, last.Key, last.RV)
+	case !c.begun && o.JSON != last.JSON:
+		return fmt.Errorf("%w: %s has another content at %d", errNoProof, o.Key, o.RV)
+	case !c.begun:
+		c.begun = true
+		return nil
+	case o.RV > c.last.Listed || c.view.Get(o.Key) != nil:
+		return fmt.Errorf("%w: %s %s at %d, before the head %d", errDiverged, f.Type, o.Key, o.RV, c.view.RV)
+	}
+	if delete(c.passing, o.Key); !deleted {
+		c.passing[o.Key] = true
+	}
+	return nil
+}
+
+// end is called when no event up to the head can follow. It fails if the view's history
+// has one that has not come, or an object that it does not have is left.
+func (c *replayCheck) end() error {
+	switch {
+	case c.view == nil:
+		return nil
+	case !c.begun:
+		return fmt.Errorf("%w: no event at %d", errDiverged, c.last.Object.RV)
+	case len(c.passing) > 0:
+		return fmt.Errorf("%w: %d objects below %d were not in the list", errDiverged, len(c.passing), c.last.Listed)
+	}
+	return nil
 }
 
 // replays runs a replay until it has received everything up to x. It begins another one
@@ -123,7 +169,7 @@ func (p *prover) replay(ctx context.Context, of replay, x uint64) (replayed, err
 		return replayed{}, err
 	}
 	defer resp.Body.Close()
-	last := of.from
+	last, check := of.from, &replayCheck{replay: of, passing: map[kube.Key]bool{}}
 	body := bufio.NewReader(resp.Body)
 	for {
 		line, err := readLine(body, maxAnswer)
@@ -144,30 +190,19 @@ func (p *prover) replay(ctx context.Context, of replay, x uint64) (replayed, err
 			return replayed{}, errCompacted
 		case f.Type == kube.Error:
 			return replayed{}, fmt.Errorf("%w: %s", errNoProof, f.Status)
-		case f.Type != kube.Bookmark && of.last != nil && last == of.from:
-			if !isEvent(f, of.last) {
-				return replayed{}, fmt.Errorf("%w: %s %s at %d instead of %s at %d", errDiverged, f.Type, f.Object.Key, f.Object.RV, of.last.Object.Key, of.last.RV)
-			}
-			last = of.last.RV
-		case f.Type != kube.Bookmark && f.Object.RV <= of.head:
-			return replayed{}, fmt.Errorf("%w: %s %s at %d, before the head %d", errDiverged, f.Type, f.Object.Key, f.Object.RV, of.head)
-		case f.Type == kube.Bookmark && of.last != nil && last == of.from && f.Object.RV >= of.last.RV:
-			return replayed{}, fmt.Errorf("%w: no event at %d", errDiverged, of.last.RV)
-		case f.Type == kube.Bookmark && f.Object.RV >= x:
-			return replayed{last, f.Object.RV}, nil
-		case f.Type == kube.Bookmark:
+		case f.Type == kube.Bookmark && f.Object.RV < x:
 			return replayed{}, errLags // it is the only one
-		case f.Object.RV <= x:
-			last = f.Object.RV
-		default: // the first event above X
-			return replayed{last, x}, nil
+		case f.Type == kube.Bookmark:
+			return replayed{last, f.Object.RV}, check.end()
 		}
+		if err := check.event(f); err != nil {
+			return replayed{}, err
+		}
+		if f.Object.RV > x { // the first event above X
+			return replayed{last, x}, check.end()
+		}
+		last = f.Object.RV
 	}
-}
-
-// isEvent reports whether a frame has an event of a timeline.
-func isEvent(f scan.Frame, e *timeline.Event) bool {
-	return f.Object.RV == e.RV && f.Object.Key == e.Object.Key && f.Object.UID == e.Object.UID && (f.Type == kube.Deleted) == (e.Type == kube.Deleted)
 }
 
 // isCompacted reports whether a Status says that the events are compacted.
