@@ -94,7 +94,7 @@ soak: build ## Runs long fuzzing and fault tests (about four hours).
 	cd ui && WATCHKEEPER_SIMULATIONS=1000 npm test --silent -w informer
 	WATCHKEEPER_STARTS=10000 WATCHKEEPER_SIMULATIONS=20000 go test -race -count=1 -timeout 60m -run 'TestI7StartStop|TestSimulation' ./informer
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -count=1 -timeout 30m -run TestModel ./internal/timeline
-	WATCHKEEPER_HISTORY_ROUNDS=20 go test -race -count=1 -timeout 30m -run 'TestModel|TestCrash|TestFaults|TestFlippedBits|TestKilled' ./internal/history
+	WATCHKEEPER_HISTORY_ROUNDS=40 go test -race -count=1 -timeout 30m -run 'TestModel|TestClockModel|TestCrash|TestFaults|TestFlippedBits|TestKilled' ./internal/history
 	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
 	for i in request random; do WATCHKEEPER_APISERVERS=3 WATCHKEEPER_BALANCE=$$i WATCHKEEPER_LINEARIZABLE_ROUNDS=5000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance || exit; done
 	WATCHKEEPER_FIELD_REFUSALS=1000 WATCHKEEPER_COMPARE_ROUNDS=60 go test -count=1 -timeout 40m -v -run 'FieldSelectors|CompareUnderChurn' ./internal/acceptance

@@ -28,7 +28,7 @@ import (
 // WATCHKEEPER_LINEARIZABLE_SEED repeats the choices of a run.
 func TestLinearizable(t *testing.T) {
 	l := newLinearizable(t)
-	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 300)
+	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 200)
 	l.run(rounds, false, func() { l.lag(rounds) })
 }
 
@@ -55,7 +55,7 @@ func TestLinearizableThroughRestart(t *testing.T) {
 	inStage(t, quietOutage)
 	l := newLinearizable(t)
 	outages[quietOutage].Ready()
-	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 300) / 2
+	rounds := clustertest.FromEnv(t, "WATCHKEEPER_LINEARIZABLE_ROUNDS", 200) / 2
 	l.run(rounds, true, func() {
 		for l.reads.Load() < int64(rounds)/3 && !t.Failed() {
 			time.Sleep(10 * time.Millisecond)

@@ -86,7 +86,7 @@ func status(rnd *rand.Rand) string {
 // there is a summary where there is a patch; what was compared before does not
 // show.
 func FuzzBetween(f *testing.F) {
-	for seed := range uint64(200) {
+	for seed := range uint64(60) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

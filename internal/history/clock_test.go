@@ -279,7 +279,7 @@ func TestWrongClockAtStart(t *testing.T) {
 // time that one era has is answered exactly; no other is.
 func TestClockModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(newSeed(t), 7))
-	for range rounds(t, 20) {
+	for range rounds(t, 10) {
 		s := newSteppedStore(t)
 		s.opts.MaxAge = 0
 		type seen struct {

@@ -283,7 +283,7 @@ func testCrash(t *testing.T, seed uint64, prepare func(*faultFS, *vfs.MemFS), cf
 	fs := &faultFS{FS: mem}
 	prepare(fs, mem)
 	s := newSession(t, fs, seed)
-	rnd, every := rand.New(rand.NewPCG(seed, 3)), max(1, 12/rounds(t, 1))
+	rnd, every := rand.New(rand.NewPCG(seed, 3)), max(1, 24/rounds(t, 1))
 	fs.before = func() error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -374,7 +374,7 @@ func TestFaults(t *testing.T) {
 			seed := newSeed(t)
 			rnd := rand.New(rand.NewPCG(seed, 2))
 			total, _ := testFault(t, seed, math.MaxInt64, lasting)
-			faults, recoveries := int64(rounds(t, 12)), 0
+			faults, recoveries := int64(rounds(t, 6)), 0
 			for i := int64(0); i < faults || recoveries < int(faults/4); i++ {
 				if i == 10*faults {
 					t.Fatalf("%d recoveries from %d faults", recoveries, i)

@@ -156,7 +156,7 @@ func TestFlippedBits(t *testing.T) {
 	for _, e := range s.m.events {
 		want[brief(e)] = true
 	}
-	rnd, flips, found := rand.New(rand.NewPCG(seed, 2)), rounds(t, 20), 0
+	rnd, flips, found := rand.New(rand.NewPCG(seed, 2)), rounds(t, 10), 0
 	for n := 0; n < flips || 20*found < flips; n++ {
 		if n == 100+flips {
 			t.Fatalf("%d of %d flips were found", found, n)

@@ -195,7 +195,7 @@ func brief(e Event) string {
 // and compares what readers get with the model.
 func TestModel(t *testing.T) {
 	first := newSeed(t)
-	for seed := first; seed < first+uint64(rounds(t, 2)); seed++ {
+	for seed := first; seed < first+uint64(rounds(t, 1)); seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
 			testModel(t, rand.New(rand.NewPCG(seed, 0)))

@@ -104,7 +104,7 @@ func slowWatch(t *testing.T, timeout, pause time.Duration) (lasted, atRate time.
 		tl.Reset(pasttest.List(10))
 		s := newWatch(t, tl, 10)
 		bytes := int64(0)
-		for i := range uint64(1000) {
+		for i := range uint64(500) {
 			o := pasttest.Pod("d", "a", i+1, "filling", strings.Repeat("x", 60<<10))
 			s.Initial = append(s.Initial, o)
 			bytes += int64(len(o.JSON))

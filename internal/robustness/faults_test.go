@@ -123,8 +123,8 @@ func field(line, name string) string {
 // TestFaults runs rounds with faults for WATCHKEEPER_FAULTS_SECONDS, each of
 // WATCHKEEPER_FAULTS_ROUND seconds. Consecutive seeds have different profiles.
 func TestFaults(t *testing.T) {
-	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 36)
-	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 12)
+	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 27)
+	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 9)
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_FAULTS_SEED=%d, %d s in rounds of %d s", seed, seconds, length)
 	c, err := theCluster()

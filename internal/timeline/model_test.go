@@ -462,7 +462,7 @@ func TestConcurrentReaders(t *testing.T) {
 	}
 	started.Wait()
 	sent := 0
-	for range 20000 {
+	for range 8000 {
 		c.step()
 		if c.rnd.IntN(3) == 0 {
 			for ; sent < len(c.frames); sent++ {
