@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"net/http"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,7 +14,7 @@ import (
 
 // answerAt answers a request for the past, below the prefix.
 func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
-	when, inner, err := request.CutAt(r, time.Now())
+	when, inner, err := request.CutAt(r, g.reads.past.Now())
 	if err != nil {
 		rec.source = sourceHistory
 		status.Write(rec, r, status.BadRequest(err.Error()+": a path of the past is /at/<when>/ and the path of the present"))

@@ -171,7 +171,7 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 	h.cache = watchcache.New(watchcache.Options{
 		Upstream: h.up, Background: h.background, Discovery: h.discovery, Logger: opts.Logger,
 		IdleTimeout: opts.IdleTimeout, Await: opts.History.Ready,
-		Window: timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge},
+		Window: timeline.Options{WindowBytes: opts.WindowBytes, WindowAge: opts.WindowAge, Now: opts.History.Now},
 	})
 	switch {
 	case opts.Recording != nil:

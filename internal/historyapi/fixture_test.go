@@ -91,6 +91,7 @@ type record struct{ *fixture }
 
 func (r record) Store() *history.Store                     { return r.Cluster.Store }
 func (r record) Sync(context.Context, kube.Resource) error { return nil }
+func (r record) Now() time.Time                            { return time.Now() }
 func (r record) Withholds(id kube.Resource) bool           { return r.withholds && id == pasttest.Secrets }
 
 func (r record) Continued(kube.Resource, *timeline.Timeline, uint64) *history.Stream { return nil }

@@ -193,7 +193,7 @@ func (h *Handler) answer(r *http.Request) (any, error) {
 			return nil, refuseBad("%s is given %d times", parameter, len(values))
 		}
 	}
-	c := &call{Handler: h, r: r, query: query, now: time.Now(), path: path, store: h.Past.Store()}
+	c := &call{Handler: h, r: r, query: query, now: h.Past.Now(), path: path, store: h.Past.Store()}
 	if c.store == nil && name != "" {
 		state := h.Recording()
 		if state.State == api.RecordingOff {

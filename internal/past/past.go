@@ -32,6 +32,8 @@ type Record interface {
 	// Sync waits until the store has all events of the resource that the gateway
 	// had seen at the call. It fails if that cannot happen.
 	Sync(ctx context.Context, r kube.Resource) error
+	// Now returns the time by the clock of the recorded times.
+	Now() time.Time
 	// Withholds reports whether the record of a resource must not be shown.
 	Withholds(r kube.Resource) bool
 	// Continued returns the newest recorded epoch of a resource if an epoch of its
@@ -49,6 +51,9 @@ func (r Recording) Store() *history.Store { return r.History }
 
 // Sync implements Record.
 func (Recording) Sync(context.Context, kube.Resource) error { return nil }
+
+// Now implements Record.
+func (Recording) Now() time.Time { return time.Now() }
 
 // Withholds implements Record.
 func (Recording) Withholds(kube.Resource) bool { return false }
@@ -81,6 +86,14 @@ func (p *Past) Store() *history.Store {
 		return nil
 	}
 	return p.record.Store()
+}
+
+// Now returns the time by the clock of the recorded times: ages count back from it.
+func (p *Past) Now() time.Time {
+	if p == nil {
+		return time.Now()
+	}
+	return p.record.Now()
 }
 
 // Resources returns the recorded resources.

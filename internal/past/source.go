@@ -112,13 +112,13 @@ func (s *Source) Start(ctx context.Context, speed float64) (err error) {
 func (s *Source) replay(speed float64) {
 	from := s.at
 	if from.IsZero() {
-		from = time.Now()
+		from = s.past.Now()
 		if e, err := s.peek(); err == nil && e != nil {
 			from = e.At
 		}
 		s.at = from
 	}
-	s.clock = &replayClock{speed: speed, from: from, began: time.Now()}
+	s.clock = &replayClock{speed: speed, from: from, began: s.past.Now(), present: s.past.Now}
 }
 
 // Follow returns a source that continues from a cursor of a timeline, and falls back
@@ -185,7 +185,7 @@ func (s *Source) Ready() <-chan struct{} {
 // Now returns the time as of which rows are printed.
 func (s *Source) Now() time.Time {
 	if s.cursor != nil {
-		return time.Now()
+		return s.past.Now()
 	}
 	return s.at
 }
@@ -236,7 +236,7 @@ func (s *Source) atEnd() (timeline.Batch, error) {
 	if s.clock != nil && !s.clock.caughtUp() {
 		s.move(s.clock.now())
 		if s.wake == nil { // no further event is recorded
-			s.sleep(min(time.Second, max(s.clock.until(time.Now()), 10*time.Millisecond)))
+			s.sleep(min(time.Second, max(s.clock.until(s.past.Now()), 10*time.Millisecond)))
 		}
 		return timeline.Batch{}, nil
 	}

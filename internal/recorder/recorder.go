@@ -48,8 +48,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// FS is the file system of Dir; nil means the operating system's.
 	FS vfs.FS
-	// Now is the clock of the recorded times; nil means time.Now. The times of what
-	// comes from a timeline are the timeline's.
+	// Now is the clock of the recorded times; nil means time.Now. What comes from a
+	// timeline has the timeline's times: it must use the same clock.
 	Now func() time.Time
 }
 
@@ -197,6 +197,15 @@ func (r *Recorder) Store() *history.Store {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.store
+}
+
+// Now returns the time by the clock of the recorded times. A nil Recorder has the
+// system's.
+func (r *Recorder) Now() time.Time {
+	if r == nil {
+		return time.Now()
+	}
+	return r.opts.Now()
 }
 
 // Sync waits until every change of the resource that was known at the call is in the

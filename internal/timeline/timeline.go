@@ -32,6 +32,8 @@ type Options struct {
 	// WindowAge is how long the log holds an event; by default, as long as
 	// WindowBytes allows.
 	WindowAge time.Duration
+	// Now is the clock of View.At and Event.At; the default is time.Now.
+	Now func() time.Time
 }
 
 // A Timeline is one resource's log and snapshots. Its writing methods, except
@@ -75,6 +77,9 @@ type stamp struct {
 func New(opts Options) *Timeline {
 	if opts.WindowBytes <= 0 {
 		opts.WindowBytes = defaultWindowBytes
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
 	t := &Timeline{
 		opts: opts, synced: make(chan struct{}), tree: newTree(), checkpointInterval: minCheckpointInterval,

@@ -265,7 +265,7 @@ func (t *Timeline) trim() {
 func (t *Timeline) publish() {
 	v, old := t.next, t.View()
 	v.tree, v.timeline, v.indexes = t.tree.Clone(), t, t.indexes.publish()
-	v.At = time.Now()
+	v.At = t.opts.Now()
 	seen := v.first // events before it are in an earlier view
 	if old != nil {
 		seen = max(seen, old.end())

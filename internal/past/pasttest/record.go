@@ -51,6 +51,9 @@ func (r *Record) Sync(context.Context, kube.Resource) error {
 	return r.OnSync()
 }
 
+// Now implements past.Record.
+func (r *Record) Now() time.Time { return time.Now() }
+
 // Withholds implements past.Record.
 func (r *Record) Withholds(id kube.Resource) bool { return id.Name == r.Withheld }
 
