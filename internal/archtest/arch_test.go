@@ -64,6 +64,7 @@ var imports = map[string][]string{
 	"internal/compare":       {"internal/watchread"},
 	"internal/conformance":   {"internal/compare", "internal/watchread"},
 	"internal/watchread":     {},
+	"internal/clocktest":     {},
 	"internal/archtest":      {},
 	"internal/faultproxy":    {},
 	"internal/robustness":    {},

@@ -32,17 +32,20 @@ const maxClockError = 100 * time.Millisecond
 // maxEra is the largest number in a key of tableTimes. Later steps are not recorded.
 const maxEra = 1<<16 - 1
 
-// stepBack returns the step of the clock between two observations, in this order.
-// stepped is false if there was none, or if b was made before a but came later.
+// stepBack returns the step of the clock between two observations, in this order, and
+// what the new clock would have shown at the first. The monotonic clock tells a step from
+// the time that has passed. stepped is false if there was none, or if b was made before a
+// but came later.
 func stepBack(a, b time.Time) (to time.Time, stepped bool) {
-	if a.IsZero() || a.Round(0).Sub(b.Round(0)) <= maxClockError {
-		return to, false
-	}
+	to = b.Round(0)
 	if isMonotonic(a) && isMonotonic(b) {
 		elapsed := b.Sub(a)
-		return b.Round(0).Add(-elapsed).Truncate(time.Millisecond), elapsed > 0
+		if elapsed <= 0 {
+			return to, false
+		}
+		to = to.Add(-elapsed)
 	}
-	return b.Truncate(time.Millisecond), true
+	return to.Truncate(time.Millisecond), !a.IsZero() && a.Round(0).Sub(to) > maxClockError
 }
 
 // isMonotonic reports whether a time has a reading of the monotonic clock.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/clocktest"
 )
 
 var nodes = kube.Resource{Version: "v1", Name: "nodes"}
@@ -371,6 +372,39 @@ func TestLateObservation(t *testing.T) {
 	for e, err := range s.st.Events(t.Context(), 1, 4) {
 		if err != nil || !e.At.Equal(now.Truncate(time.Millisecond)) {
 			t.Errorf("an event at %v: %v", e.At, err)
+		}
+	}
+}
+
+// TestShortStep: a clock that is set back by less than what has passed since the last
+// observation shows some times twice, too. The monotonic clock tells that it was set.
+func TestShortStep(t *testing.T) {
+	s := newSteppedStore(t)
+	last := s.now.Add(time.Minute)
+	after := func(passed, back time.Duration) {
+		s.now = clocktest.WithMonotonic(last.Add(passed-back), passed+1)
+	}
+	after(0, 0)
+	s.event() // 2
+	after(5*time.Second, 2*time.Second)
+	if got := s.at(last.Add(-time.Second)); got != "clock" {
+		t.Errorf("at a time that was shown twice, before anything is observed: %s", got)
+	}
+	s.event() // 3
+	after(6*time.Second, 2*time.Second)
+	s.event() // 4
+	want := ClockStep{RV: 2, From: last, To: last.Add(-2 * time.Second)}
+	if got := s.st.ClockSteps(); len(got) != 1 || got[0].RV != want.RV || !got[0].From.Equal(want.From) || !got[0].To.Equal(want.To) {
+		t.Errorf("steps %v, not %v", got, want)
+	}
+	for passed, want := range map[time.Duration]string{-3 * time.Second: "1", -time.Second: "clock", time.Second: "2", 3 * time.Second: "3", 4 * time.Second: "4"} {
+		if got := s.at(last.Add(passed)); got != want {
+			t.Errorf("at %v: %s, not %s", passed, got, want)
+		}
+	}
+	for ago, want := range map[time.Duration]string{0: "4", time.Second: "3", 5 * time.Second: "2", 7 * time.Second: "clock"} {
+		if got := answer(s.st.AtAge(t.Context(), s.now.Round(0).Add(-ago))); got != want {
+			t.Errorf("%v ago: %s, not %s", ago, got, want)
 		}
 	}
 }
