@@ -68,3 +68,34 @@ func TestClockStep(t *testing.T) {
 	want(t, "state", state(t, st), "a=5")
 	g.stop()
 }
+
+// TestListTime: the time of a list is that at which reads begin to wait for it, not that at
+// which it arrived: until the API server had proved to be the cluster's, the state before it
+// was served as the present one.
+func TestListTime(t *testing.T) {
+	api := newFakeAPI(t)
+	start := time.Now().Round(0).Truncate(time.Millisecond)
+	var ahead atomic.Int64
+	r := api.recorder(t, vfs.NewMem())
+	r.opts.Now = func() time.Time { return start.Add(time.Duration(ahead.Load())) }
+	g := api.run(t, r)
+	st := g.recorded(api.write("a", "1"))
+	rec, _ := r.continuity(pods).current()
+	list, err := stateOf(t.Context(), st, new(atomic.Int64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list.RV = 500
+	sink := rec.Sink(t.Context()).(*historySink)
+	sink.same = func() error {
+		ahead.Store(int64(time.Minute))
+		return nil
+	}
+	sink.Begin()
+	if sink.Replace(list, false); sink.err != nil {
+		t.Fatal(sink.err)
+	}
+	if gaps := st.Gaps(); len(gaps) != 1 || gaps[0].To != 500 || !gaps[0].Until.Equal(start.Add(time.Minute)) {
+		t.Errorf("gaps %v, want one until %v", gaps, start.Add(time.Minute))
+	}
+}

@@ -176,7 +176,6 @@ func (f *follower) catchUp(ctx context.Context) error {
 	if v.Closed() {
 		return timeline.ErrClosed // the next reflector resumes from the record
 	}
-	at := f.r.s.r.opts.Now()
 	if err := f.r.s.same(ctx); err != nil {
 		return err
 	}
@@ -184,13 +183,13 @@ func (f *follower) catchUp(ctx context.Context) error {
 	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkTemplate}, v.RV)
 	list.Items = slices.Collect(v.All("", ""))
 	wasDiverged := f.r.c.divergedFrom(f.tl, v)
-	continued, err := f.r.w.take(list, "", wasDiverged, at) // the definition is not known here
+	continued, err := f.r.w.take(list, "", wasDiverged, f.r.s.r.opts.Now) // the definition is not known here
 	if err != nil {
 		return err
 	}
 	f.r.c.compared(f.tl, v, wasDiverged)
 	f.r.log.Info("recorded the state of the cache", "rv", v.RV, "continued", continued)
-	f.rv, f.at = v.RV, at
+	f.rv, f.at = v.RV, f.r.w.position().At
 	f.tl.Hold(v.RV)
 	f.cursor, err = f.tl.WatchFrom(v, v.RV, timeline.Interest{})
 	return err

@@ -64,9 +64,13 @@ func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 // difference from the recorded state as a gap. continued is false if that is not
 // possible, or if diverged says that the list is of another history: then a new epoch
 // begins. The recorded state is in memory meanwhile.
-func (w *writer) take(list *scan.List, definition string, diverged bool, at time.Time) (continued bool, err error) {
+//
+// The list is observed when reads begin to wait for it: a read before that was answered
+// without it, and so must be the same read later.
+func (w *writer) take(list *scan.List, definition string, diverged bool, now func() time.Time) (continued bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	at := now()
 	if w.head.RV != 0 {
 		continued, err = w.compare(list, definition, diverged, at)
 		err = w.startEpoch(w.stream, err)

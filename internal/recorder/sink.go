@@ -52,9 +52,8 @@ func (s *historySink) Replace(list *scan.List, _ bool) (continued bool) {
 	if s.err != nil {
 		return false
 	}
-	now := s.now()
 	if s.err = s.same(); s.err == nil {
-		continued, s.err = s.w.take(list, s.definition, s.diverged(), now)
+		continued, s.err = s.w.take(list, s.definition, s.diverged(), s.now)
 	}
 	if s.check(); s.err == nil {
 		s.listed()
