@@ -31,6 +31,10 @@ func (r *round) attach(ctx context.Context, reader *Resource) bool {
 			r.feed.lock.Unlock()
 			return true
 		}
+		if r.feed.to.Head() < r.feed.listed { // the record could not take the list
+			r.feed.lock.Unlock()
+			return false
+		}
 		r.feed.kept = &kept{}
 		r.feed.lock.Unlock()
 		seed := r.record.Seed(ctx)

@@ -39,6 +39,7 @@ type feed struct {
 	to       Sink
 	items    []*scan.Object // of the list being read
 	lists    int            // complete lists
+	listed   uint64         // the RV of the last one
 	kept     *kept          // nil unless events are kept
 	diverged bool           // the upstream has another history than the sink
 }
@@ -98,6 +99,7 @@ func (f *feed) End(list *scan.List) (continued bool) {
 	whole := *list
 	whole.Items, f.items = f.items, nil
 	f.lists++
+	f.listed = list.RV
 	if f.kept != nil {
 		f.kept.broken = true
 	}

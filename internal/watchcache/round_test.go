@@ -5,6 +5,7 @@ package watchcache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -35,6 +36,7 @@ type memoryRecord struct {
 	sink    *timelineSink
 	damaged chan struct{}
 	ended   chan struct{} // closed when recording ends
+	failed  atomic.Bool   // what is recorded is lost
 
 	mu       sync.Mutex // guards what follows
 	seed     func()     // is called by Seed, without mu
@@ -76,7 +78,30 @@ func (m *memoryRecord) list(v *timeline.View, items []*scan.Object) *scan.List {
 
 func (m *memoryRecord) Sink(context.Context) Sink {
 	m.note("feed")
-	return m.sink
+	return &failingSink{m.sink, &m.failed}
+}
+
+// A failingSink ignores lists and bookmarks, and refuses events, after the record has failed.
+type failingSink struct {
+	*timelineSink
+	failed *atomic.Bool
+}
+
+func (s *failingSink) Replace(list *scan.List, diverged bool) (continued bool) {
+	return !s.failed.Load() && s.timelineSink.Replace(list, diverged)
+}
+
+func (s *failingSink) Apply(typ kube.EventType, o *scan.Object) error {
+	if s.failed.Load() {
+		return errors.New("the record has failed")
+	}
+	return s.timelineSink.Apply(typ, o)
+}
+
+func (s *failingSink) Bookmark(rv uint64, o *scan.Object) {
+	if !s.failed.Load() {
+		s.timelineSink.Bookmark(rv, o)
+	}
 }
 
 func (m *memoryRecord) Continuity(c informer.Continuity) {
@@ -365,6 +390,25 @@ func TestListWhileSeeding(t *testing.T) {
 		end()
 		b.same("the record", b.record.sink.Timeline)
 		b.asked(2, 2)
+	})
+}
+
+// TestFailedList: a timeline does not begin with a recorded state that lacks the reflector's
+// list, because the list could not be recorded.
+func TestFailedList(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.put("a", "1")
+		synctest.Wait()
+		b.record.failed.Store(true)
+		b.api.Expire()
+		b.put("b", "1")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		res, end := b.read()
+		b.put("c", "1")
+		b.same("the timeline", res.Timeline)
+		b.record.failed.Store(false)
+		end()
 	})
 }
 
