@@ -5,6 +5,7 @@ package recorder
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
@@ -573,4 +575,19 @@ func TestNil(t *testing.T) {
 		t.Error("a nil Recorder has a status")
 	}
 	r.Close()
+}
+
+// TestFailureIsNoDivergence: when the session has failed, the reflector reports that the
+// upstream does not continue what the sink has. The next session decides.
+func TestFailureIsNoDivergence(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &resourceRecorder{c: &continuity{}, ctx: ctx}
+	cancel()
+	if r.Continuity(informer.Diverged); r.c.is(diverged) {
+		t.Error("after a failure, the upstream has another history")
+	}
+	r.ctx = t.Context()
+	if r.Continuity(informer.Diverged); !r.c.is(diverged) {
+		t.Error("the upstream has the same history")
+	}
 }

@@ -182,7 +182,11 @@ func (r *resourceRecorder) Continuity(c informer.Continuity) {
 	case informer.Proven:
 		r.c.doubt(false)
 	case informer.Diverged:
-		r.c.diverge()
+		// A sink that cannot record fails, too. If it is the upstream, the next session
+		// finds out: the upstream has to prove its history.
+		if r.ctx.Err() == nil {
+			r.c.diverge()
+		}
 	}
 }
 
