@@ -61,12 +61,17 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 		return m, cmp.Or(err, shownBefore(streams[:last], when))
 	}
 	// The moment may be in an earlier epoch. Nothing was observed between two epochs.
+	setBack := false // the clock, between two of the epochs
 	for i, st := range slices.Backward(streams[:last]) {
+		setBack = setBack || streams[i+1].Span().From.At.Before(st.Head().At)
 		if when.RV != 0 && st.Check(when.RV) == nil {
 			return exactly(ctx, st, when.RV)
 		}
 		if when.RV == 0 && st.Shows(when.At) {
-			old, err := atTime(ctx, st, kube.Moment{At: when.At})
+			if when.Ago && setBack {
+				return State{}, fmt.Errorf("%w: %s; the clock was set back since then: name a resourceVersion, or a time", history.ErrClock, Stamp(when.At))
+			}
+			old, err := atTime(ctx, st, when)
 			return old, cmp.Or(err, shownBefore(streams[:i], when))
 		}
 	}

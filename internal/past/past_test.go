@@ -94,7 +94,9 @@ func TestClockStep(t *testing.T) {
 		t.Helper()
 		state, err := p.Locate(t.Context(), pasttest.Pods, when)
 		if want == 0 {
-			if s := p.Refusal(err); err == nil || s.Code != http.StatusGone || !strings.Contains(s.Message, "clock") {
+			if err == nil {
+				t.Errorf("%v: at %d", when, state.RV)
+			} else if s := p.Refusal(err); s.Code != http.StatusGone || !strings.Contains(s.Message, "clock") {
 				t.Errorf("%v: %+v, %v", when, state, err)
 			}
 		} else if err != nil || state.RV != want {
@@ -124,4 +126,6 @@ func TestClockStep(t *testing.T) {
 	check(at(1999), 0)
 	check(at(2001), 20)
 	check(ago(1950), 20)
+	check(ago(1801), 0) // the age reaches back beyond that step
+	check(ago(75), 0)
 }
