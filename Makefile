@@ -99,6 +99,7 @@ soak: build ## Runs long fuzzing and fault tests (about four hours).
 	for i in request random; do WATCHKEEPER_APISERVERS=3 WATCHKEEPER_BALANCE=$$i WATCHKEEPER_LINEARIZABLE_ROUNDS=5000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance || exit; done
 	WATCHKEEPER_FIELD_REFUSALS=1000 WATCHKEEPER_COMPARE_ROUNDS=60 go test -count=1 -timeout 40m -v -run 'FieldSelectors|CompareUnderChurn' ./internal/acceptance
 	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -v -run Simulation ./internal/robustness | grep -vE '^===|    --- PASS'
+	WATCHKEEPER_CLOCKS=2000 go test -race -count=1 -timeout 60m -v -run 'TestClock$$' ./internal/robustness | grep -vE '^===|    --- PASS'
 	WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS'
 	for i in 1 2 3; do WATCHKEEPER_PAST_SECONDS=180 go test -count=1 -timeout 60m -v -run 'TestPast$$' ./internal/robustness || exit; done
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance

@@ -70,7 +70,7 @@ func (s *apiserver) writeLocked() {
 	s.Advance(other)
 	s.count++
 	key := fmt.Sprintf("%c/%c%d", 'a'+r.IntN(2), 'a'+r.IntN(2), r.IntN(5))
-	v := &version{Key: key, prev: s.now[key]}
+	v := &version{Key: key, prev: s.now[key], seen: time.Now()}
 	a := ack{At: time.Now(), Resource: "configmaps"}
 	if v.prev != nil && r.IntN(5) < 2 {
 		v.RV = s.Delete("configmaps", key)

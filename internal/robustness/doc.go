@@ -40,6 +40,12 @@
 // by etcd's history (pastjudge_test.go). WATCHKEEPER_PAST_SECONDS and
 // WATCHKEEPER_PAST_SEED are its length and its seed.
 //
+// TestClock is a simulation of a gateway whose clock is set forward and back by a second to
+// a year, also while it does not run (clock_test.go). Lists of the past by RV, time and age
+// (clockread_test.go) are judged by the truth and by what the clock showed when
+// (clockjudge_test.go, clockeras_test.go). WATCHKEEPER_CLOCKS is the number of rounds (30),
+// WATCHKEEPER_CLOCKS_SEED the seed of the first one.
+//
 // TestReplicas has a gateway in front of two API servers behind a balancer, while one
 // lags and when etcd is restored from a snapshot.
 //

@@ -23,6 +23,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/clocktest"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
@@ -46,7 +47,8 @@ type simulation struct {
 	recorded records.Selection
 	backups  []backup
 	restored bool
-	gaps     []gap // of the history, when a gateway ended
+	clock    *clocktest.Clock // of the gateways
+	gaps     []gap            // of the history, when a gateway ended
 
 	mu      sync.Mutex // guards what follows
 	gateway *gateway.Gateway
@@ -97,7 +99,7 @@ func (s *simulation) startGateway() error {
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	var rec *records.Recorder
 	if s.disk != nil {
-		rec, err = records.New(records.Options{Dir: "data", FS: s.disk, Select: s.recorded, Upstream: up, Logger: logger})
+		rec, err = records.New(records.Options{Dir: "data", FS: s.disk, Select: s.recorded, Upstream: up, Logger: logger, Now: s.clock.Now})
 		if err != nil {
 			return err
 		}

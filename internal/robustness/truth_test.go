@@ -34,7 +34,7 @@ type version struct {
 	labels labels.Set
 	fields fields.Set
 	prev   *version  // the previous version, nil for a creation
-	seen   time.Time // when etcd sent it
+	seen   time.Time // when etcd sent it, or the simulated API server wrote it
 }
 
 // at returns the JSON of the version with another RV.
