@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/watchkeeper/watchkeeper/internal/clocktest"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
@@ -97,5 +98,25 @@ func TestListTime(t *testing.T) {
 	}
 	if gaps := st.Gaps(); len(gaps) != 1 || gaps[0].To != 500 || !gaps[0].Until.Equal(start.Add(time.Minute)) {
 		t.Errorf("gaps %v, want one until %v", gaps, start.Add(time.Minute))
+	}
+}
+
+// TestStepBeforeWrite: what was observed before the clock was set back, and is not written
+// yet, is not recorded as observed after it.
+func TestStepBeforeWrite(t *testing.T) {
+	api, clock := newFakeAPI(t), clocktest.New()
+	r := api.recorder(t, vfs.NewMem())
+	r.opts.Now, r.trimEvery = clock.Now, 10*time.Millisecond
+	r.delay.events, r.delay.head = 1<<40, 1<<40
+	api.write("a", "1")
+	g := api.run(t, r)
+	st := g.recorded(102)
+	rec, _ := r.continuity(pods).current()
+	rv := api.write("a", "2")
+	until(t, "the event", func() bool { return rec.w.position().RV >= rv })
+	clock.Set(-time.Hour)
+	until(t, "the step", func() bool { return len(st.ClockSteps()) > 0 })
+	if got := st.ClockSteps(); len(got) != 1 || got[0].RV < rv {
+		t.Errorf("steps %v, want one at %d", got, rv)
 	}
 }

@@ -159,6 +159,9 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 // trim keeps the history within its limits.
 func (s *session) trim() {
 	for {
+		for _, t := range s.all() { // Trim may record a step of the clock after it
+			t.fail(t.w.flush())
+		}
 		if err := s.store.Trim(s.ctx); err != nil && s.ctx.Err() == nil && !errors.Is(err, history.ErrClosed) {
 			s.fail(err)
 			return
