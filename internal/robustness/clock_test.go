@@ -76,6 +76,7 @@ func (r *clockRound) run() (err error) {
 	}
 	draw := r.profile.draw(r.seed)
 	if r.profile.without == nil {
+		r.prompt = true
 		draw = func(string, faultproxy.Kind, int) faultproxy.Fault { return faultproxy.Fault{Name: faultproxy.None} }
 	}
 	r.proxy, err = faultproxy.New(faultproxy.Options{Transport: local{handler: r.server, buffer: 4 << 10}, Seed: r.seed, Draw: draw})
@@ -162,6 +163,7 @@ func (r *clockRound) disturb(end time.Time) error {
 			}
 			r.downtimes = append(r.downtimes, downtime{down, time.Now()})
 		case 2:
+			down := time.Now()
 			r.server.setDown(true)
 			time.Sleep(upTo(r.rand, 5*time.Second))
 			if r.rand.IntN(2) == 0 {
@@ -169,8 +171,10 @@ func (r *clockRound) disturb(end time.Time) error {
 				time.Sleep(upTo(r.rand, 5*time.Second))
 			}
 			r.server.setDown(false)
+			r.outages = append(r.outages, downtime{down, time.Now()})
 		case 3:
 			r.proxy.CutAll()
+			r.outages = append(r.outages, downtime{time.Now(), time.Now()})
 		default:
 			set()
 			if r.rand.IntN(3) == 0 {

@@ -21,6 +21,8 @@ type clockStory struct {
 	settings  []clocktest.Setting
 	reads     []*clockRead
 	downtimes []downtime // of the gateway
+	prompt    bool       // without faults, apart from these:
+	outages   []downtime // of the API server, or of its connections
 	gaps      []gap      // that the gateway has recorded
 	epochs    bool       // the record has several
 	healed    time.Time  // from then on everything has to be answered
@@ -207,7 +209,29 @@ func (s *clockStory) states(e clockEra, when time.Time) (least, most int) {
 			most = min(most, s.index(r.RV))
 		}
 	}
+	if s.promptAt(end) {
+		least = most
+	}
 	return least, most
+}
+
+// promptAt reports whether the gateway observed changes when they were written, before a true
+// time: it had caught up after the last disturbance, with something written after it.
+func (s *clockStory) promptAt(t time.Time) bool {
+	last := time.Time{}
+	for _, d := range slices.Concat(s.downtimes, s.outages) {
+		switch {
+		case !d.from.Before(t):
+		case !d.to.Before(t):
+			return false
+		case d.to.After(last):
+			last = d.to
+		}
+	}
+	return s.prompt && slices.ContainsFunc(s.reads, func(r *clockRead) bool {
+		written := sort.Search(len(s.truth.versions), func(i int) bool { return s.truth.versions[i].seen.After(r.Began) })
+		return r.isNow() && r.Began.Before(t) && s.index(r.RV) == written && s.written(r.RV).After(last)
+	})
 }
 
 // hidden reports whether a gap may hide the state at a time of one of the eras.

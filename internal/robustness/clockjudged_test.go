@@ -109,6 +109,22 @@ func TestClockReads(t *testing.T) {
 	}
 }
 
+// TestClockPrompt: without faults, a change is observed when it is written.
+func TestClockPrompt(t *testing.T) {
+	s := steppedStory()
+	for _, one := range []struct {
+		prompt  bool
+		outages []downtime
+		want    string
+	}{
+		{false, nil, ""}, {true, nil, "a state with 0 versions, not 1 to 1"}, {true, []downtime{{after(50), after(51)}}, "a state with 0 versions"},
+		{true, []downtime{{after(5), after(11)}}, ""}, {true, []downtime{{after(9), after(9.5)}}, ""},
+	} {
+		s.prompt, s.outages = one.prompt, one.outages
+		s.judges(t, []clockAnswer{{10, 10, one.want}, {10, 11, ""}})
+	}
+}
+
 // TestClockGaps: a gap may hide the state at a time, but a state inside it is wrong.
 func TestClockGaps(t *testing.T) {
 	s := steppedStory()
