@@ -87,6 +87,7 @@ func TestClockReads(t *testing.T) {
 		{"after the step, refused", at(60, 0), "showed the time once"},
 		{"in the future", code(at(80, 0), 400), ""},
 		{"in the future, answered", at(80, 18), "in the future"},
+		{"in the future, answered when it was over", spoilt(at(80, 18), func(r *clockRead) { r.Ended = after(110) }), ""},
 		{"before the record, refused", at(-10, 0), ""},
 		{"before the record, answered", at(-10, 10), "has not shown"},
 		{"an age", ago(30, 17), ""},
