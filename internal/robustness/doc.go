@@ -15,7 +15,9 @@
 // A round runs all of that from one seed. It then ends the faults, waits until
 // every client has received everything, and judges the histories by the truth:
 // one validator per guarantee (validate_test.go). A test shows that each
-// validator rejects a bad history. Some clients are connected to the API server
+// validator rejects a bad history. Among the clients are Go informers (informers_test.go)
+// and, run by Node, those for browsers (browser_test.go): each of their lists is judged as a
+// list, and the events after it as a watch. Some clients are connected to the API server
 // directly. Their histories have to pass as well, which shows that the
 // validators demand no more than Kubernetes guarantees.
 //
@@ -30,8 +32,7 @@
 // in front of a simulated API server, some hundred rounds a minute. A seed
 // repeats a round as exactly as goroutine scheduling allows. In some rounds etcd is
 // restored from a backup (restore_test.go), in half of them the gateway records a history,
-// from which it serves watches of older RVs, and in all of them there are Go informers
-// (informers_test.go): the same validators judge them.
+// from which it serves watches of older RVs, and in all of them there are Go informers.
 // WATCHKEEPER_SIMULATION_PROFILE selects a kind of round by name.
 //
 // TestPast is about the recorded history. A gateway in front of the same writers

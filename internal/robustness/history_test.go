@@ -55,6 +55,8 @@ type exchange struct {
 	RV     uint64
 	Items  []event // of the list, or the initial events
 	Events []event // with bookmarks
+	// Paged is set for a list by pages, as if Verb is byPages.
+	Paged bool `json:",omitempty"`
 	// Joined is set if the stream may consist of several watches, as an informer's.
 	Joined bool `json:",omitempty"`
 	// Error is the code of an ERROR that ended the stream.

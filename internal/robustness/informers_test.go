@@ -17,68 +17,131 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// An informed client is a Go informer. Every second, if it is watching, its copy is taken
-// for a list at any RV. What a subscriber receives is taken for a watch that continues
-// such a list, until the informer lists again. So the validators judge both.
+// An informed client is a Go informer with one subscriber. Its copy, after each list and
+// about every second, is judged as a list at any RV. What the subscriber receives between
+// two lists is judged as a watch that continues the first one:
+//
+//	informer    list ── change ── change ── change ── changes by a list ── list
+//	copy        sample            sample                                   sample
+//	subscriber  list    event     event     event     (of no watch)        list
+//
+// A sample is exact: the informer calls its Metrics before each change and after each list,
+// and waits meanwhile.
 type informed struct {
-	informer           *informer.Informer[json.RawMessage]
-	copies, subscriber *client
+	ignored // Metrics
 
-	mu     sync.Mutex // guards what follows
-	events []event    // of the subscriber, since the last sample
+	informer *informer.Informer[json.RawMessage]
+	name     string
+	direct   bool
+	texts    *texts
 
-	stream *exchange // of the subscriber; belongs to run
+	mu      sync.Mutex // guards what follows
+	samples []sample
+	changes int     // of the copy so far
+	listing bool    // a list has made changes, and is not complete
+	watched int     // changes before that list
+	events  []event // of the subscriber so far: one per change
 }
 
-func newInformed(name string, to http.Handler, buffer int, life func() int, isDirect bool, t *texts) *informed {
-	of := func(what string) *client {
-		return &client{name: name + "-" + what, resource: "configmaps", path: "/api/v1/configmaps", sel: newSelector("", "", ""), direct: isDirect, bookmarks: true, start: byList0, texts: t}
-	}
-	source := informer.NewSource(&url.URL{Scheme: "http", Host: "127.0.0.1"}, local{handler: to, buffer: buffer, life: life})
-	c := &informed{
-		informer: informer.New(source, informer.Resource{Version: "v1", Name: "configmaps"}, informer.Raw(), informer.Options{}),
-		copies:   of("copy"), subscriber: of("subscriber"),
-	}
-	c.copies.again = true // each list begins a chain
+// A sample is the copy of an informer at one moment.
+type sample struct {
+	at      time.Time
+	rv      uint64
+	objects []event
+	changes int    // before it
+	relist  string // the reason of the list that is complete; "" if none is
+	watched int    // changes before that list
+}
+
+func newInformed(name string, source *informer.Source, isDirect bool, t *texts) *informed {
+	c := &informed{name: name, direct: isDirect, texts: t}
+	c.informer = informer.New(source, informer.Resource{Version: "v1", Name: "configmaps"}, informer.Raw(), informer.Options{
+		KeepManagedFields: true,
+		Backlog:           1 << 20, // nothing is coalesced
+		Metrics:           func(informer.Resource, func() informer.Status) informer.Metrics { return c },
+	})
+	c.informer.Handle(informer.Handler[json.RawMessage]{Event: c.receive})
 	return c
 }
 
-// run runs the informer and takes samples until ctx ends.
+// makeInformers makes the informers of a round, one of them of the API server itself.
+func (r *round) makeInformers() error {
+	direct, base, err := r.cluster.Client()
+	if err != nil {
+		return err
+	}
+	of, err := url.Parse(base)
+	if err != nil {
+		return err
+	}
+	toGateway, err := informer.FromURL(r.gateway.URL)
+	if err != nil {
+		return err
+	}
+	r.informers = []*informed{
+		newInformed("informer", toGateway, false, &r.texts),
+		newInformed("informer of the API server", informer.NewSource(of, direct.Transport), true, &r.texts),
+	}
+	r.browser, err = newBrowser(r.cluster.Dir, r.gateway.URL, &r.texts)
+	return err
+}
+
+// everyone returns the clients, with those that stand for informers.
+func (r *round) everyone() []*client {
+	all := append(slices.Clip(r.clients), r.browser.clients()...)
+	for _, c := range r.informers {
+		all = append(all, c.clients()...)
+	}
+	return all
+}
+
+// run runs the informer until ctx ends.
 func (c *informed) run(ctx context.Context) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() { _ = c.informer.Run(ctx) }) // an API server that answers does not refuse ConfigMaps
-	wg.Go(func() {
-		for e, err := range c.informer.Events(ctx) {
-			if err == nil && e.Type != informer.Synced {
-				c.receive(e)
-			}
-		}
-	})
-	lists, last := 0, time.Now()
-	for ctx.Err() == nil {
-		// When time has come to an odd nanosecond, everything else is at rest.
-		now := time.Now().Truncate(time.Second).Add(time.Second + 1)
-		select {
-		case <-time.After(time.Until(now)):
-		case <-ctx.Done():
-			return
-		}
-		status := c.informer.Status()
-		if status.Phase != informer.Watching || status.RV == 0 {
-			continue
-		}
-		n := 0
-		for _, count := range status.Relists {
-			n += count
-		}
-		c.sample(last, status.RV, n != lists)
-		lists, last = n, time.Now()
+	_ = c.informer.Run(ctx) // an API server that answers does not refuse ConfigMaps
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.samples) > 0 && !c.listing {
+		c.sampleLocked("")
 	}
 }
 
 // waits reports whether the informer has no watch.
 func (c *informed) waits() bool { return c.informer.Status().Phase != informer.Watching }
+
+// Changed implements informer.Metrics.
+func (c *informed) Changed(informer.EventType) {
+	byList := c.waits()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch n := len(c.samples); {
+	case byList && !c.listing:
+		c.listing, c.watched = true, c.changes
+	case !byList && n > 0 && time.Since(c.samples[n-1].at) > time.Second:
+		c.sampleLocked("")
+	}
+	c.changes++
+}
+
+// Listed implements informer.Metrics.
+func (c *informed) Listed(reason string, _ int, _ time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sampleLocked(reason)
+	c.listing = false
+}
+
+// sampleLocked takes a sample. The informer is not to change its copy meanwhile.
+func (c *informed) sampleLocked(relist string) {
+	s := sample{at: time.Now(), rv: c.informer.Status().RV, changes: c.changes, watched: c.changes, relist: relist}
+	if c.listing {
+		s.watched = c.watched
+	}
+	for _, ref := range c.informer.All() {
+		s.objects = append(s.objects, c.event("ADDED", ref))
+	}
+	slices.SortFunc(s.objects, func(a, b event) int { return listOrder(a.Key, b.Key) })
+	c.samples = append(c.samples, s)
+}
 
 // receive takes an event as that of a watch.
 func (c *informed) receive(e informer.Event[json.RawMessage]) {
@@ -101,48 +164,82 @@ func (c *informed) event(typ string, ref informer.Ref[json.RawMessage]) event {
 	if err != nil {
 		typ = "MALFORMED"
 	}
-	return event{typ, rv, ref.Key().String(), ref.UID(), c.copies.texts.intern(raw)}
+	return event{typ, rv, ref.Key().String(), ref.UID(), c.texts.intern(raw)}
 }
 
-// sample takes a sample at an RV; since is the time of the one before.
-func (c *informed) sample(since time.Time, rv uint64, listed bool) {
-	var items []event
-	for _, ref := range c.informer.All() {
-		items = append(items, c.event("ADDED", ref))
-	}
-	slices.SortFunc(items, func(a, b event) int { return listOrder(a.Key, b.Key) })
-	list := func(of *client) {
-		x := of.begin(byList0, 0)
-		x.Began, x.Code, x.RV, x.Items = since, 200, rv, items
-		of.end(x, "the copy")
-		of.move(rv, true)
-	}
-	list(c.copies)
+// clients returns clients that have done so far what the informer and its subscriber have.
+func (c *informed) clients() []*client {
+	rv := c.informer.Status().RV // before the counts: the changes up to it are among them
 	c.mu.Lock()
-	events := c.events
-	c.events = nil
-	c.mu.Unlock()
-	if listed {
-		list(c.subscriber)
-		c.stream = c.subscriber.begin(resumed, rv)
-		c.stream.Code, c.stream.Joined = 200, true
-		c.subscriber.end(c.stream, "the last sample")
-		return
+	defer c.mu.Unlock()
+	copies, subscriber := c.client("copy"), c.client("subscriber")
+	copies.again = true // each sample is a list of its own
+	stream, taken := &exchange{}, 0
+	advance := func(to int, rv uint64) { // the stream, to a number of changes, and to their RV
+		for ; taken < min(to, len(c.events)); taken++ {
+			stream.Events = append(stream.Events, c.events[taken])
+		}
+		if taken == to && rv > stream.place() {
+			stream.Events = append(stream.Events, event{Type: "BOOKMARK", RV: rv})
+		}
 	}
-	x := c.stream
-	x.Events, x.Ended = append(x.Events, events...), time.Now()
-	if rv > x.place() {
-		x.Events = append(x.Events, event{Type: "BOOKMARK", RV: rv})
+	began := time.Time{}
+	for _, s := range c.samples {
+		s.list(copies, began)
+		began = s.at
+		if s.relist == "" {
+			advance(s.changes, s.rv)
+			continue
+		}
+		advance(s.watched, 0)
+		if stream.Ended = s.at; s.relist == "expired" {
+			stream.Error, stream.End = http.StatusGone, "the informer lists again"
+		}
+		s.list(subscriber, began)
+		stream = subscriber.begin(resumed, s.rv)
+		stream.Began, stream.Code, stream.Joined = s.at, http.StatusOK, true
+		subscriber.end(stream, "so far")
+		taken = s.changes
 	}
-	c.subscriber.move(rv, true)
+	if c.listing {
+		advance(c.watched, 0)
+	} else {
+		advance(c.changes, rv)
+	}
+	subscriber.move(stream.place(), len(c.samples) > 0 && !c.listing)
+	return []*client{copies, subscriber}
 }
 
-// clients returns the clients that stand for the informer. A copy at an RV inside a gap has a
-// part of the difference: it is no state.
-func (c *informed) clients(h *history) []*client {
-	c.copies.exchanges = slices.DeleteFunc(c.copies.exchanges, func(x *exchange) bool {
-		_, in := h.gapAround(c.copies, x.RV)
+func (c *informed) client(what string) *client {
+	return &client{
+		name: c.name + "-" + what, resource: "configmaps", path: "/api/v1/configmaps", sel: newSelector("", "", ""),
+		direct: c.direct, bookmarks: true, start: byList0, texts: c.texts,
+	}
+}
+
+// list adds the sample to a client, as a list at any RV.
+func (s sample) list(c *client, began time.Time) {
+	x := c.begin(byList0, 0)
+	x.Code, x.RV, x.Items = http.StatusOK, s.rv, s.objects
+	c.end(x, "the copy")
+	x.Began, x.Ended = began, s.at
+}
+
+// judged returns the clients to judge. A copy at an RV inside a gap has a part of the
+// difference: it is no state.
+func (c *informed) judged(h *history) []*client {
+	all := c.clients()
+	all[0].exchanges = slices.DeleteFunc(all[0].exchanges, func(x *exchange) bool {
+		_, in := h.gapAround(all[0], x.RV)
 		return in && !h.explains(h.truth(x), x)
 	})
-	return []*client{c.copies, c.subscriber}
+	return all
 }
+
+// ignored are the Metrics that an informed client does not use.
+type ignored struct{}
+
+func (ignored) Watched(string, time.Duration)                  {}
+func (ignored) Failed(error)                                   {}
+func (ignored) Delivered(informer.EventType, bool)             {}
+func (ignored) Reconciled(time.Duration, time.Duration, error) {}

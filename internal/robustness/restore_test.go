@@ -154,7 +154,7 @@ func (h *history) crossedTo(t *truth, chain []*exchange) bool {
 // be open passes the first page through and has the others from before.
 func (h *history) mixedPages(x *exchange) bool {
 	for t := h.truths[x.Resource]; t.earlier != nil; t = t.earlier {
-		if x.Verb == byPages && !t.bumped && !x.Ended.Before(t.began) {
+		if (x.Paged || x.Verb == byPages) && !t.bumped && !x.Ended.Before(t.began) {
 			return true
 		}
 	}

@@ -54,6 +54,8 @@ type round struct {
 	gateway    *clustertest.Gateway
 	namespaces []string
 	clients    []*client
+	informers  []*informed
+	browser    *browser
 	writers    []*writer
 	recorders  map[string]*recorder
 	logs       []string // of gateways that have ended
@@ -72,10 +74,14 @@ func (r *round) run() (*history, error) {
 	}
 	defer r.proxy.Close()
 	defer r.gateway.Kill()
+	if err := r.makeInformers(); err != nil {
+		return nil, err
+	}
 
 	clientCtx, stopClients := context.WithCancel(ctx)
-	defer stopClients()
 	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer stopClients()
 	for _, c := range r.clients {
 		clients.Go(func() {
 			select { // the clients start one after another
@@ -85,6 +91,10 @@ func (r *round) run() (*history, error) {
 			c.run(clientCtx)
 		})
 	}
+	for _, c := range r.informers {
+		clients.Go(func() { c.run(clientCtx) })
+	}
+	clients.Go(func() { r.browser.run(clientCtx) })
 	writerCtx, stopWriters := context.WithCancel(ctx)
 	defer stopWriters()
 	var writers sync.WaitGroup
@@ -301,7 +311,7 @@ func (r *round) await(final map[string]uint64) error {
 			}
 		}
 		now.epochs = epochs(append(r.logs, r.gateway.Log()))
-		behind, due := now.behind(r.clients)
+		behind, due := now.behind(r.everyone())
 		switch {
 		case behind == 0:
 			return nil
@@ -332,7 +342,7 @@ func (h *history) behind(clients []*client) (behind, due int) {
 }
 
 func (r *round) history(final, last map[string]uint64) (*history, error) {
-	h := &history{truths: map[string]*truth{}, clients: r.clients, final: final, whole: r.profile.whole}
+	h := &history{truths: map[string]*truth{}, clients: append(r.clients, r.browser.clients()...), final: final, whole: r.profile.whole}
 	for name, rec := range r.recorders {
 		t, err := rec.result(last[name])
 		if err != nil {
@@ -342,6 +352,9 @@ func (r *round) history(final, last map[string]uint64) (*history, error) {
 	}
 	logs := append(r.logs, r.gateway.Log())
 	h.epochs, h.whole = epochs(logs), h.whole && !unproven(logs)
+	for _, c := range r.informers {
+		h.clients = append(h.clients, c.judged(h)...)
+	}
 	for _, w := range r.writers {
 		h.acks = append(h.acks, w.acks...)
 	}

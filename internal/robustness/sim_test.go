@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/internal/clocktest"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
@@ -233,7 +235,6 @@ func (s *simulation) run(length time.Duration) (*history, error) {
 		for n := 0; n < 900 && slices.ContainsFunc(s.informers, (*informed).waits); n++ {
 			time.Sleep(time.Second)
 		}
-		time.Sleep(2 * time.Second) // a sample
 	}
 	for range 600 { // at most a minute
 		if s.behind(final) == 0 {
@@ -313,7 +314,7 @@ func (s *simulation) behind(final uint64) int {
 	h := &history{truths: map[string]*truth{"configmaps": &t}, final: map[string]uint64{"configmaps": final}}
 	all := slices.Clone(s.clients)
 	for _, c := range s.informers {
-		all = append(all, c.subscriber)
+		all = append(all, c.clients()...)
 	}
 	behind, _ := h.behind(all)
 	return behind
@@ -343,9 +344,13 @@ func (s *simulation) makeClients() {
 		s.clients = append(s.clients, c)
 	}
 	s.informers = []*informed{
-		newInformed("informer", s, 1<<s.rand.IntN(16), s.life(), false, &s.texts),
-		newInformed("informer of the API server", s.server, 1<<10, nil, true, &s.texts),
+		newInformed("informer", localSource(local{handler: s, buffer: 1 << s.rand.IntN(16), life: s.life()}), false, &s.texts),
+		newInformed("informer of the API server", localSource(local{handler: s.server, buffer: 1 << 10}), true, &s.texts),
 	}
+}
+
+func localSource(l local) *informer.Source {
+	return informer.NewSource(&url.URL{Scheme: "http", Host: "127.0.0.1"}, l)
 }
 
 func (s *simulation) history(final uint64) *history {
@@ -362,7 +367,7 @@ func (s *simulation) history(final uint64) *history {
 		h.stale = append(h.stale, timeSpan{span.From, span.To})
 	}
 	for _, c := range s.informers {
-		h.clients = append(h.clients, c.clients(h)...)
+		h.clients = append(h.clients, c.judged(h)...)
 	}
 	return h
 }

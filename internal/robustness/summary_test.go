@@ -17,6 +17,7 @@ type summary struct {
 	rounds, versions, requests, streams, events int
 	expired                                     int // streams that ended with 410
 	epochs, gaps                                int // lists of a gateway that began an epoch, that left a gap
+	relists, informed                           int // lists of informers that continued an earlier one, events after lists
 	faults                                      map[faultproxy.Name]int
 	kills                                       map[string]int
 }
@@ -35,6 +36,7 @@ func (s *summary) add(r *round, h *history) {
 	}
 	for _, c := range h.clients {
 		s.requests += len(c.exchanges)
+		before := false // there was a list of an informer
 		for _, x := range c.exchanges {
 			s.events += len(x.Items) + len(x.Events)
 			if x.Code == 200 && (x.Verb == resumed || x.Verb == byNow || x.Verb == byWatchList || x.Verb == byWatch0) {
@@ -42,6 +44,12 @@ func (s *summary) add(r *round, h *history) {
 			}
 			if x.Error == 410 {
 				s.expired++
+			}
+			if x.Joined {
+				if s.informed += len(x.Events); before {
+					s.relists++
+				}
+				before = true
 			}
 		}
 	}
@@ -55,8 +63,8 @@ func (s *summary) add(r *round, h *history) {
 }
 
 func (s summary) String() string {
-	return fmt.Sprintf("%d rounds, %d versions; %d events judged, on %d streams of %d requests, %d of them ended by 410; %d lists of a gateway that began an epoch, %d that left a gap; kills: %s; faults: %s",
-		s.rounds, s.versions, s.events, s.streams, s.requests, s.expired, s.epochs, s.gaps, counted(s.kills), counted(s.faults))
+	return fmt.Sprintf("%d rounds, %d versions; %d events judged, on %d streams of %d requests, %d of them ended by 410; %d lists of a gateway that began an epoch, %d that left a gap; informers listed again %d times and emitted %d events; kills: %s; faults: %s",
+		s.rounds, s.versions, s.events, s.streams, s.requests, s.expired, s.epochs, s.gaps, s.relists, s.informed, counted(s.kills), counted(s.faults))
 }
 
 // counted lists what was counted, most often first.

@@ -420,7 +420,11 @@ func documented(_ *history, x *exchange) string {
 // gap where it could not be continued at once, as when the gateway could not reach the API
 // server when it started.)
 func steady(h *history, x *exchange) string {
-	if h.whole && x.Error == 410 && !slices.ContainsFunc(h.recorded[x.Resource], func(g gap) bool { return g.From < x.Start && x.Start < g.To }) {
+	at := x.Start
+	if x.Joined { // the last one of its watches
+		at = x.place()
+	}
+	if h.whole && x.Error == 410 && !slices.ContainsFunc(h.recorded[x.Resource], func(g gap) bool { return g.From < at && at < g.To }) {
 		return "the history was complete: " + x.End
 	}
 	return ""

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// informer.mjs URL RESOURCE…: follows resources, such as v1/pods, with the informer for
+// browsers, and prints a line of JSON for each thing that it emits. It ends with its input.
+
+import { connect } from '../../../ui/informer/src/index.ts';
+
+const [base, ...resources] = process.argv.slice(2);
+const connection = connect(base);
+
+for (const resource of resources) {
+  const informer = connection.informer(resource, { managedFields: true, pageSize: 20 });
+  const print = (line) => process.stdout.write(JSON.stringify({ resource, ...line }) + '\n');
+  informer.on('add', ({ object }) => print({ type: 'ADDED', object }));
+  informer.on('update', ({ object }) => print({ type: 'MODIFIED', object }));
+  informer.on('delete', ({ object }) => print({ type: 'DELETED', object }));
+  informer.on('sync', ({ resourceVersion }) => print({ type: 'sync', resourceVersion, objects: [...informer.store.values()] }));
+  informer.on('state', ({ state }) => print({ type: 'state', phase: state.phase }));
+  informer.on('error', ({ error: { name, code, message } }) => print({ type: 'error', name, code, message }));
+}
+
+process.stdin.on('end', () => process.exit()).resume();
