@@ -86,11 +86,13 @@ func (r *round) makeInformers() error {
 	return err
 }
 
-// everyone returns the clients, with those that stand for informers.
+// everyone returns all clients that are to receive everything: those that stand for
+// informers, too.
 func (r *round) everyone() []*client {
 	all := append(slices.Clip(r.clients), r.browser.clients()...)
 	for _, c := range r.informers {
-		all = append(all, c.clients()...)
+		_, subscriber := c.clients()
+		all = append(all, subscriber)
 	}
 	return all
 }
@@ -168,11 +170,11 @@ func (c *informed) event(typ string, ref informer.Ref[json.RawMessage]) event {
 }
 
 // clients returns clients that have done so far what the informer and its subscriber have.
-func (c *informed) clients() []*client {
+func (c *informed) clients() (copies, subscriber *client) {
 	rv := c.informer.Status().RV // before the counts: the changes up to it are among them
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	copies, subscriber := c.client("copy"), c.client("subscriber")
+	copies, subscriber = c.client("copy"), c.client("subscriber")
 	copies.again = true // each sample is a list of its own
 	stream, taken := &exchange{}, 0
 	advance := func(to int, rv uint64) { // the stream, to a number of changes, and to their RV
@@ -207,7 +209,7 @@ func (c *informed) clients() []*client {
 		advance(c.changes, rv)
 	}
 	subscriber.move(stream.place(), len(c.samples) > 0 && !c.listing)
-	return []*client{copies, subscriber}
+	return copies, subscriber
 }
 
 func (c *informed) client(what string) *client {
@@ -228,12 +230,12 @@ func (s sample) list(c *client, began time.Time) {
 // judged returns the clients to judge. A copy at an RV inside a gap has a part of the
 // difference: it is no state.
 func (c *informed) judged(h *history) []*client {
-	all := c.clients()
-	all[0].exchanges = slices.DeleteFunc(all[0].exchanges, func(x *exchange) bool {
-		_, in := h.gapAround(all[0], x.RV)
+	copies, subscriber := c.clients()
+	copies.exchanges = slices.DeleteFunc(copies.exchanges, func(x *exchange) bool {
+		_, in := h.gapAround(copies, x.RV)
 		return in && !h.explains(h.truth(x), x)
 	})
-	return all
+	return []*client{copies, subscriber}
 }
 
 // ignored are the Metrics that an informed client does not use.

@@ -314,7 +314,8 @@ func (s *simulation) behind(final uint64) int {
 	h := &history{truths: map[string]*truth{"configmaps": &t}, final: map[string]uint64{"configmaps": final}}
 	all := slices.Clone(s.clients)
 	for _, c := range s.informers {
-		all = append(all, c.clients()...)
+		_, subscriber := c.clients()
+		all = append(all, subscriber)
 	}
 	behind, _ := h.behind(all)
 	return behind
