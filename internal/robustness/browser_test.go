@@ -105,9 +105,9 @@ type line struct {
 	Object          json.RawMessage
 	ResourceVersion string            // of a sync
 	Objects         []json.RawMessage // of a sync
-	Phase           string
-	Name, Message   string
-	Code            int
+	Phase           string            // of a state
+	Message         string            // of an error
+	Code            int               // of an error
 }
 
 func (b *browser) take(text []byte) error {
@@ -126,20 +126,18 @@ func (b *browser) take(text []byte) error {
 	case l.Type == "sync":
 		return f.sync(l)
 	case l.Type == "state" && l.Phase == "syncing":
-		if inWatch {
-			x.Ended = time.Now()
+		if inWatch { // see informed.clients
+			x.Ended, x.Error, x.End = time.Now(), http.StatusGone, "the informer lists again"
 		}
 		f.listing = true
 		f.move(0, false)
 	case l.Type == "error":
 		switch {
-		case l.Code == http.StatusGone && inWatch:
-			x.Error, x.End = l.Code, l.Message
-		case l.Code/100 == 4 && l.Code != http.StatusGone:
+		case l.Code/100 == 4 && l.Code != http.StatusGone && l.Code != http.StatusTooManyRequests:
 			refused := f.begin(byList0, 0)
 			refused.Code = l.Code
 			f.end(refused, l.Message)
-		case l.Name == "SyntaxError" && inWatch:
+		case inWatch && strings.HasPrefix(l.Message, "not a watch event"):
 			x.Events = append(x.Events, event{Type: "MALFORMED", RV: x.place(), Text: l.Message})
 		}
 	case len(l.Object) == 0 || f.listing: // another state, or an event of the list

@@ -21,11 +21,11 @@ func TestBrowserLines(t *testing.T) {
 	f := &followed{client: &client{texts: &texts{all: map[string]string{}}}}
 	b := &browser{follows: map[string]*followed{"v1/x": f}}
 	for _, text := range []string{
-		phase("connecting"), `{"type":"error","name":"TypeError"}`, phase("syncing"), one("ADDED", "b", 3), one("ADDED", "a", 2),
+		phase("connecting"), `{"type":"error","message":"fetch failed"}`, phase("syncing"), one("ADDED", "b", 3), one("ADDED", "a", 2),
 		`{"type":"sync","resourceVersion":"4","objects":[` + object("b", 3) + `,` + object("a", 2) + `]}`,
-		phase("live"), one("MODIFIED", "b", 5), `{"type":"error","name":"SyntaxError","message":"no JSON"}`, one("DELETED", "a", 6),
-		`{"type":"error","name":"StatusError","code":410,"message":"expired"}`, phase("stale"), phase("syncing"), one("DELETED", "b", 5),
-		`{"type":"sync","resourceVersion":"9","objects":[]}`, `{"type":"error","name":"StatusError","code":403}`, one("ADDED", "c", 10),
+		phase("live"), one("MODIFIED", "b", 5), `{"type":"error","message":"not a watch event: X"}`, one("DELETED", "a", 6),
+		`{"type":"error","code":429}`, phase("stale"), phase("syncing"), one("DELETED", "b", 5),
+		`{"type":"sync","resourceVersion":"9","objects":[]}`, `{"type":"error","code":403}`, one("ADDED", "c", 10),
 	} {
 		if err := b.take([]byte(`{"resource":"v1/x",` + text[1:])); err != nil {
 			t.Fatal(err)

@@ -194,9 +194,8 @@ func (c *informed) clients() (copies, subscriber *client) {
 			continue
 		}
 		advance(s.watched, 0)
-		if stream.Ended = s.at; s.relist == "expired" {
-			stream.Error, stream.End = http.StatusGone, "the informer lists again"
-		}
+		// A gateway with its whole history gives no reason to list again, be it 410 or another.
+		stream.Ended, stream.Error, stream.End = s.at, http.StatusGone, "the informer lists again: "+s.relist
 		s.list(subscriber, began)
 		stream = subscriber.begin(resumed, s.rv)
 		stream.Began, stream.Code, stream.Joined = s.at, http.StatusOK, true

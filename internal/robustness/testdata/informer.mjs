@@ -17,7 +17,7 @@ for (const resource of resources) {
   informer.on('delete', ({ object }) => print({ type: 'DELETED', object }));
   informer.on('sync', ({ resourceVersion }) => print({ type: 'sync', resourceVersion, objects: [...informer.store.values()] }));
   informer.on('state', ({ state }) => print({ type: 'state', phase: state.phase }));
-  informer.on('error', ({ error: { name, code, message } }) => print({ type: 'error', name, code, message }));
+  informer.on('error', ({ error: { code, message } }) => print({ type: 'error', code, message }));
 }
 
 process.stdin.on('end', () => process.exit()).resume();
