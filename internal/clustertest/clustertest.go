@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -151,22 +152,51 @@ func (c *Cluster) Lag(apiServer string, flags ...string) error {
 	return c.run(append([]string{"lag", apiServer, "--dir", c.Dir}, flags...)...)
 }
 
-// Snapshot saves etcd's data to a file.
-func (c *Cluster) Snapshot(file string) error {
-	return c.run("snapshot", file, "--dir", c.Dir)
+// Snapshot saves etcd's data to a file, and returns its revision.
+func (c *Cluster) Snapshot(file string) (revision uint64, err error) {
+	out, err := c.call("snapshot", file, "--dir", c.Dir)
+	if err != nil {
+		return 0, err
+	}
+	_, number, _ := strings.Cut(strings.TrimSpace(out), " at revision ")
+	return strconv.ParseUint(number, 10, 64)
 }
 
 // Restore replaces etcd's data by a snapshot, with flags of localcluster restore, and
-// waits until the API servers are ready.
+// waits until the API servers are ready. It restarts a component that ends meanwhile, as
+// StartComponent does.
 func (c *Cluster) Restore(file string, flags ...string) error {
-	return c.run(append([]string{"restore", file, "--dir", c.Dir}, flags...)...)
+	err := c.run(append([]string{"restore", file, "--dir", c.Dir}, flags...)...)
+	if err == nil || !strings.Contains(err.Error(), "ended while starting") {
+		return err
+	}
+	names, err := c.APIServerNames()
+	if err != nil {
+		return err
+	}
+	for _, name := range append(names, "kube-controller-manager", "kube-scheduler", "kwok") {
+		if _, err := c.PID(name); err == nil {
+			continue
+		}
+		if err := c.StartComponent(name); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(filepath.Join(c.Dir, "etcd-before-restore"))
 }
 
 func (c *Cluster) run(args ...string) error {
-	if out, err := exec.Command(c.bin, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("localcluster %s: %w: %s", strings.Join(args, " "), err, out)
+	_, err := c.call(args...)
+	return err
+}
+
+// call runs localcluster and returns its output.
+func (c *Cluster) call(args ...string) (string, error) {
+	out, err := exec.Command(c.bin, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("localcluster %s: %w: %s", strings.Join(args, " "), err, out)
 	}
-	return nil
+	return string(out), nil
 }
 
 // PID returns the process id of a component.

@@ -135,7 +135,7 @@ func (s *apiserver) restore(b backup, bumped bool) {
 	for t := &old; t != nil; t = t.earlier {
 		highest = max(highest, t.head)
 	}
-	s.truth = truth{base: old.base, start: old.start, versions: b.versions, earlier: &old, bumped: bumped, began: time.Now()}
+	s.truth = truth{base: old.base, start: old.start, versions: b.versions, earlier: &old, backup: b.RV(), bumped: bumped, began: time.Now()}
 	s.now = maps.Clone(b.now)
 	if bumped {
 		s.Restore(b.Backup, highest+bump-b.RV())

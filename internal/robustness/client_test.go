@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +44,8 @@ type client struct {
 
 	mu        sync.Mutex // guards what follows
 	exchanges []*exchange
-	rv        uint64 // the last RV received
+	open      *exchange // the stream under way, which is not among exchanges
+	rv        uint64    // the last RV received
 	synced    bool
 }
 
@@ -100,10 +102,26 @@ func (c *client) begin(verb string, start uint64) *exchange {
 }
 
 func (c *client) end(x *exchange, why string) {
-	x.Ended, x.End = time.Now(), why
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.exchanges = append(c.exchanges, x)
+	x.Ended, x.End = time.Now(), why
+	c.exchanges, c.open = append(c.exchanges, x), nil
+}
+
+// soFar returns a client that has done what this one has done so far.
+func (c *client) soFar() *client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := &client{
+		name: c.name, direct: c.direct, resource: c.resource, sel: c.sel, again: c.again,
+		exchanges: slices.Clip(c.exchanges), rv: c.rv, synced: c.synced,
+	}
+	if c.open != nil {
+		x := *c.open
+		x.Ended = time.Now()
+		now.exchanges = append(now.exchanges, &x)
+	}
+	return now
 }
 
 func (c *client) get(ctx context.Context, x *exchange, q url.Values) (*http.Response, error) {
@@ -252,6 +270,9 @@ func (c *client) watch(ctx context.Context, verb string, start uint64) bool {
 		return false
 	}
 	defer resp.Body.Close()
+	c.mu.Lock()
+	c.open = x
+	c.mu.Unlock()
 	err = c.follow(x, resp.Body)
 	if cause := context.Cause(limit); cause != nil {
 		err = cause
@@ -261,6 +282,7 @@ func (c *client) watch(ctx context.Context, verb string, start uint64) bool {
 	}
 	c.end(x, err.Error())
 	switch place := x.place(); {
+	case ctx.Err() != nil: // what comes now is no longer its concern
 	case x.Error != 0, x.lists() && !x.synced():
 		c.move(0, false) // its RV expired, or its state is incomplete
 	case place > 0:
@@ -276,7 +298,7 @@ func (c *client) follow(x *exchange, body io.Reader) error {
 		f, err := frames.Next()
 		if err != nil {
 			if errors.Is(err, watchread.ErrMalformed) {
-				x.Events = append(x.Events, event{Type: "MALFORMED", Text: string(f.Raw)})
+				c.reject(x, f.Raw)
 			}
 			return err // a frame that was cut off is not an event
 		}
@@ -286,28 +308,42 @@ func (c *client) follow(x *exchange, body io.Reader) error {
 				Message string
 			}
 			err := json.Unmarshal(f.Object, &status)
-			if x.Error = status.Code; x.Error == 0 {
-				x.Error = 1
-			}
+			c.mu.Lock()
+			x.Error = max(status.Code, 1)
+			c.mu.Unlock()
 			return fmt.Errorf("ERROR %d: %s %w", status.Code, status.Message, err)
 		}
 		e, err := c.event(f.Type, f.Object)
 		if err != nil {
-			x.Events = append(x.Events, event{Type: "MALFORMED", Text: string(f.Raw)})
+			c.reject(x, f.Raw)
 			return err
 		}
-		switch {
-		case !x.lists() || x.synced():
-			x.Events = append(x.Events, e)
-			c.move(e.RV, true)
-		case e.Type == "BOOKMARK" && strings.Contains(e.Text, `"k8s.io/initial-events-end":"true"`):
-			x.RV = e.RV
-			c.move(e.RV, true)
-		default:
-			x.Items = append(x.Items, e)
-		}
+		c.receive(x, e)
 		time.Sleep(c.slow)
 	}
+}
+
+// receive adds an event to a stream.
+func (c *client) receive(x *exchange, e event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !x.lists() || x.synced():
+		x.Events = append(x.Events, e)
+		c.rv, c.synced = e.RV, true
+	case e.Type == "BOOKMARK" && strings.Contains(e.Text, `"k8s.io/initial-events-end":"true"`):
+		x.RV = e.RV
+		c.rv, c.synced = e.RV, true
+	default:
+		x.Items = append(x.Items, e)
+	}
+}
+
+// reject adds a malformed frame to a stream.
+func (c *client) reject(x *exchange, raw []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x.Events = append(x.Events, event{Type: "MALFORMED", Text: string(raw)})
 }
 
 // newHTTP returns a separate HTTP client. The receive buffer of a slow client is

@@ -8,7 +8,7 @@
 //	                  ▲
 //	              faultproxy            cut, stall, 410, stale replica, …
 //	                  ▲
-//	               gateway              killed and restarted
+//	               gateway              killed and restarted, frozen
 //	                  ▲
 //	               clients ──► histories: every request and its response
 //
@@ -22,11 +22,15 @@
 // validators demand no more than Kubernetes guarantees.
 //
 // The truth comes from etcd itself, so that it is complete even if the API server
-// is killed. WATCHKEEPER_FAULTS_SECONDS is the total time with faults (36),
+// is killed. In some rounds etcd is restored from a snapshot (kills_test.go,
+// restore_test.go). One of several API servers (WATCHKEEPER_APISERVERS=3) may lag:
+// lists at RV 0 and watches may then be older, consistent reads may not.
+//
+// WATCHKEEPER_FAULTS_SECONDS is the total time with faults (36),
 // WATCHKEEPER_FAULTS_ROUND the part of it in each round (12), and
-// WATCHKEEPER_FAULTS_SEED the seed of the first round (random). A failed round
-// can be repeated with its own seed; the test keeps its histories and prints
-// the folder.
+// WATCHKEEPER_FAULTS_SEED the seed of the first round (random).
+// WATCHKEEPER_FAULTS_PROFILE selects a kind of round by name. A failed round can be
+// repeated with its own seed; the test keeps its histories and prints the folder.
 //
 // TestSimulation runs the same without processes, in virtual time: the gateway
 // in front of a simulated API server, some hundred rounds a minute. A seed

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -75,12 +76,41 @@ func (e *etcd) post(ctx context.Context, path string, in any) (*http.Response, e
 	return resp, err
 }
 
+// revision returns the RV of the last write to etcd.
+func (e *etcd) revision(ctx context.Context) (uint64, error) {
+	header, _, err := e.list(ctx, span("/none"))
+	return header, err
+}
+
+// list returns the RV of the last write to etcd, and the keys of a range.
+func (e *etcd) list(ctx context.Context, keys map[string]any) (uint64, []etcdKV, error) {
+	resp, err := e.post(ctx, "/v3/kv/range", keys)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Header struct{ Revision string }
+		KVs    []etcdKV
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		return 0, nil, err
+	}
+	rv, err := strconv.ParseUint(list.Header.Revision, 10, 64)
+	return rv, list.KVs, err
+}
+
 // span selects the keys below a prefix.
 func span(prefix string) map[string]any {
 	return map[string]any{
 		"key":       base64.StdEncoding.EncodeToString([]byte(prefix)),
 		"range_end": base64.StdEncoding.EncodeToString([]byte(strings.TrimSuffix(prefix, "/") + "0")),
 	}
+}
+
+// allKeys selects all keys.
+func allKeys() map[string]any {
+	return map[string]any{"key": "AA==", "range_end": "AA=="} // from the byte 0 on
 }
 
 // compact compacts etcd at an RV.
@@ -92,49 +122,73 @@ func (e *etcd) compact(ctx context.Context, rv uint64) error {
 	return resp.Body.Close()
 }
 
+// advance writes a key of no resource until etcd has reached an RV.
+func (e *etcd) advance(ctx context.Context, rv uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
+	defer cancel()
+	for {
+		now, err := e.revision(ctx)
+		if err != nil || now >= rv {
+			return err
+		}
+		for range rv - now {
+			resp, err := e.post(ctx, "/v3/kv/put", map[string]any{"key": base64.StdEncoding.EncodeToString([]byte("robustness"))})
+			if err != nil {
+				return err
+			}
+			_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
+			resp.Body.Close()
+		}
+	}
+}
+
 // A recorder follows one prefix of etcd and keeps the truth.
 type recorder struct {
 	etcd   *etcd
 	prefix string
+	pause  func() // stops following
 
-	mu    sync.Mutex // guards what follows
-	truth truth
-	now   state
-	last  uint64 // RV of the last event
-	err   error
+	mu       sync.Mutex // guards what follows
+	truth    truth
+	now      state
+	last     uint64 // RV of the last event
+	restores int    // that began another truth
+	err      error
 }
 
 // record returns a recorder that has the current state, and follows changes until
 // ctx ends.
 func (e *etcd) record(ctx context.Context, wg *sync.WaitGroup, prefix string) (*recorder, error) {
-	resp, err := e.post(ctx, "/v3/kv/range", span(prefix))
+	r := &recorder{etcd: e, prefix: prefix, now: state{}}
+	r.truth.start = map[string]*version{}
+	base, kvs, err := e.list(ctx, span(prefix))
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	var list struct {
-		Header struct{ Revision string }
-		KVs    []etcdKV
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
-		return nil, err
-	}
-	r := &recorder{etcd: e, prefix: prefix, now: state{}}
-	r.truth.start = map[string]*version{}
-	if r.truth.base, err = strconv.ParseUint(list.Header.Revision, 10, 64); err != nil {
-		return nil, err
-	}
-	for _, kv := range list.KVs {
+	for _, kv := range kvs {
 		v, err := decode(kv)
 		if err != nil {
 			return nil, err
 		}
 		r.truth.start[v.Key], r.now[v.Key] = v, v
 	}
-	r.last = r.truth.base
+	r.truth.base, r.last = base, base
+	r.run(ctx, wg)
+	return r, nil
+}
+
+// run follows changes until ctx ends, or pause is called.
+func (r *recorder) run(ctx context.Context, wg *sync.WaitGroup) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	r.pause = func() {
+		cancel()
+		<-ended
+	}
 	wg.Go(func() {
+		defer close(ended)
 		for ctx.Err() == nil {
-			if err := r.follow(ctx); err != nil && ctx.Err() == nil {
+			if err := r.follow(ctx, span(r.prefix), math.MaxUint64); err != nil && ctx.Err() == nil {
 				r.mu.Lock()
 				r.err = err
 				r.mu.Unlock()
@@ -143,15 +197,51 @@ func (e *etcd) record(ctx context.Context, wg *sync.WaitGroup, prefix string) (*
 			time.Sleep(100 * time.Millisecond)
 		}
 	})
-	return r, nil
 }
 
-// follow watches from the last event on until the stream ends, for example
-// because etcd is killed.
-func (r *recorder) follow(ctx context.Context) error {
-	create := span(r.prefix)
-	create["start_revision"] = r.place() + 1
-	resp, err := r.etcd.post(ctx, "/v3/watch", map[string]any{"create_request": create})
+// complete adds what it has not received up to an RV, which is that of the last write. It is
+// called after pause. A watch of all keys has an event at each RV, and so shows that
+// nothing is missing.
+func (r *recorder) complete(ctx context.Context, rv uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
+	defer cancel()
+	for r.place() < rv {
+		if ctx.Err() != nil {
+			return fmt.Errorf("the truth of %s stays at %d, want %d: %w", r.prefix, r.place(), rv, ctx.Err())
+		}
+		if err := r.follow(ctx, allKeys(), rv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restored begins another truth: etcd has the state of a backup, and continues above an RV.
+// The truth of before ended at a time, when etcd's RV was head. The caller then calls run.
+func (r *recorder) restored(b backupFile, rv uint64, at time.Time, head uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.truth
+	old.ended, old.head = at, head
+	of := &old
+	for range r.restores - b.restores {
+		of = of.earlier
+	}
+	r.truth = truth{
+		base: old.base, start: old.start, versions: of.own(old.base, b.rv),
+		earlier: &old, backup: b.rv, bumped: rv > b.rv, began: at,
+	}
+	r.now, r.last = r.truth.at(rv), rv
+	r.restores++
+}
+
+// follow watches keys from the last event on until the stream ends, for example because
+// etcd is killed, or has reached an RV.
+func (r *recorder) follow(ctx context.Context, keys map[string]any, upTo uint64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	keys["start_revision"] = r.place() + 1
+	resp, err := r.etcd.post(ctx, "/v3/watch", map[string]any{"create_request": keys})
 	if err != nil {
 		return nil // etcd is down
 	}
@@ -186,39 +276,47 @@ func (r *recorder) follow(ctx context.Context) error {
 				return err
 			}
 		}
+		if r.place() >= upTo {
+			return nil
+		}
 	}
 }
 
 func (r *recorder) add(deleted bool, kv etcdKV) error {
+	text, err := base64.StdEncoding.DecodeString(kv.Key)
+	if err != nil {
+		return err
+	}
+	rv, err := strconv.ParseUint(kv.ModRevision, 10, 64)
+	if err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if rv < r.last {
+		return fmt.Errorf("etcd is at %d, after %d", rv, r.last)
+	}
+	r.last = rv
+	key, ok := strings.CutPrefix(string(text), r.prefix)
+	if !ok {
+		return nil
+	}
 	var v *version
 	if deleted {
-		key, err := base64.StdEncoding.DecodeString(kv.Key)
-		if err != nil {
-			return err
+		v = &version{RV: rv, Key: key, Deleted: true, prev: r.now[key]}
+		if v.prev == nil {
+			return fmt.Errorf("etcd deletes %s at %d, which did not exist", key, rv)
 		}
-		v = &version{Key: strings.TrimPrefix(string(key), r.prefix), Deleted: true}
-		if v.RV, err = strconv.ParseUint(kv.ModRevision, 10, 64); err != nil {
-			return err
-		}
-		if v.prev = r.now[v.Key]; v.prev == nil {
-			return fmt.Errorf("etcd deletes %s at %d, which did not exist", v.Key, v.RV)
-		}
-		v.UID, v.JSON = v.prev.UID, v.prev.at(v.RV)
-		delete(r.now, v.Key)
+		v.UID, v.JSON = v.prev.UID, v.prev.at(rv)
+		delete(r.now, key)
 	} else {
-		var err error
 		if v, err = decode(kv); err != nil {
 			return err
 		}
 		v.prev = r.now[v.Key]
 		r.now[v.Key] = v
 	}
-	if v.RV < r.last {
-		return fmt.Errorf("etcd is at %d, after %d", v.RV, r.last)
-	}
-	r.last, v.seen = v.RV, time.Now()
+	v.seen = time.Now()
 	r.truth.versions = append(r.truth.versions, v)
 	return nil
 }

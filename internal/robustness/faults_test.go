@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,8 +42,8 @@ var profiles = []profile{
 	{name: "network and gateway", without: lossy, kills: []string{"gateway", "connections"}, whole: true},
 }
 
-// restores is for simulations only: restores of etcd, beside the faults. (The proxy's stale
-// replica would mix the histories.)
+// restores has restores of etcd, beside the faults. (The proxy's stale replica would mix the
+// histories.)
 var restores = profile{name: "restores", without: []faultproxy.Name{faultproxy.Regress},
 	kills: []string{"restore", "bumped restore", "restore", "bumped restore", "gateway", "connections", "kube-apiserver KILL"}}
 
@@ -106,7 +107,7 @@ func epochs(logs []string) map[string][]epoch {
 			case strings.Contains(line, `msg="synced again`):
 				from, _ := strconv.ParseUint(field(line, "from"), 10, 64)
 				e := &all[name][len(all[name])-1]
-				e.Gaps = append(e.Gaps, gap{from, rv})
+				e.Gaps, e.Ended = append(e.Gaps, gap{from, rv}), append(e.Ended, began)
 			}
 		}
 	}
@@ -120,8 +121,21 @@ func field(line, name string) string {
 	return strings.TrimSpace(value)
 }
 
+// rotation returns the profiles of rounds in front of a number of API servers. One of
+// several may lag.
+func rotation(apiServers int) []profile {
+	all := append(slices.Clone(profiles), restores)
+	for i := range all {
+		if apiServers > 1 {
+			all[i].kills = append(slices.Clone(all[i].kills), "lag", "lag")
+		}
+	}
+	return all
+}
+
 // TestFaults runs rounds with faults for WATCHKEEPER_FAULTS_SECONDS, each of
-// WATCHKEEPER_FAULTS_ROUND seconds. Consecutive seeds have different profiles.
+// WATCHKEEPER_FAULTS_ROUND seconds. Consecutive seeds have different profiles, unless
+// WATCHKEEPER_FAULTS_PROFILE is the name of one.
 func TestFaults(t *testing.T) {
 	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 27)
 	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 9)
@@ -131,12 +145,21 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	apiServers, err := c.APIServerNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := rotation(len(apiServers))
+	only := os.Getenv("WATCHKEEPER_FAULTS_PROFILE")
+	if i := slices.IndexFunc(all, func(p profile) bool { return p.name == only }); i >= 0 {
+		all = all[i : i+1]
+	}
 	var sum summary
 	for range max(1, seconds/length) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := &round{
-				t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), profile: profiles[seed%uint64(len(profiles))],
-				length: time.Duration(length) * time.Second, cluster: c,
+				t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), profile: all[seed%uint64(len(all))],
+				length: time.Duration(length) * time.Second, cluster: c, apiServers: apiServers,
 			}
 			h, err := r.run()
 			for _, name := range r.namespaces {

@@ -118,11 +118,12 @@ type gap struct{ From, To uint64 }
 type epoch struct {
 	Began time.Time
 	Gaps  []gap
+	Ended []time.Time // of each gap; unknown if nil
 }
 
 // An ack is a write that the API server has acknowledged.
 type ack struct {
-	At       time.Time
+	sent, At time.Time // sent may be zero
 	Resource string
 	RV       uint64 // of a creation or update
 	Deleted  string // UID, of a deletion

@@ -73,7 +73,8 @@ func TestReplicas(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "snapshot.db")
-	must(c.Snapshot(file))
+	_, err = c.Snapshot(file)
+	must(err)
 	create("lost")
 	follows("lost", true)
 	must(c.Restore(file, "--keep-running", "--bump-revision", "1000000"))

@@ -21,7 +21,7 @@ import (
 func restoredStory(bump uint64) *truth {
 	first := story()
 	first.ended, first.head = second(10), 18
-	t := &truth{base: first.base, start: first.start, earlier: first, began: second(12), bumped: bump > 0}
+	t := &truth{base: first.base, start: first.start, earlier: first, backup: 13, began: second(12), bumped: bump > 0}
 	t.versions = slices.Clone(first.own(first.base, 13))
 	t.change("e", "e1", "red", 16+bump)
 	t.change("b", "b1", "green", 18+bump)
@@ -114,6 +114,21 @@ func TestRestores(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGapThatWasRolledBack has a gap of before a restore, which hides nothing that is true
+// after it, and one of after it, which does.
+func TestGapThatWasRolledBack(t *testing.T) {
+	plain := restoredStory(0)
+	plain.change("f", "f1", "red", 19) // after the last write that is due
+	for ended, good := range map[int]bool{5: true, 15: false} {
+		h := historyOf(plain, nil, during(13, 14, list(plain, all, 16)), during(14, 20, watch(plain, all, 16, 18)))
+		h.final = map[string]uint64{"x": 18}
+		h.epochs["x"] = []epoch{{Gaps: []gap{{17, 20}}, Ended: []time.Time{second(ended)}}}
+		if all := judge(h); good != (len(all) == 0) {
+			t.Errorf("with a gap that ended at %d: %v", ended, all)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,8 @@ type round struct {
 	length  time.Duration // of the faults
 
 	cluster    *clustertest.Cluster
+	apiServers []string
+	etcd       *etcd
 	proxy      *faultproxy.Proxy
 	gateway    *clustertest.Gateway
 	namespaces []string
@@ -60,6 +63,8 @@ type round struct {
 	recorders  map[string]*recorder
 	logs       []string // of gateways that have ended
 	kills      []kill   // those that happened
+	backups    []backupFile
+	restored   []time.Time // when etcd was restored
 	texts      texts
 }
 
@@ -101,7 +106,7 @@ func (r *round) run() (*history, error) {
 	for _, w := range r.writers {
 		writers.Go(func() { w.run(writerCtx) })
 	}
-	if err := r.disturb(); err != nil {
+	if err := r.disturb(ctx, &wg); err != nil {
 		return nil, err
 	}
 	r.proxy.Heal()
@@ -139,13 +144,12 @@ func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
 			return err
 		}
 	}
-	store, err := newEtcd(r.cluster)
-	if err != nil {
+	if r.etcd, err = newEtcd(r.cluster); err != nil {
 		return err
 	}
 	r.recorders = map[string]*recorder{}
 	for _, res := range resources {
-		if r.recorders[res.name], err = store.record(ctx, wg, res.prefix); err != nil {
+		if r.recorders[res.name], err = r.etcd.record(ctx, wg, res.prefix); err != nil {
 			return err
 		}
 	}
@@ -176,34 +180,49 @@ func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
 			http: direct, base: base,
 		})
 	}
-	return r.catchUp(ctx, direct, base)
+	return r.catchUp(ctx, direct)
 }
 
-// catchUp waits until the API server's watch caches have reached the round: a
-// list at RV 0 may have an RV from before it if the resource did not change.
-func (r *round) catchUp(ctx context.Context, direct *http.Client, base string) error {
+// catchUp waits until the watch caches of all API servers have reached the round: a list at
+// RV 0 may have an RV from before it if the resource did not change.
+func (r *round) catchUp(ctx context.Context, direct *http.Client) error {
 	marks, err := r.mark(ctx, "start")
+	if err != nil {
+		return err
+	}
+	bases, err := r.cluster.APIServers()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
-	for _, res := range resources {
-		url := fmt.Sprintf("%s%s?resourceVersionMatch=NotOlderThan&resourceVersion=%d", base, res.path, marks[res.name])
-		for code := 0; code != http.StatusOK; {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-			if err != nil {
+	for _, base := range bases {
+		for _, res := range resources {
+			url := fmt.Sprintf("%s%s?resourceVersionMatch=NotOlderThan&resourceVersion=%d", base, res.path, marks[res.name])
+			if err := answered(ctx, direct, url); err != nil {
 				return err
 			}
-			resp, err := direct.Do(req)
-			if err != nil {
-				return err
-			}
-			resp.Body.Close()
-			code = resp.StatusCode // the API server times out; ask again
 		}
 	}
 	return nil
+}
+
+// answered requests a URL until it is answered with 200: an API server times out.
+func answered(ctx context.Context, client *http.Client, url string) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return nil
+		}
+	}
 }
 
 // makeClients makes clients of all kinds, a few of them of the API server itself.
@@ -251,39 +270,6 @@ func (r *round) makeClients(direct *http.Client, base string) {
 	}
 }
 
-// disturb lets the time of faults pass, and performs the planned kills.
-func (r *round) disturb() error {
-	end := time.Now().Add(r.length)
-	for _, k := range r.profile.plan(r.rand, r.length) {
-		time.Sleep(time.Until(end.Add(-r.length).Add(k.at)))
-		r.kills = append(r.kills, k)
-		if err := r.kill(k); err != nil {
-			return fmt.Errorf("%s: %w", k.what, err)
-		}
-	}
-	time.Sleep(time.Until(end))
-	return nil
-}
-
-func (r *round) kill(k kill) error {
-	switch component, signal, _ := strings.Cut(k.what, " "); component {
-	case "gateway":
-		r.gateway.Kill()
-		r.logs = append(r.logs, r.gateway.Log())
-		time.Sleep(k.down)
-		return r.gateway.Restart()
-	case "connections":
-		r.proxy.CutAll()
-		return nil
-	default:
-		if err := r.cluster.Signal(component, signal); err != nil {
-			return err
-		}
-		time.Sleep(k.down)
-		return r.cluster.StartComponent(component)
-	}
-}
-
 // mark has every writer write a last object, and returns their RVs.
 func (r *round) mark(ctx context.Context, name string) (map[string]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
@@ -313,10 +299,10 @@ func (r *round) await(final map[string]uint64) error {
 		now.epochs = epochs(append(r.logs, r.gateway.Log()))
 		behind, due := now.behind(r.everyone())
 		switch {
+		case due > 0 || !r.agree(now):
+			settled = time.Time{}
 		case behind == 0:
 			return nil
-		case due > 0:
-			settled = time.Time{}
 		case settled.IsZero():
 			settled = time.Now()
 		case time.Since(settled) > overGap:
@@ -324,6 +310,19 @@ func (r *round) await(final map[string]uint64) error {
 		}
 	}
 	return nil // the validators say which ones
+}
+
+// agree reports whether the clients hold what the API server has. It is used after a restore of
+// etcd, when their RVs do not show it.
+func (r *round) agree(now *history) bool {
+	if len(r.restored) == 0 {
+		return true
+	}
+	now.clients = nil
+	for _, c := range r.clients {
+		now.clients = append(now.clients, c.soFar())
+	}
+	return len(converging(now)) == 0
 }
 
 // behind returns how many clients lack events up to the end, and how many of
@@ -358,6 +357,9 @@ func (r *round) history(final, last map[string]uint64) (*history, error) {
 	for _, w := range r.writers {
 		h.acks = append(h.acks, w.acks...)
 	}
+	h.acks = slices.DeleteFunc(h.acks, func(a ack) bool { // of which truth is unknown
+		return slices.ContainsFunc(r.restored, func(at time.Time) bool { return a.sent.Before(at) && a.At.After(at) })
+	})
 	for _, s := range r.proxy.Stale() {
 		h.stale = append(h.stale, timeSpan{s.From, s.To})
 	}

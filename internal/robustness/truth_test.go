@@ -56,6 +56,7 @@ type truth struct {
 	// What follows is zero unless etcd was restored.
 
 	earlier      *truth    // the truth that the restore ended
+	backup       uint64    // RV up to which both are the same
 	bumped       bool      // it continues above all earlier RVs
 	began, ended time.Time // when the API server had it; a zero time is no bound
 	head         uint64    // the RV at its end

@@ -323,17 +323,27 @@ func (h *history) due(c *client, rv uint64) (events []event) {
 	return append(events, t.expected(c.sel, rv, final)...)
 }
 
-// gaps returns all gaps of a resource that a client may have crossed, in order.
+// gaps returns all gaps of a resource that a client may have crossed, in order. A gap in what a
+// restore has rolled back is not one of the newest truth.
 func (h *history) gaps(c *client) (all []gap) {
 	if c.direct {
 		return nil
 	}
-	return h.gapsOf(c.resource)
+	return h.gapsOf(c.resource, func(g gap, ended time.Time) bool {
+		newest := h.truths[c.resource]
+		return g.To <= newest.backup || !ended.Before(newest.began)
+	})
 }
 
-func (h *history) gapsOf(resource string) (all []gap) {
+// gapsOf returns the gaps of a resource that ended as asked, in order, and those of which the
+// end is unknown.
+func (h *history) gapsOf(resource string, ask func(g gap, ended time.Time) bool) (all []gap) {
 	for _, e := range h.epochs[resource] {
-		all = append(all, e.Gaps...)
+		for i, g := range e.Gaps {
+			if e.Ended == nil || ask(g, e.Ended[i]) {
+				all = append(all, g)
+			}
+		}
 	}
 	all = append(all, h.recorded[resource]...)
 	slices.SortFunc(all, func(a, b gap) int { return cmp.Compare(a.From, b.From) })

@@ -126,6 +126,7 @@ func (w *writer) send(ctx context.Context, method, url, contentType, body string
 		return 0, err
 	}
 	req.Header.Set("Content-Type", contentType)
+	sent := time.Now()
 	resp, err := w.http.Do(req)
 	if err != nil {
 		return 0, err
@@ -146,7 +147,7 @@ func (w *writer) send(ctx context.Context, method, url, contentType, body string
 	if err := json.Unmarshal(text, &answer); err != nil {
 		return 0, err
 	}
-	a := ack{At: time.Now(), Resource: w.resource}
+	a := ack{sent: sent, At: time.Now(), Resource: w.resource}
 	if method == http.MethodDelete {
 		if a.Deleted = answer.Details.UID; a.Deleted == "" {
 			a.Deleted = answer.Metadata.UID
