@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,10 +19,15 @@ import (
 // restoreEvery is the time with faults per restore.
 const restoreEvery = 12 * time.Second
 
-// plan draws the kills, with a limited number of restores, which make the round longer.
+// plan draws the kills, with a limited number of restores, which make the round longer; one at
+// least if the profile has them.
 func (r *round) plan() (all []kill) {
+	drawn := r.profile.plan(r.rand, r.length)
+	if slices.Contains(r.profile.kills, "restore") && !slices.ContainsFunc(drawn, kill.isRestore) {
+		drawn[0].what = "restore"
+	}
 	restores := max(1, int(r.length/restoreEvery))
-	for _, k := range r.profile.plan(r.rand, r.length) {
+	for _, k := range drawn {
 		if k.isRestore() {
 			restores--
 		}
