@@ -124,9 +124,33 @@ func (c *Cluster) Close() {
 	os.RemoveAll(c.work)
 }
 
-// Signal stops a component, such as kube-apiserver, with the named signal.
+// Signal stops a component, such as kube-apiserver, with the named signal. It returns when the
+// process has ended, or after STOP when it is frozen.
 func (c *Cluster) Signal(component, signal string) error {
-	return c.run("stop", component, "--dir", c.Dir, "--signal", signal)
+	if err := c.run("stop", component, "--dir", c.Dir, "--signal", signal); err != nil || signal != "STOP" {
+		return err
+	}
+	pid, err := c.PID(component)
+	if err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(time.Minute); !isFrozen(pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s (pid %s) runs after SIGSTOP", component, pid)
+		}
+	}
+	return nil
+}
+
+// isFrozen reports whether no thread of a process runs. On a busy machine that takes a while
+// after the signal. Without /proc it is not known.
+func isFrozen(pid string) bool {
+	threads, _ := filepath.Glob(filepath.Join("/proc", pid, "task", "*", "stat"))
+	return !slices.ContainsFunc(threads, func(path string) bool {
+		stat, _ := os.ReadFile(path) // empty if the thread has ended
+		_, state, _ := strings.Cut(string(stat), ") ")
+		return state != "" && state[0] != 'T'
+	})
 }
 
 // StartComponent starts a component again and waits until it is ready. Like a
