@@ -319,7 +319,7 @@ func (r *round) agree(now *history) bool {
 		return true
 	}
 	now.clients = nil
-	for _, c := range r.clients {
+	for _, c := range r.everyone() {
 		now.clients = append(now.clients, c.soFar())
 	}
 	return len(converging(now)) == 0
