@@ -66,7 +66,7 @@
 //
 //	         streaming list      end bookmark
 //	start ──────────────────► listing ───────────► watching ─┐
-//	  ▲  └─ LIST (in pages) ─────┘                    │  ▲   │ stream ended:
+//	  ▲  └─ LIST (in pages) ─────┘                    │  ▲   │ stream ended when due:
 //	  │     if the API server has no streaming list   │  └───┘ watch from the last RV
 //	  └───────────────────────────────────────────────┘
 //	       410: history expired, or another history

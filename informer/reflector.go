@@ -149,7 +149,7 @@ type reflector[O any] struct {
 //	  │                         │ or ended early          │
 //	  │                         ├─────────────────────────┘
 //	  │                         ▼ nothing is known of the history
-//	  │                      stateVerify ◄──── resume, Verified
+//	  │                      stateVerify ◄──── resume
 //	  │
 //	  └── every other state, when a watch from the sink's head is impossible
 //	      (see the reasons of relist)
@@ -292,7 +292,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) {
 	was := r.state
 	early := (r.endedEarly || r.endedInList) && !r.proven
-	if r.state == stateVerify && err != nil || r.state == stateWatch && (err != nil || early) {
+	if r.state == stateWatch && (err != nil || early) {
 		// A watch that was proven is followed by one from the head, even if the upstream
 		// ended it early: a gateway that does not have the RV before the last events
 		// serves a short watch.
