@@ -91,6 +91,19 @@ for (const [name, at] of Object.entries({ time: () => new Date(then.time).toISOS
   });
 }
 
+// Events may be in another store, with RVs of its own.
+test('Events at a resourceVersion are those of its time', async () => {
+  const t = new Date(then.time).toISOString();
+  const [first] = Object.keys(then.pods);
+  const page = await openBoard(browser, gateway, { at: `rv:${then.rv}`, t, sel: `pod/${ns}/${first}` });
+  const requested = () => page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => decodeURIComponent(new URL(name).pathname)).filter((path) => path.endsWith('/events')));
+  await until('Events', async () => (await requested()).length > 0);
+  assert.deepEqual([...new Set(await requested())], [`/at/${t}/api/v1/namespaces/${ns}/events`]);
+  await until('their list', async () => (await page.locator('.panel .events li').count()) > 0);
+  clean(page);
+  await page.close();
+});
+
 test('by steps from change to change, and forward again', async () => {
   const page = await openBoard(browser, gateway);
   await page.getByRole('slider', { name: 'Moment' }).focus();

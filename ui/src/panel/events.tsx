@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+import { mode } from '../app/state';
 import { age, count } from '../data/quantity';
 import { seconds } from '../data/state';
 import { useObject } from './resource';
@@ -20,8 +21,10 @@ const when = (e: Event): number => seconds(e.series?.lastObservedTime || e.lastT
 
 /** The Events of an object, the newest first. */
 export function Events({ namespace, uid, at, now, version }: { namespace: string; uid: string; at: string; now: number; version: unknown }) {
+  // Events may be in another store: the RV of another resource is no moment of theirs.
+  const moment = at.startsWith('rv:') && mode.value?.time ? new Date(mode.value.time).toISOString() : at;
   const selector = encodeURIComponent(`involvedObject.uid=${uid}`);
-  const { value, error } = useObject<{ items: Event[] | null }>(uid ? `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}events?fieldSelector=${selector}` : '', at, version);
+  const { value, error } = useObject<{ items: Event[] | null }>(uid ? `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}events?fieldSelector=${selector}` : '', moment, version);
   const events = [...(value?.items ?? [])].sort((a, b) => when(b) - when(a));
   return (
     <section>
