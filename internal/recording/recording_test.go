@@ -222,17 +222,11 @@ func TestDamage(t *testing.T) {
 	s := openStore(t)
 	fill(t, s)
 	file := export(t, s, everything())
-	unpack := func() []byte {
-		d, err := zstd.NewReader(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := d.DecodeAll(file, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
+	d, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer d.Close()
 	pack := func(text string) []byte {
 		e, err := zstd.NewWriter(nil)
 		if err != nil {
@@ -240,7 +234,11 @@ func TestDamage(t *testing.T) {
 		}
 		return e.EncodeAll([]byte(text), nil)
 	}
-	text := string(unpack())
+	unpacked, err := d.DecodeAll(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(unpacked)
 	lines := strings.SplitAfter(text, "\n")
 	newer := pack(strings.Replace(text, `"format":1`, `"format":2`, 1))
 	tests := map[string]struct {
@@ -260,16 +258,19 @@ func TestDamage(t *testing.T) {
 		"no end":          {pack(strings.Join(lines[:len(lines)-2], "")), ErrDamaged},
 	}
 	for i := 1; i < len(file); i += 1 + len(file)/200 {
-		broken := bytes.Clone(file)
-		broken[i] ^= 0x10
-		tests[fmt.Sprintf("a bit at %d", i)] = struct {
-			file []byte
-			want error
-		}{broken, nil}
 		tests[fmt.Sprintf("cut at %d", i)] = struct {
 			file []byte
 			want error
 		}{file[:i], nil}
+		broken := bytes.Clone(file)
+		broken[i] ^= 0x10
+		if same, err := d.DecodeAll(broken, nil); err == nil && bytes.Equal(same, unpacked) {
+			continue // such as a reference to another place with the same text
+		}
+		tests[fmt.Sprintf("a bit at %d", i)] = struct {
+			file []byte
+			want error
+		}{broken, nil}
 	}
 	for name, test := range tests {
 		_, _, err := Import(t.Context(), bytes.NewReader(test.file), openStore(t), 0)
