@@ -114,6 +114,16 @@ func (l *List) rows(objects []*Object) error {
 	return nil
 }
 
+// Newest returns the item that has the highest RV, nil if there is none.
+func (l *List) Newest() (newest *Object) {
+	for _, o := range l.Items {
+		if newest == nil || o.RV > newest.RV {
+			newest = o
+		}
+	}
+	return newest
+}
+
 // EmptyItem returns an object of the list's kind and columns that has only kind,
 // apiVersion and empty metadata.
 func (l *List) EmptyItem() *Object {

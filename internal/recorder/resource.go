@@ -138,7 +138,7 @@ func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
 func (r *resourceRecorder) load(ctx context.Context, stream *history.Stream, read *atomic.Int64) *watchcache.Seed {
 	list, err := untrimmed(stream, func() (*scan.List, error) { return stateOf(ctx, stream, read) })
 	if err == nil {
-		newest := newestOf(list.Items) // now, so that the closure does not keep the list
+		newest := knownOf(list.Newest()) // now, so that the closure does not keep the list
 		var resume *informer.Resume
 		resume, err = r.resumeOf(ctx, stream, func(context.Context) (*informer.Known, error) { return newest, nil })
 		if err == nil {

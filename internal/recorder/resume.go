@@ -68,7 +68,8 @@ func endsInDeletion(ctx context.Context, st *history.Stream) (bool, error) {
 }
 
 // newestIn returns the live object of a stream that has the highest RV.
-func newestIn(ctx context.Context, st *history.Stream) (known *informer.Known, err error) {
+func newestIn(ctx context.Context, st *history.Stream) (*informer.Known, error) {
+	var newest *scan.Object
 	for o, err := range st.List(ctx, st.Head().RV, "", "") {
 		if err == nil {
 			err = context.Cause(ctx)
@@ -76,24 +77,18 @@ func newestIn(ctx context.Context, st *history.Stream) (known *informer.Known, e
 		if err != nil {
 			return nil, err
 		}
-		known = newer(known, o)
+		if newest == nil || o.RV > newest.RV {
+			newest = o
+		}
 	}
-	return known, nil
+	return knownOf(newest), nil
 }
 
-// newestOf returns the object that has the highest RV.
-func newestOf(objects []*scan.Object) (known *informer.Known) {
-	for _, o := range objects {
-		known = newer(known, o)
+// knownOf returns what identifies an object's version, nil if there is no object.
+func knownOf(o *scan.Object) *informer.Known {
+	if o == nil {
+		return nil
 	}
-	return known
-}
-
-// newer returns what has the higher RV.
-func newer(known *informer.Known, o *scan.Object) *informer.Known {
-	if known == nil || o.RV > known.RV {
-		k := informer.KnownOf(o, false)
-		known = &k
-	}
-	return known
+	k := informer.KnownOf(o, false)
+	return &k
 }

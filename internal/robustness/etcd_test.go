@@ -32,11 +32,7 @@ type etcd struct {
 }
 
 func newEtcd(c *clustertest.Cluster) (*etcd, error) {
-	var s struct{ Ports map[string]int }
-	text, err := os.ReadFile(filepath.Join(c.Dir, "state.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
+	ports, err := c.Ports()
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +48,7 @@ func newEtcd(c *clustertest.Cluster) (*etcd, error) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
 	return &etcd{
-		url: fmt.Sprintf("https://127.0.0.1:%d", s.Ports["etcd"]),
+		url: fmt.Sprintf("https://127.0.0.1:%d", ports["etcd"]),
 		client: &http.Client{Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13},
 		}},

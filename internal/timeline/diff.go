@@ -45,21 +45,11 @@ func (t *Timeline) Replace(list *scan.List) (continued bool) {
 		t.append(e)
 	}
 	t.updateRows(list)
-	t.next.ListKind, t.next.listed, t.next.newest = list.Kind, list.RV, newestOf(list)
+	t.next.ListKind, t.next.listed, t.next.newest = list.Kind, list.RV, list.Newest()
 	t.advance(list.RV)
 	t.trim()
 	t.publish()
 	return true
-}
-
-// newestOf returns the object of a list that has the highest RV, nil if it is empty.
-func newestOf(list *scan.List) (newest *scan.Object) {
-	for _, o := range list.Items {
-		if newest == nil || o.RV > newest.RV {
-			newest = o
-		}
-	}
-	return newest
 }
 
 // updateRows takes the list's Table rows for unchanged objects where its columns

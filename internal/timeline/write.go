@@ -140,7 +140,7 @@ func (t *Timeline) reset(list *scan.List) {
 		epoch: t.next.epoch + 1,
 		first: t.next.end(),
 
-		listed: list.RV, newest: newestOf(list),
+		listed: list.RV, newest: list.Newest(),
 	}
 	t.next.RV = list.RV
 	t.updateRows(list)
