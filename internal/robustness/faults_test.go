@@ -137,8 +137,8 @@ func rotation(apiServers int) []profile {
 // WATCHKEEPER_FAULTS_ROUND seconds. Consecutive seeds have different profiles, unless
 // WATCHKEEPER_FAULTS_PROFILE is the name of one.
 func TestFaults(t *testing.T) {
-	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 27)
-	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 9)
+	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 36)
+	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 12)
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_FAULTS_SEED=%d, %d s in rounds of %d s", seed, seconds, length)
 	c, err := theCluster()
