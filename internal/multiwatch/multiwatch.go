@@ -13,8 +13,8 @@
 //
 // Each watch is served as if the client had sent the request separately, with the
 // same credentials. If that answer were an error, the line is an ERROR event with its
-// Status. {"watch":1,"type":"END"} is the last line of a watch; other watches
-// continue.
+// Status, and so it is if the answer breaks off. {"watch":1,"type":"END"} is the last line
+// of a watch; other watches continue.
 //
 // With upstream=1 the response also has the state of the upstream, which a single
 // watch does not show: see [staleNotifier].
@@ -104,7 +104,11 @@ func (h *Handler) serve(w *watchWriter, r *http.Request) {
 	defer func() {
 		// net/http does not recover a panic on this goroutine.
 		switch p := recover(); p {
-		case nil, http.ErrAbortHandler:
+		case nil:
+		case http.ErrAbortHandler:
+			// Alone, the response would break off. A clean end would tell the client that
+			// its watch is complete up to here.
+			w.status = w.broken("no end: the connection to the API server broke")
 		default:
 			h.Logger.Error("panic in a watch", "path", r.URL.Path, "panic", p)
 			w.status = status.Internal("the gateway failed: see its log")

@@ -116,6 +116,9 @@ func TestMultiwatchAnswers(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			body = body[n:]
 		}
+		if r.URL.Query().Has("abort") {
+			panic(http.ErrAbortHandler)
+		}
 	})
 	event := `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"}}}`
 	for name, test := range map[string]struct {
@@ -123,7 +126,9 @@ func TestMultiwatchAnswers(t *testing.T) {
 		want  []string
 	}{
 		"lines":      {url.Values{"type": {"application/json"}, "body": {event + "\n\n" + event + "\n"}}, []string{"0 ADDED a@5", "0 ADDED a@5"}},
-		"cut off":    {url.Values{"type": {"application/json;stream=watch"}, "body": {event + "\n" + event[:20]}}, []string{"0 ADDED a@5"}},
+		"cut off":    {url.Values{"type": {"application/json;stream=watch"}, "body": {event + "\n" + event[:20]}}, []string{"0 ADDED a@5", "0 ERROR Status 502 the answer to the watch is not one: it has a line without an end"}},
+		"aborted":    {url.Values{"type": {"application/json"}, "body": {event + "\n"}, "abort": {""}}, []string{"0 ADDED a@5", "0 ERROR Status 502 the answer to the watch is not one: it has no end: the connection to the API server broke"}},
+		"refused":    {url.Values{"type": {"application/json"}, "code": {"503"}, "body": {`{"kind":"Status","code":503,"message":"no`}, "abort": {""}}, []string{"0 ERROR Status 502 the answer to the watch is not one: it has no end: the connection to the API server broke"}},
 		"not JSON":   {url.Values{"type": {"application/json"}, "body": {"<html>\n"}}, []string{`0 ERROR Status 502 the answer to the watch is not one: it has a line that begins with "<html>"`}},
 		"protobuf":   {url.Values{"type": {"application/vnd.kubernetes.protobuf"}, "body": {"k8s"}}, []string{`0 ERROR Status 406 a multiwatch is JSON, and by its Accept header this watch is "application/vnd.kubernetes.protobuf"`}},
 		"a Status":   {url.Values{"type": {"application/json"}, "code": {"410"}, "body": {"{\n \"kind\":\"Status\",\"code\":410,\"message\":\"gone\"}\n"}}, []string{"0 ERROR Status 410 gone"}},

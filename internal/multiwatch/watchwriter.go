@@ -130,7 +130,11 @@ func (w *watchWriter) Flush() { _ = w.FlushError() }
 
 // end writes the last lines of the watch: the error, if there is one, and END.
 func (w *watchWriter) end() {
-	if w.code != http.StatusOK && w.code != 0 && w.status == nil {
+	switch {
+	case w.status != nil:
+	case w.code == http.StatusOK && len(bytes.TrimSpace(w.begun)) > 0:
+		w.status = w.broken("a line without an end")
+	case w.code != http.StatusOK && w.code != 0:
 		w.status = &metav1.Status{}
 		if json.Unmarshal(w.begun, w.status) != nil || w.status.Kind != "Status" {
 			w.status = status.New(int32(w.code), metav1.StatusReasonUnknown, string(w.begun))
