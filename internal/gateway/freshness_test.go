@@ -276,3 +276,38 @@ func TestUnproven(t *testing.T) {
 		})
 	}
 }
+
+// TestListOfOtherHistory: a watch that continues a list which was passed through is passed
+// through, too, if the upstream may have another history: the timeline may have the list's
+// RV, with other events after it.
+func TestListOfOtherHistory(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, client *http.Client) {
+		res, before := podsOf(t, g), f.Backup()
+		for range 5 {
+			f.write("d", "old", 1)
+		}
+		synctest.Wait()
+		f.mu.Lock()
+		f.gate, f.arrivals, f.lasting = make(chan struct{}), make(chan struct{}, 100), true
+		f.mu.Unlock()
+		f.Restore(before, 0)
+		<-f.arrivals // the reflector asks for the newest RV
+		rv := rvOf(t, read200(t, client, "/api/v1/pods?limit=3"))
+		if head := res.Timeline.View().RV; rv >= head {
+			t.Fatalf("the list is at %d, the head at %d", rv, head)
+		}
+		resp, err := client.Get(fmt.Sprintf("http://localhost/api/v1/pods?watch=1&resourceVersion=%d", rv))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		f.write("d", "new", 1)
+		line, err := bufio.NewReader(resp.Body).ReadString('\n')
+		if !strings.Contains(line, `"name":"new"`) {
+			t.Errorf("%v: got %.200s", err, line)
+		}
+		f.mu.Lock()
+		close(f.gate)
+		f.mu.Unlock()
+	})
+}

@@ -124,7 +124,7 @@ func New(opts Options) (*Gateway, error) {
 	g := &Gateway{
 		up:          opts.Upstream,
 		log:         opts.Logger,
-		passthrough: newPassthrough(opts.Upstream, opts.AllowProxiedPages, opts.Logger),
+		passthrough: newPassthrough(opts.Upstream, h.cache, opts.AllowProxiedPages, opts.Logger),
 		reads:       h,
 		apiPrefix:   dirPath(cmp.Or(opts.APIPrefix, "/")),
 		tracker:     h.tracker,

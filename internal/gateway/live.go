@@ -50,7 +50,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 	}
 	st := res.StateFor(ctx, read.Verb)
 	if !st.Readable {
-		return nil, nil, errDeclined
+		return nil, nil, &decline{unproven: st.Suspect && read.Verb == request.Watch}
 	}
 	if !res.Access.Allows(ctx, read.Verb) {
 		return nil, nil, &decline{status: status.Forbidden(fmt.Sprintf(

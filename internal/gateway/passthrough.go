@@ -20,9 +20,11 @@ import (
 	"golang.org/x/net/http/httpguts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
 // forwardingHeaders are dropped by ReverseProxy, which cannot know whether they can be
@@ -33,13 +35,14 @@ var forwardingHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Ho
 // only as [passthrough.confine] says.
 type passthrough struct {
 	proxy *httputil.ReverseProxy
+	cache *watchcache.Cache
 	log   *slog.Logger
 	pages bool        // proxied pages are not confined
 	down  atomic.Bool // the last request could not connect
 }
 
-func newPassthrough(up *upstream.Server, allowProxiedPages bool, log *slog.Logger) http.Handler {
-	p := &passthrough{log: log, pages: allowProxiedPages}
+func newPassthrough(up *upstream.Server, cache *watchcache.Cache, allowProxiedPages bool, log *slog.Logger) http.Handler {
+	p := &passthrough{cache: cache, log: log, pages: allowProxiedPages}
 	p.proxy = &httputil.ReverseProxy{
 		Transport: roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 			main, upgrade := up.Transport, up.Upgrade
@@ -91,6 +94,9 @@ func (p *passthrough) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var x exchange
+	if t, ok := request.ParsePath(r.URL.Path); ok {
+		x.resource = t.Resource
+	}
 	ctx := context.WithValue(r.Context(), exchangeKey{}, &x)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { x.connected.Store(true) },
@@ -161,6 +167,11 @@ func (p *passthrough) finish(res *http.Response) error {
 		res.Header.Del("Content-Length")
 	}
 	r := res.Request
+	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok && x.resource.Name != "" && res.StatusCode/100 == 2 {
+		if watched := p.cache.Watched(x.resource); watched != nil {
+			watched.Passed()
+		}
+	}
 	watch := res.ContentLength < 0 && request.IsWatch(r)
 	res.Body = &upstreamBody{ReadCloser: res.Body, ctx: r.Context(), watch: watch, broken: func(err error) {
 		if r.Context().Err() == nil {
@@ -175,10 +186,11 @@ func isSafe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// exchange records for fail how far a request got.
+// exchange records for finish and fail what a request is about, and how far it got.
 type exchange struct {
-	connected  atomic.Bool // there was a connection to the upstream
-	bodyFailed atomic.Bool // the client's body could not be read
+	resource   kube.Resource // that the request is about, if any
+	connected  atomic.Bool   // there was a connection to the upstream
+	bodyFailed atomic.Bool   // the client's body could not be read
 }
 
 type exchangeKey struct{}

@@ -85,7 +85,7 @@ type decline struct {
 	// answer the client's next one.
 	short bool
 	// unproven is set for a watch that the cache could answer if it were proven that
-	// the cache is fresh. It is passed through for a short time, too.
+	// the cache is fresh, or that its history is the upstream's. It is passed through for a short time, too.
 	unproven bool
 }
 

@@ -70,6 +70,7 @@ func (r *round) load(reader *Resource, seed *Seed, kept *kept) bool {
 func (r *round) cache(reader *Resource, epoch uint64) {
 	r.state, r.reader = caching, reader
 	reader.reflector.Store(r.reflector)
+	reader.feed.Store(r.feed)
 	r.follow(epoch) // before anything can be read, see Record.Follow
 	r.unfeed()
 	sink := reader.sink()

@@ -36,12 +36,13 @@ type Sink interface {
 type feed struct {
 	lock Mutex // guards what follows
 
-	to       Sink
-	items    []*scan.Object // of the list being read
-	lists    int            // complete lists
-	listed   uint64         // the RV of the last one
-	kept     *kept          // nil unless events are kept
-	diverged bool           // the upstream has another history than the sink
+	to     Sink
+	items  []*scan.Object // of the list being read
+	lists  int            // complete lists
+	listed uint64         // the RV of the last one
+	kept   *kept          // nil unless events are kept
+
+	trust atomicTrust
 }
 
 func newFeed(to Sink) *feed { return &feed{lock: NewMutex(), to: to} }
@@ -51,13 +52,6 @@ func (f *feed) attach(to Sink) {
 	if f.to, f.kept = to, nil; f.items != nil {
 		to.Begin()
 	}
-}
-
-// diverge is called when the upstream has proved to have another history.
-func (f *feed) diverge() {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	f.diverged = true
 }
 
 // Head implements informer.Sink.
@@ -103,9 +97,8 @@ func (f *feed) End(list *scan.List) (continued bool) {
 	if f.kept != nil {
 		f.kept.broken = true
 	}
-	diverged := f.diverged
-	f.diverged = false
-	return f.to.Replace(&whole, diverged)
+	defer f.trust.listed()
+	return f.to.Replace(&whole, f.trust.is(diverged))
 }
 
 // Apply implements informer.Sink.

@@ -37,6 +37,7 @@ type Resource struct {
 	cache     *Cache
 	watch     *watch // nil in tests, see Cache.Insert
 	reflector atomic.Pointer[informer.Reflector]
+	feed      atomic.Pointer[feed] // of the reflector
 	prover    *prover
 	served    servedState
 	log       *slog.Logger
@@ -160,8 +161,11 @@ type State struct {
 	View   *timeline.View
 	Status informer.Status
 	// Readable is set if reads may be served from View: it has been listed, or
-	// resumed from the record, and the upstream's last answer was not a refusal.
+	// resumed from the record, the upstream's last answer was not a refusal, and
+	// Suspect is not set.
 	Readable bool
+	// Suspect is set while clients may know another history of the upstream than View.
+	Suspect bool
 }
 
 // Lists returns how many lists the reflector has taken.
@@ -178,9 +182,19 @@ func Lists(s informer.Status) int {
 
 // State returns the current state.
 func (res *Resource) State() State {
+	f := res.feed.Load()
+	isSuspect := f != nil && !f.trust.servable() // before the view, which the next list replaces
 	v, status := res.Timeline.View(), res.Status()
-	ok := v != nil && !v.Closed() && status.Phase != informer.Refused && !(res.seeded.Load() && resuming(status))
-	return State{v, status, ok}
+	ok := v != nil && !v.Closed() && status.Phase != informer.Refused && !(res.seeded.Load() && resuming(status)) && !isSuspect
+	return State{v, status, ok, isSuspect}
+}
+
+// Passed is called before a client gets an answer of the upstream about the resource. It
+// may be of another history.
+func (res *Resource) Passed() {
+	if f := res.feed.Load(); f != nil {
+		f.trust.passed()
+	}
 }
 
 // resuming reports whether the reflector has not yet resumed after the record. The

@@ -96,9 +96,7 @@ func (r *round) continuity(c informer.Continuity) {
 	if _, record, _ := r.w.needs(); record != nil {
 		record.Continuity(c)
 	}
-	if c == informer.Diverged {
-		r.feed.diverge()
-	}
+	r.feed.trust.learn(c)
 }
 
 // errStopped is the result of a round that was stopped, or has to start over at once.
@@ -118,6 +116,7 @@ func (r *round) start(ctx context.Context) (resume *informer.Resume, kind string
 		resume, epoch = &seed.Resume, r.reader.Timeline.View().Epoch()
 	}
 	r.state, r.feed = caching, newFeed(r.reader.sink())
+	r.reader.feed.Store(r.feed)
 	r.follow(epoch)
 	return resume, r.reader.Info.Kind, nil
 }

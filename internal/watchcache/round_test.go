@@ -640,3 +640,60 @@ func TestSessions(t *testing.T) {
 		}
 	})
 }
+
+// TestOtherHistory: while the upstream is known to have another history, or may have one that
+// clients know, nothing is served from the timeline.
+func TestOtherHistory(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *testbed) {
+		lists := make(chan struct{}, 100) // how many more are answered
+		let := func(n int) {
+			for len(lists) > 0 {
+				<-lists
+			}
+			for range n {
+				lists <- struct{}{}
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		defer b.api.Control(func(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
+			if r.Verb == "list" {
+				<-lists
+			}
+			next(w)
+		})()
+		let(100)
+		b.put("a", "1")
+		res, end := b.read()
+		defer end()
+		before := b.api.Backup()
+		b.put("b", "1")
+		synctest.Wait()
+		is := func(what string, readable, isSuspect bool) {
+			t.Helper()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if s := res.State(); s.Readable != readable || s.Suspect != isSuspect {
+				t.Errorf("%s: readable %v, suspect %v", what, s.Readable, s.Suspect)
+			}
+		}
+		res.Passed()
+		is("an answer was passed through", true, false)
+		let(0)
+		b.api.CutWatches()
+		is("the watch broke off", true, false)
+		res.Passed()
+		is("an answer was passed through since", false, true)
+		let(100)
+		is("the history is proven", true, false)
+
+		let(0)
+		b.api.Restore(before, 0)
+		is("the watch broke off again", true, false)
+		let(1) // the list of the proof
+		is("another history", false, true)
+		let(100)
+		is("listed", true, false)
+		b.same("the timeline", res.Timeline)
+	})
+}
