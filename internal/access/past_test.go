@@ -37,6 +37,7 @@ func (v *reviewer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (v *reviewer) Resources() []kube.Resource   { return []kube.Resource{pods} }
+func (v *reviewer) Ended() bool                  { return false }
 func (v *reviewer) Withholds(kube.Resource) bool { return false }
 
 // TestPastDecisions: nothing is shown before the API server has decided once; then its

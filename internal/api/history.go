@@ -31,6 +31,9 @@ type Gap struct {
 
 // History describes all that is recorded: GET /watchkeeper/v1/history.
 type History struct {
+	// Now is the time from which ages count back: the end of a finished recording,
+	// otherwise the present.
+	Now       time.Time         `json:"now"`
 	Recording Recording         `json:"recording"`
 	Store     Store             `json:"store"`
 	Resources []ResourceHistory `json:"resources"`
@@ -143,7 +146,9 @@ type Changes struct {
 	To    time.Time      `json:"to,omitzero"`
 	Items []ObjectChange `json:"items"`
 	// Folded counts the changes that were left out as noise.
-	Folded   int    `json:"folded"`
+	Folded int `json:"folded"`
+	// LeftOut counts the changes that the parameters by and spec left out.
+	LeftOut  int    `json:"leftOut,omitempty"`
 	Continue string `json:"continue,omitempty"`
 }
 

@@ -29,8 +29,9 @@ type Change struct {
 	By []Manager
 	// Noise are the kinds of noise that changed, in order.
 	Noise []string
-	// OnlyNoise is set if nothing but noise changed.
-	OnlyNoise bool
+	// OnlyNoise is set if nothing but noise changed, OnlyStatus if nothing but noise and
+	// the status did.
+	OnlyNoise, OnlyStatus bool
 }
 
 // A Comparer compares versions of objects. It parses a version once if it is
@@ -91,6 +92,9 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 	}
 	if out.OnlyNoise = len(plain) == 0; !out.OnlyNoise {
 		out.Summary = summarize(old.tree, now.tree)
+		out.OnlyStatus = !slices.ContainsFunc(plain, func(op jsondiff.Operation) bool {
+			return op.Path != "/status" && !strings.HasPrefix(op.Path, "/status/")
+		})
 		if len(out.By) == 0 {
 			out.By = owners(now.entries, leaves(nil, nil, old.tree, now.tree, nil))
 		}

@@ -14,7 +14,7 @@ import (
 
 // answerAt answers a request for the past, below the prefix.
 func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
-	when, inner, err := request.CutAt(r, g.reads.past.Now())
+	when, inner, err := request.CutAt(r, g.reads.past.Present())
 	if err != nil {
 		rec.source = sourceHistory
 		status.Write(rec, r, status.BadRequest(err.Error()+": a path of the past is /at/<when>/ and the path of the present"))

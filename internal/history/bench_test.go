@@ -233,7 +233,7 @@ func BenchmarkCounts(b *testing.B) {
 	measure(b, "event", func() (n int) {
 		span := recorded().st.Span()
 		end := span.To.At.Add(time.Millisecond)
-		counts, err := recorded().st.EventCounts(context.Background(), span.From.At, end, end.Sub(span.From.At)/100)
+		counts, err := recorded().st.EventCounts(context.Background(), span.From.At, end, end.Sub(span.From.At)/100, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

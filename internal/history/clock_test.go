@@ -149,7 +149,7 @@ func TestClockStep(t *testing.T) {
 						t.Errorf("the time of %d is %v, not %v: %v", rv, got, want, err)
 					}
 				}
-				counts, err := s.st.EventCounts(t.Context(), start, s.now.Add(time.Second), time.Second)
+				counts, err := s.st.EventCounts(t.Context(), start, s.now.Add(time.Second), time.Second, nil)
 				n := 0
 				for _, c := range counts {
 					n += c.Added
@@ -340,7 +340,7 @@ func TestClockModel(t *testing.T) {
 				t.Fatalf("at %v: %s, not %s; %v", at, got, want, all)
 			}
 		}
-		if counts, err := s.st.EventCounts(t.Context(), all[0].at.Add(-24*time.Hour), s.now.Add(240*time.Hour), time.Hour); err != nil {
+		if counts, err := s.st.EventCounts(t.Context(), all[0].at.Add(-24*time.Hour), s.now.Add(240*time.Hour), time.Hour, nil); err != nil {
 			t.Fatal(err)
 		} else {
 			n := 0

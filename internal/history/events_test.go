@@ -54,6 +54,30 @@ func TestLast(t *testing.T) {
 		if diff := cmp.Diff(tail(st.Versions(t.Context(), key, from), to, n), briefs(got)); err != nil || diff != "" {
 			t.Errorf("the last %d versions of %s in (%d, %d]: %v %s", n, key, from, to, err, diff)
 		}
+
+		// A search in pieces finds the same.
+		match := func(k kube.Key, typ kube.EventType) bool { return k == key && typ == kube.Modified }
+		var want []string
+		for _, e := range must(collectUpTo(st.Events(t.Context(), from, to), to)) {
+			if e.At.Before(ms(from*1000 + 9000)) {
+				continue
+			}
+			if match(e.Object.Key, e.Type) {
+				want = append(want, brief(e))
+			}
+		}
+		var pieces []string
+		for rest := to; rest > from; {
+			found, err := st.Search(t.Context(), Search{Match: match, From: from, To: rest, Since: ms(from*1000 + 9000), Events: 1 + rnd.IntN(3), Scan: 1 + n})
+			if err != nil || found.Rest >= rest {
+				t.Fatalf("a search of (%d, %d]: %+v, %v", from, rest, found, err)
+			}
+			pieces = append(briefs(found.Events), pieces...)
+			rest = found.Rest
+		}
+		if diff := cmp.Diff(want, pieces); diff != "" {
+			t.Errorf("the updates of %s in (%d, %d]: %s", key, from, to, diff)
+		}
 	}
 }
 

@@ -371,7 +371,7 @@ func checkTimes(t *testing.T, m *model, st *Stream) {
 		t.Fatalf("the state at %v is that of %v, %v, not %v; span %v", at, got, err, want, span)
 	}
 	total, expected := EventCount{}, EventCount{}
-	counts, err := st.EventCounts(t.Context(), at, span.To.At.Add(time.Millisecond), 100*time.Millisecond)
+	counts, err := st.EventCounts(t.Context(), at, span.To.At.Add(time.Millisecond), 100*time.Millisecond, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func TestEventCounts(t *testing.T) {
 		{1991, 9000, make([]EventCount, 8)},
 		{9000, 9001, []EventCount{{Added: 1, Modified: 1}}},
 	} {
-		got, err := st.EventCounts(t.Context(), ms(test.from), ms(test.to), time.Second)
+		got, err := st.EventCounts(t.Context(), ms(test.from), ms(test.to), time.Second, nil)
 		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 			t.Errorf("[%d, %d): %v %s", test.from, test.to, err, diff)
 		}
@@ -103,7 +103,7 @@ func TestEventCountsEnd(t *testing.T) {
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := st.EventCounts(ctx, ms(0), ms(10_000), time.Second); !errors.Is(err, context.Canceled) {
+	if _, err := st.EventCounts(ctx, ms(0), ms(10_000), time.Second, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a canceled context: %v", err)
 	}
 }

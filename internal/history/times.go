@@ -153,8 +153,8 @@ type EventCount struct{ Added, Modified, Deleted int }
 // EventCounts counts the events observed in [from, to), in bins of equal
 // length; the last bin may be shorter. Events that are no longer retained are
 // not counted. If the clock was set back, a bin can have events of more than one
-// era.
-func (st *Stream) EventCounts(ctx context.Context, from, to time.Time, bin time.Duration) ([]EventCount, error) {
+// era. With a match, only the events that it selects are counted.
+func (st *Stream) EventCounts(ctx context.Context, from, to time.Time, bin time.Duration, match Match) ([]EventCount, error) {
 	if bin <= 0 || !from.Before(to) {
 		return nil, errors.New("history: the span to count in is empty")
 	}
@@ -167,12 +167,15 @@ func (st *Stream) EventCounts(ctx context.Context, from, to time.Time, bin time.
 	for _, e := range st.eras() {
 		start, err := st.headAt(e, from.Add(-time.Millisecond))
 		if err == nil {
-			err = st.scanLog(start.RV, e.to.RV, func(_ []byte, _ uint64, v version) bool {
+			err = st.scanLog(start.RV, e.to.RV, func(key []byte, _ uint64, v version) bool {
 				if n++; n%1024 == 0 && ctx.Err() != nil {
 					return false
 				}
 				if v.at.Before(from) || !v.at.Before(to) {
 					return v.at.Before(to)
+				}
+				if match != nil && !match(kube.Key(key), v.typ) {
+					return true
 				}
 				c := &counts[v.at.Sub(from)/bin]
 				switch v.typ {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -32,6 +33,14 @@ func (c *call) changes() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	selected, err := c.filter()
+	if err != nil {
+		return nil, err
+	}
+	author, err := c.authorship()
+	if err != nil {
+		return nil, err
+	}
 	var sources []*backward
 	for _, r := range resources {
 		for _, st := range c.store.Streams(r) {
@@ -40,38 +49,45 @@ func (c *call) changes() (any, error) {
 				return nil, err
 			}
 			if b != nil {
+				b.match = selected.match()
 				sources = append(sources, b)
 			}
 		}
 	}
-	namespace, skipped := c.query.Get("namespace"), 0
+	for _, b := range sources {
+		b.scan = max(1, maxScanned/len(sources)) // so that each page gets further in each of them
+	}
 	out := api.Changes{From: from.At, To: to.At, Items: []api.ObjectChange{}}
 	for {
 		if err := p.ended(); err != nil {
 			return nil, err
 		}
 		next, err := newestOf(p.ctx, sources)
-		if err != nil {
+		switch {
+		case errors.Is(err, errScanned):
+			if next = withinRV(sources); next == nil {
+				out.Continue = formatBounds(sources)
+				return out, nil
+			}
+		case err != nil:
 			return nil, err
-		}
-		if next == nil {
+		case next == nil:
 			return out, nil
-		}
-		if (p.full() || skipped >= maxSkipped) && next.canEndPage() {
+		case p.full() && next.canEndPage():
 			out.Continue = formatBounds(sources)
 			return out, nil
 		}
 		e := next.pop()
-		if namespace != "" && e.Object.Key.Namespace() != namespace {
-			skipped++
-			continue
-		}
 		item, _, err := p.change(next.Stream, e)
 		if err != nil {
 			return nil, err
 		}
 		if item == nil {
 			out.Folded++
+			continue
+		}
+		if author.leavesOut(item, p.onlyStatus) {
+			out.LeftOut++
 			continue
 		}
 		p.items++
@@ -86,6 +102,8 @@ func (c *call) changes() (any, error) {
 // A backward reads the events of a stream, the newest first.
 type backward struct {
 	eventRange
+	match  history.Match   // nil selects everything
+	scan   int             // how many entries of the log the page may still read, with a match
 	events []history.Event // read, but not yet returned, in RV order
 	last   uint64          // the RV of the last returned event
 }
@@ -114,11 +132,26 @@ func streamName(st *history.Stream) string {
 	return st.Resource().String() + "#" + kube.FormatRV(uint64(st.Epoch()))
 }
 
-// maxSkipped bounds the events of other namespaces that one page goes through.
-const maxSkipped = 100_000
+// maxScanned bounds the entries of the log that are read for a page with a filter. It
+// takes about half a second. Tests change it.
+var maxScanned = 500_000
+
+// errScanned: the page has read as many entries of the log as it may.
+var errScanned = errors.New("the page has read enough of the log")
 
 // peek returns the newest remaining event, nil if there is none.
 func (b *backward) peek(ctx context.Context) (*history.Event, error) {
+	for b.match != nil && len(b.events) == 0 && b.from < b.to {
+		if b.scan <= 0 {
+			return nil, errScanned
+		}
+		found, err := b.Search(ctx, history.Search{Match: b.match, From: b.from, To: b.to, Since: b.since, Events: eventChunk / 4, Scan: b.scan})
+		if err != nil {
+			return nil, err
+		}
+		b.scan -= found.Scanned
+		b.events, b.to = found.Events, found.Rest
+	}
 	if len(b.events) == 0 && b.from < b.to {
 		events, err := b.LastEvents(ctx, b.from, b.to, eventChunk/4) // few: there are many streams
 		if err != nil {
@@ -151,6 +184,17 @@ func (b *backward) pop() history.Event {
 // next page continues below an RV, so the events of one RV must be on one page.
 func (b *backward) canEndPage() bool { return b.events[len(b.events)-1].Object.RV != b.last }
 
+// withinRV returns the source that has returned only a part of the events of one RV, nil if
+// there is none.
+func withinRV(sources []*backward) *backward {
+	for _, b := range sources {
+		if len(b.events) > 0 && !b.canEndPage() {
+			return b
+		}
+	}
+	return nil
+}
+
 // newestOf returns the source whose next event is the newest.
 func newestOf(ctx context.Context, sources []*backward) (*backward, error) {
 	var best *backward
@@ -176,6 +220,8 @@ func formatBounds(sources []*backward) string {
 	for _, s := range sources {
 		if n := len(s.events); n > 0 {
 			b[streamName(s.Stream)] = s.events[n-1].Object.RV + 1
+		} else if s.from < s.to { // not read yet
+			b[streamName(s.Stream)] = s.to + 1
 		}
 	}
 	text, err := json.Marshal(b)

@@ -5,12 +5,14 @@ package historyapi_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 )
 
 func TestChanges(t *testing.T) {
@@ -62,5 +64,54 @@ func TestChanges(t *testing.T) {
 	}
 	if got, folded := walk(from + "&noise=show&resource=nodes"); len(got) != 59 || folded != 0 {
 		t.Errorf("all of nodes: %d", len(got))
+	}
+	for query, want := range map[string][]string{
+		"&filter=we":                          {all[0], all[2], all[4], all[7], all[8]},
+		"&filter=WEB+-ns:default":             {},
+		"&filter=ns:kube-":                    {all[5], all[9]},
+		"&filter=-namespace:kube-+-web":       {all[1], all[3], all[6], all[10]},
+		"&filter=name:a+ns:":                  {all[1], all[10]},
+		"&type=DELETED":                       {all[1], all[4], all[6]},
+		"&type=DELETED&type=ADDED&filter=web": {all[2], all[4]},
+		"&by=kubectl-set":                     {all[7]},
+		"&by=nobody":                          {},
+		"&spec=true&resource=nodes":           {},
+		"&spec=true":                          append(slices.Clone(all[:3]), all[4:]...),
+		"&filter=web&by=kubectl-scale":        {all[8]},
+	} {
+		for limit := range 4 {
+			if got, _ := walk(fmt.Sprintf("%s%s&limit=%d", from, query, limit+1)); !slices.Equal(want, got) {
+				t.Errorf("%s, limit %d: %q, want %q", query, limit+1, got, want)
+			}
+		}
+	}
+	if c := ask[api.Changes](f, "/changes?"+from+"&resource=nodes&spec=true"); c.LeftOut != 1 {
+		t.Errorf("%d changes of the status are left out", c.LeftOut)
+	}
+	for _, query := range []string{"filter=stat:failing", "type=deleted", "spec=maybe", "by=a&by=b"} {
+		if s, _ := f.refused("/changes?" + query); s.Code != 400 {
+			t.Errorf("%s: %+v", query, s)
+		}
+	}
+}
+
+// TestScannedPages: a page that has read as much of the log as it may ends, and the next one
+// continues there.
+func TestScannedPages(t *testing.T) {
+	f := newFixture(t)
+	defer historyapi.SetMaxScanned(3)()
+	pages, got := 0, []string{}
+	for more := ""; ; pages++ {
+		c := ask[api.Changes](f, "/changes?from="+f.when(0)+"&filter=web+-ns:x"+more)
+		for _, i := range c.Items {
+			got = append(got, i.ResourceVersion)
+		}
+		if c.Continue == "" {
+			break
+		}
+		more = "&continue=" + c.Continue
+	}
+	if want := []string{"165", "150", "140", "120", "110"}; !slices.Equal(got, want) || pages < 10 {
+		t.Errorf("%v on %d pages, want %v", got, pages, want)
 	}
 }

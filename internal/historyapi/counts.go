@@ -10,6 +10,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
 const (
@@ -47,13 +48,17 @@ func (c *call) counts() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	selected, err := c.filter()
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range resources {
 		one := api.ResourceCounts{
 			Resource: r.GroupResource(), Path: r.Path(),
 			Added: make([]int, out.Bins), Modified: make([]int, out.Bins), Deleted: make([]int, out.Bins),
 			Spans: []api.TimeSpan{}, Gaps: []api.TimeSpan{},
 		}
-		if err := c.count(&one, r, from, to, bin); err != nil {
+		if err := c.count(&one, r, from, to, bin, selected.match()); err != nil {
 			return nil, err
 		}
 		out.Resources = append(out.Resources, one)
@@ -62,7 +67,7 @@ func (c *call) counts() (any, error) {
 }
 
 // count adds the counts of all epochs of a resource.
-func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Time, bin time.Duration) error {
+func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Time, bin time.Duration, match history.Match) error {
 	for _, st := range c.store.Streams(r) {
 		if err := context.Cause(c.r.Context()); err != nil {
 			return err
@@ -81,7 +86,7 @@ func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Tim
 				one.Gaps = append(one.Gaps, s)
 			}
 		}
-		counts, err := st.EventCounts(c.r.Context(), from, to, bin)
+		counts, err := st.EventCounts(c.r.Context(), from, to, bin, match)
 		if err != nil {
 			return err
 		}

@@ -54,4 +54,15 @@ func TestCounts(t *testing.T) {
 	if c := ask[api.Counts](f, "/counts?from=3000d"); c.Bins > 201 || c.Bins < 100 {
 		t.Errorf("%d bins", c.Bins)
 	}
+	for query, want := range map[string]int{"filter=we": 7, "filter=we&type=DELETED": 1, "namespace=kube-system": 2, "filter=-we+ns:default": 3} {
+		n := 0
+		for _, r := range ask[api.Counts](f, "/counts?resource=deployments.apps&resource=pods&from="+f.when(0)+"&"+query).Resources {
+			for i := range r.Added {
+				n += r.Added[i] + r.Modified[i] + r.Deleted[i]
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d events, want %d", query, n, want)
+		}
+	}
 }

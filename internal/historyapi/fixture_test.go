@@ -37,6 +37,7 @@ type fixture struct {
 	handler *historyapi.Handler
 
 	withholds bool // Secrets
+	ended     bool // nothing more is recorded
 }
 
 // newFixture returns a fixture with the story of [pasttest.Cluster].
@@ -92,6 +93,7 @@ type record struct{ *fixture }
 func (r record) Store() *history.Store                     { return r.Cluster.Store }
 func (r record) Sync(context.Context, kube.Resource) error { return nil }
 func (r record) Now() time.Time                            { return time.Now() }
+func (r record) Ended() bool                               { return r.ended }
 func (r record) Withholds(id kube.Resource) bool           { return r.withholds && id == pasttest.Secrets }
 
 func (r record) Continued(kube.Resource, *timeline.Timeline, uint64) *history.Stream { return nil }

@@ -104,10 +104,13 @@ var endpoints = map[string]endpoint{
 	"":          {serve: (*call).index},
 	"/versions": {serve: (*call).versions, parameters: []string{"since", "until", "limit", "continue", "noise", "objects"}, object: true},
 	"/diff":     {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects"}, object: true},
-	"/counts":   {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource"}},
+	"/counts":   {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource", "namespace", "filter", "type"}},
 	"/export":   {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},
-	"/changes":  {serve: (*call).changes, parameters: []string{"from", "to", "resource", "namespace", "limit", "continue", "noise", "objects"}},
+	"/changes":  {serve: (*call).changes, parameters: []string{"from", "to", "resource", "namespace", "filter", "type", "by", "spec", "limit", "continue", "noise", "objects"}},
 }
+
+// repeatable are the parameters that may be given several times.
+var repeatable = []string{"resource", "type"}
 
 // Parameters returns the query parameters of the endpoints, by the path below
 // [Path].
@@ -186,14 +189,14 @@ func (h *Handler) answer(r *http.Request) (any, error) {
 	}
 	for parameter, values := range query {
 		switch {
-		case parameter == "pretty", parameter == "resource" && slices.Contains(e.parameters, "resource"):
+		case parameter == "pretty", slices.Contains(repeatable, parameter) && slices.Contains(e.parameters, parameter):
 		case !slices.Contains(e.parameters, parameter):
 			return nil, refuseBad("there is no parameter %q: the parameters are %s", parameter, strings.Join(e.parameters, ", "))
 		case len(values) > 1:
 			return nil, refuseBad("%s is given %d times", parameter, len(values))
 		}
 	}
-	c := &call{Handler: h, r: r, query: query, now: h.Past.Now(), path: path, store: h.Past.Store()}
+	c := &call{Handler: h, r: r, query: query, now: h.Past.Present(), path: path, store: h.Past.Store()}
 	if c.store == nil && name != "" {
 		state := h.Recording()
 		if state.State == api.RecordingOff {
@@ -243,15 +246,15 @@ func (c *call) noise() (bool, error) {
 	}
 }
 
-// objects reports whether the request asks for whole objects.
-func (c *call) objects() (bool, error) {
-	switch text := c.query.Get("objects"); text {
+// flag reads a parameter that is true or false; it is false without the parameter.
+func (c *call) flag(parameter string) (bool, error) {
+	switch text := c.query.Get(parameter); text {
 	case "", "0", "false":
 		return false, nil
 	case "1", "true":
 		return true, nil
 	default:
-		return false, refuseBad("objects is %q: it has to be true or false", text)
+		return false, refuseBad("%s is %q: it has to be true or false", parameter, text)
 	}
 }
 

@@ -39,6 +39,8 @@ type page struct {
 	items    int
 	compared int
 	bytes    int
+
+	onlyStatus bool // the change that was described last is one of the status only
 }
 
 // page reads the parameters of a page.
@@ -51,7 +53,7 @@ func (c *call) page() (p page, err error) {
 		return p, err
 	}
 	p.comparer.Noise = p.noise
-	p.objects, err = c.objects()
+	p.objects, err = c.flag("objects")
 	return p, err
 }
 
@@ -90,6 +92,7 @@ func (p *page) change(st *history.Stream, e history.Event) (*api.Change, []strin
 	if d.OnlyNoise && !p.noise {
 		return nil, d.Noise, nil
 	}
+	p.onlyStatus = d.OnlyStatus
 	out.Summary, out.Changes, out.By, out.Noise = d.Summary, d.Patch, d.By, d.Noise
 	if e.Type == kube.Added {
 		if err := p.again(out, st, e); err != nil {

@@ -34,6 +34,8 @@ type Record interface {
 	Sync(ctx context.Context, r kube.Resource) error
 	// Now returns the time by the clock of the recorded times.
 	Now() time.Time
+	// Ended reports whether nothing more is recorded.
+	Ended() bool
 	// Withholds reports whether the record of a resource must not be shown.
 	Withholds(r kube.Resource) bool
 	// Continued returns the newest recorded epoch of a resource if an epoch of its
@@ -54,6 +56,9 @@ func (Recording) Sync(context.Context, kube.Resource) error { return nil }
 
 // Now implements Record.
 func (Recording) Now() time.Time { return time.Now() }
+
+// Ended implements Record.
+func (Recording) Ended() bool { return true }
 
 // Withholds implements Record.
 func (Recording) Withholds(kube.Resource) bool { return false }
@@ -88,7 +93,16 @@ func (p *Past) Store() *history.Store {
 	return p.record.Store()
 }
 
-// Now returns the time by the clock of the recorded times: ages count back from it.
+// Present returns the time from which ages count back: the end of a finished recording,
+// otherwise now.
+func (p *Past) Present() time.Time {
+	if p != nil && p.record.Ended() {
+		return p.End()
+	}
+	return p.Now()
+}
+
+// Now returns the time by the clock of the recorded times.
 func (p *Past) Now() time.Time {
 	if p == nil {
 		return time.Now()

@@ -208,6 +208,9 @@ func (r *Recorder) Now() time.Time {
 	return r.opts.Now()
 }
 
+// Ended implements past.Record: recording goes on.
+func (r *Recorder) Ended() bool { return false }
+
 // Sync waits until every change of the resource that was known at the call is in the
 // history, including those in its timeline. It fails when ctx ends, and with
 // [ErrNotRecorded] if the resource is not recorded, cannot be written, or its first

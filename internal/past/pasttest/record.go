@@ -55,6 +55,9 @@ func (r *Record) Sync(context.Context, kube.Resource) error {
 func (r *Record) Now() time.Time { return time.Now() }
 
 // Withholds implements past.Record.
+// Ended implements past.Record.
+func (r *Record) Ended() bool { return false }
+
 func (r *Record) Withholds(id kube.Resource) bool { return id.Name == r.Withheld }
 
 // Continued implements past.Record.

@@ -1,0 +1,12 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+// SetMaxScanned sets how many entries of the log are read for a page with a filter, until
+// the returned function is called.
+func SetMaxScanned(n int) (reset func()) {
+	before := maxScanned
+	maxScanned = n
+	return func() { maxScanned = before }
+}
