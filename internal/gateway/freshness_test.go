@@ -277,9 +277,9 @@ func TestUnproven(t *testing.T) {
 	}
 }
 
-// TestListOfOtherHistory: a watch that continues a list which was passed through is passed
-// through, too, if the upstream may have another history: the timeline may have the list's
-// RV, with other events after it.
+// TestListOfOtherHistory: while the upstream may have another history, a watch is not served
+// from the timeline, which may have the RV of a list that was passed through, with other
+// events after it; nor is it passed through, since its RV may be of the timeline.
 func TestListOfOtherHistory(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, client *http.Client) {
 		res, before := podsOf(t, g), f.Backup()
@@ -287,27 +287,47 @@ func TestListOfOtherHistory(t *testing.T) {
 			f.write("d", "old", 1)
 		}
 		synctest.Wait()
+		head := res.Timeline.View().RV
+		watch := func(rv uint64) string {
+			t.Helper()
+			resp, err := client.Get(fmt.Sprintf("http://localhost/api/v1/pods?watch=1&timeoutSeconds=600&resourceVersion=%d", rv))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			line, _ := bufio.NewReader(resp.Body).ReadString('\n')
+			return fmt.Sprintf("%d %s", resp.StatusCode, line)
+		}
 		f.mu.Lock()
-		f.gate, f.arrivals, f.lasting = make(chan struct{}), make(chan struct{}, 100), true
+		f.gate, f.arrivals, f.lasting = make(chan struct{}), make(chan struct{}, 1000), true
 		f.mu.Unlock()
 		f.Restore(before, 0)
 		<-f.arrivals // the reflector asks for the newest RV
 		rv := rvOf(t, read200(t, client, "/api/v1/pods?limit=3"))
-		if head := res.Timeline.View().RV; rv >= head {
+		if rv >= head {
 			t.Fatalf("the list is at %d, the head at %d", rv, head)
 		}
-		resp, err := client.Get(fmt.Sprintf("http://localhost/api/v1/pods?watch=1&resourceVersion=%d", rv))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
 		f.write("d", "new", 1)
-		line, err := bufio.NewReader(resp.Body).ReadString('\n')
-		if !strings.Contains(line, `"name":"new"`) {
-			t.Errorf("%v: got %.200s", err, line)
+		for _, from := range []uint64{rv, head} {
+			if got := watch(from); !strings.HasPrefix(got, "503") {
+				t.Errorf("from %d, while the history is not proven: %s", from, got)
+			}
 		}
-		f.mu.Lock()
 		close(f.gate)
-		f.mu.Unlock()
+		until(t, "a list", func() bool { return res.Timeline.View().RV < head })
+		if got := watch(rv); !strings.Contains(got, `"name":"new"`) {
+			t.Errorf("from %d, of the new history: %s", rv, got)
+		}
+		if got := watch(head); !strings.HasPrefix(got, "410") {
+			t.Errorf("from %d, of the history before: %s", head, got)
+		}
+		last := f.Advance(1000)
+		go func() {
+			time.Sleep(time.Minute)
+			f.write("d", "later", 1)
+		}()
+		if got := watch(head); last <= head || !strings.Contains(got, `"name":"later"`) {
+			t.Errorf("from %d, when the upstream is past it: %s", head, got)
+		}
 	})
 }

@@ -49,8 +49,11 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		return nil, nil, errDeclined // the API server answers with an error
 	}
 	st := res.StateFor(ctx, read.Verb)
+	if st.Trust == watchcache.Suspect && resumes(read) {
+		st = res.WaitTrust(ctx)
+	}
 	if !st.Readable {
-		return nil, nil, &decline{unproven: st.Suspect && read.Verb == request.Watch}
+		return nil, nil, unreadable(read, st.Trust)
 	}
 	if !res.Access.Allows(ctx, read.Verb) {
 		return nil, nil, &decline{status: status.Forbidden(fmt.Sprintf(
@@ -214,6 +217,17 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 	if initial && v.RV < q.RV {
 		return watchStart{}, errDeclined // the API server waits for the RV, or refuses it as too large
 	}
+	if !initial && q.RV > v.RV && q.RV <= v.Lost() && !q.Resource.Uncached() {
+		// It is an RV of the history before, unless the upstream has already come past it.
+		fresh, err := s.res.Fresh(ctx)
+		switch {
+		case err != nil:
+			return watchStart{}, &status.Error{Status: status.Unavailable(unconfirmed, true)}
+		case fresh.RV < q.RV:
+			return watchStart{}, &status.Error{Status: status.Expired(otherHistory)}
+		}
+		v = fresh
+	}
 	start := watchStart{state: s.state(v, &v.Snapshot), rv: q.RV, owner: s.f, over: s.over, encoder: &s.f.encoder}
 	gap, inGap := v.GapAround(q.RV)
 	if initial || q.RV == 0 {
@@ -240,6 +254,33 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 	}
 	return start, nil
 }
+
+// resumes reports whether a read is a watch of the events after an RV.
+func resumes(read *request.Read) bool {
+	return read.Verb == request.Watch && read.RV > 0 && !read.SendsInitialEvents()
+}
+
+// unreadable returns the error for a read that is not served from the timeline. If the
+// upstream may have another history, a watch from an RV is not passed through either: the
+// RV may be of the timeline's history, and the API server would be silent until it reaches
+// it, or send events of its own history.
+func unreadable(read *request.Read, trust watchcache.Trust) error {
+	switch {
+	case trust != watchcache.Suspect && trust != watchcache.Diverged || read.Verb != request.Watch:
+		return errDeclined
+	case !resumes(read):
+		return &decline{unproven: true}
+	case trust == watchcache.Diverged:
+		return &status.Error{Status: status.Expired(otherHistory)}
+	}
+	return &status.Error{Status: status.Unavailable(unconfirmed, true)}
+}
+
+// unconfirmed is why a watch from an RV is not served for a while.
+const unconfirmed = "the API server does not confirm in time that its history is still the same: try again"
+
+// otherHistory is why a watch from an RV ends after a restore of etcd.
+const otherHistory = "the API server has another history since this resourceVersion, as after a restore of etcd"
 
 // resume makes a watch begin in the history: for an RV that the timeline has
 // compacted, or a replay.

@@ -112,6 +112,7 @@ type View struct {
 	stats       Stats
 	closed      bool
 	epoch       uint64
+	lost        uint64
 	first       uint64 // sequence number of log[0]
 	log         []*Event
 	checkpoints []checkpoint
@@ -122,6 +123,10 @@ type View struct {
 // Epoch counts how often the timeline was reset. A view does not continue one of
 // another epoch.
 func (v *View) Epoch() uint64 { return v.epoch }
+
+// Lost returns the newest head of the epochs before, 0 if there are none. An RV above the
+// head, up to it, may be one of theirs.
+func (v *View) Lost() uint64 { return v.lost }
 
 // Closed reports whether the timeline has ended, so that there is no newer view.
 func (v *View) Closed() bool { return v.closed }

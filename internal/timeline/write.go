@@ -141,6 +141,7 @@ func (t *Timeline) reset(list *scan.List) {
 		first: t.next.end(),
 
 		listed: list.RV, newest: list.Newest(),
+		lost: max(t.next.lost, t.next.RV),
 	}
 	t.next.RV = list.RV
 	t.updateRows(list)

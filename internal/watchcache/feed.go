@@ -98,7 +98,7 @@ func (f *feed) End(list *scan.List) (continued bool) {
 		f.kept.broken = true
 	}
 	defer f.trust.listed()
-	return f.to.Replace(&whole, f.trust.is(diverged))
+	return f.to.Replace(&whole, f.trust.get() == Diverged)
 }
 
 // Apply implements informer.Sink.

@@ -162,10 +162,9 @@ type State struct {
 	Status informer.Status
 	// Readable is set if reads may be served from View: it has been listed, or
 	// resumed from the record, the upstream's last answer was not a refusal, and
-	// Suspect is not set.
+	// Trust allows it.
 	Readable bool
-	// Suspect is set while clients may know another history of the upstream than View.
-	Suspect bool
+	Trust    Trust
 }
 
 // Lists returns how many lists the reflector has taken.
@@ -182,12 +181,33 @@ func Lists(s informer.Status) int {
 
 // State returns the current state.
 func (res *Resource) State() State {
-	f := res.feed.Load()
-	isSuspect := f != nil && !f.trust.servable() // before the view, which the next list replaces
+	trust := res.trust() // before the view, which the next list replaces
 	v, status := res.Timeline.View(), res.Status()
-	ok := v != nil && !v.Closed() && status.Phase != informer.Refused && !(res.seeded.Load() && resuming(status)) && !isSuspect
-	return State{v, status, ok, isSuspect}
+	ok := v != nil && !v.Closed() && status.Phase != informer.Refused && !(res.seeded.Load() && resuming(status)) && trust.serves()
+	return State{v, status, ok, trust}
 }
+
+func (res *Resource) trust() Trust {
+	if f := res.feed.Load(); f != nil {
+		return f.trust.get()
+	}
+	return Trusted
+}
+
+// WaitTrust waits a few seconds while the trust is Suspect, and returns the state then.
+func (res *Resource) WaitTrust(ctx context.Context) State {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	for res.trust() == Suspect {
+		if !await(ctx, res.done, time.After(trustPoll)) {
+			break
+		}
+	}
+	return res.State()
+}
+
+// trustPoll is how often WaitTrust looks.
+const trustPoll = 20 * time.Millisecond
 
 // Passed is called before a client gets an answer of the upstream about the resource. It
 // may be of another history.

@@ -669,31 +669,31 @@ func TestOtherHistory(t *testing.T) {
 		before := b.api.Backup()
 		b.put("b", "1")
 		synctest.Wait()
-		is := func(what string, readable, isSuspect bool) {
+		is := func(what string, readable bool, trust Trust) {
 			t.Helper()
 			time.Sleep(time.Second)
 			synctest.Wait()
-			if s := res.State(); s.Readable != readable || s.Suspect != isSuspect {
-				t.Errorf("%s: readable %v, suspect %v", what, s.Readable, s.Suspect)
+			if s := res.State(); s.Readable != readable || s.Trust != trust {
+				t.Errorf("%s: readable %v, trust %v", what, s.Readable, s.Trust)
 			}
 		}
 		res.Passed()
-		is("an answer was passed through", true, false)
+		is("an answer was passed through", true, Trusted)
 		let(0)
 		b.api.CutWatches()
-		is("the watch broke off", true, false)
+		is("the watch broke off", true, Doubtful)
 		res.Passed()
-		is("an answer was passed through since", false, true)
+		is("an answer was passed through since", false, Suspect)
 		let(100)
-		is("the history is proven", true, false)
+		is("the history is proven", true, Trusted)
 
 		let(0)
 		b.api.Restore(before, 0)
-		is("the watch broke off again", true, false)
+		is("the watch broke off again", true, Doubtful)
 		let(1) // the list of the proof
-		is("another history", false, true)
+		is("another history", false, Diverged)
 		let(100)
-		is("listed", true, false)
+		is("listed", true, Trusted)
 		b.same("the timeline", res.Timeline)
 	})
 }

@@ -9,54 +9,55 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// A trust says whether the upstream's history may be another one than the sink's, as
+// A Trust says whether the upstream's history may be another one than the sink's, as
 // after a restore of etcd. What is passed through is of the upstream's history, and a
 // timeline with another one may have its RVs: a client that lists at the API server must
 // not continue with a watch of that timeline.
 //
 //	         the watch broke off       an answer was passed through
-//	trusted ─────────────────────▶ doubtful ─────────────────────▶ suspect
+//	Trusted ─────────────────────▶ Doubtful ─────────────────────▶ Suspect
 //	   ▲                              │                               │
 //	   ├── proven, listed ────────────┴───────────────────────────────┤
-//	   └── listed ── diverged ◀── another history ────────────────────┘
+//	   └── listed ── Diverged ◀── another history ────────────────────┘
 //
-// While doubtful, reads are served: the API server may be unreachable, and then no client
+// While Doubtful, reads are served: the API server may be unreachable, and then no client
 // has anything of another history.
-type trust int32
+type Trust int32
 
+// The states of a Trust.
 const (
-	trusted trust = iota
-	doubtful
-	suspect
-	diverged
+	Trusted Trust = iota
+	Doubtful
+	Suspect
+	Diverged
 )
 
-// An atomicTrust is a trust that any goroutine may use.
+// serves reports whether reads may be served from the sink's history.
+func (t Trust) serves() bool { return t == Trusted || t == Doubtful }
+
+// An atomicTrust is a Trust that any goroutine may use.
 type atomicTrust struct{ v atomic.Int32 }
 
-func (a *atomicTrust) is(t trust) bool { return trust(a.v.Load()) == t }
+func (a *atomicTrust) get() Trust { return Trust(a.v.Load()) }
 
 // move changes from to to, and does nothing in another state.
-func (a *atomicTrust) move(from, to trust) { a.v.CompareAndSwap(int32(from), int32(to)) }
+func (a *atomicTrust) move(from, to Trust) { a.v.CompareAndSwap(int32(from), int32(to)) }
 
 // learn takes what the reflector knows.
 func (a *atomicTrust) learn(c informer.Continuity) {
 	switch c {
 	case informer.Doubtful:
-		a.move(trusted, doubtful)
+		a.move(Trusted, Doubtful)
 	case informer.Diverged:
-		a.v.Store(int32(diverged))
+		a.v.Store(int32(Diverged))
 	case informer.Proven:
-		a.move(doubtful, trusted)
-		a.move(suspect, trusted)
+		a.move(Doubtful, Trusted)
+		a.move(Suspect, Trusted)
 	}
 }
 
 // passed is called before a client gets an answer of the upstream.
-func (a *atomicTrust) passed() { a.move(doubtful, suspect) }
+func (a *atomicTrust) passed() { a.move(Doubtful, Suspect) }
 
 // listed is called when the sink has taken a list.
-func (a *atomicTrust) listed() { a.v.Store(int32(trusted)) }
-
-// servable reports whether reads may be served from the sink's history.
-func (a *atomicTrust) servable() bool { return a.is(trusted) || a.is(doubtful) }
+func (a *atomicTrust) listed() { a.v.Store(int32(Trusted)) }

@@ -13,10 +13,10 @@ export interface WireEvent {
 
 /** A watch for a channel to carry. */
 export interface Watch {
-  /** Its path and query, starting at its current RV. silent: the current response was silent for too long. */
-  path(timeoutSeconds: number, silent: boolean): string;
-  /** The server has answered; events follow. silent is that of the path. */
-  opened(silent: boolean): void;
+  /** Its path and query, starting at its current RV. doubtful: the server may have been restored since the last event. */
+  path(timeoutSeconds: number, doubtful: boolean): string;
+  /** The server has answered; events follow. doubtful is that of the path. */
+  opened(doubtful: boolean): void;
   /** Takes an event. An exception ends the watch. */
   take(event: WireEvent): void;
   /** The events received so far have all been taken. */
@@ -38,6 +38,8 @@ interface Member {
   watch: Watch;
   settle(error?: unknown): void;
   done: boolean;
+  /** Another watch broke off since this one was opened: this one may end in the same way. */
+  doubtful: boolean;
 }
 
 /** A request that carries watches, and its response. */
@@ -84,6 +86,7 @@ export class Channel {
       const member: Member = {
         watch,
         done: false,
+        doubtful: false,
         settle: (error) => {
           if (member.done) return;
           member.done = true;
@@ -126,7 +129,8 @@ export class Channel {
     let timer = limit(answerTimeout, 'no response');
     let error: unknown;
     try {
-      const url = this.url(line.members.map(({ watch }) => watch.path(seconds, silent)));
+      const doubtful = line.members.map((member) => silent || member.doubtful);
+      const url = this.url(line.members.map(({ watch }, i) => watch.path(seconds, doubtful[i]!)));
       const response = await get(this.source, url, line.abort.signal).catch((why) => {
         throw this.shared && why instanceof StatusError && why.refusal && why.code !== 401 ? new Unsupported() : why;
       });
@@ -138,7 +142,10 @@ export class Channel {
       this.next = undefined;
       this.lastReceived = Date.now();
       this.watchSilence();
-      for (const member of line.members) if (!member.done) member.watch.opened(silent);
+      line.members.forEach((member, i) => {
+        member.doubtful = false;
+        if (!member.done) member.watch.opened(doubtful[i]!);
+      });
       this.answered();
       for await (const batch of lines(response.body!, line.abort.signal)) {
         this.lastReceived = Date.now();
@@ -163,7 +170,18 @@ export class Channel {
       member.watch.take(event);
     } catch (error) {
       member.settle(error);
+      this.doubt(error);
     }
+  }
+
+  /**
+   * A watch broke off. If the API server stopped, the others will, too. A request that
+   * replaces their response hides that from them, so it has to prove that nothing changed.
+   */
+  private doubt(error: unknown): void {
+    if (error instanceof StatusError && error.refusal) return;
+    for (const member of this.members) member.doubtful = true;
+    if (this.next) void this.run();
   }
 
   private over(line: Line, error: unknown): void {

@@ -241,19 +241,19 @@ export class Reflector implements Watch {
     return this.collection.path + '?' + new URLSearchParams({ ...this.collection.query, ...query });
   }
 
-  path(timeoutSeconds: number, silent: boolean): string {
+  path(timeoutSeconds: number, doubtful: boolean): string {
     const { head, last, suspect, afterDelete } = this;
     return this.urlPath({
       watch: '1',
       allowWatchBookmarks: 'true',
       timeoutSeconds: String(timeoutSeconds),
       // Deletions may share an RV, and the stream may have ended between two of them.
-      resourceVersion: (silent || suspect) && last.uid ? before(last.resourceVersion) : afterDelete ? before(head) : head,
+      resourceVersion: (doubtful || suspect) && last.uid ? before(last.resourceVersion) : afterDelete ? before(head) : head,
     });
   }
 
-  opened(silent: boolean): void {
-    this.suspect ||= silent;
+  opened(doubtful: boolean): void {
+    this.suspect ||= doubtful;
     this.upstreamLost = false; // if contact is lost, the gateway says so again at once
     this.flush();
   }

@@ -18,7 +18,7 @@ export class Observer<T extends KubernetesObject> {
   /** restored: resourceVersions may go back, as after a restore from a backup. */
   constructor(
     readonly informer: Informer<T>,
-    private readonly restored = false,
+    public restored = false,
   ) {
     informer.onBatch((events) => events.forEach((event) => this.record(event)));
   }

@@ -141,6 +141,23 @@ for (const how of ['cut', 'close'] as const) {
   });
 }
 
+test('a watch that breaks off casts doubt on the others', async () => {
+  connection = connect(server.url);
+  server.put(path('nodes'), 'a', 'backup');
+  const restore = server.backup();
+  await observe(['pods', 'nodes']);
+  observers.nodes!.restored = true;
+  server.put(path('nodes'), 'a', 'lost');
+  await become('the change', () => observers.nodes!.informer.store.get('ns/a')?.text, 'lost');
+  for (const stream of server.watching(path('nodes'))) server.open.delete(stream); // its end is on the way
+  restore();
+  for (const text of ['1', '2', '3']) server.put(path('nodes'), 'b', text);
+  const [pods] = server.watching(path('pods'));
+  pods!.send('ERROR', { kind: 'Status', code: 502, message: 'it broke off' });
+  pods!.end();
+  await become('the store', () => [...observers.nodes!.informer.store].map(([key, { text }]) => key + ' ' + text).sort(), ['ns/a backup', 'ns/b 3']);
+});
+
 test('a silent connection is requested again before it is closed', async () => {
   connection = connect(server.url, { silence: 150 });
   await observe(['pods', 'nodes']);
