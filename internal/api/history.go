@@ -222,3 +222,27 @@ type TimeSpan struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 }
+
+// Failing says whether a Pod fails at a moment, since when, and why:
+// GET /watchkeeper/v1/history/failing/…. A Pod that keeps crashing fails until it has been
+// ready for its back-off.
+type Failing struct {
+	Failing bool `json:"failing"`
+	// Since is when it began to fail. If SinceKnown is false, it failed before.
+	Since      time.Time          `json:"since,omitzero"`
+	SinceKnown bool               `json:"sinceKnown,omitempty"`
+	Restarts   int32              `json:"restarts"`   // of all containers
+	Containers []FailingContainer `json:"containers"` // that have crashed, or cannot start
+}
+
+// A FailingContainer is a container that cannot start, or how one that crashed ended last.
+type FailingContainer struct {
+	Name       string    `json:"name"`
+	State      string    `json:"state"` // waiting, running or terminated
+	Restarts   int32     `json:"restarts"`
+	Reason     string    `json:"reason,omitempty"`
+	Message    string    `json:"message,omitempty"`
+	ExitCode   *int32    `json:"exitCode,omitempty"` // nil if it has not ended
+	Signal     int32     `json:"signal,omitempty"`
+	FinishedAt time.Time `json:"finishedAt,omitzero"`
+}

@@ -96,6 +96,9 @@ func TestOpenAPI(t *testing.T) {
 		"/history/versions" + pods + "/none",
 		"/history/versions/apis/apps/v1/deployments/web", // in no namespace
 		"/history/versions" + deployments + "/web?objects=true",
+		"/history/failing" + pods + "/a?at=now",
+		"/history/changes?filter=a+-ns:x&type=ADDED&by=x&spec=true",
+		"/history/counts?filter=a&type=ADDED&namespace=default",
 		"/history/diff/api/v1/pods?from=rv:100",
 		"/history/diff/api/v1/nodes/n1?from=59m",
 		"/history/diff" + pods + "?from=rv:100&labelSelector=a%3Db&fieldSelector=metadata.name%3Da",

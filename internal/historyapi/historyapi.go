@@ -104,6 +104,7 @@ var endpoints = map[string]endpoint{
 	"":          {serve: (*call).index},
 	"/versions": {serve: (*call).versions, parameters: []string{"since", "until", "limit", "continue", "noise", "objects"}, object: true},
 	"/diff":     {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects"}, object: true},
+	"/failing":  {serve: (*call).failing, parameters: []string{"at"}, object: true},
 	"/counts":   {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource", "namespace", "filter", "type"}},
 	"/export":   {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},
 	"/changes":  {serve: (*call).changes, parameters: []string{"from", "to", "resource", "namespace", "filter", "type", "by", "spec", "limit", "continue", "noise", "objects"}},

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestFailing(t *testing.T) {
+	start := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	after := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	stamp := func(seconds int) metav1.Time { return metav1.NewTime(after(seconds)) }
+	waiting := func(reason string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	}
+	ended := func(code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
+	}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: stamp(0)}}
+	for name, test := range map[string]struct {
+		phase   corev1.PodPhase
+		state   corev1.ContainerState
+		last    corev1.ContainerState
+		count   int32
+		ready   int // since when; -1 if it is not
+		init    bool
+		deleted bool
+		until   int // when it stops failing; 0 if it does not fail, -1 if it does not stop
+	}{
+		"starts":                       {corev1.PodPending, waiting("ContainerCreating"), corev1.ContainerState{}, 0, -1, false, false, 0},
+		"cannot pull":                  {corev1.PodPending, waiting("ImagePullBackOff"), corev1.ContainerState{}, 0, -1, false, false, -1},
+		"runs":                         {corev1.PodRunning, running, corev1.ContainerState{}, 0, 0, false, false, 0},
+		"crashed":                      {corev1.PodRunning, ended(1), corev1.ContainerState{}, 0, -1, false, false, -1},
+		"crashed in an init container": {corev1.PodPending, ended(1), corev1.ContainerState{}, 0, -1, true, false, -1},
+		"is done":                      {corev1.PodSucceeded, ended(0), corev1.ContainerState{}, 0, -1, false, false, 0},
+		"failed":                       {corev1.PodFailed, ended(1), corev1.ContainerState{}, 0, -1, false, false, -1},
+		"was evicted":                  {corev1.PodFailed, corev1.ContainerState{}, corev1.ContainerState{}, 0, -1, false, false, -1},
+		"is deleted":                   {corev1.PodRunning, ended(1), corev1.ContainerState{}, 0, -1, false, true, 0},
+		"runs after its first crash":   {corev1.PodRunning, running, ended(1), 1, 0, false, false, 10},
+		"is ready later":               {corev1.PodRunning, running, ended(1), 1, 8, false, false, 18},
+		"is ready much later":          {corev1.PodRunning, running, ended(1), 1, 80, false, false, 10},
+		"is not ready":                 {corev1.PodRunning, running, ended(1), 3, -1, false, false, 40},
+		"has crashed often":            {corev1.PodRunning, running, ended(1), 1_000_000_000, 0, false, false, 300},
+		"has no count":                 {corev1.PodRunning, running, ended(1), -5, 0, false, false, 10},
+		"runs after it was done":       {corev1.PodRunning, running, ended(0), 3, 0, false, false, 0},
+	} {
+		status := []corev1.ContainerStatus{{State: test.state, LastTerminationState: test.last, RestartCount: test.count}}
+		pod := &corev1.Pod{Status: corev1.PodStatus{Phase: test.phase, ContainerStatuses: status}}
+		if test.init {
+			pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = nil, status
+		}
+		if test.ready >= 0 {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: stamp(test.ready)}}
+		}
+		if test.deleted {
+			deleted := stamp(0)
+			pod.DeletionTimestamp = &deleted
+		}
+		for _, second := range []int{0, 9, 10, 17, 18, 39, 40, 299, 300, 100_000} {
+			want := test.until < 0 || second < test.until
+			if got := Failing(pod, after(second)); got != want {
+				t.Errorf("a Pod that %s, after %d s: failing %v", name, second, got)
+			}
+		}
+	}
+}

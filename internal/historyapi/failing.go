@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+)
+
+// failing returns whether a Pod fails at a moment, since when, and why. The Pod's own status
+// has only its last crash.
+func (c *call) failing() (any, error) {
+	t, _, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	if t.Resource.GroupResource() != "pods" || t.Name == "" {
+		return nil, refuseBad("%s is not the path of a Pod, such as /api/v1/namespaces/default/pods/web-0", c.path)
+	}
+	when, err := c.when("at", "now")
+	if err != nil {
+		return nil, err
+	}
+	ctx, key := c.r.Context(), kube.MakeKey(t.Namespace, t.Name)
+	state, err := c.Past.Locate(ctx, t.Resource, when)
+	if err != nil {
+		return nil, err
+	}
+	o, err := state.Stream.Get(ctx, state.RV, key)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil {
+		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "there was no pod %q at %s", key, past.Stamp(state.At))
+	}
+	pod, err := podOf(o)
+	if err != nil {
+		return nil, err
+	}
+	out := api.Failing{Failing: change.Failing(pod, state.At), Containers: []api.FailingContainer{}}
+	for _, s := range change.Containers(pod) {
+		out.Restarts += s.RestartCount
+		if container, ok := failingContainer(s); ok {
+			out.Containers = append(out.Containers, container)
+		}
+	}
+	if !out.Failing {
+		return out, nil
+	}
+	out.Since, out.SinceKnown, err = c.failingSince(state, key, o.UID)
+	return out, err
+}
+
+// failingContainer describes a container; ok is false if it has not crashed, and can start.
+func failingContainer(s corev1.ContainerStatus) (out api.FailingContainer, ok bool) {
+	out = api.FailingContainer{Name: s.Name, State: "waiting", Restarts: s.RestartCount}
+	switch w := s.State.Waiting; {
+	case s.State.Running != nil:
+		out.State = "running"
+	case s.State.Terminated != nil:
+		out.State = "terminated"
+	case w != nil:
+		out.Reason, out.Message = w.Reason, w.Message
+		ok = w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing"
+	}
+	if end := change.LastEnd(s); end != nil {
+		out.Reason, out.Message, ok = end.Reason, end.Message, true
+		out.ExitCode, out.Signal, out.FinishedAt = &end.ExitCode, end.Signal, end.FinishedAt.UTC()
+	}
+	return out, ok
+}
+
+// failingSince returns since when a Pod that fails in a state has failed without a pause.
+// known is false if it failed before: it did so when the record begins, or in more versions
+// than are read.
+func (c *call) failingSince(state past.State, key kube.Key, uid string) (since time.Time, known bool, err error) {
+	ctx, st := c.r.Context(), state.Stream
+	since = state.Since
+	end := state.At // of the version that is looked at
+	from, to := st.Span().From, state.RV
+	for compared := 0; to > from.RV && compared < maxCompared; {
+		events, err := st.LastVersions(ctx, key, from.RV, to, eventChunk)
+		if err != nil {
+			return since, false, err
+		}
+		if len(events) == 0 {
+			break
+		}
+		for _, e := range slices.Backward(events) {
+			compared++
+			fails, err := failsUntil(e, uid, end)
+			if err != nil || !fails {
+				return since.UTC(), true, err
+			}
+			if since, end = e.At, e.At; e.Type == kube.Added {
+				return since.UTC(), true, nil
+			}
+		}
+		to = events[0].Object.RV - 1
+	}
+	o, err := st.Get(ctx, from.RV, key)
+	if err != nil || o == nil {
+		return since.UTC(), false, err
+	}
+	fails, err := failsUntil(history.Event{Type: kube.Modified, Object: o}, uid, end)
+	if fails {
+		since = from.At
+	}
+	return since.UTC(), !fails, err
+}
+
+// failsUntil reports whether a version of a Pod fails until a time.
+func failsUntil(e history.Event, uid string, end time.Time) (bool, error) {
+	if e.Type == kube.Deleted || e.Object.UID != uid {
+		return false, nil
+	}
+	pod, err := podOf(e.Object)
+	return err == nil && change.Failing(pod, end), err
+}
+
+func podOf(o *scan.Object) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal([]byte(o.JSON), pod); err != nil {
+		return nil, fmt.Errorf("%s at %d: %w", o.Key, o.RV, err)
+	}
+	return pod, nil
+}

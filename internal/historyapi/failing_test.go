@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+)
+
+// TestFailing follows a Pod that starts, crashes again and again, and recovers.
+func TestFailing(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	stamp := func(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339) }
+	const key = kube.Key("default/a")
+	running := func(since float64, restarts int, crashed float64) string {
+		text := fmt.Sprintf("{name: main, restartCount: %d, ready: true, state: {running: {startedAt: %q}}", restarts, stamp(since))
+		if crashed > 0 {
+			text += fmt.Sprintf(", lastState: {terminated: {exitCode: 3, reason: Error, message: no database, finishedAt: %q}}", stamp(crashed))
+		}
+		return fmt.Sprintf("{phase: Running, containerStatuses: [%s}], conditions: [{type: Ready, status: 'True', lastTransitionTime: %q}]}", text, stamp(since))
+	}
+	crashed := func(at float64, restarts int) string {
+		return fmt.Sprintf("{phase: Running, containerStatuses: [{name: main, restartCount: %d, state: {terminated: {exitCode: 3, reason: Error, message: no database, finishedAt: %q}}}]}", restarts, stamp(at))
+	}
+	waiting := func(at float64, restarts int) string {
+		return fmt.Sprintf("{phase: Running, containerStatuses: [{name: main, restartCount: %d, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}, lastState: {terminated: {exitCode: 3, reason: Error, message: no database, finishedAt: %q}}}]}", restarts, stamp(at))
+	}
+	pod := func(rv uint64, status string) history.Event {
+		return history.Event{Type: kube.Modified, Object: pasttest.Thing(t, key, rv, "kind: Pod\napiVersion: v1\nstatus: "+status)}
+	}
+	st := f.Stream(kube.Resource{Version: "v1", Name: "pods"}, 100, 0, pasttest.Thing(t, "default/old", 50, "kind: Pod\napiVersion: v1\nstatus: "+crashed(0, 0)))
+	created := pod(101, "{phase: Pending}")
+	created.Type = kube.Added
+	for i, e := range []struct {
+		seconds float64
+		event   history.Event
+	}{
+		{10, created},
+		{20, pod(102, running(20, 0, 0))},
+		{30, pod(103, crashed(30, 0))},
+		{31, pod(104, running(31, 1, 30))}, // ready for its back-off, 10 s, at 41
+		{100, pod(105, crashed(100, 1))},
+		{101, pod(106, waiting(100, 1))},
+		{120, pod(107, running(120, 2, 100))}, // until 140
+		{130, pod(108, crashed(130, 2))},
+		{131, pod(109, waiting(130, 2))},
+		{170, pod(110, running(170, 3, 130))}, // until 210
+		{300, history.Event{Type: kube.Deleted, Object: pod(111, running(170, 3, 130)).Object}},
+	} {
+		e.event.At = f.At(e.seconds)
+		if err := st.Append([]history.Event{e.event}, uint64(101+i), f.At(e.seconds)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(at float64) api.Failing {
+		return ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/a?at="+f.when(at))
+	}
+	for at, since := range map[float64]float64{
+		15: 0, 25: 0, 30: 30, 35: 30, 42: 0, 99: 0, 100: 100, 110: 100, 125: 100, 139: 100, 150: 100, 180: 100, 209: 100, 211: 0, 299: 0,
+	} {
+		got := get(at)
+		if got.Failing != (since > 0) || since > 0 && (!got.SinceKnown || !got.Since.Equal(f.At(since))) {
+			t.Errorf("at %v: %+v, want since %v", at, got, since)
+		}
+	}
+	got := get(150)
+	if len(got.Containers) != 1 || got.Restarts != 2 {
+		t.Fatalf("%+v", got)
+	}
+	if c := got.Containers[0]; c.Name != "main" || c.State != "waiting" || c.Reason != "Error" || *c.ExitCode != 3 || c.Message != "no database" || !c.FinishedAt.Equal(f.At(130)) || c.Restarts != 2 {
+		t.Errorf("%+v", c)
+	}
+	if got := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/old"); !got.Failing || got.SinceKnown || !got.Since.Equal(f.At(0)) {
+		t.Errorf("before the record begins: %+v", got)
+	}
+	for path, code := range map[string]int32{
+		"/failing/api/v1/namespaces/default/pods/a":                  404, // deleted
+		"/failing/api/v1/namespaces/default/pods/none":               404,
+		"/failing/api/v1/namespaces/default/pods":                    400,
+		"/failing/api/v1/namespaces/default/pods/a?at=" + f.when(-5): 410,
+		"/failing/apis/apps/v1/namespaces/default/deployments/web":   404,
+	} {
+		if s, _ := f.refused(path); s.Code != code {
+			t.Errorf("%s: %+v", path, s)
+		}
+	}
+}
