@@ -318,7 +318,7 @@ func TestListOfOtherHistory(t *testing.T) {
 		if got := watch(rv); !strings.Contains(got, `"name":"new"`) {
 			t.Errorf("from %d, of the new history: %s", rv, got)
 		}
-		if got := watch(head); !strings.HasPrefix(got, "410") {
+		if got := watch(head); !strings.HasPrefix(got, "200") || !strings.Contains(got, `"code":410`) {
 			t.Errorf("from %d, of the history before: %s", head, got)
 		}
 		last := f.Advance(1000)

@@ -37,6 +37,8 @@ type live struct {
 	f    *forms
 	view *timeline.View
 	over <-chan struct{} // closed when the definition of the resource changes
+	// diverged is set if the upstream has another history than the view.
+	diverged bool
 	// projection is set if the API server cannot answer the request.
 	projection bool
 }
@@ -52,7 +54,9 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 	if st.Trust == watchcache.Suspect && resumes(read) {
 		st = res.WaitTrust(ctx)
 	}
-	if !st.Readable {
+	// A watch from an RV of another history ends with 410, as one from an RV that is too old.
+	diverged := st.Trust == watchcache.Diverged && resumes(read) && st.View != nil
+	if !st.Readable && !diverged {
 		return nil, nil, unreadable(read, st.Trust)
 	}
 	if !res.Access.Allows(ctx, read.Verb) {
@@ -63,7 +67,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 	if !res.Served(ctx, lists) {
 		return nil, nil, errDeclined
 	}
-	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, projection: read.Fields != nil}
+	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, diverged: diverged, projection: read.Fields != nil}
 	q := &query{Read: read, Selection: request.Selection{Namespace: read.Namespace}, warnings: st.Status.Warnings}
 	var ok bool
 	if read.Verb != request.Get {
@@ -217,22 +221,23 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 	if initial && v.RV < q.RV {
 		return watchStart{}, errDeclined // the API server waits for the RV, or refuses it as too large
 	}
-	if !initial && q.RV > v.RV && q.RV <= v.Lost() && !q.Resource.Uncached() {
+	diverged := s.diverged
+	if !diverged && !initial && q.RV > v.RV && q.RV <= v.Lost() && !q.Resource.Uncached() {
 		// It is an RV of the history before, unless the upstream has already come past it.
 		fresh, err := s.res.Fresh(ctx)
-		switch {
-		case err != nil:
+		if err != nil {
 			return watchStart{}, &status.Error{Status: status.Unavailable(unconfirmed, true)}
-		case fresh.RV < q.RV:
-			return watchStart{}, &status.Error{Status: status.Expired(otherHistory)}
 		}
-		v = fresh
+		v, diverged = fresh, fresh.RV < q.RV
 	}
 	start := watchStart{state: s.state(v, &v.Snapshot), rv: q.RV, owner: s.f, over: s.over, encoder: &s.f.encoder}
 	gap, inGap := v.GapAround(q.RV)
-	if initial || q.RV == 0 {
+	switch {
+	case diverged:
+		start.rv, start.expired = v.RV, otherHistory
+	case initial || q.RV == 0:
 		start.rv = v.RV
-	} else if !s.projection && inGap {
+	case !s.projection && inGap:
 		// The API server cannot resume it either: the client may have received a part of
 		// the gap's events (ADR 2).
 		start.rv, start.expired = v.RV, status.TooOld(q.RV, gap.To)
@@ -270,8 +275,6 @@ func unreadable(read *request.Read, trust watchcache.Trust) error {
 		return errDeclined
 	case !resumes(read):
 		return &decline{unproven: true}
-	case trust == watchcache.Diverged:
-		return &status.Error{Status: status.Expired(otherHistory)}
 	}
 	return &status.Error{Status: status.Unavailable(unconfirmed, true)}
 }
