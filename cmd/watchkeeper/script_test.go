@@ -25,6 +25,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/freeport"
 )
 
@@ -35,6 +36,8 @@ func TestMain(m *testing.M) {
 // Scripts find these in their environment:
 //
 //	UPSTREAM  URL of a server that answers every request with its path
+//	CLUSTER   URL of a simulated API server; CLUSTER_UID identifies its cluster
+//	CLUSTER2  URL of one of another cluster, CLUSTER2_UID
 //	BUSY      a port of 127.0.0.1 that is in use
 //	PORT      a free port
 //	HOME      a directory without a kubeconfig
@@ -55,6 +58,15 @@ func TestScripts(t *testing.T) {
 		}
 	}))
 	t.Cleanup(upstream.Close) // scripts run in parallel, after this function returned
+	clusters := [...]string{"cluster-1", "cluster-2"}
+	var urls [len(clusters)]string
+	for i, uid := range clusters {
+		cluster := httptest.NewServer(fakeapi.New(fakeapi.Options{
+			Resources: []fakeapi.Resource{fakeapi.Pods, fakeapi.Nodes, fakeapi.Deployments}, ClusterUID: uid,
+		}))
+		t.Cleanup(cluster.Close)
+		urls[i] = cluster.URL
+	}
 	demoDir, err := filepath.Abs(filepath.Join("..", "..", "demo"))
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +86,10 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("UPSTREAM", upstream.URL)
+			env.Setenv("CLUSTER", urls[0])
+			env.Setenv("CLUSTER_UID", clusters[0])
+			env.Setenv("CLUSTER2", urls[1])
+			env.Setenv("CLUSTER2_UID", clusters[1])
 			env.Setenv("BUSY", portOf(busy))
 			env.Setenv("PORT", port)
 			env.Setenv("HOME", env.WorkDir)

@@ -25,7 +25,7 @@ const (
 // newLogger returns the logger of a long-running command, which client-go uses as
 // well. klog has one logger per process, so only the command line may call this.
 func newLogger(out io.Writer, format string, verbosity int) (*slog.Logger, error) {
-	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: errorInOneLine}
 	if verbosity >= debugVerbosity {
 		// logr counts -v downwards from slog's info.
 		opts.Level = slog.Level(-max(verbosity, -int(slog.LevelDebug)))
@@ -48,4 +48,13 @@ func newLogger(out io.Writer, format string, verbosity int) (*slog.Logger, error
 	}
 	klog.SetSlogLogger(log)
 	return log, nil
+}
+
+// errorInOneLine is a ReplaceAttr that keeps the stack trace of a library's error out
+// of the log: slog formats errors with %+v.
+func errorInOneLine(_ []string, a slog.Attr) slog.Attr {
+	if err, ok := a.Value.Any().(error); ok {
+		a.Value = slog.StringValue(oneLine(err.Error()))
+	}
+	return a
 }

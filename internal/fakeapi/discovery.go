@@ -65,7 +65,7 @@ func (s *Server) resources(gv schema.GroupVersion) metav1.APIResourceList {
 			verbs = []string{"get", "list", "watch"}
 		}
 		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: r.Name, SingularName: strings.ToLower(r.Kind), Kind: r.Kind, Namespaced: r.Namespaced, Verbs: verbs,
+			Name: r.Name, SingularName: strings.ToLower(r.Kind), Kind: r.Kind, Namespaced: r.Namespaced, Verbs: verbs, ShortNames: r.ShortNames,
 		})
 	}
 	return list

@@ -17,6 +17,7 @@ type Resource struct {
 	Group, Version string
 	Name, Kind     string
 	Namespaced     bool
+	ShortNames     []string
 	// Verbs are those in discovery; nil means get, list and watch. The server
 	// answers all of them in any case.
 	Verbs []string
@@ -29,10 +30,11 @@ type Resource struct {
 
 // Resources of the API server that tests use.
 var (
-	Pods       = Resource{Version: "v1", Name: "pods", Kind: "Pod", Namespaced: true}
-	ConfigMaps = Resource{Version: "v1", Name: "configmaps", Kind: "ConfigMap", Namespaced: true}
-	Secrets    = Resource{Version: "v1", Name: "secrets", Kind: "Secret", Namespaced: true}
-	Nodes      = Resource{Version: "v1", Name: "nodes", Kind: "Node"}
+	Pods        = Resource{Version: "v1", Name: "pods", Kind: "Pod", Namespaced: true, ShortNames: []string{"po"}}
+	ConfigMaps  = Resource{Version: "v1", Name: "configmaps", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"}}
+	Secrets     = Resource{Version: "v1", Name: "secrets", Kind: "Secret", Namespaced: true}
+	Nodes       = Resource{Version: "v1", Name: "nodes", Kind: "Node", ShortNames: []string{"no"}}
+	Deployments = Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}}
 )
 
 func (r Resource) gvk() schema.GroupVersionKind {

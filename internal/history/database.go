@@ -62,6 +62,9 @@ func (s *Store) openDB(readOnly bool) error {
 	}
 	db, err := pebble.Open(s.dir, o)
 	if err != nil {
+		if strings.Contains(err.Error(), "unknown format major version") { // Pebble has no error for it
+			err = fmt.Errorf("%w: %w", ErrNewerFormat, err)
+		}
 		return err
 	}
 	if err := g.Err(); err != nil {

@@ -14,9 +14,9 @@ import (
 
 var (
 	// ErrOtherCluster: the directory holds another cluster's history.
-	ErrOtherCluster = errors.New("the directory holds the history of another cluster: use another --data-dir")
+	ErrOtherCluster = errors.New("the directory holds the history of another cluster")
 	// ErrNewerFormat: a later version of the program wrote the directory.
-	ErrNewerFormat = errors.New("the history was written by a newer version: use that version, or another --data-dir")
+	ErrNewerFormat = errors.New("the history was written by a newer version of watchkeeper")
 	// ErrCorrupt: the content is not what was written.
 	ErrCorrupt = errors.New("the history is damaged")
 	// ErrClosed: the store is closed.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -21,9 +22,14 @@ import (
 // the directory must not be used, and says what to do; after any other failure, Run
 // tries again.
 func (r *Recorder) Open(ctx context.Context) error {
-	err := r.open(ctx)
-	if errors.Is(err, ErrInUse) || errors.Is(err, history.ErrOtherCluster) || errors.Is(err, history.ErrNewerFormat) {
-		return err
+	err := checkDir(r.opts.FS, r.opts.Dir)
+	if err == nil {
+		err = r.open(ctx)
+	}
+	for _, mistake := range []error{ErrDirectory, ErrInUse, history.ErrOtherCluster, history.ErrNewerFormat} {
+		if errors.Is(err, mistake) {
+			return fmt.Errorf("--data-dir: %w", err)
+		}
 	}
 	if err != nil {
 		r.off(err)
@@ -54,19 +60,8 @@ func (r *Recorder) open(ctx context.Context) error {
 		r.leave()
 	}
 	dir := filepath.Join(r.opts.Dir, uid)
-	// The history is as confidential as the cluster.
-	if err := makeDir(r.opts.FS, dir); err != nil {
-		return err
-	}
-	store, err := history.Open(dir, history.Options{
-		Cluster: uid, FS: r.opts.FS, Logger: r.log, MaxAge: r.opts.MaxAge, MaxBytes: r.opts.MaxBytes, Now: r.opts.Now,
-	})
-	switch {
-	case isLocked(err):
-		return fmt.Errorf("%w: %s: stop it, or use another --data-dir, or --data-dir= to record nothing", ErrInUse, dir)
-	case errors.Is(err, history.ErrOtherCluster), errors.Is(err, history.ErrNewerFormat):
-		return fmt.Errorf("%w: use another --data-dir, or move this one away", err)
-	case err != nil:
+	store, err := r.openDir(dir, uid)
+	if err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -86,20 +81,71 @@ func (r *Recorder) leave() {
 	}
 }
 
-// makeDir creates a directory and its parents, and syncs them.
-func makeDir(fs vfs.FS, dir string) error {
+// openDir opens a cluster's history in a directory, which it creates if necessary.
+func (r *Recorder) openDir(dir, uid string) (*history.Store, error) {
+	if err := checkDir(r.opts.FS, dir); err != nil {
+		return nil, err
+	}
+	// The history is as confidential as the cluster.
+	if err := makeDir(r.opts.FS, dir); err != nil {
+		return nil, err
+	}
+	store, err := history.Open(dir, history.Options{
+		Cluster: uid, FS: r.opts.FS, Logger: r.log, MaxAge: r.opts.MaxAge, MaxBytes: r.opts.MaxBytes, Now: r.opts.Now,
+	})
+	if err == nil && errors.Is(store.Err(), fs.ErrPermission) { // it was opened read-only
+		err = errors.Join(store.Err(), store.Close())
+	}
+	switch {
+	case isLocked(err):
+		return nil, fmt.Errorf("%w %s: stop it, or use another --data-dir, or --data-dir= to record nothing", ErrInUse, dir)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, unusable(err)
+	case errors.Is(err, history.ErrOtherCluster), errors.Is(err, history.ErrNewerFormat):
+		return nil, fmt.Errorf("%w: use another --data-dir, or move this one away", err)
+	}
+	return store, err
+}
+
+// unusable marks an error with ErrDirectory.
+func unusable(err error) error {
+	return fmt.Errorf("%w: %w: use a directory that can be written, or --data-dir= to record nothing", ErrDirectory, err)
+}
+
+// checkDir fails with ErrDirectory if dir is no directory, and cannot become one.
+func checkDir(fsys vfs.FS, dir string) error {
+	for d := dir; ; d = fsys.PathDir(d) {
+		switch info, err := fsys.Stat(d); {
+		case err == nil && !info.IsDir():
+			return unusable(fmt.Errorf("%s is not a directory", d))
+		case errors.Is(err, fs.ErrPermission):
+			return unusable(err)
+		case err == nil || d == fsys.PathDir(d):
+			return nil
+		}
+	}
+}
+
+// makeDir creates a directory and its parents, and syncs them. It fails with
+// ErrDirectory if that will not be possible later either, unlike on a full disk.
+func makeDir(fsys vfs.FS, dir string) error {
 	var made []string
-	for d := dir; ; d = fs.PathDir(d) {
-		if _, err := fs.Stat(d); err == nil || d == fs.PathDir(d) {
+	for d := dir; ; d = fsys.PathDir(d) {
+		if _, err := fsys.Stat(d); err == nil || d == fsys.PathDir(d) {
 			break
 		}
 		made = append(made, d)
 	}
-	if err := fs.MkdirAll(dir, 0o700); err != nil {
+	if err := fsys.MkdirAll(dir, 0o700); err != nil {
+		for _, lasting := range []error{fs.ErrPermission, fs.ErrExist, fs.ErrNotExist, syscall.ENOTDIR, syscall.EROFS, syscall.ELOOP, syscall.ENAMETOOLONG} {
+			if errors.Is(err, lasting) {
+				return unusable(err)
+			}
+		}
 		return err
 	}
 	for _, d := range made {
-		parent, err := fs.OpenDir(fs.PathDir(d))
+		parent, err := fsys.OpenDir(fsys.PathDir(d))
 		if err != nil {
 			return err
 		}
@@ -110,9 +156,11 @@ func makeDir(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// isLocked reports whether an error means that another process has the lock.
+// isLocked reports whether an error means that another process has the lock. POSIX
+// allows both error numbers; a file that cannot be opened has its path.
 func isLocked(err error) bool {
-	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && strings.Contains(err.Error(), "lock") ||
+	_, hasPath := errors.AsType[*fs.PathError](err)
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && !hasPath ||
 		err != nil && strings.Contains(err.Error(), "lock held by current process")
 }
 

@@ -25,7 +25,9 @@ var (
 	// ErrNotRecorded: the resource is not being recorded.
 	ErrNotRecorded = errors.New("the resource is not being recorded")
 	// ErrInUse: another process records to the directory.
-	ErrInUse = errors.New("another process records to this directory")
+	ErrInUse = errors.New("another process records to")
+	// ErrDirectory: Options.Dir is no directory, or may not be written.
+	ErrDirectory = errors.New("the directory cannot be used")
 
 	errStarting     = errors.New("recording has not yet started")
 	errOtherCluster = errors.New("the API server is one of another cluster than before")

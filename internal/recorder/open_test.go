@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+)
+
+// TestDirectoryMistakes: a directory that will not be usable later either is refused at
+// the start, in one line. A disk that is full or fails does not prevent the start.
+func TestDirectoryMistakes(t *testing.T) {
+	on := func(err error, path string, kinds ...errorfs.OpKind) func(errorfs.Op) error {
+		return func(op errorfs.Op) error {
+			for _, kind := range kinds {
+				if op.Kind == kind && strings.Contains(op.Path, path) {
+					return &fs.PathError{Op: "open", Path: op.Path, Err: err}
+				}
+			}
+			return nil
+		}
+	}
+	for _, test := range []struct {
+		name     string
+		recorded bool // before
+		fault    func(errorfs.Op) error
+		mistake  error // nil if the start must succeed
+	}{
+		{"no permission", false, on(syscall.EACCES, "cluster-1", errorfs.OpMkdirAll), ErrDirectory},
+		{"no permission to look", false, on(syscall.EACCES, "data", errorfs.OpStat), ErrDirectory},
+		{"read-only", false, on(syscall.EROFS, "cluster-1", errorfs.OpMkdirAll), ErrDirectory},
+		{"no directory", false, on(syscall.ENOENT, "cluster-1", errorfs.OpMkdirAll), ErrDirectory},
+		{"another user's", true, on(syscall.EACCES, "cluster-1/", errorfs.OpCreate, errorfs.OpReuseForWrite), ErrDirectory},
+		{"another user's, without a right to read", true, on(syscall.EPERM, "cluster-1/", errorfs.OpCreate, errorfs.OpOpen), ErrDirectory},
+		{"full at first", false, on(syscall.ENOSPC, "cluster-1", errorfs.OpMkdirAll), nil},
+		{"full", true, on(syscall.ENOSPC, "cluster-1/", errorfs.OpCreate, errorfs.OpReuseForWrite, errorfs.OpFileWrite), nil},
+		{"read-only after a failure", true, on(syscall.EROFS, "cluster-1/", errorfs.OpCreate, errorfs.OpReuseForWrite, errorfs.OpFileWrite), nil},
+		{"failing", true, on(syscall.EIO, "cluster-1/", errorfs.OpCreate, errorfs.OpOpen), nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			var broken atomic.Bool
+			disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if broken.Load() {
+					return test.fault(op)
+				}
+				return nil
+			}))
+			if test.recorded {
+				g := api.run(t, api.recorder(t, disk))
+				g.recorded(api.write("a", "1"))
+				g.stop()
+			}
+			broken.Store(true)
+			r := api.recorder(t, disk)
+			defer r.Close()
+			err := r.Open(t.Context())
+			if !errors.Is(err, test.mistake) {
+				t.Errorf("got %v", err)
+			}
+			if err != nil && (!strings.HasPrefix(err.Error(), "--data-dir: ") || !strings.Contains(err.Error(), "or --data-dir= to record nothing") || strings.Contains(err.Error(), "\n")) {
+				t.Errorf("the error is %q", err)
+			}
+		})
+	}
+}
+
+// TestNewerDirectory: a directory of a newer version is refused, also if only the
+// storage library's format is newer.
+func TestNewerDirectory(t *testing.T) {
+	api, disk := newFakeAPI(t), vfs.NewMem()
+	g := api.run(t, api.recorder(t, disk))
+	g.recorded(api.write("a", "1"))
+	g.stop()
+	names, err := disk.List("data/cluster-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "marker.format-version.") {
+			if err := disk.Rename("data/cluster-1/"+name, "data/cluster-1/marker.format-version.000099.999"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err = api.recorder(t, disk).Open(t.Context())
+	if !errors.Is(err, history.ErrNewerFormat) || !strings.Contains(err.Error(), "another --data-dir") {
+		t.Errorf("got %v", err)
+	}
+}
