@@ -7,6 +7,8 @@
 // and against a gateway in front of it, while objects change and the API server is
 // killed and restarted; both must end in the same state.
 //
+// TestAlerts is about another client, Prometheus: it checks the example alert rules.
+//
 // It is a separate module, so that Watchkeeper does not depend on these clients. It
 // contains only tests. They need bin/localcluster (make build), and Node's packages
 // (npm ci in node/).

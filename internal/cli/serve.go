@@ -147,6 +147,8 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	}
 	o.server.Logger = log
 	o.server.Upstream.UserAgent = userAgent()
+	v := readVersion()
+	o.server.Version, o.server.Revision = v.Version, v.Revision
 	o.server.OnListening = func(mainURL, _ string) {
 		fmt.Fprintf(o.out, "Starting to serve on %s\n", mainURL)
 	}

@@ -141,8 +141,12 @@ func New(opts Options) (*Gateway, error) {
 		Past: h.past, Access: h.access, Upstream: opts.Upstream, Recording: recordingState(opts), Filter: g.checkAPI,
 	})
 	if opts.Registerer != nil {
-		if err := opts.Registerer.Register(&cacheMetrics{reads: h, lag: lag, limiters: history.Limiters}); err != nil {
-			return nil, fmt.Errorf("gateway metrics: %w", err)
+		for _, c := range []prometheus.Collector{
+			&cacheMetrics{reads: h, lag: lag, limiters: history.Limiters}, &upstreamMetrics{up: h.up, cache: h.cache},
+		} {
+			if err := opts.Registerer.Register(c); err != nil {
+				return nil, fmt.Errorf("gateway metrics: %w", err)
+			}
 		}
 	}
 	g.extensions = &extensions{

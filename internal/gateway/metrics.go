@@ -4,11 +4,14 @@
 package gateway
 
 import (
+	"context"
 	"runtime/metrics"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
 // cacheMetrics reads the state of the resources at each scrape; only the dispatch lag
@@ -131,4 +134,42 @@ func (m *cacheMetrics) collectPast(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(descInflight, prometheus.GaugeValue, float64(p.InUse()), p.What)
 		ch <- prometheus.MustNewConstMetric(descRejected, prometheus.CounterValue, float64(p.Rejected()), p.What)
 	}
+}
+
+// upstreamMetrics asks the upstream at each scrape, as /readyz does.
+type upstreamMetrics struct {
+	up    *upstream.Server
+	cache *watchcache.Cache
+}
+
+var (
+	descUp = prometheus.NewDesc("watchkeeper_upstream_up",
+		"1 if the API server answered within the last ten seconds, or answers now.", nil, nil)
+	descUpstreamContact = prometheus.NewDesc("watchkeeper_upstream_last_contact_timestamp_seconds",
+		"When the API server last answered, or sent something on a watch; 0 if it never did.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (m *upstreamMetrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- descUp
+	ch <- descUpstreamContact
+}
+
+// Collect implements prometheus.Collector.
+func (m *upstreamMetrics) Collect(ch chan<- prometheus.Metric) {
+	up, contact := 0.0, 0.0
+	if m.up.Probe(context.Background()) == nil {
+		up = 1
+	}
+	last := m.up.LastAnswer()
+	for _, res := range m.cache.All() {
+		if at := res.Status().LastContact; at.After(last) {
+			last = at
+		}
+	}
+	if !last.IsZero() {
+		contact = float64(last.UnixMilli()) / 1000
+	}
+	ch <- prometheus.MustNewConstMetric(descUp, prometheus.GaugeValue, up)
+	ch <- prometheus.MustNewConstMetric(descUpstreamContact, prometheus.GaugeValue, contact)
 }

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,17 +34,27 @@ const codeAborted = 499
 // requestMetrics counts a request when its status is known, so that a watch counts when
 // it opens, not when it ends.
 type requestMetrics struct {
-	total *prometheus.CounterVec
+	total    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
 }
 
 func newRequestMetrics(reg prometheus.Registerer) (*requestMetrics, error) {
-	m := &requestMetrics{total: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "watchkeeper_requests_total",
-		Help: "Requests by verb, by the part of the gateway that answered, and by status code.",
-	}, []string{"verb", "source", "code"})}
+	m := &requestMetrics{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "watchkeeper_requests_total",
+			Help: "Requests by verb, by the part of the gateway that answered, and by status code.",
+		}, []string{"verb", "source", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "watchkeeper_request_duration_seconds",
+			Help:    "Time to answer a request in full, by verb and by the part of the gateway that answered; without watches, upgrades and followed logs.",
+			Buckets: []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"verb", "source"}),
+	}
 	if reg != nil {
-		if err := reg.Register(m.total); err != nil {
-			return nil, err
+		for _, c := range []prometheus.Collector{m.total, m.duration} {
+			if err := reg.Register(c); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return m, nil
@@ -100,4 +112,12 @@ func (rec *responseRecorder) count(code int) {
 	}
 	rec.code = code
 	rec.metrics.total.WithLabelValues(request.VerbOf(rec.request), rec.source, strconv.Itoa(code)).Inc()
+}
+
+// ended records the duration of a request, unless it lasts until the client or the
+// gateway ends it.
+func (rec *responseRecorder) ended(took time.Duration) {
+	if r := rec.request; !request.IsLongRunning(r) && !strings.HasSuffix(r.URL.Path, multiwatchPath) {
+		rec.metrics.duration.WithLabelValues(request.VerbOf(r), rec.source).Observe(took.Seconds())
+	}
 }

@@ -82,8 +82,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		} else {
 			rec.count(codeAborted)
 		}
+		took := time.Since(start)
+		rec.ended(took)
 		g.log.Debug("request", "method", r.Method, "path", r.URL.Path,
-			"source", rec.source, "code", rec.code, "took", time.Since(start))
+			"source", rec.source, "code", rec.code, "took", took)
 	}()
 	if g.route(rec, r); rec.stream != nil {
 		g.tracker.Serve(rec, rec.request, rec.stream)

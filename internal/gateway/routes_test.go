@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -258,8 +260,66 @@ watchkeeper_requests_total{code="403",source="filter",verb="get"} 1
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "watchkeeper_requests_total"); err != nil {
 		t.Error(err)
 	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	durations := map[string]uint64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if h := m.GetHistogram(); family.GetName() == "watchkeeper_request_duration_seconds" {
+				durations[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = h.GetSampleCount()
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]uint64{ // without watches
+		"passthrough create": 1, "passthrough delete": 1, "passthrough deletecollection": 1, "passthrough get": 4,
+		"passthrough list": 2, "passthrough other": 1, "static get": 1, "filter get": 1,
+	}, durations); diff != "" {
+		t.Errorf("durations of requests: %s", diff)
+	}
 	if log := r.log.String(); strings.Contains(log, "watch=1") || !strings.Contains(log, "path=/apis/apps/v1/deployments ") {
 		t.Errorf("requests are not logged by path without query:\n%s", log)
+	}
+}
+
+// TestUpstreamMetrics: metrics show whether the API server answers, and when it last did.
+func TestUpstreamMetrics(t *testing.T) {
+	var down atomic.Bool
+	down.Store(true)
+	registry := prometheus.NewRegistry()
+	newRig(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}), rigOptions{gateway: gateway.Options{Registerer: registry}})
+	const text = `# HELP watchkeeper_upstream_up 1 if the API server answered within the last ten seconds, or answers now.
+# TYPE watchkeeper_upstream_up gauge
+watchkeeper_upstream_up %d
+`
+	const never = `# HELP watchkeeper_upstream_last_contact_timestamp_seconds When the API server last answered, or sent something on a watch; 0 if it never did.
+# TYPE watchkeeper_upstream_last_contact_timestamp_seconds gauge
+watchkeeper_upstream_last_contact_timestamp_seconds 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(never+fmt.Sprintf(text, 0)),
+		"watchkeeper_upstream_up", "watchkeeper_upstream_last_contact_timestamp_seconds"); err != nil {
+		t.Error(err)
+	}
+	down.Store(false)
+	before := time.Now()
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(text, 1)), "watchkeeper_upstream_up"); err != nil {
+		t.Error(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "watchkeeper_upstream_last_contact_timestamp_seconds" {
+			if at := family.GetMetric()[0].GetGauge().GetValue(); at < float64(before.UnixMilli())/1000 || at > float64(time.Now().UnixMilli()+1)/1000 {
+				t.Errorf("the last contact was at %v", at)
+			}
+		}
 	}
 }
 

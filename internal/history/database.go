@@ -24,8 +24,10 @@ const (
 	cacheSize = 64 << 20
 	// memTableSize is how much Pebble keeps in memory and in the write-ahead
 	// log before it writes a table to disk. Up to four memory tables can wait
-	// for that.
-	memTableSize = 16 << 20
+	// for that. A store with a small limit has smaller ones, but not smaller than
+	// minMemTableSize.
+	memTableSize    = 16 << 20
+	minMemTableSize = 1 << 20
 	// temporaryCacheSize and temporaryMemTableSize are those of a temporary store.
 	temporaryCacheSize    = 8 << 20
 	temporaryMemTableSize = 4 << 20
@@ -43,7 +45,7 @@ func (s *Store) openDB(readOnly bool) error {
 	log := &pebbleLog{log: s.opts.Logger, fs: g}
 	o := &pebble.Options{
 		FS: g, CacheSize: cacheSize, FormatMajorVersion: pebble.FormatNewest,
-		MemTableSize: cmp.Or(s.opts.memTableSize, memTableSize), Logger: log,
+		MemTableSize: s.memTableSize(), Logger: log,
 		EventListener: &pebble.EventListener{DataCorruption: func(i pebble.DataCorruptionInfo) {
 			s.opts.Logger.Error("the history is damaged", "file", i.Path, "err", i.Details)
 		}},
@@ -76,6 +78,16 @@ func (s *Store) openDB(readOnly bool) error {
 		s.opts.Logger.Warn("the history was not closed; it ends with the last acknowledged write", "dir", s.dir, "log", log.replayed)
 	}
 	return nil
+}
+
+// memTableSize returns the size of a memory table. Five write-ahead logs, each a tenth
+// larger, take less than the part of the limit that is not for tables.
+func (s *Store) memTableSize() uint64 {
+	size := uint64(memTableSize)
+	if limit := s.opts.MaxBytes; limit > 0 {
+		size = min(size, max(minMemTableSize, uint64(limit)/32))
+	}
+	return cmp.Or(s.opts.memTableSize, size)
 }
 
 // markOpen records that the database is open. If the record exists at the next

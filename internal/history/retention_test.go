@@ -178,7 +178,7 @@ func TestTrimByBytes(t *testing.T) {
 	if trims < 3 || largest > most {
 		t.Errorf("%d trims; up to %d bytes of %d", trims, largest, most)
 	}
-	t.Logf("%d trims, at most %d bytes, finally %v, %d events", trims, largest, s.Usage().Bytes, len(m.events))
+	t.Logf("%d trims, at most %d bytes, finally %v, %d events", trims, largest, s.Usage().DiskBytes, len(m.events))
 	checkAll(t, m, st)
 	if o, err := other.Get(t.Context(), 90, "n"); o == nil || err != nil {
 		t.Errorf("the other resource: %v, %v", o, err)
@@ -315,7 +315,7 @@ func TestDiskHangs(t *testing.T) {
 	nodes := kube.Resource{Version: "v1", Name: "nodes"}
 	old := must(s.Stream(nodes))
 	must(s.NewEpoch(nodes))
-	if s.Usage().Bytes == 0 {
+	if u := s.Usage(); u.DiskBytes == 0 || u.LiveBytes == 0 {
 		t.Error("the store has no size")
 	}
 	hangs.Store(true)
@@ -377,9 +377,9 @@ func TestTrimByDisk(t *testing.T) {
 	}
 	// Compacted tables are deleted later.
 	size := must(s.tableBytes())
-	for deadline := time.Now().Add(time.Minute); s.Usage().Bytes > size*3/2; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.Usage().DiskBytes > size*3/2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes for tables of %d", s.Usage().Bytes, size)
+			t.Fatalf("%d bytes for tables of %d", s.Usage().DiskBytes, size)
 		}
 	}
 	for _, test := range []struct {

@@ -16,9 +16,15 @@ import (
 
 // Usage is the size of a store and its limits.
 type Usage struct {
-	Bytes    int64 // on disk
-	MaxBytes int64 // 0 means no limit
-	MaxAge   time.Duration
+	// DiskBytes is the space that the store's directory takes on disk, as du shows it:
+	// with what is reserved for write-ahead logs, and with replaced files that are
+	// deleted soon.
+	DiskBytes int64
+	// LiveBytes is the part of it that has recorded data: tables, and what is only in
+	// the write-ahead log.
+	LiveBytes int64
+	MaxBytes  int64 // 0 means no limit
+	MaxAge    time.Duration
 }
 
 // usageWait is how long Usage waits for the database.
@@ -32,23 +38,43 @@ func (s *Store) Usage() Usage {
 		go func() {
 			defer close(measured)
 			defer s.measuring.Store(false)
-			bytes := uint64(0)
+			disk, live := int64(0), int64(0)
 			if s.acquire() == nil {
 				defer s.release()
-				bytes = s.db.Metrics().DiskSpaceUsage()
+				m := s.db.Metrics()
+				live = int64(m.Table.Local.LiveSize + m.BlobFiles.Local.LiveSize + m.WAL.Size)
+				disk = s.diskBytes()
 			}
-			s.bytes.Store(int64(bytes))
+			s.diskUsed.Store(disk)
+			s.live.Store(live)
 		}()
 		select {
 		case <-measured:
 		case <-time.After(usageWait):
 		}
 	}
-	return Usage{Bytes: s.bytes.Load(), MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
+	return Usage{DiskBytes: s.diskUsed.Load(), LiveBytes: s.live.Load(), MaxBytes: s.opts.MaxBytes, MaxAge: s.opts.MaxAge}
+}
+
+// diskBytes returns the space that the store's directory takes on disk. Pebble's own
+// count lacks the space that is reserved for its write-ahead logs.
+func (s *Store) diskBytes() (sum int64) {
+	fs := s.opts.FS
+	names, _ := fs.List(s.dir)
+	paths := []string{s.dir}
+	for _, name := range names {
+		paths = append(paths, fs.PathJoin(s.dir, name))
+	}
+	for _, path := range paths {
+		if info, err := fs.Stat(path); err == nil { // else it was deleted meanwhile
+			sum += allocated(info)
+		}
+	}
+	return sum
 }
 
 // Tables may take maxTableParts/16 of the limit. The rest is for write-ahead
-// logs, recycled ones included, and for tables that are being rewritten. Beyond
+// logs, recycled ones included (see Store.memTableSize), and for tables that are being rewritten. Beyond
 // that, tables are brought down to targetTableParts/16. Tables are sorted by
 // object, so the removed versions are spread over all tables and all of them
 // are rewritten; a smaller step would not be worth that.
@@ -70,7 +96,7 @@ func (s *Store) byteLimit() (int64, error) {
 	if err != nil {
 		return limit, nil // the file system does not report its usage
 	}
-	available := int64(s.db.Metrics().DiskSpaceUsage()) + int64(disk.AvailBytes) - int64(cmp.Or(s.opts.minFreeDisk, minFreeDisk))
+	available := s.diskBytes() + int64(disk.AvailBytes) - int64(cmp.Or(s.opts.minFreeDisk, minFreeDisk))
 	if available <= 0 {
 		return limit, nil // others fill the disk; trimming would not free enough
 	}

@@ -5,8 +5,13 @@ package history
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -63,5 +68,74 @@ func TestCompact(t *testing.T) {
 	}
 	if err := s.Compact(t.Context()); err == nil {
 		t.Error("no error with a closed store")
+	}
+}
+
+// du returns what the disk has of a directory, as du does.
+func du(t *testing.T, dir string) (sum int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		var st syscall.Stat_t
+		if err == nil {
+			err = syscall.Stat(path, &st)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		sum += st.Blocks * 512
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// TestUsage: the size of a store is what the disk has, with what Pebble reserves for its
+// write-ahead logs, and stays within a small limit.
+func TestUsage(t *testing.T) {
+	const most = 64 << 20
+	dir := t.TempDir()
+	clock := ms(0)
+	s := must(Open(dir, Options{Cluster: "c", MaxBytes: most, Now: func() time.Time { return clock }}))
+	defer s.Close()
+	st := must(s.Stream(pods))
+	if err := st.Begin(podForm, slices.Values([]*scan.Object(nil)), 100, clock); err != nil {
+		t.Fatal(err)
+	}
+	agrees := func(limit int64) {
+		t.Helper()
+		// Replaced files are deleted in the background.
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			before, u, after := du(t, dir), s.Usage(), du(t, dir)
+			if before == after && u.DiskBytes == before && u.LiveBytes <= u.DiskBytes && u.DiskBytes <= limit {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the disk has %d, then %d bytes; %+v; at most %d", before, after, u, limit)
+			}
+		}
+	}
+	agrees(most)
+	if u := s.Usage(); u.LiveBytes > 1<<20 {
+		t.Errorf("an empty store: %+v", u)
+	}
+	for rv := uint64(101); rv <= 900; {
+		var batch []Event
+		for range 25 {
+			clock = ms(rv * 1000)
+			batch = append(batch, Event{Type: kube.Added, Object: object("n/a", rv, 128<<10), At: clock})
+			rv++
+		}
+		if err := st.Append(batch, rv-1, clock); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agrees(most)
+	if st.Span().From.RV == 100 {
+		t.Error("nothing was trimmed")
 	}
 }

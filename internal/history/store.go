@@ -76,8 +76,8 @@ type Store struct {
 
 	catalogMu sync.Mutex // held while a stream is created or removed
 
-	measuring atomic.Bool
-	bytes     atomic.Int64 // the last result of Usage
+	measuring      atomic.Bool
+	diskUsed, live atomic.Int64 // the last result of Usage
 
 	mu      sync.Mutex                  // guards the fields below
 	streams map[kube.Resource][]*Stream // by epoch, oldest first

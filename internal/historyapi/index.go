@@ -23,7 +23,7 @@ func (c *call) index() (any, error) {
 		return out, nil
 	}
 	usage := c.store.Usage()
-	out.Store = api.Store{Bytes: usage.Bytes, MaxBytes: usage.MaxBytes, MaxAgeSeconds: int64(usage.MaxAge / time.Second)}
+	out.Store = api.Store{Bytes: usage.DiskBytes, MaxBytes: usage.MaxBytes, MaxAgeSeconds: int64(usage.MaxAge / time.Second)}
 	resources, err := c.resources()
 	if err != nil {
 		return nil, err

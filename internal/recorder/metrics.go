@@ -49,10 +49,12 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	descUp    = desc("up", "1 while recording works, 0 while nothing can be recorded.")
-	descBytes = desc("disk_bytes", "Size of the history on disk.")
+	descDisk  = desc("disk_bytes", "Space that the cluster's directory takes on disk, with write-ahead logs and what is reserved for them.")
+	descLive  = desc("live_bytes", "Recorded data in the cluster's directory, without what is reserved or will be deleted.")
 	descMax   = desc("max_bytes", "Maximum size of the history on disk: see --history-max-bytes.")
 	descLag   = desc("lag_seconds", "How long the oldest event that is not yet on disk has waited.", "resource")
 	descHead  = desc("head_rv", "Newest resourceVersion up to which everything is recorded.", "resource")
+	descSince = desc("oldest_timestamp_seconds", "The oldest moment that the history has of the resource.", "resource")
 )
 
 // Describe implements prometheus.Collector.
@@ -61,7 +63,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.events.Describe(ch)
 	m.gaps.Describe(ch)
 	m.damaged.Describe(ch)
-	for _, d := range []*prometheus.Desc{descUp, descBytes, descMax, descLag, descHead} {
+	for _, d := range []*prometheus.Desc{descUp, descDisk, descLive, descMax, descLag, descHead, descSince} {
 		ch <- d
 	}
 }
@@ -81,8 +83,10 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		up = 1
 	}
 	gauge(descUp, up)
-	gauge(descBytes, float64(status.Bytes))
+	gauge(descDisk, float64(status.DiskBytes))
+	gauge(descLive, float64(status.LiveBytes))
 	gauge(descMax, float64(status.MaxBytes))
+	m.collectOldest(gauge)
 	m.r.mu.Lock()
 	s := m.r.session
 	m.r.mu.Unlock()
@@ -92,5 +96,24 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, t := range s.all() {
 		gauge(descLag, t.w.lag().Seconds(), t.id.String())
 		gauge(descHead, float64(t.w.current().Head().RV), t.id.String())
+	}
+}
+
+// collectOldest collects the oldest moment of each resource that can be read.
+func (m *metrics) collectOldest(gauge func(d *prometheus.Desc, v float64, labels ...string)) {
+	store := m.r.Store()
+	if store == nil {
+		return
+	}
+	for _, id := range store.Resources() {
+		if m.r.Withholds(id) {
+			continue
+		}
+		for _, st := range store.Streams(id) {
+			if span := st.Span(); span.To.RV != 0 {
+				gauge(descSince, float64(span.From.At.UnixMilli())/1000, id.String())
+				break
+			}
+		}
 	}
 }

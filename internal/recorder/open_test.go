@@ -6,6 +6,7 @@ package recorder
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
@@ -97,4 +99,29 @@ func TestNewerDirectory(t *testing.T) {
 	if !errors.Is(err, history.ErrNewerFormat) || !strings.Contains(err.Error(), "another --data-dir") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestOldestMetric: the metrics show since when a resource is recorded.
+func TestOldestMetric(t *testing.T) {
+	api := newFakeAPI(t)
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
+	from := g.recorded(api.write("a", "1")).Span().From.At
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(g.r.metrics); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "watchkeeper_history_oldest_timestamp_seconds" {
+			m := family.GetMetric()[0]
+			if at := int64(math.Round(m.GetGauge().GetValue() * 1000)); at != from.UnixMilli() || m.GetLabel()[0].GetValue() != "pods.v1" {
+				t.Errorf("%v, recorded from %v", m, from)
+			}
+			return
+		}
+	}
+	t.Error("there is no such metric")
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 	"strings"
 	"time"
 
@@ -37,6 +38,15 @@ func newAdmin(gw *gateway.Gateway, rec *recorder.Recorder, registry *prometheus.
 	return mux
 }
 
+// buildInfo is a metric whose labels describe the program.
+func buildInfo(opts Options) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "watchkeeper_build_info",
+		Help:        "1; the labels describe the program.",
+		ConstLabels: prometheus.Labels{"version": opts.Version, "revision": opts.Revision, "goversion": runtime.Version()},
+	}, func() float64 { return 1 })
+}
+
 // readyz answers as the API server does: "ok", or one line per check with
 // ?verbose or after a failure. A failing resource does not make the gateway
 // unready, because its requests are passed through. Nor does failing recording,
@@ -58,7 +68,7 @@ func readyz(gw *gateway.Gateway, rec *recorder.Recorder, w http.ResponseWriter, 
 		note = fmt.Sprintf("[-]history nothing is recorded: %s\n", status.Problem)
 		lines.WriteString(note)
 	} else if ok {
-		fmt.Fprintf(&lines, "[+]history recording: dir=%s resources=%d bytes=%d\n", status.Dir, status.Resources, status.Bytes)
+		fmt.Fprintf(&lines, "[+]history recording: dir=%s resources=%d bytes=%d\n", status.Dir, status.Resources, status.DiskBytes)
 	}
 	switch {
 	case err != nil:

@@ -75,6 +75,9 @@ type Options struct {
 	Upstream upstream.Options
 	Gateway  gateway.Options
 
+	// Version and Revision identify the program in the metrics.
+	Version, Revision string
+
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 
@@ -111,13 +114,14 @@ func Run(ctx context.Context, opts Options) error {
 
 // server is a gateway with its listeners open and nothing running yet.
 type server struct {
-	opts  Options
-	log   *slog.Logger
-	up    *upstream.Server
-	gw    *gateway.Gateway
-	rec   *recorder.Recorder // nil if recording is disabled
-	main  *endpoint
-	admin *endpoint // nil without one
+	opts     Options
+	log      *slog.Logger
+	registry *prometheus.Registry
+	up       *upstream.Server
+	gw       *gateway.Gateway
+	rec      *recorder.Recorder // nil if recording is disabled
+	main     *endpoint
+	admin    *endpoint // nil without one
 }
 
 // endpoint is a listener and the HTTP server on it.
@@ -138,11 +142,12 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 	if opts.ShutdownGrace == 0 {
 		opts.ShutdownGrace = defaultGrace
 	}
-	s := &server{opts: opts, log: opts.Logger}
-	registry := prometheus.NewRegistry()
+	s := &server{opts: opts, log: opts.Logger, registry: prometheus.NewRegistry()}
+	registry := s.registry
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		buildInfo(opts),
 	)
 	var err error
 	if s.up, err = upstream.New(opts.RESTConfig, opts.Upstream); err != nil {

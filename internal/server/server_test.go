@@ -182,6 +182,7 @@ func TestAdmin(t *testing.T) {
 		{"/readyz?verbose", "", 200, "[+]ping ok\n[+]gateway ok\nreadyz check passed\n"},
 		{"/metrics", "", 200, `watchkeeper_requests_total{code="200",source="passthrough",verb="list"} 1`},
 		{"/metrics", "", 200, "go_goroutines "},
+		{"/metrics", "", 200, `watchkeeper_build_info{goversion="go`},
 		{"/metrics", "", 200, "process_start_time_seconds "},
 		{"/debug/pprof/", "", 200, "goroutine"},
 		{"/debug/pprof/goroutine?debug=1", "", 200, "goroutine profile"},

@@ -229,6 +229,15 @@ func (u *Server) As(caller http.Header, r *http.Request) (*http.Response, error)
 	return resp, err
 }
 
+// LastAnswer returns when the upstream last answered the gateway, as Probe counts
+// answers; zero if it never did.
+func (u *Server) LastAnswer() time.Time {
+	if ns := u.lastAnswer.Load(); ns != 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Time{}
+}
+
 // Probe returns nil if the upstream answered within the last ten seconds or
 // answers now. An answer that refuses the gateway's credentials or reports a
 // server error does not count.

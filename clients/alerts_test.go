@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clients
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"sigs.k8s.io/yaml"
+)
+
+// TestAlerts: each expression in docs/alerts.yaml is valid, and a gateway that records
+// and serves has every metric in it, with the labels that it selects.
+func TestAlerts(t *testing.T) {
+	text, err := os.ReadFile("../docs/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string } `json:"rules"`
+		} `json:"groups"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	var selectors []*parser.VectorSelector
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
+			if err != nil {
+				t.Errorf("%s: %v", rule.Alert, err)
+				continue
+			}
+			parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+				if v, ok := n.(*parser.VectorSelector); ok && v.Name != "up" { // Prometheus has that itself
+					selectors = append(selectors, v)
+				}
+				return nil
+			})
+		}
+	}
+	if len(selectors) < 10 {
+		t.Errorf("only %d metrics are used", len(selectors))
+	}
+
+	recording, err := cluster.Gateway("--data-dir", t.TempDir(), "--record", "configmaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recording.Terminate()
+	eventually(t, "the metrics of the alerts", func() string {
+		resp, err := http.Get(recording.URL + "/api/v1/configmaps?resourceVersion=0")
+		if err != nil {
+			return err.Error()
+		}
+		resp.Body.Close()
+		got, err := scrape(recording.Admin + "/metrics")
+		if err != nil {
+			return err.Error()
+		}
+		for _, s := range selectors {
+			if !slices.ContainsFunc(got[s.Name], func(series []string) bool { return hasLabels(series, s.LabelMatchers) }) {
+				return fmt.Sprintf("there is no %s", s)
+			}
+		}
+		return ""
+	})
+}
+
+// scrape returns the names of the labels of each series, by the name of its samples.
+func scrape(url string) (map[string][][]string, error) {
+	resp, err := http.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := text.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	series := map[string][][]string{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			var names []string
+			for _, l := range m.GetLabel() {
+				names = append(names, l.GetName())
+			}
+			if m.GetHistogram() != nil {
+				series[name+"_bucket"] = append(series[name+"_bucket"], append(names, "le"))
+				continue
+			}
+			series[name] = append(series[name], names)
+		}
+	}
+	return series, nil
+}
+
+// hasLabels reports whether a series has every label that the matchers name; Prometheus
+// adds job and instance.
+func hasLabels(series []string, matchers []*labels.Matcher) bool {
+	for _, m := range matchers {
+		if !strings.HasPrefix(m.Name, "__") && m.Name != "job" && m.Name != "instance" && !slices.Contains(series, m.Name) {
+			return false
+		}
+	}
+	return true
+}

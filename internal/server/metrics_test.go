@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/recorder"
+)
+
+// TestMetricsAreDocumented: docs/operations.md has every metric of the program, by its
+// full name, and no other.
+func TestMetricsAreDocumented(t *testing.T) {
+	selection, err := recorder.Select([]string{"core"}, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newServer(t.Context(), Options{
+		RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Address: "127.0.0.1",
+		Record: RecordOptions{Dir: t.TempDir(), Select: selection},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.main.listener.Close()
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		s.registry.Describe(descs)
+	}()
+	var names []string
+	name := regexp.MustCompile(`fqName: "(watchkeeper_\w+)"`)
+	for d := range descs {
+		if m := name.FindStringSubmatch(d.String()); m != nil {
+			names = append(names, m[1])
+		}
+	}
+	if len(names) < 30 {
+		t.Errorf("only %d metrics: %v", len(names), names)
+	}
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := regexp.MustCompile(`watchkeeper_\w+`).FindAllString(string(text), -1)
+	for _, n := range names {
+		if !slices.Contains(documented, n) {
+			t.Errorf("%s is not documented", n)
+		}
+	}
+	for _, n := range documented {
+		if !slices.Contains(names, n) {
+			t.Errorf("%s is documented, but does not exist", n)
+		}
+	}
+	if strings.Contains(string(text), "`…_") {
+		t.Error("a metric has an abbreviated name, which nobody can search for")
+	}
+}
