@@ -44,7 +44,7 @@ func (o *recordOptions) addFlags(f *pflag.FlagSet) {
 	o.maxAge = ageValue(defaultHistoryMaxAge)
 	o.maxBytes.Quantity = resource.MustParse(defaultHistoryMaxBytes)
 	f.StringVar(&o.dir, "data-dir", defaultDataDir, "directory of the history, with one subdirectory per cluster; the default is below $XDG_STATE_HOME if that is set; empty disables recording")
-	f.StringSliceVar(&o.include, "record", []string{"core"}, "resources to record: pods, deployments.apps, apps/*, *.example.com, core (workloads, Nodes, Services, Events), or * (all except Secrets and Leases)")
+	f.StringSliceVar(&o.include, "record", []string{"core"}, "resources to record, by any of kubectl's names or by pattern: pods, deploy, deployments.apps, apps/*, *.example.com, core (workloads, Nodes, Services, Events), or * (all except Secrets and Leases)")
 	f.StringSliceVar(&o.exclude, "record-exclude", nil, "resources not to record")
 	f.BoolVar(&o.secrets, "record-secrets", false, "record Secrets; they can then be read from the disk")
 	f.Var(&o.maxAge, "history-max-age", "how long to keep the history, such as 7d or 36h; 0 means as long as --history-max-bytes allows")

@@ -127,7 +127,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		list := metav1.APIResourceList{GroupVersion: "v1"}
 		for _, name := range []string{"pods", "pods/log", "gadgets"} {
 			if name != "gadgets" || served {
-				list.APIResources = append(list.APIResources, metav1.APIResource{Name: name, Namespaced: true, Kind: "Pod", Verbs: []string{"get", "list", "watch"}})
+				list.APIResources = append(list.APIResources, metav1.APIResource{Name: name, Namespaced: true, Kind: "Pod", ShortNames: []string{name[:2]}, Verbs: []string{"get", "list", "watch"}})
 			}
 		}
 		json.NewEncoder(w).Encode(list)

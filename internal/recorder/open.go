@@ -19,8 +19,8 @@ import (
 
 // Open opens the cluster's history, if the API server identifies the cluster before ctx
 // ends. Call it before Run, so that serving starts from the record. An error means that
-// the directory must not be used, and says what to do; after any other failure, Run
-// tries again.
+// the directory must not be used, or that a selected resource does not exist, and says
+// what to do; after any other failure, Run tries again.
 func (r *Recorder) Open(ctx context.Context) error {
 	err := checkDir(r.opts.FS, r.opts.Dir)
 	if err == nil {
@@ -33,6 +33,11 @@ func (r *Recorder) Open(ctx context.Context) error {
 	}
 	if err != nil {
 		r.off(err)
+		return nil
+	}
+	if err := r.checkNames(ctx); err != nil {
+		r.Close()
+		return err
 	}
 	return nil
 }

@@ -45,14 +45,14 @@ type pattern struct {
 // Select returns the selection of the resources that the patterns include and do not
 // exclude.
 //
-//	pods              the resource, in any group
+//	pods              the resource, in any group; also pod, Pod, po
 //	deployments.apps  the resource of the group
 //	apps/*            every resource of the group; core/* is the core group
 //	*.example.com     every resource whose group is, or ends in, example.com
 //	core              the workloads of a cluster, and what they depend on
 //	*                 every resource except Secrets and Leases
 //
-// A * in a name or group stands for any characters. Secrets are only recorded
+// A resource can have any of the names that kubectl accepts. A * in a name or group stands for any characters. Secrets are only recorded
 // withSecrets, and then always.
 func Select(include, exclude []string, withSecrets bool) (Selection, error) {
 	s := Selection{secrets: withSecrets}
@@ -103,7 +103,7 @@ func parsePattern(text string) (pattern, error) {
 
 // namesSecrets reports whether the pattern can only mean Secrets.
 func (p pattern) namesSecrets() bool {
-	return p.set == "" && p.name == secrets && (p.anyGroup || p.group == "")
+	return p.set == "" && (p.name == secrets || p.name == "secret") && (p.anyGroup || p.group == "")
 }
 
 func (p pattern) matches(r kube.Resource) bool {
@@ -166,14 +166,4 @@ func glob(pattern, text string) bool {
 			return false
 		}
 	}
-}
-
-// Unmatched returns the included patterns that match none of the resources.
-func (s Selection) Unmatched(all []kube.Resource) (texts []string) {
-	for _, p := range s.include {
-		if !slices.ContainsFunc(all, p.matches) {
-			texts = append(texts, p.text)
-		}
-	}
-	return texts
 }

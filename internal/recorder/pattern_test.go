@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // clusterResources are the resources of a cluster.
@@ -81,6 +82,7 @@ func TestSelectRefuses(t *testing.T) {
 		{"po ds", "must consist of letters"},
 		{"secrets", "--record-secrets"},
 		{"core/secrets", "--record-secrets"},
+		{"Secret", "--record-secrets"},
 	} {
 		if _, err := Select([]string{test.pattern}, nil, false); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %v, want %q", test.pattern, err, test.want)
@@ -88,12 +90,84 @@ func TestSelectRefuses(t *testing.T) {
 	}
 }
 
+// discovered returns clusterResources with other names.
+func discovered() upstream.Preferred {
+	found := upstream.Preferred{Kinds: map[kube.Resource]string{}, Names: map[kube.Resource][]string{}}
+	for _, id := range clusterResources {
+		singular := strings.TrimSuffix(id.Name, "s")
+		found.Kinds[id] = singular
+		found.Names[id] = []string{singular, singular}
+	}
+	for name, short := range map[string]string{"pods": "po", "deployments": "deploy", "widgets": "pods"} {
+		for id := range found.Kinds {
+			if id.Name == name {
+				found.Names[id] = append(found.Names[id], short)
+			}
+		}
+	}
+	return found
+}
+
+// TestResolve: resources can have any of the names that kubectl accepts. A name of a
+// resource has precedence over a short name.
+func TestResolve(t *testing.T) {
+	for _, test := range []struct{ include, exclude, want string }{
+		{"po", "", "pods"},
+		{"Pod", "", "pods"},
+		{"pods", "", "pods"},
+		{"deploy", "", "deployments.apps"},
+		{"Deployment.apps", "", "deployments.apps"},
+		{"apps/deploy", "", "deployments.apps"},
+		{"deploy.example.com", "", ""},
+		{"service", "", "services services.serving.knative.dev"},
+		{"*", "deploy,po,service,core/*,*.example.com,replicaset,hpa,horizontalpodautoscaler,event", ""},
+		{"secret.example.com", "", ""},
+	} {
+		sel, err := Select(strings.Split(test.include, ","), strings.FieldsFunc(test.exclude, func(r rune) bool { return r == ',' }), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range sel.resolve(discovered()).Choose(clusterResources) {
+			got = append(got, r.GroupResource())
+		}
+		if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%q without %q (-want +got):\n%s", test.include, test.exclude, diff)
+		}
+	}
+}
+
 func TestUnmatched(t *testing.T) {
-	s, err := Select([]string{"core", "pods", "gizmos", "*.example.org"}, nil, false)
+	s, err := Select([]string{"core", "pods", "po", "podz", "podz", "gizmos", "*.example.org", "deployment.apps"}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"gizmos", "*.example.org"}, s.Unmatched(clusterResources)); diff != "" {
+	names, others := s.resolve(discovered()).unmatched(clusterResources)
+	got := map[string][]string{}
+	for _, p := range names {
+		got["names"] = append(got["names"], notServed(p, discovered()).Error())
+	}
+	for _, p := range others {
+		got["others"] = append(got["others"], p.text)
+	}
+	if diff := cmp.Diff(map[string][]string{
+		"names":  {`"podz" matches no resource of the API server: did you mean pods?`, `"gizmos" matches no resource of the API server`},
+		"others": {"*.example.org"},
+	}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"pods", "pods", 0}, {"podz", "pods", 1}, {"pod", "pods", 1}, {"dpeloy", "deploy", 2}, {"", "po", 2}, {"kitten", "sitting", 3}} {
+		if got := distance(test.a, test.b); got != test.want {
+			t.Errorf("%s to %s: %d", test.a, test.b, got)
+		}
+		if got := distance(test.b, test.a); got != test.want {
+			t.Errorf("%s to %s: %d", test.b, test.a, got)
+		}
 	}
 }

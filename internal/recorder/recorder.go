@@ -77,6 +77,8 @@ type Recorder struct {
 	uid       string   // of the store's cluster
 	session   *session // nil while nothing is recorded
 	problem   error    // why nothing is recorded; nil during a session
+	selection Selection
+	notServed []string // what is wrong with the names in the selection
 	resources map[kube.Resource]*continuity
 }
 
@@ -98,6 +100,7 @@ func New(opts Options) (*Recorder, error) {
 		retry: 15 * time.Second, redial: time.Second, diskTimeout: 2 * time.Second,
 		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute,
 		problem:   errStarting,
+		selection: opts.Select,
 		resources: map[kube.Resource]*continuity{},
 	}
 	r.metrics = newMetrics(r)

@@ -434,7 +434,7 @@ func TestPatience(t *testing.T) {
 // TestDiscovery: a new resource is recorded, and a removed one no longer.
 func TestDiscovery(t *testing.T) {
 	api := newFakeAPI(t)
-	g := api.run(t, api.recorder(t, vfs.NewMem(), "pods", "gadgets"))
+	g := api.run(t, api.recorder(t, vfs.NewMem(), "pods", "gadget*"))
 	g.recorded(100)
 	api.change(func() { api.served = true })
 	until(t, "a second resource", func() bool { return len(g.r.Recorded()) == 2 })
@@ -533,7 +533,7 @@ func TestRefused(t *testing.T) {
 func TestUnmatchedIsReported(t *testing.T) {
 	api := newFakeAPI(t)
 	api.hidden = true
-	r := api.recorder(t, vfs.NewMem(), "pods", "gizmos")
+	r := api.recorder(t, vfs.NewMem(), "pods", "gizmos", "*.example.com")
 	out, in := io.Pipe()
 	defer out.Close()
 	r.log = slog.New(slog.NewTextHandler(in, nil))
@@ -556,7 +556,8 @@ func TestUnmatchedIsReported(t *testing.T) {
 	}
 	next("discovery failed")
 	api.change(func() { api.hidden = false })
-	next("pattern=gizmos")
+	next("gizmos")
+	next("pattern=*.example.com")
 	go func() {
 		for range lines { // until the recorder has stopped
 		}

@@ -34,13 +34,13 @@ type session struct {
 // record runs a session. It returns nil when ctx ends, else the failure that ended it.
 func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store) error {
 	r.mu.Lock()
-	uid := r.uid
+	uid, selection := r.uid, r.selection
 	r.mu.Unlock()
 	s := &session{r: r, owner: owner, store: store, uid: uid, recorders: map[kube.Resource]*resourceRecorder{}, kinds: map[kube.Resource]string{}}
 	s.ctx, s.end = context.WithCancelCause(ctx)
 	defer s.end(nil)
 	// Resources recorded before are recorded again at once: discovery can take long.
-	s.start(r.opts.Select.Choose(store.Resources()))
+	s.start(selection.Choose(store.Resources()))
 	r.setSession(s)
 	defer r.setSession(nil)
 	s.wg.Go(s.discover)
@@ -140,7 +140,8 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 		s.kinds[id] = kind
 	}
 	s.mu.Unlock()
-	wanted := s.r.opts.Select.Choose(names)
+	selection := s.r.resolve(found)
+	wanted := selection.Choose(names)
 	for _, t := range s.all() {
 		if !slices.Contains(wanted, t.id) && !slices.Contains(found.Unknown, t.id.Group) {
 			t.log.Info("no longer recorded: the resource is gone, or is served in another version")
@@ -148,10 +149,12 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 		}
 	}
 	s.start(wanted)
+	missing, others := selection.unmatched(names)
+	s.r.setNotServed(missing, found)
 	if first {
 		s.r.log.Info("recording", "dir", s.r.directory(), "resources", len(wanted))
-		for _, text := range s.r.opts.Select.Unmatched(names) {
-			s.r.log.Warn("a pattern of --record matches no resource of the API server", "pattern", text)
+		for _, p := range others {
+			s.r.log.Info("a pattern of --record matches no resource yet", "pattern", p.text)
 		}
 	}
 }

@@ -4,8 +4,11 @@
 package recorder
 
 import (
+	"slices"
+
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // Recorded returns the resources that are being recorded.
@@ -31,6 +34,9 @@ type Status struct {
 	// Recording reports whether the cluster is recorded; if not, Problem says why.
 	Recording bool
 	Problem   string
+	// NotServed says which names in the selection no resource has, and are therefore not
+	// recorded.
+	NotServed []string
 	// Dir is the cluster's directory; Options.Dir while the cluster is not known.
 	Dir string
 	// Resources is the number of resources that are recorded.
@@ -44,7 +50,7 @@ func (r *Recorder) Status() (s Status, ok bool) {
 		return Status{}, false
 	}
 	r.mu.Lock()
-	store, session, problem, dir := r.store, r.session, r.problem, r.dir
+	store, session, problem, dir, notServed := r.store, r.session, r.problem, r.dir, r.notServed
 	r.mu.Unlock()
 	if s.Dir = r.opts.Dir; store != nil {
 		s.Dir, s.Usage = dir, store.Usage()
@@ -52,6 +58,7 @@ func (r *Recorder) Status() (s Status, ok bool) {
 	if problem != nil {
 		s.Problem = problem.Error()
 	}
+	s.NotServed = notServed
 	if s.Recording = session != nil; s.Recording {
 		s.Resources = len(session.all())
 	}
@@ -62,4 +69,21 @@ func (r *Recorder) directory() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dir
+}
+
+// setNotServed sets and logs the names in the selection that no resource has.
+func (r *Recorder) setNotServed(names []pattern, found upstream.Preferred) {
+	var problems []string
+	for _, p := range names {
+		problems = append(problems, notServed(p, found).Error())
+	}
+	r.mu.Lock()
+	before := r.notServed
+	r.notServed = problems
+	r.mu.Unlock()
+	for _, problem := range problems {
+		if !slices.Contains(before, problem) {
+			r.log.Warn("not recorded for now", "cause", "--record: "+problem)
+		}
+	}
 }

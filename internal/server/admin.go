@@ -63,13 +63,19 @@ func readyz(gw *gateway.Gateway, rec *recorder.Recorder, w http.ResponseWriter, 
 	for _, res := range gw.Resources() {
 		describe(&lines, res)
 	}
-	note := ""
-	if status, ok := rec.Status(); ok && !status.Recording {
+	note := "" // on what is not recorded
+	status, recording := rec.Status()
+	switch {
+	case !recording:
+	case !status.Recording:
 		note = fmt.Sprintf("[-]history nothing is recorded: %s\n", status.Problem)
-		lines.WriteString(note)
-	} else if ok {
+	default:
 		fmt.Fprintf(&lines, "[+]history recording: dir=%s resources=%d bytes=%d\n", status.Dir, status.Resources, status.DiskBytes)
 	}
+	for _, problem := range status.NotServed {
+		note += fmt.Sprintf("[-]history not recorded: --record: %s\n", problem)
+	}
+	lines.WriteString(note)
 	switch {
 	case err != nil:
 		plain(w, http.StatusServiceUnavailable, lines.String()+"readyz check failed\n")

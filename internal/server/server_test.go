@@ -19,13 +19,16 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
 
@@ -301,6 +304,37 @@ func TestInvalidOptions(t *testing.T) {
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Error("the file is gone: ", err)
+	}
+}
+
+// TestNotServed: if the API server cannot be asked at the start, /readyz reports a name in
+// --record that no resource has, while the others are recorded.
+func TestNotServed(t *testing.T) {
+	selection, err := recorder.Select([]string{"po", "podz"}, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := fakeapi.New(fakeapi.Options{})
+	var asked atomic.Bool
+	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api" && !asked.Swap(true) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		api.ServeHTTP(w, r)
+	}), server.Options{AdminListen: "127.0.0.1:0", Record: server.RecordOptions{Dir: t.TempDir(), Select: selection}})
+	const note = "[-]history not recorded: --record: \"podz\" matches no resource of the API server: did you mean pods?\n"
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		_, code, short := fetch(t, nil, s.admin+"/readyz")
+		_, _, long := fetch(t, nil, s.admin+"/readyz?verbose")
+		_, _, metrics := fetch(t, nil, s.admin+"/metrics")
+		if code == 200 && short == "ok\n"+note && strings.Contains(long, note) && strings.Contains(long, "[+]history recording: ") &&
+			strings.Contains(long, " resources=1 ") && strings.Contains(metrics, "watchkeeper_history_up 0\n") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d %q %q", code, short, long)
+		}
 	}
 }
 

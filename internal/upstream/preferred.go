@@ -25,6 +25,9 @@ const requestTimeout = 15 * time.Second
 type Preferred struct {
 	// Kinds are the kinds of the resources that can be listed and watched.
 	Kinds map[kube.Resource]string
+	// Names are other names of these resources, in lower case: the kind, the singular,
+	// and short names.
+	Names map[kube.Resource][]string
 	// Unknown are the groups whose resources are unknown, such as those of an aggregated
 	// API server that is out of service.
 	Unknown []string
@@ -40,7 +43,7 @@ func (u *Server) Preferred(ctx context.Context) (Preferred, error) {
 		return Preferred{}, err
 	}
 	lists, err := client.ServerPreferredResourcesWithContext(ctx)
-	out := Preferred{Kinds: map[kube.Resource]string{}}
+	out := Preferred{Kinds: map[kube.Resource]string{}, Names: map[kube.Resource][]string{}}
 	if partial, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
 		for gv := range partial.Groups {
 			out.Unknown = append(out.Unknown, gv.Group)
@@ -55,7 +58,9 @@ func (u *Server) Preferred(ctx context.Context) (Preferred, error) {
 		}
 		for _, res := range list.APIResources {
 			if slices.Contains(res.Verbs, "list") && slices.Contains(res.Verbs, "watch") && !strings.Contains(res.Name, "/") {
-				out.Kinds[kube.Resource{Group: group, Version: version, Name: res.Name}] = res.Kind
+				id := kube.Resource{Group: group, Version: version, Name: res.Name}
+				out.Kinds[id] = res.Kind
+				out.Names[id] = append([]string{strings.ToLower(res.Kind), res.SingularName}, res.ShortNames...)
 			}
 		}
 	}
