@@ -30,7 +30,7 @@ import (
 // recordingGateway starts a gateway that records, with further flags of serve.
 func recordingGateway(t *testing.T, flags ...string) *clustertest.Gateway {
 	t.Helper()
-	g, err := cluster.Gateway(append([]string{"--data-dir", filepath.Join(t.TempDir(), "history"), "--record", "core,configmaps,crayons.example.com"}, flags...)...)
+	g, err := cluster.Gateway(append([]string{"--data-dir", filepath.Join(t.TempDir(), "history"), "--record", "core,configmaps"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func (s *Store) byteLimit() (int64, error) {
 	if err != nil {
 		return limit, nil // the file system does not report its usage
 	}
-	available := s.diskBytes() + int64(disk.AvailBytes) - int64(cmp.Or(s.opts.minFreeDisk, minFreeDisk))
+	available := int64(s.db.Metrics().DiskSpaceUsage()) + int64(disk.AvailBytes) - int64(cmp.Or(s.opts.minFreeDisk, minFreeDisk))
 	if available <= 0 {
 		return limit, nil // others fill the disk; trimming would not free enough
 	}
