@@ -20,28 +20,79 @@ type Moment struct {
 	Ago bool
 }
 
-const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 2026-01-31T15:04:05Z, or rv:N"
+const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 2026-01-31T15:04:05Z, 2026-01-31 15:04:05 or 15:04, or a resourceVersion such as 12031"
 
-// ParseMoment parses "now", an age ("10m", "1h30m", "2d", "1d12h") before now, an
-// RFC 3339 time, or "rv:N". A moment may be in the future.
+// ParseMoment parses the texts that people and programs write for a moment:
+//
+//	now
+//	10m, 1h30m, 2d, 1d12h          an age before now
+//	rv:12031, 12031                a resourceVersion
+//	2026-01-31T15:04:05.5+01:00    a time, as in RFC 3339
+//	2026-01-31 15:04:05, 15:04     parts of it
+//
+// In a time, the fraction, the seconds, the date or the time of day may be left out, and
+// so may the zone: it is then that of now. Between its parts there is a T or a space. A
+// date without a time of day is its midnight; a time of day without a date is its last
+// occurrence before now. A moment may be in the future.
 func ParseMoment(text string, now time.Time) (Moment, error) {
 	if text == "now" {
 		return Moment{At: now, Ago: true}, nil
 	}
-	if digits, ok := strings.CutPrefix(text, "rv:"); ok {
-		rv, err := strconv.ParseUint(digits, 10, 64)
-		if err != nil || rv == 0 {
-			return Moment{}, fmt.Errorf("%q is not a moment: rv: must be followed by a resourceVersion above 0", text)
-		}
+	digits, marked := strings.CutPrefix(text, "rv:")
+	if rv, err := ParseRV(digits); err == nil && rv != 0 && digits[0] != '0' {
 		return Moment{RV: rv}, nil
 	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
+	if marked {
+		return Moment{}, fmt.Errorf("%q is not a moment: rv: must be followed by a resourceVersion above 0", text)
+	}
+	if at, ok := parseTime(text, now); ok {
 		return Moment{At: at}, nil
 	}
 	if age, ok := parseAge(text); ok {
 		return Moment{At: now.Add(-age), Ago: true}, nil
 	}
 	return Moment{}, fmt.Errorf("%q is not a moment: %s", text, momentForms)
+}
+
+// Layouts of times for package time. A fraction may follow the seconds in each.
+var (
+	dayTimes = []string{"15:04:05", "15:04"}
+	zones    = []string{"", "Z07:00", " Z07:00", "-0700", " -0700"}
+)
+
+// parseTime parses a time of which parts may be left out.
+func parseTime(text string, now time.Time) (time.Time, bool) {
+	if at, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
+		return at, true
+	}
+	for _, clock := range dayTimes {
+		for _, zone := range zones {
+			for _, separator := range []string{"T", " "} {
+				if at, err := time.ParseInLocation(time.DateOnly+separator+clock+zone, text, now.Location()); err == nil {
+					return at, true
+				}
+			}
+			at, err := time.ParseInLocation(clock+zone, text, now.Location())
+			if err != nil {
+				continue
+			}
+			return lastAt(at, now), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// lastAt returns the last time before now at which a clock in the zone of clock showed
+// its time of day.
+func lastAt(clock, now time.Time) time.Time {
+	local := now.In(clock.Location())
+	on := func(day int) time.Time {
+		return time.Date(local.Year(), local.Month(), local.Day()+day, clock.Hour(), clock.Minute(), clock.Second(), clock.Nanosecond(), clock.Location())
+	}
+	if today := on(0); !today.After(now) {
+		return today
+	}
+	return on(-1)
 }
 
 const day = 24 * time.Hour

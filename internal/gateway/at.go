@@ -15,7 +15,9 @@ import (
 // answerAt answers a request for the past, below the prefix.
 func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 	when, inner, err := request.CutAt(r, g.reads.past.Present())
-	if err != nil {
+	// Discovery is of now. kubectl hides the error of a request for discovery, but shows
+	// that of the list after it.
+	if err != nil && (inner == nil || !request.IsDiscovery(inner.URL.Path)) {
 		rec.source = sourceHistory
 		status.Write(rec, r, status.BadRequest(err.Error()+": a path of the past is /at/<when>/ and the path of the present"))
 		return

@@ -28,7 +28,7 @@ func TestAtPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer up.Close()
-	const which = "use now, an age such as 10m, 1h30m or 2d, a time such as 2026-01-31T15:04:05Z, or rv:N"
+	const which = "use now, an age such as 10m, 1h30m or 2d, a time such as 2026-01-31T15:04:05Z, 2026-01-31 15:04:05 or 15:04, or a resourceVersion such as 12031"
 	for _, test := range []struct {
 		options      Options
 		method, path string
@@ -42,6 +42,11 @@ func TestAtPaths(t *testing.T) {
 		{method: "GET", path: "/at/2026-01-31T17:04:05%2B02:00/api/v1/pods", code: 404, want: "nothing is recorded here"},
 		{method: "GET", path: "/at/2026-01-31T17:04:05+02:00/api/v1/namespaces/a/pods/b", code: 404, want: "nothing is recorded here"},
 		{method: "GET", path: "/at/10m/api/v1/namespaces/a/pods/b/log", code: 404, want: "not their subresources"},
+
+		{method: "GET", path: "/at/12/api/v1/pods", code: 404, want: "nothing is recorded here"},
+		{method: "GET", path: "/at/15:04/api/v1/pods", code: 404, want: "nothing is recorded here"},
+		{method: "GET", path: "/at/2026-01-31%2017:04:05%2B02:00/api/v1/pods", code: 404, want: "nothing is recorded here"},
+		{method: "GET", path: "/at/2026-01-31%2017:04:05/api/v1/pods", code: 404, want: "nothing is recorded here"},
 
 		{method: "GET", path: "/at/10m", code: 200, want: "upstream GET /"},
 		{method: "GET", path: "/at/10m/", code: 200, want: "upstream GET /"},
@@ -62,12 +67,13 @@ func TestAtPaths(t *testing.T) {
 		{method: "GET", path: "/at/10m/api/v1/namespaces/a/pods/b/portforward", code: 405, want: "the past can only be read"},
 
 		{method: "GET", path: "/at", code: 400, want: "no moment in the path"},
-		{method: "GET", path: "/at/", code: 400, want: which},
-		{method: "GET", path: "/at/xyz/api", code: 400, want: which},
+		{method: "GET", path: "/at/xyz/api", code: 200, want: "upstream GET /api"},
+		{method: "GET", path: "/at/xyz/apis?timeout=32s", code: 200, want: "upstream GET /apis?timeout=32s"},
+		{method: "GET", path: "/at/xyz/api/v1/pods", code: 400, want: which},
 		{method: "GET", path: "/at/-5m/api/v1/pods", code: 400, want: which},
 		{method: "GET", path: "/at/rv:0/api/v1/pods", code: 400, want: "a resourceVersion above 0"},
 		{method: "GET", path: "/at/rv:x/api/v1/pods", code: 400, want: "a resourceVersion above 0"},
-		{method: "POST", path: "/at/xyz/api", code: 400, want: which},
+		{method: "POST", path: "/at/xyz/api/v1/pods", code: 400, want: which},
 
 		{Options{Filter: FilterOptions{RejectPaths: "^/api/v1/pods"}}, "GET", "/at/10m/api/v1/pods", 403, "rejected by --reject-paths"},
 		{Options{Filter: FilterOptions{AcceptPaths: "^/api/v1/pods"}}, "GET", "/at/10m/api/v1/pods", 404, "nothing is recorded here"},

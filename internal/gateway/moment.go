@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/past"
@@ -57,7 +59,7 @@ func (h *reads) openMoment(r *http.Request, when kube.Moment) (*moment, *query, 
 	var ok bool
 	if read.Verb != request.Get {
 		if q.Selection, ok = read.Select(namespaced, s.fields(ctx)); !ok {
-			return nil, nil, &status.Error{Status: status.BadRequest("the field selector is not one of the resource's")}
+			return nil, nil, &status.Error{Status: status.BadRequest(notSelectable(read.Options.FieldSelector, s.fields(ctx)))}
 		}
 	}
 	if !read.Resource.BuiltIn() {
@@ -82,12 +84,36 @@ func parseAt(r *http.Request) (*request.Read, error) {
 	}
 	read, err := request.Parse(r)
 	if errors.Is(err, request.ErrPassThrough) {
-		return nil, &status.Error{Status: status.BadRequest("the parameters are not those of a LIST, GET or WATCH, or exclude each other")}
+		return nil, &status.Error{Status: status.BadRequest(notARead(r))}
 	}
 	if err == nil && request.AsksSpeed(r) && read.Verb != request.Watch {
 		return nil, &status.Error{Status: status.BadRequest("speed: only a watch can be replayed")}
 	}
 	return read, err
+}
+
+// notARead returns why the parameters are not those of a read.
+func notARead(r *http.Request) string {
+	query := r.URL.Query()
+	if _, err := labels.Parse(query.Get("labelSelector")); err != nil {
+		return "labelSelector: " + err.Error()
+	}
+	if _, err := fields.ParseSelector(query.Get("fieldSelector")); err != nil {
+		return "fieldSelector: " + err.Error()
+	}
+	return "the parameters are not those of a LIST, GET or WATCH, or exclude each other"
+}
+
+// notSelectable returns why a field selector cannot be answered.
+func notSelectable(selector fields.Selector, of request.FieldFunc) string {
+	if selector != nil {
+		for _, req := range selector.Requirements() {
+			if _, ok := of(req.Field); !ok {
+				return "fieldSelector: field label not supported: " + req.Field
+			}
+		}
+	}
+	return "the field selector is not one of the resource's"
 }
 
 // notServedAt returns the error for a path that has no past.

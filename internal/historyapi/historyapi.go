@@ -262,14 +262,19 @@ func (c *call) flag(parameter string) (bool, error) {
 // when returns the moment that a parameter names. Without the parameter it is the
 // moment usual; the zero moment if usual is "".
 func (c *call) when(parameter, usual string) (kube.Moment, error) {
-	// A client that did not escape the plus of a time zone sent a space.
-	text := strings.ReplaceAll(c.query.Get(parameter), " ", "+")
+	text := c.query.Get(parameter)
 	if text == "" {
 		if text = usual; text == "" {
 			return kube.Moment{}, nil
 		}
 	}
-	when, err := kube.ParseMoment(text, c.now)
+	when, err := kube.ParseMoment(text, c.now.UTC())
+	if i := strings.LastIndexByte(text, ' '); i >= 0 && err != nil {
+		// A client that did not escape the plus of a time zone sent a space.
+		if plus, err := kube.ParseMoment(text[:i]+"+"+text[i+1:], c.now.UTC()); err == nil {
+			return plus, nil
+		}
+	}
 	if err != nil {
 		return when, refuseBad("%s: %v", parameter, err)
 	}

@@ -29,7 +29,8 @@ var errNoMoment = errors.New("there is no moment in the path")
 func IsAt(path string) bool { return strings.HasPrefix(path+"/", AtPrefix) }
 
 // CutAt returns the moment in the path of a request, and the request without it. An
-// age counts back from now.
+// age counts back from now; a time without a zone is UTC, wherever the gateway runs. If
+// the text is not a moment, the error comes with the request, which may need none.
 func CutAt(r *http.Request, now time.Time) (kube.Moment, *http.Request, error) {
 	if r.URL.Path+"/" == AtPrefix {
 		return kube.Moment{}, nil, errNoMoment
@@ -45,17 +46,14 @@ func CutAt(r *http.Request, now time.Time) (kube.Moment, *http.Request, error) {
 	if err != nil {
 		return kube.Moment{}, nil, err
 	}
-	when, err := kube.ParseMoment(text, now)
-	if err != nil {
-		return kube.Moment{}, nil, err
-	}
 	path, err := url.PathUnescape("/" + rest)
 	if err != nil {
 		return kube.Moment{}, nil, err
 	}
+	when, err := kube.ParseMoment(text, now.UTC())
 	out := r.WithContext(r.Context())
 	u := *r.URL
 	out.URL = &u
 	u.Path, u.RawPath, out.RequestURI = path, "/"+rest, "/"+rest
-	return when, out, nil
+	return when, out, err
 }
