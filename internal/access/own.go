@@ -66,6 +66,9 @@ func (o *Own) decide(ctx context.Context, verb request.Verb) (upstream.Decision,
 	if ok && time.Since(last.at) < maxDecisionAge && (last.decision != upstream.Unknown || !o.asksAgain) {
 		return last.decision, nil
 	}
+	if last.decision != upstream.Unknown && o.up.Silent() {
+		return last.decision, nil
+	}
 	return o.inflight.Do(ctx, string(verb), func(ctx context.Context) (upstream.Decision, error) {
 		d := o.review(ctx, authorizationv1.ResourceAttributes{Verb: string(verb)}, nil)
 		if d == upstream.Unknown {

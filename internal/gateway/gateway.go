@@ -124,7 +124,7 @@ func New(opts Options) (*Gateway, error) {
 	g := &Gateway{
 		up:          opts.Upstream,
 		log:         opts.Logger,
-		passthrough: newPassthrough(opts.Upstream, h.cache, opts.AllowProxiedPages, opts.Logger),
+		passthrough: newPassthrough(opts.Upstream, h.cache, h.documents, opts.AllowProxiedPages, opts.Logger),
 		reads:       h,
 		apiPrefix:   dirPath(cmp.Or(opts.APIPrefix, "/")),
 		tracker:     h.tracker,
@@ -138,7 +138,7 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	history := historyapi.New(historyapi.Handler{
-		Past: h.past, Access: h.access, Upstream: opts.Upstream, Recording: recordingState(opts), Filter: g.checkAPI,
+		Past: h.past, Access: h.access, Upstream: opts.Upstream, Documents: h.documents, Recording: recordingState(opts), Filter: g.checkAPI,
 	})
 	if opts.Registerer != nil {
 		for _, c := range []prometheus.Collector{
@@ -172,6 +172,7 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 		encodings:  wire.NewCache(encodingBytes),
 	}
 	h.discovery = upstream.NewDiscovery(h.up, h.background)
+	h.documents = upstream.NewDocuments(h.up)
 	h.cache = watchcache.New(watchcache.Options{
 		Upstream: h.up, Background: h.background, Discovery: h.discovery, Logger: opts.Logger,
 		IdleTimeout: opts.IdleTimeout, Await: opts.History.Ready,
@@ -228,8 +229,11 @@ func (g *Gateway) Cache() *watchcache.Cache { return g.reads.cache }
 // have ended. Call [Gateway.Drain] first to let requests end cleanly.
 func (g *Gateway) Run(ctx context.Context) error {
 	var learning sync.WaitGroup
-	if g.reads.access != nil && !g.reads.recording {
-		learning.Go(func() { g.reads.access.Run(ctx) })
+	if g.reads.access != nil {
+		learning.Go(func() { g.reads.documents.Run(ctx) })
+		if !g.reads.recording {
+			learning.Go(func() { g.reads.access.Run(ctx) })
+		}
 	}
 	g.reads.cache.Run(ctx)
 	g.reads.background.Stop()

@@ -14,8 +14,10 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/http/httputil"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,15 +36,17 @@ var forwardingHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Ho
 // passthrough hands requests to the upstream byte for byte (T7). It changes the answers
 // only as [passthrough.confine] says.
 type passthrough struct {
-	proxy *httputil.ReverseProxy
-	cache *watchcache.Cache
-	log   *slog.Logger
-	pages bool        // proxied pages are not confined
-	down  atomic.Bool // the last request could not connect
+	proxy     *httputil.ReverseProxy
+	up        *upstream.Server
+	cache     *watchcache.Cache
+	documents *upstream.Documents
+	log       *slog.Logger
+	pages     bool        // proxied pages are not confined
+	down      atomic.Bool // the last request could not connect
 }
 
-func newPassthrough(up *upstream.Server, cache *watchcache.Cache, allowProxiedPages bool, log *slog.Logger) http.Handler {
-	p := &passthrough{cache: cache, log: log, pages: allowProxiedPages}
+func newPassthrough(up *upstream.Server, cache *watchcache.Cache, documents *upstream.Documents, allowProxiedPages bool, log *slog.Logger) http.Handler {
+	p := &passthrough{up: up, cache: cache, documents: documents, log: log, pages: allowProxiedPages}
 	p.proxy = &httputil.ReverseProxy{
 		Transport: roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 			main, upgrade := up.Transport, up.Upgrade
@@ -93,11 +97,25 @@ func (p *passthrough) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status.Write(w, r, status.New(http.StatusBadRequest, metav1.StatusReasonBadRequest, wrong))
 		return
 	}
-	var x exchange
+	x := exchange{client: r.Context(), last: p.lastDocument(r)}
 	if t, ok := request.ParsePath(r.URL.Path); ok {
 		x.resource = t.Resource
 	}
+	if x.last != nil && p.up.Silent() {
+		p.writeDocument(w, x.last)
+		return
+	}
 	ctx := context.WithValue(r.Context(), exchangeKey{}, &x)
+	if x.last != nil {
+		var giveUp context.CancelCauseFunc
+		ctx, giveUp = context.WithCancelCause(ctx)
+		defer giveUp(nil)
+		x.patience = time.AfterFunc(discoveryPatience, func() {
+			p.up.SetSilent()
+			giveUp(errSilent)
+		})
+		defer x.patience.Stop()
+	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { x.connected.Store(true) },
 	})
@@ -130,6 +148,8 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	p.confine(w.Header())
 	switch {
+	case x.last != nil && x.client.Err() == nil:
+		p.writeDocument(w, x.last)
 	case errors.Is(context.Cause(ctx), upstream.ErrShutdown):
 		status.Write(w, r, status.Unavailable(upstream.ErrShutdown.Error(), !x.connected.Load() || isSafe(r.Method)))
 	case ctx.Err() != nil, x.bodyFailed.Load():
@@ -155,6 +175,15 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 // finish prepares a response, and logs one that breaks off; ReverseProxy then aborts
 // the client's connection, so that the client does not take it for complete.
 func (p *passthrough) finish(res *http.Response) error {
+	if x, ok := res.Request.Context().Value(exchangeKey{}).(*exchange); ok && x.last != nil {
+		if !x.patience.Stop() {
+			return errSilent // fail answers
+		}
+		if res.StatusCode >= http.StatusInternalServerError && !isGroupVersion(res.Request.URL.Path) {
+			p.up.SetSilent()
+			return errSilent
+		}
+	}
 	if p.down.Load() && p.down.Swap(false) {
 		p.log.Info("upstream reachable again")
 	}
@@ -191,6 +220,10 @@ type exchange struct {
 	resource   kube.Resource // that the request is about, if any
 	connected  atomic.Bool   // there was a connection to the upstream
 	bodyFailed atomic.Bool   // the client's body could not be read
+	client     context.Context
+	// last is the answer if the upstream gives none before patience fires; nil for none.
+	last     *upstream.Document
+	patience *time.Timer
 }
 
 type exchangeKey struct{}
@@ -290,3 +323,36 @@ func (c *earlyConn) CloseWrite() error {
 type roundTripperFunc func(*http.Request) (*http.Response, error)
 
 func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// discoveryPatience is how long a request for discovery waits for the API server if the
+// gateway has its last answer.
+const discoveryPatience = 2 * time.Second
+
+// errSilent: the API server gave no answer to a request for discovery, or a server error.
+var errSilent = errors.New("no answer")
+
+// lastDocument returns the API server's last answer to a request for discovery, nil if
+// there is none. That answer was to the gateway's identity, so a caller with credentials
+// of its own does not get it (T8).
+func (p *passthrough) lastDocument(r *http.Request) *upstream.Document {
+	if p.documents == nil || r.Method != http.MethodGet || request.IsUpgrade(r) || request.Identity(r.Header) != nil {
+		return nil
+	}
+	return p.documents.Find(strings.TrimSuffix(r.URL.Path, "/"), strings.Join(r.Header["Accept"], ","))
+}
+
+// isGroupVersion reports whether a path of discovery is that of a group version. An
+// aggregated API server may be out of service while the API server answers.
+func isGroupVersion(path string) bool {
+	return strings.Contains(strings.TrimSuffix(path, "/"), "/apis/")
+}
+
+// writeDocument answers with the API server's last answer.
+func (p *passthrough) writeDocument(w http.ResponseWriter, d *upstream.Document) {
+	h := w.Header()
+	h.Set("Content-Type", d.Type)
+	h.Set("Content-Length", strconv.Itoa(len(d.Body)))
+	h.Set("Cache-Control", "no-cache, private")
+	p.confine(h)
+	_, _ = w.Write(d.Body) // an error means that the client is gone
+}

@@ -30,6 +30,7 @@ type reads struct {
 	up         *upstream.Server
 	background *upstream.Background
 	discovery  *upstream.Discovery
+	documents  *upstream.Documents // read while something is recorded
 	cache      *watchcache.Cache
 	past       *past.Past // nil if nothing is recorded
 	access     *access.Past

@@ -54,6 +54,9 @@ type Handler struct {
 	Past     *past.Past // nil if nothing is recorded
 	Access   *access.Past
 	Upstream *upstream.Server
+	// Documents are the API server's last answers, for an export while it gives none; nil
+	// for none.
+	Documents *upstream.Documents
 	// Recording returns the current state of recording.
 	Recording func() RecordingState
 	// Filter returns why a path of the Kubernetes API may not be read, nil if it may.

@@ -161,7 +161,7 @@ func (d *Definitions) Date(column string) (path []string, ok bool) {
 // [ErrUndefined] and [ErrTerminating] mean that there was no answer.
 func (d *Definitions) Get(ctx context.Context, lists int) (Known, error) {
 	known := d.Now()
-	if !known.at.IsZero() && known.lists >= lists && time.Since(known.at) < maxDefinitionAge {
+	if !known.at.IsZero() && known.lists >= lists && (time.Since(known.at) < maxDefinitionAge || d.up.Silent()) {
 		return known.answer()
 	}
 	return d.inflight.Wait(ctx, d.Refresh(lists))

@@ -71,6 +71,7 @@ type Server struct {
 	prefix     string // escaped, without a trailing slash
 	userAgent  string
 	lastAnswer atomic.Int64 // Unix nanoseconds of the gateway's last answer below 500
+	silent     atomic.Bool  // see Silent
 }
 
 // New returns the server described by cfg, which it does not change.
@@ -126,8 +127,8 @@ func New(cfg *rest.Config, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transport for upgrades to %s: %w", base.Host, err)
 	}
-	u.Transport = &answerRecorder{base: main, last: &u.lastAnswer}
-	u.Upgrade = &answerRecorder{base: upgrade, last: &u.lastAnswer}
+	u.Transport = &answerRecorder{main, u}
+	u.Upgrade = &answerRecorder{upgrade, u}
 	u.CallerTransport, u.CallerUpgrade = callers, callersUpgrade
 	return u, nil
 }
@@ -194,7 +195,7 @@ func (a *agent) Fresh() (http.RoundTripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agent{a.up, &answerRecorder{base: base, last: &a.up.lastAnswer}}, nil
+	return &agent{a.up, &answerRecorder{base, a.up}}, nil
 }
 
 // CloseIdleConnections closes the connections that are not in use.
@@ -261,6 +262,14 @@ func (u *Server) Probe(ctx context.Context) error {
 	return nil
 }
 
+// Silent reports whether the API server is known not to answer: it has not answered the
+// gateway since [Server.SetSilent]. Then nothing need wait for it that can do without.
+func (u *Server) Silent() bool { return u.silent.Load() }
+
+// SetSilent notes that a request of the gateway got no answer in time, or a server
+// error. The caller has to ask again soon.
+func (u *Server) SetSilent() { u.silent.Store(true) }
+
 // Close closes idle connections. Requests under way are not affected.
 func (u *Server) Close() {
 	for _, rt := range []http.RoundTripper{u.Transport, u.Upgrade, u.CallerTransport, u.CallerUpgrade} {
@@ -272,17 +281,21 @@ func (u *Server) Close() {
 // the gateway.
 type answerRecorder struct {
 	base http.RoundTripper
-	last *atomic.Int64
+	up   *Server
 }
 
 var _ utilnet.RoundTripperWrapper = (*answerRecorder)(nil)
 
 func (a *answerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := a.base.RoundTrip(r)
-	if err == nil && res.StatusCode < 500 && res.StatusCode != http.StatusUnauthorized {
-		a.last.Store(time.Now().UnixNano())
+	if err != nil || res.StatusCode >= 500 {
+		return res, err
 	}
-	return res, err
+	a.up.silent.Store(false)
+	if res.StatusCode != http.StatusUnauthorized {
+		a.up.lastAnswer.Store(time.Now().UnixNano())
+	}
+	return res, nil
 }
 
 // WrappedRoundTripper lets apimachinery find the transport underneath.
