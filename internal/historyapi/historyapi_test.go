@@ -79,7 +79,7 @@ func TestRefusals(t *testing.T) {
 		"/diff/api/v1/nodes?from=rv:101&labelSelector=a%3D%3D%3Db":      "400 labelSelector",
 		"/diff/api/v1/nodes?from=rv:101&fieldSelector=a":                "400 fieldSelector",
 		"/diff/api/v1/nodes?from=rv:101&fieldSelector=spec.x%3Da":       "400 is not a field selector of nodes",
-		"/counts?resource=configmaps":                                   "404 configmaps are not recorded",
+		"/counts?resource=configmaps":                                   "404 there is no recorded resource \"configmaps\"",
 		"/counts?resource=secrets":                                      "403 may not list secrets",
 		"/counts?from=rv:100":                                           "400 times",
 		"/counts?from=now&to=1h":                                        "400 is not before",

@@ -5,8 +5,11 @@ package historyapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,6 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // mayRead returns why the history of a target may not be read now, nil if it may
@@ -63,7 +67,59 @@ func (c *call) target() (request.Target, []*history.Stream, error) {
 // notRecorded returns the error for a name that no recorded resource has.
 func notRecorded(name string) error {
 	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
-		"%s are not recorded: name them with --record to watchkeeper serve", name)
+		"there is no recorded resource %q: %s lists all; watchkeeper serve records others with --record, and Secrets with --record-secrets", name, Path)
+}
+
+// named returns the recorded resources with a name, in any of kubectl's forms:
+// deployments.apps, deployments.v1.apps, deployments, deployment, deploy. A full name has
+// precedence: events are not also those of events.k8s.io.
+func (c *call) named(text string) (full []kube.Resource) {
+	var others []kube.Resource
+	name, group, qualified := strings.Cut(strings.ToLower(text), ".")
+	for _, r := range c.store.Resources() {
+		switch {
+		case text == r.GroupResource(), text == r.String():
+			full = append(full, r)
+		case qualified && group != r.Group && group != r.Version+"."+r.Group:
+		case name == r.Name, slices.Contains(c.otherNames(r), name):
+			others = append(others, r)
+		}
+	}
+	if len(full) > 0 {
+		return full
+	}
+	return others
+}
+
+// otherNames returns the kind, the singular and the short names of a resource, in lower
+// case, as far as they are known.
+func (c *call) otherNames(r kube.Resource) []string {
+	for _, known := range c.listed(upstream.GroupPath(r)) {
+		if known.Name == r.Name {
+			return append([]string{strings.ToLower(known.Kind), known.SingularName}, known.ShortNames...)
+		}
+	}
+	var names []string
+	for _, st := range c.store.Streams(r) {
+		if item := st.Form().Item; item != nil && item.Kind != "" {
+			names = append(names, strings.ToLower(item.Kind))
+		}
+	}
+	return names
+}
+
+// listed returns the resources of a group version according to discovery; none if it is
+// not known now.
+func (c *call) listed(path string) []metav1.APIResource {
+	var list metav1.APIResourceList
+	if c.Documents == nil {
+		return nil
+	}
+	d := c.Documents.Find(path, "")
+	if d == nil || json.Unmarshal(d.Body, &list) != nil {
+		return nil
+	}
+	return list.APIResources
 }
 
 // sync waits a few seconds until the store has the events that the gateway has seen.
@@ -75,25 +131,19 @@ func (c *call) sync(resource kube.Resource) { _ = c.Past.Sync(c.r.Context(), res
 // missing, since the caller would not notice that a resource was left out.
 func (c *call) resources() ([]kube.Resource, error) {
 	var chosen []kube.Resource
-	names := map[string]bool{}
-	for _, name := range c.query["resource"] {
-		names[name] = false
+	names := c.query["resource"]
+	if len(names) == 0 {
+		chosen = c.store.Resources()
 	}
-	for _, r := range c.store.Resources() {
-		if len(names) == 0 {
-			chosen = append(chosen, r)
-			continue
+	for _, name := range names {
+		found := c.named(name)
+		if len(found) == 0 {
+			return nil, notRecorded(name)
 		}
-		for _, name := range []string{r.GroupResource(), r.String()} {
-			if _, ok := names[name]; ok {
-				names[name] = true
+		for _, r := range found {
+			if !slices.Contains(chosen, r) {
 				chosen = append(chosen, r)
 			}
-		}
-	}
-	for name, found := range names {
-		if !found {
-			return nil, notRecorded(name)
 		}
 	}
 	namespace := c.query.Get("namespace")
