@@ -106,7 +106,7 @@ func TestSummary(t *testing.T) {
 		{"applied", `{kind: Pod, metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: x}}}`,
 			`{kind: Pod, metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: y}}}`, "applied configuration changed"},
 		{"deletion", `{kind: Pod, metadata: {finalizers: [a/b]}}`,
-			`{kind: Pod, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30}}`, "deletion began (grace 30 s); finalizer a/b removed"},
+			`{kind: Pod, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30}}`, "deletion requested (grace 30 s); finalizer a/b removed"},
 		{"adoption", `{kind: Pod, metadata: {}}`, `{kind: Pod, metadata: {ownerReferences: [{kind: ReplicaSet, name: web-1, uid: u}]}}`, "owner replicaset/web-1 added"},
 		{"recreated", `{kind: Pod, metadata: {uid: a}}`, `{kind: Pod, metadata: {uid: b}, spec: {x: 1}}`, "deleted and created again; x none → 1"},
 		{"secret", `{kind: Secret, data: {a: eA==}}`, `{kind: Secret, data: {a: eQ==, b: eg==}}`, "key a changed; key b added"},

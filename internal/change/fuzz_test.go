@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/change"
@@ -120,8 +121,23 @@ func FuzzBetween(f *testing.F) {
 			if a, b := text(t, want), text(t, got); err != nil || a != b {
 				t.Errorf("%v\nalone:        %s\nafter others: %s", err, a, b)
 			}
+			if blank(got) {
+				t.Errorf("a phrase of the summary is blank: %q", got.Summary)
+			}
 		}
 	})
+}
+
+// blank reports whether a change that is not only noise has no summary, or one with a
+// phrase that says nothing.
+func blank(c *change.Change) bool {
+	says := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for _, phrase := range c.Summary {
+		if !strings.ContainsFunc(phrase, says) {
+			return true
+		}
+	}
+	return len(c.Summary) == 0 && !c.OnlyNoise
 }
 
 func text(t *testing.T, c *change.Change) string {

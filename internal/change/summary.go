@@ -65,6 +65,9 @@ func arrival(tree map[string]any) string {
 		return "deleted"
 	case text(tree["kind"]) == "Event":
 		note := text(tree["message"]) + text(tree["note"]) // named differently in events.k8s.io
+		if text(tree["type"])+text(tree["reason"])+note == "" {
+			break
+		}
 		return clip(fmt.Sprintf("%s %s: %s", text(tree["type"]), text(tree["reason"]), note), maxText)
 	}
 	return "created"
@@ -95,9 +98,9 @@ func (s *summary) metadata() {
 	switch old, now, ok := s.changed("metadata", "deletionTimestamp"); {
 	case !ok || now == "":
 	case old == "" && grace != "" && grace != "0":
-		s.say("deletion began (grace %s s)", grace)
+		s.say("deletion requested (grace %s s)", grace)
 	case old == "":
-		s.say("deletion began")
+		s.say("deletion requested")
 	case shorter:
 		s.say("deletion grace period %s s → %s s", orZero(before), orZero(grace))
 	}
