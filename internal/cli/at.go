@@ -29,9 +29,9 @@ func newAt(s streams) *cobra.Command {
 		Use:   "at WHEN [flags] -- KUBECTL-ARGUMENTS",
 		Short: "Run kubectl against a past moment",
 		Long: `Run kubectl (from PATH) against a moment that a running gateway has recorded:
-an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z, or rv:N. The
-past is read-only: use get, get --watch and describe. The exit code is
-kubectl's.`,
+an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z or 15:04, or a
+resourceVersion. The past is read-only: use get, get --watch and describe. The
+exit code is kubectl's.`,
 		Example: `  watchkeeper at 10m -- get pods -A -o wide
   watchkeeper at 2026-01-31T15:04:05Z -- describe node worker-3
   watchkeeper at 1h -n shop -- get pods --watch`,
@@ -69,7 +69,7 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	if err := c.prepare(); err != nil {
 		return err
 	}
-	moment, err := when("WHEN", text)
+	moment, err := c.when(ctx, "WHEN", text)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (c *client) recorded(ctx context.Context, moment string) error {
 	if first.IsZero() {
 		return fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
 	}
-	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", moment, first.Local().Format(time.RFC3339))
+	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", moment, (&zone{}).stamp(first))
 }
 
 // runChild runs a command to its end and returns its exit code. The terminal's

@@ -37,6 +37,7 @@ type client struct {
 	server    string
 	namespace string
 	http      http.Client
+	now       time.Time // see present; zero before the first use
 }
 
 func (c *client) addFlags(f *pflag.FlagSet) {
@@ -142,15 +143,39 @@ func (c *client) unreachable(err error) error {
 	return fmt.Errorf("%s: %w: check --server", c.server, err)
 }
 
+// present returns the time from which ages count back: that of the gateway, which is the
+// end of the recording if it serves one.
+func (c *client) present(ctx context.Context) (time.Time, error) {
+	if c.now.IsZero() {
+		var h struct{ Now time.Time }
+		if err := c.get(ctx, historyAPI, nil, &h); err != nil {
+			return c.now, err
+		}
+		if c.now = h.Now; c.now.IsZero() { // an older gateway
+			c.now = time.Now()
+		}
+	}
+	return c.now.Local(), nil
+}
+
 // when parses a flag with a moment. An age is resolved once, so that all requests
-// see the same moment.
-func when(flag, text string) (string, error) {
-	w, err := kube.ParseMoment(text, time.Now())
+// see the same moment. A time without a zone is of the local zone.
+func (c *client) when(ctx context.Context, flag, text string) (string, error) {
+	now := time.Now()
+	w, err := kube.ParseMoment(text, now)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	if text == "now" {
 		return text, nil
+	}
+	if earlier, _ := kube.ParseMoment(text, now.AddDate(0, 0, -2)); earlier.String() != w.String() { // it depends on the present
+		if now, err = c.present(ctx); err != nil {
+			return "", err
+		}
+		if w, err = kube.ParseMoment(text, now); err != nil {
+			return "", fmt.Errorf("%s: %w", flag, err)
+		}
 	}
 	if w.RV == 0 && w.At.After(time.Now()) {
 		return "", fmt.Errorf("%s: %s is in the future", flag, text)

@@ -40,7 +40,7 @@ func newDiff(s streams) *cobra.Command {
 		Short: "Show the difference between two moments",
 		Long: `Show what was added, deleted and modified between two moments that a running
 gateway has recorded, in an object, a resource, or everything recorded except
-Events.
+Events. Without a difference, it says so on standard error.
 
 The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
 		Example: `  watchkeeper diff --from 1h -A
@@ -60,7 +60,7 @@ The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
 	o.client.addFlags(f)
 	o.addNamespace(f)
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "compare all namespaces")
-	f.StringVar(&o.from, "from", "1h", "the earlier moment: an age such as 1h, a time, or rv:N")
+	f.StringVar(&o.from, "from", "1h", "the earlier moment: an age such as 1h, a time, or a resourceVersion")
 	f.StringVar(&o.to, "to", "now", "the later moment")
 	f.StringVarP(&o.labels, "selector", "l", "", "label selector, as in kubectl get")
 	f.StringVar(&o.fields, "field-selector", "", "field selector, as in kubectl get")
@@ -90,7 +90,7 @@ func (o *diffOptions) run(ctx context.Context, args []string) (different bool, e
 	}
 	query := url.Values{}
 	for flag, text := range map[string]string{"from": o.from, "to": o.to} {
-		moment, err := when("--"+flag, text)
+		moment, err := o.when(ctx, "--"+flag, text)
 		if err != nil {
 			return false, err
 		}
@@ -156,6 +156,7 @@ var eventsResource = kube.Resource{Version: "v1", Name: "events"}
 // compare prints the differences of each resource.
 func (o *diffOptions) compare(ctx context.Context, args []string, all []named, query url.Values) (different bool, err error) {
 	var failed error
+	compared := 0
 	err = o.page(o.streams, func(w io.Writer) error {
 		out := []api.Differences{}
 		for _, n := range all {
@@ -171,11 +172,9 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 				continue
 			}
 			different = different || len(one.Items) > 0
-			if len(args) > 0 && len(one.Items)+one.Unchanged+one.Folded == 0 {
-				if n.name != "" {
-					return fmt.Errorf("%s did not exist at either moment", n.describe(o.namespace))
-				}
-				fmt.Fprintf(o.err, "No %s at either moment.\n", n.describe(o.namespace))
+			found := len(one.Items) + one.Unchanged + one.Folded
+			if compared += found; n.name != "" && found == 0 {
+				return fmt.Errorf("%s did not exist at either moment", n.describe(o.namespace))
 			}
 			out = append(out, one)
 		}
@@ -187,10 +186,32 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		}
 		return o.marshal(w, map[string]any{"items": out})
 	})
+	if failed == nil && err == nil && compared == 0 && o.namespace != "" {
+		err = o.knownNamespace(ctx)
+	}
+	if failed == nil && err == nil && !different {
+		fmt.Fprintln(o.err, o.none(args, all, compared, query))
+	}
 	if failed != nil && err == nil {
 		err = fmt.Errorf("some resources could not be compared: choose a moment that is in the history of each, or name a resource")
 	}
 	return different, err
+}
+
+// none says that there are no differences, and where.
+func (o *diffOptions) none(args []string, all []named, compared int, query url.Values) string {
+	where := ""
+	switch {
+	case len(args) > 0:
+		where = " of " + all[0].describe(o.namespace)
+	case o.namespace != "":
+		where = " in namespace " + o.namespace
+	}
+	text := fmt.Sprintf("no differences%s between %s and %s", where, o.moment(query.Get("from")), o.moment(query.Get("to")))
+	if compared == 0 {
+		text += ": there are no objects at either moment"
+	}
+	return text
 }
 
 // compareOne prints the differences of one resource or object.
@@ -225,13 +246,7 @@ func (o *diffOptions) compareOne(ctx context.Context, w io.Writer, n named, quer
 
 // print prints a difference: one line, followed by the YAML diff if requested.
 func (o *diffOptions) print(w io.Writer, n named, d api.Difference) error {
-	sign, color := "~", yellow
-	switch d.Type {
-	case api.Added:
-		sign, color = "+", green
-	case api.Deleted:
-		sign, color = "-", red
-	}
+	sign, color := signOf(d.Type)
 	name := d.Name
 	if d.Namespace != "" {
 		name = d.Namespace + "/" + d.Name
@@ -250,6 +265,17 @@ func (o *diffOptions) print(w io.Writer, n named, d api.Difference) error {
 	}
 	_, err = fmt.Fprintln(w, indent(b.String()))
 	return err
+}
+
+// signOf returns the sign of a type of change, and its colour.
+func signOf(kind string) (sign, color string) {
+	switch kind {
+	case api.Added:
+		return "+", green
+	case api.Deleted:
+		return "-", red
+	}
+	return "~", yellow
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,7 @@ func newRecord(s streams) *cobra.Command {
 // exportOptions are the flags of record export.
 type exportOptions struct {
 	client
+	zone
 	output     string
 	since      string
 	until      string
@@ -76,6 +78,7 @@ resource that the gateway may read.`,
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; the default is all namespaces")
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for the whole time")
 	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects and of the objects that they refer to, wherever they are whole words; nothing else is hidden")
+	o.zone.addFlags(f)
 	o.client.addFlags(f)
 	return cmd
 }
@@ -84,17 +87,17 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	if o.output == "" {
 		return errors.New("no output file: use --output, such as -o incident.wkr")
 	}
+	namespace := o.namespace
+	if err := o.prepare(); err != nil {
+		return err
+	}
 	q := url.Values{}
 	for parameter, flag := range map[string][2]string{"from": {"--since", o.since}, "to": {"--until", o.until}} {
-		text, err := when(flag[0], flag[1])
+		text, err := o.when(ctx, flag[0], flag[1])
 		if err != nil {
 			return err
 		}
 		q.Set(parameter, text)
-	}
-	namespace := o.namespace
-	if err := o.prepare(); err != nil {
-		return err
 	}
 	for name, value := range map[string]string{"namespace": namespace, "labelSelector": o.selector} {
 		if value != "" {
@@ -189,8 +192,40 @@ func (o *exportOptions) save(ctx context.Context, body io.Reader, temp *temporar
 		}
 	}
 	fmt.Fprintf(o.err, "%s: %s, %s to %s, %d resources, %d initial objects, %d changes, %d gaps\n", o.output, size(n),
-		sum.From.Local().Format(time.DateTime), sum.To.Local().Format(time.DateTime), sum.Resources, sum.Objects, sum.Changes, sum.Gaps)
+		o.stamp(sum.From), o.stamp(sum.To), sum.Resources, sum.Objects, sum.Changes, sum.Gaps)
+	printSpans(o.err, &o.zone, sum.From, sum.To, sum.Spans)
 	return nil
+}
+
+// spanTolerance is how much earlier than the others a resource may end without mention:
+// of one that does not change, the API server says about once a minute that it is current.
+const spanTolerance = 2 * time.Minute
+
+// printSpans prints which resources a recording has for less than its whole time.
+func printSpans(w io.Writer, z *zone, from, to time.Time, spans []recording.Span) {
+	shorter := map[string][]string{}
+	var order []string
+	for _, s := range spans {
+		late, early := s.From.Truncate(time.Second).After(from), s.To.Before(to.Add(-spanTolerance))
+		text := ""
+		switch {
+		case late && early:
+			text = z.stamp(s.From) + " to " + z.stamp(s.To)
+		case late:
+			text = "from " + z.stamp(s.From)
+		case early:
+			text = "to " + z.stamp(s.To)
+		default:
+			continue
+		}
+		if shorter[text] == nil {
+			order = append(order, text)
+		}
+		shorter[text] = append(shorter[text], s.Resource.GroupResource())
+	}
+	for _, text := range order {
+		fmt.Fprintf(w, "  only %s: %s\n", text, strings.Join(shorter[text], ", "))
+	}
 }
 
 // size formats a number of bytes for people.

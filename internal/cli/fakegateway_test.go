@@ -69,6 +69,9 @@ func (f *fakeGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		path = "older"
 	}
 	answer, ok := f.answers[path]
+	if path == "" && !ok {
+		answer, ok = `{"recording":{"state":"on"},"resources":[]}`, true
+	}
 	if !ok {
 		w.WriteHeader(http.StatusNotFound)
 		answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"message":"nothing is recorded of it"}`

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +42,7 @@ one line.`,
 	f := cmd.Flags()
 	o.client.addFlags(f)
 	o.addNamespace(f)
-	f.StringVar(&o.since, "since", "", "show versions since this moment: an age such as 1h, a time, or rv:N")
+	f.StringVar(&o.since, "since", "", "show versions since this moment: an age such as 1h, a time, or a resourceVersion")
 	f.StringVar(&o.until, "until", "", "show versions up to this moment")
 	f.IntVar(&o.limit, "limit", 0, "maximum number of versions; 0 means all")
 	o.output.addFlags(f)
@@ -80,19 +79,19 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if o.limit < 0 {
 		return fmt.Errorf("--limit %d is negative: use a number above 0, or 0 for all", o.limit)
 	}
+	if err := inOrder("--since", o.since, "--until", o.until); err != nil {
+		return err
+	}
 	query := url.Values{}
 	for parameter, text := range map[string]string{"since": o.since, "until": o.until} {
 		if text == "" {
 			continue
 		}
-		moment, err := when("--"+parameter, text)
+		moment, err := o.when(ctx, "--"+parameter, text)
 		if err != nil {
 			return err
 		}
 		query.Set(parameter, moment)
-	}
-	if err := inOrder("--since", o.since, "--until", o.until); err != nil {
-		return err
 	}
 	if o.noise {
 		query.Set("noise", "show")
@@ -174,14 +173,14 @@ func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 	case api.Deleted:
 		color = red
 	case api.Folded:
-		what, color = folded(c.Folded), dim
+		what, color = o.folded(c.Folded), dim
 	case api.Initial:
 		color = dim
 	}
 	if c.Inferred {
 		what += " (inferred from a list)"
 	}
-	_, err := fmt.Fprintf(w, "%s  %s  %s%s\n", stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)), o.paint(color, plain(what)), o.paint(dim, plain(by(c.By))))
+	_, err := fmt.Fprintf(w, "%s  %s  %s%s\n", o.stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)), o.paint(color, plain(what)), o.paint(dim, plain(by(c.By))))
 	if err != nil || !o.patch || c.Type == api.Folded || c.Type == api.Initial {
 		return err
 	}
@@ -198,12 +197,12 @@ func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 }
 
 // folded describes folded versions.
-func folded(f *api.Fold) string {
+func (o *historyOptions) folded(f *api.Fold) string {
 	versions := "versions"
 	if f.Count == 1 {
 		versions = "version"
 	}
-	return fmt.Sprintf("%d %s with noise only (%s) since %s", f.Count, versions, strings.Join(sortedKeys(f.Noise), ", "), stamp(f.Oldest.Time))
+	return fmt.Sprintf("%d %s with noise only (%s) since %s", f.Count, versions, strings.Join(sortedKeys(f.Noise), ", "), o.stamp(f.Oldest.Time))
 }
 
 // by names the authors of a change.
@@ -219,6 +218,3 @@ func by(managers []change.Manager) string {
 	}
 	return "  by " + strings.Join(names, ", ")
 }
-
-// stamp formats a time in the local zone.
-func stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }

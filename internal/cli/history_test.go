@@ -39,11 +39,11 @@ const older = `{"resource":"deployments.apps","name":"web","items":[{"type":"INI
 
 func TestHistory(t *testing.T) {
 	f := newFakeGateway(t, map[string]string{web: versions(t), "older": older})
-	first := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).Local().Format("2006-01-02 15:04:05")
-	want := `2026-01-02 12:00:00  99        deleted
-2026-01-02 12:00:00  98        2 versions with noise only (generation, heartbeat) since 2026-01-02 12:00:00
-2026-01-02 12:00:00  95        replicas 3 → 5; label a=b added (inferred from a list)  by kubectl, hpa
-` + first + `  90        was there
+	first := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).Local().Format("2006-01-02 15:04:05Z07:00")
+	want := strings.ReplaceAll(`NOON  99        deleted
+NOON  98        2 versions with noise only (generation, heartbeat) since NOON
+NOON  95        replicas 3 → 5; label a=b added (inferred from a list)  by kubectl, hpa
+`, "NOON", noon.Format("2006-01-02 15:04:05Z07:00")) + first + `  90        was there
 `
 	for _, args := range [][]string{{"deploy/web"}, {"deployments", "web"}, {"Deployment/web"}, {"deployments.apps/web"}, {"deployments.v1.apps/web"}, {"deploy/web", "-n", "default"}} {
 		out, errs, code := run(append([]string{"history"}, args...)...)
@@ -53,6 +53,9 @@ func TestHistory(t *testing.T) {
 	}
 	if got := f.questions(); len(got) != 12 || got[0] != web || got[1] != web+"?continue=0.93" {
 		t.Errorf("asked %q", got)
+	}
+	if out, _, _ := run("history", "deploy/web", "--utc"); !strings.HasPrefix(out, noon.UTC().Format("2006-01-02 15:04:05")+"Z  99 ") {
+		t.Errorf("--utc prints\n%s", out)
 	}
 	out, _, _ := run("history", "deploy/web", "-p", "--color", "always")
 	for _, part := range []string{
@@ -141,16 +144,17 @@ func TestDiff(t *testing.T) {
 		line, want string
 		code       int
 	}{
-		{"diff pods", "", 0},
-		{"diff po -n shop", "", 0},
-		{"diff -n shop pods", "", 0},
+		{"diff pods --from rv:7", "no differences of pods in namespace default between rv:7 and now\n", 0},
+		{"diff po -n shop --from rv:7 --to 9", "no differences of pods in namespace shop between rv:7 and rv:9\n", 0},
+		{"diff -n shop pods --from 2026-01-01T12:00:00Z --to 2026-01-02T12:00:00+02:00 --utc", "no differences of pods in namespace shop between 2026-01-01 12:00:00Z and 2026-01-02 10:00:00Z\n", 0},
+		{"diff pods -A --from rv:7", "no differences of pods between rv:7 and now\n", 0},
 		{"diff", two, 1},
 		{"diff -A --from 2h --to 1h", two + "+ nodes n  created\n", 1},
 		{"diff deploy/web", two, 1},
 		{"diff nodes -l a=b --field-selector metadata.name=n", "+ nodes n  created\n", 1},
 	} {
 		out, errs, code := run(strings.Fields(tc.line)...)
-		if diff := cmp.Diff(tc.want, out); diff != "" || errs != "" || code != tc.code {
+		if diff := cmp.Diff(tc.want, out+errs); diff != "" || (errs != "") != (code == 0) || code != tc.code {
 			t.Errorf("%s: %d %s %s", tc.line, code, errs, diff)
 		}
 	}
@@ -163,7 +167,7 @@ func TestDiff(t *testing.T) {
 	if out, errs, code := run("diff", "node/nope"); code != 2 || out != "" || errs != "watchkeeper: nodes nope did not exist at either moment\n" {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
-	if out, errs, code := run("diff", "pods", "-n", "none"); code != 0 || out != "" || errs != "No pods in namespace none at either moment.\n" {
+	if out, errs, code := run("diff", "pods", "-n", "none", "--from", "rv:7"); code != 0 || out != "" || errs != "no differences of pods in namespace none between rv:7 and now: there are no objects at either moment\n" {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	var d api.Differences

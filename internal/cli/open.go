@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,8 +24,9 @@ import (
 // openOptions are the flags of open.
 type openOptions struct {
 	streams
+	zone
 	server    server.Options
-	maxBytes  resource.QuantityValue
+	maxBytes  bytesValue
 	logFormat string
 	verbosity int
 }
@@ -66,6 +66,7 @@ into a temporary directory (below $TMPDIR), which is removed at the end.`,
 	f.IntVarP(&o.server.Port, "port", "p", defaultPort, "port to serve on; 0 uses a free one and prints it")
 	f.StringVar(&o.server.Gateway.Filter.AcceptHosts, "accept-hosts", gateway.DefaultAcceptHosts, "regular expressions of the hosts to accept, separated by commas")
 	f.Var(&o.maxBytes, "max-bytes", "maximum size of the unpacked recording, such as 20Gi; 0 means no limit")
+	o.zone.addFlags(f)
 	f.StringVar(&o.logFormat, "log-format", "text", "log format: text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "log verbosity: 0 is information, 4 and above is debugging")
 	return cmd
@@ -83,6 +84,15 @@ func (o *openOptions) unpack(ctx context.Context, file io.Reader, store *history
 		defer debug.SetMemoryLimit(limit)
 	}
 	return recording.Import(ctx, file, store, o.maxBytes.Value())
+}
+
+// spansOf returns the span of each resource in the store of a recording.
+func spansOf(store *history.Store) (spans []recording.Span) {
+	for _, id := range store.Resources() {
+		all := store.Streams(id)
+		spans = append(spans, recording.Span{Resource: id, From: all[0].Span().From.At, To: all[len(all)-1].Span().To.At})
+	}
+	return spans
 }
 
 func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err error) {
@@ -120,15 +130,18 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 		return fmt.Errorf("%s: %w: it unpacks to more than %s; if you trust its author and %s has enough space, raise --max-bytes", file, err, o.maxBytes.String(), os.TempDir())
 	case errors.Is(err, history.ErrDiskFull):
 		return fmt.Errorf("%s: %w: it is unpacked in %s; free space there, or set TMPDIR to another directory", file, err, os.TempDir())
+	case errors.Is(err, recording.ErrNotRecording):
+		return fmt.Errorf("%s is %w", file, err)
 	case err != nil:
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	fmt.Fprintf(o.err, "%s: %s to %s\n", file, header.From.Local().Format(time.DateTime), header.To.Local().Format(time.DateTime))
+	fmt.Fprintf(o.err, "%s: %s to %s\n", file, o.stamp(header.From), o.stamp(header.To))
+	printSpans(o.err, &o.zone, header.From, header.To, spansOf(store))
 	o.server.RESTConfig = &rest.Config{Host: "http://recording", Transport: recording.NewUpstream(store, documents)}
 	o.server.Gateway.Recording = store
 	o.server.Logger = log
 	o.server.OnListening = func(mainURL, _ string) {
-		fmt.Fprintf(o.out, "Starting to serve on %s\n", mainURL)
+		fmt.Fprintf(o.out, "Starting to serve on %s\nThe page is %s/ui/\n", mainURL, mainURL)
 	}
 	return server.Run(ctx, o.server)
 }

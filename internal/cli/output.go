@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 
 	udiff "github.com/aymanbagabas/go-udiff"
@@ -21,11 +22,13 @@ import (
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // An output holds the flags of a command's output.
 type output struct {
+	zone
 	format string // text, json or yaml
 	color  string // auto, always or never
 	noise  bool
@@ -38,6 +41,7 @@ func (o *output) addFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&o.patch, "patch", "p", false, "show changes as YAML diffs")
 	f.BoolVar(&o.noise, "show-noise", false, "show noise: changes of managedFields, heartbeats, lease renewals, counters")
 	f.StringVarP(&o.format, "output", "o", "text", "output format: text, json or yaml")
+	o.zone.addFlags(f)
 	f.StringVar(&o.color, "color", "auto", "colours: auto, always or never; with NO_COLOR, auto means never")
 }
 
@@ -209,4 +213,32 @@ func plain(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// stampFormat is a form of times that every command accepts, wherever it runs.
+const stampFormat = "2006-01-02 15:04:05Z07:00"
+
+// A zone is the time zone in which a command prints times.
+type zone struct{ utc bool }
+
+func (z *zone) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&z.utc, "utc", false, "print times in UTC; the default is the local zone")
+}
+
+// stamp formats a time. The state right after a change is that at its resourceVersion:
+// a stamp has whole seconds.
+func (z *zone) stamp(t time.Time) string {
+	if z.utc {
+		return t.UTC().Format(stampFormat)
+	}
+	return t.Local().Format(stampFormat)
+}
+
+// moment formats a moment that [client.when] returned.
+func (z *zone) moment(text string) string {
+	w, err := kube.ParseMoment(text, time.Now())
+	if err != nil || w.RV != 0 || text == "now" {
+		return text
+	}
+	return z.stamp(w.At)
 }

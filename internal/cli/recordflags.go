@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ type recordOptions struct {
 	include, exclude []string
 	secrets          bool
 	maxAge           ageValue
-	maxBytes         resource.QuantityValue
+	maxBytes         bytesValue
 }
 
 func (o *recordOptions) addFlags(f *pflag.FlagSet) {
@@ -129,3 +130,31 @@ func (a *ageValue) Set(text string) error {
 
 // Type implements pflag.Value.
 func (a *ageValue) Type() string { return "age" }
+
+// A bytesValue is a flag for a number of bytes, such as 64Mi, in the form of Kubernetes'
+// quantities.
+type bytesValue struct{ resource.Quantity }
+
+// sizeWithUnit matches sizes as people write them elsewhere, such as 10GB.
+var sizeWithUnit = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([kKmMgGtTpP])(?:i?[bB])?$`)
+
+// Set implements pflag.Value.
+func (b *bytesValue) Set(text string) error {
+	q, err := resource.ParseQuantity(text)
+	if err == nil {
+		b.Quantity = q
+		return nil
+	}
+	if m := sizeWithUnit.FindStringSubmatch(text); m != nil {
+		unit := strings.ToUpper(m[2])
+		decimal := unit
+		if unit == "K" {
+			decimal = "k"
+		}
+		return fmt.Errorf("%q is not a size: use %s%s or %s%si", text, m[1], decimal, m[1], unit)
+	}
+	return fmt.Errorf("%q is not a size: use one such as 10Gi", text)
+}
+
+// Type implements pflag.Value.
+func (b *bytesValue) Type() string { return "quantity" }

@@ -5,7 +5,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,12 +51,12 @@ type resolver struct{ mapper meta.RESTMapper }
 
 // resolver runs discovery at the gateway.
 func (c *client) resolver(ctx context.Context) (*resolver, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: c.server, UserAgent: userAgent()})
+	d, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: c.server, UserAgent: userAgent(), WrapTransport: withoutRetries})
 	if err != nil {
 		return nil, err
 	}
 	groups, err := restmapper.GetAPIGroupResourcesWithContext(ctx, d)
-	if apierrors.IsNotFound(err) { // client-go hides the answer
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) { // client-go hides the answer
 		body, err := c.open(ctx, "/api", nil)
 		if err != nil {
 			return nil, err
@@ -66,6 +68,20 @@ func (c *client) resolver(ctx context.Context) (*resolver, error) {
 	}
 	known := known{d, groups}
 	return &resolver{restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), known, nil)}, nil
+}
+
+// withoutRetries keeps client-go from repeating a request for seconds: the gateway knows
+// at once whether it can answer.
+func withoutRetries(base http.RoundTripper) http.RoundTripper { return once{base} }
+
+type once struct{ base http.RoundTripper }
+
+func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := o.base.RoundTrip(r)
+	if err == nil {
+		resp.Header.Del("Retry-After")
+	}
+	return resp, err
 }
 
 // known lets the shortcut expander use the discovery that was already run.

@@ -48,7 +48,7 @@ func newRoot(s streams) *cobra.Command {
 		Long: `Watchkeeper is a caching proxy for the Kubernetes API. It opens one list and
 watch per resource, serves any number of clients from it, and records the
 cluster's history.`,
-		Args:          cobra.NoArgs,
+		Args:          noCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -57,13 +57,27 @@ cluster's history.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
-	root.AddCommand(newServe(s), newHistory(s), newDiff(s), newAt(s), newRecord(s), newOpen(s), newVersion(s))
+	root.AddCommand(newServe(s), newHistory(s), newChanges(s), newDiff(s), newAt(s), newRecord(s), newOpen(s), newVersion(s))
 	return root
 }
 
 // usageError adds a reference to the command's help.
 func usageError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
+}
+
+// noCommand refuses arguments of the program itself: they are a command that does not
+// exist.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	err := fmt.Errorf("unknown command %q", args[0])
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		err = fmt.Errorf("%w: did you mean %s?", err, strings.Join(similar, " or "))
+	}
+	return usageError(cmd, err)
 }
 
 // noArgs refuses arguments; cobra's own message would be "unknown command".

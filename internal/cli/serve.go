@@ -34,7 +34,7 @@ type serveOptions struct {
 	streams
 	config    *genericclioptions.ConfigFlags
 	server    server.Options
-	window    resource.QuantityValue // bytes
+	window    bytesValue // bytes
 	record    recordOptions
 	logFormat string
 	verbosity int

@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // A Summary describes the content of a recording.
@@ -16,6 +19,14 @@ type Summary struct {
 	Objects   int // in the first state
 	Changes   int
 	Gaps      int
+	// Spans has the span of each resource, in the order of the file.
+	Spans []Span
+}
+
+// A Span is the time for which a recording has a resource.
+type Span struct {
+	Resource kube.Resource
+	From, To time.Time
 }
 
 // Check reads a whole recording, and fails as [Import] does.
@@ -37,6 +48,9 @@ func Check(ctx context.Context, r io.Reader) (*Summary, error) {
 		switch {
 		case l.Stream != nil:
 			s.Resources++
+			s.Spans = append(s.Spans, Span{Resource: l.Stream.resource(), From: l.Stream.At})
+		case l.Head != nil && len(s.Spans) > 0:
+			s.Spans[len(s.Spans)-1].To = l.Head.At
 		case l.Object != nil:
 			s.Objects++
 		case l.Event != nil:

@@ -41,12 +41,20 @@ const (
 	gapOverhead      = 128     // a history.Gap, or a history.ClockStep
 )
 
+// zstdMagic begins a zstd stream (RFC 8878).
+const zstdMagic = "\x28\xb5\x2f\xfd"
+
 // newDecoder reads the header. If maxBytes is not 0, the decoder fails with
 // [ErrTooLarge] after that many bytes of lines. It also fails when ctx is
 // canceled, and with [ErrDamaged] when it would have to keep more than maxKept
 // bytes.
 func newDecoder(ctx context.Context, r io.Reader, maxBytes int64, maxKept int) (*decoder, *Header, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(windowSize), zstd.WithDecoderConcurrency(1))
+	start := bufio.NewReader(r)
+	// zstd would report other files that are short as cut off.
+	if magic, err := start.Peek(len(zstdMagic)); err == nil && string(magic) != zstdMagic || errors.Is(err, io.EOF) {
+		return nil, nil, fmt.Errorf("%w: it is not compressed with zstd", ErrNotRecording)
+	}
+	z, err := zstd.NewReader(start, zstd.WithDecoderMaxWindow(windowSize), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNotRecording, err)
 	}

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+const (
+	followInterval = time.Second
+	// followOverlap is how far before the newest change each request begins. A change
+	// that is recorded later than a newer one of another resource is found that way.
+	followOverlap = 15 * time.Second
+)
+
+// A follower lists changes as they are recorded, each once.
+type follower struct {
+	from   time.Time // of the next request
+	newest time.Time // of the changes so far
+	seen   map[changeID]time.Time
+}
+
+// A changeID identifies a change. Its time does not: after a crash, a gateway may observe
+// a change again that it had not yet stored.
+type changeID struct {
+	path, version, kind string
+	epoch               int
+}
+
+// follow prints the changes since a time, oldest first, and then new ones until ctx
+// ends.
+func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
+	f := follower{seen: map[changeID]time.Time{}}
+	lost := false // the gateway does not answer
+	for {
+		fresh, err := o.next(ctx, &f, query)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && f.from.IsZero(): // the first request
+			return err
+		case err != nil && !lost:
+			fmt.Fprintf(o.err, "watchkeeper: %v; trying again\n", err)
+		}
+		lost = err != nil
+		for _, c := range fresh {
+			if err := o.printNew(c); err != nil {
+				return enough(err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(followInterval):
+		}
+	}
+}
+
+// next returns the changes that were not returned before, oldest first.
+func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values) ([]api.ObjectChange, error) {
+	if f.from.IsZero() && query.Get("from") == "now" {
+		// The gateway's clock counts, not ours.
+		query.Set("from", "1s")
+		var now api.Changes
+		if err := o.get(ctx, historyAPI+"/changes", query, &now); err != nil {
+			return nil, err
+		}
+		f.from, f.newest = now.To, now.To
+	}
+	if !f.from.IsZero() {
+		query.Set("from", f.from.UTC().Format(time.RFC3339Nano))
+	}
+	query.Del("continue")
+	var fresh []api.ObjectChange
+	for first := true; first || query.Has("continue"); first = false {
+		var page api.Changes
+		if err := o.get(ctx, historyAPI+"/changes", query, &page); err != nil {
+			return nil, err
+		}
+		if f.from.IsZero() {
+			f.from, f.newest = page.From, page.From
+		}
+		for _, c := range page.Items {
+			id := changeID{c.Path, c.ResourceVersion, c.Type, c.Epoch}
+			if _, ok := f.seen[id]; !ok {
+				fresh = append(fresh, c)
+			}
+		}
+		if query.Del("continue"); page.Continue != "" {
+			query.Set("continue", page.Continue)
+		}
+	}
+	for _, c := range fresh {
+		f.seen[changeID{c.Path, c.ResourceVersion, c.Type, c.Epoch}] = c.Time
+		if c.Time.After(f.newest) {
+			f.newest = c.Time
+		}
+	}
+	if from := f.newest.Add(-followOverlap); from.After(f.from) {
+		f.from = from
+		maps.DeleteFunc(f.seen, func(_ changeID, at time.Time) bool { return at.Before(from) })
+	}
+	slices.Reverse(fresh)
+	return fresh, nil
+}
+
+// printNew prints a change without a pager.
+func (o *changesOptions) printNew(c api.ObjectChange) error {
+	if o.format == "text" {
+		return o.print(o.out, c)
+	}
+	line, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.out, "%s\n", line)
+	return err
+}
