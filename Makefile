@@ -36,7 +36,7 @@ bin/watchkeeper: deps ui
 
 .PHONY: bin/localcluster
 bin/localcluster: deps
-	@scripts/progress "building bin/localcluster (about 5 minutes the first time)" \
+	@scripts/progress "building bin/localcluster$$([ -x bin/localcluster ] || echo ' (about 5 minutes)')" \
 	  go build -C localcluster -v -trimpath -ldflags '-s -w' -o ../bin/localcluster .
 
 .PHONY: run
