@@ -98,10 +98,18 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 // each object, so a decision on list counts for verbs that were not reviewed before
 // the API server became unreachable.
 func (o *Own) decidePast(ctx context.Context, verb request.Verb) upstream.Decision {
+	if last, _ := o.last(verb); last.decision == upstream.Unknown && o.up.Silent() {
+		return o.decideList(ctx)
+	}
 	d, err := o.decide(ctx, verb)
 	if err == nil && d == upstream.Unknown && verb != request.List {
-		d, _ = o.decide(ctx, request.List)
+		return o.decideList(ctx)
 	}
+	return d
+}
+
+func (o *Own) decideList(ctx context.Context) upstream.Decision {
+	d, _ := o.decide(ctx, request.List) // Unknown with an error
 	return d
 }
 

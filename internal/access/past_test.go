@@ -78,3 +78,43 @@ func TestPastDecisions(t *testing.T) {
 		}
 	})
 }
+
+// TestPastWhileSilent: once the API server is known to be silent, what it has decided
+// holds without asking it again; what it has not decided is asked.
+func TestPastWhileSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := &reviewer{answer: "true"}
+		up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: v}, upstream.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := upstream.NewBackground()
+		defer b.Stop()
+		p := NewPast(up, v, b)
+		nodes := kube.Resource{Version: "v1", Name: "nodes"}
+		refused := func(id kube.Resource, verb request.Verb) bool {
+			return p.Refusal(httptest.NewRequest("GET", "/", nil), request.Target{Verb: verb, Resource: id}, verb) != nil
+		}
+		if refused(pods, request.List) || v.asked != 1 {
+			t.Fatalf("%d reviews", v.asked)
+		}
+		v.answer = ""
+		up.SetSilent()
+		time.Sleep(time.Minute)
+		for _, verb := range []request.Verb{request.List, request.Watch, request.Get} {
+			if refused(pods, verb) || v.asked != 1 {
+				t.Errorf("%s: %d reviews", verb, v.asked)
+			}
+		}
+		if !refused(nodes, request.Get) || v.asked != 2 {
+			t.Errorf("nodes: %d reviews", v.asked)
+		}
+		v.answer = "false"
+		if !refused(nodes, request.List) || up.Silent() { // it answers again
+			t.Errorf("silent: %v", up.Silent())
+		}
+		if !refused(pods, request.Get) {
+			t.Error("a decision from before the silence holds after it")
+		}
+	})
+}
