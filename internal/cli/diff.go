@@ -155,7 +155,7 @@ var eventsResource = kube.Resource{Version: "v1", Name: "events"}
 
 // compare prints the differences of each resource.
 func (o *diffOptions) compare(ctx context.Context, args []string, all []named, query url.Values) (different bool, err error) {
-	var failed error
+	var failed failures
 	compared := 0
 	err = o.page(o.streams, func(w io.Writer) error {
 		out := []api.Differences{}
@@ -165,10 +165,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 				if err = enough(err); err == nil || len(all) == 1 {
 					return err
 				}
-				if failed == nil {
-					failed = err
-				}
-				fmt.Fprintf(o.err, "watchkeeper: %s: %v\n", n.resource.GroupResource(), err)
+				failed.add(n.resource.GroupResource(), err)
 				continue
 			}
 			different = different || len(one.Items) > 0
@@ -186,6 +183,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		}
 		return o.marshal(w, map[string]any{"items": out})
 	})
+	failed.print(o.err)
 	if failed == nil && err == nil && compared == 0 && o.namespace != "" {
 		err = o.knownNamespace(ctx)
 	}
@@ -196,6 +194,32 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		err = fmt.Errorf("some resources could not be compared: choose a moment that is in the history of each, or name a resource")
 	}
 	return different, err
+}
+
+// failures are the resources that could not be compared, by the reason, in the order of
+// the reasons.
+type failures []failure
+
+type failure struct {
+	reason    string
+	resources []string
+}
+
+func (f *failures) add(resource string, err error) {
+	for i := range *f {
+		if (*f)[i].reason == err.Error() {
+			(*f)[i].resources = append((*f)[i].resources, resource)
+			return
+		}
+	}
+	*f = append(*f, failure{err.Error(), []string{resource}})
+}
+
+// print prints a line for each reason.
+func (f failures) print(w io.Writer) {
+	for _, one := range f {
+		fmt.Fprintf(w, "watchkeeper: %s: %s\n", strings.Join(one.resources, ", "), one.reason)
+	}
 }
 
 // none says that there are no differences, and where.

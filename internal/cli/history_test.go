@@ -177,7 +177,7 @@ func TestDiff(t *testing.T) {
 	if _, errs, code := run("diff", "pods/a", "-A"); code != 2 || !strings.Contains(errs, "leave out -A") {
 		t.Errorf("%d %s", code, errs)
 	}
-	if out, errs, code := run("diff", "-n", "else"); code != 2 || out != "" || !strings.Contains(errs, "pods: nothing is recorded of it\n") || !strings.Contains(errs, "some resources could not be compared") {
+	if out, errs, code := run("diff", "-n", "else"); code != 2 || out != "" || !strings.Contains(errs, "watchkeeper: deployments.apps, pods: nothing is recorded of it\n") || !strings.Contains(errs, "some resources could not be compared") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 }
