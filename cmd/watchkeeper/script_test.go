@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 //	PORT      a free port
 //	HOME      a directory without a kubeconfig
 //	DEMO      the recording of make demo
+//	SCRIPTS   the directory of the scripts of make
 //
 // and these commands in addition to the standard ones:
 //
@@ -94,6 +95,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PORT", port)
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("DEMO", filepath.Join(demoDir, "incident.wkr"))
+			env.Setenv("SCRIPTS", filepath.Join(demoDir, "..", "scripts"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
