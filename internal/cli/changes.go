@@ -23,6 +23,7 @@ type changesOptions struct {
 	output
 	since, until  string
 	author        string
+	filter        string
 	allNamespaces bool
 	spec          bool
 	watch         bool
@@ -51,6 +52,7 @@ With --watch, list the changes as they are recorded, oldest first.`,
 	f.StringVar(&o.since, "since", "1h", "list changes since this moment: an age such as 1h, or a time; with --watch, the default is now")
 	f.StringVar(&o.until, "until", "now", "list changes up to this moment")
 	f.StringVar(&o.author, "by", "", "list changes by this field manager, such as kubectl-client-side-apply")
+	f.StringVar(&o.filter, "filter", "", "list changes of objects with these parts in their names, such as 'web -ns:kube'")
 	f.BoolVar(&o.spec, "spec", false, "leave out changes of status only")
 	f.BoolVarP(&o.watch, "watch", "w", false, "continue with new changes, oldest first; with -o json, one object per line")
 	o.output.addFlags(f)
@@ -103,7 +105,7 @@ func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, 
 	if o.allNamespaces {
 		o.namespace = ""
 	}
-	for parameter, text := range map[string]string{"namespace": o.namespace, "by": o.author} {
+	for parameter, text := range map[string]string{"namespace": o.namespace, "by": o.author, "filter": o.filter} {
 		if text != "" {
 			q.Set(parameter, text)
 		}
@@ -186,6 +188,7 @@ func (o *changesOptions) list(ctx context.Context, query url.Values) error {
 			if o.format != "text" {
 				all.Items = append(all.Items, page.Items...)
 				all.Folded += page.Folded
+				all.LeftOut += page.LeftOut
 			}
 		}
 		if o.format == "text" {

@@ -47,9 +47,9 @@ func TestChanges(t *testing.T) {
 2026-01-02 12:00:00Z  7         ~ deployments.apps default/web  replicas 1 → 2  by kubectl
 `
 	for line, query := range map[string]string{
-		"changes --since 2026-01-02T11:00:00Z":                           "from=2026-01-02T11%3A00%3A00Z&limit=1000&namespace=default&resource=deployments.apps&resource=namespaces&resource=pods&to=now",
-		"changes --since 2026-01-02T11:00:00Z -A po deploy":              "from=2026-01-02T11%3A00%3A00Z&limit=1000&resource=pods&resource=deployments.apps&to=now",
-		"changes --since 2026-01-02T11:00:00Z -n shop po --by me --spec": "by=me&from=2026-01-02T11%3A00%3A00Z&limit=1000&namespace=shop&resource=pods&spec=true&to=now",
+		"changes --since 2026-01-02T11:00:00Z":                                        "from=2026-01-02T11%3A00%3A00Z&limit=1000&namespace=default&resource=deployments.apps&resource=namespaces&resource=pods&to=now",
+		"changes --since 2026-01-02T11:00:00Z -A po deploy":                           "from=2026-01-02T11%3A00%3A00Z&limit=1000&resource=pods&resource=deployments.apps&to=now",
+		"changes --since 2026-01-02T11:00:00Z -n shop po --by me --spec --filter web": "by=me&filter=web&from=2026-01-02T11%3A00%3A00Z&limit=1000&namespace=shop&resource=pods&spec=true&to=now",
 	} {
 		f.questions()
 		out, errs, code := run(append(strings.Fields(line), "--utc")...)

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
 const (
@@ -147,7 +148,7 @@ func (c *client) unreachable(err error) error {
 // end of the recording if it serves one.
 func (c *client) present(ctx context.Context) (time.Time, error) {
 	if c.now.IsZero() {
-		var h struct{ Now time.Time }
+		var h api.History
 		if err := c.get(ctx, historyAPI, nil, &h); err != nil {
 			return c.now, err
 		}
