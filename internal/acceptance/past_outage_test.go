@@ -28,8 +28,8 @@ func TestPastThroughOutage(t *testing.T) {
 		code, _ := get(t, http.DefaultClient, g.URL+"/watchkeeper/v1/history/changes?resource=deploy")
 		return code == http.StatusOK
 	})
-	commands := [][]string{
-		{"history", "deploy/cart", "-n", ns, "--until", then},
+	commands := [][]string{ // with cart in what they print
+		{"history", "deploy/cart", "-n", ns, "--until", then, "-o", "json"},
 		{"changes", "po", "deploy", "-n", ns, "--since", start, "--until", then},
 		{"diff", "deploy", "-n", ns, "--from", start, "--to", then},
 		{"at", then, "-n", ns, "--", "get", "deploy,rs,po", "-o", "wide"},
