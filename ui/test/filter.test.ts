@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compileFilter, parseFilter, termText } from '../src/app/filter';
+import { compileFilter, parseFilter, problemOf, termText } from '../src/app/filter';
 import { State } from '../src/data/state';
 import { Fixture, nodeOf, podOf } from './fixture';
 
@@ -48,9 +48,29 @@ const CASES: [string, string[]][] = [
   ['restarts:3', ['web-2']],
   ['restarts:>=6', []],
   ['state:', ['cart-1', 'loose', 'web-1', 'web-2']],
+  ['stat:failing', ['cart-1', 'loose', 'web-1', 'web-2']],
+  ['stat:failing ns:pay', ['cart-1']],
 ];
 for (const [text, names] of CASES) test(`filter: ${JSON.stringify(text)}`, () => assert.deepEqual(found(text), names));
 
+const PROBLEMS: [string, string | undefined][] = [
+  ['stat:failing', 'no such filter key stat: did you mean state:? → state:failing'],
+  ['web -Namspace:shop', 'no such filter key Namspace: did you mean namespace:? → web -namespace:shop'],
+  ['nod:', 'no such filter key nod: did you mean node:? → node:'],
+  ['web app:cart', 'no such filter key app → '],
+  ['state:faling', 'no such state faling: did you mean state:failing? → state:failing'],
+  ['state:crash', 'no such state crash: did you mean reason:crash? → reason:crash'],
+  ['state:crashloopbackoff', undefined],
+  ['state:fa ns: web', undefined],
+  ['', undefined],
+];
+for (const [text, want] of PROBLEMS) {
+  test(`problem of ${JSON.stringify(text)}`, () => {
+    const problem = problemOf(text, f.cluster);
+    assert.equal(problem ? `${problem.words}${problem.meant && `: did you mean ${problem.meant}?`} → ${problem.fixed}` : undefined, want);
+  });
+}
+
 test('a parsed filter is written unchanged', () => {
-  for (const text of ['web', '-web', 'ns:shop', '-ns:shop', 'app=web', 'app!=web', 'a.b/c=d']) assert.equal(parseFilter(text).map(termText).join(' '), text);
+  for (const text of ['web', '-web', 'ns:shop', '-ns:shop', 'app=web', 'app!=web', 'a.b/c=d', 'stat:failing']) assert.equal(parseFilter(text).map(termText).join(' '), text);
 });

@@ -5,17 +5,20 @@
  * The filter: terms separated by spaces, all of which must match. `web` is part
  * of a name, `app=web` and `app!=web` are labels, and `ns:`, `node:`, `owner:`,
  * `state:` (or `phase:`), `reason:` and `restarts:` match these fields. A minus
- * negates a term.
+ * negates a term. A term with any other key and a colon is unknown: it selects
+ * nothing, because no name has a colon, so it is ignored and `problemOf` names it.
  */
 
 import { stateName } from '../board/palette';
 import type { Cluster } from '../data/cluster';
+import { STATES } from '../data/state';
+import { nearest } from './nearest';
 
 export interface Term {
-  kind: 'name' | 'ns' | 'node' | 'owner' | 'state' | 'reason' | 'restarts' | 'label';
+  kind: 'name' | 'ns' | 'node' | 'owner' | 'state' | 'reason' | 'restarts' | 'label' | 'unknown';
   /** In lower case, except for labels. */
   value: string;
-  /** The key of a label; empty for other kinds. */
+  /** The key of a label, or the unknown key; empty for other kinds. */
   key: string;
   not: boolean;
 }
@@ -31,6 +34,7 @@ export function parseFilter(text: string): Term[] {
     const colon = /^([a-z]+):(.*)$/i.exec(bare);
     const kind = colon && KINDS[colon[1].toLowerCase()];
     if (kind) return { kind, value: colon[2].toLowerCase(), key: '', not: minus };
+    if (colon) return { kind: 'unknown', value: colon[2], key: colon[1], not: minus };
     const label = /^([^=!]+)(!?=)=?(.*)$/.exec(bare);
     if (label) return { kind: 'label', key: label[1], value: label[3], not: minus !== (label[2] === '!=') };
     return { kind: 'name', value: bare.toLowerCase(), key: '', not: minus };
@@ -39,12 +43,37 @@ export function parseFilter(text: string): Term[] {
 
 /** Writes a term as the user types it. */
 export const termText = (t: Term): string =>
-  t.kind === 'label' ? `${t.key}${t.not ? '!=' : '='}${t.value}` : `${t.not ? '-' : ''}${t.kind === 'name' ? '' : `${t.kind}:`}${t.value}`;
+  t.kind === 'label' ? `${t.key}${t.not ? '!=' : '='}${t.value}` : `${t.not ? '-' : ''}${t.kind === 'name' ? '' : `${t.key || t.kind}:`}${t.value}`;
+
+export interface Problem {
+  /** Says what is wrong. */
+  words: string;
+  /** What was probably meant, and the filter with it; empty if that is not known. */
+  meant: string;
+  fixed: string;
+}
+
+/** The first term that cannot match: an unknown key, or a state that no Pod can have. Null if there is none. */
+export function problemOf(text: string, cluster: Cluster): Problem | null {
+  for (const term of parseFilter(text)) {
+    const replaced = (by: Term): string => text.split(/\s+/).filter(Boolean).map((word) => (termText(parseFilter(word)[0]) === termText(term) ? termText(by) : word)).join(' ');
+    if (term.kind === 'unknown') {
+      const key = nearest(term.key.toLowerCase(), Object.keys(KINDS));
+      return { words: `no such filter key ${term.key}`, meant: key && `${key}:`, fixed: key && replaced({ ...term, key }) };
+    }
+    if (term.kind !== 'state' || STATES.some((state) => state.startsWith(term.value)) || cluster.strings.some((one) => one.toLowerCase() === term.value)) continue;
+    const value = nearest(term.value, STATES);
+    // A part of a STATUS, such as crash, is a reason.
+    const by: Term = value ? { ...term, value } : { ...term, kind: 'reason' };
+    return { words: `no such state ${term.value}`, meant: termText(by), fixed: replaced(by) };
+  }
+  return null;
+}
 
 /** Compiles a filter. Terms that depend on one string are evaluated once per distinct string. */
 export function compileFilter(text: string, cluster: Cluster): ((row: number) => boolean) | null {
   // A term without a value is incomplete: the user is typing it.
-  const tests = parseFilter(text).filter((t) => t.value !== '' || t.kind === 'label').map((term) => {
+  const tests = parseFilter(text).filter((t) => (t.value !== '' || t.kind === 'label') && t.kind !== 'unknown').map((term) => {
     const test = compileTerm(term, cluster);
     return term.not ? (row: number) => !test(row) : test;
   });
@@ -55,6 +84,8 @@ export function compileFilter(text: string, cluster: Cluster): ((row: number) =>
 
 function compileTerm({ kind, key, value }: Term, cluster: Cluster): (row: number) => boolean {
   switch (kind) {
+    case 'unknown':
+      return () => true;
     case 'name':
       return (row) => cluster.names[row].includes(value);
     case 'ns':

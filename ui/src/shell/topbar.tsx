@@ -3,6 +3,7 @@
 
 /** The top bar: name, filter, counts by state, and connection. */
 
+import { problemOf } from '../app/filter';
 import { ended } from '../app/now';
 import { refresh, changes, cluster, filter, help, mode, needs, received, selection, status, switchTheme, theme } from '../app/state';
 import { age, count } from '../data/quantity';
@@ -39,16 +40,27 @@ function Search() {
   void refresh.value;
   let matching = -1;
   const text = filter.value;
+  const problem = problemOf(text, cluster);
   if (text.trim()) matching = matchCount.value();
   return (
     <div class={`search ${text ? 'on' : ''}`}>
       <input
         id="filter" type="search" value={text} spellcheck={false} autocomplete="off" aria-label="Filter"
         placeholder="/ filter: web, app=web, ns:, node:, state:" onInput={(e) => (filter.value = e.currentTarget.value)}
+        aria-invalid={problem !== null} aria-describedby="filter-problem"
       />
-      {matching >= 0 && <span class="muted">{matching.toLocaleString('en')} of {cluster.pods.toLocaleString('en')}</span>}
+      {matching >= 0 && !problem && <span class="count muted">{matching.toLocaleString('en')} of {cluster.pods.toLocaleString('en')}</span>}
+      <p id="filter-problem" class={problem ? 'problem' : 'visually-hidden'} role="status">
+        {problem && <>{problem.words}{problem.meant && <>: did you mean <button class="link mono" onClick={() => mend(problem.fixed)}>{problem.meant}</button>?</>}</>}
+      </p>
     </div>
   );
+}
+
+/** Takes a suggestion, and goes on with typing. */
+function mend(fixed: string): void {
+  filter.value = fixed;
+  document.getElementById('filter')?.focus();
 }
 
 /** How many Pods match the filter; set by app.tsx, which has the engine. */
