@@ -33,6 +33,9 @@ export const made: History = {
   async versions() {
     return { items: [], more: '' };
   },
+  async last() {
+    return undefined;
+  },
   async version() {
     return undefined;
   },

@@ -137,6 +137,15 @@ const functions = {
     await until('the replay to start', async () => (await page.getByRole('button', { name: 'Pause' }).count()) === 1 || (await connection(page)) === 'live');
     await until('now', async () => (await connection(page)) === 'live'); // at 60× it reaches now soon
   },
+  G: async (page) => {
+    const at = new Date(Math.floor(Date.now() / 1000) * 1000 - 1000).toISOString();
+    await page.keyboard.press('g');
+    await until('the field', async () => (await page.evaluate(() => document.activeElement.id)) === 'moment');
+    await page.keyboard.type(at);
+    await page.keyboard.press('Enter');
+    await until('the moment', () => new URL(page.url()).searchParams.get('at') === at);
+    await toNow(page);
+  },
   C: async (page) => {
     await toThePast(page); // the last minute soon has no changes
     await page.keyboard.press('c');

@@ -59,6 +59,25 @@ test('a step goes to the previous or the next change', async () => {
   assert.equal(await step(1063, -1), 1047_000);
 });
 
+test('a step of an object goes to its previous or next change', async () => {
+  const { nextVersion } = await import('../src/time/playback');
+  const moments: [number, Change['type']][] = [[1000, 'INITIAL'], [1012, 'MODIFIED'], [1014, 'FOLDED'], [1018, 'MODIFIED'], [1041, 'DELETED']];
+  const asked: string[] = [];
+  const history = {
+    // Pages of two.
+    versions: async (path: string, more: string, _signal: AbortSignal, within: { since?: string; until?: string }) => {
+      asked.push(path);
+      const all = moments.filter(([m]) => (!within.since || at(m) >= within.since) && (!within.until || at(m) <= within.until)).reverse();
+      const items = all.slice(Number(more), Number(more) + 2).map(([m, type]) => ({ type, time: at(m), resourceVersion: String(m) }) as Change);
+      return { items, more: Number(more) + 2 < all.length ? String(Number(more) + 2) : '' };
+    },
+  } as unknown as History;
+  const step = async (from: number, way: -1 | 1): Promise<string | undefined> => (await nextVersion(history, '/api/v1/nodes/a', from * 1000, way, new AbortController().signal))?.resourceVersion;
+  assert.deepEqual([await step(2000, -1), await step(1041, -1), await step(1018, -1), await step(1012, -1), await step(1000, -1)], ['1041', '1018', '1012', '1000', undefined]);
+  assert.deepEqual([await step(900, 1), await step(1000, 1), await step(1012, 1), await step(1018, 1), await step(1041, 1)], ['1000', '1012', '1018', '1041', undefined]);
+  assert.deepEqual([...new Set(asked)], ['/api/v1/nodes/a']);
+});
+
 test('reading the first page again keeps the pages after it', async () => {
   const { refreshed, versionKey } = await import('../src/time/history');
   const page = (more: string, ...rvs: string[]) => ({ items: rvs.map((resourceVersion) => ({ type: 'MODIFIED', resourceVersion }) as Change), more });

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The state of the page as signals. Most of it is mirrored in the URL. */
+/** The state of the page as signals. Most of it is mirrored in the URL, see address.ts. */
 
-import { computed, effect, signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { NODE_ORDERS, type NodeOrder, type PodOrder } from '../board/order';
 import { DARK, LIGHT } from '../board/palette';
 import { Cluster } from '../data/cluster';
 import type { Status } from '../data/protocol';
+import { ageOf, parseMoment, parseTime } from '../time/moment';
 
 export const cluster = new Cluster();
 
@@ -34,24 +35,44 @@ export interface Mode {
   speed: number;
 }
 
-const query = new URLSearchParams(location.search);
+/** The state that is in the URL. */
+const first = readAddress(location.search);
 
-export const filter = signal(query.get('q') ?? '');
-export const group = signal(query.get('group') ?? '');
-export const nodes = signal<NodeOrder>(NODE_ORDERS.find((name) => name === query.get('nodes')) ?? 'name');
-export const order = signal<PodOrder>((query.get('sort') as PodOrder) || 'namespace');
-export const view = signal<'board' | 'table'>(query.get('view') === 'table' ? 'table' : 'board');
-export const selection = signal<Selection>(parseSelection(query.get('sel')));
-export const tab = signal(query.get('tab') ?? 'overview');
-export const needs = signal(query.get('needs') !== 'hidden');
+export const filter = signal(first.filter);
+export const group = signal(first.group);
+export const nodes = signal<NodeOrder>(first.nodes);
+export const order = signal<PodOrder>(first.order);
+export const view = signal<'board' | 'table'>(first.view);
+export const selection = signal<Selection>(first.selection);
+export const tab = signal(first.tab);
+export const needs = signal(first.needs);
 /** The side shows the list of changes instead of what needs attention. */
-export const changes = signal(query.get('side') === 'changes');
+export const changes = signal(first.changes);
 export const help = signal(false);
-export const mode = signal<Mode | null>(query.get('at') ? { at: query.get('at')!, time: Date.parse(query.get('t') ?? query.get('at')!) || 0, speed: 0 } : null);
+export const mode = signal<Mode | null>(first.mode);
 /** Marked moments, in milliseconds since 1970. */
-export const marks = signal<number[]>((query.get('marks') ?? '').split(',').map(Date.parse).filter((at) => at > 0));
+export const marks = signal<number[]>(first.marks);
 /** The selected time range. */
-export const range = signal<{ from: number; to: number } | null>(parseRange(query.get('range')));
+export const range = signal<{ from: number; to: number } | null>(first.range);
+
+/** Reads the query of a URL. */
+export function readAddress(search: string) {
+  const query = new URLSearchParams(search);
+  return {
+    filter: query.get('q') ?? '',
+    group: query.get('group') ?? '',
+    nodes: NODE_ORDERS.find((name) => name === query.get('nodes')) ?? 'name',
+    order: (query.get('sort') as PodOrder | null) || 'namespace',
+    view: query.get('view') === 'table' ? ('table' as const) : ('board' as const),
+    selection: parseSelection(query.get('sel')),
+    tab: query.get('tab') ?? 'overview',
+    needs: query.get('needs') !== 'hidden',
+    changes: query.get('side') === 'changes',
+    mode: parseMode(query.get('at') ?? '', query.get('t') ?? ''),
+    marks: (query.get('marks') ?? '').split(',').map((text) => parseTime(text, Date.now())).filter((at) => at > 0),
+    range: parseRange(query.get('range')),
+  };
+}
 
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
 const reducedMotionQuery = matchMedia('(prefers-reduced-motion: reduce)');
@@ -98,39 +119,25 @@ function parseSelection(text: string | null): Selection {
   return kind === 'pod' && a && b ? { kind, namespace: a, name: b } : null;
 }
 
-const selectionText = (sel: NonNullable<Selection>): string =>
+/** Writes a selection as the URL has it. */
+export const selectionText = (sel: NonNullable<Selection>): string =>
   sel.kind === 'node' ? `node/${sel.name}` : sel.kind === 'pod' ? `pod/${sel.namespace}/${sel.name}` : sel.path;
 
-function parseRange(text: string | null): { from: number; to: number } | null {
-  const [from, to] = (text ?? '').split('/').map(Date.parse);
-  return from < to ? { from, to } : null;
+/** The API path of a selected object. */
+export const pathOf = (sel: NonNullable<Selection>): string =>
+  sel.kind === 'pod' ? `/api/v1/namespaces/${sel.namespace}/pods/${sel.name}` : sel.kind === 'node' ? `/api/v1/nodes/${sel.name}` : sel.path;
+
+/** `t` is the time of a resourceVersion. A text that is no moment is left to the gateway, whose error the page shows. */
+function parseMode(at: string, t: string): Mode | null {
+  if (!at) return null;
+  // An age counts back from the end of a recording, which is not known yet: see settleAge.
+  const known = ageOf(at) === null ? parseMoment(at, Date.now()) : null;
+  return { at: known?.at ?? at, time: parseTime(t, Date.now()) || (known?.time ?? 0), speed: 0 };
 }
 
-/** Mirrors the state in the URL, without adding entries to the browser's history. */
-export function keepAddress(): void {
-  effect(() => {
-    const params = new URLSearchParams(location.search);
-    const put = (key: string, value: string): void => (value ? params.set(key, value) : params.delete(key));
-    const sel = selection.value;
-    put('q', filter.value);
-    put('group', group.value);
-    put('nodes', nodes.value === 'name' ? '' : nodes.value);
-    put('sort', order.value === 'namespace' ? '' : order.value);
-    put('view', view.value === 'table' ? 'table' : '');
-    put('sel', sel ? selectionText(sel) : '');
-    put('tab', sel && tab.value !== 'overview' ? tab.value : '');
-    put('needs', needs.value ? '' : 'hidden');
-    put('side', changes.value ? 'changes' : '');
-    const at = mode.value;
-    put('at', at?.at ?? '');
-    // A resourceVersion has no time.
-    put('t', at?.time && at.at.startsWith('rv:') ? new Date(at.time).toISOString() : '');
-    const chosen = range.value;
-    put('range', chosen ? `${new Date(chosen.from).toISOString()}/${new Date(chosen.to).toISOString()}` : '');
-    put('marks', marks.value.map((mark) => new Date(mark).toISOString()).join(','));
-    const text = params.toString().replaceAll('%2F', '/').replaceAll('%3A', ':').replaceAll('%2C', ',');
-    history.replaceState(null, '', `${location.pathname}${text ? `?${text}` : ''}`);
-  });
+function parseRange(text: string | null): { from: number; to: number } | null {
+  const [from, to] = (text ?? '').split('/').map((end) => parseTime(end, Date.now()));
+  return from > 0 && from < to ? { from, to } : null;
 }
 
 /** Selects the Pod of a row. */

@@ -4,12 +4,14 @@
 /** The side panel with the details of the selected object. */
 
 import { useEffect, useRef } from 'preact/hooks';
-import { refresh, changes, cluster, mode, selection, tab, type Selection } from '../app/state';
+import { refresh, changes, cluster, mode, pathOf, selection, tab, type Selection } from '../app/state';
 import { stateName } from '../board/palette';
 import { clock } from '../data/clock';
 import type { Pod } from '../data/state';
 import { Shape } from '../shell/shape';
+import { zoned } from '../time/words';
 import { Copy } from './copy';
+import { useLast } from './last';
 import { Logs } from './logs';
 import { NodeOverview, type NodeObject } from './node';
 import { ObjectOverview, type AnyObject } from './object';
@@ -24,23 +26,23 @@ export function Panel() {
   return sel && <Selected key={pathOf(sel)} sel={sel} />;
 }
 
-function pathOf(sel: NonNullable<Selection>): string {
-  return sel.kind === 'pod' ? `/api/v1/namespaces/${sel.namespace}/pods/${sel.name}` : sel.kind === 'node' ? `/api/v1/nodes/${sel.name}` : sel.path;
-}
-
 /** Objects that are not on the board are requested again this often, in seconds. */
 const pollInterval = 5;
 
 function Selected({ sel }: { sel: NonNullable<Selection> }) {
   void refresh.value;
   const element = useRef<HTMLElement>(null);
-  const at = mode.value?.at ?? '';
   const isPod = sel.kind === 'pod';
   const path = pathOf(sel);
   const row = isPod ? cluster.rowOf(sel.namespace, sel.name) : -1;
-  const now = clock.now();
-  const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : at ? 0 : Math.floor(now / pollInterval);
-  const { value, error, outdated } = useObject<Pod & NodeObject & AnyObject>(path, at, version);
+  const today = clock.now();
+  const at = mode.value?.at ?? '';
+  const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : at ? 0 : Math.floor(today / pollInterval);
+  const { value: found, error, missing, outdated } = useObject<Pod & NodeObject & AnyObject>(path, at, version);
+  const last = useLast<Pod & NodeObject & AnyObject>(path, at, missing && row < 0);
+  const value = last?.object ?? found;
+  // Of a deleted object, everything is shown as of its deletion.
+  const now = last ? last.deleted / 1000 : today;
   const tabs = isPod ? ['overview', 'yaml', 'logs', 'versions'] : ['overview', 'yaml', 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
   useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);
@@ -68,15 +70,23 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
         ))}
       </div>
       <div class={`content ${outdated ? 'outdated' : ''}`} id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`} aria-busy={outdated}>
-        {error && <p class="failure">{row < 0 && /not found/.test(error) ? (value ? 'Deleted. This is its last known version.' : 'Not found: it has been deleted.') : error}</p>}
+        {last && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {zoned(last.deleted)}.</b> This is its last recorded state.</p>}
+        {error && !last && <p class="failure">{missing && row < 0 ? gone(last, value !== null, at !== '') : error}</p>}
         {!value && !error && shown !== 'versions' && <p class="muted">loading</p>}
         {shown === 'versions' && <Versions path={path} version={version} />}
         {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} /> : <ObjectOverview object={value} at={at} now={now} />)}
         {value && shown === 'yaml' && <YAML object={value} />}
-        {value && shown === 'logs' && (at ? <p class="muted">Logs are not recorded: there are no logs of the past.</p> : <Logs pod={value} />)}
+        {value && shown === 'logs' && (at || last ? <p class="muted">Logs are not recorded: there are no logs of {last ? 'deleted Pods' : 'the past'}.</p> : <Logs pod={value} />)}
       </div>
     </aside>
   );
+}
+
+/** Says what is known of an object that was not found. `last` is undefined while its history loads. */
+function gone(last: null | undefined, known: boolean, past: boolean): string {
+  if (known) return 'Deleted. This is its last known version.';
+  if (last === undefined) return 'Not found: looking for its last recorded state.';
+  return past ? 'Not found: it did not exist at this moment, and no earlier state is recorded.' : 'Not found: it has been deleted, and no state of it is recorded.';
 }
 
 /** Arrow keys move between tabs, as the ARIA pattern for tabs requires. */

@@ -4,7 +4,7 @@
 /** Loads whole objects when they are shown, and again when the board receives a change of them. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { getJSON } from '../app/api';
+import { ApiError, getJSON } from '../app/api';
 
 /** Changes within this time cause one request, in milliseconds. */
 const reloadDelay = 700;
@@ -13,21 +13,23 @@ export interface Fetched<T> {
   /** The last answer; null before the first one. */
   value: T | null;
   error: string;
+  /** The object does not exist. */
+  missing: boolean;
   /** The value is that of another moment, while the current one loads. */
   outdated: boolean;
 }
 
 /** Loads the object at an API path, at a moment of the past if given, and again when `version` changes. */
 export function useObject<T>(path: string, at: string, version: unknown): Fetched<T> {
-  const [state, set] = useState<{ path: string; at: string; value: T | null; error: string }>({ path: '', at: '', value: null, error: '' });
+  const [state, set] = useState<{ path: string; at: string; value: T | null; error: string; missing: boolean }>({ path: '', at: '', value: null, error: '', missing: false });
   const current = state.path === path && state.at === at;
   useEffect(() => {
     if (!path) return;
     const stop = new AbortController();
     const load = (): void => {
       getJSON<T>(path, at, stop.signal).then(
-        (value) => set({ path, at, value, error: '' }),
-        (error: Error) => stop.signal.aborted || set((old) => ({ path, at, value: old.path === path && old.at === at ? old.value : null, error: error.message })),
+        (value) => set({ path, at, value, error: '', missing: false }),
+        (error: Error) => stop.signal.aborted || set((old) => ({ path, at, value: old.path === path && old.at === at ? old.value : null, error: error.message, missing: error instanceof ApiError && error.code === 404 })),
       );
     };
     const timer = setTimeout(load, current ? reloadDelay : 0);
@@ -37,7 +39,9 @@ export function useObject<T>(path: string, at: string, version: unknown): Fetche
     };
   }, [path, at, version]);
   // While another moment loads, keep the elements of the last one, and with them the focus and the scroll position.
-  return state.path === path ? { value: state.value, error: current ? state.error : '', outdated: !current } : { value: null, error: '', outdated: false };
+  return state.path === path
+    ? { value: state.value, error: current ? state.error : '', missing: current && state.missing, outdated: !current }
+    : { value: null, error: '', missing: false, outdated: false };
 }
 
 /** The API path of an object of a core kind or of a workload. */

@@ -5,8 +5,9 @@
 
 import { effect } from '@preact/signals';
 import { render } from 'preact';
+import { keepAddress } from '../app/address';
 import { Feed } from '../app/feed';
-import { refresh, changes, cluster, filter, group, keepAddress, mode, needs, nodes, order, received, reducedMotion, selection, theme, view } from '../app/state';
+import { refresh, changes, cluster, filter, group, mode, needs, nodes, order, received, reducedMotion, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
 import { now } from '../app/now';

@@ -4,6 +4,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { help } from '../app/state';
 import { STATES } from '../data/state';
+import { StripLegend } from '../time/legend';
 import { Shape } from './shape';
 import { WORDS } from './words';
 
@@ -12,16 +13,16 @@ const KEYS: [string, string][] = [
   ['0', 'fit to the window'], ['+ −', 'zoom; drag and wheel also work'], ['T', 'board or table'], ['N', 'needs attention'], ['?', 'this help'],
 ];
 const TIME: [string, string][] = [
-  ['drag the strip', 'go to a moment'], ['Shift drag', 'select a range'], ['wheel', 'zoom the time range'], [', .', 'previous change, next change'], ['Space', 'play, pause'],
-  ['C', 'changes around this time'], ['M', 'mark the moment, or remove the mark'], ['Esc', 'back to now'],
-  ['on the strip: ← →', 'previous change, next change'], ['on the strip: Shift ← →', 'change the range'],
+  ['drag the strip', 'go to a moment'], ['Shift drag', 'select a range'], ['wheel', 'zoom the time range'], [', .', 'previous, next change (of the selected object)'], ['Space', 'play, pause'],
+  ['G', 'go to a moment: 14:02:09, 10m, rv:812'], ['C', 'changes around this time'], ['M', 'mark the moment, or remove the mark'], ['Esc', 'back to now'],
+  ['on the strip: ← →', 'previous, next change of the board'], ['on the strip: Shift ← →', 'change the range'],
 ];
 const FILTERS: [string, string][] = [
   ['web', 'in the name'], ['app=web, app!=web', 'a label'], ['ns:shop', 'namespace'], ['node:node-3, node:none', 'Node'], ['owner:checkout', 'workload'],
   ['state:failing', 'state'], ['reason:crash', 'in STATUS'], ['restarts:3', 'at least that many'], ['-ns:kube-system', 'not'],
 ];
 
-/** Lists the keys, the shapes and the terms of the filter. */
+/** Lists the keys, the shapes, the marks of the strip and the terms of the filter. */
 export function Help() {
   const element = useRef<HTMLDialogElement>(null);
   const open = help.value;
@@ -39,6 +40,10 @@ export function Help() {
         <section>
           <h2>Time</h2>
           <dl>{TIME.map(([key, words]) => <><dt><kbd>{key}</kbd></dt><dd>{words}</dd></>)}</dl>
+        </section>
+        <section>
+          <h2>Strip</h2>
+          <StripLegend />
         </section>
         <section>
           <h2>Shapes</h2>

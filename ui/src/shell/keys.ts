@@ -3,7 +3,9 @@
 
 /** The keyboard shortcuts of the page. Keys that a focused field or button uses are left to it. */
 
+import { continuing } from '../app/address';
 import { changes, cluster, filter, help, mode, needs, selection, selectRow, view } from '../app/state';
+import { askMoment } from '../time/goto';
 import type { History } from '../time/history';
 import { recorded, step, toggleMark, togglePlay, toLive } from '../time/playback';
 import { toggleChanges } from '../time/transport';
@@ -13,7 +15,8 @@ const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRigh
 
 export function listenKeys(board: BoardView, history: History): void {
   window.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || help.value) return;
+    // The help and popovers have their own keys.
+    if (event.ctrlKey || event.metaKey || event.altKey || help.value || document.querySelector(':popover-open')) return;
     const target = event.target as HTMLElement;
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
     if (event.key === 'Escape') {
@@ -72,7 +75,10 @@ function moveInTime(event: KeyboardEvent, target: HTMLElement, history: History)
       return true;
     case ',':
     case '.':
-      void step(history, event.key === ',' ? -1 : 1).catch((error) => console.error('the next change is not known:', error));
+      void step(history, event.key === ',' ? -1 : 1, true).catch((error) => console.error('the next change is not known:', error));
+      return true;
+    case 'g':
+      askMoment();
       return true;
     case 'm':
       toggleMark();
@@ -118,6 +124,6 @@ function walk(board: BoardView, dx: number, dy: number): void {
   }
   if (marks.focus < 0) return;
   camera.reveal(layout.x[marks.focus], layout.y[marks.focus], 60, performance.now(), !engine.reducedMotion);
-  if (selection.value) selectRow(marks.focus);
+  if (selection.value) continuing(() => selectRow(marks.focus));
   board.touch();
 }

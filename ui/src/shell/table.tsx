@@ -5,6 +5,7 @@
 
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { continuing } from '../app/address';
 import { refresh, cluster, filter, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
 import { stateName } from '../board/palette';
@@ -64,7 +65,7 @@ export function Table({ board }: { board: BoardView }) {
     const next = Math.min(rows.length - 1, Math.max(0, at < 0 ? reached.current : at + by));
     if (rows[next] === undefined) return;
     reached.current = next;
-    selectRow(rows[next]);
+    continuing(() => selectRow(rows[next]));
     board.marks.focus = rows[next];
     const y = next * HEIGHT;
     const box = element.current!;

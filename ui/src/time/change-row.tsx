@@ -5,10 +5,10 @@
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { mode } from '../app/state';
 import { Difference } from '../panel/difference';
 import { history, type Change } from './history';
-import { clock } from './words';
+import { showRV } from './playback';
+import { clock, full } from './words';
 
 const WORDS: Record<Change['type'], string> = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted', INITIAL: 'existed', FOLDED: 'minor changes' };
 /** How many parts of a summary are shown while the entry is closed. */
@@ -16,7 +16,7 @@ const maxParts = 4;
 
 /** Moves the board to the moment of a change. */
 export function showMoment(change: Change): void {
-  mode.value = { at: `rv:${change.resourceVersion}`, time: Date.parse(change.time), speed: 0 };
+  showRV(`rv:${change.resourceVersion}`, Date.parse(change.time));
 }
 
 interface Props {
@@ -55,7 +55,7 @@ export function ChangeRow({ change, path, title, where, current, choose, childre
   return (
     <li class={`${type.toLowerCase()} ${current ? 'current' : ''}`} onKeyDown={keys}>
       <button class="pick" aria-current={current ? 'true' : undefined} title="Show the object and the board at this time" onClick={choose}>
-        <time class="mono">{clock(Date.parse(change.time))}</time>
+        <time class="mono" dateTime={change.time} title={full(Date.parse(change.time))}>{clock(Date.parse(change.time))}</time>
         <span class="what">
           {title} {(!title || type !== 'MODIFIED' || !all.length) && <b class="type">{WORDS[type]}{folded ? ` ${folded.count}×` : ''}</b>}
         </span>

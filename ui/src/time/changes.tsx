@@ -15,7 +15,7 @@ import { ChangeRow, showMoment } from './change-row';
 import type { Counts, History, ObjectChange, Page } from './history';
 import { goTo, playhead } from './playback';
 import { unknownParts } from './plot';
-import { clock } from './words';
+import { clock, zoned } from './words';
 
 /** How far the list reaches around the shown moment, or back from now, in seconds. */
 const REACHES = [5, 30, 120, 600, 3600] as const;
@@ -116,10 +116,9 @@ function useWindow(): { from: number; to: number } {
 
 /** Shows the object of a change at the time of the change. The list keeps its range. */
 async function choose(item: ObjectChange, from: number, to: number): Promise<void> {
+  const path = item.kind === 'Event' ? await aboutPath(item) : item.path;
   range.value ??= { from, to };
   showMoment(item);
-  let path = item.path;
-  if (item.kind === 'Event') path = await aboutPath(item);
   tab.value = 'overview';
   selection.value = selectionOf(path);
 }
@@ -141,7 +140,7 @@ function Span({ from, to }: { from: number; to: number }) {
   const at = playhead.value;
   return (
     <p class="span">
-      <b>{clock(from)} – {clock(to)}</b>
+      <b>{clock(from)} – {zoned(to)}</b>
       {chosen ? <button class="link" onClick={() => (range.value = null)}>clear the range</button> : (
         <label class="muted">{at ? 'around ±' : 'the last '}
           <select aria-label="Range" value={reach.value} onChange={(e) => (reach.value = Number(e.currentTarget.value))}>

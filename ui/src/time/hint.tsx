@@ -9,7 +9,7 @@ import { count } from '../data/quantity';
 import type { EventMark } from './events';
 import { shownCounts } from './playback';
 import { unknownParts } from './plot';
-import { clock } from './words';
+import { clock, zoned } from './words';
 
 export interface Pointed {
   /** The position on the strip in pixels, and its time in milliseconds since 1970. */
@@ -42,7 +42,7 @@ export function Hint({ pointed }: { pointed: Pointed }) {
   const mark = marks.value.find((m) => Math.abs(m - time) < maxDistance * perPixel);
   return (
     <div class="tooltip hint" ref={element}>
-      <b>{clock(mark ?? time)}{mark && ', marked'}</b>
+      <b>{zoned(mark ?? time)}{mark && ', marked'}</b>
       <span class="muted">{changesAt(time)}</span>
       {near.slice(0, 3).map((e, i) => <span key={i} class="event"><i class={e.warning ? 'warning' : ''} aria-hidden="true" /> <span class="mono">{e.about}</span> <span class="muted">{e.words}</span></span>)}
       {near.length > 3 && <span class="muted">and {count(near.length - 3, 'more Event', 'more Events')}</span>}

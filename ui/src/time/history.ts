@@ -85,7 +85,10 @@ export interface History {
   counts(from: number, to: number, signal: AbortSignal, resources?: readonly string[]): Promise<Counts>;
   /** Changes of the given resources or of all, the newest first. */
   changes(from: number, to: number, limit: number, signal: AbortSignal, resources?: readonly string[], more?: string): Promise<Page<ObjectChange>>;
-  versions(path: string, more: string, signal: AbortSignal): Promise<Page<Change>>;
+  /** The versions of an object, the newest first; `within` are moments as /at takes them. */
+  versions(path: string, more: string, signal: AbortSignal, within?: { since?: string; until?: string }): Promise<Page<Change>>;
+  /** The last version of an object at a moment, now if that is empty, and the previous one, as whole objects. */
+  last(path: string, at: string, signal: AbortSignal): Promise<Change | undefined>;
   /** One version of an object and the previous one, as whole objects. */
   version(path: string, resourceVersion: string, signal: AbortSignal): Promise<Change | undefined>;
   /** Whether there is a history, and if not, why. `first` is its start; `end` is that of a served recording, 0 while recording continues. */
@@ -112,9 +115,10 @@ const within = (from: number, to: number, resources: readonly string[]): [string
 export const history: History = {
   counts: (from, to, signal, resources = []) => ask('/counts', within(from, to, resources), signal),
   changes: (from, to, limit, signal, resources = [], more = '') => askPage('/changes', [...within(from, to, resources), ['limit', String(limit)]], more, signal),
-  versions: (path, more, signal) => askPage(`/versions${path}`, [], more, signal),
-  version: async (path, resourceVersion, signal) =>
-    (await askPage<Change>(`/versions${path}`, [['until', `rv:${resourceVersion}`], ['limit', '1'], ['objects', 'true']], '', signal)).items[0],
+  versions: (path, more, signal, within = {}) => askPage(`/versions${path}`, Object.entries(within), more, signal),
+  last: async (path, at, signal) =>
+    (await askPage<Change>(`/versions${path}`, [...(at ? [['until', at] as [string, string]] : []), ['limit', '1'], ['objects', 'true']], '', signal)).items[0],
+  version: (path, resourceVersion, signal) => history.last(path, `rv:${resourceVersion}`, signal),
   async state(signal) {
     const index = await ask<{
       recording: { state: string; reason?: string };

@@ -4,9 +4,10 @@
 /** The shown moment, and how it moves: steps, jumps and playback. */
 
 import { computed, signal } from '@preact/signals';
+import { continuing } from '../app/address';
 import { now } from '../app/now';
-import { marks, mode, range } from '../app/state';
-import type { Counts, History } from './history';
+import { marks, mode, pathOf, range, selection } from '../app/state';
+import type { Change, Counts, History } from './history';
 
 export const SPEEDS = [1, 10, 60, 600] as const;
 
@@ -43,6 +44,11 @@ export function goTo(time: number): void {
   mode.value = { at: new Date(time).toISOString(), time, speed: 0 };
 }
 
+/** Shows the state at a resourceVersion, at its time if that is known. */
+export function showRV(at: string, time = 0): void {
+  mode.value = { at, time, speed: 0 };
+}
+
 export function toLive(): void {
   mode.value = null;
   range.value = null;
@@ -53,7 +59,7 @@ export function togglePlay(): void {
   const at = mode.value;
   if (!recorded.value) return;
   if (at?.speed) {
-    goTo(playhead.value);
+    continuing(() => goTo(playhead.value));
     return;
   }
   began.value = Date.now();
@@ -75,7 +81,7 @@ export function setSpeed(to: number): void {
   if (!mode.value?.speed) return;
   const time = playhead.value;
   began.value = Date.now();
-  mode.value = { at: new Date(time).toISOString(), time, speed: to };
+  continuing(() => (mode.value = { at: new Date(time).toISOString(), time, speed: to }));
 }
 
 /** Advances playback. When it reaches now, the view becomes live. */
@@ -92,14 +98,54 @@ export function toggleMark(): void {
   marks.value = near ? marks.value.filter((m) => m !== near) : [...marks.value, at].sort((a, b) => a - b);
 }
 
-/** Goes to the previous or the next change; after the last change, to now. Returns whether there was a change. */
-export async function step(history: History, direction: -1 | 1): Promise<boolean> {
+/** Why the last step went nowhere; empty after a while. */
+export const stepMessage = signal('');
+
+/**
+ * Goes to the previous or the next change of the board, or of the `selected` object if
+ * there is one; after the last change, to now.
+ */
+export async function step(history: History, direction: -1 | 1, selected = false): Promise<void> {
   const counts = shownCounts.value;
-  if (!counts || (direction > 0 && !mode.value)) return false;
-  const at = await nextChange(history, counts, playhead.value || now() - minAge, direction, new AbortController().signal);
-  if (at) goTo(at);
+  if (!counts || (direction > 0 && !mode.value)) return;
+  const from = playhead.value || now() - minAge;
+  const abort = new AbortController().signal;
+  const sel = selected ? selection.value : null;
+  if (sel) {
+    const change = await nextVersion(history, pathOf(sel), from, direction, abort);
+    if (change) continuing(() => showRV(`rv:${change.resourceVersion}`, Date.parse(change.time)));
+    else if (direction > 0) toLive();
+    else say(`No earlier change of ${sel.name} is recorded`);
+    return;
+  }
+  const at = await nextChange(history, counts, from, direction, abort);
+  if (at) continuing(() => goTo(at));
   else if (direction > 0) toLive();
-  return at > 0;
+  else say('No earlier change in the time range of the strip');
+}
+
+function say(words: string): void {
+  stepMessage.value = words;
+  setTimeout(() => stepMessage.value === words && (stepMessage.value = ''), 2500);
+}
+
+/** The previous (-1) or the next (1) change of an object, without minor ones; undefined if there is none. */
+export async function nextVersion(history: History, path: string, from: number, direction: -1 | 1, abort: AbortSignal): Promise<Change | undefined> {
+  const within = direction < 0 ? { until: new Date(from).toISOString() } : { since: new Date(from).toISOString() };
+  let found: Change | undefined;
+  let more = '';
+  do {
+    // The newest first: the next one is the last that is after the moment.
+    const page = await history.versions(path, more, abort, within);
+    for (const item of page.items) {
+      const at = Date.parse(item.time);
+      if (item.type === 'FOLDED' || (direction < 0 ? at >= from : at <= from)) continue;
+      found = item;
+      if (direction < 0) return found;
+    }
+    more = page.more;
+  } while (more);
+  return found;
 }
 
 /** The number of changes in a bin. */

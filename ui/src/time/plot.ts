@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Draws the strip: changes per bin, unobserved time hatched, the start of the recording, and the shown moment. */
+/** Draws the strip: changes per bin, unobserved time hatched, the start of the recording, and the shown moment. time/legend.tsx explains the marks. */
 
 import uPlot from 'uplot';
+import { utc } from '../app/zone';
 import { css, mix, type Theme } from '../board/palette';
 import { SANS } from '../board/text';
 import type { EventMark } from './events';
 import type { Counts } from './history';
+import { date, timeOfDay } from './words';
 
 /** What is drawn over the bars. Times are in milliseconds since 1970. */
 export interface PlotState {
@@ -71,6 +73,8 @@ export function makePlot(parent: HTMLElement, state: PlotState): uPlot {
     padding: [6, 0, 0, 0],
     legend: { show: false },
     cursor: { show: false },
+    // The axis is in whole hours and days of the page's time zone.
+    tzDate: (seconds) => (utc.peek() ? uPlot.tzDate(new Date(seconds * 1000), 'UTC') : new Date(seconds * 1000)),
     scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(4, max * 1.35)] } },
     axes: [
       { stroke: () => css(state.theme.muted), font: `11px ${SANS}`, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 90, values: (u, ticks, _i, _space, step) => ticks.map((t) => (inside(u, t) ? tickText(t * 1000, step) : '')) },
@@ -94,12 +98,10 @@ const inside = (u: uPlot, t: number): boolean => u.valToPos(t, 'x') > 24 && u.va
 
 /** The label of a tick: hours and minutes, with seconds if ticks are close, with the day if they are far apart. */
 export function tickText(ms: number, step: number): string {
-  const at = new Date(ms);
-  const two = (n: number): string => String(n).padStart(2, '0');
-  const day = `${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  const day = date(ms).slice(5);
+  const time = timeOfDay(ms).slice(0, 5);
   if (step >= 86_400) return day;
-  return step < 60 ? `${time}:${two(at.getSeconds())}` : step >= 3600 * 6 || time === '00:00' ? `${day} ${time}` : time;
+  return step < 60 ? timeOfDay(ms) : step >= 3600 * 6 || time === '00:00' ? `${day} ${time}` : time;
 }
 
 function drawUnknown(u: uPlot, { theme, counts, range }: PlotState, ratio: number): void {
@@ -112,7 +114,7 @@ function drawUnknown(u: uPlot, { theme, counts, range }: PlotState, ratio: numbe
   ctx.clip();
   for (const part of unknownParts(counts)) {
     const from = u.valToPos(part.from / 1000, 'x', true);
-    const to = Math.max(from + 2, u.valToPos(part.to / 1000, 'x', true));
+    const to = Math.min(left + width, Math.max(from + 2, u.valToPos(part.to / 1000, 'x', true)));
     ctx.save();
     ctx.beginPath();
     ctx.rect(from, top, to - from, height);

@@ -4,6 +4,7 @@
 /** The pointer on the strip. */
 
 import type uPlot from 'uplot';
+import { continuing } from '../app/address';
 import { follow } from '../app/pointer';
 import { changes, range } from '../app/state';
 import { goTo, span } from './playback';
@@ -22,6 +23,7 @@ export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | nu
   let choosing = false;
   let next = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let moved = false;
   const position = (event: PointerEvent): number => event.clientX - plot.over.getBoundingClientRect().left;
   const timeAt = (event: PointerEvent): number => plot.posToVal(position(event), 'x') * 1000;
   // While dragging, go to a moment at most every 80 ms, and always to the last one.
@@ -29,13 +31,17 @@ export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | nu
     next = time;
     timer ??= setTimeout(() => {
       timer = undefined;
-      goTo(next);
+      // The first moment of a drag is another place, the others only correct it.
+      if (moved) continuing(() => goTo(next));
+      else goTo(next);
+      moved = true;
     }, 80);
   };
   const down = (event: PointerEvent): void => {
     if (event.button !== 0) return;
     element.setPointerCapture(event.pointerId);
     from = timeAt(event);
+    moved = false;
     choosing = event.shiftKey;
     if (choosing) return;
     const chosen = range.value;

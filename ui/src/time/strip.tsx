@@ -7,16 +7,19 @@ import 'uplot/dist/uPlot.min.css';
 import { effect } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
+import { continuing } from '../app/address';
 import { ended, now } from '../app/now';
-import { changes, marks, range, theme } from '../app/state';
+import { changes, marks, mode, range, theme } from '../app/state';
+import { utc } from '../app/zone';
 import { EventMarks } from './events';
 import type { History } from './history';
 import { Hint, type Pointed } from './hint';
 import { advance, goTo, ON_BOARD, playhead, recorded, shownCounts, span, step } from './playback';
+import { parseMoment } from './moment';
 import { makePlot, stacked, type PlotState } from './plot';
 import { listen, setSpan } from './scrub';
 import { Transport } from './transport';
-import { clock } from './words';
+import { zoned } from './words';
 
 /** How often the counts reload, in milliseconds. */
 const reloadInterval = 5000;
@@ -37,6 +40,7 @@ export function Strip({ history }: { history: History }) {
         else if (first) setSpan(Math.min(span.peek(), Math.max(minInitialSpan, (Date.now() - first) * 1.5)));
         ended.value = end;
         recorded.value = on;
+        settleAge();
         setAbout({ on, words: on ? '' : `Nothing is recorded: ${reason || 'recording is off'}.` });
       },
       () => stop.signal.aborted || setAbout({ on: false, words: 'This gateway has no history.' }),
@@ -52,6 +56,13 @@ export function Strip({ history }: { history: History }) {
       <Transport history={history} />
     </footer>
   );
+}
+
+/** Turns the age in the URL, such as 10m, into a time: it counts back from the end of a recording. */
+function settleAge(): void {
+  const at = mode.peek();
+  const moment = at && !at.time ? parseMoment(at.at, now()) : null;
+  if (moment?.time) continuing(() => (mode.value = { ...moment, speed: 0 }));
 }
 
 function Timeline({ history }: { history: History }) {
@@ -90,9 +101,12 @@ function Timeline({ history }: { history: History }) {
       void span.value;
       void load();
     });
+    let zone = utc.peek();
     const drawing = effect(() => {
       Object.assign(state, { theme: theme.value, moment: playhead.value, marks: marks.value, range: range.value });
-      plot.redraw(false);
+      // The ticks depend on the zone.
+      plot.redraw(false, zone !== utc.value);
+      zone = utc.value;
     });
     const unlisten = listen(parent, plot, (x) => point(x === null ? null : { x, time: plot.posToVal(x, 'x') * 1000, perPixel: span.peek() / parent.clientWidth, events: state.events }));
     return () => {
@@ -115,7 +129,7 @@ function Timeline({ history }: { history: History }) {
       <div
         class="plot" ref={element} tabIndex={0} role="slider" aria-label="Moment" aria-orientation="horizontal" aria-busy={!shownCounts.value}
         aria-valuemin={0} aria-valuemax={span.value / 1000} aria-valuenow={Math.max(0, Math.round((span.value - (now() - (shown || now()))) / 1000))}
-        aria-valuetext={shown ? clock(shown) : ended.value ? 'the end' : 'now'} onKeyDown={(event) => press(event, history)}
+        aria-valuetext={shown ? zoned(shown) : ended.value ? 'the end' : 'now'} onKeyDown={(event) => press(event, history)}
       />
       {pointed && <Hint pointed={pointed} />}
     </div>

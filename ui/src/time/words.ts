@@ -1,15 +1,23 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+/** Formats times in the time zone of the page. time/moment.ts reads all of these forms. */
+
 import { now } from '../app/now';
+import { ahead, zoneName } from '../app/zone';
 
-/** Formats times in the local time zone. */
+/** `2026-01-31 14:02:09.125` in the time zone of the page. */
+const stamp = (ms: number): string => new Date(ms + ahead(ms)).toISOString().replace('T', ' ').replace('Z', '');
 
-const two = (n: number): string => String(n).padStart(2, '0');
+/** `2026-01-31` and `14:02:09`. */
+export const date = (ms: number): string => stamp(ms).slice(0, 10);
+export const timeOfDay = (ms: number): string => stamp(ms).slice(11, 19);
 
 /** `14:02:09`, with the date if that is not today. */
-export function clock(ms: number, today = now()): string {
-  const at = new Date(ms);
-  const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-  return at.toDateString() === new Date(today).toDateString() ? time : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time}`;
-}
+export const clock = (ms: number, today = now()): string => (date(ms) === date(today) ? timeOfDay(ms) : `${date(ms)} ${timeOfDay(ms)}`);
+
+/** The same with the time zone: `14:02:09 UTC+1`. */
+export const zoned = (ms: number): string => `${clock(ms)} ${zoneName(ms)}`;
+
+/** A time in full: `2026-01-31 14:02:09.125 UTC+1`. */
+export const full = (ms: number): string => `${stamp(ms)} ${zoneName(ms)}`;

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** A field for a moment, in a popover above the strip. */
+
+import { useRef, useState } from 'preact/hooks';
+import { now } from '../app/now';
+import { mode } from '../app/state';
+import { zoneName } from '../app/zone';
+import { FORMS, parseMoment } from './moment';
+import { goTo, showRV } from './playback';
+
+const id = 'go-to';
+
+/** Opens the field. */
+export const askMoment = (): void => document.getElementById(id)?.showPopover();
+
+export function GoTo() {
+  const [message, setMessage] = useState('');
+  const field = useRef<HTMLInputElement>(null);
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const text = field.current!.value;
+    const moment = parseMoment(text, now());
+    if (!moment) setMessage(`${text ? `“${text}” is not a moment` : 'A moment is'}: ${text ? 'enter ' : ''}${FORMS}.`);
+    else if (moment.time > now()) setMessage('This is in the future.');
+    else {
+      if (moment.time) goTo(moment.time);
+      else showRV(moment.at);
+      document.getElementById(id)?.hidePopover();
+    }
+  };
+  const opened = (event: Event): void => {
+    if ((event as ToggleEvent).newState !== 'open') return;
+    setMessage('');
+    field.current!.value = '';
+    field.current!.focus();
+  };
+  return (
+    <form id={id} class="pop" popover="auto" onToggle={opened} onSubmit={submit}>
+      <label for="moment">Go to a moment <span class="muted">in {zoneName(now())}</span></label>
+      <div class="row">
+        <input id="moment" ref={field} class="mono" autocomplete="off" spellcheck={false} placeholder="14:02:09, 10m, rv:812" aria-describedby="moment-message" aria-invalid={message !== ''} />
+        <button class="now">Go</button>
+      </div>
+      <p id="moment-message" class={message ? 'failure' : 'visually-hidden'} role="alert">{message}</p>
+      {mode.value && !message && <p class="muted small">Printed times can be pasted here.</p>}
+    </form>
+  );
+}

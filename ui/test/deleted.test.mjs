@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One object through time: its last state after its deletion, and the keys that step
+// through its changes alone.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { clean, launch, shot } from './browser.mjs';
+import { gateway, kubectl, namespace, until } from './cluster.mjs';
+import { openBoard, settled, shownPods } from './page.mjs';
+
+let browser;
+let ns;
+
+before(async () => {
+  browser = await launch();
+  ns = await namespace('deleted');
+});
+
+after(() => browser?.close());
+
+/** The significant changes of an object, the oldest first. */
+async function versions(path) {
+  const { items } = await (await fetch(`${gateway}/watchkeeper/v1/history/versions${path}`)).json();
+  return items.filter(({ type }) => type !== 'FOLDED').reverse();
+}
+
+// Chromium logs the answer that the object is gone.
+const missing = { ignore: /status of 404/ };
+
+test('a deleted Pod is shown in its last state', async () => {
+  await kubectl('-n', ns, 'run', 'once', '--image=nginx', '--labels=app=once,tier=front');
+  await kubectl('-n', ns, 'wait', '--for=condition=Ready', 'pod/once');
+  const { spec: { nodeName } } = JSON.parse(await kubectl('-n', ns, 'get', 'pod', 'once', '-o', 'json'));
+  await kubectl('-n', ns, 'delete', 'pod', 'once');
+  const page = await openBoard(browser, gateway, { side: 'changes', q: `ns:${ns}` }, missing);
+  await page.getByRole('combobox', { name: 'Range' }).selectOption('3600');
+  const row = page.locator('.changes-list li.deleted .pick').filter({ hasText: /Pod once/ });
+  await row.click();
+  const panel = page.locator('.panel');
+  const last = async () => {
+    const words = await until('the last state', async () => {
+      const text = await panel.innerText();
+      return /Deleted at/.test(text) && (await page.locator('.containers li').count()) === 1 && text;
+    });
+    const [, time] = /Deleted at (\d\d:\d\d:\d\d) UTC/.exec(words);
+    const deletion = (await versions(`/api/v1/namespaces/${ns}/pods/once`)).find(({ type }) => type === 'DELETED');
+    assert.equal(time, deletion.time.slice(11, 19));
+    for (const part of [nodeName, 'tier=front', 'nginx']) assert.ok(words.includes(part), `${part} in ${words}`);
+    assert.equal(await panel.locator('.failure').count(), 0);
+  };
+  await last();
+  await shot(page, 'deleted');
+  await page.getByRole('tab', { name: 'YAML' }).click();
+  await until('its YAML', async () => /name: once/.test(await panel.innerText()));
+  clean(page);
+  await page.close();
+
+  // By a link, without a moment.
+  const link = await openBoard(browser, gateway, { sel: `pod/${ns}/once` }, missing);
+  await until('the panel', () => link.locator('.panel .was-deleted').count());
+  assert.ok((await link.locator('.panel').innerText()).includes(nodeName));
+  clean(link);
+  await link.close();
+});
+
+test('an object that is not recorded', async () => {
+  const page = await openBoard(browser, gateway, { sel: `pod/${ns}/never` }, missing);
+  await until('words', async () => /^Not found.*no state of it is recorded/.test(await page.locator('.panel .failure').innerText()));
+  clean(page);
+  await page.close();
+});
+
+test('keys step through the changes of the selected object', async () => {
+  await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=2');
+  const page = await openBoard(browser, gateway);
+  const [mine, other] = Object.keys(await settled(page, ns, 2));
+  for (const [name, label] of [[mine, 'a=1'], [other, 'a=1'], [mine, 'b=1'], [other, 'b=1'], [other, 'c=1']]) await kubectl('-n', ns, 'label', 'pod', name, label);
+  const path = `/api/v1/namespaces/${ns}/pods/${mine}`;
+  const changes = await until('the changes', async () => {
+    const all = await versions(path);
+    return all.filter(({ summary }) => summary.some((line) => /^label [ab]=1 added/.test(line))).length === 2 && all;
+  });
+  await page.goto(`${gateway}/ui/?sel=pod/${ns}/${mine}`);
+  await until('the board', async () => mine in (await shownPods(page, ns)));
+  await until('the strip', async () => (await page.getByRole('slider', { name: 'Moment' }).getAttribute('aria-busy')) === 'false');
+  assert.equal(await page.getByRole('button', { name: 'Previous change' }).getAttribute('title'), `Previous change of ${mine} (,)`);
+  const at = () => new URL(page.url()).searchParams.get('at');
+  const press = async (key, want) => {
+    await page.keyboard.press(key);
+    await until(`rv:${want}`, () => at() === `rv:${want}`);
+  };
+  const rvs = changes.map(({ resourceVersion }) => resourceVersion);
+  for (const rv of [...rvs].reverse()) await press(',', rv);
+  await page.keyboard.press(',');
+  await until('words', async () => (await page.locator('.transport .message').innerText()) === `No earlier change of ${mine} is recorded`);
+  for (const rv of rvs.slice(1)) await press('.', rv);
+  await page.keyboard.press('.');
+  await until('now', () => at() === null);
+  clean(page);
+  await page.close();
+});

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The page explains itself: typing errors in the filter, the marks of the strip, the
+// time zone, and moments that are typed.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { clean, launch, shot } from './browser.mjs';
+import { gateway, until } from './cluster.mjs';
+import { connection, openBoard } from './page.mjs';
+
+let browser;
+
+before(async () => {
+  browser = await launch();
+});
+
+after(() => browser?.close());
+
+test('an unknown key of the filter', async () => {
+  const page = await openBoard(browser, gateway, { q: 'stat:ready' });
+  const problem = page.locator('.search .problem');
+  await until('words', async () => (await problem.innerText()) === 'no such filter key stat: did you mean state:?');
+  assert.equal(await page.locator('.search .count').count(), 0, 'no count of matches');
+  assert.equal(await page.evaluate(() => window.watchkeeper.engine.matches), null, 'it hides no Pod');
+  await shot(page, 'filter-problem');
+  await page.getByRole('button', { name: 'state:' }).click();
+  await until('the filter', async () => (await page.getByRole('searchbox', { name: 'Filter' }).inputValue()) === 'state:ready');
+  await until('the count', async () => / of /.test(await page.locator('.search .count').innerText()));
+  assert.equal(await problem.count(), 0);
+  clean(page);
+  await page.close();
+});
+
+test('the legend of the strip, near it and in the help', async () => {
+  const page = await openBoard(browser, gateway);
+  const words = [/a Warning Event/, /a gap: nothing was observed/, /not recorded/];
+  await page.getByRole('button', { name: 'Legend' }).click();
+  const legend = page.getByRole('dialog', { name: 'Legend of the strip' });
+  await legend.waitFor();
+  for (const one of words) assert.match(await legend.innerText(), one);
+  // It is beside the strip, inside the window.
+  const [box, strip] = [await legend.boundingBox(), await page.locator('.strip').boundingBox()];
+  assert.ok(box.y > 0 && box.y + box.height <= strip.y, JSON.stringify([box, strip]));
+  await shot(page, 'legend');
+  await page.keyboard.press('Escape');
+  await legend.waitFor({ state: 'hidden' });
+  await page.keyboard.press('?');
+  const help = page.getByRole('dialog', { name: 'Help' });
+  for (const one of words) assert.match(await help.innerText(), one);
+  await shot(page, 'help');
+  clean(page);
+  await page.close();
+});
+
+test('the zone of times, and moments that are typed', async () => {
+  const page = await openBoard(browser, gateway, {}, { timezoneId: 'Asia/Kolkata' });
+  const zone = page.locator('.transport .zone');
+  await until('the zone', async () => (await zone.innerText()) === 'UTC+5:30');
+  const second = Math.floor(Date.now() / 1000) * 1000 - 1000;
+  const typed = async (text) => {
+    await page.keyboard.press('g');
+    await page.getByRole('textbox', { name: /^Go to a moment/ }).waitFor();
+    await page.keyboard.type(text);
+    await page.keyboard.press('Enter');
+  };
+  await typed(new Date(second + 5.5 * 3600_000).toISOString().slice(11, 19));
+  await until('the moment', () => new URL(page.url()).searchParams.get('at') === new Date(second).toISOString());
+  await until('the past', async () => (await connection(page)) === 'the past');
+  const moment = page.locator('.moment b');
+  assert.match(await moment.innerText(), /\d\d:\d\d:\d\d\s+UTC\+5:30$/);
+  await zone.click();
+  await until('UTC', async () => new RegExp(`${new Date(second).toISOString().slice(11, 19)}\\s+UTC$`).test(await moment.innerText()));
+  await typed('soon');
+  await until('a message', async () => /“soon” is not a moment: enter a time/.test(await page.locator('#moment-message').innerText()));
+  await shot(page, 'go-to');
+  await page.keyboard.press('Escape');
+  await page.getByRole('textbox', { name: /^Go to a moment/ }).waitFor({ state: 'hidden' });
+  assert.equal(await connection(page), 'the past', 'Esc closes only the field');
+  clean(page);
+  await page.close();
+});
