@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The page while the API server or the gateway is down: it says since when its data
-// is stale, and recovers without a reload.
+// is stale, reassures nobody, and recovers without a reload.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
+import { violations } from './axe.mjs';
 import { clean, launch, shot } from './browser.mjs';
-import { gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
-import { connection, openBoard, settled, shownPods } from './page.mjs';
+import { dir, gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
+import { blockOf, connection, openBoard, pixels, settled, shownPods, truth } from './page.mjs';
 
 let browser;
 
@@ -24,7 +25,7 @@ const mark = (page) => page.evaluate(() => (window.marked = true));
 
 /** Returns the last moment that words such as 14:02:09 and 2026-01-31 14:02:09 mean: the page says the date if it is not today. */
 function lastMoment(words) {
-  const [, date, time] = words.match(/^(\d{4}-\d\d-\d\d )?(\d\d:\d\d:\d\d)$/);
+  const [, date, time] = words.match(/^(\d{4}-\d\d-\d\d )?(\d\d:\d\d:\d\d) UTC\S*$/);
   const [h, m, s] = time.split(':').map(Number);
   const at = date ? new Date(`${date}00:00`) : new Date();
   at.setHours(h, m, s, 999);
@@ -45,6 +46,26 @@ async function freePort() {
   return port;
 }
 
+/** Whether a Pod's block has the vivid colour of a state. */
+async function vivid(page, ns) {
+  const [name] = Object.keys(await shownPods(page, ns));
+  const block = await blockOf(page, ns, name);
+  return (await pixels(page, block)).some((rgb) => Math.max(...rgb) - Math.min(...rgb) > 100);
+}
+
+/** Nothing on the page looks as if the cluster were known to be well. */
+async function reassuresNobody(page, ns, words) {
+  const since = words.match(/^Stale since ([^.]+)\./)[1];
+  const needs = await page.locator('.needs').innerText();
+  assert.ok(needs.includes(`Unknown since ${since}`), needs);
+  assert.doesNotMatch(needs, /healthy/);
+  assert.match(await page.title(), /^no contact/);
+  await until('pale blocks', async () => !(await vivid(page, ns)));
+  const counter = page.getByRole('timer');
+  const first = await counter.innerText();
+  await until('the counter to run', async () => (await counter.innerText()) !== first);
+}
+
 /** Waits until the page says that it is stale, since a moment not before notBefore. Pods stay unchanged. */
 async function goesStale(page, ns, notBefore, why) {
   const before = await shownPods(page, ns);
@@ -55,8 +76,9 @@ async function goesStale(page, ns, notBefore, why) {
   });
   const since = lastMoment(words.match(/^Stale since ([^.]+)\./)[1]);
   assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, the time is ${new Date()}, and the page was live at ${new Date(notBefore)}`);
-  assert.match(await connection(page), /^stale for (\d+s|\d+m(\d+s)?)$/);
+  assert.match(await connection(page), /^stale\s+for (\d+s|\d+m(\d+s)?)$/);
   assert.deepEqual(await shownPods(page, ns), before, 'the last known state is shown');
+  await reassuresNobody(page, ns, words);
 }
 
 /** Waits until the page is live again, without a reload. */
@@ -64,6 +86,9 @@ async function comesBack(page, ns, count) {
   await settled(page, ns, count);
   await until('a live page', async () => (await connection(page)) === 'live' && (await page.getByRole('alert').count()) === 0);
   assert.equal(await page.evaluate(() => window.marked), true, 'the page was not reloaded');
+  assert.doesNotMatch(await page.locator('.needs').innerText(), /Unknown/);
+  assert.doesNotMatch(await page.title(), /no contact/);
+  await until('blocks in their colours', () => vivid(page, ns));
 }
 
 test('the API server is killed and restarts', async (t) => {
@@ -80,12 +105,26 @@ test('the API server is killed and restarts', async (t) => {
   await shot(page, 'stale');
 
   // A page that is opened meanwhile is stale too, and shows what the gateway has cached.
-  const late = await openBoard(browser, gateway);
+  const late = await openBoard(browser, gateway, {}, { ignore: /status of 503/ }); // Chromium logs what the API server would have to answer
   await mark(late);
   await goesStale(late, ns, well, /No answer from the API server/);
 
+  // The details of a Pod are those of the last contact.
+  const { x, y } = await blockOf(late, ns, Object.keys(await shownPods(late, ns))[0]);
+  await late.mouse.click(x, y);
+  await until('its containers', async () => (await late.locator('.panel .containers li').count()) === 1);
+  assert.match(await late.locator('.panel .unknown-since').innerText(), /^\s*Unknown since .* This is the last known state\.$/);
+  assert.equal(await late.locator('.panel .failure').count(), 0);
+  await shot(late, 'stale-pod');
+  await late.keyboard.press('Escape');
+
   await startComponent('kube-apiserver');
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=5');
+  // The controller manager waits before it retries, the longer the outage was.
+  await until('5 running Pods', async () => {
+    const pods = Object.values(await truth(ns));
+    return pods.length === 5 && pods.every(({ status }) => status === 'Running');
+  }, 180);
   await comesBack(page, ns, 5);
   await comesBack(late, ns, 5);
   for (const each of [page, late]) {
@@ -100,21 +139,37 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   // After the outage of the test before, the controller manager's own watches are late. Pods
   // that are deleted before it has seen them are not replaced: it waits for their creation.
   await kubectl('-n', ns, 'rollout', 'status', 'deployment/web', '--timeout=3m');
-  const first = await startGateway([], undefined, await freePort());
+  const flags = ['--data-dir', `${dir}/history-of-outage`];
+  const first = await startGateway(flags, undefined, await freePort());
   t.after(() => first.stop());
   // Chromium says on the console which requests have failed.
-  const page = await openBoard(browser, first.url, {}, { ignore: /ERR_CONNECTION_(REFUSED|RESET|CLOSED)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
+  const options = { ignore: /ERR_CONNECTION_(REFUSED|RESET|CLOSED)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/ };
+  const page = await openBoard(browser, first.url, {}, options);
   await settled(page, ns, 3);
   await mark(page);
+  const at = await until('a recording', async () => {
+    const now = new Date().toISOString();
+    const lists = await Promise.all(['pods', 'nodes'].map((name) => fetch(`${first.url}/at/${now}/api/v1/${name}`)));
+    return lists.every(({ ok }) => ok) && now;
+  });
+  const past = await openBoard(browser, first.url, { at }, options);
+  await mark(past);
   const well = Date.now() - 120_000;
   await first.stop('SIGKILL');
   await goesStale(page, ns, well, /The gateway cannot be reached/);
+  assert.deepEqual(await violations(page), { dark: [], light: [] });
+  // A board of the past is not the last known state.
+  await past.keyboard.press('Escape');
+  await until('the board to be covered', async () => /^No contact since .*The gateway cannot be reached/s.test(await past.getByRole('alert').innerText()));
+  assert.match(await past.locator('.needs').innerText(), /Unknown since (?!.*(healthy|then))/s);
   await kubectl('-n', ns, 'delete', 'pods', '--all', '--wait=false');
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=4');
   await kubectl('-n', ns, 'rollout', 'status', 'deployment/web', '--timeout=3m');
-  const second = await startGateway([], undefined, Number(new URL(first.url).port));
+  const second = await startGateway(flags, undefined, Number(new URL(first.url).port));
   t.after(() => second.stop());
-  await comesBack(page, ns, 4);
-  clean(page);
-  await page.close();
+  for (const each of [page, past]) {
+    await comesBack(each, ns, 4);
+    clean(each);
+    await each.close();
+  }
 });

@@ -57,13 +57,17 @@ export const apart = (a, b) => Math.max(...a.map((v, i) => Math.abs(v - b[i])));
 export const colour = (page, name) =>
   page.evaluate((name) => getComputedStyle(document.documentElement).getPropertyValue(name).match(/\d+/g).slice(0, 3).map(Number), name);
 
-/** The part of a Pod's block that has a colour or one of its shades, from 0 to 1. */
-export async function painted(page, { x, y, half }, want) {
+/** The colours of the pixels of a Pod's block. */
+export async function pixels(page, { x, y, half }) {
   const clip = { x: Math.round(x - half), y: Math.round(y - half), width: Math.round(2 * half), height: Math.round(2 * half) };
   const { data } = decode(await page.screenshot({ clip, animations: 'disabled' }));
-  let found = 0;
-  for (let i = 0; i < data.length; i += 4) if (apart([data[i], data[i + 1], data[i + 2]], want) < 45) found++;
-  return found / (data.length / 4);
+  return Array.from({ length: data.length / 4 }, (_, i) => [data[4 * i], data[4 * i + 1], data[4 * i + 2]]);
+}
+
+/** The part of a Pod's block that has a colour or one of its shades, from 0 to 1. */
+export async function painted(page, block, want) {
+  const all = await pixels(page, block);
+  return all.filter((rgb) => apart(rgb, want) < 45).length / all.length;
 }
 
 /** The names in the table's rows, as a screen reader sees them. */

@@ -4,6 +4,7 @@
 /** The side panel with the details of the selected object. */
 
 import { useEffect, useRef } from 'preact/hooks';
+import { lost } from '../app/contact';
 import { refresh, changes, cluster, mode, pathOf, selection, tab, type Selection } from '../app/state';
 import { stateName } from '../board/palette';
 import { clock } from '../data/clock';
@@ -36,18 +37,24 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   const path = pathOf(sel);
   const row = isPod ? cluster.rowOf(sel.namespace, sel.name) : -1;
   const today = clock.now();
-  const at = mode.value?.at ?? '';
-  const version = isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : at ? 0 : Math.floor(today / pollInterval);
-  const { value: found, error, missing, outdated } = useObject<Pod & NodeObject & AnyObject>(path, at, version);
-  const last = useLast<Pod & NodeObject & AnyObject>(path, at, missing && row < 0);
-  const value = last?.object ?? found;
+  const moment = mode.value?.at ?? '';
+  // Loaded again when contact is back.
+  const version = lost.value ? -lost.value : isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : moment ? 0 : Math.floor(today / pollInterval);
+  const { value: found, error: refused, missing, outdated } = useObject<Pod & NodeObject & AnyObject>(path, moment, version);
+  const last = useLast<Pod & NodeObject & AnyObject>(path, moment, missing && row < 0);
+  // Without contact, the history has the last known state.
+  const lastContact = lost.value ? new Date(lost.value).toISOString() : '';
+  const known = useObject<Pod & NodeObject & AnyObject>(lastContact && refused && !found ? path : '', lastContact, '');
+  const value = last?.object ?? found ?? known.value;
+  const at = known.value ? lastContact : moment;
+  const error = lastContact && value ? '' : refused;
   // Of a deleted object, everything is shown as of its deletion.
   const now = last ? last.deleted / 1000 : today;
   const tabs = isPod ? ['overview', 'yaml', 'logs', 'versions'] : ['overview', 'yaml', 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
   useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);
   return (
-    <aside class="side panel" ref={element} aria-label={`${isPod ? 'Pod' : sel.kind === 'node' ? 'Node' : (value?.kind ?? '')} ${sel.name}`}>
+    <aside class={`side panel ${lost.value ? 'lost' : ''}`} ref={element} aria-label={`${isPod ? 'Pod' : sel.kind === 'node' ? 'Node' : (value?.kind ?? '')} ${sel.name}`}>
       <header>
         {changes.value && (
           <button class="quiet" aria-label="Back to the list of changes" title="Back to the list of changes (Esc)" onClick={() => (selection.value = null)}>
@@ -70,13 +77,14 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
         ))}
       </div>
       <div class={`content ${outdated ? 'outdated' : ''}`} id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`} aria-busy={outdated}>
+        {lost.value > 0 && <p class="unknown-since"><Shape state="unknown" size={14} /> <b>Unknown since {zoned(lost.value)}.</b> This is the last known state.</p>}
         {last && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {zoned(last.deleted)}.</b> This is its last recorded state.</p>}
-        {error && !last && <p class="failure">{missing && row < 0 ? gone(last, value !== null, at !== '') : error}</p>}
+        {error && !last && <p class="failure">{missing && row < 0 ? gone(last, value !== null, moment !== '') : error}</p>}
         {!value && !error && shown !== 'versions' && <p class="muted">loading</p>}
         {shown === 'versions' && <Versions path={path} version={version} />}
         {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} /> : <ObjectOverview object={value} at={at} now={now} />)}
         {value && shown === 'yaml' && <YAML object={value} />}
-        {value && shown === 'logs' && (at || last ? <p class="muted">Logs are not recorded: there are no logs of {last ? 'deleted Pods' : 'the past'}.</p> : <Logs pod={value} />)}
+        {value && shown === 'logs' && (at || last ? <p class="muted">Logs are not recorded: there are no logs of {last ? 'deleted Pods' : mode.value ? 'the past' : 'a cluster without contact'}.</p> : <Logs pod={value} />)}
       </div>
     </aside>
   );

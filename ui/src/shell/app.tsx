@@ -6,6 +6,7 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { keepAddress } from '../app/address';
+import { lost } from '../app/contact';
 import { Feed } from '../app/feed';
 import { refresh, changes, cluster, filter, group, mode, needs, nodes, order, received, reducedMotion, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
@@ -23,6 +24,7 @@ import { Help } from './help';
 import { listenKeys } from './keys';
 import { LiveRegion } from './live';
 import { Needs } from './needs';
+import { Notice } from './notice';
 import { Changes } from '../time/changes';
 import { history, type History } from '../time/history';
 import { Strip } from '../time/strip';
@@ -36,8 +38,9 @@ const refreshInterval = 250;
 const App = ({ board, source }: { board: BoardView; source: History }) => (
   <>
     <TopBar />
-    <main class={`stage ${mode.value ? 'past' : ''}`}>
+    <main class={`stage ${mode.value ? 'past' : lost.value ? 'lost' : ''}`}>
       {view.value === 'board' ? <Board board={board} /> : <Table board={board} />}
+      <Notice />
       <Controls board={board} />
       <Moment />
     </main>
@@ -81,13 +84,14 @@ export function start(worker: Worker, source: History = history): void {
     first = false;
   });
   matchCount.value = () => engine.matching();
-  clock.now = () => (playhead.peek() || now()) / 1000;
+  // Without contact, ages stop at the last one, as everything on the board does.
+  clock.now = () => (playhead.peek() || lost.peek() || now()) / 1000;
   // Ages change even if the data does not.
   setInterval(() => document.hidden || refresh.value++, 1000);
   effect(() => {
     void refresh.value;
     const failing = cluster.counts[State.failing];
-    const title = `${failing ? `${failing} failing · ` : ''}Watchkeeper`;
+    const title = `${lost.value ? 'no contact · ' : failing ? `${failing} failing · ` : ''}Watchkeeper`;
     if (document.title !== title) document.title = title;
   });
   keepAddress();

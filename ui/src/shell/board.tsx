@@ -9,7 +9,6 @@ import { refresh, cluster, selection, selectRow } from '../app/state';
 import { listen, type Hit } from '../board/input';
 import { State } from '../data/state';
 import type { BoardView } from '../board/view';
-import { Notice } from './notice';
 import { Tooltip, type Pointed } from './tooltip';
 
 const pointed = signal<Pointed | null>(null);
@@ -43,7 +42,6 @@ export function Board({ board }: { board: BoardView }) {
   }
   return (
     <div class="board" ref={element} tabIndex={0} role="application" aria-label="Board of Pods on Nodes. Arrow keys move between Pods, Enter shows details, T shows a table.">
-      <Notice />
       {pointed.value && <Tooltip pointed={pointed.value} />}
     </div>
   );

@@ -4,7 +4,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { help } from '../app/state';
 import { STATES } from '../data/state';
-import { StripLegend } from '../time/legend';
+import { StripLegend, Swatch } from '../time/legend';
 import { Shape } from './shape';
 import { WORDS } from './words';
 
@@ -47,7 +47,7 @@ export function Help() {
         </section>
         <section>
           <h2>Shapes</h2>
-          <dl>{STATES.map((state) => <><dt><Shape state={state} size={16} /> {state}</dt><dd>{WORDS[state]}</dd></>)}</dl>
+          <dl>{STATES.map((state) => <><dt><Shape state={state} size={16} /> {state}</dt><dd>{WORDS[state]}</dd></>)}<dt><Swatch mark="unrecorded" /> stale</dt><dd>the hatched board: no contact, the last known state</dd></dl>
         </section>
         <section>
           <h2>Filter</h2>

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+import { lost, misplaced } from '../app/contact';
 import { nodeNeeds, needsOf, type Need } from '../app/attention';
 import { refresh, cluster, filter, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
 import { age } from '../data/quantity';
 import { clock } from '../data/clock';
+import { Unknown } from './unknown';
 import { Shape } from './shape';
 import { SideTabs } from './side-tabs';
 
@@ -16,8 +18,9 @@ const maxEntries = 60;
 export function Needs({ board }: { board: BoardView }) {
   void refresh.value;
   const now = clock.now();
-  const nodes = nodeNeeds(cluster);
-  const all = needsOf(cluster, board.engine.look, now);
+  // A board of another moment says nothing about now.
+  const nodes = misplaced.value ? [] : nodeNeeds(cluster);
+  const all = misplaced.value ? [] : needsOf(cluster, board.engine.look, now);
   const point = (rows: number[]): void => {
     board.marks.siblings = rows.slice(0, 2000);
     board.marked();
@@ -25,8 +28,8 @@ export function Needs({ board }: { board: BoardView }) {
   return (
     <aside class="side needs" aria-label="Needs attention">
       <SideTabs />
-      {nodes.length + all.length === 0 && <p class="calm muted">{cluster.synced ? 'All Nodes and Pods are healthy.' : 'Waiting for the first list.'}</p>}
-      <ul>
+      <Unknown none={nodes.length + all.length === 0} />
+      <ul class={lost.value ? 'lost' : ''}>
         {nodes.slice(0, maxEntries).map((node) => (
           <li key={node.name}>
             <button onClick={() => (selection.value = { kind: 'node', name: node.name })}>

@@ -1,15 +1,16 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+import { lost, misplaced } from '../app/contact';
 import { ended } from '../app/now';
 import { refresh, cluster, mode, status } from '../app/state';
 import { count } from '../data/quantity';
-import { clock } from '../time/words';
+import { zoned } from '../time/words';
 
 /** Says in words why the board is empty or out of date. */
 export function Notice() {
   void refresh.value;
-  const { phase, text, since } = status.value;
+  const { phase, text } = status.value;
   const some = cluster.pods + cluster.nodes.size > 0;
   if (phase === 'failed' && mode.value) {
     // The board shows another moment: cover it, so that nobody mistakes it for this one.
@@ -21,10 +22,19 @@ export function Notice() {
       </div>
     );
   }
+  if (some && misplaced.value) {
+    return (
+      <div class="notice veil" role="alert">
+        <h1>No contact since {zoned(lost.value)}</h1>
+        <p>{text}</p>
+        <p class="muted">The page retries, and shows the board once it is connected.</p>
+      </div>
+    );
+  }
   if (some && cluster.synced) {
     // The board is out of date or incomplete: say since when.
     if (phase === 'denied' || phase === 'failed') return <p class="chip" role="alert">{text}</p>;
-    if (phase === 'stale') return <p class="chip" role="alert">Stale since {clock(since)}. {text}</p>;
+    if (phase === 'stale') return <p class="chip" role="alert">{lost.value > 0 && <><b>Stale since {zoned(lost.value)}.</b>{' '}</>}{text}{lost.value > 0 && ' The board shows what was known then.'}</p>;
     if (phase === 'catching up') return <p class="chip calm" role="status">Catching up: loading the changes since then.</p>;
     return null;
   }

@@ -11,7 +11,6 @@ import type { BoardView } from '../board/view';
 import { stateName } from '../board/palette';
 import { age } from '../data/quantity';
 import { clock } from '../data/clock';
-import { Notice } from './notice';
 import { tableRows, windowOf, type Column } from './rows';
 import { Shape } from './shape';
 
@@ -89,7 +88,6 @@ export function Table({ board }: { board: BoardView }) {
           <Row key={row} row={row} index={from + i} now={now} selected={isSelected(row)} />
         ))}
       </div>
-      <Notice />
     </div>
   );
 }

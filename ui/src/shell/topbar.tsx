@@ -3,9 +3,10 @@
 
 /** The top bar: name, filter, counts by state, and connection. */
 
+import { lost } from '../app/contact';
 import { problemOf } from '../app/filter';
 import { ended } from '../app/now';
-import { refresh, changes, cluster, filter, help, mode, needs, received, selection, status, switchTheme, theme } from '../app/state';
+import { refresh, changes, cluster, filter, help, mode, needs, selection, status, switchTheme, theme } from '../app/state';
 import { age, count } from '../data/quantity';
 import { State, STATES } from '../data/state';
 import { Shape } from './shape';
@@ -14,7 +15,7 @@ import { WORDS } from './words';
 export function TopBar() {
   void refresh.value;
   return (
-    <header class="top">
+    <header class={`top ${lost.value ? 'lost' : ''}`}>
       <a class="brand" href={location.pathname} title="Watchkeeper">
         <svg width="20" height="20" viewBox="0 0 16 16" aria-hidden="true">
           <rect class="ready" x="1" y="1" width="6" height="6" rx="1.6" /><rect class="ready" x="9" y="1" width="6" height="6" rx="1.6" />
@@ -86,15 +87,15 @@ function Legend() {
 }
 
 function Connection() {
-  const { phase, text, since } = status.value;
-  const words = mode.value ? 'the past'
-    : phase === 'live' ? (ended.value ? 'a recording' : 'live')
-    : phase === 'stale' ? `stale for ${age((Date.now() - Math.max(since, 0)) / 1000)}`
-    : phase;
-  void received.value;
+  void refresh.value;
+  const { phase, text } = status.value;
+  const since = lost.value;
+  const words = mode.value ? 'the past' : phase === 'live' ? (ended.value ? 'a recording' : 'live') : phase;
   return (
     <div class={`connection ${mode.value ? 'past' : phase.replace(' ', '-')}`} title={text} role="status">
       <i aria-hidden="true" /> {words}
+      {/* Counts without being announced each second. */}
+      {since > 0 && phase === 'stale' && <span role="timer" aria-live="off">for {age((Date.now() - since) / 1000)}</span>}
     </div>
   );
 }

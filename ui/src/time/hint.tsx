@@ -4,6 +4,7 @@
 /** Describes the time under the pointer on the strip. */
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { lost } from '../app/contact';
 import { marks } from '../app/state';
 import { count } from '../data/quantity';
 import type { EventMark } from './events';
@@ -53,6 +54,7 @@ export function Hint({ pointed }: { pointed: Pointed }) {
 /** The number of changes at a time, or why it is unknown. */
 function changesAt(time: number): string {
   const counts = shownCounts.value;
+  if (lost.value && time >= lost.value) return `unknown: no contact since ${clock(lost.value)}`;
   if (!counts) return '';
   const unknown = unknownParts(counts).find((part) => time >= part.from && time < part.to);
   if (unknown) return unknown.gap ? `nothing recorded from ${clock(unknown.from)} to ${clock(unknown.to)}` : 'before the recording';

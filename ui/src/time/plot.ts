@@ -19,6 +19,8 @@ export interface PlotState {
   marks: number[];
   range: { from: number; to: number } | null;
   counts: Counts | null;
+  /** Since when there is no contact with the cluster, 0 while there is. */
+  lost: number;
   events: EventMark[];
 }
 
@@ -46,8 +48,8 @@ export function stacked(counts: Counts): [number[], number[], number[], number[]
   return [x, all, some, modified];
 }
 
-/** The parts of a range that were not recorded: outside all spans, or in a gap. In milliseconds. */
-export function unknownParts(counts: Counts, resource = 'pods'): { from: number; to: number; gap: boolean }[] {
+/** The parts of a range that were not recorded: outside all spans, in a gap, or after contact was `lost` if that is not 0. In milliseconds. */
+export function unknownParts(counts: Counts, resource = 'pods', lost = 0): { from: number; to: number; gap: boolean }[] {
   const one = counts.resources.find((r) => r.resource === resource);
   const from = Date.parse(counts.from);
   const to = Date.parse(counts.to);
@@ -59,6 +61,7 @@ export function unknownParts(counts: Counts, resource = 'pods'): { from: number;
     at = Math.max(at, Date.parse(span.to));
   }
   for (const gap of one.gaps) out.push({ from: Date.parse(gap.from), to: Date.parse(gap.to), gap: true });
+  if (lost) out.push({ from: lost, to: Infinity, gap: true });
   return out;
 }
 
@@ -104,7 +107,7 @@ export function tickText(ms: number, step: number): string {
   return step < 60 ? timeOfDay(ms) : step >= 3600 * 6 || time === '00:00' ? `${day} ${time}` : time;
 }
 
-function drawUnknown(u: uPlot, { theme, counts, range }: PlotState, ratio: number): void {
+function drawUnknown(u: uPlot, { theme, counts, range, lost }: PlotState, ratio: number): void {
   if (!counts) return;
   const { ctx } = u;
   const { left, top, width, height } = u.bbox;
@@ -112,7 +115,7 @@ function drawUnknown(u: uPlot, { theme, counts, range }: PlotState, ratio: numbe
   ctx.beginPath();
   ctx.rect(left, top, width, height);
   ctx.clip();
-  for (const part of unknownParts(counts)) {
+  for (const part of unknownParts(counts, 'pods', lost)) {
     const from = u.valToPos(part.from / 1000, 'x', true);
     const to = Math.min(left + width, Math.max(from + 2, u.valToPos(part.to / 1000, 'x', true)));
     ctx.save();

@@ -8,6 +8,7 @@ import { effect } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { continuing } from '../app/address';
+import { lost } from '../app/contact';
 import { ended, now } from '../app/now';
 import { changes, marks, mode, range, theme } from '../app/state';
 import { utc } from '../app/zone';
@@ -70,7 +71,7 @@ function Timeline({ history }: { history: History }) {
   const [pointed, point] = useState<Pointed | null>(null);
   useEffect(() => {
     const parent = element.current!;
-    const state: PlotState = { theme: theme.peek(), moment: 0, marks: [], range: null, counts: null, events: [] };
+    const state: PlotState = { theme: theme.peek(), moment: 0, marks: [], range: null, counts: null, lost: 0, events: [] };
     const plot = makePlot(parent, state);
     const observer = new ResizeObserver(() => plot.setSize({ width: parent.clientWidth, height: parent.clientHeight }));
     observer.observe(parent);
@@ -89,7 +90,8 @@ function Timeline({ history }: { history: History }) {
         state.events = await events.load(from, to, stop.signal);
         plot.redraw(false);
       } catch {
-        // Retried after the interval. Until then the strip keeps the last counts.
+        // Retried after the interval. Until then the strip keeps the last counts, and goes on.
+        if (!stop.signal.aborted && state.counts) plot.setScale('x', { min: (now() - asked) / 1000, max: now() / 1000 });
       } finally {
         loading = false;
       }
@@ -103,7 +105,7 @@ function Timeline({ history }: { history: History }) {
     });
     let zone = utc.peek();
     const drawing = effect(() => {
-      Object.assign(state, { theme: theme.value, moment: playhead.value, marks: marks.value, range: range.value });
+      Object.assign(state, { theme: theme.value, moment: playhead.value, marks: marks.value, range: range.value, lost: lost.value });
       // The ticks depend on the zone.
       plot.redraw(false, zone !== utc.value);
       zone = utc.value;

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import { lost, misplaced } from '../app/contact';
+import { refresh, cluster, status } from '../app/state';
+import { zoned } from '../time/words';
+import { Shape } from './shape';
+
+/** Says above the list of what needs attention whether the list can be relied on. `none`: the list is empty. */
+export function Unknown({ none }: { none: boolean }) {
+  void refresh.value;
+  const { phase, text } = status.value;
+  if (lost.value) {
+    return (
+      <div class="unknown-since">
+        <p><Shape state="unknown" size={14} /> <b>Unknown since {zoned(lost.value)}</b></p>
+        <p class="muted">{text} {!misplaced.value && (none ? 'Nothing needed attention until then.' : 'This needed attention then:')}</p>
+      </div>
+    );
+  }
+  if (!none) return null;
+  const words = !cluster.synced ? 'Waiting for the first list.'
+    : phase === 'live' || phase === 'past' ? 'All Nodes and Pods are healthy.'
+    : phase === 'catching up' || !text ? 'Catching up.'
+    // A moment that could not be loaded, or Nodes or Pods that may not be listed.
+    : `Not known. ${text}`;
+  return <p class="calm muted">{words}</p>;
+}

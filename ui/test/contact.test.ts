@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Phase, Status } from '../src/data/protocol';
+
+Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matchMedia: () => ({ matches: false, addEventListener() {} }) });
+const { after } = await import('../src/app/contact');
+
+/** Since when the state is unknown after each report: the phase, the time of the report, that of the last contact, and the cause. */
+function lost(...reports: [phase: Phase, at: number, since?: number, text?: string][]): number[] {
+  let contact = { phase: 'connecting' as Phase, last: 0, lost: 0 };
+  return reports.map(([phase, at, since = at, text = '']) => {
+    const status: Status = { phase, text, since };
+    contact = after(contact, status, at);
+    return contact.lost;
+  });
+}
+
+test('the state is unknown from the last contact until the next', () => {
+  assert.deepEqual(lost(['connecting', 10], ['catching up', 11], ['live', 12], ['stale', 30, 25], ['stale', 40, 25], ['catching up', 50], ['live', 51]), [0, 0, 0, 25, 25, 25, 0]);
+});
+
+test('a report without a time of the last contact', () => {
+  assert.deepEqual(lost(['live', 12], ['stale', 30, NaN], ['live', 31], ['stale', 40, 0]), [0, 30, 0, 40]);
+  assert.deepEqual(lost(['stale', 30, NaN]), [30]);
+});
+
+test('return from the past without contact', () => {
+  assert.deepEqual(lost(['live', 12], ['past', 20], ['connecting', 90], ['connecting', 91, 91, 'refused'], ['catching up', 95], ['live', 96]), [0, 0, 0, 20, 20, 0]);
+  assert.deepEqual(lost(['live', 12], ['stale', 30, 25], ['past', 40], ['connecting', 91, 91, 'refused']), [0, 25, 0, 25]);
+  assert.deepEqual(lost(['past', 20], ['connecting', 91, 91, 'refused']), [0, 91], 'never live');
+});
+
+test('return from the past with contact', () => {
+  assert.deepEqual(lost(['live', 12], ['past', 20], ['connecting', 30], ['catching up', 31], ['live', 32]), [0, 0, 0, 0, 0]);
+});
