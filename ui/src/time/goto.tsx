@@ -5,7 +5,6 @@
 
 import { useRef, useState } from 'preact/hooks';
 import { now } from '../app/now';
-import { mode } from '../app/state';
 import { zoneName } from '../app/zone';
 import { FORMS, parseMoment } from './moment';
 import { goTo, showRV } from './playback';
@@ -44,7 +43,7 @@ export function GoTo() {
         <button class="now">Go</button>
       </div>
       <p id="moment-message" class={message ? 'failure' : 'visually-hidden'} role="alert">{message}</p>
-      {mode.value && !message && <p class="muted small">Printed times can be pasted here.</p>}
+      {!message && <p class="muted small">Any time that is shown can be pasted here.</p>}
     </form>
   );
 }
