@@ -39,4 +39,7 @@ export const made: History = {
   async version() {
     return undefined;
   },
+  async difference() {
+    return { from: { time: '' }, to: { time: '' }, items: [] };
+  },
 };

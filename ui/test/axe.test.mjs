@@ -36,6 +36,10 @@ const views = {
   'its YAML': [{ pod: 'yaml' }, (page) => until('its YAML', async () => (await page.locator('.yaml').count()) > 0)],
   'its log': [{ pod: 'logs' }, (page) => until('its log', async () => (await page.locator('.log').count()) > 0)],
   'its versions': [{ pod: 'versions' }, (page) => until('its versions', async () => (await page.getByRole('tabpanel').locator('li').count()) > 0)],
+  'two versions': [{ pod: 'versions' }, async (page) => {
+    for (const n of [0, 1]) await page.locator('.panel .changes-list .compare').nth(n).click();
+    await until('their difference', async () => (await page.locator('.comparison .diff').count()) === 1);
+  }],
   'a Node': [{ sel: 'node/node-0' }, (page) => until('its shares', async () => (await page.locator('meter').count()) > 0)],
   table: [{ view: 'table' }, (page) => until('rows', async () => (await page.locator('.line').count()) > 0)],
   'the legend of the strip': [{}, async (page) => {
@@ -55,6 +59,11 @@ const views = {
     await until('the list of changes', async () => (await page.locator('.changes-list .pick').count()) > 0);
     await page.locator('.changes-list [aria-expanded]').first().click();
     await until('the diff', async () => (await page.locator('.diff').count()) > 0);
+  }],
+  'an export': [{ side: 'changes' }, async (page) => {
+    await page.getByRole('button', { name: 'status updates' }).click();
+    await page.getByRole('button', { name: 'export', exact: true }).click();
+    await until('its form', async () => (await page.locator('.export').count()) === 1);
   }],
 };
 

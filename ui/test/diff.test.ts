@@ -4,6 +4,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { diffLines, hunks } from '../src/panel/diff';
+import { sidesOf } from '../src/panel/sides';
+import type { Change } from '../src/time/history';
 
 const signs = (lines: { sign: string; text: string }[]): string[] => lines.map((line) => line.sign + line.text);
 
@@ -53,4 +55,21 @@ test('operations on lists apply in sequence', () => {
 
 test('without the previous object, hunks have only new values', () => {
   assert.deepEqual(hunks([{ op: 'replace', path: '/status/phase', value: 'Running' }], undefined).map(({ path, lines }) => [path, signs(lines)]), [['status.phase', ['+Running']]]);
+});
+
+test('the sides of a comparison are in the order of time', () => {
+  const at = (n: number): number => Date.parse(`2026-01-31T15:00:0${n}Z`);
+  const version = (n: number): Change => ({ type: 'MODIFIED', resourceVersion: `${n}0`, time: new Date(at(n)).toISOString(), summary: null });
+  const items = [9, 8, 7].map(version); // the newest first; older ones are not loaded
+  const bounds = (picked: string[], moment: number): string | undefined => sidesOf(picked, items, moment)?.map(({ rv, time }) => rv || (time ? 'then' : 'now')).join();
+  assert.equal(bounds([], 0), undefined);
+  assert.equal(bounds(['80'], 0), '80,now');
+  assert.equal(bounds(['80'], at(9)), '80,then');
+  assert.equal(bounds(['80'], at(8)), '80,then');
+  assert.equal(bounds(['80'], at(7)), 'then,80');
+  assert.equal(bounds(['90', '70'], 0), '70,90');
+  assert.equal(bounds(['70', '90'], at(8)), '70,90');
+  assert.equal(bounds(['80', '60'], 0), '60,80');
+  assert.equal(bounds(['100', '60'], 0), '60,100');
+  assert.equal(bounds(['60', '100'], 0), '60,100');
 });

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compileFilter, parseFilter, problemOf, termText } from '../src/app/filter';
+import { compileFilter, generalTerms, parseFilter, problemOf, termText } from '../src/app/filter';
 import { State } from '../src/data/state';
 import { Fixture, nodeOf, podOf } from './fixture';
 
@@ -73,4 +73,8 @@ for (const [text, want] of PROBLEMS) {
 
 test('a parsed filter is written unchanged', () => {
   for (const text of ['web', '-web', 'ns:shop', '-ns:shop', 'app=web', 'app!=web', 'a.b/c=d', 'stat:failing']) assert.equal(parseFilter(text).map(termText).join(' '), text);
+});
+
+test('the terms that apply to all objects', () => {
+  assert.equal(generalTerms('Web -ns:kube-system app=web state:failing namespace:data -cart ns:'), 'web -ns:kube-system ns:data -cart');
 });

@@ -149,6 +149,8 @@ const functions = {
   C: async (page) => {
     await toThePast(page); // the last minute soon has no changes
     await page.keyboard.press('c');
+    await tabTo(page, 'status updates'); // the last change may be one
+    await page.keyboard.press('Enter');
     await until('the list of changes', async () => (await page.locator('.changes-list li').count()) > 0);
     await tabTo(page, /^(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\s/); // the first one
     const had = await focused(page);
@@ -171,6 +173,20 @@ const functions = {
     await until('a mark', async () => (await marked()) === 1);
     await page.keyboard.press('m');
     await until('no mark', async () => (await marked()) === 0);
+    await toNow(page);
+  },
+  'in Versions: D': async (page) => {
+    await tabTo(page, /^Board of Pods/);
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    await tabTo(page, /^(Overview|Versions)$/);
+    if ((await focused(page)) === 'Overview') await page.keyboard.press('ArrowLeft');
+    await until('the versions', async () => (await page.locator('.panel .changes-list .pick').count()) > 1);
+    await tabTo(page, /^(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\s/);
+    await page.keyboard.press('d');
+    await until('the comparison', async () => (await page.getByRole('region', { name: 'Comparison' }).count()) === 1);
+    await page.keyboard.press('d');
+    await until('no comparison', async () => (await page.getByRole('region', { name: 'Comparison' }).count()) === 0);
     await toNow(page);
   },
   'on the strip: ← →': async (page) => {

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { needsOf, nodeNeeds } from '../src/app/attention';
+import { clock } from '../src/data/clock';
 import { podRow } from '../src/data/objects';
 import { age, cpuText, memoryText, quantity } from '../src/data/quantity';
 import { State } from '../src/data/state';
@@ -152,4 +153,37 @@ test('YAML as kubectl writes it', () => {
     ['kind: Pod', 'metadata:', '  name: a-b', '  labels:', '    app.kubernetes.io/name: x', '    v: "1.0"', '    "on": "true"', 'spec:', '  args:', '  - "-c"', '  - "echo a: b"', '  ports:',
       '  - port: 80', '    p: TCP', '  none: []', '  empty: {}', '  ok: true', '  script: |', '    a', '    b', '  s: ""'].join('\n'),
   );
+});
+
+test('a Pod that crashed recovers with the time, without an event', () => {
+  const { now } = clock;
+  try {
+    let seconds = 1000;
+    clock.now = () => seconds;
+    const f = new Fixture();
+    f.set(podOf('a', { failingUntil: 1020, crash: 'Error, exit code 1' }), podOf('b', { state: State.failing, text: 'Error', crash: 'OOMKilled, exit code 137' }), podOf('c'));
+    f.apply();
+    const a = f.row('a');
+    const failing = (): number => f.cluster.counts[State.failing];
+    assert.deepEqual([f.cluster.shown(a), failing()], [State.failing, 2]);
+    assert.deepEqual(f.cluster.reassess(5), []);
+    // Both are one entry, whose reason does not change between Error and Running.
+    assert.deepEqual(needsOf(f.cluster, f.cluster.state, 1000).map((n) => [n.reason, n.crash, n.rows.length]), [['Error', 'Error, exit code 1', 2]]);
+    seconds = 1020;
+    const { version } = f.cluster;
+    assert.deepEqual(f.cluster.reassess(5), [a]);
+    assert.deepEqual([f.cluster.shown(a), failing(), f.cluster.changed[a]], [State.ready, 1, 5]);
+    assert.notEqual(f.cluster.version, version);
+    // The past: the same status, at an earlier moment.
+    seconds = 1019;
+    assert.deepEqual(f.cluster.reassess(6), [a]);
+    assert.equal(f.cluster.shown(a), State.failing);
+    f.rows.deletePod('shop/a', 1);
+    f.apply();
+    seconds = 2000;
+    assert.deepEqual(f.cluster.reassess(7), []);
+    assert.equal(failing(), 1);
+  } finally {
+    clock.now = now;
+  }
 });

@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describe, State, type ContainerStatus, type Pod } from '../src/data/state';
+import { backOff, ends, endWords } from '../src/data/crash';
+import { describe, seconds, State, stateAt, type ContainerStatus, type Pod } from '../src/data/state';
 
 const ready = [{ type: 'Ready', status: 'True' }, { type: 'Initialized', status: 'True' }];
 const up: ContainerStatus = { name: 'a', ready: true, restartCount: 0, state: { running: {} } };
@@ -68,4 +69,41 @@ test('since: from the Ready condition, the deletion or the termination', () => {
 
 test('the cells of its containers', () => {
   assert.equal(describe(pod({ phase: 'Running', containerStatuses: [up, waiting('CrashLoopBackOff'), ended({ exitCode: 0 })] })).cells, State.ready | (State.failing << 4) | (State.succeeded << 8));
+});
+
+test('a Pod that keeps crashing fails until it has been ready for its back-off', () => {
+  const at = (s: number): string => new Date(s * 1000).toISOString();
+  const error = { terminated: { reason: 'Error', exitCode: 1, finishedAt: at(990) } };
+  const running = (restartCount: number, lastState: ContainerStatus['lastState'], readySince = 0): Pod => pod({
+    phase: 'Running', conditions: [{ type: 'Initialized', status: 'True' }, { type: 'Ready', status: readySince ? 'True' : 'False', lastTransitionTime: at(readySince) }],
+    containerStatuses: [{ name: 'a', ready: readySince > 0, restartCount, state: { running: { startedAt: at(1000) } }, lastState }],
+  });
+  const states = (object: Pod, ...times: number[]): number[] => times.map((now) => stateAt(describe(object), now));
+  const { failing, ready, unready } = State;
+  assert.deepEqual([1, 2, 3, 5, 6, 100].map(backOff), [10, 20, 40, 160, 300, 300]);
+  // kubectl's STATUS stays.
+  assert.equal(describe(running(1, error, 1002)).text, 'Running');
+  assert.deepEqual(states(running(1, error, 1002), 1003, 1011, 1012), [failing, failing, ready]);
+  assert.deepEqual(states(running(4, error, 1030), 1031, 1109, 1110), [failing, failing, ready]);
+  // It may never become ready.
+  assert.deepEqual(states(running(2, error), 1001, 1019, 1020), [failing, failing, unready]);
+  // Long after the crash it was not ready for another reason.
+  assert.deepEqual(states(running(2, error, 5000), 5001), [ready]);
+  assert.deepEqual(states(running(1, { terminated: { signal: 9, exitCode: 137 } }, 1001), 1002), [failing]);
+  // A container that completed, and runs again.
+  assert.deepEqual(states(running(3, { terminated: { reason: 'Completed', exitCode: 0 } }, 1001), 1002), [ready]);
+  assert.deepEqual(states(pod({ phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }], containerStatuses: [up] }), 0), [ready]);
+});
+
+test('how containers ended, the latest first', () => {
+  const at = (s: number): string => new Date(s * 1000).toISOString();
+  const words = (...containerStatuses: ContainerStatus[]): string[] => ends(pod({ containerStatuses })).map(({ container, end }) => `${container.name}: ${endWords(end)} ${seconds(end.finishedAt)}`);
+  const error = { reason: 'Error', exitCode: 1, finishedAt: at(10) };
+  const oom = { reason: 'OOMKilled', exitCode: 137, finishedAt: at(20) };
+  const completed = { reason: 'Completed', exitCode: 0, finishedAt: at(30) };
+  assert.deepEqual(words({ ...up, lastState: { terminated: error } }, { name: 'b', state: { terminated: oom }, lastState: { terminated: error } }), ['b: OOMKilled, exit code 137 20', 'a: Error, exit code 1 10']);
+  assert.deepEqual(words({ name: 'a', state: { terminated: { signal: 9, finishedAt: at(5) } } }), ['a: signal 9 5']);
+  assert.deepEqual(words({ ...up, lastState: { terminated: completed } }), []);
+  assert.deepEqual(words({ ...waiting('CrashLoopBackOff'), lastState: { terminated: completed } }), ['a: Completed, exit code 0 30']);
+  assert.equal(describe(pod({ phase: 'Running', containerStatuses: [{ ...waiting('CrashLoopBackOff'), lastState: { terminated: error } }] })).crash, 'Error, exit code 1');
 });

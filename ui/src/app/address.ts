@@ -8,7 +8,7 @@
  */
 
 import { batch, effect } from '@preact/signals';
-import { changes, filter, group, marks, mode, needs, nodes, order, range, readAddress, selection, selectionText, tab, view } from './state';
+import { changes, compared, filter, group, marks, mode, needs, nodes, onlyDeleted, order, pathOf, range, readAddress, selection, selectionText, statusUpdates, tab, view } from './state';
 
 /** The changes that the next write of the address has continue a move: see continuing. */
 let continued = false;
@@ -65,8 +65,11 @@ function address(): string {
   put('view', view.value === 'table' ? 'table' : '');
   put('sel', sel ? selectionText(sel) : '');
   put('tab', sel && tab.value !== 'overview' ? tab.value : '');
+  put('compare', sel && tab.value === 'versions' && compared.value.path === pathOf(sel) ? compared.value.versions.join(',') : '');
   put('needs', needs.value ? '' : 'hidden');
   put('side', changes.value ? 'changes' : '');
+  put('status', statusUpdates.value ? 'shown' : '');
+  put('only', onlyDeleted.value ? 'deleted' : '');
   const at = mode.value;
   put('at', at?.at ?? '');
   // A resourceVersion has no time.
@@ -91,6 +94,9 @@ function restore(): void {
     tab.value = to.tab;
     needs.value = to.needs;
     changes.value = to.changes;
+    compared.value = to.compared;
+    statusUpdates.value = to.statusUpdates;
+    onlyDeleted.value = to.onlyDeleted;
     range.value = to.range;
     // An equal object would load again.
     if ((to.selection ? selectionText(to.selection) : '') !== before.sel) selection.value = to.selection;

@@ -17,6 +17,8 @@ export interface Need {
   key: string;
   state: StateName;
   reason: string;
+  /** How the container that crashed last ended, such as `Error, exit code 1`; empty without a crash. */
+  crash: string;
   /** The workload, or the Pod if it has no owner. */
   title: string;
   namespace: string;
@@ -48,15 +50,19 @@ export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[]
     if (state === State.unknown && cluster.state[row] !== State.unknown) continue;
     const title = cluster.strings[cluster.owner[row]];
     const of = title ? `${cluster.strings[cluster.namespace[row]]}/${title}` : `Pod ${cluster.keyOf(row)}`;
-    const group = `${cluster.text[row]} ${of}`;
+    const reason = reasonOf(cluster, row, state);
+    const crash = state === State.failing ? cluster.strings[cluster.crash[row]] : '';
+    // A Pod that keeps crashing changes its status with each restart.
+    const group = `${crash ? 'crash' : cluster.text[row]} ${of}`;
     const need = found.get(group);
     if (need) {
+      if ((RANK[reason] ?? 3) < (RANK[need.reason] ?? 3)) need.reason = reason;
       need.rows.push(row);
       need.since = Math.min(need.since, cluster.since[row]);
       continue;
     }
     found.set(group, {
-      of, key: of, state: stateName(state), reason: reasonOf(cluster, row), title: title ? title.slice(title.indexOf('/') + 1) : cluster.names[row],
+      of, key: of, state: stateName(state), reason, crash, title: title ? title.slice(title.indexOf('/') + 1) : cluster.names[row],
       namespace: cluster.strings[cluster.namespace[row]], rows: [row], since: cluster.since[row],
     });
   }
@@ -72,8 +78,9 @@ export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[]
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-function reasonOf(cluster: Cluster, row: number): string {
+function reasonOf(cluster: Cluster, row: number, state: number): string {
   const text = cluster.strings[cluster.text[row]];
+  if (state === State.failing && cluster.settled[row] !== State.failing) return `${text} after a crash`;
   if (text === 'Running') return 'not ready';
   return text === 'Pending' && !cluster.nodeName(row) ? 'Pending, not scheduled' : text;
 }

@@ -70,6 +70,9 @@ export function problemOf(text: string, cluster: Cluster): Problem | null {
   return null;
 }
 
+/** The terms of a filter that apply to all objects: names and namespaces. */
+export const generalTerms = (text: string): string => parseFilter(text).filter((t) => (t.kind === 'name' || t.kind === 'ns') && t.value).map(termText).join(' ');
+
 /** Compiles a filter. Terms that depend on one string are evaluated once per distinct string. */
 export function compileFilter(text: string, cluster: Cluster): ((row: number) => boolean) | null {
   // A term without a value is incomplete: the user is typing it.

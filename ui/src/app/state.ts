@@ -45,9 +45,14 @@ export const order = signal<PodOrder>(first.order);
 export const view = signal<'board' | 'table'>(first.view);
 export const selection = signal<Selection>(first.selection);
 export const tab = signal(first.tab);
+/** The versions of an object that are compared, by its path: none, one with the shown moment, or two. Each is an RV. */
+export const compared = signal(first.compared);
 export const needs = signal(first.needs);
 /** The side shows the list of changes instead of what needs attention. */
 export const changes = signal(first.changes);
+/** The list shows changes of the status only, too; and only deletions. */
+export const statusUpdates = signal(first.statusUpdates);
+export const onlyDeleted = signal(first.onlyDeleted);
 export const help = signal(false);
 export const mode = signal<Mode | null>(first.mode);
 /** Marked moments, in milliseconds since 1970. */
@@ -58,16 +63,20 @@ export const range = signal<{ from: number; to: number } | null>(first.range);
 /** Reads the query of a URL. */
 export function readAddress(search: string) {
   const query = new URLSearchParams(search);
+  const selected = parseSelection(query.get('sel'));
   return {
     filter: query.get('q') ?? '',
     group: query.get('group') ?? '',
     nodes: NODE_ORDERS.find((name) => name === query.get('nodes')) ?? 'name',
     order: (query.get('sort') as PodOrder | null) || 'namespace',
     view: query.get('view') === 'table' ? ('table' as const) : ('board' as const),
-    selection: parseSelection(query.get('sel')),
+    selection: selected,
     tab: query.get('tab') ?? 'overview',
+    compared: { path: selected ? pathOf(selected) : '', versions: (query.get('compare') ?? '').split(',').filter((rv) => /^\d+$/.test(rv)).slice(0, 2) },
     needs: query.get('needs') !== 'hidden',
     changes: query.get('side') === 'changes',
+    statusUpdates: query.get('status') === 'shown',
+    onlyDeleted: query.get('only') === 'deleted',
     mode: parseMode(query.get('at') ?? '', query.get('t') ?? ''),
     marks: (query.get('marks') ?? '').split(',').map((text) => parseTime(text, Date.now())).filter((at) => at > 0),
     range: parseRange(query.get('range')),
@@ -124,8 +133,9 @@ export const selectionText = (sel: NonNullable<Selection>): string =>
   sel.kind === 'node' ? `node/${sel.name}` : sel.kind === 'pod' ? `pod/${sel.namespace}/${sel.name}` : sel.path;
 
 /** The API path of a selected object. */
-export const pathOf = (sel: NonNullable<Selection>): string =>
-  sel.kind === 'pod' ? `/api/v1/namespaces/${sel.namespace}/pods/${sel.name}` : sel.kind === 'node' ? `/api/v1/nodes/${sel.name}` : sel.path;
+export function pathOf(sel: NonNullable<Selection>): string {
+  return sel.kind === 'pod' ? `/api/v1/namespaces/${sel.namespace}/pods/${sel.name}` : sel.kind === 'node' ? `/api/v1/nodes/${sel.name}` : sel.path;
+}
 
 /** `t` is the time of a resourceVersion. A text that is no moment is left to the gateway, whose error the page shows. */
 function parseMode(at: string, t: string): Mode | null {

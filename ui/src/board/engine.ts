@@ -99,6 +99,14 @@ export class Engine implements Scene {
     this.renderer?.update(this, applied.gone);
   }
 
+  /** Shows the states at the clock's time: a Pod that crashed recovers without an event. Returns whether any changed. */
+  reassess(now: number): boolean {
+    const rows = this.cluster.reassess(now);
+    for (const row of rows) this.#updateLook(row);
+    this.renderer?.update(this, rows);
+    return rows.length > 0;
+  }
+
   /** Removes ghosts that were shown long enough. Returns whether there were any. */
   expire(now: number): boolean {
     for (const row of this.#leaving) if (this.look[row] === State.none) this.layout.remove(row);

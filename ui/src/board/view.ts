@@ -125,6 +125,11 @@ export class BoardView {
     this.wake();
   }
 
+  /** The clock has moved. */
+  reassess(): void {
+    if (this.engine.reassess(performance.now())) this.marked();
+  }
+
   /** Requests a frame. */
   wake(): void {
     if (this.#requested) return;

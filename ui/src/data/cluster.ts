@@ -8,7 +8,8 @@
  */
 
 import { FIELD, STRIDE, type Batch, type NodeRow } from './protocol';
-import { State } from './state';
+import { clock } from './clock';
+import { State, stateAt } from './state';
 
 /** How long the ghost of a deleted Pod is shown, in milliseconds. */
 export const GHOST = 2000;
@@ -43,7 +44,12 @@ export class Cluster {
   length = 0;
   strings: string[] = [''];
   names: string[] = [];
+  /** As shown: a Pod that crashed is failing until it has recovered; `settled` is its state then. */
   state = new Uint8Array(0);
+  settled = new Uint8Array(0);
+  failingUntil = new Int32Array(0);
+  /** How the container that crashed last ended. */
+  crash = new Int32Array(0);
   node = new Int32Array(0);
   namespace = new Int32Array(0);
   owner = new Int32Array(0);
@@ -69,6 +75,8 @@ export class Cluster {
   #shownAt = -1;
   /** The string ids of the Nodes whose Ready condition is Unknown. */
   readonly #lost = new Set<number>();
+  /** The rows of Pods that run after a crash. */
+  readonly #crashed = new Set<number>();
   #ghosts: { row: number; until: number }[] = [];
 
   /** How many Pods there are. */
@@ -184,13 +192,39 @@ export class Cluster {
     return over;
   }
 
+  /** Shows the states at the clock's time, which the board is to paint at `now`. Returns the rows that it changed. */
+  reassess(now: number): number[] {
+    const changed: number[] = [];
+    for (const row of this.#crashed) {
+      const state = this.#stateOf(row);
+      if (state === this.state[row]) continue;
+      this.#count(row, -1);
+      this.state[row] = state;
+      this.#count(row, 1);
+      this.change[row] = Change.modified;
+      this.changed[row] = now;
+      changed.push(row);
+    }
+    if (changed.length) this.version++;
+    return changed;
+  }
+
+  #stateOf(row: number): number {
+    return stateAt({ state: this.settled[row] as State, failingUntil: this.failingUntil[row] }, clock.now());
+  }
+
   #set(from: Int32Array, at: number, now: number, applied: Applied): void {
     const row = from[at + FIELD.row];
     const before = this.state[row];
     const fresh = before === State.none || before === State.gone;
     const moved = !fresh && this.node[row] !== from[at + FIELD.node];
     if (!fresh) this.#count(row, -1);
-    this.state[row] = from[at + FIELD.state];
+    this.settled[row] = from[at + FIELD.state];
+    this.failingUntil[row] = from[at + FIELD.failingUntil];
+    this.crash[row] = from[at + FIELD.crash];
+    if (this.failingUntil[row]) this.#crashed.add(row);
+    else this.#crashed.delete(row);
+    this.state[row] = this.#stateOf(row);
     this.node[row] = from[at + FIELD.node];
     this.namespace[row] = from[at + FIELD.namespace];
     this.owner[row] = from[at + FIELD.owner];
@@ -213,6 +247,7 @@ export class Cluster {
   #delete(row: number, now: number, applied: Applied): void {
     if (!this.has(row)) return;
     this.#count(row, -1);
+    this.#crashed.delete(row);
     this.state[row] = State.gone;
     this.change[row] = Change.gone;
     this.changed[row] = now;
@@ -258,6 +293,7 @@ export class Cluster {
     this.counts.fill(0);
     this.nodes.clear();
     this.#lost.clear();
+    this.#crashed.clear();
     this.#ghosts = [];
     this.synced = false;
   }
@@ -272,6 +308,9 @@ export class Cluster {
       return grown;
     };
     this.state = more(this.state);
+    this.settled = more(this.settled);
+    this.failingUntil = more(this.failingUntil);
+    this.crash = more(this.crash);
     this.node = more(this.node);
     this.namespace = more(this.namespace);
     this.owner = more(this.owner);

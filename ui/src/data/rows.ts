@@ -152,6 +152,8 @@ export class Rows {
     put(FIELD.memory, pod.memory);
     put(FIELD.labels, this.intern(pod.labels));
     put(FIELD.cells, pod.cells);
+    put(FIELD.failingUntil, pod.failingUntil);
+    put(FIELD.crash, this.intern(pod.crash));
     if (changed) this.#dirty.add(row);
   }
 

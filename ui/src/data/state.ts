@@ -7,6 +7,8 @@
  * on the board.
  */
 
+import { ends, endWords, failingUntil, type Termination } from './crash';
+
 /** The states of a block. `none` is an empty slot, `gone` the ghost of a deleted Pod. */
 export const State = {
   none: 0, ready: 1, unready: 2, pending: 3, failing: 4, succeeded: 5, terminating: 6, unknown: 7, gone: 8,
@@ -28,6 +30,7 @@ export const POD_FIELDS = [
   ...['containerStatuses', 'initContainerStatuses'].flatMap((list) => [
     'ready', 'restartCount', 'state.running.startedAt', 'state.waiting.reason',
     'state.terminated.reason', 'state.terminated.exitCode', 'state.terminated.signal', 'state.terminated.finishedAt',
+    'lastState.terminated.reason', 'lastState.terminated.exitCode', 'lastState.terminated.signal', 'lastState.terminated.finishedAt',
   ].map((path) => `status.${list}[*].${path}`)),
 ];
 
@@ -39,8 +42,9 @@ export interface ContainerStatus {
   state?: {
     running?: { startedAt?: string };
     waiting?: { reason?: string; message?: string };
-    terminated?: { reason?: string; exitCode?: number; signal?: number; finishedAt?: string };
+    terminated?: Termination;
   };
+  lastState?: { terminated?: Termination };
 }
 
 export interface Condition {
@@ -82,6 +86,10 @@ export interface Described {
   state: State;
   /** As in kubectl's STATUS column. */
   text: string;
+  /** While a Pod runs after a crash: until when it counts as failing, in seconds since 1970; otherwise 0. */
+  failingUntil: number;
+  /** How the container that crashed last ended, such as `Error, exit code 1`; empty without a crash. */
+  crash: string;
   /** The number of containers, and of ready ones, as in kubectl's READY column. */
   containers: number;
   ready: number;
@@ -153,13 +161,19 @@ export function describe(pod: Pod): Described {
   else if (metadata.deletionTimestamp && !over) text = 'Terminating';
 
   const state = stateOf(text, status.phase, conditionTrue(status.conditions, 'Ready'));
+  const [crash] = state === State.failing || state === State.ready || state === State.unready ? ends(pod) : [];
   return {
     state, text, ready, restarts,
+    failingUntil: state === State.ready || state === State.unready ? failingUntil(pod) : 0,
+    crash: crash ? endWords(crash.end) : '',
     containers: (spec.containers?.length ?? statuses.length) + sidecars.size,
     since: since(pod, state),
     cells: cellsOf(statuses),
   };
 }
+
+/** The state of a Pod at a moment, in seconds since 1970. */
+export const stateAt = ({ state, failingUntil: until }: Pick<Described, 'state' | 'failingUntil'>, now: number): State => (until > now ? State.failing : state);
 
 const WAITING = /^(Pending|ContainerCreating|PodInitializing|SchedulingGated|Init:\d+\/\d+|Init:PodInitializing|Init:ContainerCreating|Unschedulable)$/;
 

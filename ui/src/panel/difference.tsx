@@ -27,18 +27,24 @@ export function Difference({ history, path, change }: { history: History; path: 
   return (
     <div class="diff">
       {difference.words && <p class="muted small">{difference.words}</p>}
-      {difference.hunks.map((hunk, i) => (
-        <figure key={i}>
-          {hunk.path && <figcaption class="mono">{hunk.path}</figcaption>}
-          <pre tabIndex={hunk.lines.length > 12 ? 0 : undefined}>
-            {hunk.lines.slice(0, maxLines).map((line, n) => <Line key={n} line={line} />)}
-            {hunk.lines.length > maxLines && <div class="muted">and {hunk.lines.length - maxLines} more lines</div>}
-          </pre>
-        </figure>
-      ))}
+      <Hunks hunks={difference.hunks} />
     </div>
   );
 }
+
+export const Hunks = ({ hunks }: { hunks: Hunk[] }) => (
+  <>
+    {hunks.map((hunk, i) => (
+      <figure key={i}>
+        {hunk.path && <figcaption class="mono">{hunk.path}</figcaption>}
+        <pre tabIndex={hunk.lines.length > 12 ? 0 : undefined}>
+          {hunk.lines.slice(0, maxLines).map((line, n) => <Line key={n} line={line} />)}
+          {hunk.lines.length > maxLines && <div class="muted">and {hunk.lines.length - maxLines} more lines</div>}
+        </pre>
+      </figure>
+    ))}
+  </>
+);
 
 /** The sign makes the line readable without colours. */
 const Line = ({ line: { sign, text } }: { line: DiffLine }) =>
@@ -49,7 +55,9 @@ function read(change: Change, version: Change | undefined): { hunks: Hunk[]; wor
   if (patch.length) return { hunks: hunks(patch, version?.before), words: '' };
   const whole = change.type === 'DELETED' ? (version?.before ?? version?.object) : version?.object;
   if (whole === undefined) return { hunks: [], words: 'No significant field changed.' };
-  const sign = change.type === 'DELETED' ? '-' : change.type === 'ADDED' ? '+' : ' ';
   const words = change.type === 'DELETED' ? 'The last known version.' : change.type === 'ADDED' ? 'The object as created.' : 'The object when recording started.';
-  return { hunks: [{ path: '', lines: yamlLines(whole, SKIPPED).map((text) => ({ sign, text })) }], words };
+  return { hunks: [wholeObject(whole, change.type === 'DELETED' ? '-' : change.type === 'ADDED' ? '+' : ' ')], words };
 }
+
+/** An object as one hunk, each line with the same sign. */
+export const wholeObject = (object: unknown, sign: DiffLine['sign']): Hunk => ({ path: '', lines: yamlLines(object, SKIPPED).map((text) => ({ sign, text })) });

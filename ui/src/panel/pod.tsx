@@ -8,29 +8,22 @@ import { stateName } from '../board/palette';
 import { age, count } from '../data/quantity';
 import { containerState, describe, seconds, type Condition, type ContainerStatus, type Pod } from '../data/state';
 import { Shape } from '../shell/shape';
-import { WORDS } from '../shell/words';
 import { Events } from './events';
+import { PodState } from './failing';
 
 type Container = NonNullable<NonNullable<Pod['spec']>['containers']>[number];
 
 export function PodOverview({ pod, at, now }: { pod: Pod; at: string; now: number }) {
   const { metadata, spec = {}, status = {} } = pod;
   const described = describe(pod);
-  const state = stateName(described.state);
-  const waiting = status.containerStatuses?.map((c) => c.state?.waiting?.message).find(Boolean) ?? status.message
-    ?? status.conditions?.find((c) => c.status === 'False' && c.message)?.message;
   return (
     <>
-      <section class="state">
-        <p class={`words ${state}`}><Shape state={state} size={16} /> <b>{described.text}</b> for {age(now - described.since)}</p>
-        <p class="muted">{WORDS[state]}</p>
-        {waiting && state !== 'ready' && state !== 'succeeded' && <p>{waiting}</p>}
-      </section>
+      <PodState pod={pod} described={described} at={at} now={now} />
       <dl class="facts">
         <dt>Namespace</dt><dd><button class="link" onClick={() => (filter.value = `ns:${metadata.namespace}`)}>{metadata.namespace}</button></dd>
         <dt>Node</dt><dd>{spec.nodeName ? <button class="link mono" onClick={() => (selection.value = { kind: 'node', name: spec.nodeName! })}>{spec.nodeName}</button> : 'not scheduled'}</dd>
         <dt>Created</dt><dd>{age(now - seconds(metadata.creationTimestamp))} ago</dd>
-        {described.restarts > 0 && <><dt>Restarts</dt><dd>{described.restarts}</dd></>}
+        {described.restarts > 0 && <><dt>Restarts</dt><dd>{described.restarts}{described.crash && <span class="muted"> · last {described.crash}</span>}</dd></>}
       </dl>
       <section>
         <h3>Containers</h3>

@@ -4,11 +4,12 @@
 /** The recorded versions of an object, the newest first, each with its difference. A click shows the board at that time. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { mode } from '../app/state';
+import { compared, mode } from '../app/state';
 import { clock } from '../time/words';
 import { ChangeRow, showMoment } from '../time/change-row';
 import { history, refreshed, versionKey, type Change, type Page } from '../time/history';
 import { playhead } from '../time/playback';
+import { Comparison } from './comparison';
 
 export function Versions({ path, version }: { path: string; version: unknown }) {
   const [found, setFound] = useState<Page<Change> | null>(null);
@@ -28,6 +29,10 @@ export function Versions({ path, version }: { path: string; version: unknown }) 
     load('', stop.signal);
     return () => stop.abort();
   }, [path, version]);
+  const picked = compared.value.path === path ? compared.value.versions : [];
+  const toggle = (rv: string): void => {
+    compared.value = { path, versions: picked.includes(rv) ? picked.filter((one) => one !== rv) : [...picked, rv].slice(-2) };
+  };
   const shown = playhead.value;
   // The newest version that is not after the shown moment.
   const current = items?.find((item) => (mode.value?.at === `rv:${item.resourceVersion}` || (shown || Infinity) >= Date.parse(item.time)) && item.type !== 'FOLDED');
@@ -38,7 +43,10 @@ export function Versions({ path, version }: { path: string; version: unknown }) 
       {items?.length === 0 && !more && <p class="muted">No version is recorded.</p>}
       <ol class="changes-list">
         {items?.map((item) => (
-          <ChangeRow key={versionKey(item)} change={item} path={path} current={item === current} choose={() => showMoment(item)}>
+          <ChangeRow
+            key={versionKey(item)} change={item} path={path} current={item === current} choose={() => showMoment(item)}
+            compare={item.type === 'FOLDED' ? undefined : { on: picked.includes(item.resourceVersion), toggle: () => toggle(item.resourceVersion) }}
+          >
             {item.type === 'FOLDED' && item.folded && (
               <>{Object.entries(item.folded.noise ?? {}).map(([kind, n]) => `${kind} ${n}×`).join(', ')}, since {clock(Date.parse(item.folded.oldest.time))}</>
             )}
@@ -46,6 +54,7 @@ export function Versions({ path, version }: { path: string; version: unknown }) 
         ))}
       </ol>
       {more && <button class="link" onClick={() => load(more, new AbortController().signal)}>older</button>}
+      <Comparison path={path} picked={picked} items={items ?? []} version={version} />
     </>
   );
 }

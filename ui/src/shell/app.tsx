@@ -86,8 +86,16 @@ export function start(worker: Worker, source: History = history): void {
   matchCount.value = () => engine.matching();
   // Without contact, ages stop at the last one, as everything on the board does.
   clock.now = () => (playhead.peek() || lost.peek() || now()) / 1000;
-  // Ages change even if the data does not.
-  setInterval(() => document.hidden || refresh.value++, 1000);
+  // Ages and some states change even if the data does not.
+  setInterval(() => {
+    if (document.hidden) return;
+    board.reassess();
+    refresh.value++;
+  }, 1000);
+  effect(() => {
+    void mode.value;
+    board.reassess();
+  });
   effect(() => {
     void refresh.value;
     const failing = cluster.counts[State.failing];

@@ -3,16 +3,21 @@
 
 import { lost, misplaced } from '../app/contact';
 import { nodeNeeds, needsOf, type Need } from '../app/attention';
-import { refresh, cluster, filter, selection, selectRow } from '../app/state';
+import { failingOf } from '../app/failing';
+import { refresh, cluster, filter, mode, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
 import { age } from '../data/quantity';
 import { clock } from '../data/clock';
+import { seconds } from '../data/state';
+import { recorded } from '../time/playback';
 import { Unknown } from './unknown';
 import { Shape } from './shape';
 import { SideTabs } from './side-tabs';
 
 /** How many entries are listed; the rest are counted. */
 const maxEntries = 60;
+/** Of how many Pods of an entry the history is asked since when they fail. */
+const maxAsked = 3;
 
 /** Lists unhealthy Nodes and Pods. */
 export function Needs({ board }: { board: BoardView }) {
@@ -49,6 +54,7 @@ export function Needs({ board }: { board: BoardView }) {
 
 function Item({ need, now, point }: { need: Need; now: number; point: (rows: number[]) => void }) {
   const { rows } = need;
+  const { since, known } = failingSince(need);
   return (
     <li>
       <button
@@ -61,9 +67,24 @@ function Item({ need, now, point }: { need: Need; now: number; point: (rows: num
       >
         <Shape state={need.state} size={14} />
         <b class="mono">{need.title}</b>
-        <span class="muted"><span class={`words ${need.state}`}>{need.reason}</span> · {need.namespace}</span>
-        <time class="muted">{rows.length > 1 && <em>{rows.length.toLocaleString('en')}</em>} {age(now - need.since)}</time>
+        <span class="muted"><span class={`words ${need.state}`}>{need.reason}</span>{need.crash && ` · ${need.crash}`} · {need.namespace}</span>
+        <time class="muted" title={known ? undefined : 'It failed before the recording starts'}>{rows.length > 1 && <em>{rows.length.toLocaleString('en')}</em>} {age(now - since)}{known ? '' : '+'}</time>
       </button>
     </li>
   );
+}
+
+/** Since when the Pods of an entry fail, from the history: their own status begins again with each restart. In seconds since 1970. */
+function failingSince({ rows, since, crash }: Need): { since: number; known: boolean } {
+  let known = true;
+  if (!crash || !recorded.value || mode.value?.speed) return { since, known };
+  for (const row of rows.slice(0, maxAsked)) {
+    const path = `/api/v1/namespaces/${cluster.strings[cluster.namespace[row]]}/pods/${cluster.names[row]}`;
+    const answer = failingOf(path, mode.value?.at ?? '', `${cluster.created[row]} ${cluster.readiness(row).restarts}`);
+    const at = answer?.failing ? seconds(answer.since) : 0;
+    if (!at || at >= since) continue;
+    since = at;
+    known = answer!.sinceKnown === true;
+  }
+  return { since, known };
 }

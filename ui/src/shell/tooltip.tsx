@@ -39,7 +39,7 @@ function PodTip({ row }: { row: number }) {
       <b class="mono">{cluster.names[row]}</b>
       <span class={`words ${state}`}><Shape state={state} /> {cluster.strings[cluster.text[row]]} for {age(now - cluster.since[row])}</span>
       <span class="muted">{cluster.strings[cluster.namespace[row]]}{owner && ` · ${owner}`}</span>
-      <span class="muted">{ready} of {count(containers, 'container')} ready{restarts > 0 && ` · ${count(restarts, 'restart')}`}</span>
+      <span class="muted">{ready} of {count(containers, 'container')} ready{restarts > 0 && ` · ${count(restarts, 'restart')}`}{state === 'failing' && cluster.strings[cluster.crash[row]] && ` · last ${cluster.strings[cluster.crash[row]]}`}</span>
       <span class="muted">{cluster.nodeName(row) || 'not scheduled'} · {cpuText(cluster.cpu[row])} · {memoryText(cluster.memory[row])}</span>
     </>
   );

@@ -30,10 +30,12 @@ interface Props {
   /** The board shows the state after this change. */
   current: boolean;
   choose: () => void;
+  /** Adds this version to a comparison, or removes it; `on` while it is part of one. */
+  compare?: { on: boolean; toggle: () => void };
   children?: ComponentChildren;
 }
 
-export function ChangeRow({ change, path, title, where, current, choose, children }: Props) {
+export function ChangeRow({ change, path, title, where, current, choose, compare, children }: Props) {
   const [open, setOpen] = useState(false);
   const { type, summary, by, inferred, folded } = change;
   const all = (summary ?? []).filter((line) => line !== WORDS[type]);
@@ -45,7 +47,8 @@ export function ChangeRow({ change, path, title, where, current, choose, childre
     } else if (step) {
       const list = [...(event.currentTarget as HTMLElement).closest('ol, ul')!.querySelectorAll<HTMLElement>('.pick')];
       list[list.indexOf((event.currentTarget as HTMLElement).querySelector<HTMLElement>('.pick')!) + step]?.focus();
-    } else return;
+    } else if (event.key === 'd' && compare && !event.ctrlKey && !event.metaKey && !event.altKey) compare.toggle();
+    else return;
     event.preventDefault();
     event.stopPropagation();
   };
@@ -67,6 +70,11 @@ export function ChangeRow({ change, path, title, where, current, choose, childre
           {managers && <span class="managers"> by {managers}</span>}
         </span>
       </button>
+      {compare && (
+        <button class="quiet compare" aria-pressed={compare.on} aria-label={`Compare the version of ${clock(Date.parse(change.time))}`} title={compare.on ? 'Leave out of the comparison (D)' : 'Compare with the shown moment, or with a second version (D)'} onClick={compare.toggle}>
+          <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true"><path d="M10.500 1 14.500 4.600 10.500 8.200V5.600H2V3.600h8.500zM5.500 7.800v2.600H14v2H5.500V15L1.500 11.400z" /></svg>
+        </button>
+      )}
       {type !== 'FOLDED' && (
         <button class="quiet" aria-expanded={open} aria-label={`What changed at ${clock(Date.parse(change.time))}`} title={open ? 'Close' : 'Show the difference (→)'} onClick={() => setOpen(!open)}>
           <svg width="12" height="12" viewBox="0 0 16 16" aria-hidden="true"><path d={open ? 'M2.5 5.5h11L8 12z' : 'M5.5 2.5v11L12 8z'} /></svg>

@@ -8,17 +8,18 @@ import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { getJSON } from '../app/api';
 import { now } from '../app/now';
-import { parseFilter } from '../app/filter';
-import { filter, marks, mode, range, selection, selectionOf, tab } from '../app/state';
+import { generalTerms } from '../app/filter';
+import { filter, marks, mode, onlyDeleted, range, selection, selectionOf, statusUpdates, tab } from '../app/state';
 import { SideTabs } from '../shell/side-tabs';
 import { ChangeRow, showMoment } from './change-row';
-import type { Counts, History, ObjectChange, Page } from './history';
+import { Export, ExportButton } from './export';
+import type { Counts, History, ObjectChange, Page, Selected } from './history';
 import { goTo, playhead } from './playback';
 import { unknownParts } from './plot';
 import { clock, zoned } from './words';
 
 /** How far the list reaches around the shown moment, or back from now, in seconds. */
-const REACHES = [5, 30, 120, 600, 3600] as const;
+const REACHES = [5, 30, 120, 600, 3600, 12 * 3600, 84 * 3600] as const;
 const reach = signal<number>(30);
 /** The selected resources; all if empty. */
 const kinds = signal<string[]>([]);
@@ -29,9 +30,6 @@ const maxPageSize = 1000;
 const reloadInterval = 5000;
 const reloadDelay = 250;
 
-/** The terms of the filter that apply to all objects. */
-const GENERAL_TERMS = new Set(['name', 'ns']);
-
 const changeKey = ({ path, resourceVersion }: ObjectChange): string => `${path} ${resourceVersion}`;
 
 export function Changes({ history }: { history: History }) {
@@ -41,42 +39,45 @@ export function Changes({ history }: { history: History }) {
   const [message, setMessage] = useState('');
   const list = useRef<HTMLOListElement>(null);
   const chosen = kinds.value;
+  const terms = generalTerms(filter.value);
+  const selected = useMemo(() => ({ filter: terms, status: statusUpdates.value, deleted: onlyDeleted.value }), [terms, statusUpdates.value, onlyDeleted.value]);
   useEffect(() => {
     const stop = new AbortController();
     const timer = setTimeout(() => {
       // As many as are shown, so that older pages stay.
       const limit = Math.min(maxPageSize, Math.max(pageSize, found?.items.length ?? 0));
-      history.changes(from, to, limit, stop.signal, chosen).then((page) => {
+      history.changes(from, to, limit, stop.signal, chosen, '', selected).then((page) => {
         setFound(page);
         setMessage('');
       }, (error: Error) => stop.signal.aborted || setMessage(error.message));
-      history.counts(from, to, stop.signal).then(setCounts, () => stop.signal.aborted || setCounts(null));
+      history.counts(from, to, stop.signal, [], selected).then(setCounts, () => stop.signal.aborted || setCounts(null));
     }, found ? reloadDelay : 0);
     return () => {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [history, from, to, chosen]);
+  }, [history, from, to, chosen, selected]);
   const older = (): void => {
-    history.changes(from, to, pageSize, new AbortController().signal, chosen, found!.more)
+    history.changes(from, to, pageSize, new AbortController().signal, chosen, found!.more, selected)
       .then((page) => setFound((old) => ({ items: [...(old?.items ?? []), ...page.items], more: page.more })), (error: Error) => setMessage(error.message));
   };
   // Scroll to the shown moment.
   useEffect(() => list.current?.querySelector('.here')?.scrollIntoView({ block: 'center' }), [found === null, from, to]);
-  const terms = parseFilter(filter.value).filter((t) => GENERAL_TERMS.has(t.kind) && t.value);
-  const items = useMemo(() => found?.items.filter((item) => terms.every(({ kind, value, not }) => (kind === 'ns' ? (item.namespace ?? '') : item.name).includes(value) !== not)), [found, filter.value]);
+  const items = found?.items;
   const moment = playhead.value;
   const here = moment ? items?.findIndex((item) => Date.parse(item.time) <= moment) : -1;
   return (
     <aside class="side changes" aria-label="Changes">
       <SideTabs />
       <Span from={from} to={to} />
+      <Export named={(found?.items ?? []).map((item) => item.namespace ?? '')} />
       <Kinds counts={counts} />
+      <Which />
       <Marks />
       {message && <p class="failure">{message}</p>}
       {counts && unknownParts(counts).map((part) => <p key={part.from} class="gap-note muted">{part.gap ? `Nothing was recorded from ${clock(part.from)} to ${clock(part.to)}.` : part.to < to ? `The recording starts at ${clock(part.to)}.` : `The recording ends at ${clock(part.from)}.`}</p>)}
-      {!found && !message && <p class="muted">loading changes</p>}
-      {items?.length === 0 && !found?.more && <p class="muted">No changes{terms.length ? ' match the filter' : ''}.</p>}
+      {!found && !message && <p class="muted empty">loading changes</p>}
+      {items?.length === 0 && !found?.more && <p class="muted empty" role="status">{none(selected)}</p>}
       <div class="scroll">
         <ol class="changes-list" ref={list}>
           {items?.map((item, i) => (
@@ -141,18 +142,21 @@ function Span({ from, to }: { from: number; to: number }) {
   return (
     <p class="span">
       <b>{clock(from)} – {zoned(to)}</b>
-      {chosen ? <button class="link" onClick={() => (range.value = null)}>clear the range</button> : (
-        <label class="muted">{at ? 'around ±' : 'the last '}
-          <select aria-label="Range" value={reach.value} onChange={(e) => (reach.value = Number(e.currentTarget.value))}>
-            {REACHES.map((s) => <option key={s} value={s}>{spanWords(at ? s : 2 * s)}</option>)}
-          </select>
-        </label>
-      )}
+      <span class="tools">
+        {chosen ? <button class="link" onClick={() => (range.value = null)}>clear the range</button> : (
+          <label class="muted">{at ? 'around ±' : 'the last '}
+            <select aria-label="Range" value={reach.value} onChange={(e) => (reach.value = Number(e.currentTarget.value))}>
+              {REACHES.map((s) => <option key={s} value={s}>{spanWords(at ? s : 2 * s)}</option>)}
+            </select>
+          </label>
+        )}
+        <ExportButton from={from} to={to} />
+      </span>
     </p>
   );
 }
 
-const spanWords = (s: number): string => (s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : `${s / 3600} h`);
+const spanWords = (s: number): string => (s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : s < 48 * 3600 ? `${s / 3600} h` : `${s / 86_400} d`);
 
 /** The number of changes per resource. Each is a filter. */
 function Kinds({ counts }: { counts: Counts | null }) {
@@ -165,6 +169,20 @@ function Kinds({ counts }: { counts: Counts | null }) {
         const on = chosen.includes(name);
         return <button key={name} class="label" aria-pressed={on} title={name} onClick={() => (kinds.value = on ? chosen.filter((k) => k !== name) : [...chosen, name])}>{name.split('.')[0]} <b>{n.toLocaleString('en')}</b></button>;
       })}
+    </div>
+  );
+}
+
+/** Why the list is empty. */
+const none = ({ filter, status, deleted }: Selected): string =>
+  `No ${deleted ? 'deletions' : 'changes'}${filter ? ` match ${filter}` : ''}.${deleted || status ? '' : ' Status updates are not listed.'}`;
+
+/** Which changes are listed. */
+function Which() {
+  return (
+    <div class="kinds which" role="group" aria-label="Listed changes">
+      <button class="label" aria-pressed={statusUpdates.value} title="Also list changes of the status only, which controllers write" onClick={() => (statusUpdates.value = !statusUpdates.value)}>status updates</button>
+      <button class="label" aria-pressed={onlyDeleted.value} title="List only deletions: what no longer exists" onClick={() => (onlyDeleted.value = !onlyDeleted.value)}>only deleted</button>
     </div>
   );
 }

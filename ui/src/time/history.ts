@@ -71,6 +71,14 @@ export function refreshed<T extends Change>(old: Page<T> | null, first: Page<T>,
   return at < 0 || at === old.items.length - 1 ? first : { items: [...first.items, ...old.items.slice(at + 1)], more: old.more };
 }
 
+/** What differs between two moments of an object. */
+export interface ObjectDifference {
+  from: { time: string };
+  to: { time: string };
+  /** None if the versions are equal, or differ only in noise. `from` and `to` are their RVs: absent if the object does not exist. */
+  items: { type: 'ADDED' | 'MODIFIED' | 'DELETED'; from?: string; to?: string; changes?: Operation[]; before?: unknown; object?: unknown }[] | null;
+}
+
 export interface ObjectChange extends Change {
   resource: string;
   path: string;
@@ -79,18 +87,30 @@ export interface ObjectChange extends Change {
   name: string;
 }
 
+/** Selects changes of a list. */
+export interface Selected {
+  /** Terms of the page's filter that apply to all objects, as it has them: `web -ns:kube`. */
+  filter: string;
+  /** Also changes of the status only. They are never left out of counts. */
+  status: boolean;
+  /** Only deletions. */
+  deleted: boolean;
+}
+
 /** The source of the strip's data; benchmarks have their own. */
 export interface History {
   /** Changes per bin, of the given resources or of all. */
-  counts(from: number, to: number, signal: AbortSignal, resources?: readonly string[]): Promise<Counts>;
+  counts(from: number, to: number, signal: AbortSignal, resources?: readonly string[], selected?: Selected): Promise<Counts>;
   /** Changes of the given resources or of all, the newest first. */
-  changes(from: number, to: number, limit: number, signal: AbortSignal, resources?: readonly string[], more?: string): Promise<Page<ObjectChange>>;
+  changes(from: number, to: number, limit: number, signal: AbortSignal, resources?: readonly string[], more?: string, selected?: Selected): Promise<Page<ObjectChange>>;
   /** The versions of an object, the newest first; `within` are moments as /at takes them. */
   versions(path: string, more: string, signal: AbortSignal, within?: { since?: string; until?: string }): Promise<Page<Change>>;
   /** The last version of an object at a moment, now if that is empty, and the previous one, as whole objects. */
   last(path: string, at: string, signal: AbortSignal): Promise<Change | undefined>;
   /** One version of an object and the previous one, as whole objects. */
   version(path: string, resourceVersion: string, signal: AbortSignal): Promise<Change | undefined>;
+  /** Compares the object at two moments. */
+  difference(path: string, from: string, to: string, signal: AbortSignal): Promise<ObjectDifference>;
   /** Whether there is a history, and if not, why. `first` is its start; `end` is that of a served recording, 0 while recording continues. */
   state(signal: AbortSignal): Promise<{ on: boolean; reason: string; first: number; end: number }>;
 }
@@ -111,14 +131,35 @@ async function askPage<T>(path: string, query: [string, string][], more: string,
 const within = (from: number, to: number, resources: readonly string[]): [string, string][] =>
   [['from', time(from)], ['to', time(to)], ...resources.map((name): [string, string] => ['resource', name])];
 
+const selecting = ({ filter, deleted }: Selected = { filter: '', status: true, deleted: false }): [string, string][] =>
+  [...(filter ? [['filter', filter] as [string, string]] : []), ...(deleted ? [['type', 'DELETED'] as [string, string]] : [])];
+
+/** The URL of a recording of a range, of one namespace or of all. */
+export function exportURL(from: number, to: number, namespace: string, pseudonyms: boolean): string {
+  const query = new URLSearchParams(within(from, to, []));
+  if (namespace) query.set('namespace', namespace);
+  if (pseudonyms) query.set('pseudonyms', 'true');
+  return new URL(`history/export?${query}`, extension()).href;
+}
+
 /** The history that the gateway serves. */
 export const history: History = {
-  counts: (from, to, signal, resources = []) => ask('/counts', within(from, to, resources), signal),
-  changes: (from, to, limit, signal, resources = [], more = '') => askPage('/changes', [...within(from, to, resources), ['limit', String(limit)]], more, signal),
+  counts: (from, to, signal, resources = [], selected) => ask('/counts', [...within(from, to, resources), ...selecting(selected)], signal),
+  async changes(from, to, limit, signal, resources = [], more = '', selected) {
+    const query: [string, string][] = [...within(from, to, resources), ...selecting(selected), ['limit', String(limit)]];
+    if (selected && !selected.status) query.push(['spec', 'true']);
+    // A page that took much work is empty.
+    for (let next = more; ; ) {
+      const page: Page<ObjectChange> = await askPage('/changes', query, next, signal);
+      if (page.items.length || !page.more || !selected) return page;
+      next = page.more;
+    }
+  },
   versions: (path, more, signal, within = {}) => askPage(`/versions${path}`, Object.entries(within), more, signal),
   last: async (path, at, signal) =>
     (await askPage<Change>(`/versions${path}`, [...(at ? [['until', at] as [string, string]] : []), ['limit', '1'], ['objects', 'true']], '', signal)).items[0],
   version: (path, resourceVersion, signal) => history.last(path, `rv:${resourceVersion}`, signal),
+  difference: (path, from, to, signal) => ask(`/diff${path}`, { from, to, objects: 'true' }, signal),
   async state(signal) {
     const index = await ask<{
       recording: { state: string; reason?: string };

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Crashes of containers: how one ended, and how long a Pod counts as failing after it. */
+
+import { seconds, type ContainerStatus, type Pod } from './state';
+
+/** The kubelet's delay before a restart, in seconds: doubled with each one, up to the maximum. */
+const minBackOff = 10;
+const maxBackOff = 300;
+
+/** How a container ended. */
+export interface Termination {
+  reason?: string;
+  exitCode?: number;
+  signal?: number;
+  message?: string;
+  finishedAt?: string;
+}
+
+const failed = (t: Termination | undefined): boolean => !!t && (!!t.exitCode || !!t.signal);
+
+/** The kubelet's delay before it starts a container for the given time. */
+export const backOff = (restarts: number): number => Math.min(maxBackOff, minBackOff * 2 ** (Math.max(1, restarts) - 1));
+
+/**
+ * Until when a Pod counts as failing although its containers run, in seconds since
+ * 1970; 0 if none has crashed. A Pod that keeps crashing is ready between two crashes:
+ * it has recovered when it has been ready for longer than its back-off. One that does
+ * not become ready counts as not ready after that time.
+ */
+export function failingUntil({ status = {} }: Pod): number {
+  const condition = status.conditions?.find((c) => c.type === 'Ready');
+  const readySince = condition?.status === 'True' ? seconds(condition.lastTransitionTime) : 0;
+  let until = 0;
+  for (const c of containers(status)) {
+    if (!c.state?.running || !failed(c.lastState?.terminated)) continue;
+    const started = seconds(c.state.running.startedAt);
+    const wait = backOff(c.restartCount ?? 1);
+    // A Pod that becomes ready later has another reason for it.
+    const from = readySince > started && readySince <= started + wait ? readySince : started;
+    until = Math.max(until, from + wait);
+  }
+  return until;
+}
+
+/** How a container ended last that has crashed, or that the kubelet restarts more slowly; undefined if it has not. */
+export function lastEnd(c: ContainerStatus): Termination | undefined {
+  const { terminated, waiting } = c.state ?? {};
+  if (failed(terminated)) return terminated;
+  const last = c.lastState?.terminated;
+  return failed(last) || waiting?.reason === 'CrashLoopBackOff' ? last : undefined;
+}
+
+/** The last end of each container that has crashed, the latest first. */
+export function ends({ status = {} }: Pod): { container: ContainerStatus; end: Termination }[] {
+  return containers(status)
+    .flatMap((container) => {
+      const end = lastEnd(container);
+      return end ? [{ container, end }] : [];
+    })
+    .sort((a, b) => seconds(b.end.finishedAt) - seconds(a.end.finishedAt));
+}
+
+const containers = (status: NonNullable<Pod['status']>): ContainerStatus[] => [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])];
+
+/** An end in words: `Error, exit code 1`. */
+export const endWords = ({ reason, exitCode, signal }: Termination): string =>
+  [reason, signal ? `signal ${signal}` : `exit code ${exitCode ?? 0}`].filter(Boolean).join(', ');

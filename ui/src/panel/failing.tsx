@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The state of a Pod in words: of one that fails, since when and why. */
+
+import { useEffect, useState } from 'preact/hooks';
+import { loadFailing, type Failing } from '../app/failing';
+import { stateName } from '../board/palette';
+import { ends, endWords } from '../data/crash';
+import { age, count } from '../data/quantity';
+import { seconds, State, stateAt, type Described, type Pod } from '../data/state';
+import { Shape } from '../shell/shape';
+import { WORDS } from '../shell/words';
+import { recorded } from '../time/playback';
+import { clock } from '../time/words';
+
+export function PodState({ pod, described, at, now }: { pod: Pod; described: Described; at: string; now: number }) {
+  const { status = {} } = pod;
+  const is = stateAt(described, now);
+  const state = stateName(is);
+  const fails = is === State.failing;
+  const failing = useFailing(pod, at, fails && recorded.value);
+  const since = failing?.failing ? seconds(failing.since) : described.since;
+  const waiting = status.containerStatuses?.map((c) => c.state?.waiting?.message).find(Boolean) ?? status.message
+    ?? status.conditions?.find((c) => c.status === 'False' && c.message)?.message;
+  return (
+    <section class="state">
+      <p class={`words ${state}`}><Shape state={state} size={16} /> <b>{described.text}</b>{fails ? ', failing' : ''} for {age(now - since)}</p>
+      {fails && failing?.failing
+        ? <p class="muted">{!failing.sinceKnown ? `Before ${clock(since * 1000)}, when the recording starts` : `Since ${clock(since * 1000)}`}{described.restarts > 0 && ` · ${count(described.restarts, 'restart')}`}</p>
+        : <p class="muted">{is === described.state ? WORDS[state] : `running again, ${described.ready} of ${count(described.containers, 'container')} ready`}</p>}
+      {fails && <Ends pod={pod} failing={failing} now={now} />}
+      {waiting && state !== 'ready' && state !== 'succeeded' && <p>{waiting}</p>}
+    </section>
+  );
+}
+
+/** How each container ended that crashed. */
+function Ends({ pod, failing, now }: { pod: Pod; failing: Failing | null; now: number }) {
+  const own = ends(pod).map(({ container, end }) => ({ ...end, name: container.name ?? '' }));
+  const all = own.length ? own : (failing?.containers ?? []);
+  if (!all.length) return null;
+  return (
+    <ul class="ends" aria-label="How the containers ended">
+      {all.map((end) => (
+        <li key={end.name}>
+          <b class="mono">{end.name}</b> <span>{endWords(end)}</span>{end.finishedAt && <time class="muted"> {age(now - seconds(end.finishedAt))} ago</time>}
+          {end.message && <pre>{end.message.trimEnd()}</pre>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Loaded for a Pod that fails, and again with each restart. Null before that, and without a history. */
+function useFailing({ metadata, status = {} }: Pod, at: string, on: boolean): Failing | null {
+  const [found, set] = useState<Failing | null>(null);
+  const restarts = (status.containerStatuses ?? []).reduce((n, c) => n + (c.restartCount ?? 0), 0);
+  useEffect(() => {
+    if (!on) return set(null);
+    const stop = new AbortController();
+    loadFailing(`/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}`, at, stop.signal).then(set, () => stop.signal.aborted || set(null));
+    return () => stop.abort();
+  }, [metadata.uid, at, on, restarts]);
+  return on ? found : null;
+}
