@@ -406,7 +406,7 @@ func TestPastWindow(t *testing.T) {
 	if out, ok := run(t, pastKubectl(t, g, "now"), "get", "secrets", "-n", ns); ok || !strings.Contains(out, "--record-secrets") {
 		t.Errorf("secrets: %s", out)
 	}
-	if code, body := get(t, http.DefaultClient, g.URL+"/at/xyz/api"); code != 400 || !strings.Contains(body, "use now, an age such as 10m") {
+	if code, body := get(t, http.DefaultClient, g.URL+"/at/xyz/api/v1/pods"); code != 400 || !strings.Contains(body, "use now, an age such as 10m") {
 		t.Errorf("at xyz: %d %s", code, body)
 	}
 }

@@ -231,7 +231,7 @@ func TestRecordedByOne(t *testing.T) {
 		second.Terminate()
 		t.Fatal("two gateways record to one directory")
 	}
-	if !strings.Contains(err.Error(), "another process records to this directory") || !strings.Contains(err.Error(), "another --data-dir") {
+	if !strings.Contains(err.Error(), "another process records to "+dir) || !strings.Contains(err.Error(), "another --data-dir") {
 		t.Error(err)
 	}
 }

@@ -175,7 +175,7 @@ func TestRecordingRefused(t *testing.T) {
 		"no recording":   {[]string{"open", write(t, dir, "text.wkr", []byte("hello"))}, "not a recording"},
 		"no file":        {[]string{"open", filepath.Join(dir, "none.wkr")}, "no such file"},
 		"no output":      {[]string{"record", "export", "--server", g.URL}, "use --output"},
-		"not recorded":   {[]string{"record", "export", "secrets", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "secrets are not recorded"},
+		"not recorded":   {[]string{"record", "export", "secrets", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "--record-secrets"},
 		"nothing of it":  {[]string{"record", "export", "pods", "-n", "nowhere", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "nothing of it was recorded"},
 		"no gateway":     {[]string{"record", "export", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "s.wkr")}, "watchkeeper serve"},
 		"not a time":     {[]string{"record", "export", "--server", g.URL, "--since", "soon", "-o", filepath.Join(dir, "s.wkr")}, "--since"},

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ type diffOptions struct {
 	allNamespaces bool
 	labels        string
 	fields        string
+	usual         bool // from is the default
 }
 
 // diffFailed is the exit code after an error; 1 means that there are differences.
@@ -48,6 +50,7 @@ The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
   watchkeeper diff deployment/web --from 1h -p`,
 		Args: func(cmd *cobra.Command, args []string) error { return o.failed(resourceArgs(0, 2)(cmd, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.usual = !cmd.Flags().Changed("from")
 			different, err := o.run(cmd.Context(), args)
 			if err == nil && different {
 				return exitError(1)
@@ -111,7 +114,11 @@ func (o *diffOptions) run(ctx context.Context, args []string) (different bool, e
 	if err != nil {
 		return false, err
 	}
-	return o.compare(ctx, args, all, query)
+	rec, err := o.record(ctx)
+	if err != nil {
+		return false, err
+	}
+	return o.compare(ctx, args, all, query, rec)
 }
 
 // named returns the resources or the object to compare: those in the arguments,
@@ -154,13 +161,24 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 var eventsResource = kube.Resource{Version: "v1", Name: "events"}
 
 // compare prints the differences of each resource.
-func (o *diffOptions) compare(ctx context.Context, args []string, all []named, query url.Values) (different bool, err error) {
+func (o *diffOptions) compare(ctx context.Context, args []string, all []named, query url.Values, rec record) (different bool, err error) {
 	var failed failures
 	compared := 0
+	from, _ := kube.ParseMoment(query.Get("from"), time.Now()) // as o.when made it
+	to, _ := kube.ParseMoment(query.Get("to"), time.Now())
+	if o.usual {
+		if late := rec.begins(all, from.At, o.stamp); late != "" {
+			fmt.Fprintln(o.err, late)
+		}
+	}
 	err = o.page(o.streams, func(w io.Writer) error {
 		out := []api.Differences{}
 		for _, n := range all {
-			one, err := o.compareOne(ctx, w, n, maps.Clone(query))
+			query := maps.Clone(query)
+			if at, late := rec.begin(n.resource.GroupResource(), from.At); o.usual && late {
+				query.Set("from", kube.Moment{At: at}.String())
+			}
+			one, err := o.compareOne(ctx, w, n, query)
 			if err != nil {
 				if err = enough(err); err == nil || len(all) == 1 {
 					return err
@@ -183,7 +201,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		}
 		return o.marshal(w, map[string]any{"items": out})
 	})
-	failed.print(o.err)
+	failed.merge(rec, []time.Time{from.At, to.At}, o.stamp).print(o.err)
 	if failed == nil && err == nil && compared == 0 && o.namespace != "" {
 		err = o.knownNamespace(ctx)
 	}

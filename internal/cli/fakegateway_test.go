@@ -76,6 +76,9 @@ func (f *fakeGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"message":"nothing is recorded of it"}`
 	}
+	if strings.HasPrefix(answer, `{"kind":"Status","code":410`) {
+		w.WriteHeader(http.StatusGone)
+	}
 	fmt.Fprint(w, answer)
 }
 

@@ -47,7 +47,11 @@ func TestCheck(t *testing.T) {
 	for range 2 {
 		for rv, want := range map[uint64]error{99: ErrBefore, 100: nil, 110: nil, 111: ErrGap, 119: ErrGap, 120: nil, 130: nil, 131: ErrFuture} {
 			err := st.Check(rv)
-			if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), "pods are recorded from 100 (1970-01-01T00:00:01.000Z) to 130") {
+			says := "pods are recorded from 100 (1970-01-01T00:00:01.000Z) to 130"
+			if want == ErrGap {
+				says = "pods were not observed between 110 (1970-01-01T00:00:02.000Z) and 120 (1970-01-01T00:00:09.000Z)"
+			}
+			if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), says) {
 				t.Errorf("%d: %v, not %v", rv, err, want)
 			}
 		}

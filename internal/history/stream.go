@@ -231,7 +231,7 @@ func (st *Stream) Check(rv uint64) error {
 	}
 	for _, g := range st.gaps {
 		if g.From < rv && rv < g.To {
-			return fmt.Errorf("%w; between %d (%s) and %d (%s) nothing was observed", st.rangeError(ErrGap, rv), g.From, formatTime(g.Since), g.To, formatTime(g.Until))
+			return st.gapError(g, rv)
 		}
 	}
 	return nil
@@ -246,6 +246,13 @@ func (st *Stream) rangeError(err error, moment any) error {
 	}
 	from, to := st.span.From, st.span.To
 	return fmt.Errorf("%w: %v; %s are recorded from %d (%s) to %d (%s)", err, moment, name, from.RV, formatTime(from.At), to.RV, formatTime(to.At))
+}
+
+// gapError returns the error for an RV or a time in a gap. Its ends are the nearest moments
+// at which the state is known.
+func (st *Stream) gapError(g Gap, moment any) error {
+	return fmt.Errorf("%w: %v; %s were not observed between %d (%s) and %d (%s): these two are the nearest moments that are known",
+		ErrGap, moment, st.resource.GroupResource(), g.From, formatTime(g.Since), g.To, formatTime(g.Until))
 }
 
 // formatTime formats a time for errors.

@@ -52,7 +52,7 @@ func (st *Stream) place(t time.Time, ago bool) (era, error) {
 	for _, g := range st.gaps {
 		inside := g.Since.Before(t) || e.steps && g.From <= e.from.RV // the era begins in it
 		if g.To > e.from.RV && inside && t.Before(g.Until) {
-			return e, st.rangeError(ErrGap, formatTime(t))
+			return e, st.gapError(g, formatTime(t))
 		}
 	}
 	return e, nil

@@ -122,8 +122,8 @@ func (t *truth) named(r *pastRead) []event {
 	return want
 }
 
-// refusalSays checks that a refusal names the retained span, and the ends of a
-// gap.
+// refusalSays checks that a refusal names the ends of a gap or, without one, the retained
+// span.
 func (r *pastRead) refusalSays(ends ...uint64) string {
 	// A request that is passed through is refused by the API server, which does
 	// not name a span.
@@ -139,6 +139,9 @@ func (r *pastRead) refusalSays(ends ...uint64) string {
 		if !slices.Contains(numbers, end) {
 			return fmt.Sprintf("the refusal does not say %d: %s", end, r.End)
 		}
+	}
+	if len(ends) > 0 {
+		return ""
 	}
 	// The retained span may have moved meanwhile.
 	from := func(n uint64) bool { return r.Before.From <= n && n <= r.After.From }
@@ -188,7 +191,7 @@ func (t *truth) judgeTime(r *pastRead, downtimes []downtime) string {
 		if r.Code != http.StatusGone {
 			return fmt.Sprintf("in the gap of %v to %v: answered with %d, a state at %d", g.Since, g.Until, r.Code, r.RV)
 		}
-		return r.refusalSays()
+		return r.refusalSays(g.From, g.To)
 	}
 	if r.Code == http.StatusGone && r.When.Before(r.After.Since) {
 		return r.refusalSays()

@@ -54,8 +54,9 @@ const views = {
   }],
   help: [{}, (page) => page.keyboard.press('?')],
   'the past': [{ at: 'past' }, (page) => until('the past', async () => (await connection(page)) === 'the past' && (await page.locator('.moment').count()) === 1)],
-  'what changed': [{ at: 'past' }, async (page) => {
+  'what changed': [{ at: 'past', status: 'shown' }, async (page) => {
     await page.keyboard.press('c');
+    await page.getByLabel('Range').selectOption({ label: '10 min' });
     await until('the list of changes', async () => (await page.locator('.changes-list .pick').count()) > 0);
     await page.locator('.changes-list [aria-expanded]').first().click();
     await until('the diff', async () => (await page.locator('.diff').count()) > 0);

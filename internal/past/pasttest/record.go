@@ -54,10 +54,10 @@ func (r *Record) Sync(context.Context, kube.Resource) error {
 // Now implements past.Record.
 func (r *Record) Now() time.Time { return time.Now() }
 
-// Withholds implements past.Record.
 // Ended implements past.Record.
 func (r *Record) Ended() bool { return false }
 
+// Withholds implements past.Record.
 func (r *Record) Withholds(id kube.Resource) bool { return id.Name == r.Withheld }
 
 // Continued implements past.Record.

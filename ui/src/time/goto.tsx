@@ -29,17 +29,17 @@ export function GoTo() {
       document.getElementById(id)?.hidePopover();
     }
   };
-  const opened = (event: Event): void => {
+  // Before it opens: what is typed at once must not be lost. The browser focuses the field.
+  const opens = (event: Event): void => {
     if ((event as ToggleEvent).newState !== 'open') return;
     setMessage('');
     field.current!.value = '';
-    field.current!.focus();
   };
   return (
-    <form id={id} class="pop" popover="auto" onToggle={opened} onSubmit={submit}>
+    <form id={id} class="pop" popover="auto" onBeforeToggle={opens} onSubmit={submit}>
       <label for="moment">Go to a moment <span class="muted">in {zoneName(now())}</span></label>
       <div class="row">
-        <input id="moment" ref={field} class="mono" autocomplete="off" spellcheck={false} placeholder="14:02:09, 10m, rv:812" aria-describedby="moment-message" aria-invalid={message !== ''} />
+        <input id="moment" ref={field} autofocus class="mono" autocomplete="off" spellcheck={false} placeholder="14:02:09, 10m, rv:812" aria-describedby="moment-message" aria-invalid={message !== ''} />
         <button class="now">Go</button>
       </div>
       <p id="moment-message" class={message ? 'failure' : 'visually-hidden'} role="alert">{message}</p>

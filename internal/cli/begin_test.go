@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stamp is the layout of printed times.
+const stamp = "2006-01-02 15:04:05Z07:00"
+
+// TestDiffOfYoungRecord: without --from, diff begins where the record does, and says so.
+func TestDiffOfYoungRecord(t *testing.T) {
+	began := time.Now().Add(-10 * time.Minute).UTC().Truncate(time.Second)
+	resource := func(name string, from time.Time) string {
+		return fmt.Sprintf(`{"resource":%q,"epochs":[{"span":{"from":{"resourceVersion":"1","time":%q},"to":{"resourceVersion":"9","time":%q}},"gaps":[]}]}`,
+			name, from.Format(time.RFC3339Nano), time.Now().UTC().Format(time.RFC3339Nano))
+	}
+	old := began.Add(-24 * time.Hour)
+	for _, test := range []struct {
+		args, pods, nodes string
+		says              string
+		asked             []string // the parameter from of nodes, and of pods
+	}{
+		{"diff -A", resource("pods", began.Add(200*time.Microsecond)), resource("nodes", began), "the recorded history begins at " + began.Local().Format(stamp) + ": differences since then",
+			[]string{began.Format(time.RFC3339Nano), began.Add(time.Millisecond).Format(time.RFC3339Nano)}},
+		{"diff -A", resource("pods", began), resource("nodes", old), "recorded only since: pods " + began.Local().Format(stamp), []string{"", began.Format(time.RFC3339Nano)}},
+		{"diff -A", resource("pods", old), resource("nodes", old), "", []string{"", ""}},
+		{"diff -A --from 30m", resource("pods", began), resource("nodes", began), "", []string{"", ""}},
+	} {
+		f := newFakeGateway(t, map[string]string{
+			"":                   fmt.Sprintf(`{"recording":{"state":"on"},"store":{},"resources":[%s,%s]}`, test.nodes, test.pods),
+			"/diff/api/v1/pods":  `{"items":[],"unchanged":1}`,
+			"/diff/api/v1/nodes": `{"items":[],"unchanged":1}`,
+		})
+		_, errs, code := run(strings.Fields(test.args)...)
+		first, rest, _ := strings.Cut(errs, "\n")
+		if test.says == "" {
+			first, rest = "", errs
+		}
+		if code != 0 || first != test.says || !strings.HasPrefix(rest, "no differences") {
+			t.Errorf("%s: %d %q, want %q", test.args, code, errs, test.says)
+		}
+		var asked []string
+		for _, question := range f.questions() {
+			if _, from, ok := strings.Cut(question, "?from="); ok {
+				from, _, _ = strings.Cut(strings.ReplaceAll(from, "%3A", ":"), "&")
+				asked = append(asked, from)
+			}
+		}
+		for i, want := range test.asked {
+			if len(asked) != 2 || want != "" && asked[i] != want || want == "" && strings.HasPrefix(asked[i], began.Format("2006-01-02T15:04")) {
+				t.Errorf("%s: asked from %q, want %q", test.args, asked, test.asked)
+			}
+		}
+	}
+}
+
+// TestDiffInGap: a moment in the gaps of many resources is one line, with the moments that
+// work.
+func TestDiffInGap(t *testing.T) {
+	at := func(second int) time.Time { return noon.Add(time.Duration(second) * time.Second) }
+	gapped := func(name string, from, to int) string {
+		return fmt.Sprintf(`{"resource":%q,"epochs":[{"span":{"from":{"resourceVersion":"1","time":%q},"to":{"resourceVersion":"99","time":%q}},"gaps":[{"from":{"resourceVersion":"5","time":%q},"to":{"resourceVersion":"8","time":%q}}]}]}`,
+			name, at(-1000).Format(time.RFC3339Nano), at(1000).Format(time.RFC3339Nano), at(from).Add(300*time.Millisecond).Format(time.RFC3339Nano), at(to).Add(300*time.Millisecond).Format(time.RFC3339Nano))
+	}
+	refused := func(name string) string {
+		return fmt.Sprintf(`{"kind":"Status","code":410,"message":"in a gap of the recorded history: x; %s were not observed between 5 (a) and 8 (b)"}`, name)
+	}
+	newFakeGateway(t, map[string]string{
+		"":                   fmt.Sprintf(`{"recording":{"state":"on"},"store":{},"resources":[%s,%s]}`, gapped("nodes", 10, 20), gapped("pods", 12, 25)),
+		"/diff/api/v1/pods":  refused("pods"),
+		"/diff/api/v1/nodes": refused("nodes"),
+	})
+	_, errs, code := run("diff", "-A", "--utc", "--from", at(15).Format(time.RFC3339), "--to", at(30).Format(time.RFC3339))
+	lines := strings.Split(strings.TrimSpace(errs), "\n")
+	want := fmt.Sprintf("watchkeeper: nodes, pods: in a gap of the recorded history: %s; not observed between %s and %s: these two are the nearest moments that are known",
+		at(15).UTC().Format(stamp), at(10).UTC().Format(stamp), at(26).UTC().Format(stamp))
+	if code != 2 || len(lines) != 2 || !slices.Contains(lines, want) {
+		t.Errorf("%d %s, want %s", code, errs, want)
+	}
+}
