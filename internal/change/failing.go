@@ -28,12 +28,7 @@ func Failing(pod *corev1.Pod, at time.Time) bool {
 		return true
 	}
 	for _, c := range Containers(pod) {
-		switch w, t := c.State.Waiting, c.State.Terminated; {
-		case w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing":
-			return true
-		case hasFailed(t):
-			return true
-		case recovering(pod, c, at):
+		if CannotStart(c) || hasFailed(c.State.Terminated) || recovering(pod, c, at) {
 			return true
 		}
 	}
@@ -43,6 +38,13 @@ func Failing(pod *corev1.Pod, at time.Time) bool {
 // Containers returns the status of a Pod's containers, and then that of its init containers.
 func Containers(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
+}
+
+// CannotStart reports whether a container waits for another reason than that it is about to
+// start.
+func CannotStart(c corev1.ContainerStatus) bool {
+	w := c.State.Waiting
+	return w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing"
 }
 
 // LastEnd returns how a container ended last that has crashed, or that the kubelet restarts

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
 func newAt(s streams) *cobra.Command {
@@ -73,7 +71,7 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recorded(ctx, moment); err != nil {
+	if err := c.checkRecorded(ctx, moment); err != nil {
 		return err
 	}
 	// kubectl reports other errors.
@@ -103,10 +101,10 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	return runChild(ctx, cmd)
 }
 
-// recorded checks that the history includes a moment.
-func (c *client) recorded(ctx context.Context, moment string) error {
-	var h api.History
-	if err := c.get(ctx, historyAPI, nil, &h); err != nil {
+// checkRecorded checks that the history includes a moment.
+func (c *client) checkRecorded(ctx context.Context, moment string) error {
+	h, err := c.history(ctx)
+	if err != nil {
 		return err
 	}
 	w, err := kube.ParseMoment(moment, time.Now())
@@ -129,7 +127,7 @@ func (c *client) recorded(ctx context.Context, moment string) error {
 		}
 	}
 	if first.IsZero() {
-		return fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
+		return errNothing(h)
 	}
 	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", moment, (&zone{}).stamp(first))
 }

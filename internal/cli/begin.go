@@ -17,8 +17,8 @@ type record map[string]api.Epoch
 
 // record returns the newest epoch of each resource.
 func (c *client) record(ctx context.Context) (record, error) {
-	var h api.History
-	if err := c.get(ctx, historyAPI, nil, &h); err != nil {
+	h, err := c.history(ctx)
+	if err != nil {
 		return nil, err
 	}
 	r := record{}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -128,8 +129,8 @@ func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, 
 // arguments, of all recorded ones except Events.
 func (o *changesOptions) resources(ctx context.Context, args []string) (names []string, err error) {
 	if len(args) == 0 {
-		var h api.History
-		if err := o.get(ctx, historyAPI, nil, &h); err != nil {
+		h, err := o.history(ctx)
+		if err != nil {
 			return nil, err
 		}
 		for _, r := range h.Resources {
@@ -138,7 +139,7 @@ func (o *changesOptions) resources(ctx context.Context, args []string) (names []
 			}
 		}
 		if len(names) == 0 {
-			return nil, fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
+			return nil, errNothing(h)
 		}
 		return names, nil
 	}
@@ -241,19 +242,15 @@ func (o *changesOptions) print(w io.Writer, c api.ObjectChange) error {
 
 // knownNamespace returns an error if the record has nothing of the namespace.
 func (c *client) knownNamespace(ctx context.Context) error {
-	var h api.History
-	if err := c.get(ctx, historyAPI, nil, &h); err != nil {
+	h, err := c.history(ctx)
+	if err != nil {
 		return err
 	}
-	recorded := false
-	for _, r := range h.Resources {
-		recorded = recorded || r.Resource == "namespaces"
-	}
-	if !recorded {
+	if !slices.ContainsFunc(h.Resources, func(r api.ResourceHistory) bool { return r.Resource == "namespaces" }) {
 		return nil // it cannot be known
 	}
 	var v api.Versions
-	err := c.get(ctx, historyAPI+"/versions/api/v1/namespaces/"+c.namespace, url.Values{"limit": {"1"}}, &v)
+	err = c.get(ctx, historyAPI+"/versions/api/v1/namespaces/"+c.namespace, url.Values{"limit": {"1"}}, &v)
 	status, ok := errors.AsType[*statusError](err)
 	if err == nil || ok && status.Code != 404 {
 		return err

@@ -38,7 +38,7 @@ type client struct {
 	server    string
 	namespace string
 	http      http.Client
-	now       time.Time // see present; zero before the first use
+	recorded  *api.History // see history; nil before the first use
 }
 
 func (c *client) addFlags(f *pflag.FlagSet) {
@@ -147,16 +147,32 @@ func (c *client) unreachable(err error) error {
 // present returns the time from which ages count back: that of the gateway, which is the
 // end of the recording if it serves one.
 func (c *client) present(ctx context.Context) (time.Time, error) {
-	if c.now.IsZero() {
-		var h api.History
-		if err := c.get(ctx, historyAPI, nil, &h); err != nil {
-			return c.now, err
-		}
-		if c.now = h.Now; c.now.IsZero() { // an older gateway
-			c.now = time.Now()
-		}
+	h, err := c.history(ctx)
+	if err != nil {
+		return time.Time{}, err
 	}
-	return c.now.Local(), nil
+	return h.Now.Local(), nil
+}
+
+// history returns what is recorded, as of its first call.
+func (c *client) history(ctx context.Context) (*api.History, error) {
+	if c.recorded != nil {
+		return c.recorded, nil
+	}
+	var h api.History
+	if err := c.get(ctx, historyAPI, nil, &h); err != nil {
+		return nil, err
+	}
+	if h.Now.IsZero() { // an older gateway
+		h.Now = time.Now()
+	}
+	c.recorded = &h
+	return c.recorded, nil
+}
+
+// errNothing returns the error for a history that has no resources.
+func errNothing(h *api.History) error {
+	return fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
 }
 
 // when parses a flag with a moment. An age is resolved once, so that all requests

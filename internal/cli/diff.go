@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,12 +139,12 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 		}
 		return []named{n}, err
 	}
-	var h api.History
-	if err := o.get(ctx, historyAPI, nil, &h); err != nil {
+	h, err := o.history(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if len(h.Resources) == 0 {
-		return nil, fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
+		return nil, errNothing(h)
 	}
 	var all []named
 	for _, res := range h.Resources {

@@ -175,7 +175,8 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 // finish prepares a response, and logs one that breaks off; ReverseProxy then aborts
 // the client's connection, so that the client does not take it for complete.
 func (p *passthrough) finish(res *http.Response) error {
-	if x, ok := res.Request.Context().Value(exchangeKey{}).(*exchange); ok && x.last != nil {
+	x, _ := res.Request.Context().Value(exchangeKey{}).(*exchange)
+	if x.last != nil {
 		if !x.patience.Stop() {
 			return errSilent // fail answers
 		}
@@ -196,7 +197,7 @@ func (p *passthrough) finish(res *http.Response) error {
 		res.Header.Del("Content-Length")
 	}
 	r := res.Request
-	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok && x.resource.Name != "" && res.StatusCode/100 == 2 {
+	if x.resource.Name != "" && res.StatusCode/100 == 2 {
 		if watched := p.cache.Watched(x.resource); watched != nil {
 			watched.Passed()
 		}

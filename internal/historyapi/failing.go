@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +67,7 @@ func (c *call) failing() (any, error) {
 // failingContainer describes a container; ok is false if it has not crashed, and can start.
 func failingContainer(s corev1.ContainerStatus) (out api.FailingContainer, ok bool) {
 	out = api.FailingContainer{Name: s.Name, State: "waiting", Restarts: s.RestartCount}
+	ok = change.CannotStart(s)
 	switch w := s.State.Waiting; {
 	case s.State.Running != nil:
 		out.State = "running"
@@ -75,7 +75,6 @@ func failingContainer(s corev1.ContainerStatus) (out api.FailingContainer, ok bo
 		out.State = "terminated"
 	case w != nil:
 		out.Reason, out.Message = w.Reason, w.Message
-		ok = w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing"
 	}
 	if end := change.LastEnd(s); end != nil {
 		out.Reason, out.Message, ok = end.Reason, end.Message, true
@@ -91,26 +90,21 @@ func (c *call) failingSince(state past.State, key kube.Key, uid string) (since t
 	ctx, st := c.r.Context(), state.Stream
 	since = state.Since
 	end := state.At // of the version that is looked at
-	from, to := st.Span().From, state.RV
-	for compared := 0; to > from.RV && compared < maxCompared; {
-		events, err := st.LastVersions(ctx, key, from.RV, to, eventChunk)
+	from, compared := st.Span().From, 0
+	for e, err := range versionsBackward(ctx, st, key, from.RV, state.RV) {
 		if err != nil {
 			return since, false, err
 		}
-		if len(events) == 0 {
-			break
+		fails, err := failsUntil(e, uid, end)
+		if err != nil || !fails {
+			return since.UTC(), true, err
 		}
-		for _, e := range slices.Backward(events) {
-			compared++
-			fails, err := failsUntil(e, uid, end)
-			if err != nil || !fails {
-				return since.UTC(), true, err
-			}
-			if since, end = e.At, e.At; e.Type == kube.Added {
-				return since.UTC(), true, nil
-			}
+		if since, end = e.At, e.At; e.Type == kube.Added {
+			return since.UTC(), true, nil
 		}
-		to = events[0].Object.RV - 1
+		if compared++; compared >= maxCompared {
+			return since.UTC(), false, nil
+		}
 	}
 	o, err := st.Get(ctx, from.RV, key)
 	if err != nil || o == nil {

@@ -4,8 +4,11 @@
 package historyapi
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 
@@ -81,32 +84,48 @@ func (v *versionPage) stream(st *history.Stream, newest bool, below uint64) (mor
 	if below != 0 {
 		r.to = min(r.to, below-1)
 	}
-	for ok && r.to > r.from {
-		events, err := st.LastVersions(v.ctx, v.key, r.from, r.to, eventChunk)
-		if err != nil {
+	if !ok {
+		return true, v.begin(st)
+	}
+	for e, err := range versionsBackward(v.ctx, st, v.key, r.from, r.to) {
+		if err := cmp.Or(err, v.ended()); err != nil {
 			return false, err
 		}
-		if len(events) == 0 {
-			break
+		if e.At.Before(v.since.At) {
+			return false, nil
 		}
-		for _, e := range slices.Backward(events) {
-			if err := v.ended(); err != nil {
-				return false, err
-			}
-			if e.At.Before(v.since.At) {
-				return false, nil
-			}
-			if v.full() {
-				v.out.Continue = fmt.Sprintf("%d.%d", st.Epoch(), e.Object.RV+1)
-				return false, nil
-			}
-			if err := v.add(st, e); err != nil {
-				return false, err
-			}
+		if v.full() {
+			v.out.Continue = fmt.Sprintf("%d.%d", st.Epoch(), e.Object.RV+1)
+			return false, nil
 		}
-		r.to = events[0].Object.RV - 1
+		if err := v.add(st, e); err != nil {
+			return false, err
+		}
 	}
 	return true, v.begin(st)
+}
+
+// versionsBackward yields the events of one object in (from, to], the newest first. An
+// error is the last element.
+func versionsBackward(ctx context.Context, st *history.Stream, key kube.Key, from, to uint64) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
+		for to > from {
+			events, err := st.LastVersions(ctx, key, from, to, eventChunk)
+			if err != nil {
+				yield(history.Event{}, err)
+				return
+			}
+			if len(events) == 0 {
+				return
+			}
+			for _, e := range slices.Backward(events) {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			to = events[0].Object.RV - 1
+		}
+	}
 }
 
 // add adds a version.

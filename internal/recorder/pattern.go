@@ -52,8 +52,8 @@ type pattern struct {
 //	core              the workloads of a cluster, and what they depend on
 //	*                 every resource except Secrets and Leases
 //
-// A resource can have any of the names that kubectl accepts. A * in a name or group stands for any characters. Secrets are only recorded
-// withSecrets, and then always.
+// A resource can have any of the names that kubectl accepts. A * in a name or group stands
+// for any characters. Secrets are only recorded withSecrets, and then always.
 func Select(include, exclude []string, withSecrets bool) (Selection, error) {
 	s := Selection{secrets: withSecrets}
 	for _, list := range []struct {
