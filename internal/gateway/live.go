@@ -297,7 +297,7 @@ func (s *live) resume(ctx context.Context, q *query, v *timeline.View, start *wa
 			source.Close()
 			return s.failed(err)
 		}
-		start.source = source
+		start.source, start.live = source, source.Live
 		if q.Speed > 0 {
 			start.replayed = source.Replayed
 		}

@@ -89,6 +89,9 @@ func parseAt(r *http.Request) (*request.Read, error) {
 	if err == nil && request.AsksSpeed(r) && read.Verb != request.Watch {
 		return nil, &status.Error{Status: status.BadRequest("speed: only a watch can be replayed")}
 	}
+	if err == nil && request.AsksTimes(r) && read.Verb != request.Watch {
+		return nil, &status.Error{Status: status.BadRequest("times: only a watch has events")}
+	}
 	return read, err
 }
 
@@ -260,7 +263,7 @@ func (s *moment) watch(ctx context.Context, q *query) (watchStart, error) {
 	}
 	start := watchStart{
 		source: source, state: s.recorded(context.Background(), s.state.RV), rv: source.RV(), owner: s.f,
-		encoder: s.f.encoderWith(source.Now),
+		encoder: s.f.encoderWith(source.Now), live: source.Live,
 	}
 	if s.state.Newest {
 		if err := s.join(ctx, q.Resource, source, &start); err != nil {

@@ -52,6 +52,9 @@ func TestPastWatch(t *testing.T) {
 			lines, stop := b.watchAt(path)
 			defer stop()
 			expect(t, lines, want...)
+			if strings.Contains(path, "allowWatchBookmarks") && !strings.Contains(path, "speed") {
+				expect(t, lines, "BOOKMARK @105 live")
+			}
 			b.apply(kube.Deleted, pod("e", "c", 106))
 			if !strings.Contains(path, "Selector=color") && !strings.Contains(path, "speed") {
 				expect(t, lines, "DELETED c@106")
@@ -65,6 +68,67 @@ func TestPastWatch(t *testing.T) {
 	b.get("/api/v1/pods?watch=1&resourceVersion=9")
 	if q := <-b.missed; !strings.Contains(q, "timeoutSeconds=10") {
 		t.Errorf("an RV before the history is passed through with %s", q)
+	}
+}
+
+// TestPastWatchTimes: with times, a bookmark after each event has the time at which the
+// event was observed; the events have the same bytes as without.
+func TestPastWatchTimes(t *testing.T) {
+	const query = "/api/v1/pods?watch=1&resourceVersion=10&allowWatchBookmarks=true&labelSelector=color%3Dblue"
+	b, _ := newPastBench(t)
+	plain, stop := b.watchAt(query)
+	defer stop()
+	lines, stop := b.watchAt(query + "&times=true")
+	defer stop()
+	moment := func() time.Time {
+		t.Helper()
+		line := <-lines
+		var e struct {
+			Object struct {
+				Metadata struct{ Annotations map[string]string }
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.Parse(time.RFC3339Nano, e.Object.Metadata.Annotations["watchkeeper/moment"])
+		if err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		return at
+	}
+	for _, rv := range []uint64{20, 30, 60} {
+		if line, want := <-lines, <-plain; line != want {
+			t.Errorf("got %s, want %s", line, want)
+		}
+		if at := moment(); !at.Equal(pasttest.TimeOf(rv)) {
+			t.Errorf("%d was observed at %v, not at %v", rv, at, pasttest.TimeOf(rv))
+		}
+	}
+	expect(t, lines, "BOOKMARK @100 live")
+	blue := pod("d", "z", 107, "color", "blue")
+	before := time.Now()
+	b.apply(kube.Added, pod("d", "other", 106))
+	b.apply(kube.Added, blue)
+	expect(t, lines, "ADDED z@107")
+	if at := moment(); at.Before(before) || at.After(time.Now()) {
+		t.Errorf("a live event was observed at %v, not after %v", at, before)
+	}
+}
+
+// TestPastWatchTimesRefused: times that cannot be sent are an error.
+func TestPastWatchTimesRefused(t *testing.T) {
+	b, _ := newPastBench(t)
+	for path, want := range map[string]string{
+		at(35) + "/api/v1/pods?watch=1&times=true":                             "add allowWatchBookmarks=true",
+		at(35) + "/api/v1/pods?watch=1&times=yes&allowWatchBookmarks=true":     `times: \"yes\" is neither true nor false`,
+		at(35) + "/api/v1/pods?times=true":                                     "times: only a watch has events",
+		"/api/v1/pods?watch=1&resourceVersion=20&times=true":                   "add allowWatchBookmarks=true",
+		"/api/v1/pods?watch=1&resourceVersion=9&allowWatchBookmarks=1&times=1": "times: pods are not watched by the gateway now: try again, or leave times out",
+	} {
+		if code, body := b.get(path); code != http.StatusBadRequest && code != http.StatusServiceUnavailable || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
 	}
 }
 

@@ -117,15 +117,17 @@ func (h *reads) serve(w *responseRecorder, r *http.Request) *decline {
 	if !ok {
 		return errDeclined
 	}
-	if read.Fields == nil && read.Speed == 0 {
+	if read.Fields == nil && read.Speed == 0 && !read.Times {
 		return declined
 	}
-	// The API server knows neither projections nor replays.
+	// The API server knows neither projections nor replays nor times.
 	why := declined.status
 	switch {
 	case why != nil:
 	case read.Fields != nil:
 		why = h.noProjection(r.Context(), read)
+	case read.Speed == 0:
+		why = status.Unavailable(fmt.Sprintf("times: %s are not watched by the gateway now: try again, or leave times out", read.Resource.GroupResource()), true)
 	default:
 		why = status.Unavailable(fmt.Sprintf("speed: %s cannot be replayed now: try again", read.Resource.GroupResource()), true)
 	}

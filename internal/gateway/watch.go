@@ -61,6 +61,8 @@ type watchStart struct {
 	align func([]*scan.Object)
 	// replayed, if not nil, returns the current moment of a replay.
 	replayed func() time.Time
+	// live, if not nil, reports whether a watch that begins in the history has gone live.
+	live func() bool
 }
 
 // watch answers a WATCH (docs/kubernetes-watch.md, "WATCH"). A watch over HTTP is
@@ -76,7 +78,7 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 	stream := &httpstream.Watch{
 		Owner: start.owner, Source: start.source, Encoder: &start.owner.encoder,
 		Wire: start.encoder.Stream(q.Form.Form, q.WebSocket), Form: q.Form.Form, Interest: q.Interest(),
-		Start: start.rv, Expired: start.expired, Over: start.over, Replayed: start.replayed,
+		Start: start.rv, Expired: start.expired, Over: start.over, Replayed: start.replayed, Live: start.live, Times: q.Times,
 		Bookmarks: q.Options.AllowWatchBookmarks, BookmarkTemplate: start.state.item,
 	}
 	initial := q.SendsInitialEvents()

@@ -59,6 +59,9 @@ func brief(t *testing.T, line string) string {
 	if f.Object.Annotations["k8s.io/initial-events-end"] == "true" {
 		s += " end"
 	}
+	if f.Object.Annotations["watchkeeper/live"] == "true" {
+		s += " live"
+	}
 	return s
 }
 

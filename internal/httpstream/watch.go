@@ -52,9 +52,12 @@ const (
 	// replayBookmarkInterval is the period of the bookmarks of a replay, which report
 	// its progress.
 	replayBookmarkInterval = time.Second
-	// momentAnnotation of such a bookmark is the moment that the replay has reached,
-	// in RFC 3339.
+	// momentAnnotation of such a bookmark is the moment that the replay has reached, and of
+	// one that follows an event the time at which the event was observed; in RFC 3339.
 	momentAnnotation = "watchkeeper/moment"
+	// liveAnnotation of a bookmark is "true" if the watch sent everything that had been
+	// recorded, and continues live.
+	liveAnnotation = "watchkeeper/live"
 )
 
 // A Watch writes one watch to one client. The exported fields are set before it is
@@ -87,6 +90,11 @@ type Watch struct {
 	// Replayed returns the moment that a replay has reached, the zero time when it
 	// has caught up; nil if this is no replay.
 	Replayed func() time.Time
+	// Live reports whether a watch that begins in the history has gone live, where it
+	// writes a bookmark; nil for other watches.
+	Live func() bool
+	// Times is set if a bookmark with the time of the events follows the events of each RV.
+	Times bool
 	// Over is closed when the watch has to end after the available events; nil for
 	// never.
 	Over <-chan struct{}
@@ -143,8 +151,15 @@ func (s *Watch) follow() {
 			return
 		}
 		live := !b.At.IsZero()
-		for _, e := range b.Events {
-			s.event(e, live && len(b.Events) <= maxSharedEvents)
+		for i, e := range b.Events {
+			written := s.event(e, live && len(b.Events) <= maxSharedEvents)
+			if s.Times && written && (i+1 == len(b.Events) || b.Events[i+1].RV > e.RV) {
+				s.annotated(e.RV, momentAnnotation, stamp(e.At))
+			}
+		}
+		if s.Live != nil && !b.More && s.Live() && !s.silent() {
+			s.annotated(source.RV(), liveAnnotation, "true")
+			s.Live = nil
 		}
 		if due && !b.More {
 			due = false
@@ -205,26 +220,28 @@ func (s *Watch) unwritable(err error) bool {
 }
 
 // event writes an event as this watcher sees it. shared is set if other watches may
-// send it at the same time.
-func (s *Watch) event(e *timeline.Event, shared bool) {
+// send it at the same time. It returns false if the watcher does not see it, or the watch
+// has ended.
+func (s *Watch) event(e *timeline.Event, shared bool) bool {
 	if s.ended {
-		return
+		return false
 	}
 	typ, object, ok := s.Interest.Seen(e)
 	if !ok || typ == kube.Modified && s.Encoder.Unchanged(s.Form, e.Prev, object) {
-		return
+		return false
 	}
 	if s.sharer != nil && shared {
 		switch frame, err := s.Wire.Shared(typ, object); {
 		case s.unwritable(err):
-			return
+			return false
 		case frame != nil:
 			s.dirty = true
 			s.ended = s.sharer.share(frame) != nil
-			return
+			return !s.ended
 		}
 	}
 	s.write(s.Wire.Event(typ, object))
+	return !s.ended
 }
 
 // snapshot writes the initial events, in list order, and the bookmark that ends them.
@@ -275,15 +292,26 @@ func (s *Watch) bookmark(rv uint64) {
 	}
 	switch {
 	case !s.Bookmarks:
-	case time.Since(s.Owner.Heard()) > maxSilence:
+	case s.silent():
 		// A client takes a bookmark for a sign that the events reach it.
 	case !at.IsZero():
-		moment := map[string]string{momentAnnotation: at.UTC().Format(time.RFC3339Nano)}
-		s.write(s.Wire.Event(kube.Bookmark, scan.AnnotatedBookmark(s.BookmarkTemplate, rv, moment)))
+		s.annotated(rv, momentAnnotation, stamp(at))
 	case rv > s.Start:
 		s.write(s.Wire.Event(kube.Bookmark, scan.BookmarkObject(s.BookmarkTemplate, rv, false)))
 	}
 }
+
+// annotated writes a bookmark with an annotation, if the client allows bookmarks.
+func (s *Watch) annotated(rv uint64, name, value string) {
+	if s.Bookmarks {
+		s.write(s.Wire.Event(kube.Bookmark, scan.AnnotatedBookmark(s.BookmarkTemplate, rv, map[string]string{name: value})))
+	}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// silent reports whether the API server was not heard of for long.
+func (s *Watch) silent() bool { return time.Since(s.Owner.Heard()) > maxSilence }
 
 // broken ends the watch after an error of its source: with ERROR 410 if the position
 // expired, otherwise as at a timeout.

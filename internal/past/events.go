@@ -56,7 +56,7 @@ func (s *Source) read() (b timeline.Batch, err error) {
 // event converts a recorded event to an event of a timeline. It returns nil if the
 // event does not match the watcher's interest.
 func (s *Source) event(e *history.Event) *timeline.Event {
-	event := &timeline.Event{Type: e.Type, RV: e.Object.RV, Object: e.Object, Prev: e.Prev, Inferred: e.Inferred}
+	event := &timeline.Event{Type: e.Type, RV: e.Object.RV, Object: e.Object, Prev: e.Prev, Inferred: e.Inferred, At: e.At}
 	if s.printed {
 		event.Object, event.Prev = s.aligned(e.Object), s.aligned(e.Prev)
 	}

@@ -199,6 +199,9 @@ func (s *Source) Replayed() time.Time {
 	return s.clock.now()
 }
 
+// Live reports whether the source is in the timeline.
+func (s *Source) Live() bool { return s.cursor != nil }
+
 // Next returns the events after the position, and moves the position. It does not
 // wait for new events. A batch of events of the past has no time.
 func (s *Source) Next() (timeline.Batch, error) {

@@ -26,6 +26,8 @@ const (
 	// real time, which continues live when it has caught up.
 	speedParameter = "speed"
 	maxSpeed       = 10_000
+	// timesParameter asks for the times of the events of a WATCH, in bookmarks.
+	timesParameter = "times"
 )
 
 // isProjection reports whether a request for a resource is for a projection.
@@ -92,6 +94,27 @@ func parseSpeed(r *http.Request) (float64, error) {
 		return 0, &status.Error{Status: status.BadRequest(fmt.Sprintf("speed: %q is not a number above 0 and up to %d", text, maxSpeed))}
 	}
 	return speed, nil
+}
+
+// parseTimes reads the parameter times of a WATCH.
+func parseTimes(r *http.Request, bookmarks bool) (bool, error) {
+	if !AsksTimes(r) {
+		return false, nil
+	}
+	text := r.URL.Query().Get(timesParameter)
+	times, err := strconv.ParseBool(text)
+	switch {
+	case err != nil:
+		return false, &status.Error{Status: status.BadRequest(fmt.Sprintf("times: %q is neither true nor false", text))}
+	case times && !bookmarks:
+		return false, &status.Error{Status: status.BadRequest("times: they are sent in bookmarks: add allowWatchBookmarks=true")}
+	}
+	return times, nil
+}
+
+// AsksTimes reports whether a request has the parameter times.
+func AsksTimes(r *http.Request) bool {
+	return mentions(r, timesParameter) && r.URL.Query().Has(timesParameter)
 }
 
 // AsksSpeed reports whether a request has the parameter speed.

@@ -34,10 +34,12 @@ type Read struct {
 	Fields *scan.Paths
 	// Speed is the speed of a replay as a multiple of real time; 0 for no replay.
 	Speed float64
+	// Times is set for a WATCH that sends the time of each event in a bookmark after it.
+	Times bool
 }
 
 // Parse reads a request. The error is [ErrPassThrough], or a *status.Error if one of
-// Watchkeeper's own parameters (fields, speed) cannot be served: the API server would
+// Watchkeeper's own parameters (fields, speed, times) cannot be served: the API server would
 // ignore the parameter.
 func Parse(r *http.Request) (*Read, error) {
 	rd, ok := parse(r)
@@ -52,9 +54,13 @@ func Parse(r *http.Request) (*Read, error) {
 		return nil, ErrPassThrough
 	}
 	rd.Fields = paths
-	if rd.Verb == Watch {
-		rd.Speed, err = parseSpeed(r)
+	if rd.Verb != Watch {
+		return rd, nil
 	}
+	if rd.Speed, err = parseSpeed(r); err != nil {
+		return rd, err
+	}
+	rd.Times, err = parseTimes(r, rd.Options.AllowWatchBookmarks)
 	return rd, err
 }
 
