@@ -134,7 +134,7 @@ func (r *reflector[O]) doubt() {
 
 // sameHistory ends the proof.
 func (r *reflector[O]) sameHistory() {
-	r.state, r.proven = stateWatch, true
+	r.state = stateWatch
 	r.setContinuity(Proven)
 }
 

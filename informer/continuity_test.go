@@ -6,6 +6,7 @@ package informer
 import (
 	"context"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -56,8 +57,24 @@ func TestContinuity(t *testing.T) {
 			[]string{"MODIFIED ns/a@12", "ADDED ns/b@14"}, []Continuity{Doubtful, Proven},
 		},
 		"an orderly end, but early, right after the proof": {
-			[]answer{cut(known[0]), at(30), {want: from(10), body: known[0] + bookmark(30, false), lasts: 10 * time.Second}, {want: from(30), stall: true}},
+			[]answer{cut(known[0]), at(30), {want: from(10), body: known[0] + bookmark(30, false), lasts: 10 * time.Second},
+				at(40), {want: from(10), stall: true, body: known[0] + event("ADDED", "b", 35)}},
+			[]string{"MODIFIED ns/a@12", "bookmark 30", "ADDED ns/b@35"}, []Continuity{Doubtful, Proven, Doubtful, Proven},
+		},
+		"restored at an orderly end, but early, right after the proof": {
+			[]answer{cut(known[0]), at(30), {want: from(10), body: known[0] + known[1], lasts: 10 * time.Second},
+				at(30), {want: from(10), body: known[0] + event("ADDED", "b", 13)}, at(30), relist},
+			append([]string{"MODIFIED ns/a@12", "ADDED ns/b@14"}, listed...), []Continuity{Doubtful, Proven, Doubtful, Diverged},
+		},
+		"an orderly end that the server announced": {
+			[]answer{cut(known[0]), at(30), {want: from(10), body: known[0] + bookmark(30, false), lasts: 10 * time.Second, header: http.Header{kube.TimeoutHeader: {"10"}}},
+				{want: from(30), stall: true}},
 			[]string{"MODIFIED ns/a@12", "bookmark 30"}, []Continuity{Doubtful, Proven},
+		},
+		"an orderly end when it is due, and the next watch is answered late": {
+			[]answer{{want: from(10), body: known[0], due: true}, {want: from(12), wait: 2 * time.Second, stall: true},
+				at(30), {want: from(10), body: known[0], due: true}},
+			[]string{"MODIFIED ns/a@12"}, []Continuity{Doubtful, Proven},
 		},
 		"an orderly end when it is due": {
 			[]answer{{want: from(10), body: known[0], due: true}, {want: from(12), due: true}},

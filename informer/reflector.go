@@ -117,7 +117,6 @@ type reflector[O any] struct {
 	reason    string           // of the list, in stateList
 	check     *continuityCheck // of the last watch in stateProve
 	recent    recent
-	proven    bool // in the current round
 	transport http.RoundTripper
 
 	collection *scan.List // metadata of the collection's lists
@@ -132,8 +131,10 @@ type reflector[O any] struct {
 	expired         int           // rounds that ended with errExpired, in a row
 	refusedSince    time.Time     // the first of the current row of refusals
 	afterDelete     bool          // the last frame was a deletion
-	endedEarly      bool          // the last stream ended in order, long before its timeoutSeconds
+	endedEarly      bool          // the last stream ended in order, before its timeoutSeconds
+	endedLongBefore bool          // by more than endGrace
 	endedInList     bool          // it may have ended before the list that it follows
+	ended           time.Time     // when the upstream has ended it, at the earliest; zero if it broke off
 	bookmarkGap     time.Duration // measured interval of bookmarks; 0 until then
 }
 
@@ -236,7 +237,6 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 	var wait backoff
 	for {
 		began, head := time.Now(), r.sink.Head()
-		r.proven = false
 		var err error
 		if r.state == stateList {
 			err = r.list(ctx)
@@ -291,11 +291,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 // reports whether the next round begins at once, without backoff.
 func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) {
 	was := r.state
-	early := (r.endedEarly || r.endedInList) && !r.proven
-	if r.state == stateWatch && (err != nil || early) {
-		// A watch that was proven is followed by one from the head, even if the upstream
-		// ended it early: a gateway that does not have the RV before the last events
-		// serves a short watch.
+	if r.state == stateWatch && (err != nil || r.endedEarly || r.endedInList) {
 		if r.doubt(); r.state == stateProve {
 			r.setPhase(Retrying)
 		}
@@ -305,7 +301,7 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 		if lasted <= minStream {
 			return false
 		}
-		if r.endedEarly && !r.collection.Typed && !(r.endedInList && r.reason == relistSchema) {
+		if r.endedLongBefore && !r.collection.Typed && !(r.endedInList && r.reason == relistSchema) {
 			// The API server ends the watches of a custom resource when its
 			// definition changes. Objects may then look different at the same
 			// RVs. It also ends a watch that is not read while a long list is

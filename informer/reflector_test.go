@@ -88,10 +88,11 @@ type answer struct {
 	want   string
 	code   int
 	body   string
-	late   []string // sent after body, half a minute apart
-	then   error    // how the body ends; nil is an orderly end
-	stall  bool     // the body never ends
-	silent bool     // there is no answer
+	late   []string      // sent after body, half a minute apart
+	then   error         // how the body ends; nil is an orderly end
+	stall  bool          // the body never ends
+	silent bool          // there is no answer
+	wait   time.Duration // before the answer
 	lasts  time.Duration
 	due    bool // the body ends in order after the request's timeoutSeconds
 	again  bool // also the answer to every later request
@@ -179,6 +180,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	}
+	time.Sleep(a.wait)
 	if a.code == 0 && a.then != nil && a.body == "" {
 		return nil, a.then
 	}

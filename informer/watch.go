@@ -27,6 +27,10 @@ const (
 	// timeoutSeconds. Without a watchdog, nothing else ends a watch on a dead
 	// connection.
 	endGrace = 10 * time.Second
+	// maxBlind is how long after the end of a watch the next one may be answered without a
+	// proof: an API server does not restart in that time, so that its etcd cannot have been
+	// restored. It is longer for a process that was suspended meanwhile.
+	maxBlind = time.Second
 )
 
 // watch opens a watch at the sink's head, or before it if the upstream has to prove its
@@ -47,6 +51,13 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 		return err
 	}
 	defer s.close()
+	if r.state == stateWatch && time.Since(r.ended) > maxBlind {
+		if r.doubt(); r.state == stateProve {
+			r.setPhase(Retrying)
+		}
+		s.close()
+		return r.watch(ctx)
+	}
 	if r.state != stateProve {
 		r.state = stateWatch
 		r.watching()
@@ -115,7 +126,8 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			r.endedEarly = time.Until(s.due) > endGrace
+			left := time.Until(s.due)
+			r.ended, r.endedEarly, r.endedLongBefore = s.due, left > 0, left > endGrace
 			r.endedInList = s.listed != 0 && (r.endedEarly || s.due.Before(s.listEnd))
 			return nil
 		}
@@ -163,7 +175,7 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 // A stream is an open watch.
 type stream[O any] struct {
 	frames frames[O]
-	due    time.Time // when the upstream should end it
+	due    time.Time // when the upstream ends it, at the earliest
 	// listed is the RV of the list that was taken after the watch was opened, which includes
 	// all events up to there, until a frame shows that the watch lasted longer than the
 	// list. listEnd is when the list was complete.
@@ -197,13 +209,17 @@ func (r *reflector[O]) openOn(ctx context.Context, transport http.RoundTripper, 
 		defer time.AfterFunc(answerTimeout, func() { end(errUnanswered) }).Stop()
 	}
 	accept := r.encoding.accept(query)
+	sent := time.Now()
 	resp, err := r.get(ctx, transport, r.requestURL(query), accept)
 	if err != nil {
 		end(nil)
 		cancel()
 		return nil, err
 	}
-	due := time.Now().Add(timeout)
+	if n, err := strconv.Atoi(resp.Header.Get(kube.TimeoutHeader)); err == nil && n < seconds {
+		timeout = time.Duration(n) * time.Second
+	}
+	due := sent.Add(timeout)
 	frames := r.encoding.watch(countingReader{resp.Body, r.contact}, query.Has("sendInitialEvents"))
 	return &stream[O]{frames: frames, due: due, close: func() {
 		end(nil)

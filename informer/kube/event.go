@@ -3,6 +3,10 @@
 
 package kube
 
+// TimeoutHeader is a header of the answer to a watch that the server ends before the
+// timeoutSeconds of the request: after so many seconds. Watchkeeper sends it.
+const TimeoutHeader = "Watchkeeper-Timeout-Seconds"
+
 // EventType is the type of a watch event.
 type EventType string
 

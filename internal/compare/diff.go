@@ -30,7 +30,7 @@ func (d *Difference) Error() string {
 // are compared.
 var ignored = []string{
 	"Date", "Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid", "Content-Length",
-	"Content-Security-Policy", "X-Content-Type-Options",
+	"Content-Security-Policy", "X-Content-Type-Options", "Watchkeeper-Timeout-Seconds",
 }
 
 // Diff compares two answers to a request. Masks blank the parts of the bodies

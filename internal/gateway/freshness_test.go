@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
@@ -260,6 +261,10 @@ func TestUnproven(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if codes[resp.StatusCode]++; resp.StatusCode == http.StatusOK {
+						announced := resp.Header.Get(kube.TimeoutHeader)
+						if asked := strings.HasSuffix(query, "timeoutSeconds=20"); asked && announced != "" || !asked && announced != fmt.Sprint(seconds) {
+							t.Errorf("%s: announced %q, want %d", query, announced, seconds)
+						}
 						lasted[time.Since(began).Round(10*time.Second)]++
 					} else if resp.Header.Get("Retry-After") == "" {
 						t.Errorf("%s has no Retry-After", resp.Status)

@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -188,7 +189,7 @@ func (g *Gateway) answer(rec *responseRecorder, r *http.Request) {
 	switch {
 	case declined == nil:
 	case declined.short:
-		g.passThrough(rec, shorten(r, shortWatch))
+		g.passShort(rec, r, shortWatch)
 	case declined.unproven:
 		g.passUnproven(rec, r)
 	default:
@@ -214,7 +215,16 @@ func (g *Gateway) passUnproven(rec *responseRecorder, r *http.Request) {
 	release := sync.OnceFunc(func() { <-g.unproven })
 	defer release()
 	defer time.AfterFunc(time.Duration(seconds)*time.Second, release).Stop()
-	g.passThrough(rec, shorten(r, seconds))
+	g.passShort(rec, r, seconds)
+}
+
+// passShort passes through a watch that ends after at most so many seconds, and says so.
+func (g *Gateway) passShort(rec *responseRecorder, r *http.Request, seconds int64) {
+	if short := shorten(r, seconds); short != r {
+		rec.Header().Set(kube.TimeoutHeader, fmt.Sprint(seconds))
+		r = short
+	}
+	g.passThrough(rec, r)
 }
 
 // checkAPI returns why a request for the API, below the prefix, is not served; nil if it
