@@ -8,9 +8,10 @@ import { after, before, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch } from './browser.mjs';
 import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
-import { connection, openBoard, shownPods } from './page.mjs';
+import { connection, goTo, openBoard, shownPods } from './page.mjs';
 
 let browser;
+let page; // one for all views: a new one costs more than what axe does
 let ns;
 let pod;
 
@@ -23,6 +24,7 @@ before(async () => {
   await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
   [pod] = (await kubectl('-n', ns, 'get', 'pods', '-l', 'app=web', '-o', 'name')).split('\n').map((name) => name.replace('pod/', ''));
   await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash=true');
+  page = await openBoard(browser, gateway);
 });
 
 after(() => browser?.close());
@@ -70,13 +72,12 @@ const views = {
 
 for (const [name, [{ pod: tab, at, ...query }, come]] of Object.entries(views)) {
   test(name, async () => {
-    const page = await openBoard(browser, gateway, {
+    await goTo(page, gateway, {
       ...query, ...(tab && { sel: `pod/${ns}/${pod}`, tab }), ...(at && { at: new Date(Date.now() - 1500).toISOString() }),
     });
     await until('the Pods', async () => Object.keys(await shownPods(page, ns)).length === 4);
     await come?.(page);
     assert.deepEqual(await violations(page), { dark: [], light: [] });
     clean(page);
-    await page.close();
   });
 }

@@ -9,11 +9,22 @@ import { open } from './browser.mjs';
 import { api, until } from './cluster.mjs';
 import { decode } from './png.mjs';
 
-/** Opens the page with a query, and waits for the first complete list. */
+const address = (gateway, query) => `${gateway}/ui/?${new URLSearchParams(query)}`;
+
+/** Waits for the first complete list. */
+const loaded = (page) => until('a board', () => page.evaluate(() => window.watchkeeper?.cluster.synced === true));
+
+/** Opens the page with a query. */
 export async function openBoard(browser, gateway, query = {}, options = {}) {
-  const page = await open(browser, `${gateway}/ui/?${new URLSearchParams(query)}`, options);
-  await until('a board', () => page.evaluate(() => window.watchkeeper?.cluster.synced === true));
+  const page = await open(browser, address(gateway, query), options);
+  await loaded(page);
   return page;
+}
+
+/** Opens the page with another query in the same tab. */
+export async function goTo(page, gateway, query = {}) {
+  await page.goto(address(gateway, query));
+  await loaded(page);
 }
 
 /** The Pods of a namespace on the board, as name → {node, status}. */
