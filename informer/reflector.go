@@ -306,6 +306,7 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 			// definition changes. Objects may then look different at the same
 			// RVs. It also ends a watch that is not read while a long list is
 			// taken: a second list would not help.
+			r.log.Info("the watch of a custom resource ended early, relisting: its definition may have changed")
 			r.relist(relistSchema)
 		}
 		return true

@@ -88,9 +88,12 @@ func (p profile) plan(r *rand.Rand, length time.Duration) []kill {
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
 // unproven reports whether a gateway took a list because it could not tell whether the
-// API server was restored: the collection was empty, and no longer is.
+// API server was restored (the collection was empty, and no longer is), or because a
+// definition may have changed: an API server that lags notices late that it is established.
 func unproven(logs []string) bool {
-	return slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(log, "no event proves the history") })
+	return slices.ContainsFunc(logs, func(log string) bool {
+		return strings.Contains(log, "no event proves the history") || strings.Contains(log, "its definition may have changed")
+	})
 }
 
 // epochs reads the epochs and their gaps from the logs of a round's gateways.

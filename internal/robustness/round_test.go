@@ -299,25 +299,21 @@ func (r *round) await(final map[string]uint64) error {
 		now.epochs = epochs(append(r.logs, r.gateway.Log()))
 		behind, due := now.behind(r.everyone())
 		switch {
-		case due > 0 || !r.agree(now):
+		case due > 0 || len(r.restored) > 0 && !r.agree(now): // after a restore, RVs do not show it
 			settled = time.Time{}
 		case behind == 0:
 			return nil
 		case settled.IsZero():
 			settled = time.Now()
-		case time.Since(settled) > overGap:
+		case time.Since(settled) > overGap && r.agree(now):
 			return nil
 		}
 	}
 	return nil // the validators say which ones
 }
 
-// agree reports whether the clients hold what the API server has. It is used after a restore of
-// etcd, when their RVs do not show it.
+// agree reports whether the clients hold what the API server has.
 func (r *round) agree(now *history) bool {
-	if len(r.restored) == 0 {
-		return true
-	}
 	now.clients = nil
 	for _, c := range r.everyone() {
 		now.clients = append(now.clients, c.soFar())
