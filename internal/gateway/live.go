@@ -297,7 +297,10 @@ func (s *live) resume(ctx context.Context, q *query, v *timeline.View, start *wa
 			source.Close()
 			return s.failed(err)
 		}
-		start.source, start.live = source, source.Live
+		start.source = source
+		if q.Speed > 0 || q.Times {
+			start.live = source.Live // other watches are those of the API server
+		}
 		if q.Speed > 0 {
 			start.replayed = source.Replayed
 		}

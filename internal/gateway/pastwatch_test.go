@@ -52,7 +52,7 @@ func TestPastWatch(t *testing.T) {
 			lines, stop := b.watchAt(path)
 			defer stop()
 			expect(t, lines, want...)
-			if strings.Contains(path, "allowWatchBookmarks") && !strings.Contains(path, "speed") {
+			if strings.HasPrefix(path, "/at/") && strings.Contains(path, "allowWatchBookmarks") {
 				expect(t, lines, "BOOKMARK @105 live")
 			}
 			b.apply(kube.Deleted, pod("e", "c", 106))
