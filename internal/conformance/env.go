@@ -178,6 +178,7 @@ func (e *Env) same(ctx context.Context, path string, options ...option) error {
 func (e *Env) ask(ctx context.Context, path string, options ...option) (*compare.Answer, error) {
 	a := newAsking(path, options)
 	for {
+		retried, began := a.tries > 1 && !e.once, time.Now()
 		last := e.isLast(&a)
 		want, got, err := e.both(ctx, a.Request)
 		if err != nil {
@@ -189,7 +190,12 @@ func (e *Env) ask(ctx context.Context, path string, options ...option) (*compare
 			}
 			return nil, err
 		}
-		err = compare.Diff(a.Request, want, got, e.masksFor(&a, want)...)
+		masks := e.masksFor(&a, want)
+		err = compare.Diff(a.Request, want, got, masks...)
+		if err != nil && retried && time.Since(began) > time.Second && compare.Diff(a.Request, want, got, append(masks, withoutAges)...) == nil {
+			a.tries++ // on a busy machine, the ages always differ when the answers take so long
+			continue
+		}
 		if err == nil || last {
 			return want, err
 		}

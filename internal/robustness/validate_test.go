@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -174,8 +175,8 @@ func resumable(x *exchange, d difference) string {
 }
 
 // bookmarkable: after a bookmark at r nothing ≤ r comes. A bookmark is above the
-// stream's start, comes only to clients that requested it, and is not above the
-// API server's RV.
+// stream's start (below /at, that where live begins may be at it), comes only to clients
+// that requested it, and is not above the API server's RV.
 func bookmarkable(h *history, x *exchange) string {
 	from, ok := x.from()
 	if !ok {
@@ -196,7 +197,7 @@ func bookmarkable(h *history, x *exchange) string {
 			return fmt.Sprintf("bookmark at %d, the API server did not come beyond %d", e.RV, t.head)
 		case e.RV < mark:
 			return fmt.Sprintf("bookmark at %d after one at %d", e.RV, mark)
-		case e.RV <= from && x.Verb == resumed:
+		case x.Verb == resumed && (e.RV < from || e.RV == from && !strings.Contains(e.Text, `"watchkeeper/live":"true"`)):
 			return fmt.Sprintf("bookmark %d at %d, the start is %d", i, e.RV, from)
 		}
 		mark = e.RV

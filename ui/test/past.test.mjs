@@ -47,6 +47,8 @@ before(async () => {
     const pods = await truth(ns);
     return Object.keys(pods).length === 5 && !pods.stuck && /Crash|Error/.test(pods[first].status);
   });
+  // No further changes: a test steps through all of them.
+  await kubectl('-n', ns, 'label', 'pod', first, 'localcluster.watchkeeper.dev/crash-');
 });
 
 after(() => browser?.close());
