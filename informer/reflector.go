@@ -134,7 +134,7 @@ type reflector[O any] struct {
 	endedEarly      bool          // the last stream ended in order, before its timeoutSeconds
 	endedLongBefore bool          // by more than endGrace
 	endedInList     bool          // it may have ended before the list that it follows
-	ended           time.Time     // when the upstream has ended it, at the earliest; zero if it broke off
+	ended           time.Time     // when the upstream had to end the last stream that ended in order
 	bookmarkGap     time.Duration // measured interval of bookmarks; 0 until then
 }
 

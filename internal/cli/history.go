@@ -36,7 +36,8 @@ func newHistory(s streams) *cobra.Command {
 first: the time, the change, and its author according to the object's
 managedFields. Consecutive versions that differ only in noise are folded into
 one line. The first lines of a Pod whose containers have crashed, or cannot start,
-say since when it fails, and why: now, at the moment --until, or before its deletion.`,
+say since when it fails, and why, now or at the moment --until; those of a deleted
+Pod, how its containers had ended.`,
 		Example: `  watchkeeper history deployment/web
   watchkeeper history pod web-0 -n shop --since 1h -p
   watchkeeper history node/worker-3 --show-noise -o json`,
