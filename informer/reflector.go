@@ -298,9 +298,6 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 	}
 	switch {
 	case err == nil:
-		if lasted <= minStream {
-			return false
-		}
 		if r.endedLongBefore && !r.collection.Typed && !(r.endedInList && r.reason == relistSchema) {
 			// The API server ends the watches of a custom resource when its
 			// definition changes. Objects may then look different at the same
@@ -309,7 +306,7 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 			r.log.Info("the watch of a custom resource ended early, relisting: its definition may have changed")
 			r.relist(relistSchema)
 		}
-		return true
+		return lasted > minStream
 	case errors.Is(err, errNoStreamingList):
 		r.log.Info("no streaming list, using LIST and WATCH", "cause", err)
 		return true

@@ -572,22 +572,26 @@ func TestRequestRate(t *testing.T) {
 }
 
 // TestSchemaChange: a stream of custom resources that ends early is followed by a
-// list, since their definition may have changed.
+// list, since their definition may have changed; also one that ends at once.
 func TestSchemaChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		custom := func(s string) string {
-			return strings.ReplaceAll(s, `{"kind":"Pod","apiVersion":"v1",`, `{"apiVersion":"v1","kind":"Pod",`)
-		}
-		widgets := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
-		sink := &recordingSink{}
-		run(t, sink, time.Minute, widgets,
-			answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(10, true)), lasts: 5 * time.Second},
-			widgets,
-			answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(11, true)), stall: true})
-		if want := []string{"list 10 [ns/a@3]", "bookmark 10", "list 11 [ns/a@3]", "bookmark 11"}; !slices.Equal(sink.log, want) {
-			t.Errorf("%v", sink.log)
-		}
-	})
+	for _, lasts := range []time.Duration{0, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) { testSchemaChange(t, lasts) })
+	}
+}
+
+func testSchemaChange(t *testing.T, lasts time.Duration) {
+	custom := func(s string) string {
+		return strings.ReplaceAll(s, `{"kind":"Pod","apiVersion":"v1",`, `{"apiVersion":"v1","kind":"Pod",`)
+	}
+	widgets := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
+	sink := &recordingSink{}
+	run(t, sink, time.Minute, widgets,
+		answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(10, true)), lasts: lasts},
+		widgets,
+		answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(11, true)), stall: true})
+	if want := []string{"list 10 [ns/a@3]", "bookmark 10", "list 11 [ns/a@3]", "bookmark 11"}; !slices.Equal(sink.log, want) {
+		t.Errorf("lasting %v: %v", lasts, sink.log)
+	}
 }
 
 // TestSchemaChangeOfPages: the watch that was opened before a list in pages shows a changed

@@ -63,13 +63,23 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		return nil, nil, &decline{status: status.Forbidden(fmt.Sprintf(
 			"the gateway may not %s %s in all namespaces, and so does not serve them from its cache", read.Verb, res.ID.GroupResource()))}
 	}
-	lists := st.Lists()
-	if !res.Served(ctx, lists) {
+	if !res.Served(ctx, st.Lists()) {
 		return nil, nil, errDeclined
 	}
-	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, diverged: diverged, projection: read.Fields != nil}
+	over, ok := res.Defined(ctx, st.Lists())
+	if !ok {
+		return nil, nil, errDeclined
+	}
+	if over != nil && !diverged {
+		// A list that makes objects look different is in a view before over is closed: the
+		// view has to be read after over.
+		if st = res.State(); !st.Readable {
+			return nil, nil, unreadable(read, st.Trust)
+		}
+	}
+	lists := st.Lists()
+	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, over: over, diverged: diverged, projection: read.Fields != nil}
 	q := &query{Read: read, Selection: request.Selection{Namespace: read.Namespace}, warnings: st.Status.Warnings}
-	var ok bool
 	if read.Verb != request.Get {
 		if q.Selection, ok = read.Select(res.Info.Namespaced, res.Fields(ctx, lists)); !ok {
 			return nil, nil, s.decline(status.BadRequest("the field selector is not one that is answered from the cache"))
@@ -80,9 +90,6 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		return nil, nil, errDeclined
 	}
 	if read.Verb == request.List && q.View == wire.Table && wire.SortsRows(read.Resource) {
-		return nil, nil, errDeclined
-	}
-	if s.over, ok = res.Defined(ctx, lists); !ok {
 		return nil, nil, errDeclined
 	}
 	consistent := read.Verb == request.List && read.Options.ResourceVersion == "" && read.Options.Continue == ""

@@ -108,8 +108,9 @@ type Definitions struct {
 	id       kube.Resource
 	inflight *Inflight[Known] // by the number of lists
 
-	mu    sync.Mutex // guards known
-	known Known
+	mu       sync.Mutex // guards what follows
+	known    Known
+	outdated bool // see Outdate
 }
 
 // NewDefinitions returns the definitions of a resource.
@@ -120,7 +121,8 @@ func NewDefinitions(up *Server, id kube.Resource, b *Background) *Definitions {
 // Known is the last answer about a definition.
 type Known struct {
 	Definition *Definition // nil if there is none
-	// Over is closed when the answer has changed, or may have changed.
+	// Over is closed when the answer has changed, or may have changed, and after
+	// [Definitions.Outdate].
 	Over <-chan struct{}
 
 	over        chan struct{} // Over
@@ -187,6 +189,15 @@ func (d *Definitions) Fields(ctx context.Context, lists int, namespaced bool) re
 	}
 }
 
+// Outdate makes the next answer close Over of the last one, even if it is the same: the
+// API server may have taken its time to follow a change of the definition, so that the
+// objects look different now.
+func (d *Definitions) Outdate() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.outdated = d.known.over != nil
+}
+
 // Refresh asks the API server, without waiting for its answer.
 func (d *Definitions) Refresh(lists int) <-chan singleflight.Result {
 	return d.inflight.Start(strconv.Itoa(lists), func(ctx context.Context) (Known, error) {
@@ -235,11 +246,11 @@ func (d *Definitions) learn(found *Definition, err error, lists int) (Known, err
 	default:
 		d.known = Known{lists: lists}
 	}
-	if d.known.over = old.over; old.over == nil || d.known.Definition != old.Definition || d.known.terminating != old.terminating {
+	if d.known.over = old.over; old.over == nil || d.outdated || d.known.Definition != old.Definition || d.known.terminating != old.terminating {
 		if old.over != nil {
 			close(old.over)
 		}
-		d.known.over = make(chan struct{})
+		d.known.over, d.outdated = make(chan struct{}), false
 	}
 	d.known.Over = d.known.over
 	if !answered {

@@ -19,14 +19,16 @@ const largeList = 8 << 20
 type timelineSink struct {
 	*timeline.Timeline
 	// listed is called after each list, unless nil.
-	listed func()
+	listed func(overwrite bool)
 	// live is called once, at the first list or the first flush of a resumed watch,
 	// unless nil.
 	live func()
+
+	overwrite bool // of the list being read
 }
 
-// Begin implements Sink.
-func (s *timelineSink) Begin() {}
+// Begin implements Sink. The versions of a list always count.
+func (s *timelineSink) Begin(overwrite bool) { s.overwrite = overwrite }
 
 // Replace implements Sink.
 func (s *timelineSink) Replace(list *scan.List, diverged bool) (continued bool) {
@@ -43,7 +45,7 @@ func (s *timelineSink) Replace(list *scan.List, diverged bool) (continued bool) 
 		debug.FreeOSMemory()
 	}
 	if s.listed != nil {
-		s.listed()
+		s.listed(s.overwrite)
 	}
 	s.goLive()
 	return continued

@@ -27,7 +27,11 @@ before(async () => {
   page = await openBoard(browser, gateway);
 });
 
-after(() => browser?.close());
+after(async () => {
+  await browser?.close();
+  // A Pod that goes on crashing would add to what other tests of the cluster read.
+  await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash-');
+});
 
 /** The views: the query, and how to open them. */
 const views = {
