@@ -108,6 +108,7 @@ type line struct {
 	Phase           string            // of a state
 	Message         string            // of an error
 	Code            int               // of an error
+	Status, Refused json.RawMessage   // of an error: the Status, and the last answer that was one
 }
 
 func (b *browser) take(text []byte) error {
@@ -136,7 +137,7 @@ func (b *browser) take(text []byte) error {
 		case l.Code/100 == 4 && l.Code != http.StatusGone && l.Code != http.StatusTooManyRequests:
 			refused := f.begin(byList0, 0)
 			refused.Code = l.Code
-			f.end(refused, l.Message)
+			f.end(refused, fmt.Sprintf("%s (status %s, refused %s)", l.Message, l.Status, l.Refused))
 		case inWatch && strings.HasPrefix(l.Message, "not a watch event"):
 			x.Events = append(x.Events, event{Type: "MALFORMED", RV: x.place(), Text: l.Message})
 		}

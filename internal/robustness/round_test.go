@@ -66,6 +66,10 @@ type round struct {
 	backups    []backupFile
 	restored   []time.Time // when etcd was restored
 	texts      texts
+
+	// complete are clients that have done what the clients and the browser had done when
+	// all were complete: later, one may have to list again, and be stopped before it does.
+	complete []*client
 }
 
 // run runs a round and returns its history.
@@ -301,11 +305,10 @@ func (r *round) await(final map[string]uint64) error {
 		switch {
 		case due > 0 || len(r.restored) > 0 && !r.agree(now): // after a restore, RVs do not show it
 			settled = time.Time{}
-		case behind == 0:
-			return nil
-		case settled.IsZero():
+		case behind > 0 && settled.IsZero():
 			settled = time.Now()
-		case time.Since(settled) > overGap && r.agree(now):
+		case (behind == 0 || time.Since(settled) > overGap) && r.agree(now):
+			r.complete = slices.Clip(now.clients[:len(now.clients)-len(r.informers)])
 			return nil
 		}
 	}
@@ -338,7 +341,10 @@ func (h *history) behind(clients []*client) (behind, due int) {
 }
 
 func (r *round) history(final, last map[string]uint64) (*history, error) {
-	h := &history{truths: map[string]*truth{}, clients: append(r.clients, r.browser.clients()...), final: final, whole: r.profile.whole}
+	h := &history{truths: map[string]*truth{}, clients: r.complete, final: final, whole: r.profile.whole}
+	if h.clients == nil {
+		h.clients = append(r.clients, r.browser.clients()...)
+	}
 	for name, rec := range r.recorders {
 		t, err := rec.result(last[name])
 		if err != nil {

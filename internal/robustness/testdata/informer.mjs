@@ -7,7 +7,14 @@
 import { connect } from '../../../ui/informer/src/index.ts';
 
 const [base, ...resources] = process.argv.slice(2);
-const connection = connect(base);
+let refused; // the last answer that was an error, for the message of an unexpected one
+const connection = connect(base, {
+  async fetch(url, init) {
+    const response = await fetch(url, init);
+    if (!response.ok) refused = { url, at: new Date(), code: response.status, headers: Object.fromEntries(response.headers) };
+    return response;
+  },
+});
 
 for (const resource of resources) {
   const informer = connection.informer(resource, { managedFields: true, pageSize: 20 });
@@ -17,7 +24,7 @@ for (const resource of resources) {
   informer.on('delete', ({ object }) => print({ type: 'DELETED', object }));
   informer.on('sync', ({ resourceVersion }) => print({ type: 'sync', resourceVersion, objects: [...informer.store.values()] }));
   informer.on('state', ({ state }) => print({ type: 'state', phase: state.phase }));
-  informer.on('error', ({ error: { code, message } }) => print({ type: 'error', code, message }));
+  informer.on('error', ({ error: { code, message, status } }) => print({ type: 'error', code, message, status, refused }));
 }
 
 process.stdin.on('end', () => process.exit()).resume();
