@@ -189,8 +189,8 @@ func (d *Definitions) Fields(ctx context.Context, lists int, namespaced bool) re
 	}
 }
 
-// Outdate makes the next answer close Over of the last one, even if it is the same: the
-// API server may have taken its time to follow a change of the definition, so that the
+// Outdate makes the next request to the API server close Over, even if the definition is
+// the same: the API server may have taken its time to follow a change of it, so that the
 // objects look different now.
 func (d *Definitions) Outdate() {
 	d.mu.Lock()
@@ -238,7 +238,7 @@ func (d *Definitions) learn(found *Definition, err error, lists int) (Known, err
 			found = old.Definition
 		}
 		d.known = Known{Definition: found, terminating: terminating, lists: lists, at: now, forbidden: forbidden}
-	case old.lists == lists && !old.at.IsZero():
+	case old.lists == lists && !old.at.IsZero() && !d.outdated:
 		// Without a new answer, the last one since this list is used for another
 		// maxDefinitionAge.
 		d.known.at, d.known.forbidden = now, forbidden

@@ -170,6 +170,34 @@ func TestDefinitionOver(t *testing.T) {
 	}
 }
 
+// TestOutdate: after Outdate, Over is closed once, whatever the API server answers.
+func TestOutdate(t *testing.T) {
+	for _, code := range []int{200, 403, 503} {
+		for _, lists := range []int{1, 2} {
+			server := &definer{code: 200, body: widgetDefinition}
+			defs := server.definitions(t)
+			before, err := defs.Get(t.Context(), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defs.Outdate()
+			server.code = code
+			<-defs.Refresh(lists)
+			select {
+			case <-before.Over:
+			default:
+				t.Errorf("%d after list %d: Over is open", code, lists)
+			}
+			after := defs.Now()
+			server.code = 200
+			<-defs.Refresh(lists)
+			if now := defs.Now(); now.Definition == nil || code == 200 && now.Over != after.Over {
+				t.Errorf("%d after list %d: %+v, then %+v", code, lists, after, now)
+			}
+		}
+	}
+}
+
 // TestDefinitionDate: the path of a column's date.
 func TestDefinitionDate(t *testing.T) {
 	def := &Definition{columns: []column{
