@@ -54,10 +54,13 @@
 //   - I11 Reconciling. [Reconcile] retries an event until the function succeeds
 //     or the retries are exhausted. It never calls the function concurrently for
 //     one object. Failures of one object delay no other. Objects without pending
-//     events need no memory.
+//     events need no memory. A new version of an object does not wait for the
+//     pause after the failures of the one before.
 //   - I12 Silence. A watch on a connection that is dead but appears open is
 //     replaced after two and a half intervals of the API server's bookmarks:
 //     within three minutes, since Kubernetes sends one about every minute.
+//   - I15 Panics. A panic of a reconcile function is a failure of its event, and a
+//     call of runtime.Goexit in it ends one worker; other events go on.
 //
 // The copy is ahead of the subscribers: when an event is handled, its object may
 // already be newer, or deleted.

@@ -130,3 +130,18 @@ func parseRetryAfter(value string) time.Duration {
 	}
 	return min(max(d, 0), maxRetryAfter)
 }
+
+// A PanicError is a panic of a function of [Reconcile].
+type PanicError struct {
+	Value any    // of the panic
+	Stack []byte // of the goroutine, as text
+}
+
+// Error implements error.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value of the panic if that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}

@@ -6,7 +6,9 @@ package informer
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
+	"errors"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -26,6 +28,10 @@ type ReconcileOptions[T any] struct {
 	// informer coalesces them ([Options].Backlog), when their queue has more
 	// than 128 events, or all queues together have more than 10,000.
 	EveryEvent bool
+	// BeforeSynced calls the function as soon as there are events. The default
+	// waits until the copy is complete (see [Informer.WaitSynced]), so that the
+	// function finds the objects that belong together.
+	BeforeSynced bool
 	// MaxRetries is how often a failed event is retried before it goes to
 	// DeadLetter. The default, 0, retries forever.
 	MaxRetries int
@@ -34,9 +40,17 @@ type ReconcileOptions[T any] struct {
 	DeadLetter func(Event[T], error)
 	// MinBackoff and MaxBackoff are the pauses before the first retry and the
 	// longest one. Pauses double in between, and half of each is random. The
-	// defaults are 100 ms and 30 s.
+	// defaults are 100 ms and 30 s. A new event of the object ends the pause, but
+	// not before MinBackoff has passed, and the pauses begin again at MinBackoff.
+	// With EveryEvent it does not: the failed event comes first.
 	MinBackoff, MaxBackoff time.Duration
+	// Panics lets a panic of the function or of DeadLetter end the program. By
+	// default it is a failure like others, a [*PanicError].
+	Panics bool
 }
+
+// errGoexit is the failure of a function that does not return.
+var errGoexit = errors.New("the function ended its goroutine, by runtime.Goexit or t.FailNow")
 
 const (
 	defaultWorkers    = 4
@@ -51,9 +65,11 @@ const (
 // Reconcile calls f for each Added, Updated and Deleted event while the informer
 // runs, until stop is called. Events of one queue are handled one after the
 // other. If f returns an error, the event is retried, and its queue waits for
-// it; other queues continue. An event is done when f has returned nil or DeadLetter
-// has returned. An event that is being handled when the informer stops is
-// handled again in the next run. stop does not wait for calls of f: Run does.
+// it; other queues continue. Failures go to the informer's Logger. An event is done
+// when f has returned nil or DeadLetter has returned. An event that is being handled
+// when the informer stops is handled again in the next run. stop does not wait for
+// calls of f: Run does. A call of runtime.Goexit in f is a failure, and ends one of
+// the workers.
 func Reconcile[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.Context, Event[T]) error) (stop func()) {
 	return newReconciler(i, opts, f).start()
 }
@@ -80,24 +96,6 @@ type reconciler[T any] struct {
 	total  int         // items in all queues
 }
 
-// A queue has events that are handled one after the other. It exists while it
-// has items. A queue is ready, with a worker, or paused.
-type queue[T any] struct {
-	name     string
-	items    []*item[T]          // the first is being handled, or next
-	last     map[string]*item[T] // by object, the item that further events are merged into
-	failures int                 // of the first item, in a row
-	pause    *time.Timer         // until the first item is retried; nil unless paused
-}
-
-// An item has the coalesced events of an object.
-type item[T any] struct {
-	key string
-	coalesced[T]
-	started []entry[T] // the rest of the entries, once the first was handled
-	since   time.Time  // arrival of the first event
-}
-
 func (r *reconciler[T]) start() (stop func()) {
 	stopTask := r.of.addTask(&task{do: r.run, queued: r.queued})
 	return func() {
@@ -114,9 +112,15 @@ func (r *reconciler[T]) run(ctx context.Context) {
 		r.wake.Broadcast()
 	})
 	defer stopWake()
-	for range r.opts.Workers {
-		workers.Go(func() { r.work(ctx) })
-	}
+	workers.Go(func() {
+		synced := func() (bool, error) { return r.of.syncedLocked(), nil }
+		if !r.opts.BeforeSynced && r.of.wait(ctx, synced) != nil {
+			return
+		}
+		for range r.opts.Workers {
+			workers.Go(func() { r.work(ctx) })
+		}
+	})
 	for {
 		e, ok := r.of.next(ctx, r.sub)
 		if !ok {
@@ -137,61 +141,11 @@ func (r *reconciler[T]) run(ctx context.Context) {
 	}
 }
 
-// add adds an event to its queue.
-func (r *reconciler[T]) add(e entry[T]) {
-	key := e.object().key()
-	name := key
-	if r.opts.QueueBy != nil {
-		name = r.opts.QueueBy(e.event())
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	q := r.queues[name]
-	if q == nil {
-		q = &queue[T]{name: name, last: map[string]*item[T]{}}
-		r.queues[name] = q
-		r.makeReady(q)
-	}
-	it := q.last[key]
-	if it == nil || r.opts.EveryEvent && !e.coalesced && len(q.items) <= maxQueueEvents && r.total <= maxTotalEvents {
-		it = &item[T]{key: key, since: time.Now()}
-		q.items = append(q.items, it)
-		q.last[key] = it
-		r.total++
-	}
-	if it.add(e); e.coalesced {
-		it.n++ // so that the result is marked coalesced too
-	}
-	if it.isEmpty() {
-		r.remove(q, it)
-	}
-}
-
 // queued returns the number of events in all queues.
 func (r *reconciler[T]) queued() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.total
-}
-
-func (r *reconciler[T]) makeReady(q *queue[T]) {
-	r.ready = append(r.ready, q)
-	r.wake.Signal()
-}
-
-// remove removes an item from its queue. A queue without items is removed by
-// the next worker that takes it.
-func (r *reconciler[T]) remove(q *queue[T], it *item[T]) {
-	for n, other := range q.items {
-		if other == it {
-			q.items = append(q.items[:n], q.items[n+1:]...)
-			r.total--
-			break
-		}
-	}
-	if q.last[it.key] == it {
-		delete(q.last, it.key)
-	}
 }
 
 func (r *reconciler[T]) work(ctx context.Context) {
@@ -229,28 +183,70 @@ func (r *reconciler[T]) handleFirst(ctx context.Context, q *queue[T]) {
 		delete(q.last, it.key)
 	}
 	event := it.started[0].event()
+	err := errGoexit // unless the function returns
+	// Deferred, and so called even if the function ends this goroutine.
+	defer func() { r.handled(ctx, q, it, event, err) }()
 	since, began := it.since, time.Now()
+	err = r.unlocked(func() error {
+		err := errGoexit
+		defer func() { r.of.metrics.Reconciled(began.Sub(since), time.Since(began), err) }()
+		err = r.call(func() error { return r.f(ctx, event) })
+		return err
+	})
+}
+
+// unlocked calls f without the lock, which is held before and afterwards.
+func (r *reconciler[T]) unlocked(f func() error) error {
 	r.mu.Unlock()
-	err := r.f(ctx, event)
-	r.of.metrics.Reconciled(began.Sub(since), time.Since(began), err)
-	r.mu.Lock()
+	defer r.mu.Lock()
+	return f()
+}
+
+// call calls a function of the program, and returns its panic as an error.
+func (r *reconciler[T]) call(f func() error) (err error) {
+	if !r.opts.Panics {
+		defer func() {
+			if p := recover(); p != nil {
+				err = &PanicError{p, debug.Stack()}
+			}
+		}()
+	}
+	return f()
+}
+
+// handled takes the result of the function for the first event of a queue. The lock is
+// held, except during calls of DeadLetter and the Logger.
+func (r *reconciler[T]) handled(ctx context.Context, q *queue[T], it *item[T], event Event[T], err error) {
 	switch {
 	case err != nil && ctx.Err() != nil: // interrupted: handled again in the next run
 		r.makeReady(q)
 		return
 	case err != nil && (r.opts.MaxRetries == 0 || q.failures < r.opts.MaxRetries):
 		q.failures++
-		q.pause = time.AfterFunc(r.backoff(q.failures), func() {
+		pause := r.backoff(q.failures)
+		r.failed(slog.LevelWarn, "reconciling failed", event, err, "attempt", q.failures, "retry_in", pause.Round(time.Millisecond))
+		q.soonest, q.retry = time.Now().Add(r.opts.MinBackoff), time.Now().Add(pause)
+		q.pause = time.AfterFunc(pause, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.endPause(q)
 		})
+		if q.last[it.key] != nil { // a new event has come during the call
+			r.hasten(q)
+		}
 		return
-	case err != nil && r.opts.DeadLetter != nil:
-		r.mu.Unlock()
-		r.opts.DeadLetter(event, err)
-		r.mu.Lock()
 	}
+	defer r.done(q, it) // also if DeadLetter ends this goroutine
+	if err != nil {
+		r.failed(slog.LevelError, "reconciling failed for the last time", event, err, "attempt", q.failures+1)
+		if r.opts.DeadLetter != nil {
+			r.giveUp(event, err)
+		}
+	}
+}
+
+// done makes the queue continue after its first event.
+func (r *reconciler[T]) done(q *queue[T], it *item[T]) {
 	q.failures = 0
 	if it.started = it.started[1:]; len(it.started) == 0 {
 		r.remove(q, it)
@@ -260,35 +256,27 @@ func (r *reconciler[T]) handleFirst(ctx context.Context, q *queue[T]) {
 	}
 }
 
-// mergeLater merges later events of the object into an item that failed, so
-// that its retry has the latest state. A failed deletion is retried as it is.
-func (r *reconciler[T]) mergeLater(q *queue[T], it *item[T]) {
-	failed, later := it.started[0], q.last[it.key]
-	if r.opts.EveryEvent || failed.typ == Deleted || later == nil {
-		return
+// giveUp calls DeadLetter. The lock is held, except during the call.
+func (r *reconciler[T]) giveUp(event Event[T], err error) {
+	err = r.unlocked(func() error {
+		return r.call(func() error {
+			r.opts.DeadLetter(event, err)
+			return nil
+		})
+	})
+	if err != nil {
+		r.failed(slog.LevelError, "DeadLetter failed", event, err)
 	}
-	r.remove(q, later)
-	later.known = failed.old
-	later.n += it.n
-	it.coalesced, it.started = later.coalesced, nil
 }
 
-// endPause makes a paused queue ready. It does nothing if the queue is not
-// paused: the timer and the end of a run may race.
-func (r *reconciler[T]) endPause(q *queue[T]) {
-	if q.pause == nil {
-		return
+// failed logs a failure. The lock is held, except during the call of the Logger.
+func (r *reconciler[T]) failed(level slog.Level, what string, event Event[T], err error, more ...any) {
+	more = append([]any{"resource", r.of.res.Name, "key", event.Key, "event", event.Type}, more...)
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		more = append(more, "stack", string(p.Stack))
 	}
-	q.pause.Stop()
-	q.pause = nil
-	r.makeReady(q)
-}
-
-func (r *reconciler[T]) backoff(failures int) time.Duration {
-	d := r.opts.MinBackoff
-	for n := 1; n < failures && d < r.opts.MaxBackoff; n++ {
-		d *= 2
-	}
-	d = min(d, r.opts.MaxBackoff)
-	return d/2 + rand.N(d/2+1)
+	_ = r.unlocked(func() error {
+		r.of.opts.Logger.Log(context.Background(), level, what, append(more, "err", err)...)
+		return nil
+	})
 }

@@ -4,10 +4,13 @@
 package informer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -76,6 +79,149 @@ func TestI11EveryEvent(t *testing.T) {
 	})
 }
 
+// TestI11NewVersion: a new version of an object is handled at once, although the one
+// before has failed; a deletion, too, and one that comes during the call.
+func TestI11NewVersion(t *testing.T) {
+	for _, took := range []time.Duration{0, 40 * time.Second} {
+		for _, inOneQueue := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: bookmark(10, true) + event("ADDED", "a", 11),
+					late: []string{event("MODIFIED", "a", 12), event("MODIFIED", "a", 13), event("DELETED", "a", 14)}})
+				// The pauses of a version that fails for 20 s are longer than a second.
+				opts := ReconcileOptions[testPod]{MinBackoff: time.Millisecond, MaxBackoff: time.Hour}
+				if inOneQueue {
+					opts.QueueBy = func(Event[testPod]) string { return "all" }
+				}
+				var versions []string
+				var begun, ended []time.Duration // the first call of a version, and the last call of the one before
+				start0 := time.Now()
+				var last time.Duration
+				Reconcile(i, opts, func(_ context.Context, e Event[testPod]) error {
+					version := e.Old.RV()
+					if e.Type != Deleted {
+						version = e.New.RV()
+					}
+					now := time.Since(start0)
+					if !slices.Contains(versions, version) {
+						versions, begun, ended = append(versions, version), append(begun, now), append(ended, last)
+					}
+					if version == "11" && now > 10*time.Second {
+						time.Sleep(took)
+					}
+					last = time.Since(start0)
+					if e.Type == Deleted {
+						return nil
+					}
+					return errNo
+				})
+				stop := start(t, i)
+				time.Sleep(2 * time.Minute)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				want(t, versions, "11", "12", "13", "14")
+				for n := range versions {
+					due := max(time.Duration(n)*30*time.Second, ended[n])
+					if late := begun[n] - due; late < 0 || late > opts.MinBackoff {
+						t.Errorf("calls of %v, in one queue %v: version %s comes %v after it could be handled", took, inOneQueue, versions[n], late)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestI15Panics: a panic, or a function that ends its goroutine, is a failure of its
+// event; others go on. Nothing remains when the informer stops.
+func TestI15Panics(t *testing.T) {
+	panics := map[string]func(){
+		"panic":        func() { panic("no") },
+		"panic(error)": func() { panic(errNo) },
+		"Goexit":       runtime.Goexit,
+	}
+	for name, misbehave := range panics {
+		for _, inDeadLetter := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				i, _ := newInformer(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, probe,
+					answer{want: streaming, stall: true, body: bookmark(10, true) + event("ADDED", "a", 11) + event("ADDED", "b", 12) + event("ADDED", "c", 13)})
+				d := &transcript{}
+				var failures []error
+				opts := ReconcileOptions[testPod]{Workers: 3, DeadLetter: func(_ Event[testPod], err error) {
+					failures = append(failures, err)
+					if inDeadLetter {
+						misbehave()
+					}
+				}}
+				opts.MaxRetries = 1
+				Reconcile(i, opts, func(_ context.Context, e Event[testPod]) error {
+					d.add(describe(e))
+					if e.Key.Name == "a" {
+						if inDeadLetter {
+							return errNo
+						}
+						misbehave()
+					}
+					return nil
+				})
+				stop := start(t, i)
+				time.Sleep(time.Minute)
+				got := d.read()
+				slices.Sort(got)
+				want(t, got, "ADDED ns/a →11", "ADDED ns/a →11", "ADDED ns/b →12", "ADDED ns/c →13")
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if len(failures) != 1 || i.Status().Queued != 0 {
+					t.Fatalf("%s: %d given up: %v; %d events in queues", name, len(failures), failures, i.Status().Queued)
+				}
+				p, isPanic := errors.AsType[*PanicError](failures[0])
+				if !inDeadLetter && (isPanic != (name != "Goexit") || errors.Is(failures[0], errNo) != (name == "panic(error)")) {
+					t.Errorf("%s: %v", name, failures[0])
+				}
+				if isPanic && !bytes.Contains(p.Stack, []byte("TestI15Panics")) {
+					t.Errorf("%s: stack %s", name, p.Stack)
+				}
+				for _, line := range []string{
+					`level=WARN msg="reconciling failed" resource=pods key=ns/a event=ADDED attempt=1 retry_in=`,
+					`level=ERROR msg="reconciling failed for the last time" resource=pods key=ns/a event=ADDED attempt=2 `,
+				} {
+					if !strings.Contains(log.String(), line) {
+						t.Errorf("%s: no line %s in\n%s", name, line, log.String())
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestReconcileSynced: the function is called when the copy is complete, unless it is to
+// be called before.
+func TestReconcileSynced(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3),
+				late: []string{event("ADDED", "b", 4), bookmark(10, true)}, every: 5 * time.Second})
+			d := &transcript{}
+			began := time.Now()
+			Reconcile(i, ReconcileOptions[testPod]{BeforeSynced: before}, func(_ context.Context, e Event[testPod]) error {
+				d.add(fmt.Sprint(e.Key, " after ", time.Since(began)))
+				return nil
+			})
+			stop := start(t, i)
+			time.Sleep(time.Minute)
+			got := d.read()
+			slices.Sort(got)
+			if before {
+				want(t, got, "ns/a after 0s", "ns/b after 5s")
+			} else {
+				want(t, got, "ns/a after 10s", "ns/b after 10s")
+			}
+			_ = stop()
+		})
+	}
+}
+
 // TestI11Restart: an event that was being handled when the informer stopped is
 // handled again in the next run, and a pause ends with the run.
 func TestI11Restart(t *testing.T) {
@@ -121,7 +267,7 @@ func TestI11Model(t *testing.T) {
 			w := &logModel{r: rand.New(rand.NewPCG(seed, 1)), objects: map[string]*record[string]{}}
 			i := New(nil, pods, JSON[string](), Options{})
 			w.log = &i.events
-			opts := ReconcileOptions[string]{Workers: 3, EveryEvent: seed%2 == 0}
+			opts := ReconcileOptions[string]{Workers: 3, EveryEvent: seed%2 == 0, BeforeSynced: true}
 			if seed%3 == 0 {
 				opts.QueueBy = func(e Event[string]) string { return map[bool]string{true: "low"}[e.Key.Name < "d"] }
 			}

@@ -88,7 +88,8 @@ type answer struct {
 	want   string
 	code   int
 	body   string
-	late   []string      // sent after body, half a minute apart
+	late   []string      // sent after body, every so often
+	every  time.Duration // the time between them; 0 is half a minute
 	then   error         // how the body ends; nil is an orderly end
 	stall  bool          // the body never ends
 	silent bool          // there is no answer
@@ -184,6 +185,9 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	if a.code == 0 && a.then != nil && a.body == "" {
 		return nil, a.then
 	}
+	if a.every == 0 {
+		a.every = minute / 2
+	}
 	pr, pw := io.Pipe()
 	go func() {
 		<-req.Context().Done()
@@ -192,7 +196,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	go func() {
 		_, _ = io.WriteString(pw, a.body)
 		for _, text := range a.late {
-			time.Sleep(minute / 2)
+			time.Sleep(a.every)
 			_, _ = io.WriteString(pw, text)
 		}
 		if seconds, err := strconv.Atoi(req.URL.Query().Get("timeoutSeconds")); a.due && err == nil {
