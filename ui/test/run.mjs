@@ -21,6 +21,8 @@ import { startAll } from './cluster.mjs';
  */
 const OWN_CLUSTER = ['focus', 'informer', 'outage', 'past', 'proxied', 'views'];
 
+process.env.GOGC ??= '300'; // of the clusters: an API server collects much garbage at its start
+
 const args = process.argv.slice(2);
 const keep = args.includes('--keep');
 const patterns = args.filter((arg) => !arg.startsWith('--'));
