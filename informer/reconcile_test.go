@@ -82,7 +82,7 @@ func TestI11EveryEvent(t *testing.T) {
 // TestI11NewVersion: a new version of an object is handled at once, although the one
 // before has failed; a deletion, too, and one that comes during the call.
 func TestI11NewVersion(t *testing.T) {
-	for _, took := range []time.Duration{0, 40 * time.Second} {
+	for _, took := range []time.Duration{0, 25 * time.Second} { // ends between the events
 		for _, inOneQueue := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: bookmark(10, true) + event("ADDED", "a", 11),
