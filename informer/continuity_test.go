@@ -235,6 +235,11 @@ func TestContinuityOfPages(t *testing.T) {
 			[]answer{at(10), {want: from(8), stall: true, body: before + event("MODIFIED", "a", 12)}},
 			[]string{"MODIFIED ns/a@12"}, []Continuity{Doubtful, Proven},
 		},
+		"the watch begins after the list": {
+			answer{stall: true, body: event("MODIFIED", "a", 12)}, page(5, "", podJSON("a", 4)),
+			[]answer{at(12), {want: from(3), stall: true, body: event("ADDED", "a", 4) + event("ADDED", "c", 7) + event("MODIFIED", "a", 12)}},
+			[]string{"ADDED ns/c@7", "MODIFIED ns/a@12"}, []Continuity{Doubtful, Proven},
+		},
 		"the watch was cut, the object is at the list's RV": {
 			answer{then: io.ErrUnexpectedEOF, body: bookmark(8, false)}, page(10, "", podJSON("a", 10)),
 			[]answer{at(10), {want: from(9), stall: true, body: event("ADDED", "a", 10)}},

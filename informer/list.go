@@ -68,6 +68,11 @@ func (r *reflector[O]) list(ctx context.Context) error {
 		return err
 	}
 	r.listed(list)
+	if s != nil && list.RV < page.RV {
+		// As after a restore of etcd in between. The watch lacks the events up to its start.
+		s.close()
+		s = nil
+	}
 	if s == nil {
 		r.doubt()
 		return r.watch(ctx)
