@@ -121,7 +121,11 @@ func newPage(st *state, q *query, start kube.Key, limit int64, remaining *remain
 	if !more {
 		return p, nil
 	}
-	p.next = request.EncodeContinue(st.rv, last, namespace)
+	encode := request.EncodeContinue
+	if q.Resource.Uncached() {
+		encode = request.EncodeUncachedContinue
+	}
+	p.next = encode(st.rv, last, namespace)
 	if !q.IsSelective() && remaining != nil {
 		p.remaining, err = remaining.after(listPosition{st.rv, namespace, start}, limit, listPosition{st.rv, namespace, after}, st.objects)
 	}

@@ -6,6 +6,7 @@ package gateway
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -175,6 +176,29 @@ func TestGzip(t *testing.T) {
 			if text, err := io.ReadAll(r); err != nil || string(text) != plain {
 				t.Errorf("%q: %d bytes unpacked, want %d: %v", test.accept, len(text), len(plain), err)
 			}
+		}
+	}
+}
+
+// TestEventsContinue: a page of Events, which have no watch cache at the API server, has
+// the token of an etcd list; other pages have that of the watch cache.
+func TestEventsContinue(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 5), pod("d", "b", 6)))
+	view := b.res.Timeline.View()
+	st := (&live{}).state(view, &view.Snapshot)
+	for _, test := range []struct{ resource, namespace, token string }{
+		{"pods", "", `{"v":"meta.k8s.io/v1","rv":10,"start":"/d/a\u0000"}`},
+		{"events", "", `{"v":"meta.k8s.io/v1","rv":10,"start":"d/a\u0000"}`},
+		{"events", "d", `{"v":"meta.k8s.io/v1","rv":10,"start":"a\u0000"}`},
+	} {
+		q := &query{Read: &request.Read{}, Selection: request.Selection{Namespace: test.namespace}}
+		q.Resource = kube.Resource{Version: "v1", Name: test.resource}
+		p, err := newPage(&st, q, "", 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token, err := base64.RawURLEncoding.DecodeString(p.next); err != nil || string(token) != test.token {
+			t.Errorf("%s in %q: %s, want %s", test.resource, test.namespace, token, test.token)
 		}
 	}
 }

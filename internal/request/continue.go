@@ -19,8 +19,9 @@ import (
 //	{"v":"meta.k8s.io/v1","rv":232,"start":"/cm2\u0000"}
 //
 // where start is the key of the last item, relative to the scope of the request, and
-// a NUL. So a client can get one page from the gateway and the next one from the API
-// server, and the other way round.
+// a NUL. The watch cache writes it with a leading slash, etcd's lists without one. So a
+// client can get one page from the gateway and the next one from the API server, and
+// the other way round.
 type continueToken struct {
 	Version string `json:"v"`
 	RV      int64  `json:"rv"`
@@ -29,11 +30,20 @@ type continueToken struct {
 
 var errContinue = errors.New("not a continue token that is served here")
 
-// EncodeContinue returns the token of the page after the key last. namespace is
-// the scope, "" for all.
+// EncodeContinue returns the token of the page after the key last, as the API server's
+// watch cache does. namespace is the scope, "" for all.
 func EncodeContinue(rv uint64, last kube.Key, namespace string) string {
+	return encodeContinue(rv, "/", last, namespace)
+}
+
+// EncodeUncachedContinue is EncodeContinue for a resource without a watch cache.
+func EncodeUncachedContinue(rv uint64, last kube.Key, namespace string) string {
+	return encodeContinue(rv, "", last, namespace)
+}
+
+func encodeContinue(rv uint64, slash string, last kube.Key, namespace string) string {
 	start := strings.TrimPrefix(string(last), scopePrefix(namespace))
-	b, _ := json.Marshal(continueToken{"meta.k8s.io/v1", int64(rv), "/" + start + "\x00"}) // always marshals
+	b, _ := json.Marshal(continueToken{"meta.k8s.io/v1", int64(rv), slash + start + "\x00"}) // always marshals
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -43,8 +53,7 @@ type Page struct {
 	Start kube.Key // the first key that may be on it
 }
 
-// DecodeContinue reads a token of the gateway or of the API server. The API server's
-// watch cache writes start with a leading slash, etcd's lists without one.
+// DecodeContinue reads a token of the gateway or of the API server.
 func DecodeContinue(text, namespace string) (Page, error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {

@@ -17,6 +17,7 @@ func TestContinueTokens(t *testing.T) {
 	}{
 		{EncodeContinue(232, "cm2", ""), "", Page{232, "cm2\x00"}, true},
 		{EncodeContinue(232, "ns/cm2", "ns"), "ns", Page{232, "ns/cm2\x00"}, true},
+		{EncodeUncachedContinue(232, "ns/cm2", "ns"), "ns", Page{232, "ns/cm2\x00"}, true},
 		{token(`{"v":"meta.k8s.io/v1","rv":232,"start":"/cm2\u0000"}`), "ns", Page{232, "ns/cm2\x00"}, true},
 		{token(`{"v":"meta.k8s.io/v1","rv":232,"start":"ns/cm2\u0000"}`), "", Page{232, "ns/cm2\x00"}, true},
 		{token(`{"v":"meta.k8s.io/v1","rv":-1,"start":"cm2\u0000"}`), "", Page{}, false},
