@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
@@ -127,13 +129,21 @@ func (e *etcd) advance(ctx context.Context, rv uint64) error {
 		if err != nil || now >= rv {
 			return err
 		}
+		// One after the other, thousands of writes take more than a minute on a busy machine.
+		var writes errgroup.Group
+		writes.SetLimit(8)
 		for range rv - now {
-			resp, err := e.post(ctx, "/v3/kv/put", map[string]any{"key": base64.StdEncoding.EncodeToString([]byte("robustness"))})
-			if err != nil {
-				return err
-			}
-			_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
-			resp.Body.Close()
+			writes.Go(func() error {
+				resp, err := e.post(ctx, "/v3/kv/put", map[string]any{"key": base64.StdEncoding.EncodeToString([]byte("robustness"))})
+				if err != nil {
+					return err
+				}
+				_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
+				return resp.Body.Close()
+			})
+		}
+		if err := writes.Wait(); err != nil {
+			return err
 		}
 	}
 }
