@@ -145,6 +145,7 @@ func (c *client) get(ctx context.Context, x *exchange, q url.Values) (*http.Resp
 	if err != nil {
 		return nil, err
 	}
+	x.Answered = time.Now()
 	if x.Code = resp.StatusCode; x.Code != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
 		resp.Body.Close()

@@ -50,7 +50,10 @@ type exchange struct {
 	Start        uint64
 	Timeout      time.Duration // of a watch, as requested
 	Began, Ended time.Time
-	Code         int
+	// Answered is when the header of the response came; zero if that is not known, which
+	// counts as Began.
+	Answered time.Time
+	Code     int
 	// RV is that of the list, or of the end bookmark; 0 if it never came.
 	RV     uint64
 	Items  []event // of the list, or the initial events
@@ -63,6 +66,13 @@ type exchange struct {
 	Error int
 	// End says in words what ended the exchange.
 	End string
+}
+
+func (x *exchange) answered() time.Time {
+	if x.Answered.IsZero() {
+		return x.Began
+	}
+	return x.Answered
 }
 
 func (x *exchange) String() string {

@@ -128,9 +128,9 @@ func (h *history) isStale(x *exchange) bool {
 }
 
 // crossed reports whether a client may have gone from one truth to another without being
-// told: it resumed after a restore, at an RV that both have. Neither a gateway nor an
-// API server can tell which of the two the client means (docs/semantics.md). After a
-// restore with a revision bump they can.
+// told: it was answered after a restore, and resumed at an RV that both have. Neither a
+// gateway nor an API server can tell which of the two the client means
+// (docs/semantics.md). After a restore with a revision bump they can.
 func (h *history) crossed(chain []*exchange) bool {
 	for t := h.truths[chain[0].Resource]; t.earlier != nil; t = t.earlier {
 		if !t.bumped && h.crossedTo(t, chain) {
@@ -143,7 +143,7 @@ func (h *history) crossed(chain []*exchange) bool {
 func (h *history) crossedTo(t *truth, chain []*exchange) bool {
 	before := false // the client may have seen another truth
 	for _, x := range chain {
-		if before && x.Verb == resumed && !x.Began.Before(t.earlier.ended) && h.explains(t, x) {
+		if before && x.Verb == resumed && !x.answered().Before(t.earlier.ended) && h.explains(t, x) {
 			return true
 		}
 		before = before || !h.explains(t, x)

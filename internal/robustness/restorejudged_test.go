@@ -43,6 +43,11 @@ func verb(name string, x *exchange) *exchange {
 	return x
 }
 
+func answeredAt(at int, x *exchange) *exchange {
+	x.Answered = second(at)
+	return x
+}
+
 func expiredAt(to int, x *exchange) *exchange {
 	x.Ended, x.Error, x.End = second(to), 410, "ERROR 410"
 	return x
@@ -79,8 +84,10 @@ func TestRestores(t *testing.T) {
 			expiredAt(13, during(9, 13, watch(first, all, 18, 18))), during(13, 14, list(bumped, all, 1016)), during(14, 20, watch(bumped, all, 1016, 1018))), ""},
 		"a list at any RV from before the restore": {plain, nil, []*exchange{verb(byList0, during(13, 14, late)),
 			expiredAt(16, during(14, 16, watch(first, all, 16, 17))), during(17, 18, list(plain, all, 18))}, ""},
-		"a stream that had only what both have":        {plain, nil, []*exchange{during(0, 1, list(first, all, 10)), during(1, 20, watch(plain, all, 10, 18))}, ""},
-		"a client that resumes and is not told":        {plain, nil, append(before()[:1], during(1, 9, watch(first, all, 10, 17)), during(13, 20, watch(plain, all, 17, 18))), ""},
+		"a stream that had only what both have":                 {plain, nil, []*exchange{during(0, 1, list(first, all, 10)), during(1, 20, watch(plain, all, 10, 18))}, ""},
+		"a client that resumes and is not told":                 {plain, nil, append(before()[:1], during(1, 9, watch(first, all, 10, 17)), during(13, 20, watch(plain, all, 17, 18))), ""},
+		"a client that is answered after the restore":           {plain, nil, append(before()[:1], during(1, 9, watch(first, all, 10, 17)), answeredAt(13, during(9, 20, watch(plain, all, 17, 18)))), ""},
+		"a client that is answered before, and shows the other": {plain, nil, append(before()[:1], during(1, 9, watch(first, all, 10, 17)), answeredAt(9, during(9, 20, watch(plain, all, 17, 18)))), "converging"},
 		"over a gap":                                   {plain, []gap{{14, 18}}, []*exchange{during(0, 1, list(first, all, 10)), during(1, 20, acrossGap(first, 14, plain))}, ""},
 		"over a gap, with a bump":                      {bumped, []gap{{14, 1018}}, []*exchange{during(0, 1, list(first, all, 10)), during(1, 20, acrossGap(first, 14, bumped))}, ""},
 		"pages from before and after":                  {plain, nil, []*exchange{spread, during(13, 20, watch(plain, all, 14, 18))}, ""},
