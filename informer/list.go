@@ -122,7 +122,7 @@ func (r *reflector[O]) listed(list *scan.List) {
 	}
 	r.opts.metrics.Listed(r.reason, r.items, time.Since(r.listBegan))
 	r.state = stateWatch
-	r.afterDelete, r.malformed, r.failedLists = false, 0, 0
+	r.afterList, r.afterDelete, r.malformed, r.failedLists = true, false, 0, 0
 	r.setPhase(Watching)
 }
 

@@ -134,6 +134,7 @@ type reflector[O any] struct {
 	endedEarly      bool          // the last stream ended in order, before its timeoutSeconds
 	endedLongBefore bool          // by more than endGrace
 	endedInList     bool          // it may have ended before the list that it follows
+	afterList       bool          // it is the first one after a list
 	ended           time.Time     // when the upstream had to end the last stream that ended in order
 	bookmarkGap     time.Duration // measured interval of bookmarks; 0 until then
 }
@@ -298,11 +299,15 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 	}
 	switch {
 	case err == nil:
+		if lasted <= minStream && !(r.afterList && r.reason == relistSchema) {
+			return false
+		}
 		if r.endedLongBefore && !r.collection.Typed && !(r.endedInList && r.reason == relistSchema) {
 			// The API server ends the watches of a custom resource when its
 			// definition changes. Objects may then look different at the same
-			// RVs. It also ends a watch that is not read while a long list is
-			// taken: a second list would not help.
+			// RVs. If it ends the next one soon, it had printed the list with the
+			// old definition. It also ends a watch that is not read while a long
+			// list is taken: a second list would not help.
 			r.log.Info("the watch of a custom resource ended early, relisting: its definition may have changed")
 			r.relist(relistSchema)
 		}

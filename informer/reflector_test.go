@@ -576,25 +576,35 @@ func TestRequestRate(t *testing.T) {
 }
 
 // TestSchemaChange: a stream of custom resources that ends early is followed by a
-// list, since their definition may have changed; also one that ends at once.
+// list, since their definition may have changed; also one that ends at once after such a
+// list. One that ends at once otherwise is not, as when an API server starts.
 func TestSchemaChange(t *testing.T) {
-	for _, lasts := range []time.Duration{0, 5 * time.Second} {
-		synctest.Test(t, func(t *testing.T) { testSchemaChange(t, lasts) })
-	}
-}
-
-func testSchemaChange(t *testing.T, lasts time.Duration) {
 	custom := func(s string) string {
 		return strings.ReplaceAll(s, `{"kind":"Pod","apiVersion":"v1",`, `{"apiVersion":"v1","kind":"Pod",`)
 	}
-	widgets := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
-	sink := &recordingSink{}
-	run(t, sink, time.Minute, widgets,
-		answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(10, true)), lasts: lasts},
-		widgets,
-		answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(11, true)), stall: true})
-	if want := []string{"list 10 [ns/a@3]", "bookmark 10", "list 11 [ns/a@3]", "bookmark 11"}; !slices.Equal(sink.log, want) {
-		t.Errorf("lasting %v: %v", lasts, sink.log)
+	widgets := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"12"}}`}
+	list := func(rv int, lasts time.Duration) answer {
+		return answer{want: streaming, body: custom(event("ADDED", "a", 3) + bookmark(rv, true)), lasts: lasts}
+	}
+	for name, test := range map[string]struct {
+		answers []answer
+		lists   []string
+	}{
+		"early": {[]answer{widgets, list(10, 5*time.Second), widgets, list(11, time.Hour)}, []string{"list 10 [ns/a@3]", "list 11 [ns/a@3]"}},
+		"early, and at once": {[]answer{widgets, list(10, 5*time.Second), widgets, list(11, 0), widgets, list(12, time.Hour)},
+			[]string{"list 10 [ns/a@3]", "list 11 [ns/a@3]", "list 12 [ns/a@3]"}},
+		"at once": {[]answer{widgets, list(10, 0), widgets, {want: from(2), lasts: time.Hour, body: custom(event("ADDED", "a", 3))}}, []string{"list 10 [ns/a@3]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := &recordingSink{}
+				up, _, _ := run(t, sink, time.Minute, test.answers...)
+				lists := slices.DeleteFunc(sink.log, func(line string) bool { return !strings.HasPrefix(line, "list") })
+				if !slices.Equal(lists, test.lists) || len(up.answers) > 0 {
+					t.Errorf("%q, %d answers were not requested", sink.log, len(up.answers))
+				}
+			})
+		})
 	}
 }
 

@@ -36,6 +36,7 @@ const (
 // watch opens a watch at the sink's head, or before it if the upstream has to prove its
 // history, and follows it.
 func (r *reflector[O]) watch(ctx context.Context) error {
+	r.afterList = false
 	since := r.resumeRV()
 	if r.state == stateVerify || r.state == stateProve {
 		empty, err := r.verify(ctx)
