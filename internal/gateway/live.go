@@ -71,7 +71,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		return nil, nil, errDeclined
 	}
 	if over != nil && !diverged {
-		// A list that makes objects look different is in a view before over is closed: the
+		// A list with other columns is in a view before over is closed: the
 		// view has to be read after over.
 		if st = res.State(); !st.Readable {
 			return nil, nil, unreadable(read, st.Trust)

@@ -92,7 +92,7 @@ func TestListTime(t *testing.T) {
 		ahead.Store(int64(time.Minute))
 		return nil
 	}
-	sink.Begin(false)
+	sink.Begin()
 	if sink.Replace(list, false); sink.err != nil {
 		t.Fatal(sink.err)
 	}

@@ -496,7 +496,7 @@ func TestDefinitionOfList(t *testing.T) {
 	w := record.w
 	d := record.Sink(t.Context()).(*historySink)
 	d.define = func() string { return "another" }
-	d.Begin(false)
+	d.Begin()
 	if err := errors.Join(w.add(nil, rv+1, time.Now()), w.flush()); err != nil {
 		t.Fatal(err)
 	}

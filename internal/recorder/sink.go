@@ -43,7 +43,7 @@ func (s *historySink) Holds(key kube.Key) bool {
 }
 
 // Begin implements watchcache.Sink.
-func (s *historySink) Begin(bool) { s.definition = s.define() }
+func (s *historySink) Begin() { s.definition = s.define() }
 
 // Replace implements watchcache.Sink. Whether the history has diverged is known to the
 // resource's continuity, also from an earlier reflector.

@@ -96,27 +96,26 @@ func TestTerminatingDefinition(t *testing.T) {
 }
 
 // TestLateList: the API server followed a change of the definition after the definition
-// could be read. The watches that began with a list of before end when a list that
-// overwrites brings what it prints now, although the definition is the same; after
-// another list they do not.
+// could be read. The watches that began with a list of before end when a list has
+// other columns, although the definition is the same; after another list they do not.
 func TestLateList(t *testing.T) {
 	for _, code := range []int{200, 403} {
-		for _, overwrite := range []bool{true, false} {
+		for _, otherColumns := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				server := &definer{code: code, body: widgetDefinition}
 				res := server.resource(t)
-				feed := newFeed(res.sink())
+				sink := res.sink()
 				list := &scan.List{Kind: "WidgetList", APIVersion: "example.com/v1", ItemKind: "Widget", RV: 5}
-				feed.Begin(false)
-				feed.End(list)
+				sink.Replace(list, false)
 				over, _ := res.Defined(t.Context(), 0)
 				late := *list
-				late.Columns = `[{"name":"Color"}]`
-				feed.Begin(overwrite)
-				feed.End(&late)
+				if otherColumns {
+					late.Columns = `[{"name":"Color"}]`
+				}
+				sink.Replace(&late, false)
 				synctest.Wait()
-				if isClosed(over) != overwrite {
-					t.Errorf("code %d: with overwrite %v, over is closed: %v", code, overwrite, isClosed(over))
+				if isClosed(over) != otherColumns {
+					t.Errorf("code %d: with other columns %v, over is closed: %v", code, otherColumns, isClosed(over))
 				}
 				if over, ok := res.Defined(t.Context(), 0); !ok || isClosed(over) {
 					t.Errorf("code %d: the watches that begin with the new list end", code)

@@ -16,9 +16,8 @@ type Sink interface {
 	Head() uint64
 	// Holds reports whether the sink has an object.
 	Holds(kube.Key) bool
-	// Begin is called when a list begins to be read. With overwrite, objects may look
-	// different at equal RVs (see informer.Sink).
-	Begin(overwrite bool)
+	// Begin is called when a list begins to be read.
+	Begin()
 	// Replace takes a complete list. With diverged, the upstream has another history
 	// than the sink. continued reports whether the sink had a head before, so that
 	// the list adds only the difference.
@@ -37,12 +36,11 @@ type Sink interface {
 type feed struct {
 	lock Mutex // guards what follows
 
-	to        Sink
-	items     []*scan.Object // of the list being read
-	overwrite bool           // of that list
-	lists     int            // complete lists
-	listed    uint64         // the RV of the last one
-	kept      *kept          // nil unless events are kept
+	to     Sink
+	items  []*scan.Object // of the list being read
+	lists  int            // complete lists
+	listed uint64         // the RV of the last one
+	kept   *kept          // nil unless events are kept
 
 	trust atomicTrust
 }
@@ -52,7 +50,7 @@ func newFeed(to Sink) *feed { return &feed{lock: NewMutex(), to: to} }
 // attach makes the reflector feed another sink. The caller holds the lock.
 func (f *feed) attach(to Sink) {
 	if f.to, f.kept = to, nil; f.items != nil {
-		to.Begin(f.overwrite)
+		to.Begin()
 	}
 }
 
@@ -70,12 +68,13 @@ func (f *feed) Holds(key kube.Key) bool {
 	return f.to.Holds(key)
 }
 
-// Begin implements informer.Sink.
-func (f *feed) Begin(overwrite bool) {
+// Begin implements informer.Sink. A sink does not need to know whether the list
+// overwrites: the versions of a list always count.
+func (f *feed) Begin(bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	f.items, f.overwrite = []*scan.Object{}, overwrite
-	f.to.Begin(overwrite)
+	f.items = []*scan.Object{}
+	f.to.Begin()
 }
 
 // Item implements informer.Sink. Replace finds out whether the list follows what the

@@ -313,13 +313,13 @@ func (res *Resource) Defined(ctx context.Context, lists int) (over <-chan struct
 
 // listed is called after a list. A changed definition of a custom resource may have
 // caused the list: listed refreshes the definition, so that the watches that began
-// under the old one end. With overwrite they end in any case: the API server can print
-// a list with the old columns after the new definition can be read.
-func (res *Resource) listed(overwrite bool) {
-	if known := res.Definitions.Now(); known.Over == nil || known.Definition == nil && !overwrite {
+// under the old one end. With other columns they end in any case: the API server can
+// print a list with the old columns after the new definition can be read.
+func (res *Resource) listed(otherColumns bool) {
+	if known := res.Definitions.Now(); known.Over == nil || known.Definition == nil && !otherColumns {
 		return
 	}
-	if overwrite {
+	if otherColumns {
 		res.Definitions.Outdate()
 	}
 	res.Definitions.Refresh(Lists(res.Status()))

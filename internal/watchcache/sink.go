@@ -18,17 +18,16 @@ const largeList = 8 << 20
 // A timelineSink is a timeline as a [Sink].
 type timelineSink struct {
 	*timeline.Timeline
-	// listed is called after each list, unless nil.
-	listed func(overwrite bool)
+	// listed is called after each list, unless nil. otherColumns is set if its Table has
+	// other columns than the objects held before.
+	listed func(otherColumns bool)
 	// live is called once, at the first list or the first flush of a resumed watch,
 	// unless nil.
 	live func()
-
-	overwrite bool // of the list being read
 }
 
-// Begin implements Sink. The versions of a list always count.
-func (s *timelineSink) Begin(overwrite bool) { s.overwrite = overwrite }
+// Begin implements Sink.
+func (s *timelineSink) Begin() {}
 
 // Replace implements Sink.
 func (s *timelineSink) Replace(list *scan.List, diverged bool) (continued bool) {
@@ -36,6 +35,7 @@ func (s *timelineSink) Replace(list *scan.List, diverged bool) (continued bool) 
 	for _, o := range list.Items {
 		size += len(o.JSON)
 	}
+	before := s.View()
 	if diverged {
 		s.Timeline.Reset(list)
 	} else {
@@ -45,7 +45,7 @@ func (s *timelineSink) Replace(list *scan.List, diverged bool) (continued bool) 
 		debug.FreeOSMemory()
 	}
 	if s.listed != nil {
-		s.listed(s.overwrite)
+		s.listed(before != nil && before.BookmarkTemplate.Columns != list.Columns)
 	}
 	s.goLive()
 	return continued
