@@ -94,21 +94,21 @@ func TestI11NewVersion(t *testing.T) {
 				}
 				var versions []string
 				var begun, ended []time.Duration // the first call of a version, and the last call of the one before
-				start0 := time.Now()
-				var last time.Duration
+				began := time.Now()
+				var last time.Duration // when the last call ended
 				Reconcile(i, opts, func(_ context.Context, e Event[testPod]) error {
 					version := e.Old.RV()
 					if e.Type != Deleted {
 						version = e.New.RV()
 					}
-					now := time.Since(start0)
+					now := time.Since(began)
 					if !slices.Contains(versions, version) {
 						versions, begun, ended = append(versions, version), append(begun, now), append(ended, last)
 					}
 					if version == "11" && now > 10*time.Second {
 						time.Sleep(took)
 					}
-					last = time.Since(start0)
+					last = time.Since(began)
 					if e.Type == Deleted {
 						return nil
 					}
