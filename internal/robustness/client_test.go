@@ -308,11 +308,13 @@ func (c *client) follow(x *exchange, body io.Reader) error {
 				Code    int
 				Message string
 			}
-			err := json.Unmarshal(f.Object, &status)
+			if err := json.Unmarshal(f.Object, &status); err != nil {
+				status.Message = err.Error()
+			}
 			c.mu.Lock()
 			x.Error = max(status.Code, 1)
 			c.mu.Unlock()
-			return fmt.Errorf("ERROR %d: %s %w", status.Code, status.Message, err)
+			return fmt.Errorf("ERROR %d: %s", status.Code, status.Message)
 		}
 		e, err := c.event(f.Type, f.Object)
 		if err != nil {

@@ -231,7 +231,8 @@ func (t *truth) judgeTime(r *pastRead, downtimes []downtime) string {
 func (c *client) expiredInGap(gaps []pastGap) bool {
 	last := c.exchanges[len(c.exchanges)-1]
 	refused := last.Code == http.StatusGone && strings.Contains(c.base, "/at/")
-	if last.Error != http.StatusGone && !refused || len(last.Events) > 0 {
+	moved := slices.ContainsFunc(last.Events, func(e event) bool { return e.RV > last.Start }) // not by a bookmark at its start
+	if last.Error != http.StatusGone && !refused || moved {
 		return false
 	}
 	for _, g := range gaps {

@@ -190,6 +190,7 @@ func TestExpiredInGap(t *testing.T) {
 		want bool
 	}{
 		{"inside", expired(13), true},
+		{"after a bookmark at its start", expired(13, event{Type: "BOOKMARK", RV: 13}), true},
 		{"at its start", expired(12), false},
 		{"at its end", expired(15), false},
 		{"after events", expired(13, s.expected(all, 13, 14)...), false},
