@@ -6,7 +6,7 @@
 //
 //	src, err := informer.FromURL("http://127.0.0.1:8001") // kubectl proxy, or Watchkeeper
 //	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.JSON[Pod](), informer.Options{})
-//	go pods.Run(ctx)
+//	err = pods.Start(ctx) // or pods.Run(ctx), which returns when ctx ends
 //	for event, err := range pods.Events(ctx) {
 //		…
 //	}
@@ -59,6 +59,10 @@
 //   - I12 Silence. A watch on a connection that is dead but appears open is
 //     replaced after two and a half intervals of the API server's bookmarks:
 //     within three minutes, since Kubernetes sends one about every minute.
+//   - I13 Waits. [Informer.WaitSynced], [Informer.WaitRV] and [Informer.Events] end with
+//     the reason as soon as they cannot be fulfilled: the API server's refusal, the end
+//     of the run, or a namespace that is not watched. After [Informer.Start] they are
+//     for the run that it has begun.
 //   - I15 Panics. A panic of a reconcile function is a failure of its event, and a
 //     call of runtime.Goexit in it ends one worker; other events go on.
 //

@@ -16,19 +16,28 @@ import (
 )
 
 var (
-	// ErrRunning is returned by [Informer.Run] while another call of it is
-	// active.
+	// ErrRunning is returned by [Informer.Run] and [Informer.Start] if the informer is
+	// running.
 	ErrRunning = errors.New("informer is already running")
 	// ErrNotSynced is wrapped by every error that [Informer.WaitSynced]
 	// returns.
 	ErrNotSynced = errors.New("not synced")
+	// ErrStopped is wrapped by the errors of waits, and yielded by [Informer.Events], if
+	// the informer has stopped running.
+	ErrStopped = errors.New("informer has stopped")
+	// ErrNotWatched is wrapped by the errors of waits for a namespace that the informer
+	// does not watch.
+	ErrNotWatched = errors.New("not watched")
+	// ErrNoObject is returned when an object of an event is read that has none, as
+	// [Event].Old of an Added.
+	ErrNoObject = errors.New("no object")
 	// ErrAllNamespaces is returned by [Informer.AddNamespace] and
 	// [Informer.RemoveNamespace] if the informer watches all namespaces.
 	ErrAllNamespaces = errors.New("informer watches all namespaces")
 )
 
 // A RefusedError reports that the API server does not let the collection be
-// listed or watched.
+// listed or watched. It wraps a [*StatusError].
 type RefusedError struct {
 	// Code is the HTTP status: 401, 403, 404 or 405; or 501 if the answer to
 	// a list has no resourceVersion that a watch could start from.
@@ -40,6 +49,24 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("refused with %d: %s", e.Code, e.Message)
 }
+
+// Unwrap returns the answer as a [*StatusError].
+func (e *RefusedError) Unwrap() error { return &StatusError{Code: e.Code, Message: e.Message} }
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*RefusedError](err)
+	return ok
+}
+
+// A StatusError is an API server's answer to a list or a watch other than 200, or the
+// Status of an ERROR event. It is wrapped by the errors of an informer.
+type StatusError struct {
+	Code       int           // HTTP status, such as 400 or 406
+	Message    string        // of the Status, or the quoted body
+	RetryAfter time.Duration // how long the API server asks to wait; 0 if it does not
+}
+
+func (e *StatusError) Error() string { return fmt.Sprintf("%d: %s", e.Code, e.Message) }
 
 var (
 	// errExpired: the upstream has compacted the events after our RV (410).
@@ -74,19 +101,10 @@ type retryAfterError struct {
 
 func (e retryAfterError) Unwrap() error { return e.error }
 
-// A statusError is an API server's answer other than 200.
-type statusError struct {
-	code       int
-	message    string
-	retryAfter time.Duration
-}
-
-func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.code, e.message) }
-
 // parseStatus reads a Status in JSON or protobuf. Any other body is quoted.
-func parseStatus(code int, body []byte) *statusError {
+func parseStatus(code int, body []byte) *StatusError {
 	if s, err := scan.ParseStatus(body); err == nil {
-		return &statusError{cmp.Or(s.Code, code), s.Message, parseRetryAfter(strconv.Itoa(s.RetryAfter))}
+		return &StatusError{cmp.Or(s.Code, code), s.Message, parseRetryAfter(strconv.Itoa(s.RetryAfter))}
 	}
 	var status struct {
 		Kind, Message string
@@ -94,24 +112,24 @@ func parseStatus(code int, body []byte) *statusError {
 		Details       struct{ RetryAfterSeconds int }
 	}
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
-		return &statusError{code: code, message: fmt.Sprintf("%s %.200q", http.StatusText(code), body)}
+		return &StatusError{Code: code, Message: fmt.Sprintf("%s %.200q", http.StatusText(code), body)}
 	}
 	if status.Code != 0 {
 		code = status.Code
 	}
-	return &statusError{code, status.Message, parseRetryAfter(strconv.Itoa(status.Details.RetryAfterSeconds))}
+	return &StatusError{code, status.Message, parseRetryAfter(strconv.Itoa(status.Details.RetryAfterSeconds))}
 }
 
 // asError returns the error that the reflector acts on.
-func (e *statusError) asError() error {
-	switch e.code {
+func (e *StatusError) asError() error {
+	switch e.Code {
 	case http.StatusGone:
 		return fmt.Errorf("%w: %w", errExpired, e)
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
-		return &RefusedError{e.code, e.message}
+		return &RefusedError{e.Code, e.Message}
 	}
-	if e.retryAfter > 0 {
-		return retryAfterError{e, e.retryAfter}
+	if e.RetryAfter > 0 {
+		return retryAfterError{e, e.RetryAfter}
 	}
 	return e
 }

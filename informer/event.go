@@ -4,7 +4,9 @@
 package informer
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"iter"
 )
 
@@ -51,19 +53,35 @@ func (e Event[T]) Object() Ref[T] {
 // Events yields the events of one subscription: the objects that exist, as
 // Added with Initial set; then Synced; then each change. A failure is yielded
 // as an error with a zero Event and does not end the sequence, which ends when
-// ctx ends or Run returns. If the informer is not running, it waits for the next
-// run.
+// ctx ends or the informer stops running. Before the first run, it waits for that. After
+// a run, it yields what exists and then [ErrStopped], with the refusal that ended the
+// run, if there was one.
 func (i *Informer[T]) Events(ctx context.Context) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		s := i.subscribe(oneRun)
 		defer i.unsubscribe(s)
-		for {
-			e, ok := i.next(ctx, s)
-			if !ok || !yield(e.event(), e.err) {
+		var last error
+		for e, ok := i.next(ctx, s); ok; e, ok = i.next(ctx, s) {
+			if !yield(e.event(), e.err) {
 				return
 			}
+			last = cmp.Or(e.err, last)
+		}
+		if why := i.whyStopped(s); ctx.Err() == nil && why != nil && !errors.Is(why, last) {
+			yield(Event[T]{}, why)
 		}
 	}
+}
+
+// whyStopped returns why the only run of a subscription has ended: nil if its context
+// did, after the subscription began.
+func (i *Informer[T]) whyStopped(s *subscription[T]) error {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if s.stopped == nil && s.run == i.runs && i.run.err != nil {
+		return i.stoppedLocked()
+	}
+	return s.stopped
 }
 
 // A Handler has a function for each kind of event. Nil functions are not
@@ -125,7 +143,7 @@ type lifetime int
 
 const (
 	allRuns lifetime = iota // until it is closed
-	oneRun                  // until the current run ends; the next one if none is active
+	oneRun                  // until the last run ends, which may have happened; the first one if there was none
 )
 
 // subscribe returns a subscription that begins with the existing objects.
@@ -134,9 +152,8 @@ func (i *Informer[T]) subscribe(l lifetime) *subscription[T] {
 	defer i.mu.Unlock()
 	s := i.events.subscribe()
 	if l == oneRun {
-		if s.run = i.runs; i.run == nil {
-			s.run++
-		}
+		s.run = max(i.runs, 1)
+		s.stopped = i.stoppedLocked()
 	}
 	s.backlog = &backlog[T]{}
 	for _, r := range i.recordsLocked() {
@@ -174,7 +191,7 @@ func (i *Informer[T]) next(ctx context.Context, s *subscription[T]) (e entry[T],
 			return e, true
 		}
 		i.mu.Lock()
-		ended := s.closed || s.run > 0 && (i.runs > s.run || i.runs == s.run && i.endedLocked())
+		ended := s.closed || s.run > 0 && (i.runs > s.run || i.runs == s.run && i.stoppedLocked() != nil)
 		if !s.closed {
 			i.events.take(s)
 		}

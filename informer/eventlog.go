@@ -50,7 +50,8 @@ type subscription[T any] struct {
 	next    uint64      // entry of the log to take; unused with a backlog
 	backlog *backlog[T] // nil unless the subscription lags, or is new
 	closed  bool
-	run     int // the only run that it is for; 0 for all
+	run     int   // the only run that it is for; 0 for all
+	stopped error // why that had ended before the subscription began; nil if it had not
 
 	// The subscriber's own.
 	taken []entry[T]

@@ -32,7 +32,7 @@ func (w *logModel) step() {
 		w.objects[name] = now
 		w.log.publish(entry[string]{typ: Added, now: now})
 	case n == 0:
-		w.log.publish(entry[string]{err: errNoObject})
+		w.log.publish(entry[string]{err: ErrNoObject})
 	case n < 4:
 		w.rv++
 		last := &record[string]{id: old.id, keyLen: old.keyLen, rv: w.rv}

@@ -112,7 +112,9 @@ func ExampleMetrics() {
 	registry := prometheus.NewRegistry() // promhttp.HandlerFor serves it
 	opts := informer.Options{Metrics: newProm(registry).of}
 	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.Raw(), opts)
-	go pods.Run(ctx) //nolint:errcheck // WaitSynced returns its error
+	if err := pods.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
 	if err := pods.WaitSynced(ctx); err != nil {
 		log.Fatal(err)
 	}

@@ -31,7 +31,9 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.JSON[Pod](), informer.Options{})
-	go pods.Run(ctx) //nolint:errcheck // Events yields its errors
+	if err := pods.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
 	for event, err := range pods.Events(ctx) {
 		if err != nil {
 			log.Print(err)
@@ -117,7 +119,9 @@ func ExampleAddIndex() {
 			}
 		}
 	})
-	go pods.Run(ctx) //nolint:errcheck // WaitSynced returns its error
+	if err := pods.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
 	if err := pods.WaitSynced(ctx); err != nil {
 		log.Fatal(err)
 	}

@@ -6,12 +6,10 @@ package informer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strconv"
 	"sync"
+	"time"
 )
 
 // Options configure an informer. The zero value watches all namespaces and
@@ -67,20 +65,36 @@ type Informer[T any] struct {
 	events   eventLog[T]
 	indexes  []indexer[T]
 	tasks    map[*task]bool
-	run      *activeRun    // nil unless it runs
+	run      *activeRun    // the last one; nil before the first
+	runs     int           // how many there were
+	refusals backoff       // of runs that were refused in a row, without a list in between
 	synced   bool          // Synced has been published
-	failures int           // in a row, without a list in between
-	lastErr  error         // the last failure, or what Run returned last
-	runs     int           // calls of Run so far
 	changed  chan struct{} // closed at the next change of the state; nil without a waiter
 }
 
-// An activeRun is one call of Run.
+// An activeRun is one call of Run or Start. The informer's lock guards stopping and err,
+// until it has ended.
 type activeRun struct {
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
+	notBefore  time.Time // of its first request
 	goroutines sync.WaitGroup
-	stopping   bool // no goroutine may start; guarded by the informer's lock
+	stopping   bool          // no goroutine may start
+	err        error         // the refusal that ended it; nil if its context did
+	ended      chan struct{} // closed when it has ended
+}
+
+// isActive reports whether the run has begun and not ended.
+func (r *activeRun) isActive() bool {
+	if r == nil {
+		return false
+	}
+	select {
+	case <-r.ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // A task is a function that runs while the informer does.
@@ -117,22 +131,61 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 }
 
 // Run keeps the copy up to date until ctx ends, and then returns nil. If the API
-// server refuses the collection in any of the namespaces, Run returns a
-// [*RefusedError]. It does so at once if there was no list yet or the answer is
-// 404; other refusals are retried for half a minute, other failures without
-// limit. If the informer is already running, Run returns [ErrRunning].
+// server refuses the collection, Run returns an error that wraps a [*RefusedError]. It
+// does so at once if there was no list yet or the answer is 404; other refusals are
+// retried for half a minute, other failures without limit. A refusal in a namespace
+// that [Informer.AddNamespace] has added does not end Run. If the informer is already
+// running, Run returns [ErrRunning].
 //
 // When Run returns, every goroutine that it started has ended. The copy is
-// kept, and Run may be called again.
+// kept, and Run may be called again. After a refusal it waits up to 8 s before its
+// first request.
 func (i *Informer[T]) Run(ctx context.Context) error {
-	i.mu.Lock()
-	if i.run != nil {
-		i.mu.Unlock()
-		return ErrRunning
+	r, err := i.begin(ctx)
+	if err != nil {
+		return err
 	}
-	r := &activeRun{}
+	i.end(r)
+	return r.err
+}
+
+// Start begins to do what [Informer.Run] does, and returns. From then on every wait
+// is for the new run: after "go i.Run(ctx)" it may still be for the one before. If
+// the informer is already running, Start returns [ErrRunning].
+func (i *Informer[T]) Start(ctx context.Context) error {
+	r, err := i.begin(ctx)
+	if err != nil {
+		return err
+	}
+	go i.end(r)
+	return nil
+}
+
+// Wait waits until the informer has stopped running, and returns what Run returns.
+// If it was never started, Wait returns [ErrStopped].
+func (i *Informer[T]) Wait() error {
+	i.mu.RLock()
+	r := i.run
+	i.mu.RUnlock()
+	if r == nil {
+		return ErrStopped
+	}
+	<-r.ended
+	return r.err
+}
+
+func (i *Informer[T]) begin(ctx context.Context) (*activeRun, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.run.isActive() {
+		return nil, ErrRunning
+	}
+	r := &activeRun{ended: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	i.run, i.failures, i.lastErr = r, 0, nil
+	if i.run != nil && i.run.err != nil {
+		r.notBefore = time.Now().Add(i.refusals.next())
+	}
+	i.run = r
 	i.runs++
 	for t := range i.tasks {
 		i.startLocked(t)
@@ -140,37 +193,48 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	for _, s := range i.shards {
 		i.watchLocked(s)
 	}
-	i.mu.Unlock()
+	return r, nil
+}
 
+// end waits until a run has ended.
+func (i *Informer[T]) end(r *activeRun) {
 	<-r.ctx.Done()
 	i.mu.Lock()
 	r.stopping = true
 	i.mu.Unlock()
 	r.goroutines.Wait()
-	err := context.Cause(r.ctx)
-	if _, refused := errors.AsType[*RefusedError](err); !refused {
-		err = nil
-	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.run, i.lastErr = nil, cmp.Or(err, i.lastErr)
+	if err := context.Cause(r.ctx); isRefusal(err) {
+		r.err = err
+	}
+	r.cancel(nil)
 	for t := range i.tasks {
 		t.cancel = nil
 	}
+	close(r.ended)
 	for s := range i.events.subs {
 		s.signal()
 	}
 	i.changeLocked()
-	return err
 }
 
-// endedLocked reports whether the last call of Run has returned.
-func (i *Informer[T]) endedLocked() bool { return i.run == nil && i.runs > 0 }
+// stoppedLocked returns an error if the last run has ended: ErrStopped, with the
+// refusal if there was one.
+func (i *Informer[T]) stoppedLocked() error {
+	switch {
+	case i.run == nil || i.run.isActive():
+		return nil
+	case i.run.err != nil:
+		return fmt.Errorf("%w: %w", ErrStopped, i.run.err)
+	}
+	return ErrStopped
+}
 
 // startLocked starts a task in the current run, if there is one.
 func (i *Informer[T]) startLocked(t *task) {
 	r := i.run
-	if r == nil || r.stopping {
+	if !r.isActive() || r.stopping {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -201,18 +265,22 @@ func (i *Informer[T]) addTask(t *task) (stop func()) {
 // watchLocked starts the reflector of a shard in the current run, if there is
 // one.
 func (i *Informer[T]) watchLocked(s *shard[T]) {
+	s.failures, s.lastErr, s.refused = 0, nil, nil
 	r := i.run
-	if r == nil || r.stopping {
+	if !r.isActive() || r.stopping {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
+	u := i.src.url(i.res, s.namespace, &i.opts)
 	s.reflector = newReflector(ReflectorOptions{
 		Transport: i.src.transport,
-		URL:       i.src.url(i.res, s.namespace, &i.opts),
+		URL:       u,
 		Logger:    i.opts.Logger.With("resource", i.res.Name, "namespace", s.namespace),
 		Watchdog:  true,
-		onFailure: i.fail,
-		metrics:   i.metrics,
+		onFailure: func(verb string, err error) {
+			i.fail(s, fmt.Errorf("%s %s: %w%s", verb, u.Redacted(), err, i.src.missing(ctx, i.res, err)))
+		},
+		metrics: i.metrics,
 	}, itemEncoding{i.format.codec.Protobuf()}, s)
 	done := make(chan struct{})
 	s.stop = func() {
@@ -222,112 +290,37 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 	r.goroutines.Go(func() {
 		defer close(done)
 		defer cancel()
-		if err := s.reflector.Run(ctx); err != nil {
-			if s.namespace != "" {
-				err = fmt.Errorf("namespace %s: %w", s.namespace, err)
-			}
-			r.cancel(err)
+		select {
+		case <-time.After(time.Until(r.notBefore)):
+		case <-ctx.Done():
+		}
+		if s.reflector.Run(ctx) != nil {
+			i.refuse(s, r)
 		}
 	})
 }
 
 // fail reports a failure of a reflector.
-func (i *Informer[T]) fail(err error) {
+func (i *Informer[T]) fail(s *shard[T], err error) {
 	i.metrics.Failed(err)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.failures++
-	i.lastErr = err
+	s.failures++
+	s.lastErr = err
 	i.events.publish(entry[T]{err: err})
 	i.changeLocked()
 }
 
-// changeLocked wakes the callers of wait.
-func (i *Informer[T]) changeLocked() {
-	if i.changed != nil {
-		close(i.changed)
-		i.changed = nil
+// refuse handles the final refusal of a namespace, which is its last failure. It
+// ends the run unless AddNamespace has added the namespace.
+func (i *Informer[T]) refuse(s *shard[T], r *activeRun) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !s.added {
+		r.cancel(s.lastErr)
+		return
 	}
-}
-
-// wait waits until done returns true or an error. done is called with the lock
-// held, at each change of the state.
-func (i *Informer[T]) wait(ctx context.Context, done func() (bool, error)) error {
-	for {
-		i.mu.Lock()
-		ok, err := done()
-		if i.changed == nil {
-			i.changed = make(chan struct{})
-		}
-		changed := i.changed
-		i.mu.Unlock()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// maxFailures is how many failures in a row end WaitSynced.
-const maxFailures = 3
-
-// WaitSynced waits for the first complete list of every namespace. Its error
-// wraps [ErrNotSynced] and the reason: the API server's refusal, at once; the
-// last of three failures in a row; or the end of ctx, with the last failure if
-// there was one. Run continues after failures, so WaitSynced may be called again.
-func (i *Informer[T]) WaitSynced(ctx context.Context) error {
-	var last error
-	err := i.wait(ctx, func() (bool, error) {
-		last = i.lastErr
-		switch {
-		case i.syncedLocked():
-			return true, nil
-		case i.endedLocked():
-			return false, cmp.Or(i.lastErr, errors.New("informer has stopped"))
-		case i.failures >= maxFailures:
-			return false, i.lastErr
-		}
-		return false, nil
-	})
-	switch {
-	case err == nil:
-		return nil
-	case last != nil && !errors.Is(err, last):
-		return fmt.Errorf("%w: %w: %w", ErrNotSynced, err, last)
-	}
-	return fmt.Errorf("%w: %w", ErrNotSynced, err)
-}
-
-func (i *Informer[T]) syncedLocked() bool {
-	for _, s := range i.shards {
-		if !s.synced {
-			return false
-		}
-	}
-	return true
-}
-
-// WaitRV waits until the copy has reached rv, the resourceVersion in the
-// response to a write: from then on it shows the effect of that write. If the
-// informer watches several namespaces, pass the one that was written to.
-// Otherwise WaitRV waits for all of them, and a quiet namespace advances only
-// with its next bookmark, about once a minute. It fails if rv is not a number
-// or ctx ends.
-func (i *Informer[T]) WaitRV(ctx context.Context, rv string, namespaces ...string) error {
-	want, err := strconv.ParseUint(rv, 10, 64)
-	if err != nil {
-		return fmt.Errorf("wait: resourceVersion %q is not a number", rv)
-	}
-	return i.wait(ctx, func() (bool, error) {
-		for ns, s := range i.shards {
-			if s.head < want && (ns == "" || len(namespaces) == 0 || slices.Contains(namespaces, ns)) {
-				return false, nil
-			}
-		}
-		return true, nil
-	})
+	s.refused = s.lastErr
+	i.syncLocked()
+	i.changeLocked()
 }

@@ -489,7 +489,7 @@ func syncedFor(lasts time.Duration) answer {
 }
 
 // byNamespace answers each namespace from its own script.
-type byNamespace map[string]*script
+type byNamespace map[string]http.RoundTripper
 
 func (b byNamespace) RoundTrip(r *http.Request) (*http.Response, error) {
 	for ns, up := range b {

@@ -134,7 +134,7 @@ func (r *reflector[O]) streamList(ctx context.Context) error {
 		"resourceVersionMatch": {"NotOlderThan"},
 	})
 	if err != nil {
-		if bad, ok := errors.AsType[*statusError](err); ok && bad.code/100 == 4 && bad.code != 429 && bad.code != 410 {
+		if bad, ok := errors.AsType[*StatusError](err); ok && bad.Code/100 == 4 && bad.Code != 429 && bad.Code != 410 {
 			r.noStreamingList = true
 			return fmt.Errorf("%w: %w", errNoStreamingList, err)
 		}

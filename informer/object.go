@@ -5,7 +5,6 @@ package informer
 
 import (
 	"encoding/json"
-	"errors"
 	"strconv"
 	"sync/atomic"
 	"weak"
@@ -152,15 +151,12 @@ func (r Ref[T]) RV() string {
 	return strconv.FormatUint(r.r.rv, 10)
 }
 
-// errNoObject is returned by methods of the zero Ref.
-var errNoObject = errors.New("no object")
-
 // Object returns the decoded object. Callers share the result while any of them
-// keeps it. It returns the codec's error; for the zero Ref, an error too.
+// keeps it. It returns the codec's error; [ErrNoObject] for the zero Ref.
 func (r Ref[T]) Object() (T, error) {
 	if r.r == nil {
 		var none T
-		return none, errNoObject
+		return none, ErrNoObject
 	}
 	d := r.r.decode()
 	return d.object, d.err
@@ -170,7 +166,7 @@ func (r Ref[T]) Object() (T, error) {
 // error of the decompression; for the zero Ref, an error too.
 func (r Ref[T]) Raw() ([]byte, error) {
 	if r.r == nil {
-		return nil, errNoObject
+		return nil, ErrNoObject
 	}
 	return r.r.bytes()
 }

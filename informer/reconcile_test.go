@@ -311,11 +311,11 @@ func TestI11Model(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			i.mu.Lock()
-			i.run = &activeRun{ctx: ctx}
+			began := &activeRun{ctx: ctx, ended: make(chan struct{})}
+			i.run = began
 			for task := range i.tasks {
 				i.startLocked(task)
 			}
-			run := i.run
 			i.mu.Unlock()
 			for range 200 {
 				i.mu.Lock()
@@ -341,7 +341,7 @@ func TestI11Model(t *testing.T) {
 				}
 			}
 			cancel()
-			run.goroutines.Wait()
+			began.goroutines.Wait()
 		})
 	}
 }

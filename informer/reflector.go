@@ -93,8 +93,8 @@ type ReflectorOptions struct {
 	// settled. It may be nil.
 	Continuity func(Continuity)
 
-	onFailure func(error) // called for each failure; may be nil
-	metrics   Metrics     // the default discards
+	onFailure func(verb string, err error) // called for each failed list or watch; may be nil
+	metrics   Metrics                      // the default discards
 }
 
 // A Reflector keeps a sink up to date with one collection. Make it with
@@ -244,6 +244,10 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 		} else {
 			err = r.watch(ctx)
 		}
+		verb := "watch"
+		if r.state == stateList {
+			verb = "list"
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -263,10 +267,10 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 			err = errShortWatch
 		}
 		if refused, ok := errors.AsType[*RefusedError](err); ok && r.isFinal(refused) {
-			r.fail(err)
+			r.fail(verb, err)
 			return err
 		}
-		r.fail(err)
+		r.fail(verb, err)
 		pause := wait.next()
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 			pause = min(pause, maxDialPause)

@@ -239,7 +239,7 @@ func TestResumeContinuity(t *testing.T) {
 				sink := &recordingSink{head: head, held: map[kube.Key]bool{"ns/a": true, "ns/held": true}}
 				up := &script{t: t, answers: test.answers}
 				u, _ := url.Parse("http://api/api/v1/pods")
-				onFailure := func(err error) { // the sink serves its state during a failure
+				onFailure := func(_ string, err error) { // the sink serves its state during a failure
 					if errors.Is(err, errDiverged) || errors.Is(err, errExpired) {
 						t.Errorf("reported as a failure: %v", err)
 					}

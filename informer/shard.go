@@ -19,6 +19,7 @@ import (
 type shard[T any] struct {
 	of        *Informer[T]
 	namespace string // "" for all
+	added     bool   // by AddNamespace
 	listID    uint32 // of the current list, or the last one
 	overwrite bool   // of that list, see sink.Begin
 	key       []byte // buffer of lookup
@@ -28,6 +29,9 @@ type shard[T any] struct {
 	bytes     int64 // stored, of all objects
 	head      uint64
 	synced    bool
+	failures  int                    // in a row, without a list in between
+	lastErr   error                  // the last one of them
+	refused   error                  // the refusal that ended the reflector of an added namespace
 	reflector *reflector[*scan.Item] // of the last run; nil before the first
 	stop      func()                 // ends the reflector and waits for it
 }
@@ -36,9 +40,12 @@ func newShard[T any](of *Informer[T], namespace string) *shard[T] {
 	return &shard[T]{of: of, namespace: namespace, objects: map[string]*record[T]{}}
 }
 
-// AddNamespace starts to watch another namespace, without waiting for its list.
-// A namespace that is already watched stays as it is. If the informer watches
-// all namespaces, it returns [ErrAllNamespaces].
+// AddNamespace starts to watch another namespace, without waiting for its list:
+// [Informer.WaitSynced] with its name does. If the API server refuses it, its watch
+// ends, and the others go on: WaitSynced and [Status].Refused have the reason, and the
+// namespace stays refused until AddNamespace or Run is called again. A namespace that
+// is already watched stays as it is. If the informer watches all namespaces,
+// AddNamespace returns [ErrAllNamespaces].
 func (i *Informer[T]) AddNamespace(namespace string) error {
 	i.namespacesMu.Lock()
 	defer i.namespacesMu.Unlock()
@@ -47,11 +54,15 @@ func (i *Informer[T]) AddNamespace(namespace string) error {
 	if i.shards[""] != nil || namespace == "" {
 		return ErrAllNamespaces
 	}
-	if i.shards[namespace] == nil {
-		s := newShard(i, namespace)
+	s := i.shards[namespace]
+	if s == nil {
+		s = newShard(i, namespace)
+		s.added = true
 		i.shards[namespace] = s
-		i.watchLocked(s)
+	} else if s.refused == nil {
+		return nil
 	}
+	i.watchLocked(s)
 	return nil
 }
 
@@ -85,6 +96,7 @@ func (i *Informer[T]) RemoveNamespace(namespace string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.shards, namespace)
+	i.syncLocked()
 	i.events.wake()
 	i.changeLocked()
 	return nil
@@ -240,11 +252,9 @@ func (s *shard[T]) End(list *scan.List) (continued bool) {
 	if list.RV > s.head || s.overwrite {
 		s.head = list.RV
 	}
-	s.synced, i.failures, i.lastErr = true, 0, nil
-	if !i.synced && i.syncedLocked() {
-		i.synced = true
-		i.events.publish(entry[T]{typ: Synced})
-	}
+	s.synced, s.failures, s.lastErr = true, 0, nil
+	i.refusals.reset()
+	i.syncLocked()
 	i.events.wake()
 	i.changeLocked()
 	return continued

@@ -4,10 +4,14 @@
 package informer
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -121,4 +125,68 @@ func discard(t http.RoundTripper) {
 			c.CloseIdleConnections()
 		}
 	}
+}
+
+// missing says what of a resource the API server does not have, after it has answered
+// that it was not found: the group, the version or the resource. It returns "" if it
+// cannot tell.
+func (s *Source) missing(ctx context.Context, r Resource, err error) string {
+	if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Code != http.StatusNotFound {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	base, group := s.base.JoinPath("apis", r.Group), fmt.Sprintf("group %q", r.Group)
+	if r.Group == "" {
+		base, group = s.base.JoinPath("api"), "the core group"
+	}
+	var resources struct{ Resources []struct{ Name string } } // APIResourceList
+	if code := s.discover(ctx, base.JoinPath(r.Version), &resources); code == http.StatusOK {
+		for _, has := range resources.Resources {
+			if has.Name == r.Name {
+				return ""
+			}
+		}
+		return fmt.Sprintf(" (%s has no resource %q in version %s)", group, r.Name, r.Version)
+	} else if code != http.StatusNotFound {
+		return ""
+	}
+	var versions struct{ Versions []any } // APIGroup; or APIVersions, of the core group
+	switch s.discover(ctx, base, &versions) {
+	case http.StatusNotFound:
+		return fmt.Sprintf(" (the API server does not serve %s)", group)
+	case http.StatusOK:
+		var names []string
+		for _, v := range versions.Versions {
+			if of, ok := v.(map[string]any); ok {
+				v = of["version"]
+			}
+			names = append(names, fmt.Sprint(v))
+		}
+		return fmt.Sprintf(" (%s has no version %s, but %s)", group, r.Version, strings.Join(names, ", "))
+	}
+	return ""
+}
+
+const (
+	discoveryTimeout = 5 * time.Second
+	maxDiscovery     = 4 << 20 // bytes of a response
+)
+
+// discover gets a JSON document and returns the HTTP status, 0 if there was none.
+func (s *Source) discover(ctx context.Context, u *url.URL, into any) (code int) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return 0
+	}
+	req.Header.Set("Accept", acceptJSON)
+	resp, err := s.transport.RoundTrip(req)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK && json.NewDecoder(io.LimitReader(resp.Body, maxDiscovery)).Decode(into) != nil {
+		return 0
+	}
+	return resp.StatusCode
 }

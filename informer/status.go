@@ -4,6 +4,7 @@
 package informer
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"time"
@@ -46,6 +47,9 @@ type Status struct {
 	LastContact time.Time
 	// LastError is the last failure; nil once a watch is open again.
 	LastError error
+	// Refused has the namespaces that [Informer.AddNamespace] has added and the API
+	// server refuses, with the reason; nil if there is none.
+	Refused map[string]error
 	// Warnings are the Warning headers of the last response, with which API
 	// servers announce deprecated versions.
 	Warnings []string
@@ -63,7 +67,7 @@ func (i *Informer[T]) Status() Status {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	sum := Status{Phase: Starting, Relists: map[string]int{}}
-	if i.endedLocked() {
+	if i.stoppedLocked() != nil {
 		sum.Phase = Stopped
 	}
 	first := true
@@ -72,6 +76,13 @@ func (i *Informer[T]) Status() Status {
 			continue
 		}
 		one := s.reflector.Status()
+		if s.refused != nil {
+			one.Phase = Refused
+			if sum.Refused == nil {
+				sum.Refused = map[string]error{}
+			}
+			sum.Refused[s.namespace] = s.refused
+		}
 		if first || phaseOrder[one.Phase] < phaseOrder[sum.Phase] {
 			sum.Phase = one.Phase
 		}
@@ -82,7 +93,7 @@ func (i *Informer[T]) Status() Status {
 			sum.LastContact = one.LastContact
 		}
 		if one.LastError != nil {
-			sum.LastError = one.LastError
+			sum.LastError = cmp.Or(s.lastErr, one.LastError)
 		}
 		sum.Warnings = append(sum.Warnings, one.Warnings...)
 		sum.Bytes += one.Bytes
@@ -151,15 +162,15 @@ func (r *reflector[O]) countRelist(reason string) {
 }
 
 // fail records and reports a failure.
-func (r *reflector[O]) fail(err error) {
+func (r *reflector[O]) fail(verb string, err error) {
 	if r.opts.onFailure != nil {
-		defer r.opts.onFailure(err)
+		defer r.opts.onFailure(verb, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.LastError = err
 	r.status.Phase = Retrying
-	if _, ok := errors.AsType[*RefusedError](err); ok {
+	if isRefusal(err) {
 		r.status.Phase = Refused
 	}
 }
@@ -185,7 +196,7 @@ type Metrics interface {
 	// of that reason ("malformed" not until it repeats).
 	Watched(end string, lasted time.Duration)
 	// Failed is called for each failed request or watch, as Handler.Error is.
-	// The API server's refusal is a [*RefusedError].
+	// The API server's refusal wraps a [*RefusedError].
 	Failed(error)
 	// Delivered is called for each event of an object that a subscriber receives,
 	// and whether the event stands for several.

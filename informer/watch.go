@@ -276,7 +276,7 @@ func (r *reflector[O]) get(ctx context.Context, transport http.RoundTripper, u *
 	r.contact(len(body))
 	bad := parseStatus(resp.StatusCode, body)
 	if header := resp.Header.Get("Retry-After"); header != "" {
-		bad.retryAfter = parseRetryAfter(header)
+		bad.RetryAfter = parseRetryAfter(header)
 	}
 	return nil, bad.asError()
 }

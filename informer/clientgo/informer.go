@@ -157,7 +157,7 @@ func (a *Informer[T]) stop() {
 func (a *Informer[T]) fail(ctx context.Context, err error) {
 	if refused, ok := errors.AsType[*informer.RefusedError](err); ok {
 		status := apierrors.NewGenericServerResponse(refused.Code, "list", schema.GroupResource{}, "", refused.Message, 0, true)
-		err = refusal{refused, status}
+		err = refusal{err, status}
 	}
 	a.mu.Lock()
 	handler := a.errorHandler
@@ -169,11 +169,11 @@ func (a *Informer[T]) fail(ctx context.Context, err error) {
 // A refusal is also an API status error, which apierrors.IsForbidden and similar
 // functions recognize.
 type refusal struct {
-	*informer.RefusedError
+	error
 	status *apierrors.StatusError
 }
 
-func (r refusal) Unwrap() []error { return []error{r.RefusedError, r.status} }
+func (r refusal) Unwrap() []error { return []error{r.error, r.status} }
 
 func (a *Informer[T]) typeName() string {
 	var none T
