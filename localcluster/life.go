@@ -67,11 +67,6 @@ func runLife(ctx context.Context, client kubernetes.Interface, options loadOptio
 	if options.cleanup {
 		defer func() { deleteNamespaces(context.WithoutCancel(ctx), client, namespaces, out) }()
 	}
-	if options.duration > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, options.duration)
-		defer cancel()
-	}
 	if err := l.create(ctx, namespaces); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -79,6 +74,11 @@ func runLife(ctx context.Context, client kubernetes.Interface, options loadOptio
 		return fmt.Errorf("creating the Deployments: %w; is the cluster up (localcluster status)?", err)
 	}
 	fmt.Fprintf(out, "%d deployments live in %v\n", len(l.workloads), namespaces)
+	if options.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, options.duration)
+		defer cancel()
+	}
 	for {
 		select {
 		case <-ctx.Done():

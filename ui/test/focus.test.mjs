@@ -180,7 +180,8 @@ test('on the board', async () => {
 test('on the table', async () => {
   const ns = await namespace('focus-table');
   await pods(ns, 'one', 'two', 'three', 'four');
-  const page = await openBoard(browser, gateway, { q: `ns:${ns}`, view: 'table' });
+  // The panel may still be loading the Pod when it is deleted.
+  const page = await openBoard(browser, gateway, { q: `ns:${ns}`, view: 'table' }, { ignore: /status of 404/ });
   const chosen = () => page.locator('[role=row][aria-selected=true] .name').innerText();
   await until('the rows', async () => (await page.locator('[role=row] .name[role=gridcell]').count()) === 4);
   const listed = await page.locator('[role=row] .name[role=gridcell]').allInnerTexts();
