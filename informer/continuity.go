@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -113,6 +114,53 @@ type continuityCheck struct {
 type versionID struct {
 	key kube.Key
 	rv  uint64
+}
+
+// An overlap is what a list in pages and the watch that was opened before it have in
+// common: the events after the start of the watch, up to the list.
+//
+//	watch  10 ── a@11 ── b@12 ── −a@14 ── c@17 ── b@21
+//	list                                     20  (b@12, c@17)
+//
+// The watch sends the last event of each newer object of the list, and at the end the
+// list has the objects that the watch has not deleted. It does not if the list's RV is
+// inside a gap of a gateway's history: the watch's events in the gap do not say in which
+// order they happened, and do not mention an object that was only there inside the gap.
+type overlap struct {
+	from, to uint64             // RVs of the watch's start and of the list
+	missing  map[versionID]bool // newer objects of the list that the watch has not sent
+	differ   map[kube.Key]bool  // objects that only one of the two has, so far
+	ended    time.Time          // when the list was complete
+}
+
+func newOverlap(from uint64) *overlap {
+	return &overlap{from: from, missing: map[versionID]bool{}, differ: map[kube.Key]bool{}}
+}
+
+// checkOverlap compares a frame up to the list's RV with the list.
+func (r *reflector[O]) checkOverlap(o *overlap, f frame[O]) {
+	if f.typ == kube.Bookmark {
+		return
+	}
+	deleted := f.typ == kube.Deleted
+	key := r.encoding.known(f.object, deleted).Key
+	if !deleted {
+		delete(o.missing, versionID{key, f.rv})
+	}
+	if r.sink.Holds(key) == deleted {
+		o.differ[key] = true
+	} else {
+		delete(o.differ, key)
+	}
+}
+
+// end fails if the watch cannot continue the list.
+func (o *overlap) end() error {
+	if len(o.missing) == 0 && len(o.differ) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: between %d and %d, the watch lacks %d events of the list, and %d objects differ",
+		errExpired, o.from, o.to, len(o.missing), len(o.differ))
 }
 
 // Doubt ends the open watch, if there is one, with an error: before the next one, the upstream

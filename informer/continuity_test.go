@@ -240,6 +240,30 @@ func TestContinuityOfPages(t *testing.T) {
 			[]answer{at(12), {want: from(3), stall: true, body: event("ADDED", "a", 4) + event("ADDED", "c", 7) + event("MODIFIED", "a", 12)}},
 			[]string{"ADDED ns/c@7", "MODIFIED ns/a@12"}, []Continuity{Doubtful, Proven},
 		},
+		"between the two, the object was deleted and added again": {
+			answer{stall: true, body: event("DELETED", "a", 9) + event("ADDED", "a", 10) + event("ADDED", "c", 12)}, page(10, "", podJSON("a", 10)), nil,
+			[]string{"ADDED ns/c@12"}, nil,
+		},
+		"the watch lacks an object of the list": {
+			answer{stall: true, body: event("MODIFIED", "a", 9) + event("MODIFIED", "a", 12)}, page(10, "", podJSON("a", 9)+","+podJSON("b", 10)),
+			whole,
+			listed, []Continuity{Doubtful},
+		},
+		"the watch lacks an event of the list": {
+			answer{stall: true, body: event("MODIFIED", "a", 12)}, page(10, "", podJSON("a", 10)),
+			whole,
+			listed, []Continuity{Doubtful},
+		},
+		"the watch has deleted an object of the list": {
+			answer{stall: true, body: event("DELETED", "a", 9) + event("ADDED", "c", 12)}, page(10, "", podJSON("a", 7)),
+			whole,
+			listed, []Continuity{Doubtful},
+		},
+		"the list lacks an object of the watch": {
+			answer{stall: true, body: event("ADDED", "b", 9) + event("ADDED", "c", 12)}, page(10, "", podJSON("a", 7)),
+			whole,
+			listed, []Continuity{Doubtful},
+		},
 		"the watch was cut, the object is at the list's RV": {
 			answer{then: io.ErrUnexpectedEOF, body: bookmark(8, false)}, page(10, "", podJSON("a", 10)),
 			[]answer{at(10), {want: from(9), stall: true, body: event("ADDED", "a", 10)}},

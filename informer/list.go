@@ -63,6 +63,10 @@ func (r *reflector[O]) list(ctx context.Context) error {
 	} else if !errors.Is(err, errUnanswered) {
 		return err
 	}
+	r.overlap = nil
+	if s != nil {
+		r.overlap = newOverlap(page.RV)
+	}
 	list, err := r.pagedList(ctx)
 	if err != nil {
 		return err
@@ -78,7 +82,8 @@ func (r *reflector[O]) list(ctx context.Context) error {
 		return r.watch(ctx)
 	}
 	r.sink.Flush() // shows the sink that there is a watch
-	s.listed, s.listEnd = list.RV, time.Now()
+	s.overlap = r.overlap
+	s.overlap.to, s.overlap.ended = list.RV, time.Now()
 	return r.follow(ctx, s)
 }
 
@@ -94,6 +99,9 @@ func (r *reflector[O]) sameCollection(page *scan.List) error {
 func (r *reflector[O]) beginList() {
 	r.items, r.listBegan = 0, time.Now()
 	r.recent = recent{}
+	if r.overlap != nil {
+		clear(r.overlap.missing)
+	}
 	r.sink.Begin(r.overwrite)
 }
 
@@ -103,8 +111,12 @@ func (r *reflector[O]) item(o O) error {
 	if err := r.sink.Item(o); err != nil {
 		return fmt.Errorf("%w: %w", errDiverged, err)
 	}
-	if r.recent.isNewest(r.encoding.rv(o)) {
+	rv := r.encoding.rv(o)
+	if r.recent.isNewest(rv) {
 		r.recent.item(r.encoding.known(o, false))
+	}
+	if r.overlap != nil && rv > r.overlap.from {
+		r.overlap.missing[versionID{r.encoding.known(o, false).Key, rv}] = true
 	}
 	return nil
 }
@@ -142,6 +154,7 @@ func (r *reflector[O]) streamList(ctx context.Context) error {
 	}
 	defer s.close()
 	list := *r.collection
+	r.overlap = nil
 	r.beginList()
 	timeout := time.AfterFunc(r.opts.EndBookmarkTimeout, s.close)
 	defer timeout.Stop()

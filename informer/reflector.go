@@ -123,7 +123,8 @@ type reflector[O any] struct {
 	columns    string     // of the last list
 	items      int        // of the current list, so far
 	listBegan  time.Time
-	overwrite  bool // of the current list, see sink.Begin
+	overwrite  bool     // of the current list, see sink.Begin
+	overlap    *overlap // of the current list; nil if no watch was opened before it
 
 	noStreamingList bool          // the upstream does not serve them
 	failedLists     int           // streaming lists that failed, in a row

@@ -129,7 +129,7 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		if errors.Is(err, io.EOF) {
 			left := time.Until(s.due)
 			r.ended, r.endedEarly, r.endedLongBefore = s.due, left > 0, left > endGrace
-			r.endedInList = s.listed != 0 && (r.endedEarly || s.due.Before(s.listEnd))
+			r.endedInList = s.overlap != nil && (r.endedEarly || s.due.Before(s.overlap.ended))
 			return nil
 		}
 		if err != nil {
@@ -138,11 +138,17 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		if f.columns != r.columns {
 			return errColumnsChanged
 		}
-		if f.rv <= s.listed {
-			wd.observe(f.typ)
-			continue
+		if s.overlap != nil {
+			if f.rv <= s.overlap.to {
+				r.checkOverlap(s.overlap, f)
+				wd.observe(f.typ)
+				continue
+			}
+			if err := s.overlap.end(); err != nil {
+				return err
+			}
+			s.overlap = nil
 		}
-		s.listed = 0
 		if r.state == stateProve {
 			if isNew, err := r.checkFrame(f); err != nil {
 				return err
@@ -177,11 +183,9 @@ func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 type stream[O any] struct {
 	frames frames[O]
 	due    time.Time // when the upstream ends it, at the earliest
-	// listed is the RV of the list that was taken after the watch was opened, which includes
-	// all events up to there, until a frame shows that the watch lasted longer than the
-	// list. listEnd is when the list was complete.
-	listed  uint64
-	listEnd time.Time
+	// overlap is that of a watch with the list that was taken after it was opened, until a
+	// frame shows that the watch lasted longer than the list.
+	overlap *overlap
 	close   func()
 }
 

@@ -122,30 +122,35 @@ func (e *etcd) compact(ctx context.Context, rv uint64) error {
 
 // advance writes a key of no resource until etcd has reached an RV.
 func (e *etcd) advance(ctx context.Context, rv uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
-	defer cancel()
 	for {
 		now, err := e.revision(ctx)
 		if err != nil || now >= rv {
 			return err
 		}
-		// One after the other, thousands of writes take more than a minute on a busy machine.
-		var writes errgroup.Group
-		writes.SetLimit(8)
-		for range rv - now {
-			writes.Go(func() error {
-				resp, err := e.post(ctx, "/v3/kv/put", map[string]any{"key": base64.StdEncoding.EncodeToString([]byte("robustness"))})
-				if err != nil {
-					return err
-				}
-				_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
-				return resp.Body.Close()
-			})
-		}
-		if err := writes.Wait(); err != nil {
+		if err := e.write(ctx, min(rv-now, 500)); err != nil {
 			return err
 		}
 	}
+}
+
+// write writes a key of no resource n times, eight at a time: thousands of writes one
+// after the other take minutes on a busy machine.
+func (e *etcd) write(ctx context.Context, n uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
+	defer cancel()
+	var writes errgroup.Group
+	writes.SetLimit(8)
+	for range n {
+		writes.Go(func() error {
+			resp, err := e.post(ctx, "/v3/kv/put", map[string]any{"key": base64.StdEncoding.EncodeToString([]byte("robustness"))})
+			if err != nil {
+				return err
+			}
+			_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
+			return resp.Body.Close()
+		})
+	}
+	return writes.Wait()
 }
 
 // A recorder follows one prefix of etcd and keeps the truth.
