@@ -132,7 +132,7 @@ func fetch(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	var res *http.Response
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if res, err = transport.RoundTrip(req); err == nil {
 			break
 		}

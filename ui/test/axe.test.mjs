@@ -43,7 +43,8 @@ const views = {
   'its log': [{ pod: 'logs' }, (page) => until('its log', async () => (await page.locator('.log').count()) > 0)],
   'its versions': [{ pod: 'versions' }, (page) => until('its versions', async () => (await page.getByRole('tabpanel').locator('li').count()) > 0)],
   'two versions': [{ pod: 'versions' }, async (page) => {
-    for (const n of [0, 1]) await page.locator('.panel .changes-list .compare').nth(n).click();
+    const newest = (await page.locator('.panel .changes-list .compare').elementHandles()).slice(0, 2); // a new version may come between the clicks
+    for (const version of newest) await version.click();
     await until('their difference', async () => (await page.locator('.comparison .diff').count()) === 1);
   }],
   'a Node': [{ sel: 'node/node-0' }, (page) => until('its shares', async () => (await page.locator('meter').count()) > 0)],
