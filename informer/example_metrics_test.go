@@ -7,6 +7,9 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"math"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,28 +18,35 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// A prom has Prometheus metrics of informers, by resource.
+// A prom has Prometheus metrics of informers. Those of one collection have the same
+// labels, and are counted together.
 type prom struct {
-	registry             *prometheus.Registry
 	changes, events      *prometheus.CounterVec
 	lists, watches, errs *prometheus.CounterVec
 	listing, reconciling *prometheus.HistogramVec
 	age                  *prometheus.HistogramVec
+
+	mu       sync.Mutex
+	statuses map[collection][]func() informer.Status
 }
+
+// A collection has the values of the labels in collectionLabels.
+type collection [3]string
+
+var collectionLabels = []string{"resource", "namespace", "selector"}
 
 func newProm(registry *prometheus.Registry) *prom {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(labels, "resource"))
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(collectionLabels, labels...))
 		registry.MustRegister(c)
 		return c
 	}
 	seconds := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(.001, 4, 10)}, append(labels, "resource"))
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(.001, 4, 10)}, append(collectionLabels, labels...))
 		registry.MustRegister(h)
 		return h
 	}
-	return &prom{
-		registry:    registry,
+	p := &prom{
 		changes:     counter("informer_changes_total", "Changes of the copy.", "type"),
 		events:      counter("informer_events_total", "Events delivered to subscribers.", "type", "coalesced"),
 		lists:       counter("informer_lists_total", "Full lists, by reason.", "reason"),
@@ -45,60 +55,84 @@ func newProm(registry *prometheus.Registry) *prom {
 		listing:     seconds("informer_list_seconds", "Duration of full lists."),
 		age:         seconds("informer_reconcile_age_seconds", "Age of an event when its reconciliation began."),
 		reconciling: seconds("informer_reconcile_seconds", "Duration of reconciliations.", "failed"),
+		statuses:    map[collection][]func() informer.Status{},
+	}
+	registry.MustRegister(p)
+	return p
+}
+
+// of is a value of informer.Options.Metrics.
+func (p *prom) of(of informer.Collection, status func() informer.Status) informer.Metrics {
+	c := collection{of.Resource.Name, strings.Join(of.Namespaces, ","), strings.Trim(of.LabelSelector+";"+of.FieldSelector, ";")}
+	p.mu.Lock()
+	p.statuses[c] = append(p.statuses[c], status)
+	p.mu.Unlock()
+	with := func(values ...string) []string { return append(c[:], values...) }
+	return informer.Metrics{
+		Changed: func(typ informer.EventType) { p.changes.WithLabelValues(with(string(typ))...).Inc() },
+		Listed: func(reason string, _ int, took time.Duration) {
+			p.lists.WithLabelValues(with(reason)...).Inc()
+			p.listing.WithLabelValues(with()...).Observe(took.Seconds())
+		},
+		Watched: func(end string, _ time.Duration) { p.watches.WithLabelValues(with(end)...).Inc() },
+		Failed:  func(error) { p.errs.WithLabelValues(with()...).Inc() },
+		Delivered: func(typ informer.EventType, coalesced bool) {
+			p.events.WithLabelValues(with(string(typ), fmt.Sprint(coalesced))...).Inc()
+		},
+		Reconciled: func(age, took time.Duration, err error) {
+			p.age.WithLabelValues(with()...).Observe(age.Seconds())
+			p.reconciling.WithLabelValues(with(fmt.Sprint(err != nil))...).Observe(took.Seconds())
+		},
 	}
 }
 
-// of is a value of informer.Options.Metrics. Gauges read the informer's Status when
-// metrics are collected. Two informers of one resource would need another label.
-func (p *prom) of(res informer.Resource, status func() informer.Status) informer.Metrics {
-	gauge := func(name, help string, value func(informer.Status) float64) {
-		p.registry.MustRegister(prometheus.NewGaugeFunc(
-			prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"resource": res.Name}},
-			func() float64 { return value(status()) }))
-	}
-	gauge("informer_objects", "Objects held.", func(s informer.Status) float64 { return float64(s.Objects) })
-	gauge("informer_bytes", "Bytes of the objects held.", func(s informer.Status) float64 { return float64(s.Held) })
-	gauge("informer_behind", "Events by which the slowest subscriber lags.", func(s informer.Status) float64 { return float64(s.Behind) })
-	gauge("informer_queued", "Events waiting to be reconciled.", func(s informer.Status) float64 { return float64(s.Queued) })
-	gauge("informer_silent_seconds", "Time since the API server last sent anything.", func(s informer.Status) float64 { return s.Lag.Seconds() })
-	gauge("informer_watching", "1 while the copy follows the API server.", func(s informer.Status) float64 {
+// gauges are read from the informers' Status when metrics are collected.
+var gauges = []struct {
+	desc  *prometheus.Desc
+	value func(informer.Status) float64
+	sum   func(a, b float64) float64 // of two informers of one collection
+}{
+	{gauge("informer_objects", "Objects held."), func(s informer.Status) float64 { return float64(s.Objects) }, add},
+	{gauge("informer_bytes", "Bytes of the objects held."), func(s informer.Status) float64 { return float64(s.Held) }, add},
+	{gauge("informer_behind", "Events by which the slowest subscriber lags."), func(s informer.Status) float64 { return float64(s.Behind) }, math.Max},
+	{gauge("informer_queued", "Events waiting to be reconciled."), func(s informer.Status) float64 { return float64(s.Queued) }, add},
+	{gauge("informer_silent_seconds", "Time since the API server last sent anything."), func(s informer.Status) float64 { return s.Lag.Seconds() }, math.Max},
+	{gauge("informer_watching", "1 while the copy follows the API server."), func(s informer.Status) float64 {
 		return map[informer.Phase]float64{informer.Watching: 1}[s.Phase]
-	})
-	return promOf{p, res.Name}
+	}, math.Min},
 }
 
-// A promOf implements informer.Metrics for one resource.
-type promOf struct {
-	*prom
-	resource string
+func gauge(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, collectionLabels, nil)
 }
 
-func (p promOf) Changed(typ informer.EventType) {
-	p.changes.WithLabelValues(string(typ), p.resource).Inc()
+func add(a, b float64) float64 { return a + b }
+
+// Describe implements prometheus.Collector.
+func (p *prom) Describe(ch chan<- *prometheus.Desc) {
+	for _, g := range gauges {
+		ch <- g.desc
+	}
 }
 
-func (p promOf) Listed(reason string, _ int, took time.Duration) {
-	p.lists.WithLabelValues(reason, p.resource).Inc()
-	p.listing.WithLabelValues(p.resource).Observe(took.Seconds())
-}
-
-func (p promOf) Watched(end string, _ time.Duration) {
-	p.watches.WithLabelValues(end, p.resource).Inc()
-}
-
-func (p promOf) Failed(error) { p.errs.WithLabelValues(p.resource).Inc() }
-
-func (p promOf) Delivered(typ informer.EventType, coalesced bool) {
-	p.events.WithLabelValues(string(typ), fmt.Sprint(coalesced), p.resource).Inc()
-}
-
-func (p promOf) Reconciled(age, took time.Duration, err error) {
-	p.age.WithLabelValues(p.resource).Observe(age.Seconds())
-	p.reconciling.WithLabelValues(fmt.Sprint(err != nil), p.resource).Observe(took.Seconds())
+// Collect implements prometheus.Collector.
+func (p *prom) Collect(ch chan<- prometheus.Metric) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c, statuses := range p.statuses {
+		for _, g := range gauges {
+			value := g.value(statuses[0]())
+			for _, status := range statuses[1:] {
+				value = g.sum(value, g.value(status()))
+			}
+			ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value, c[:]...)
+		}
+	}
 }
 
 // Exports Prometheus metrics of informers. The options can be shared by all
-// informers of a program, and by those of a controller-runtime manager.
+// informers of a program, and by those of a controller-runtime manager, which makes one
+// for each namespace and selector of its cache.
 func ExampleMetrics() {
 	server := apiServer(fakeapi.Pods, `{"nodeName":"n1"}`, true)
 	defer server.Close()
@@ -132,7 +166,9 @@ func ExampleMetrics() {
 			}
 			fmt.Print(family.GetName())
 			for _, label := range m.Label {
-				fmt.Print(" ", label.GetName(), "=", label.GetValue())
+				if label.GetValue() != "" {
+					fmt.Print(" ", label.GetName(), "=", label.GetValue())
+				}
 			}
 			fmt.Println("", m.GetGauge().GetValue()+m.GetCounter().GetValue()+float64(m.GetHistogram().GetSampleCount()))
 		}

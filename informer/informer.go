@@ -36,10 +36,10 @@ type Options struct {
 	Backlog int
 	// Logger gets relists and failures. The default discards them.
 	Logger *slog.Logger
-	// Metrics is called once, by [New], and returns the Metrics of the informer,
-	// or nil for none. status returns the informer's Status. The same Options can
-	// serve several informers. The default, nil, reports nothing.
-	Metrics func(res Resource, status func() Status) Metrics
+	// Metrics is called once, by [New], and returns the Metrics of the informer. status
+	// returns the informer's Status. The same Options can serve several informers, of
+	// one collection too. The default, nil, reports nothing.
+	Metrics func(of Collection, status func() Status) Metrics
 }
 
 const defaultBacklog = 1024
@@ -112,7 +112,7 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	i := &Informer[T]{
-		src: src, res: res, opts: opts, metrics: noMetrics{}, format: &format[T]{codec, opts.Compression},
+		src: src, res: res, opts: opts, format: &format[T]{codec, opts.Compression},
 		shards: map[string]*shard[T]{}, tasks: map[*task]bool{},
 		events: eventLog[T]{maxEntries: opts.Backlog, subs: map[*subscription[T]]bool{}},
 	}
@@ -122,11 +122,11 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 	for _, ns := range opts.Namespaces {
 		i.shards[ns] = newShard(i, ns)
 	}
+	var metrics Metrics
 	if opts.Metrics != nil {
-		if m := opts.Metrics(res, i.Status); m != nil {
-			i.metrics = m
-		}
+		metrics = opts.Metrics(Collection{res, opts.Namespaces, opts.LabelSelector, opts.FieldSelector}, i.Status)
 	}
+	i.metrics = metrics.complete()
 	return i
 }
 

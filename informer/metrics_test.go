@@ -14,37 +14,35 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// A metricsTranscript is Metrics that log each call. Durations are those of the
+// A metricsTranscript has Metrics that log each call. Durations are those of the
 // test's bubble.
 type metricsTranscript struct {
 	transcript
 	status func() Status
 }
 
-func (m *metricsTranscript) of(res Resource, status func() Status) Metrics {
-	m.add("metrics of " + res.Name)
+func (m *metricsTranscript) of(of Collection, status func() Status) Metrics {
+	m.add("metrics of " + of.Resource.Name)
 	m.status = status
-	return m
-}
-
-func (m *metricsTranscript) Changed(typ EventType) { m.add(fmt.Sprint("changed ", typ)) }
-func (m *metricsTranscript) Listed(reason string, objects int, took time.Duration) {
-	m.add(fmt.Sprint("listed ", reason, " ", objects, " ", took))
-}
-func (m *metricsTranscript) Watched(end string, lasted time.Duration) {
-	m.add(fmt.Sprint("watched ", end, " ", lasted))
-}
-func (m *metricsTranscript) Failed(err error) {
-	refused, _ := errors.AsType[*RefusedError](err)
-	m.add(fmt.Sprint("failed ", refused != nil))
-}
-func (m *metricsTranscript) Delivered(typ EventType, coalesced bool) {
-	m.add(fmt.Sprint("delivered ", typ, " ", coalesced))
-}
-func (m *metricsTranscript) Reconciled(age, took time.Duration, err error) {
-	m.add(fmt.Sprint("reconciled ", age, " ", took, " ", err))
+	return Metrics{
+		Changed: func(typ EventType) { m.add(fmt.Sprint("changed ", typ)) },
+		Listed: func(reason string, objects int, took time.Duration) {
+			m.add(fmt.Sprint("listed ", reason, " ", objects, " ", took))
+		},
+		Watched: func(end string, lasted time.Duration) { m.add(fmt.Sprint("watched ", end, " ", lasted)) },
+		Failed: func(err error) {
+			_, refused := errors.AsType[*RefusedError](err)
+			m.add(fmt.Sprint("failed ", refused))
+		},
+		Delivered: func(typ EventType, coalesced bool) { m.add(fmt.Sprint("delivered ", typ, " ", coalesced)) },
+		Reconciled: func(age, took time.Duration, err error) {
+			m.add(fmt.Sprint("reconciled ", age, " ", took, " ", err))
+		},
+	}
 }
 
 // TestMetricsOfUpstream: changes, lists, watches and failures are reported once
@@ -159,13 +157,27 @@ func TestStatusAllocations(t *testing.T) {
 	}
 }
 
-// TestNoMetrics: the Metrics option may return nil.
+// TestNoMetrics: any function of Metrics may be nil.
 func TestNoMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		none := func(Resource, func() Status) Metrics { return nil }
-		i, _ := newInformer(t, Options{Metrics: none}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true)})
+		var got Collection
+		none := func(of Collection, _ func() Status) Metrics {
+			got = of
+			return Metrics{}
+		}
+		i, _ := newInformer(t, Options{Namespaces: []string{"ns"}, LabelSelector: "a=b", FieldSelector: "c=d", Metrics: none}, probe,
+			answer{want: streaming, body: event("ADDED", "a", 3) + bookmark(10, true)}, answer{want: "limit=1", code: 404, body: status(404)})
 		d := follow(t, i)
-		start(t, i)
-		want(t, d.read(), "ADDED ns/a →3 initial", "SYNCED→")
+		stop := Reconcile(i, ReconcileOptions[testPod]{}, func(context.Context, Event[testPod]) error { return nil })
+		defer stop()
+		if err := i.Run(t.Context()); err == nil {
+			t.Error("no refusal")
+		}
+		if events := d.read(); len(events) == 0 || events[0] != "ADDED ns/a →3 initial" {
+			t.Errorf("%q", events)
+		}
+		if diff := cmp.Diff(Collection{pods, []string{"ns"}, "a=b", "c=d"}, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
 	})
 }

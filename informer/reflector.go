@@ -94,7 +94,7 @@ type ReflectorOptions struct {
 	Continuity func(Continuity)
 
 	onFailure func(verb string, err error) // called for each failed list or watch; may be nil
-	metrics   Metrics                      // the default discards
+	metrics   Metrics
 }
 
 // A Reflector keeps a sink up to date with one collection. Make it with
@@ -216,9 +216,7 @@ func newReflector[O any](opts ReflectorOptions, e encoding[O], s sink[O]) *refle
 	if opts.RefusalGrace <= 0 {
 		opts.RefusalGrace = defaultRefusalGrace
 	}
-	if opts.metrics == nil {
-		opts.metrics = noMetrics{}
-	}
+	opts.metrics = opts.metrics.complete()
 	return &reflector[O]{
 		opts: opts, encoding: e, sink: s, transport: opts.Transport, log: opts.Logger,
 		state: stateList, reason: relistInitial,

@@ -175,47 +175,67 @@ func (r *reflector[O]) fail(verb string, err error) {
 	}
 }
 
-// Metrics are called by an informer, so that a program can count its work. [Status]
-// has the size of the copy, and how far subscribers lag.
+// A Collection is what an informer watches, as its [Options] say.
+type Collection struct {
+	Resource                     Resource
+	Namespaces                   []string // nil for all
+	LabelSelector, FieldSelector string
+}
+
+// Metrics are functions that an informer calls, so that a program can count its work.
+// [Status] has the size of the copy, and how far subscribers lag. Functions that are nil
+// are not called.
 //
-// The methods are called concurrently. The informer waits for them to return
-// and holds no lock while it does. A later version of this package may add
-// methods.
-type Metrics interface {
+// The functions are called concurrently. The informer waits for them to return and holds
+// no lock while it does.
+type Metrics struct {
 	// Changed is called for each change of the copy: Added, Updated or
 	// Deleted.
-	Changed(EventType)
+	Changed func(EventType)
 	// Listed is called after each full list, with its reason as in
 	// [Status].Relists, the number of its objects and how long it took.
-	Listed(reason string, objects int, took time.Duration)
+	Listed func(reason string, objects int, took time.Duration)
 	// Watched is called for each watch that ended, unless the program ended
 	// it, with the reason and how long the watch lasted: "ended" by the API
 	// server in order, as happens every few minutes; "cut" by the network or
 	// by an error of the API server; "silent", and closed by the informer;
 	// or "expired", "diverged", "malformed" or "schema", which lead to a list
 	// of that reason ("malformed" not until it repeats).
-	Watched(end string, lasted time.Duration)
+	Watched func(end string, lasted time.Duration)
 	// Failed is called for each failed request or watch, as Handler.Error is.
 	// The API server's refusal wraps a [*RefusedError].
-	Failed(error)
+	Failed func(error)
 	// Delivered is called for each event of an object that a subscriber receives,
 	// and whether the event stands for several.
-	Delivered(typ EventType, coalesced bool)
+	Delivered func(typ EventType, coalesced bool)
 	// Reconciled is called after each call of a function of [Reconcile], with
 	// the age of the event when the call began, how long the call took, and
 	// its error.
-	Reconciled(age, took time.Duration, err error)
+	Reconciled func(age, took time.Duration, err error)
 }
 
-// noMetrics count nothing.
-type noMetrics struct{}
-
-func (noMetrics) Changed(EventType)                              {}
-func (noMetrics) Listed(string, int, time.Duration)              {}
-func (noMetrics) Watched(string, time.Duration)                  {}
-func (noMetrics) Failed(error)                                   {}
-func (noMetrics) Delivered(EventType, bool)                      {}
-func (noMetrics) Reconciled(time.Duration, time.Duration, error) {}
+// complete returns m with all functions.
+func (m Metrics) complete() Metrics {
+	if m.Changed == nil {
+		m.Changed = func(EventType) {}
+	}
+	if m.Listed == nil {
+		m.Listed = func(string, int, time.Duration) {}
+	}
+	if m.Watched == nil {
+		m.Watched = func(string, time.Duration) {}
+	}
+	if m.Failed == nil {
+		m.Failed = func(error) {}
+	}
+	if m.Delivered == nil {
+		m.Delivered = func(EventType, bool) {}
+	}
+	if m.Reconciled == nil {
+		m.Reconciled = func(time.Duration, time.Duration, error) {}
+	}
+	return m
+}
 
 // watchEnd returns the reason that [Metrics].Watched gets for a watch that
 // ended with err.

@@ -45,12 +45,13 @@ func (e *ends) read() map[string]int {
 	return maps.Clone(e.counts)
 }
 
-func (e *ends) Watched(end string, _ time.Duration)          { e.count(end) }
-func (e *ends) Failed(error)                                 { e.count("failed") }
-func (e *ends) Listed(reason string, _ int, _ time.Duration) { e.count("list: " + reason) }
-func (*ends) Changed(informer.EventType)                     {}
-func (*ends) Delivered(informer.EventType, bool)             {}
-func (*ends) Reconciled(time.Duration, time.Duration, error) {}
+func (e *ends) metrics(informer.Collection, func() informer.Status) informer.Metrics {
+	return informer.Metrics{
+		Watched: func(end string, _ time.Duration) { e.count(end) },
+		Failed:  func(error) { e.count("failed") },
+		Listed:  func(reason string, _ int, _ time.Duration) { e.count("list: " + reason) },
+	}
+}
 
 // TestSilentWatch: a healthy proxy keeps the connection of a watch open, but stops
 // forwarding (I12). The informer notices the missing bookmarks, opens a second
@@ -81,7 +82,7 @@ func TestSilentWatch(t *testing.T) {
 			src := informer.NewSource(base, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true})
 			i := informer.New(src, informer.Resource{Version: "v1", Name: "configmaps"}, informer.Raw(), informer.Options{
 				Namespaces: []string{ns},
-				Metrics:    func(informer.Resource, func() informer.Status) informer.Metrics { return metrics },
+				Metrics:    metrics.metrics,
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup

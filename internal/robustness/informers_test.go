@@ -25,11 +25,9 @@ import (
 //	copy        sample            sample                                   sample
 //	subscriber  list    event     event     event     (of no watch)        list
 //
-// A sample is exact: the informer calls its Metrics before each change and after each list,
+// A sample is exact: the informer calls Metrics before each change and after each list,
 // and waits meanwhile.
 type informed struct {
-	ignored // Metrics
-
 	informer *informer.Informer[json.RawMessage]
 	name     string
 	direct   bool
@@ -58,7 +56,9 @@ func newInformed(name string, source *informer.Source, isDirect bool, t *texts) 
 	c.informer = informer.New(source, informer.Resource{Version: "v1", Name: "configmaps"}, informer.Raw(), informer.Options{
 		KeepManagedFields: true,
 		Backlog:           1 << 20, // nothing is coalesced
-		Metrics:           func(informer.Resource, func() informer.Status) informer.Metrics { return c },
+		Metrics: func(informer.Collection, func() informer.Status) informer.Metrics {
+			return informer.Metrics{Changed: c.changed, Listed: c.listed}
+		},
 	})
 	c.informer.Handle(informer.Handler[json.RawMessage]{Event: c.receive})
 	return c
@@ -110,8 +110,8 @@ func (c *informed) run(ctx context.Context) {
 // waits reports whether the informer has no watch.
 func (c *informed) waits() bool { return c.informer.Status().Phase != informer.Watching }
 
-// Changed implements informer.Metrics.
-func (c *informed) Changed(informer.EventType) {
+// changed counts a change, as [informer.Metrics] say.
+func (c *informed) changed(informer.EventType) {
 	byList := c.waits()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,8 +124,8 @@ func (c *informed) Changed(informer.EventType) {
 	c.changes++
 }
 
-// Listed implements informer.Metrics.
-func (c *informed) Listed(reason string, _ int, _ time.Duration) {
+// listed takes a sample after a list, as [informer.Metrics] say.
+func (c *informed) listed(reason string, _ int, _ time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sampleLocked(reason)
@@ -236,11 +236,3 @@ func (c *informed) judged(h *history) []*client {
 	})
 	return []*client{copies, subscriber}
 }
-
-// ignored are the Metrics that an informed client does not use.
-type ignored struct{}
-
-func (ignored) Watched(string, time.Duration)                  {}
-func (ignored) Failed(error)                                   {}
-func (ignored) Delivered(informer.EventType, bool)             {}
-func (ignored) Reconciled(time.Duration, time.Duration, error) {}
