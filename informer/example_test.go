@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log"
 	"slices"
 	"sync"
@@ -112,12 +111,9 @@ func ExampleAddIndex() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.JSON[Pod](), informer.Options{})
-	byNode := informer.AddIndex(pods, func(ref informer.Ref[Pod]) iter.Seq[string] {
-		return func(yield func(string) bool) {
-			if pod, err := ref.Object(); err == nil {
-				yield(pod.Spec.NodeName)
-			}
-		}
+	byNode := informer.AddIndex(pods, func(ref informer.Ref[Pod]) ([]string, error) {
+		pod, err := ref.Object()
+		return []string{pod.Spec.NodeName}, err
 	})
 	if err := pods.Start(ctx); err != nil {
 		log.Fatal(err)

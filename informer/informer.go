@@ -105,8 +105,16 @@ type task struct {
 }
 
 // New returns an informer of a collection. It sends no request and starts no
-// goroutine before Run.
+// goroutine before Run. It panics without a source, a resource or a codec.
 func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Informer[T] {
+	switch {
+	case src == nil:
+		panic("informer: New needs a Source")
+	case res.Version == "" || res.Name == "":
+		panic(fmt.Sprintf("informer: New needs a Resource with version and name, not %+v", res))
+	case codec == nil:
+		panic("informer: New needs a Codec, such as that of JSON, Raw or package typed")
+	}
 	opts.Backlog = cmp.Or(max(opts.Backlog, 0), defaultBacklog)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -525,7 +525,10 @@ func TestNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(t, d.read()[2:], "ADDED y/a →6 initial", "DELETED x/a 5→ inferred")
-		want(t, i.Namespaces(), "y")
+		names, all := i.Namespaces()
+		if want(t, names, "y"); all {
+			t.Error("all namespaces")
+		}
 		if got := slices.Collect(maps.Keys(contents(i))); !slices.Equal(got, []string{"y/a"}) {
 			t.Errorf("%q", got)
 		}

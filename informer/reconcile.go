@@ -69,8 +69,11 @@ const (
 // when f has returned nil or DeadLetter has returned. An event that is being handled
 // when the informer stops is handled again in the next run. stop does not wait for
 // calls of f: Run does. A call of runtime.Goexit in f is a failure, and ends one of
-// the workers.
+// the workers. Reconcile panics if f is nil.
 func Reconcile[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.Context, Event[T]) error) (stop func()) {
+	if f == nil {
+		panic("informer: Reconcile needs a function")
+	}
 	return newReconciler(i, opts, f).start()
 }
 

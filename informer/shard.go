@@ -102,15 +102,15 @@ func (i *Informer[T]) RemoveNamespace(namespace string) error {
 	return nil
 }
 
-// Namespaces returns the namespaces that are watched, sorted; nil if the
-// informer watches all namespaces.
-func (i *Informer[T]) Namespaces() []string {
+// Namespaces returns the namespaces that are watched, sorted, and whether the informer
+// watches all namespaces instead.
+func (i *Informer[T]) Namespaces() (names []string, all bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	if i.shards[""] != nil {
-		return nil
+		return nil, true
 	}
-	return slices.Sorted(maps.Keys(i.shards))
+	return slices.Sorted(maps.Keys(i.shards)), false
 }
 
 // lookup returns the record with the item's key; nil if there is none.
@@ -170,11 +170,21 @@ func (s *shard[T]) replace(old, now *record[T], e entry[T]) {
 	i := s.of
 	recreated := e.typ == Added && old != nil // the name now is of another object
 	keys := make([]any, 0, 4)
+	var failures []error
+	find := func(x indexer[T]) {
+		found, err := x.keys(now)
+		if keys = append(keys, found); err != nil {
+			failures = append(failures, err)
+		}
+	}
 	i.mu.RLock()
 	indexes := i.indexes
 	i.mu.RUnlock()
 	for _, x := range indexes { // without the lock: find may be slow
-		keys = append(keys, x.keys(now))
+		find(x)
+	}
+	for _, err := range failures {
+		i.metrics.Failed(err)
 	}
 	if recreated {
 		i.metrics.Changed(Deleted)
@@ -184,7 +194,7 @@ func (s *shard[T]) replace(old, now *record[T], e entry[T]) {
 	defer i.mu.Unlock()
 	for n, x := range i.indexes {
 		if n == len(keys) { // added meanwhile
-			keys = append(keys, x.keys(now))
+			find(x)
 		}
 		x.replace(old, now, keys[n])
 	}
@@ -193,6 +203,9 @@ func (s *shard[T]) replace(old, now *record[T], e entry[T]) {
 		i.events.append(entry[T]{typ: Deleted, old: old, inferred: true})
 	}
 	i.events.append(e)
+	for _, err := range failures {
+		i.events.append(entry[T]{err: err})
+	}
 }
 
 // Head implements sink.

@@ -5,6 +5,7 @@ package informer
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 )
@@ -74,22 +75,38 @@ func (i *Informer[T]) lenLocked() int {
 // Make it with [AddIndex]. Any goroutine may call its methods.
 type Index[T any, K comparable] struct {
 	of   *Informer[T]
-	find func(Ref[T]) iter.Seq[K]
+	find func(Ref[T]) ([]K, error)
 
 	// Guarded by of.mu.
 	byKey  map[K]map[*record[T]]bool
 	keysOf map[*record[T]][]K
 }
 
-// AddIndex returns an index by the keys that find yields for an object: none,
+// AddIndex returns an index by the keys that find returns for an object: none,
 // one or several. find is called once for each version of an object and must
-// not call the informer. The index exists as long as the informer does.
-func AddIndex[T any, K comparable](i *Informer[T], find func(Ref[T]) iter.Seq[K]) *Index[T, K] {
+// not call the informer. If it fails, the index does not have the object, and
+// subscribers get the error, as from a failed watch. The index exists as long as the
+// informer does. AddIndex panics if find is nil.
+func AddIndex[T any, K comparable](i *Informer[T], find func(Ref[T]) ([]K, error)) *Index[T, K] {
+	if find == nil {
+		panic("informer: AddIndex needs a function")
+	}
 	x := &Index[T, K]{of: i, find: find, byKey: map[K]map[*record[T]]bool{}, keysOf: map[*record[T]][]K{}}
+	var failures []error
+	defer func() {
+		for _, err := range failures {
+			i.metrics.Failed(err)
+		}
+	}()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, r := range i.recordsLocked() {
-		x.replace(nil, r, x.keys(r))
+		keys, err := x.keys(r)
+		if err != nil {
+			failures = append(failures, err)
+			i.events.publish(entry[T]{err: err})
+		}
+		x.replace(nil, r, keys)
 	}
 	i.indexes = append(slices.Clone(i.indexes), x)
 	return x
@@ -99,22 +116,26 @@ func AddIndex[T any, K comparable](i *Informer[T], find func(Ref[T]) iter.Seq[K]
 type indexer[T any] interface {
 	// keys returns the keys of a record for replace; nil for nil. No lock is
 	// needed.
-	keys(r *record[T]) any
+	keys(r *record[T]) (any, error)
 	// replace replaces a record, with the lock held. Either may be nil.
 	replace(old, now *record[T], keys any)
 }
 
-func (x *Index[T, K]) keys(r *record[T]) any {
+func (x *Index[T, K]) keys(r *record[T]) (any, error) {
 	if r == nil {
-		return nil
+		return nil, nil
+	}
+	found, err := x.find(Ref[T]{r})
+	if err != nil {
+		return nil, fmt.Errorf("index of %s: %w", Ref[T]{r}.Key(), err)
 	}
 	var all []K
-	for k := range x.find(Ref[T]{r}) {
+	for _, k := range found {
 		if !slices.Contains(all, k) {
 			all = append(all, k)
 		}
 	}
-	return all
+	return all, nil
 }
 
 func (x *Index[T, K]) replace(old, now *record[T], keys any) {

@@ -5,12 +5,15 @@ package informer
 
 import (
 	"encoding/json"
-	"iter"
+	"fmt"
+	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -84,10 +87,8 @@ func (b reversing) Decompress(dst, src []byte) ([]byte, error) { return b.Compre
 func TestIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "bb", 4) + event("ADDED", "cc", 5) + bookmark(10, true)})
-		byLength := func(r Ref[testPod]) iter.Seq[int] {
-			return func(yield func(int) bool) {
-				_ = yield(len(r.Key().Name)) && yield(len(r.RV())*100)
-			}
+		byLength := func(r Ref[testPod]) ([]int, error) {
+			return []int{len(r.Key().Name), len(r.RV()) * 100, len(r.Key().Name)}, nil
 		}
 		before := AddIndex(i, byLength)
 		start(t, i)
@@ -111,6 +112,62 @@ func TestIndex(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestIndexFailure: if the function of an index fails for a version of an object, the index
+// does not have the object, and subscribers get the error.
+func TestIndexFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &metricsTranscript{}
+		i, _ := newInformer(t, Options{Metrics: m.of}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true),
+			late: []string{event("MODIFIED", "a", 11) + event("MODIFIED", "b", 12)}})
+		byName := func(r Ref[testPod]) ([]string, error) {
+			if rv := r.RV(); rv == "3" || rv == "12" {
+				return nil, errNo
+			}
+			return []string{r.Key().Name}, nil
+		}
+		x := AddIndex(i, byName)
+		d := follow(t, i)
+		start(t, i)
+		want(t, d.read(), "ADDED ns/a →3 initial", "error", "ADDED ns/b →4 initial", "SYNCED→")
+		want(t, x.Keys(), "b")
+		late := AddIndex(i, byName)
+		want(t, d.read()[4:], "error")
+		time.Sleep(minute)
+		want(t, d.read()[5:], "UPDATED ns/a 3→11", "UPDATED ns/b 4→12", "error", "error")
+		want(t, x.Keys(), "a")
+		want(t, late.Keys(), "a")
+		failed := 0
+		for _, call := range m.read() {
+			failed += strings.Count(call, "failed")
+		}
+		if failed != 4 {
+			t.Errorf("%d failures were reported", failed)
+		}
+	})
+}
+
+// TestNil: what an informer cannot work without is refused where it is passed.
+func TestNil(t *testing.T) {
+	src := NewSource(&url.URL{Scheme: "http", Host: "upstream"}, http.DefaultTransport)
+	i := New(src, pods, Raw(), Options{})
+	for what, call := range map[string]func(){
+		"Source":   func() { New(nil, pods, Raw(), Options{}) },
+		"Codec":    func() { New[testPod](src, pods, nil, Options{}) },
+		"Resource": func() { New(src, Resource{Name: "pods"}, Raw(), Options{}) },
+		"AddIndex": func() { AddIndex[json.RawMessage, string](i, nil) },
+		"function": func() { Reconcile(i, ReconcileOptions[json.RawMessage]{}, nil) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, what) {
+					t.Errorf("%s: %s", what, got)
+				}
+			}()
+			call()
+		}()
+	}
 }
 
 // countingCodec counts calls of Decode.

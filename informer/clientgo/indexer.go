@@ -51,23 +51,21 @@ func (s *indexer[T]) AddIndexers(indexers cache.Indexers) error {
 }
 
 // keysBy converts an index function of client-go to one of package informer.
-func keysBy[T runtime.Object](name string, find cache.IndexFunc) func(informer.Ref[T]) iter.Seq[string] {
+func keysBy[T runtime.Object](name string, find cache.IndexFunc) func(informer.Ref[T]) ([]string, error) {
 	if reflect.ValueOf(find).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer() {
-		return func(ref informer.Ref[T]) iter.Seq[string] {
-			return func(yield func(string) bool) { yield(ref.Key().Namespace) }
-		}
+		return func(ref informer.Ref[T]) ([]string, error) { return []string{ref.Key().Namespace}, nil }
 	}
-	return func(ref informer.Ref[T]) iter.Seq[string] {
+	return func(ref informer.Ref[T]) ([]string, error) {
 		o, ok := object(ref)
 		if !ok {
-			return slices.Values[[]string](nil)
+			return nil, nil
 		}
 		keys, err := find(o)
 		if err != nil {
 			// As in client-go: the index would stay wrong.
 			panic(fmt.Errorf("index %q of %s: %w", name, ref.Key(), err))
 		}
-		return slices.Values(keys)
+		return keys, nil
 	}
 }
 

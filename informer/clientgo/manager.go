@@ -83,6 +83,7 @@ func (m manager) newInformer(lw cache.ListerWatcher, example runtime.Object, res
 	}
 	if err != nil {
 		request, err = &http.Request{}, fmt.Errorf("informer of %T: %w", example, err)
+		res = informer.Resource{Version: "v1", Name: "unknown"} // never listed: Run returns err
 	}
 	src := m.objects
 	if _, ok := example.(*metav1.PartialObjectMetadata); ok {

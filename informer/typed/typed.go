@@ -13,6 +13,7 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -20,9 +21,11 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// An Object is a pointer to a generated type, such as *corev1.Pod.
+// An Object is a pointer to a generated type, such as *corev1.Pod. A list, such as
+// *corev1.PodList, is none.
 type Object interface {
 	runtime.Object
+	metav1.Object
 	Unmarshal([]byte) error
 }
 
