@@ -39,6 +39,7 @@ type client struct {
 	timeout   time.Duration // timeoutSeconds
 	slow      time.Duration // delay after each event
 	again     bool          // starts over instead of resuming
+	partial   bool          // what it holds at the end is no state: a part of the difference over a gap
 	nap       time.Duration // at most, before it resumes
 	texts     *texts
 

@@ -232,7 +232,8 @@ func (c *informed) judged(h *history) []*client {
 	copies, subscriber := c.clients()
 	copies.exchanges = slices.DeleteFunc(copies.exchanges, func(x *exchange) bool {
 		_, in := h.gapAround(copies, x.RV)
-		return in && !h.explains(h.truth(x), x)
+		copies.partial = in && !h.explains(h.truth(x), x) // of the last one, in the end
+		return copies.partial
 	})
 	return []*client{copies, subscriber}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer"
 )
 
 // restoredStory returns the truth after etcd was restored from a backup at 13. The
@@ -161,3 +163,35 @@ func acrossGap(a *truth, from uint64, b *truth) *exchange {
 func items(x *exchange, items []event) *exchange { x.Items = items; return x }
 
 func direct(x *exchange) *exchange { x.Direct = true; return x }
+
+// TestCopyInGap: the last copy of an informer may have a part of the difference over a
+// gap. It is no state, and the copy before it need not be that of the end.
+func TestCopyInGap(t *testing.T) {
+	const bump = 1000
+	bumped := restoredStory(bump)
+	first := bumped.earlier
+	src, err := informer.FromURL("http://127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := sample{at: second(5), rv: 14, objects: first.expectedList(all, 14)}
+	part := sample{at: second(20), rv: 16 + bump, objects: bumped.expectedList(all, 16+bump)[1:]}
+	after := sample{at: second(21), rv: 18 + bump, objects: bumped.expectedList(all, 18+bump)}
+	for what, test := range map[string]struct {
+		samples []sample
+		wrong   bool
+	}{
+		"inside, in the end": {[]sample{before, part}, false},
+		"inside, on the way": {[]sample{before, part, after}, false},
+		"none inside":        {[]sample{before}, true},
+	} {
+		h := historyOf(bumped, nil, list(first, all, 14))
+		h.truths["configmaps"], h.epochs["configmaps"] = bumped, []epoch{{Gaps: []gap{{14, 18 + bump}}, Ended: []time.Time{second(15)}}}
+		c := newInformed("i", src, false, &texts{})
+		c.samples = test.samples
+		h.clients = c.judged(h)[:1]
+		if got := verdicts(h); (len(got) > 0) != test.wrong {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}

@@ -256,7 +256,7 @@ func converging(h *history) (all []violation) {
 		fail := func(format string, args ...any) {
 			all = append(all, violation{exchange: last, what: fmt.Sprintf(format, args...)})
 		}
-		if h.crossed(chain) {
+		if h.crossed(chain) || c.partial {
 			continue
 		}
 		if due := h.due(c, c.rv); !c.again && len(due) > 0 {
