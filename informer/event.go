@@ -42,13 +42,17 @@ type Event[T any] struct {
 	Coalesced bool
 }
 
-// Object returns the object that the event is about: Old for Deleted, else New.
-func (e Event[T]) Object() Ref[T] {
+// Ref returns the version that the event is about: Old for Deleted, else New.
+func (e Event[T]) Ref() Ref[T] {
 	if e.Type == Deleted {
 		return e.Old
 	}
 	return e.New
 }
+
+// Object returns the decoded object that the event is about, as [Ref.Object] does:
+// [ErrNoObject] for Synced.
+func (e Event[T]) Object() (T, error) { return e.Ref().Object() }
 
 // Events yields the events of one subscription: the objects that exist, as
 // Added with Initial set; then Synced; then each change. A failure is yielded

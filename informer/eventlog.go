@@ -24,7 +24,7 @@ func (e *entry[T]) object() *record[T] {
 func (e *entry[T]) event() Event[T] {
 	ev := Event[T]{Type: e.typ, Old: Ref[T]{e.old}, New: Ref[T]{e.now},
 		Initial: e.initial, Inferred: e.inferred, Coalesced: e.coalesced}
-	ev.Key = ev.Object().Key()
+	ev.Key = ev.Ref().Key()
 	return ev
 }
 

@@ -41,7 +41,7 @@ func Example() {
 		if event.Type == informer.Synced {
 			break // only in this example
 		}
-		pod, _ := event.Object().Object()
+		pod, _ := event.Object()
 		fmt.Println(event.Type, event.Key, pod.Spec.NodeName)
 	}
 	// Unordered output:
@@ -68,7 +68,7 @@ func ExampleReconcile() {
 	failed := false
 	options := informer.ReconcileOptions[Widget]{EveryEvent: true, MinBackoff: time.Millisecond}
 	informer.Reconcile(widgets, options, func(_ context.Context, event informer.Event[Widget]) error {
-		widget, err := event.Object().Object()
+		widget, err := event.Object()
 		if err != nil {
 			return err
 		}

@@ -547,3 +547,19 @@ func TestNamespaces(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEventObject: an event is about its last version; Synced is about none.
+func TestEventObject(t *testing.T) {
+	of := func(name string) Ref[testPod] {
+		return Ref[testPod]{&record[testPod]{raw: []byte(podJSON(name, 3)), format: &format[testPod]{codec: JSON[testPod]()}}}
+	}
+	for typ, want := range map[EventType]string{Added: "new", Updated: "new", Deleted: "old"} {
+		o, err := Event[testPod]{Type: typ, Old: of("old"), New: of("new")}.Object()
+		if o.Metadata.Name != want || err != nil {
+			t.Errorf("%s: %q, %v", typ, o.Metadata.Name, err)
+		}
+	}
+	if _, err := (Event[testPod]{Type: Synced}).Object(); !errors.Is(err, ErrNoObject) {
+		t.Errorf("%s: %v", Synced, err)
+	}
+}

@@ -101,7 +101,7 @@ func (r *registration[T]) dispatch(e informer.Event[T]) {
 			delete(r.known, e.Key)
 		}
 	}
-	o, ok := object(e.Object())
+	o, ok := object(e.Ref())
 	if !ok {
 		return
 	}

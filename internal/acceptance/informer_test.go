@@ -67,7 +67,7 @@ func hold[T any](ctx context.Context, all *sync.WaitGroup, name, ns string, i *i
 			h.mu.Lock()
 			rv, known := h.received[e.Key.String()]
 			if known != (e.Type != informer.Added) || e.Type == informer.Updated && rv != e.Old.RV() {
-				h.fault += fmt.Sprintf("%s of %s at %s, known is %q\n", e.Type, e.Key, e.Object().RV(), rv)
+				h.fault += fmt.Sprintf("%s of %s at %s, known is %q\n", e.Type, e.Key, e.Ref().RV(), rv)
 			}
 			if h.received[e.Key.String()] = e.New.RV(); e.Type == informer.Deleted {
 				delete(h.received, e.Key.String())

@@ -96,7 +96,7 @@ func TestSilentWatch(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				received = append(received, fmt.Sprintln(strings.Replace(string(e.Type), "UPDATED", "MODIFIED", 1), e.Key.Name, e.Object().RV(), e.Coalesced || e.Inferred))
+				received = append(received, fmt.Sprintln(strings.Replace(string(e.Type), "UPDATED", "MODIFIED", 1), e.Key.Name, e.Ref().RV(), e.Coalesced || e.Inferred))
 			}})
 			all.Go(func() {
 				if err := i.Run(ctx); err != nil {

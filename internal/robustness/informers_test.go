@@ -151,7 +151,7 @@ func (c *informed) receive(e informer.Event[json.RawMessage]) {
 	if e.Type == informer.Updated {
 		typ = "MODIFIED"
 	}
-	got := c.event(typ, e.Object())
+	got := c.event(typ, e.Ref())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = append(c.events, got)
