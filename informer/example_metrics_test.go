@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
 // A prom has Prometheus metrics of informers. Those of one collection have the same
@@ -134,7 +134,7 @@ func (p *prom) Collect(ch chan<- prometheus.Metric) {
 // informers of a program, and by those of a controller-runtime manager, which makes one
 // for each namespace and selector of its cache.
 func ExampleMetrics() {
-	server := apiServer(fakeapi.Pods, `{"nodeName":"n1"}`, true)
+	server := apiServer(informertest.Pods, `{"nodeName":"n1"}`, true)
 	defer server.Close()
 
 	src, err := informer.FromURL(server.URL)

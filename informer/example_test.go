@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
 // Prints the events of Pods. The type Pod has the fields that the program needs.
 func Example() {
-	server := apiServer(fakeapi.Pods, `{"nodeName":"n1"}`, false) // kubectl proxy
+	server := apiServer(informertest.Pods, `{"nodeName":"n1"}`, false) // kubectl proxy
 	defer server.Close()
 
 	type Pod struct{ Spec struct{ NodeName string } }
@@ -100,7 +100,7 @@ func ExampleReconcile() {
 
 // Finds Pods by the node on which they run.
 func ExampleAddIndex() {
-	server := apiServer(fakeapi.Pods, `{"nodeName":"n1"}`, true)
+	server := apiServer(informertest.Pods, `{"nodeName":"n1"}`, true)
 	defer server.Close()
 
 	type Pod struct{ Spec struct{ NodeName string } }
@@ -134,7 +134,7 @@ func ExampleAddIndex() {
 // Calls functions for events, one at a time. A slow function does not delay other
 // subscribers.
 func ExampleInformer_Handle() {
-	server := apiServer(fakeapi.Pods, `{"nodeName":"n1"}`, true)
+	server := apiServer(informertest.Pods, `{"nodeName":"n1"}`, true)
 	defer server.Close()
 
 	src, err := informer.FromURL(server.URL)

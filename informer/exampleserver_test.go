@@ -9,22 +9,22 @@ import (
 	"net/http"
 	"net/http/httptest"
 
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
-var widgets = fakeapi.Resource{Group: "example.com", Version: "v1", Name: "widgets", Kind: "Widget", Namespaced: true}
+var widgets = informertest.Resource{Group: "example.com", Version: "v1", Name: "widgets", Kind: "Widget", Namespaced: true}
 
 // apiServer stands in for kubectl proxy in the examples. It has two objects of a
 // resource, and with changes, each list is followed by a change and a deletion.
-func apiServer(r fakeapi.Resource, spec string, changes bool) *httptest.Server {
-	api := fakeapi.New(fakeapi.Options{FirstRV: 2, Resources: []fakeapi.Resource{r}})
+func apiServer(r informertest.Resource, spec string, changes bool) *httptest.Server {
+	api := informertest.New(informertest.Options{FirstRV: 2, Resources: []informertest.Resource{r}})
 	put := func(name, spec string) {
 		api.Put(r.FullName(), fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"default","uid":"uid-%s"},"spec":%s}`, name, name, spec))
 	}
 	put("one", spec)
 	put("two", spec)
 	api.Advance(1)
-	api.Control(func(w http.ResponseWriter, _ *fakeapi.Request, next func(http.ResponseWriter)) {
+	api.Control(func(w http.ResponseWriter, _ *informertest.Request, next func(http.ResponseWriter)) {
 		if changes {
 			w = &listed{w, func() {
 				put("one", `{"nodeName":"n2","size":7}`)

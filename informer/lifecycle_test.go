@@ -18,8 +18,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 // TestI4Relist: a list without changes causes no event, changes nothing and
@@ -72,9 +72,9 @@ func TestI7StartStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		api := fakeapi.New(fakeapi.Options{})
+		api := informertest.New(informertest.Options{})
 		api.Put("pods", podJSON("a", 1))
-		network := fakeapi.NewNetwork(api)
+		network := informertest.NewNetwork(api)
 		defer network.Close()
 		transport := src.transport.(*http.Transport)
 		transport.DialContext, transport.Proxy = network.Dial, nil

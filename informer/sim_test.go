@@ -20,14 +20,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
 // A simulation is an API server of Pods whose requests and streams fail in many
 // ways.
 type simulation struct {
-	*fakeapi.Server
-	network *fakeapi.Network
+	*informertest.Server
+	network *informertest.Network
 
 	mu     sync.Mutex // guards the fields below
 	r      *rand.Rand
@@ -36,11 +36,11 @@ type simulation struct {
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	s := &simulation{
-		Server: fakeapi.New(fakeapi.Options{FirstRV: 1, NoWatchList: seed%3 == 0}),
+		Server: informertest.New(informertest.Options{FirstRV: 1, NoWatchList: seed%3 == 0}),
 		r:      rand.New(rand.NewPCG(seed, 3)), faults: true,
 	}
 	s.Control(s.control)
-	s.network = fakeapi.NewNetwork(s)
+	s.network = informertest.NewNetwork(s)
 	t.Cleanup(s.network.Close)
 	return s
 }
@@ -71,12 +71,12 @@ func (s *simulation) fault(n int) bool {
 	return s.faults && s.r.IntN(n) == 0
 }
 
-func (s *simulation) control(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
+func (s *simulation) control(w http.ResponseWriter, r *informertest.Request, next func(http.ResponseWriter)) {
 	switch {
 	case s.fault(15):
 		panic(http.ErrAbortHandler)
 	case s.fault(15):
-		fakeapi.WriteStatus(w, 500, "InternalError", "no")
+		informertest.WriteStatus(w, 500, "InternalError", "no")
 	case r.Verb == "list" && r.Query.Get("limit") != "1" && s.fault(4):
 		list := httptest.NewRecorder()
 		next(list)
@@ -92,7 +92,7 @@ func (s *simulation) control(w http.ResponseWriter, r *fakeapi.Request, next fun
 type faultyStream struct {
 	http.ResponseWriter
 	s *simulation
-	r *fakeapi.Request
+	r *informertest.Request
 }
 
 func (f *faultyStream) Unwrap() http.ResponseWriter { return f.ResponseWriter }

@@ -18,14 +18,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 	"github.com/watchkeeper/watchkeeper/informer/typed"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 // An upstream is an API server of ConfigMaps.
 type upstream struct {
-	*fakeapi.Server
-	network *fakeapi.Network
+	*informertest.Server
+	network *informertest.Network
 
 	forgetting sync.RWMutex // forget holds it; requests wait
 
@@ -35,21 +35,21 @@ type upstream struct {
 }
 
 func newUpstream(t *testing.T) *upstream {
-	u := &upstream{Server: fakeapi.New(fakeapi.Options{FirstRV: 10, Resources: []fakeapi.Resource{fakeapi.ConfigMaps}})}
+	u := &upstream{Server: informertest.New(informertest.Options{FirstRV: 10, Resources: []informertest.Resource{informertest.ConfigMaps}})}
 	u.Control(u.control)
-	u.network = fakeapi.NewNetwork(u)
+	u.network = informertest.NewNetwork(u)
 	t.Cleanup(u.network.Close)
 	return u
 }
 
-func (u *upstream) control(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
+func (u *upstream) control(w http.ResponseWriter, r *informertest.Request, next func(http.ResponseWriter)) {
 	u.forgetting.RLock()
 	u.forgetting.RUnlock() //nolint:staticcheck // it only waits
 	u.mu.Lock()
 	code := u.code
 	u.mu.Unlock()
 	if code != 0 {
-		fakeapi.WriteStatus(w, code, "", "no")
+		informertest.WriteStatus(w, code, "", "no")
 		return
 	}
 	next(&deletions{w, u})

@@ -57,6 +57,7 @@ var imports = map[string][]string{
 	"informer/typed":         {"informer"},
 	"informer/kubeconfig":    {"informer"},
 	"informer/clientgo":      {"informer", "informer/kubeconfig", "informer/typed"},
+	"informer/informertest":  {},
 	"informer/zstd":          {},
 	"internal/clustertest":   {"internal/freeport"},
 	"internal/freeport":      {},
@@ -70,7 +71,7 @@ var imports = map[string][]string{
 	"internal/robustness":    {},
 	"internal/past/pasttest": {"informer/kube", "informer/scan", "internal/history", "internal/timeline"},
 
-	"internal/fakeapi":             {"internal/fakeapi/synthetic"},
+	"internal/fakeapi":             {"informer/informertest", "internal/fakeapi/synthetic"},
 	"internal/fakeapi/behaviour":   {},
 	"internal/fakeapi/fakeprocess": {"internal/fakeapi"},
 	"internal/fakeapi/synthetic":   {},
@@ -93,7 +94,7 @@ var imports = map[string][]string{
 }
 
 // standardOnly lists the packages that may import only the standard library.
-var standardOnly = []string{"informer", "informer/kube", "informer/scan", "internal/webpage", "ui", "bench/informer/measure"}
+var standardOnly = []string{"informer", "informer/informertest", "informer/kube", "informer/scan", "internal/webpage", "ui", "bench/informer/measure"}
 
 type pkg struct {
 	ImportPath, Dir  string

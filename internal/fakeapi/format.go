@@ -13,9 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
 // A Format is a form in which objects are served.
@@ -33,166 +34,112 @@ const (
 	formats          = iota
 )
 
-// encoded is one object in one format, without the bytes around it in a list or an
-// event. It is encoded once: another resourceVersion with as many digits overwrites the
-// one in it, and so do the changes of a population.
-type encoded struct {
-	body       []byte
-	at, digits int // of the resourceVersion; at is -1 in a row without its object
-	churn      *synthetic.Churn
-}
-
-func (e *encoded) appendTo(dst []byte, rv uint64) []byte {
-	begin := len(dst)
-	dst = append(dst, e.body...)
-	if at := begin + e.at; e.at >= 0 {
-		strconv.AppendUint(dst[at:at], rv, 10)
-	}
-	if e.churn != nil {
-		e.churn.Write(dst[begin:], rv)
-	}
-	return dst
-}
-
-// An encoder puts objects into responses, in one format.
-type encoder interface {
-	// encode encodes the parts of an object that the other methods need.
-	encode(o *object, rv string) ([]byte, error)
-	// appendObject appends an object as the response to a GET.
-	appendObject(dst []byte, e *encoded, rv uint64) []byte
-	// appendItem appends an object as part of a list.
-	appendItem(dst []byte, e *encoded, rv uint64, first bool) []byte
-	// appendListHead and appendListTail append the bytes around the items, whose
-	// total size is given.
-	appendListHead(dst []byte, m metav1.ListMeta, size int) []byte
-	appendListTail(dst []byte) []byte
-	// itemSize returns how many bytes appendItem appends in protobuf, where lengths
-	// come first.
-	itemSize(e *encoded) int
-	// appendEvent appends an event; first says that it is the first of a
-	// response.
-	appendEvent(dst []byte, typ string, e *encoded, rv uint64, first bool) []byte
-	// appendOther appends an event whose object is a bookmark or a Status.
-	appendOther(dst []byte, typ string, o runtime.Object, first bool) ([]byte, error)
-	// bookmark returns the object of a bookmark.
-	bookmark(rv uint64, annotations map[string]string) runtime.Object
-	contentType(watch bool) string
-}
-
 // metadataKind has the kind of objects that are served as metadata only.
 var metadataKind = Resource{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadata"}
 
-// encodersOf returns the encoders of a collection by format.
-func encodersOf(c *collection) [formats]encoder {
-	whole, metadata := &jsonEncoder{c: c, as: c.Resource}, &jsonEncoder{c: c, as: metadataKind, metadata: true}
-	return [formats]encoder{
+// formatsOf returns the formats of a resource.
+func formatsOf(r Resource) [formats]informertest.Format {
+	whole := &jsonFormat{JSON: informertest.NewJSON(r.plain()), of: r, as: r}
+	metadata := &jsonFormat{JSON: informertest.NewJSON(metadataKind.plain()), of: r, as: metadataKind}
+	return [formats]informertest.Format{
 		JSON: whole, MetadataJSON: metadata,
-		Protobuf:         &protobufEncoder{c: c, as: c.Resource},
-		MetadataProtobuf: &protobufEncoder{c: c, as: metadataKind, metadata: true},
-		Table:            newTableEncoder(whole, true), TableMetadata: newTableEncoder(metadata, true), TableBare: newTableEncoder(metadata, false),
+		Protobuf:         &protobufFormat{of: r, as: r},
+		MetadataProtobuf: &protobufFormat{of: r, as: metadataKind, metadata: true},
+		Table:            newTableFormat(whole, Table), TableMetadata: newTableFormat(metadata, TableMetadata), TableBare: newTableFormat(metadata, TableBare),
 	}
 }
 
-// negotiate returns the first format that the client accepts and the server supports.
-func negotiate(r *Request) (Format, bool) {
+// negotiate returns the first acceptable format that the server has; nil for none.
+func (s *Server) negotiate(r *Request) informertest.Format {
+	all := s.formats[r.Resource.FullName()]
+	gvk := schema.GroupVersionKind{Group: r.Resource.Group, Version: r.Resource.Version, Kind: r.Resource.Kind}
 	for entry := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		typ, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
 		metadata, table := strings.Contains(params, "as=PartialObjectMetadata"), strings.Contains(params, "as=Table")
 		switch other := strings.Contains(params, "as=") && !metadata && !table; {
 		case other:
 		case typ == runtime.ContentTypeProtobuf && !table && metadata:
-			return MetadataProtobuf, true
-		case typ == runtime.ContentTypeProtobuf && !table && scheme.Scheme.Recognizes(r.Resource.gvk()):
-			return Protobuf, true
+			return all[MetadataProtobuf]
+		case typ == runtime.ContentTypeProtobuf && !table && scheme.Scheme.Recognizes(gvk):
+			return all[Protobuf]
 		case typ != runtime.ContentTypeJSON && typ != "application/*" && typ != "*/*" && typ != "":
 		case metadata:
-			return MetadataJSON, true
+			return all[MetadataJSON]
 		case table:
-			return tableFormat(r.Query.Get("includeObject")), true
+			return all[tableFormatOf(r.Query.Get("includeObject"))]
 		default:
-			return JSON, true
+			return all[JSON]
 		}
 	}
-	return 0, false
+	return nil
 }
 
-// jsonEncoder encodes compact JSON, as the API server does for built-in types: kind
-// comes first, and items have none. (For custom resources, kube-apiserver uses another
-// form.)
-type jsonEncoder struct {
-	c        *collection
-	as       Resource
-	metadata bool
-}
-
-func (f *jsonEncoder) contentType(bool) string { return runtime.ContentTypeJSON }
-
-// encode omits the first brace, kind and apiVersion, which the items of a list do not
-// have.
-func (f *jsonEncoder) encode(o *object, rv string) ([]byte, error) {
-	if o.document != nil && !f.metadata {
-		return o.document.render(rv), nil
+// typed returns an object in its Go type if the scheme has one, and unstructured
+// otherwise.
+func typed(o *informertest.Object, r Resource, rv string) (runtime.Object, error) {
+	if m, ok := o.Content.(maker); ok {
+		made := m.make()
+		accessor(made).SetResourceVersion(rv)
+		return made, nil
 	}
-	typed, err := o.typed(f.c, rv)
+	out, err := scheme.Scheme.New(r.gvk())
+	if err != nil {
+		out = &unstructured.Unstructured{}
+	}
+	if err := json.Unmarshal(o.JSON(rv), out); err != nil {
+		return nil, err
+	}
+	out.GetObjectKind().SetGroupVersionKind(r.gvk())
+	return out, nil
+}
+
+// encoded returns an object of a format, which may be one of a population.
+func encoded(o *informertest.Object, f Format, body []byte) *informertest.Encoded {
+	e := &informertest.Encoded{Body: body}
+	if m, ok := o.Content.(maker); ok {
+		e.Rewrite = m.rewrite(f, body)
+	}
+	return e
+}
+
+// A jsonFormat is whole objects, or their metadata as another kind.
+type jsonFormat struct {
+	*informertest.JSON
+	of, as Resource
+}
+
+// Encode implements informertest.Format.
+func (f *jsonFormat) Encode(o *informertest.Object, rv string) (*informertest.Encoded, error) {
+	if f.as.Kind == f.of.Kind {
+		return encoded(o, JSON, o.Content.Render(rv)[1:]), nil
+	}
+	out, err := typed(o, f.of, rv)
 	if err != nil {
 		return nil, err
 	}
-	if f.metadata {
-		typed = metadataOf(typed)
+	return encoded(o, MetadataJSON, withoutKind(metadataOf(out))[1:]), nil
+}
+
+// AppendBookmark implements informertest.Format: the object has the empty fields of its
+// Go type.
+func (f *jsonFormat) AppendBookmark(dst []byte, rv uint64, annotations map[string]string, _ bool) ([]byte, error) {
+	body, err := json.Marshal(emptyObject(f.as, rv, annotations))
+	return fmt.Appendf(dst, "{\"type\":\"BOOKMARK\",\"object\":%s}\n", body), err
+}
+
+// withoutKind returns the JSON of an object without kind and apiVersion.
+func withoutKind(o runtime.Object) []byte {
+	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return mustMarshal(o)
+}
+
+// mustMarshal encodes values that this package builds.
+func mustMarshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("fakeapi: " + err.Error())
 	}
-	if u, ok := typed.(*unstructured.Unstructured); ok {
-		delete(u.Object, "kind")
-		delete(u.Object, "apiVersion")
-		return mustMarshal(u.Object)[1:], nil
-	}
-	typed.GetObjectKind().SetGroupVersionKind(Resource{}.gvk())
-	return mustMarshal(typed)[1:], nil
-}
-
-func (f *jsonEncoder) appendHead(dst []byte) []byte {
-	dst = append(dst, `{"kind":"`...)
-	dst = append(dst, f.as.Kind...)
-	dst = append(dst, `","apiVersion":"`...)
-	if f.as.Group != "" {
-		dst = append(append(dst, f.as.Group...), '/')
-	}
-	dst = append(dst, f.as.Version...)
-	return append(dst, `",`...)
-}
-
-func (f *jsonEncoder) appendObject(dst []byte, e *encoded, rv uint64) []byte {
-	return append(e.appendTo(f.appendHead(dst), rv), '\n')
-}
-
-func (f *jsonEncoder) appendItem(dst []byte, e *encoded, rv uint64, first bool) []byte {
-	if !first {
-		dst = append(dst, ',')
-	}
-	return e.appendTo(append(dst, '{'), rv)
-}
-
-func (f *jsonEncoder) itemSize(*encoded) int { return 0 }
-
-func (f *jsonEncoder) appendListHead(dst []byte, m metav1.ListMeta, _ int) []byte {
-	return fmt.Appendf(dst, `{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[`, f.as.Kind, f.as.apiVersion(), mustMarshal(m))
-}
-
-func (f *jsonEncoder) appendListTail(dst []byte) []byte { return append(dst, "]}\n"...) }
-
-func (f *jsonEncoder) appendEvent(dst []byte, typ string, e *encoded, rv uint64, _ bool) []byte {
-	dst = append(dst, `{"type":"`...)
-	dst = append(dst, typ...)
-	dst = append(dst, `","object":`...)
-	return append(e.appendTo(f.appendHead(dst), rv), "}\n"...)
-}
-
-func (f *jsonEncoder) appendOther(dst []byte, typ string, o runtime.Object, _ bool) ([]byte, error) {
-	body, err := json.Marshal(o)
-	return fmt.Appendf(dst, "{\"type\":%q,\"object\":%s}\n", typ, body), err
-}
-
-func (f *jsonEncoder) bookmark(rv uint64, annotations map[string]string) runtime.Object {
-	return emptyObject(f.as, rv, annotations)
+	return b
 }
 
 // emptyObject returns an object of its kind with only a resourceVersion.

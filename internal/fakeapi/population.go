@@ -8,11 +8,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 )
 
@@ -33,12 +34,22 @@ type Population struct {
 	Formats []Format
 }
 
-// population is the state for changes of the objects. The server's mu guards it.
+// population is the state for changes of the objects.
 type population struct {
-	of     *collection // Pods
-	pods   []*slot     // by index
+	pods []Mark // by index, without resourceVersions
+
+	mu     sync.Mutex // guards what follows
 	random *rand.Rand
 	marker int // the Pod that changes when the next watch is live, or -1
+}
+
+// A maker makes an object of a population. The result is not kept: decoded objects take
+// several times the memory of their JSON.
+type maker interface {
+	informertest.Content
+	make() runtime.Object
+	// rewrite returns the changes of the object in a format; nil for none.
+	rewrite(f Format, body []byte) func([]byte, uint64)
 }
 
 // resources adds the resources that a population needs.
@@ -61,36 +72,29 @@ func (p Population) resources(all []Resource) []Resource {
 // populate fills the empty server. All resourceVersions have ten digits, and the
 // history does not contain the creations.
 func (s *Server) populate(p Population) {
-	s.rv = synthetic.FirstRV - 1
-	s.population = &population{of: s.collection(Pods.FullName()), random: rand.New(rand.NewPCG(1, 1)), marker: -1}
+	s.population = &population{random: rand.New(rand.NewPCG(1, 1)), marker: -1}
 	s.population.pods = s.fill(p, Pods, p.Pods, func(i int) maker { return &syntheticPod{i, p} })
 	if p.Nodes > 0 {
 		s.fill(p, Nodes, p.Nodes, func(i int) maker { return syntheticNode(i) })
 	}
-	s.rv++
-	for _, c := range s.collections {
-		c.compacted, c.progress = s.rv, s.rv
-	}
+	s.Compact(s.Advance(1))
 }
 
-func (s *Server) fill(p Population, r Resource, n int, makerOf func(int) maker) []*slot {
-	c := s.collection(r.FullName())
-	all := make([]*slot, n)
+func (s *Server) fill(p Population, r Resource, n int, makerOf func(int) maker) []Mark {
+	all, names := make([]informertest.Named, n), make([]Mark, n)
 	for i := range all {
-		s.rv++
 		m := makerOf(i)
 		a := accessor(m.make())
-		o := &object{namespace: a.GetNamespace(), name: a.GetName(), maker: m}
-		o.key = prefix(o.namespace) + o.name
-		for _, f := range p.Formats {
-			if _, err := o.encoding(c, f, s.rv); err != nil {
-				panic("fakeapi: " + err.Error())
-			}
-		}
-		all[i] = &slot{key: o.key, version: version{o, s.rv}}
+		all[i] = informertest.Named{Namespace: a.GetNamespace(), Name: a.GetName(), Content: m}
+		names[i] = Mark{Namespace: a.GetNamespace(), Name: a.GetName()}
 	}
-	c.objects = slices.SortedFunc(slices.Values(all), func(a, b *slot) int { return strings.Compare(a.key, b.key) })
-	return all
+	s.Fill(r.FullName(), all)
+	for _, f := range p.Formats {
+		if err := s.Prepare(r.FullName(), s.formats[r.FullName()][f]); err != nil {
+			panic("fakeapi: " + err.Error())
+		}
+	}
+	return names
 }
 
 type syntheticPod struct {
@@ -106,17 +110,27 @@ func (m *syntheticPod) make() runtime.Object {
 	return pod
 }
 
-func (m *syntheticPod) changed(f Format, e *encoded) {
-	if m.p.Churn && (f == JSON || f == Table) {
-		churn := synthetic.FindChurn(e.body, m.p.Nodes > 0)
-		e.churn = &churn
+func (m *syntheticPod) Render(rv string) []byte { return render(m, rv) }
+
+func (m *syntheticPod) rewrite(f Format, body []byte) func([]byte, uint64) {
+	if !m.p.Churn || f != JSON && f != Table {
+		return nil
 	}
+	churn := synthetic.FindChurn(body, m.p.Nodes > 0)
+	return churn.Write
 }
 
 type syntheticNode int
 
-func (m syntheticNode) make() runtime.Object     { return synthetic.Node(int(m)) }
-func (m syntheticNode) changed(Format, *encoded) {}
+func (m syntheticNode) make() runtime.Object                        { return synthetic.Node(int(m)) }
+func (m syntheticNode) Render(rv string) []byte                     { return render(m, rv) }
+func (m syntheticNode) rewrite(Format, []byte) func([]byte, uint64) { return nil }
+
+func render(m maker, rv string) []byte {
+	o := m.make()
+	accessor(o).SetResourceVersion(rv)
+	return withoutKind(o)
+}
 
 // A Mark identifies a change. A client that has received it has every earlier change.
 type Mark struct {
@@ -126,32 +140,28 @@ type Mark struct {
 // Change changes n random Pods of the population and returns the last change.
 // The Pods must not have been deleted.
 func (s *Server) Change(n int) (last Mark) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for range n {
-		last = s.changeLocked(s.population.random.IntN(len(s.population.pods)))
+	p := s.population
+	p.mu.Lock()
+	changed := make([]Mark, n)
+	for i := range changed {
+		changed[i] = p.pods[p.random.IntN(len(p.pods))]
 	}
-	s.wakeLocked()
-	return last
+	p.mu.Unlock()
+	return s.touch(changed...)
 }
 
 // ChangePod changes the i-th Pod of the population.
-func (s *Server) ChangePod(i int) Mark {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.wakeLocked()
-	return s.changeLocked(i)
-}
+func (s *Server) ChangePod(i int) Mark { return s.touch(s.population.pods[i]) }
 
-func (s *Server) changeLocked(i int) Mark {
-	s.rv++
-	pod := s.population.pods[i]
-	s.population.of.replace(pod, pod.object, s.rv)
-	return markOf(pod, s.rv)
-}
-
-func markOf(pod *slot, rv uint64) Mark {
-	return Mark{pod.namespace, pod.name, strconv.FormatUint(rv, 10)}
+// touch changes Pods and returns the last change.
+func (s *Server) touch(pods ...Mark) (last Mark) {
+	keys := make([]string, len(pods))
+	for i, pod := range pods {
+		keys[i] = pod.Namespace + "/" + pod.Name
+	}
+	last = pods[len(pods)-1]
+	last.ResourceVersion = strconv.FormatUint(s.Touch(Pods.FullName(), keys...), 10)
+	return last
 }
 
 // paceEvery is how often ChangeAtRate makes changes.
@@ -180,19 +190,26 @@ func (s *Server) ChangeAtRate(ctx context.Context, n int, perSecond float64) (la
 // sent its initial events: a client that has received the returned change has relisted.
 func (s *Server) ExpireWithMark() Mark {
 	rv := s.Expire()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.population.marker = s.population.random.IntN(len(s.population.pods))
-	return markOf(s.population.pods[s.population.marker], rv+1)
+	p := s.population
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.marker = p.random.IntN(len(p.pods))
+	mark := p.pods[p.marker]
+	mark.ResourceVersion = strconv.FormatUint(rv+1, 10)
+	return mark
 }
 
-// live is called when a watch of a collection has sent its initial events.
-func (s *Server) live(c *collection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.population; p != nil && p.marker >= 0 && c == p.of {
-		s.changeLocked(p.marker)
-		p.marker = -1
-		s.wakeLocked()
+// live is called when a watch has sent its initial events.
+func (s *Server) live(r *Request) {
+	p := s.population
+	if p == nil || r.Resource.FullName() != Pods.FullName() {
+		return
+	}
+	p.mu.Lock()
+	marker := p.marker
+	p.marker = -1
+	p.mu.Unlock()
+	if marker >= 0 {
+		s.ChangePod(marker)
 	}
 }

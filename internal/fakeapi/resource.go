@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
 // A Resource is a resource of a server.
@@ -37,17 +39,22 @@ var (
 	Deployments = Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}}
 )
 
+// plain returns the resource as package informertest has it.
+func (r Resource) plain() informertest.Resource {
+	return informertest.Resource{
+		Group: r.Group, Version: r.Version, Name: r.Name, Kind: r.Kind, Namespaced: r.Namespaced, ShortNames: r.ShortNames, Verbs: r.Verbs,
+	}
+}
+
 func (r Resource) gvk() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
 // FullName returns the name of the resource in calls of a Server: "pods", or
 // "things.example.org".
-func (r Resource) FullName() string {
-	return schema.GroupResource{Group: r.Group, Resource: r.Name}.String()
-}
+func (r Resource) FullName() string { return r.plain().FullName() }
 
-func (r Resource) apiVersion() string { return r.gvk().GroupVersion().String() }
+func (r Resource) apiVersion() string { return r.plain().APIVersion() }
 
 func (r Resource) columns() []metav1.TableColumnDefinition {
 	if r.Columns == nil {

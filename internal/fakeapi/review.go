@@ -8,7 +8,8 @@ import (
 	"net/http"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
 // Access reviews. The server answers SelfSubjectAccessReviews of resources by
@@ -17,11 +18,11 @@ import (
 func (s *Server) serveReview(w http.ResponseWriter, r *Request) {
 	var review authorizationv1.SelfSubjectAccessReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-		writeError(w, apierrors.NewBadRequest(err.Error()))
+		informertest.WriteStatus(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
 	}
 	review.Kind, review.APIVersion = "SelfSubjectAccessReview", "authorization.k8s.io/v1"
 	attributes := review.Spec.ResourceAttributes
 	review.Status.Allowed = s.opts.Allow == nil || attributes == nil || s.opts.Allow(r, *attributes)
-	writeJSON(w, http.StatusCreated, review)
+	informertest.WriteJSON(w, http.StatusCreated, review)
 }

@@ -5,33 +5,40 @@ package fakeapi
 
 import (
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
 )
 
+// These are those of package informertest.
+type (
+	Request = informertest.Request
+	Control = informertest.Control
+	Backup  = informertest.Backup
+	Network = informertest.Network
+)
+
+// NewNetwork serves a handler until Close is called.
+func NewNetwork(handler http.Handler) *Network { return informertest.NewNetwork(handler) }
+
+// WriteStatus answers a request with a Status, for a Control.
+func WriteStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+	informertest.WriteStatus(w, code, string(reason), message)
+}
+
 // Options configure a Server. The zero value is a server of Pods, which has none yet.
+// Fields without a comment are those of informertest.Options.
 type Options struct {
-	// Resources are the served resources; nil means [Pods].
-	Resources []Resource
-	// FirstRV is the resourceVersion of the empty server; 0 means 100.
-	FirstRV uint64
-	// Step is by how much each write raises the resourceVersion; 0 means 1. In a
-	// cluster it is often more, because all resources share one counter.
-	Step uint64
-	// Bookmarks is the time between bookmarks of a watch; 0 means a minute.
-	Bookmarks time.Duration
-	// LastBookmark is how long before its timeout a watch gets its last
-	// bookmark; 0 means two seconds.
-	LastBookmark time.Duration
-	// EagerBookmarks makes a watch get a bookmark when it begins and after every
-	// batch of events, as from many aggregated API servers, and whenever the
-	// resourceVersion has changed.
+	Resources      []Resource
+	FirstRV, Step  uint64
+	Bookmarks      time.Duration
+	LastBookmark   time.Duration
 	EagerBookmarks bool
-	// NoWatchList refuses sendInitialEvents, as API servers before 1.32 do.
-	NoWatchList bool
+	NoWatchList    bool
 	// ClusterUID is the UID of the namespace kube-system, which identifies the
 	// cluster; "" means a constant.
 	ClusterUID string
@@ -45,27 +52,11 @@ type Options struct {
 // A Server is a simulated API server. It is an http.Handler; [Listen] and
 // [NewNetwork] serve it. Its methods may be called by several goroutines.
 type Server struct {
-	opts        Options
-	collections []*collection // by Options.Resources
-	population  *population   // nil without a population
-
-	mu       sync.Mutex // guards what follows, and the collections
-	rv       uint64
-	changed  chan struct{} // closed and replaced with every change of what mu guards
-	controls []*Control
-	endings  uint64 // how often the open watches were ended
-	ending   ending // how they were last ended
-	uids     int    // number of generated UIDs
+	*informertest.Server
+	opts       Options
+	formats    map[string][formats]informertest.Format // by the full names of resources
+	population *population                             // nil without a population
 }
-
-// An ending is how open watches end.
-type ending int
-
-const (
-	endCleanly ending = iota
-	endCut            // the connection breaks
-	endExpired        // with an ERROR event, 410
-)
 
 // New returns a server. It encodes the population, which takes about 0.1 ms for
 // each Pod and format.
@@ -73,117 +64,44 @@ func New(o Options) *Server {
 	if o.Resources == nil {
 		o.Resources = []Resource{Pods}
 	}
-	if o.FirstRV == 0 {
-		o.FirstRV = 100
-	}
-	if o.Step == 0 {
-		o.Step = 1
-	}
-	if o.Bookmarks == 0 {
-		o.Bookmarks = time.Minute
-	}
-	if o.LastBookmark == 0 {
-		o.LastBookmark = 2 * time.Second
-	}
 	if o.ClusterUID == "" {
 		o.ClusterUID = "6b3a1a5e-0f6e-4c53-9c58-1f4b8b8d2c11"
 	}
-	s := &Server{rv: o.FirstRV, changed: make(chan struct{})}
 	if o.Population.Pods > 0 {
 		o.Resources = o.Population.resources(o.Resources)
+		o.FirstRV = synthetic.FirstRV - 1
 	}
-	s.opts = o
+	s := &Server{opts: o, formats: map[string][formats]informertest.Format{}}
+	plain := informertest.Options{
+		FirstRV: o.FirstRV, Step: o.Step,
+		Bookmarks: o.Bookmarks, LastBookmark: o.LastBookmark, EagerBookmarks: o.EagerBookmarks, NoWatchList: o.NoWatchList,
+		Format: s.negotiate, Others: s.serveOthers, Live: s.live,
+	}
 	for _, r := range o.Resources {
-		s.collections = append(s.collections, newCollection(r, s.rv))
+		plain.Resources = append(plain.Resources, r.plain())
+		s.formats[r.FullName()] = formatsOf(r)
 	}
+	s.Server = informertest.New(plain)
 	if o.Population.Pods > 0 {
 		s.populate(o.Population)
 	}
 	return s
 }
 
-// A Control is a hook around the response to a request. next serves the request; the
-// hook may act before, after or instead of it.
-//
-//	refuse:   http.Error(w, "", 503)
-//	delay:    time.Sleep(time.Second); next(w)
-//	cut:      panic(http.ErrAbortHandler)
-//	change:   r.Query.Set("resourceVersion", "0"); next(w)
-//	garble:   next(a ResponseWriter that changes what passes through it)
-//	observe:  next(w)
-//
-// For a watch, next returns when the watch ends; each Write that reaches a hook's
-// ResponseWriter has one or more complete frames.
-type Control func(w http.ResponseWriter, r *Request, next func(http.ResponseWriter))
+// Resources returns the resources that the server serves.
+func (s *Server) Resources() []Resource { return s.opts.Resources }
 
-// Control adds a hook around all others, and returns a function that removes it.
-func (s *Server) Control(c Control) (remove func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// Requests in progress read the slice without the lock: it is never changed.
-	s.controls = append(slices.Clip(s.controls), &c)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.controls = slices.DeleteFunc(slices.Clone(s.controls), func(other *Control) bool { return other == &c })
-	}
-}
-
-// ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
-	r := s.parse(httpRequest)
-	s.mu.Lock()
-	controls := s.controls
-	r.endings = s.endings
-	s.mu.Unlock()
-	next := func(w http.ResponseWriter) { s.answer(w, r) }
-	for _, c := range controls {
-		inner := next
-		next = func(w http.ResponseWriter) { (*c)(w, r, inner) }
-	}
-	next(w)
-}
-
-func (s *Server) answer(w http.ResponseWriter, r *Request) {
-	switch r.Verb {
-	case "list":
-		s.serveList(w, r)
-	case "watch":
-		s.serveWatch(w, r)
-	case "get":
-		s.serveGet(w, r)
-	case "create", "update", "delete":
-		s.serveWrite(w, r)
-	case "discovery":
-		s.serveDiscovery(w, r)
-	case "review":
+// serveOthers answers what package informertest does not serve.
+func (s *Server) serveOthers(w http.ResponseWriter, r *Request) {
+	switch {
+	case r.Method == http.MethodPost && r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
 		s.serveReview(w, r)
+	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/namespaces/kube-system":
+		informertest.WriteJSON(w, http.StatusOK, map[string]any{
+			"kind": "Namespace", "apiVersion": "v1",
+			"metadata": map[string]any{"name": "kube-system", "uid": s.opts.ClusterUID, "resourceVersion": "1"},
+		})
 	default:
-		writeError(w, notFound(r))
+		informertest.WriteStatus(w, http.StatusNotFound, "NotFound", "404 page not found")
 	}
-}
-
-// EndWatches ends the open watches cleanly, as a timeout does. A watch whose request
-// has arrived counts as open.
-func (s *Server) EndWatches() { s.end(endCleanly) }
-
-// CutWatches breaks the connections of the open watches.
-func (s *Server) CutWatches() { s.end(endCut) }
-
-func (s *Server) end(how ending) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.endLocked(how)
-}
-
-func (s *Server) endLocked(how ending) {
-	s.endings++
-	s.ending = how
-	s.wakeLocked()
-}
-
-// wakeLocked wakes the open watches after a change.
-func (s *Server) wakeLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 }

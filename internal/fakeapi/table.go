@@ -7,28 +7,28 @@ import (
 	"fmt"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
-// tableEncoder encodes Tables in JSON. Rows hold objects, their metadata, or only
-// cells.
+// A tableFormat is Tables in JSON. Rows hold objects, their metadata, or only cells.
 //
 //	list:   {"kind":"Table",…,"metadata":{…},"columnDefinitions":[…],"rows":[row…]}
 //	event:  {"type":…,"object":{"kind":"Table",…,"rows":[row]}}, with columns in the first
 //	row:    {"cells":[…],"object":{…}}
-type tableEncoder struct {
-	of      *jsonEncoder
-	objects bool // in the rows
+type tableFormat struct {
+	*jsonFormat
+	form    Format // Table, TableMetadata or TableBare
 	columns []byte
 }
 
-func newTableEncoder(of *jsonEncoder, objects bool) *tableEncoder {
-	return &tableEncoder{of: of, objects: objects, columns: mustMarshal(of.c.columns())}
+func newTableFormat(of *jsonFormat, form Format) *tableFormat {
+	return &tableFormat{of, form, mustMarshal(of.of.columns())}
 }
 
-// tableFormat returns the format for a value of includeObject.
-func tableFormat(include string) Format {
+// tableFormatOf returns the format for a value of includeObject.
+func tableFormatOf(include string) Format {
 	switch include {
 	case "Object":
 		return Table
@@ -38,26 +38,24 @@ func tableFormat(include string) Format {
 	return TableMetadata
 }
 
-func (f *tableEncoder) contentType(bool) string { return runtime.ContentTypeJSON }
-
-// encode returns a row without its braces.
-func (f *tableEncoder) encode(o *object, rv string) ([]byte, error) {
-	typed, err := o.typed(f.of.c, rv)
+// Encode returns a row without its braces.
+func (f *tableFormat) Encode(o *informertest.Object, rv string) (*informertest.Encoded, error) {
+	out, err := typed(o, f.of, rv)
 	if err != nil {
 		return nil, err
 	}
-	cells := f.of.c.cells(typed)
-	if f.objects && !f.of.metadata && o.document != nil {
-		return appendRow(nil, cells, o.whole(f.of.c, rv)), nil
+	cells := f.of.cells(out)
+	if _, made := o.Content.(maker); f.form == Table && !made {
+		return encoded(o, f.form, appendRow(nil, cells, o.JSON(rv))), nil
 	}
-	return f.appendRow(nil, cells, typed), nil
+	return encoded(o, f.form, f.appendRow(nil, cells, out)), nil
 }
 
-func (f *tableEncoder) appendRow(dst []byte, cells []any, o runtime.Object) []byte {
-	switch {
-	case !f.objects:
+func (f *tableFormat) appendRow(dst []byte, cells []any, o runtime.Object) []byte {
+	switch f.form {
+	case TableBare:
 		return appendRow(dst, cells, []byte("null"))
-	case f.of.metadata:
+	case TableMetadata:
 		o = metadataOf(o)
 	}
 	return appendRow(dst, cells, mustMarshal(o))
@@ -67,32 +65,39 @@ func appendRow(dst []byte, cells []any, object []byte) []byte {
 	return fmt.Appendf(dst, `"cells":%s,"object":%s`, mustMarshal(cells), object)
 }
 
-func (f *tableEncoder) itemSize(*encoded) int { return 0 }
-
-func (f *tableEncoder) appendItem(dst []byte, e *encoded, rv uint64, first bool) []byte {
+// AppendItem implements informertest.Format, as the methods below do.
+func (f *tableFormat) AppendItem(dst []byte, e *informertest.Encoded, rv uint64, first bool) []byte {
 	if !first {
 		dst = append(dst, ',')
 	}
-	return append(e.appendTo(append(dst, '{'), rv), '}')
+	return append(e.AppendTo(append(dst, '{'), rv), '}')
 }
 
-func (f *tableEncoder) appendListHead(dst []byte, meta metav1.ListMeta, _ int) []byte {
+// AppendListHead appends the columns too.
+func (f *tableFormat) AppendListHead(dst []byte, meta informertest.ListMeta, _ int) []byte {
 	return fmt.Appendf(dst, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":%s,"columnDefinitions":%s,"rows":[`, mustMarshal(meta), f.columns)
 }
 
-func (f *tableEncoder) appendListTail(dst []byte) []byte { return append(dst, "]}\n"...) }
-
-func (f *tableEncoder) appendObject(dst []byte, e *encoded, rv uint64) []byte {
-	dst = f.appendListHead(dst, metav1.ListMeta{ResourceVersion: strconv.FormatUint(rv, 10)}, 0)
-	return f.appendListTail(f.appendItem(dst, e, rv, true))
+// AppendObject appends a Table with one row.
+func (f *tableFormat) AppendObject(dst []byte, e *informertest.Encoded, rv uint64) []byte {
+	dst = f.AppendListHead(dst, informertest.ListMeta{ResourceVersion: strconv.FormatUint(rv, 10)}, 0)
+	return f.AppendListTail(f.AppendItem(dst, e, rv, true))
 }
 
-func (f *tableEncoder) appendEvent(dst []byte, typ string, e *encoded, rv uint64, first bool) []byte {
-	return append(e.appendTo(f.appendEventHead(dst, typ, rv, first), rv), "}]}}\n"...)
+// AppendEvent appends a line.
+func (f *tableFormat) AppendEvent(dst []byte, typ string, e *informertest.Encoded, rv uint64, first bool) []byte {
+	return append(e.AppendTo(f.appendEventHead(dst, typ, rv, first), rv), "}]}}\n"...)
+}
+
+// AppendBookmark puts the object of a bookmark into a row.
+func (f *tableFormat) AppendBookmark(dst []byte, rv uint64, annotations map[string]string, first bool) ([]byte, error) {
+	o := emptyObject(f.of, rv, annotations)
+	dst = f.appendEventHead(dst, "BOOKMARK", rv, first)
+	return append(f.appendRow(dst, f.of.cells(o), o), "}]}}\n"...), nil
 }
 
 // appendEventHead appends the bytes before the members of the one row.
-func (f *tableEncoder) appendEventHead(dst []byte, typ string, rv uint64, first bool) []byte {
+func (f *tableFormat) appendEventHead(dst []byte, typ string, rv uint64, first bool) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, typ...)
 	dst = append(dst, `","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"`...)
@@ -104,21 +109,4 @@ func (f *tableEncoder) appendEventHead(dst []byte, typ string, rv uint64, first 
 		dst = append(dst, "null"...)
 	}
 	return append(dst, `,"rows":[{`...)
-}
-
-// appendOther puts the object of a bookmark into a row, and leaves a Status as it is.
-func (f *tableEncoder) appendOther(dst []byte, typ string, o runtime.Object, first bool) ([]byte, error) {
-	if _, ok := o.(*metav1.Status); ok {
-		return f.of.appendOther(dst, typ, o, first)
-	}
-	rv, err := strconv.ParseUint(accessor(o).GetResourceVersion(), 10, 64)
-	if err != nil {
-		return dst, err
-	}
-	dst = f.appendEventHead(dst, typ, rv, first)
-	return append(f.appendRow(dst, f.of.c.cells(o), o), "}]}}\n"...), nil
-}
-
-func (f *tableEncoder) bookmark(rv uint64, annotations map[string]string) runtime.Object {
-	return emptyObject(f.of.c.Resource, rv, annotations)
 }

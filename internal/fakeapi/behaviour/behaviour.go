@@ -36,7 +36,8 @@ func Each(each func(name string, test func(*testing.T, API))) {
 	}{
 		{"lists", testLists}, {"pages", testPages}, {"versions", testVersions}, {"refusals", testRefusals},
 		{"watch", testWatch}, {"selector", testSelector}, {"initial events", testInitialEvents},
-		{"bookmarks", testBookmarks}, {"writes", testWrites}, {"forms", testForms}, {"discovery", testDiscovery},
+		{"bookmarks", testBookmarks}, {"writes", testWrites}, {"patches", testPatches}, {"finalizers", testFinalizers}, {"names", testNames},
+		{"forms", testForms}, {"discovery", testDiscovery},
 	} {
 		each(test.name, func(t *testing.T, api API) { test.run(&session{T: t, api: api}) })
 	}
@@ -61,6 +62,7 @@ type object struct {
 	Reason           string
 	Metadata         struct {
 		Name, UID, ResourceVersion, Continue string
+		CreationTimestamp, DeletionTimestamp string
 		RemainingItemCount                   *int
 		Annotations                          map[string]string
 	}

@@ -5,6 +5,7 @@ package behaviour
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -178,6 +179,15 @@ func testWrites(s *session) {
 	if a := s.do(http.MethodPut, s.path("a"), stale); a.Code != http.StatusConflict || a.Reason != "Conflict" {
 		s.Errorf("%d %s", a.Code, a.Body)
 	}
+	// An update without a change is none.
+	if again := s.update("a", "2"); again.rv() != updated.rv() {
+		s.Errorf("%s, then %s", updated.Body, again.Body)
+	}
+	delete(stale["metadata"].(map[string]any), "resourceVersion")
+	stale["metadata"].(map[string]any)["uid"] = "other"
+	if a := s.do(http.MethodPut, s.path("a"), stale); a.Code != http.StatusConflict || a.Reason != "Conflict" {
+		s.Errorf("%d %s", a.Code, a.Body)
+	}
 	s.delete("a")
 	for _, method := range []string{http.MethodDelete, http.MethodGet} {
 		if a := s.do(method, s.path("a"), nil); a.Code != http.StatusNotFound || a.Reason != "NotFound" {
@@ -186,6 +196,82 @@ func testWrites(s *session) {
 	}
 	if again := s.create("a", "1"); again.Metadata.UID == created.Metadata.UID {
 		s.Error("another object has the same uid")
+	}
+}
+
+// patch applies a merge patch to an object.
+func (s *session) patch(name, body string) answer {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodPatch, s.api.URL+s.path(name), strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/merge-patch+json")
+	resp, err := s.api.Client.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.read(resp)
+}
+
+func testPatches(s *session) {
+	created := s.create("a", "1", "color", "red")
+	patched := s.must(http.StatusOK, s.patch("a", `{"metadata":{"labels":{"color":null,"size":"3"}},"data":{"more":"2"}}`))
+	if !maps.Equal(patched.Data, map[string]string{"value": "1", "more": "2"}) || patched.rv() <= created.rv() {
+		s.Errorf("%s, then %s", created.Body, patched.Body)
+	}
+	s.wantNames("a", s.get(s.path("", "labelSelector", "!color,size in (3,4),test="+s.label())))
+	for body, code := range map[string]int{
+		`{"metadata":{"resourceVersion":"` + created.Metadata.ResourceVersion + `"},"data":{"more":"3"}}`: http.StatusConflict,
+		`{"metadata":{"uid":"other"}}`: http.StatusUnprocessableEntity,
+		`{"metadata":{"name":"b"}}`:    http.StatusBadRequest,
+		`[`:                            http.StatusBadRequest,
+	} {
+		if a := s.patch("a", body); a.Code != code || a.Kind != "Status" {
+			s.Errorf("%s: %d %s", body, a.Code, a.Body)
+		}
+	}
+	if a := s.patch("none", `{}`); a.Code != http.StatusNotFound {
+		s.Errorf("%d %s", a.Code, a.Body)
+	}
+}
+
+func testFinalizers(s *session) {
+	s.create("a", "1")
+	s.must(http.StatusOK, s.patch("a", `{"metadata":{"finalizers":["example.com/one","example.com/two"]}}`))
+	w := s.watch("resourceVersion", s.get(s.path("")).Metadata.ResourceVersion)
+	s.delete("a")
+	s.delete("a") // changes nothing
+	s.must(http.StatusOK, s.patch("a", `{"metadata":{"finalizers":["example.com/two"]},"data":{"value":"2"}}`))
+	s.must(http.StatusOK, s.patch("a", `{"metadata":{"finalizers":null},"data":{"value":"3"}}`))
+	deletion, _ := w.event()
+	if deletion.Type != "MODIFIED" || deletion.Object.Metadata.DeletionTimestamp == "" {
+		s.Errorf("%+v", deletion)
+	}
+	// The last patch deletes the object, as it was before.
+	w.want("MODIFIED a=2", "DELETED a=2")
+	if a := s.get(s.path("a")); a.Code != http.StatusNotFound {
+		s.Errorf("%d %s", a.Code, a.Body)
+	}
+}
+
+func testNames(s *session) {
+	o := s.configMap("", "1")
+	metadata, _ := o["metadata"].(map[string]any)
+	metadata["generateName"] = metadata["name"]
+	delete(metadata, "name")
+	a, b := s.do(http.MethodPost, s.path(""), o), s.do(http.MethodPost, s.path(""), o)
+	for _, made := range []answer{a, b} {
+		if name := made.Metadata.Name; made.Code != http.StatusCreated || len(name) != len(s.label())+6 || made.Metadata.CreationTimestamp == "" {
+			s.Errorf("%d %s", made.Code, made.Body)
+		}
+	}
+	if a.Metadata.Name == b.Metadata.Name {
+		s.Error("two objects have the same name")
+	}
+	delete(metadata, "generateName")
+	if a := s.do(http.MethodPost, s.path(""), o); a.Code != http.StatusUnprocessableEntity && a.Code != http.StatusBadRequest {
+		s.Errorf("without a name: %d %s", a.Code, a.Body)
 	}
 }
 

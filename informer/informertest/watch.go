@@ -1,14 +1,11 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fakeapi
+package informertest
 
 import (
 	"net/http"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // WATCH. The server honours:
@@ -38,7 +35,6 @@ type stream struct {
 	w      http.ResponseWriter
 	sel    *selection
 	format Format
-	out    encoder
 	buf    []byte
 	begun  bool // an event has been sent
 
@@ -50,27 +46,27 @@ type stream struct {
 
 func (s *Server) serveWatch(w http.ResponseWriter, r *Request) {
 	c := r.collection
-	opts, err := s.options(r)
-	if err != nil {
-		writeError(w, err)
+	opts, wrong := s.options(r)
+	if wrong != nil {
+		wrong.write(w)
 		return
 	}
-	format, ok := negotiate(r)
-	if !ok {
-		writeError(w, notAcceptable())
+	format := s.negotiate(r)
+	if format == nil {
+		notAcceptable().write(w)
 		return
 	}
-	from, err := parseRV(opts.ResourceVersion)
-	if err != nil {
-		writeError(w, err)
+	from, wrong := parseRV(opts.rv)
+	if wrong != nil {
+		wrong.write(w)
 		return
 	}
-	out := &stream{s: s, r: r, w: w, sel: selectionOf(r, opts), format: format, out: c.formats[format], from: from, bookmarks: opts.AllowWatchBookmarks}
-	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
-	everything := streaming || from == 0 && opts.SendInitialEvents == nil
+	out := &stream{s: s, r: r, w: w, sel: &opts.selection, format: format, from: from, bookmarks: opts.bookmarks}
+	streaming := opts.initial != nil && *opts.initial
+	everything := streaming || from == 0 && opts.initial == nil
 	deadline := time.Now().Add(defaultTimeout)
-	if t := opts.TimeoutSeconds; t != nil && *t > 0 {
-		deadline = time.Now().Add(time.Duration(*t) * time.Second)
+	if opts.timeout > 0 {
+		deadline = time.Now().Add(time.Duration(opts.timeout) * time.Second)
 	}
 
 	s.mu.Lock()
@@ -79,7 +75,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *Request) {
 	case streaming && from > s.rv:
 		head := s.rv
 		s.mu.Unlock()
-		writeError(w, tooLarge(from, head))
+		tooLarge(from, head).write(w)
 		return
 	case everything:
 		initial = c.now()
@@ -91,7 +87,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *Request) {
 	out.next = c.position(out.from)
 	s.mu.Unlock()
 
-	w.Header().Set("Content-Type", out.out.contentType(true))
+	w.Header().Set("Content-Type", format.ContentType(true))
 	if !out.flush() { // send the headers before the first event
 		return
 	}
@@ -100,11 +96,11 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *Request) {
 		return
 	}
 	for _, v := range initial {
-		if out.sel.matches(c, v.object) && !out.event("ADDED", v.object, v.rv) {
+		if out.sel.matches(v.Object) && !out.event("ADDED", v.Object, v.rv) {
 			return
 		}
 	}
-	if streaming && out.bookmarks && !out.bookmark(out.from, map[string]string{metav1.InitialEventsAnnotationKey: "true"}) {
+	if streaming && out.bookmarks && !out.bookmark(out.from, map[string]string{"k8s.io/initial-events-end": "true"}) {
 		return
 	}
 	if out.flush() {
@@ -133,7 +129,9 @@ func (o *stream) follow(deadline time.Time) {
 		}
 		if !live {
 			live = true
-			s.live(c)
+			if s.opts.Live != nil {
+				s.opts.Live(o.r)
+			}
 			continue
 		}
 		o.next += len(changes)
@@ -187,11 +185,10 @@ func (o *stream) due(deadline time.Time) time.Time {
 
 // change sends the event that a change causes for this watch, if any.
 func (o *stream) change(e *change) bool {
-	c := o.r.collection
 	if e.rv <= o.from {
 		return true // the watch starts in the future
 	}
-	switch before, now := o.sel.matches(c, e.prev), o.sel.matches(c, e.object); {
+	switch before, now := o.sel.matches(e.prev), o.sel.matches(e.object); {
 	case before && now:
 		return o.event("MODIFIED", e.object, e.rv)
 	case now:
@@ -202,22 +199,19 @@ func (o *stream) change(e *change) bool {
 	return true
 }
 
-func (o *stream) event(typ string, object *object, rv uint64) bool {
-	e, err := object.encoding(o.r.collection, o.format, rv)
+// event appends an event. It returns false if the stream has ended.
+func (o *stream) event(typ string, object *Object, rv uint64) bool {
+	e, err := object.encoding(o.format, rv)
 	if err != nil {
-		return o.fail(err)
+		return o.fail(notEncoded(err))
 	}
-	o.buf = o.out.appendEvent(o.buf, typ, e, rv, !o.begun)
+	o.buf = o.format.AppendEvent(o.buf, typ, e, rv, !o.begun)
 	o.begun = true
 	return len(o.buf) < chunk || o.write()
 }
 
 func (o *stream) bookmark(rv uint64, annotations map[string]string) bool {
-	return o.other("BOOKMARK", o.out.bookmark(rv, annotations))
-}
-
-func (o *stream) other(typ string, obj runtime.Object) bool {
-	buf, err := o.out.appendOther(o.buf, typ, obj, !o.begun)
+	buf, err := o.format.AppendBookmark(o.buf, rv, annotations, !o.begun)
 	if err != nil {
 		return false
 	}
@@ -225,10 +219,10 @@ func (o *stream) other(typ string, obj runtime.Object) bool {
 	return true
 }
 
-// fail ends the watch as the API server's watch cache does, with an ERROR event. It
-// returns false.
-func (o *stream) fail(err error) bool {
-	if o.other("ERROR", statusOf(err)) {
+// fail ends the stream with an ERROR event, and returns false.
+func (o *stream) fail(s *Status) bool {
+	if buf, err := o.format.AppendError(o.buf, s); err == nil {
+		o.buf, o.begun = buf, true
 		o.flush()
 	}
 	return false

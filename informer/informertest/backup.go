@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fakeapi
+package informertest
 
 // A Backup is the state of a server at one moment, like a snapshot of etcd.
 type Backup struct {

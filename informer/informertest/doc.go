@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package informertest is an API server in memory, for tests of controllers and
+// informers: an http.Handler that serves the Kubernetes API of a few resources in JSON.
+//
+//	api := informertest.New(informertest.Options{Resources: []informertest.Resource{widgets}})
+//	network := informertest.NewNetwork(api)
+//	defer network.Close()
+//	src := informer.NewSource(network.URL(), network)  // for informers
+//	config := &rest.Config{Host: network.URL().String(), Transport: network} // for client-go
+//	api.Put("widgets.example.com", `{"metadata":{"namespace":"ns","name":"a"},"spec":{"size":3}}`)
+//
+// Each kind of request has a file that begins with the supported behaviour of
+// kube-apiserver: list.go, watch.go, get.go, write.go and discovery.go. Other requests
+// are answered with 404; there is no authentication, no admission, no defaulting and no
+// validation of objects.
+//
+// # Objects
+//
+// A test writes with [Server.Put] and [Server.Delete], or over HTTP. One counter gives
+// all resourceVersions. All changes are kept until [Server.Compact] or [Server.Expire],
+// so that a list at any resourceVersion and a watch from any are possible.
+//
+// # Faults
+//
+// A [Control] is a hook around responses: it refuses, delays, cuts or changes those that
+// a test chooses, or writes other bytes. [Server.EndWatches], [Server.CutWatches],
+// [Server.Expire] and [Server.Compact] act on all watches and the whole history.
+// [Server.Backup] and [Server.Restore] go back to an earlier state, as etcd's do.
+//
+// # Time
+//
+// The server uses the clock of package time, and waits only on channels. In a bubble of
+// testing/synctest, with the connections of a [Network], bookmarks, timeouts and
+// backoffs take no real time. Each request runs in the goroutine of its connection; the
+// server starts none.
+//
+// # Formats
+//
+// [Format], [Content] and what belongs to them are for the tests of Watchkeeper itself,
+// whose server has other formats than JSON. They have no compatibility promise.
+package informertest

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const contentJSON = "application/json"
+
+// A Format is how responses represent the objects of a resource. Formats are compared
+// with ==.
+type Format interface {
+	ContentType(watch bool) string
+	// Encode encodes what the other methods need of an object. The result has
+	// the digits of rv, which has no leading zero, once.
+	Encode(o *Object, rv string) (*Encoded, error)
+	// AppendObject appends an object as the response to a GET.
+	AppendObject(dst []byte, e *Encoded, rv uint64) []byte
+	// AppendItem appends an object as part of a list.
+	AppendItem(dst []byte, e *Encoded, rv uint64, first bool) []byte
+	// AppendListHead and AppendListTail append the bytes around the items, whose
+	// total size is given.
+	AppendListHead(dst []byte, m ListMeta, size int) []byte
+	AppendListTail(dst []byte) []byte
+	// ItemSize returns how many bytes AppendItem appends, for formats where
+	// lengths come first.
+	ItemSize(e *Encoded) int
+	// AppendEvent appends an event; first says that it is the first of a
+	// response.
+	AppendEvent(dst []byte, typ string, e *Encoded, rv uint64, first bool) []byte
+	AppendBookmark(dst []byte, rv uint64, annotations map[string]string, first bool) ([]byte, error)
+	AppendError(dst []byte, s *Status) ([]byte, error)
+}
+
+// ListMeta is the metadata of a list, as metav1.ListMeta.
+type ListMeta struct {
+	ResourceVersion    string `json:"resourceVersion,omitempty"`
+	Continue           string `json:"continue,omitempty"`
+	RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
+}
+
+// Encoded is an object in a format, for any resourceVersion of the same length.
+type Encoded struct {
+	Body []byte
+	// Rewrite changes a copy of Body for a resourceVersion; nil changes nothing.
+	Rewrite    func(body []byte, rv uint64)
+	at, digits int // of the resourceVersion; at is -1 if Body has none
+}
+
+// AppendTo appends the body with a resourceVersion.
+func (e *Encoded) AppendTo(dst []byte, rv uint64) []byte {
+	begin := len(dst)
+	dst = append(dst, e.Body...)
+	if at := begin + e.at; e.at >= 0 {
+		strconv.AppendUint(dst[at:at], rv, 10)
+	}
+	if e.Rewrite != nil {
+		e.Rewrite(dst[begin:], rv)
+	}
+	return dst
+}
+
+// negotiate returns the format of a response; nil if none is acceptable.
+func (s *Server) negotiate(r *Request) Format {
+	if s.opts.Format != nil {
+		return s.opts.Format(r)
+	}
+	for entry := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		typ, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
+		switch typ {
+		case contentJSON, "application/*", "*/*", "":
+			if !strings.Contains(params, "as=") {
+				return r.collection.json
+			}
+		}
+	}
+	return nil
+}
+
+// NewJSON returns the format of whole objects in JSON.
+func NewJSON(r Resource) *JSON {
+	return &JSON{r, fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, r.Kind, r.APIVersion())}
+}
+
+// JSON is the format that every server has.
+type JSON struct {
+	of   Resource
+	head []byte // before the metadata of an object
+}
+
+// ContentType implements Format, as the other methods do.
+func (*JSON) ContentType(bool) string { return contentJSON }
+
+// Encode returns the object without its first brace, kind and apiVersion.
+func (*JSON) Encode(o *Object, rv string) (*Encoded, error) {
+	return &Encoded{Body: o.Content.Render(rv)[1:]}, nil
+}
+
+// AppendObject appends kind, apiVersion and the body.
+func (f *JSON) AppendObject(dst []byte, e *Encoded, rv uint64) []byte {
+	return append(e.AppendTo(append(dst, f.head...), rv), '\n')
+}
+
+// AppendItem appends the body: items have no kind and apiVersion.
+func (*JSON) AppendItem(dst []byte, e *Encoded, rv uint64, first bool) []byte {
+	if !first {
+		dst = append(dst, ',')
+	}
+	return e.AppendTo(append(dst, '{'), rv)
+}
+
+// ItemSize is not needed in JSON.
+func (*JSON) ItemSize(*Encoded) int { return 0 }
+
+// AppendListHead appends all up to the items.
+func (f *JSON) AppendListHead(dst []byte, m ListMeta, _ int) []byte {
+	return fmt.Appendf(dst, `{"kind":"%sList","apiVersion":%q,"metadata":%s,"items":[`, f.of.Kind, f.of.APIVersion(), mustMarshal(m))
+}
+
+// AppendListTail appends what is after the items.
+func (*JSON) AppendListTail(dst []byte) []byte { return append(dst, "]}\n"...) }
+
+// AppendEvent appends a line.
+func (f *JSON) AppendEvent(dst []byte, typ string, e *Encoded, rv uint64, _ bool) []byte {
+	dst = append(dst, `{"type":"`...)
+	dst = append(dst, typ...)
+	dst = append(dst, `","object":`...)
+	return append(e.AppendTo(append(dst, f.head...), rv), "}\n"...)
+}
+
+// AppendBookmark appends a line, with an object of the kind that has only metadata.
+func (f *JSON) AppendBookmark(dst []byte, rv uint64, annotations map[string]string, _ bool) ([]byte, error) {
+	metadata := struct {
+		ResourceVersion string            `json:"resourceVersion"`
+		Annotations     map[string]string `json:"annotations,omitempty"`
+	}{strconv.FormatUint(rv, 10), annotations}
+	return fmt.Appendf(dst, "{\"type\":\"BOOKMARK\",\"object\":%s\"metadata\":%s}}\n", f.head, mustMarshal(metadata)), nil
+}
+
+// AppendError appends a line.
+func (*JSON) AppendError(dst []byte, s *Status) ([]byte, error) {
+	body, err := json.Marshal(s)
+	return fmt.Appendf(dst, "{\"type\":\"ERROR\",\"object\":%s}\n", body), err
+}

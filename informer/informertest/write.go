@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Writes. The server honours, with bodies in JSON:
+//
+//   - create (POST): 409 AlreadyExists if the object exists; generateName.
+//   - update (PUT): 404 if it does not exist; 409 Conflict if the body has
+//     another resourceVersion than the object.
+//   - patch (PATCH): a merge patch (RFC 7386), with the errors of an update; 415
+//     for other kinds of patches.
+//   - delete (DELETE): 404 if it does not exist. An object with finalizers gets a
+//     deletionTimestamp, and goes with the last of them. Options are ignored.
+//   - /status of a Resource with Status: an update or a patch of the status
+//     alone; other updates leave it as it is. metadata.generation grows when
+//     anything but metadata and status changes.
+//
+// Nothing is validated or defaulted but uid and creationTimestamp. The objects of an
+// owner are not deleted with it.
+
+func (s *Server) serveWrite(w http.ResponseWriter, r *Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	if r.Verb == "patch" {
+		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/merge-patch+json" {
+			failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType",
+				"the body of the request was in an unknown format - accepted media types include: application/merge-patch+json").write(w)
+			return
+		}
+	}
+	v, deleted, wrong := s.write(r, body)
+	code := http.StatusOK
+	switch {
+	case wrong != nil:
+		wrong.write(w)
+		return
+	case deleted && r.Verb == "delete":
+		WriteJSON(w, code, Status{Kind: "Status", APIVersion: "v1", Status: "Success"})
+		return
+	case r.Verb == "create":
+		code = http.StatusCreated
+	}
+	v.write(w, code, r.collection.json)
+}
+
+// write makes a change and returns the new version; the last one, if it has deleted the
+// object.
+func (s *Server) write(r *Request, body []byte) (v version, deleted bool, wrong *Status) {
+	c := r.collection
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Verb == "create" {
+		doc, wrong := s.newLocked(r, body)
+		if wrong != nil {
+			return v, false, wrong
+		}
+		s.putLocked(c, doc)
+		v, _ := c.get(r.key())
+		return v, false, nil
+	}
+	old, exists := c.get(r.key())
+	if !exists || r.Subresource == "status" && !c.Status {
+		return v, false, notFound(r)
+	}
+	was, err := parseDocument(old.Content.Render(""))
+	if err != nil {
+		return v, false, notEncoded(err)
+	}
+	doc, wrong := r.changed(old, was, body)
+	if wrong != nil {
+		return v, false, wrong
+	}
+	if isDeleting := len(doc.metadata["deletionTimestamp"]) > 0; (isDeleting || r.Verb == "delete") && !doc.hasFinalizers() {
+		s.rv += s.opts.Step
+		c.remove(r.key(), s.rv)
+		s.wakeLocked()
+		return old, true, nil
+	}
+	if bytes.Equal(doc.Render(""), was.Render("")) {
+		return old, false, nil // as in the API server, nothing has changed
+	}
+	s.putLocked(c, doc)
+	v, _ = c.get(r.key())
+	return v, false, nil
+}
+
+// newLocked returns the object to create.
+func (s *Server) newLocked(r *Request, body []byte) (*document, *Status) {
+	c := r.collection
+	doc, err := parse(body)
+	if err != nil {
+		return nil, badRequest("%v", err)
+	}
+	if prefix := doc.text("generateName"); doc.name() == "" && prefix != "" {
+		s.made++
+		doc.set("name", fmt.Sprintf("%s%05d", prefix, s.made))
+	}
+	if r.Name = doc.name(); r.Name == "" {
+		return nil, badRequest("an object needs a name: %.200s", body)
+	}
+	if _, exists := c.get(r.key()); exists {
+		return nil, r.refused(http.StatusConflict, "AlreadyExists", "%s %q already exists", c.FullName(), r.Name)
+	}
+	delete(doc.metadata, "uid")
+	doc.set("creationTimestamp", timestamp())
+	if c.Namespaced {
+		doc.set("namespace", r.Namespace)
+	}
+	if c.Status {
+		doc.set("generation", 1)
+		delete(doc.others, "status")
+	}
+	return doc, nil
+}
+
+// changed returns the object as an update, a patch or a deletion makes it.
+func (r *Request) changed(old version, was *document, body []byte) (*document, *Status) {
+	if r.Verb == "delete" {
+		doc := was.clone()
+		if doc.hasFinalizers() && len(doc.metadata["deletionTimestamp"]) == 0 {
+			doc.set("deletionTimestamp", timestamp())
+			doc.set("deletionGracePeriodSeconds", 0)
+		}
+		return doc, nil
+	}
+	if r.Verb == "patch" {
+		var err error
+		if body, err = mergePatch(was.Render(""), body); err != nil {
+			return nil, badRequest("%v", err)
+		}
+	}
+	doc, err := parseDocument(body)
+	if err != nil {
+		return nil, badRequest("%v", err)
+	}
+	if r.Name != doc.name() {
+		return nil, badRequest("the name of the object (%s) does not match the name on the URL (%s)", doc.name(), r.Name)
+	}
+	if doc.rv != "" && doc.rv != strconv.FormatUint(old.rv, 10) {
+		return nil, r.refused(http.StatusConflict, "Conflict", "Operation cannot be fulfilled on %s %q: "+
+			"the object has been modified; please apply your changes to the latest version and try again", r.Resource.FullName(), r.Name)
+	}
+	switch uid := doc.uid(); {
+	case uid == "" || uid == was.uid():
+	case r.Verb == "patch":
+		return nil, r.refused(http.StatusUnprocessableEntity, "Invalid",
+			"%s %q is invalid: metadata.uid: Invalid value: %q: field is immutable", r.Resource.Kind, r.Name, uid)
+	default:
+		return nil, r.refused(http.StatusConflict, "Conflict", "Operation cannot be fulfilled on %s %q: "+
+			"Precondition failed: UID in precondition: %s, UID in object meta: %s", r.Resource.FullName(), r.Name, uid, was.uid())
+	}
+	if r.Subresource == "status" {
+		status := doc.others["status"]
+		doc = was.clone()
+		if doc.others["status"] = status; status == nil {
+			delete(doc.others, "status")
+		}
+		return doc, nil
+	}
+	for _, member := range []string{"namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"} {
+		if doc.metadata[member] = was.metadata[member]; doc.metadata[member] == nil {
+			delete(doc.metadata, member)
+		}
+	}
+	if r.Resource.Status {
+		if doc.others["status"] = was.others["status"]; doc.others["status"] == nil {
+			delete(doc.others, "status")
+		}
+		if !sameJSON(doc.others, was.others) {
+			var generation int
+			_ = json.Unmarshal(was.metadata["generation"], &generation) // 0 if it is no number
+			doc.set("generation", generation+1)
+		}
+	}
+	return doc, nil
+}
+
+func (d *document) clone() *document {
+	return &document{metadata: maps.Clone(d.metadata), others: maps.Clone(d.others)}
+}
+
+func timestamp() string { return time.Now().UTC().Format(time.RFC3339) }
+
+// sameJSON reports whether two values have the same JSON, but for white space.
+func sameJSON(a, b any) bool { return bytes.Equal(mustMarshal(a), mustMarshal(b)) }
+
+// mergePatch applies a merge patch.
+func mergePatch(to, patch []byte) ([]byte, error) {
+	object, err := decode(to)
+	if err != nil {
+		return nil, err
+	}
+	change, err := decode(patch)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(merge(object, change))
+}
+
+// decode decodes an object, with numbers as they are written.
+func decode(text []byte) (object map[string]any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err = d.Decode(&object); err != nil {
+		return nil, fmt.Errorf("%w in %.200s", err, text)
+	}
+	return object, nil
+}
+
+func merge(object, change map[string]any) map[string]any {
+	if object == nil {
+		object = map[string]any{}
+	}
+	for name, value := range change {
+		switch value := value.(type) {
+		case nil:
+			delete(object, name)
+		case map[string]any:
+			old, _ := object[name].(map[string]any)
+			object[name] = merge(old, value)
+		default:
+			object[name] = value
+		}
+	}
+	return object
+}

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+var things = Resource{Group: "example.org", Version: "v1", Name: "things", Kind: "Thing", Namespaced: true, Status: true}
+
+// do sends a request, and returns the code and what matters of the object: its
+// generation, spec and status.
+func do(t *testing.T, s *Server, method, path, body string) string {
+	t.Helper()
+	r := httptest.NewRequest(method, "/apis/example.org/v1/namespaces/ns/things"+path, strings.NewReader(body))
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	var o struct {
+		Metadata     struct{ Generation int }
+		Spec, Status json.RawMessage
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &o); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	return fmt.Sprintln(w.Code, o.Metadata.Generation, string(o.Spec), string(o.Status))
+}
+
+// TestStatus: the status is written apart from the rest, and the generation is that of
+// the rest.
+func TestStatus(t *testing.T) {
+	s := New(Options{Resources: []Resource{things, Pods}})
+	for i, step := range []struct{ method, path, body, want string }{
+		{"POST", "", `{"metadata":{"name":"a"},"spec":1,"status":"no"}`, "201 1 1 "},
+		{"PUT", "/a/status", `{"metadata":{"name":"a"},"spec":2,"status":"yes"}`, `200 1 1 "yes"`},
+		{"PUT", "/a", `{"metadata":{"name":"a"},"spec":1,"status":"no"}`, `200 1 1 "yes"`},
+		{"PUT", "/a", `{"metadata":{"name":"a","labels":{"b":"c"}},"spec":1}`, `200 1 1 "yes"`},
+		{"PUT", "/a", `{"metadata":{"name":"a"},"spec":3}`, `200 2 3 "yes"`},
+		{"PATCH", "/a/status", `{"spec":4,"status":{"n":1}}`, `200 2 3 {"n":1}`},
+		{"PATCH", "/a", `{"spec":12345678901234567890}`, `200 3 12345678901234567890 {"n":1}`},
+		{"GET", "/a/status", "", `200 3 12345678901234567890 {"n":1}`},
+		{"PUT", "/b/status", `{"metadata":{"name":"b"}}`, `404 0  "Failure"`},
+		{"PUT", "/a/scale", `{"metadata":{"name":"a"}}`, `404 0  "Failure"`},
+	} {
+		if got := do(t, s, step.method, step.path, step.body); got != step.want+"\n" {
+			t.Errorf("%d. %s %s: %s, want %s", i, step.method, step.path, got, step.want)
+		}
+	}
+	s.Put("pods", `{"metadata":{"name":"a","namespace":"ns"}}`)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPut, "/api/v1/namespaces/ns/pods/a/status", strings.NewReader(`{"metadata":{"name":"a"}}`)))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("a resource without Status: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestPatchKinds: a patch that the server cannot apply is refused.
+func TestPatchKinds(t *testing.T) {
+	s := New(Options{Resources: []Resource{things}})
+	s.Put("things.example.org", `{"metadata":{"name":"a","namespace":"ns"}}`)
+	for _, kind := range []string{"", "application/json-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"} {
+		r := httptest.NewRequest(http.MethodPatch, "/apis/example.org/v1/namespaces/ns/things/a", strings.NewReader("{}"))
+		r.Header.Set("Content-Type", kind)
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != http.StatusUnsupportedMediaType {
+			t.Errorf("%q: %d %s", kind, w.Code, w.Body)
+		}
+	}
+}
