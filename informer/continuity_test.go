@@ -14,9 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
@@ -175,11 +172,11 @@ func TestContinuity(t *testing.T) {
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
 				}
-				if diff := cmp.Diff(test.events, sink.log[2:]); test.events != nil && diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
+				if d := difference(test.events, sink.log[2:]); test.events != nil && d != "" {
+					t.Errorf("%s", d)
 				}
-				if diff := cmp.Diff(test.continuity, got); diff != "" {
-					t.Errorf("continuity (-want +got)\n%s", diff)
+				if d := difference(test.continuity, got); d != "" {
+					t.Errorf("continuity %s", d)
 				}
 				if len(up.answers) > 0 {
 					t.Errorf("%d answers were not requested", len(up.answers))
@@ -323,11 +320,11 @@ func TestContinuityOfPages(t *testing.T) {
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
 				}
-				if diff := cmp.Diff(test.events, sink.log[1:], cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
+				if d := difference(test.events, sink.log[1:]); d != "" {
+					t.Errorf("%s", d)
 				}
-				if diff := cmp.Diff(test.continuity, got); diff != "" {
-					t.Errorf("continuity (-want +got)\n%s", diff)
+				if d := difference(test.continuity, got); d != "" {
+					t.Errorf("continuity %s", d)
 				}
 				if len(up.answers) > 0 {
 					t.Errorf("%d answers were not requested", len(up.answers))
@@ -380,8 +377,8 @@ func TestContinuityAfterResume(t *testing.T) {
 				if n := len(sink.log); n == 0 || sink.log[n-1] != "ADDED ns/d@24" {
 					t.Errorf("%q", sink.log)
 				}
-				if diff := cmp.Diff(test.continuity, got); diff != "" {
-					t.Errorf("continuity (-want +got)\n%s", diff)
+				if d := difference(test.continuity, got); d != "" {
+					t.Errorf("continuity %s", d)
 				}
 				if len(up.answers) > 0 {
 					t.Errorf("%d answers were not requested", len(up.answers))
@@ -407,8 +404,8 @@ func TestDoubt(t *testing.T) {
 		if err := r.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@12"}, sink.log); diff != "" || len(up.answers) > 0 {
-			t.Errorf("(-want +got)\n%s, %d answers were not requested", diff, len(up.answers))
+		if d := difference([]string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@12"}, sink.log); d != "" || len(up.answers) > 0 {
+			t.Errorf("%s, %d answers were not requested", d, len(up.answers))
 		}
 		r.Doubt(io.ErrUnexpectedEOF) // nor any more
 	})

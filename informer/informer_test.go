@@ -19,8 +19,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // A testPod is the type that tests decode pods to.
@@ -119,8 +117,8 @@ func follow[T any](t *testing.T, i *Informer[T]) *transcript {
 
 func want(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+	if d := difference(want, got); d != "" {
+		t.Errorf("%s", d)
 	}
 }
 
@@ -144,8 +142,8 @@ func TestI1Order(t *testing.T) {
 		d := follow(t, i)
 		stop := start(t, i)
 		want(t, d.read(), "ADDED ns/a →3 initial", "SYNCED→", "UPDATED ns/a 3→11", "ADDED ns/b →12", "UPDATED ns/a 11→13", "DELETED ns/a 14→")
-		if diff := cmp.Diff(map[string]string{"ns/b": "12"}, contents(i)); diff != "" || i.Len() != 1 {
-			t.Error(diff)
+		if d := difference(map[string]string{"ns/b": "12"}, contents(i)); d != "" || i.Len() != 1 {
+			t.Error(d)
 		}
 		ref, ok := i.Get(Key{"ns", "b"})
 		o, err := ref.Object()
@@ -177,8 +175,8 @@ func TestI2Deletions(t *testing.T) {
 		d := follow(t, i)
 		start(t, i)
 		want(t, d.read()[5:], "UPDATED ns/b 4→12", "DELETED ns/d 6→ inferred", "ADDED ns/d →13", "DELETED ns/c 5→ inferred")
-		if diff := cmp.Diff(map[string]string{"ns/a": "3", "ns/b": "12", "ns/d": "13"}, contents(i)); diff != "" {
-			t.Error(diff)
+		if d := difference(map[string]string{"ns/a": "3", "ns/b": "12", "ns/d": "13"}, contents(i)); d != "" {
+			t.Error(d)
 		}
 	})
 }
@@ -418,8 +416,8 @@ func TestBumpedRestore(t *testing.T) {
 					}
 					want[e.Object.Metadata.Name] = e.Object.Metadata.ResourceVersion
 				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
+				if d := difference(want, got); d != "" {
+					t.Errorf("%s", d)
 				}
 				if s := i.Status(); s.RV != bumped || s.Relists["diverged"] != 1 || s.Relists["expired"] != 0 {
 					t.Errorf("%+v", s)

@@ -16,8 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
@@ -66,7 +64,6 @@ func TestI7StartStop(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("WATCHKEEPER_STARTS")); err == nil {
 		starts = n
 	}
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	synctest.Test(t, func(t *testing.T) {
 		src, err := FromURL("http://upstream")
 		if err != nil {

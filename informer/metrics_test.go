@@ -14,8 +14,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // A metricsTranscript has Metrics that log each call. Durations are those of the
@@ -176,8 +174,8 @@ func TestNoMetrics(t *testing.T) {
 		if events := d.read(); len(events) == 0 || events[0] != "ADDED ns/a →3 initial" {
 			t.Errorf("%q", events)
 		}
-		if diff := cmp.Diff(Collection{pods, []string{"ns"}, "a=b", "c=d"}, got); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
+		if d := difference(Collection{pods, []string{"ns"}, "a=b", "c=d"}, got); d != "" {
+			t.Errorf("%s", d)
 		}
 	})
 }

@@ -19,8 +19,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
@@ -421,11 +419,11 @@ func TestReflector(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if diff := cmp.Diff(test.want, sink.log); diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
+				if d := difference(test.want, sink.log); d != "" {
+					t.Errorf("%s", d)
 				}
-				if diff := cmp.Diff(test.relists, r.Status().Relists); diff != "" {
-					t.Errorf("relists (-want +got)\n%s", diff)
+				if d := difference(test.relists, r.Status().Relists); d != "" {
+					t.Errorf("relists %s", d)
 				}
 				if sink.hidden > 0 {
 					t.Errorf("%d events were never flushed", sink.hidden)

@@ -13,8 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
@@ -88,11 +86,11 @@ func TestResume(t *testing.T) {
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
 				}
-				if diff := cmp.Diff(test.want, sink.log); diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
+				if d := difference(test.want, sink.log); d != "" {
+					t.Errorf("%s", d)
 				}
-				if diff := cmp.Diff(test.relists, r.Status().Relists); diff != "" {
-					t.Errorf("relists (-want +got)\n%s", diff)
+				if d := difference(test.relists, r.Status().Relists); d != "" {
+					t.Errorf("relists %s", d)
 				}
 				if sink.n == 0 || len(up.answers) > 0 {
 					t.Errorf("%d flushes, %d answers were not requested", sink.n, len(up.answers))
@@ -251,8 +249,8 @@ func TestResumeContinuity(t *testing.T) {
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
 				}
-				if diff := cmp.Diff(test.want, sink.log); diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
+				if d := difference(test.want, sink.log); d != "" {
+					t.Errorf("%s", d)
 				}
 				if len(up.answers) > 0 {
 					t.Errorf("%d answers were not requested", len(up.answers))

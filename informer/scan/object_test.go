@@ -5,10 +5,9 @@ package scan
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const pod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","uid":"u-1",` +
@@ -26,8 +25,8 @@ func TestParseObject(t *testing.T) {
 		o.Kind != "Pod" || o.APIVersion != "v1" || !o.Typed() {
 		t.Errorf("scanned %+v", o)
 	}
-	if diff := cmp.Diff(Labels{{"app", "x"}, {"tier", "be"}}, o.Labels); diff != "" {
-		t.Error(diff)
+	if !slices.Equal(Labels{{"app", "x"}, {"tier", "be"}}, o.Labels) {
+		t.Errorf("labels %v", o.Labels)
 	}
 	brace, rest := o.ListItem()
 	item := brace + rest

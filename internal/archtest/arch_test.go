@@ -59,6 +59,7 @@ var imports = map[string][]string{
 	"informer/clientgo":      {"informer", "informer/kubeconfig", "informer/typed"},
 	"informer/informertest":  {},
 	"informer/zstd":          {},
+	"examples/metrics":       {"informer"},
 	"internal/clustertest":   {"internal/freeport"},
 	"internal/freeport":      {},
 	"internal/acceptance":    {},
@@ -85,6 +86,7 @@ var imports = map[string][]string{
 	"bench/lib/report":  {},
 
 	"bench/informer":                           {"bench/informer/measure", "internal/fakeapi", "internal/fakeapi/fakeprocess"},
+	"bench/informer/heap":                      {},
 	"bench/informer/measure":                   {},
 	"bench/informer/clients/clientgo":          {"bench/informer/measure"},
 	"bench/informer/clients/baseline":          {"bench/informer/measure"},

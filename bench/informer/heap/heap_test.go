@@ -3,7 +3,7 @@
 
 //go:build !race
 
-package informer_test
+package heap_test
 
 import (
 	"context"
@@ -32,7 +32,7 @@ const (
 	// Pods: an informer has a fixed cost, a high one with compression.
 	fewPods, manyPods = 2_000, 10_000
 	// heapFile has the recorded bytes of heap per Pod.
-	heapFile = "testdata/heap.json"
+	heapFile = "heap.json"
 	// tolerance is the factor by which a measurement may exceed the record.
 	tolerance = 1.1
 )
@@ -62,7 +62,7 @@ func TestHeap(t *testing.T) {
 	for name, want := range heapRecords(t) {
 		t.Logf("%s: %.0f bytes of heap per Pod, recorded %.0f", name, got[name], want)
 		if got[name] == 0 || got[name] > want*tolerance {
-			t.Errorf("%s: %.0f bytes of heap per Pod, more than 110%% of the recorded %.0f. To accept it: go test ./informer -run TestHeap -update", name, got[name], want)
+			t.Errorf("%s: %.0f bytes of heap per Pod, more than 110%% of the recorded %.0f. To accept it: go test ./bench/informer/heap -run TestHeap -update", name, got[name], want)
 		}
 	}
 }

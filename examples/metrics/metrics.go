@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer_test
+// Package metrics is an example: it exports the metrics of informers to Prometheus.
+package metrics
 
 import (
-	"context"
 	"fmt"
-	"log"
 	"math"
 	"strings"
 	"sync"
@@ -15,12 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
-// A prom has Prometheus metrics of informers. Those of one collection have the same
-// labels, and are counted together.
-type prom struct {
+// Informers has the metrics of a program's informers. Those of one collection have the
+// same labels, and are counted together.
+type Informers struct {
 	changes, events      *prometheus.CounterVec
 	lists, watches, errs *prometheus.CounterVec
 	listing, reconciling *prometheus.HistogramVec
@@ -35,7 +33,8 @@ type collection [3]string
 
 var collectionLabels = []string{"resource", "namespace", "selector"}
 
-func newProm(registry *prometheus.Registry) *prom {
+// New registers the metrics.
+func New(registry *prometheus.Registry) *Informers {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(collectionLabels, labels...))
 		registry.MustRegister(c)
@@ -46,7 +45,7 @@ func newProm(registry *prometheus.Registry) *prom {
 		registry.MustRegister(h)
 		return h
 	}
-	p := &prom{
+	p := &Informers{
 		changes:     counter("informer_changes_total", "Changes of the copy.", "type"),
 		events:      counter("informer_events_total", "Events delivered to subscribers.", "type", "coalesced"),
 		lists:       counter("informer_lists_total", "Full lists, by reason.", "reason"),
@@ -61,8 +60,8 @@ func newProm(registry *prometheus.Registry) *prom {
 	return p
 }
 
-// of is a value of informer.Options.Metrics.
-func (p *prom) of(of informer.Collection, status func() informer.Status) informer.Metrics {
+// Of is a value of [informer.Options].Metrics.
+func (p *Informers) Of(of informer.Collection, status func() informer.Status) informer.Metrics {
 	c := collection{of.Resource.Name, strings.Join(of.Namespaces, ","), strings.Trim(of.LabelSelector+";"+of.FieldSelector, ";")}
 	p.mu.Lock()
 	p.statuses[c] = append(p.statuses[c], status)
@@ -109,14 +108,14 @@ func gauge(name, help string) *prometheus.Desc {
 func add(a, b float64) float64 { return a + b }
 
 // Describe implements prometheus.Collector.
-func (p *prom) Describe(ch chan<- *prometheus.Desc) {
+func (p *Informers) Describe(ch chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		ch <- g.desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (p *prom) Collect(ch chan<- prometheus.Metric) {
+func (p *Informers) Collect(ch chan<- prometheus.Metric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c, statuses := range p.statuses {
@@ -128,60 +127,4 @@ func (p *prom) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value, c[:]...)
 		}
 	}
-}
-
-// Exports Prometheus metrics of informers. The options can be shared by all
-// informers of a program, and by those of a controller-runtime manager, which makes one
-// for each namespace and selector of its cache.
-func ExampleMetrics() {
-	server := apiServer(informertest.Pods, `{"nodeName":"n1"}`, true)
-	defer server.Close()
-
-	src, err := informer.FromURL(server.URL)
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	registry := prometheus.NewRegistry() // promhttp.HandlerFor serves it
-	opts := informer.Options{Metrics: newProm(registry).of}
-	pods := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.Raw(), opts)
-	if err := pods.Start(ctx); err != nil {
-		log.Fatal(err)
-	}
-	if err := pods.WaitSynced(ctx); err != nil {
-		log.Fatal(err)
-	}
-	if err := pods.WaitRV(ctx, "7"); err != nil { // the last change
-		log.Fatal(err)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, family := range families {
-		for _, m := range family.Metric {
-			if family.GetName() == "informer_silent_seconds" {
-				continue // differs each time
-			}
-			fmt.Print(family.GetName())
-			for _, label := range m.Label {
-				if label.GetValue() != "" {
-					fmt.Print(" ", label.GetName(), "=", label.GetValue())
-				}
-			}
-			fmt.Println("", m.GetGauge().GetValue()+m.GetCounter().GetValue()+float64(m.GetHistogram().GetSampleCount()))
-		}
-	}
-	// Output:
-	// informer_behind resource=pods 0
-	// informer_bytes resource=pods 152
-	// informer_changes_total resource=pods type=ADDED 2
-	// informer_changes_total resource=pods type=DELETED 1
-	// informer_changes_total resource=pods type=UPDATED 1
-	// informer_list_seconds resource=pods 1
-	// informer_lists_total reason=initial resource=pods 1
-	// informer_objects resource=pods 1
-	// informer_queued resource=pods 0
-	// informer_watching resource=pods 1
 }
