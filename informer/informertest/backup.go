@@ -3,10 +3,12 @@
 
 package informertest
 
+import "slices"
+
 // A Backup is the state of a server at one moment, like a snapshot of etcd.
 type Backup struct {
 	rv      uint64
-	objects [][]slot // by collection
+	objects [][]version // by collection
 }
 
 // RV returns the resourceVersion of the backup.
@@ -18,11 +20,7 @@ func (s *Server) Backup() *Backup {
 	defer s.mu.Unlock()
 	b := &Backup{rv: s.rv}
 	for _, c := range s.collections {
-		objects := make([]slot, len(c.objects))
-		for i, o := range c.objects {
-			objects[i] = *o
-		}
-		b.objects = append(b.objects, objects)
+		b.objects = append(b.objects, c.now())
 	}
 	return b
 }
@@ -36,11 +34,7 @@ func (s *Server) Restore(b *Backup, bump uint64) {
 	defer s.mu.Unlock()
 	s.rv = b.rv + bump
 	for i, c := range s.collections {
-		c.objects = make([]*slot, len(b.objects[i]))
-		for j := range b.objects[i] {
-			o := b.objects[i][j]
-			c.objects[j] = &o
-		}
+		c.objects = slices.Clone(b.objects[i])
 		c.dropped, c.log = c.dropped+len(c.log), nil
 		c.compacted, c.progress = s.rv, s.rv
 	}

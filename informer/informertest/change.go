@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // collection returns the collection of a resource, and panics if there is none: that
@@ -70,9 +69,9 @@ func (s *Server) Fill(resource string, all []Named) {
 	for _, n := range all {
 		s.rv++
 		o := c.object(n.Namespace, n.Name, n.Content)
-		c.objects = append(c.objects, &slot{key: o.Key, version: version{o, s.rv}})
+		c.objects = append(c.objects, version{o, s.rv})
 	}
-	slices.SortFunc(c.objects, func(a, b *slot) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(c.objects, byKey)
 	for _, c := range s.collections {
 		c.compacted, c.progress = s.rv, s.rv
 	}
@@ -90,7 +89,7 @@ func (s *Server) Touch(resource string, keys ...string) (rv uint64) {
 			panic(fmt.Sprintf("informertest: there is no %s %q to change", resource, key))
 		}
 		s.rv += s.opts.Step
-		c.replace(c.objects[i], c.objects[i].Object, s.rv)
+		c.replace(i, c.objects[i].Object, s.rv)
 	}
 	s.wakeLocked()
 	return s.rv

@@ -59,16 +59,11 @@ func (s *Server) serveDiscovery(w http.ResponseWriter, r *Request) {
 	case "apis":
 		WriteJSON(w, http.StatusOK, s.groups())
 	default:
-		gv, ok := strings.CutPrefix(path, "apis/")
-		if !ok {
-			gv, ok = strings.CutPrefix(path, "api/")
-			ok = ok && !strings.Contains(gv, "/")
-		} else {
-			ok = strings.Contains(gv, "/")
-		}
+		root, gv, _ := strings.Cut(path, "/")
+		hasGroup := strings.Contains(gv, "/")
 		list := s.resources(gv)
-		if !ok || len(list.APIResources) == 0 {
-			s.opts.Others(w, r)
+		if len(list.APIResources) == 0 || root != map[bool]string{true: "apis", false: "api"}[hasGroup] {
+			s.serveOthers(w, r)
 			return
 		}
 		WriteJSON(w, http.StatusOK, list)

@@ -65,11 +65,19 @@ func (e *Encoded) AppendTo(dst []byte, rv uint64) []byte {
 	return dst
 }
 
-// negotiate returns the format of a response; nil if none is acceptable.
-func (s *Server) negotiate(r *Request) Format {
-	if s.opts.Format != nil {
-		return s.opts.Format(r)
+// negotiate returns the format of a response, or the error if none is acceptable.
+func (s *Server) negotiate(r *Request) (Format, *Status) {
+	choose := s.opts.Format
+	if choose == nil {
+		choose = onlyJSON
 	}
+	if f := choose(r); f != nil {
+		return f, nil
+	}
+	return nil, notAcceptable()
+}
+
+func onlyJSON(r *Request) Format {
 	for entry := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		typ, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
 		switch typ {

@@ -9,9 +9,9 @@ import "net/http"
 // resourceVersion is requested, or 404.
 
 func (s *Server) serveGet(w http.ResponseWriter, r *Request) {
-	format := s.negotiate(r)
-	if format == nil {
-		notAcceptable().write(w)
+	format, wrong := s.negotiate(r)
+	if wrong != nil {
+		wrong.write(w)
 		return
 	}
 	s.mu.Lock()
@@ -41,5 +41,5 @@ func (c *collection) get(key string) (version, bool) {
 	if !found {
 		return version{}, false
 	}
-	return c.objects[i].version, true
+	return c.objects[i], true
 }

@@ -33,14 +33,9 @@ import (
 const chunk = 128 << 10
 
 func (s *Server) serveList(w http.ResponseWriter, r *Request) {
-	opts, wrong := s.options(r)
+	opts, format, wrong := s.collectionRequest(r)
 	if wrong != nil {
 		wrong.write(w)
-		return
-	}
-	format := s.negotiate(r)
-	if format == nil {
-		notAcceptable().write(w)
 		return
 	}
 	at, start, all, wrong := s.read(r, opts)
@@ -51,7 +46,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *Request) {
 	sel := &opts.selection
 	all = slices.DeleteFunc(all, func(v version) bool { return !sel.matches(v.Object) || v.Key <= start && start != "" })
 	meta := ListMeta{ResourceVersion: strconv.FormatUint(at, 10)}
-	if limit := opts.limit; limit > 0 && len(all) > limit && opts.rv != "0" {
+	if limit := opts.limit; limit > 0 && len(all) > limit && opts.rvText != "0" {
 		if sel.isEverything() {
 			meta.RemainingItemCount = new(int64(len(all) - limit))
 		}
@@ -64,11 +59,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *Request) {
 // read returns the versions for a list, their resourceVersion, and the key after which
 // the list begins.
 func (s *Server) read(r *Request, opts *listOptions) (at uint64, start string, all []version, wrong *Status) {
-	c := r.collection
-	asked, wrong := parseRV(opts.rv)
-	if wrong != nil {
-		return 0, "", nil, wrong
-	}
+	c, asked := r.collection, opts.rv
 	exact := opts.match == matchExact || opts.match == "" && opts.limit > 0 && asked > 0
 	if opts.continued != "" {
 		if asked > 0 {
@@ -91,7 +82,7 @@ func (s *Server) read(r *Request, opts *listOptions) (at uint64, start string, a
 		return 0, "", nil, expired("The resourceVersion for the provided list is too old.")
 	case exact:
 		return asked, start, c.at(asked), nil
-	case opts.rv == "":
+	case opts.rvText == "":
 		c.progress = s.rv
 	}
 	return s.rv, "", c.now(), nil
@@ -122,11 +113,7 @@ func writeList(w http.ResponseWriter, f Format, meta ListMeta, all []version) {
 	_, _ = w.Write(f.AppendListTail(buf)) // fails if the client has gone
 }
 
-// notEncoded is the error of an object that a format cannot have.
-func notEncoded(err error) *Status {
-	return failure(http.StatusInternalServerError, "InternalError", "%v", err)
-}
-
+// prefix returns the beginning of the keys in a namespace; "" for all.
 func prefix(namespace string) string {
 	if namespace == "" {
 		return ""

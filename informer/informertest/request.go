@@ -89,12 +89,14 @@ func (r *Request) key() string { return r.Resource.key(r.Namespace, r.Name) }
 
 // listOptions are the query of a list or a watch, as metav1.ListOptions.
 type listOptions struct {
-	rv, match, continued string
-	limit                int
-	timeout              int   // seconds; 0 means the server's
-	bookmarks            bool  // allowWatchBookmarks
-	initial              *bool // sendInitialEvents
-	selection            selection
+	rv               uint64 // 0 if it is unset
+	rvText           string
+	match, continued string
+	limit            int
+	timeout          int   // seconds; 0 means the server's
+	bookmarks        bool  // allowWatchBookmarks
+	initial          *bool // sendInitialEvents
+	selection        selection
 }
 
 const (
@@ -102,11 +104,28 @@ const (
 	matchNotOlderThan = "NotOlderThan"
 )
 
+// collectionRequest reads what lists and watches have in common: the query, and the
+// format of the response.
+func (s *Server) collectionRequest(r *Request) (*listOptions, Format, *Status) {
+	opts, wrong := s.options(r)
+	if wrong != nil {
+		return nil, nil, wrong
+	}
+	format, wrong := s.negotiate(r)
+	if wrong != nil {
+		return nil, nil, wrong
+	}
+	if opts.rv, wrong = parseRV(opts.rvText); wrong != nil {
+		return nil, nil, wrong
+	}
+	return opts, format, nil
+}
+
 // options reads and validates the query of a list or a watch.
 func (s *Server) options(r *Request) (*listOptions, *Status) {
 	q := r.Query
 	o := &listOptions{
-		rv: q.Get("resourceVersion"), match: q.Get("resourceVersionMatch"), continued: q.Get("continue"),
+		rvText: q.Get("resourceVersion"), match: q.Get("resourceVersionMatch"), continued: q.Get("continue"),
 		bookmarks: q.Has("allowWatchBookmarks") && isTrue(q.Get("allowWatchBookmarks")),
 	}
 	if q.Has("sendInitialEvents") {
@@ -148,13 +167,13 @@ func (o *listOptions) wrong(watch, noWatchList bool) string {
 		return ""
 	case watch && o.initial == nil:
 		return forbidden + "for watch unless sendInitialEvents is provided"
-	case !watch && o.rv == "":
+	case !watch && o.rvText == "":
 		return forbidden + "unless resourceVersion is provided"
 	case o.continued != "":
 		return forbidden + "when continue is provided"
 	case o.match != matchExact && o.match != matchNotOlderThan:
 		return `resourceVersionMatch: Unsupported value: "` + o.match + `": supported values: "Exact", "NotOlderThan"`
-	case o.match == matchExact && o.rv == "0":
+	case o.match == matchExact && o.rvText == "0":
 		return forbidden + `"Exact" for resourceVersion "0"`
 	}
 	return ""

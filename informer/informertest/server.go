@@ -30,8 +30,9 @@ type Options struct {
 	EagerBookmarks bool
 	// NoWatchList refuses sendInitialEvents, as API servers before 1.32 do.
 	NoWatchList bool
-	// Others answers requests that the server does not serve; nil answers 404.
-	Others func(w http.ResponseWriter, r *Request)
+	// Others answers requests that the server does not serve, and reports whether
+	// it did: the rest get 404. It may be nil.
+	Others func(w http.ResponseWriter, r *Request) (answered bool)
 
 	// Format returns the format of a response, or nil if none is acceptable. The
 	// default, nil, is JSON alone.
@@ -80,9 +81,6 @@ func New(o Options) *Server {
 	}
 	if o.LastBookmark == 0 {
 		o.LastBookmark = 2 * time.Second
-	}
-	if o.Others == nil {
-		o.Others = func(w http.ResponseWriter, r *Request) { notFound(r).write(w) }
 	}
 	s := &Server{opts: o, rv: o.FirstRV, changed: make(chan struct{})}
 	for _, r := range o.Resources {
@@ -146,7 +144,13 @@ func (s *Server) answer(w http.ResponseWriter, r *Request) {
 	case "discovery":
 		s.serveDiscovery(w, r)
 	default:
-		s.opts.Others(w, r)
+		s.serveOthers(w, r)
+	}
+}
+
+func (s *Server) serveOthers(w http.ResponseWriter, r *Request) {
+	if s.opts.Others == nil || !s.opts.Others(w, r) {
+		notFound(r).write(w)
 	}
 }
 

@@ -56,6 +56,11 @@ func expired(format string, args ...any) *Status {
 	return failure(http.StatusGone, "Expired", format, args...)
 }
 
+// notEncoded is the error of an object that a format cannot have.
+func notEncoded(err error) *Status {
+	return failure(http.StatusInternalServerError, "InternalError", "%v", err)
+}
+
 func notAcceptable() *Status {
 	return failure(http.StatusNotAcceptable, "NotAcceptable", "only the following media types are accepted: application/json")
 }

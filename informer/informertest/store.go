@@ -15,7 +15,7 @@ type collection struct {
 	Resource
 	json *JSON
 
-	objects []*slot // by key
+	objects []version // by key
 	log     []change
 	dropped int // changes that are no longer in the log
 	// compacted is the lowest resourceVersion to watch from.
@@ -23,12 +23,6 @@ type collection struct {
 	// progress is the resourceVersion of the last consistent read, which the watch
 	// cache learns in addition to those of its own resource.
 	progress uint64
-}
-
-// A slot holds an object while it exists.
-type slot struct {
-	key string
-	version
 }
 
 // A version is an object at one resourceVersion.
@@ -59,23 +53,25 @@ func (c *collection) object(namespace, name string, content Content) *Object {
 }
 
 func (c *collection) find(key string) (i int, found bool) {
-	return slices.BinarySearchFunc(c.objects, key, func(s *slot, key string) int { return strings.Compare(s.key, key) })
+	return slices.BinarySearchFunc(c.objects, key, func(v version, key string) int { return strings.Compare(v.Key, key) })
 }
 
 // put makes o the newest version of its object.
 func (c *collection) put(o *Object, rv uint64) {
 	i, found := c.find(o.Key)
 	if !found {
-		c.objects = slices.Insert(c.objects, i, &slot{key: o.Key, version: version{o, rv}})
+		c.objects = slices.Insert(c.objects, i, version{o, rv})
 		c.log = append(c.log, change{rv: rv, object: o})
 		return
 	}
-	c.replace(c.objects[i], o, rv)
+	c.replace(i, o, rv)
 }
 
-func (c *collection) replace(s *slot, o *Object, rv uint64) {
-	c.log = append(c.log, change{rv: rv, object: o, prev: s.Object, prevRV: s.rv})
-	s.version = version{o, rv}
+// replace gives the object at a place another version.
+func (c *collection) replace(i int, o *Object, rv uint64) {
+	old := c.objects[i]
+	c.log = append(c.log, change{rv: rv, object: o, prev: old.Object, prevRV: old.rv})
+	c.objects[i] = version{o, rv}
 }
 
 func (c *collection) remove(key string, rv uint64) bool {
@@ -83,26 +79,20 @@ func (c *collection) remove(key string, rv uint64) bool {
 	if !found {
 		return false
 	}
-	s := c.objects[i]
-	c.log = append(c.log, change{rv: rv, prev: s.Object, prevRV: s.rv})
+	old := c.objects[i]
+	c.log = append(c.log, change{rv: rv, prev: old.Object, prevRV: old.rv})
 	c.objects = slices.Delete(c.objects, i, i+1)
 	return true
 }
 
 // now returns the newest versions, by key.
-func (c *collection) now() []version {
-	all := make([]version, len(c.objects))
-	for i, s := range c.objects {
-		all[i] = s.version
-	}
-	return all
-}
+func (c *collection) now() []version { return slices.Clone(c.objects) }
 
 // at returns the versions at an earlier resourceVersion, by key; it may not be
 // below c.compacted.
 func (c *collection) at(rv uint64) []version {
 	state := map[string]version{}
-	for _, v := range c.now() {
+	for _, v := range c.objects {
 		state[v.Key] = v
 	}
 	for i := len(c.log) - 1; i >= 0 && c.log[i].rv > rv; i-- {
@@ -116,9 +106,11 @@ func (c *collection) at(rv uint64) []version {
 	for _, v := range state {
 		all = append(all, v)
 	}
-	slices.SortFunc(all, func(a, b version) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(all, byKey)
 	return all
 }
+
+func byKey(a, b version) int { return strings.Compare(a.Key, b.Key) }
 
 // position returns the position, among all changes since the start, of the first one
 // after a resourceVersion.

@@ -46,21 +46,12 @@ type stream struct {
 
 func (s *Server) serveWatch(w http.ResponseWriter, r *Request) {
 	c := r.collection
-	opts, wrong := s.options(r)
+	opts, format, wrong := s.collectionRequest(r)
 	if wrong != nil {
 		wrong.write(w)
 		return
 	}
-	format := s.negotiate(r)
-	if format == nil {
-		notAcceptable().write(w)
-		return
-	}
-	from, wrong := parseRV(opts.rv)
-	if wrong != nil {
-		wrong.write(w)
-		return
-	}
+	from := opts.rv
 	out := &stream{s: s, r: r, w: w, sel: &opts.selection, format: format, from: from, bookmarks: opts.bookmarks}
 	streaming := opts.initial != nil && *opts.initial
 	everything := streaming || from == 0 && opts.initial == nil
@@ -222,7 +213,7 @@ func (o *stream) bookmark(rv uint64, annotations map[string]string) bool {
 // fail ends the stream with an ERROR event, and returns false.
 func (o *stream) fail(s *Status) bool {
 	if buf, err := o.format.AppendError(o.buf, s); err == nil {
-		o.buf, o.begun = buf, true
+		o.buf = buf
 		o.flush()
 	}
 	return false

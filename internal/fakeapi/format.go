@@ -38,21 +38,25 @@ const (
 var metadataKind = Resource{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadata"}
 
 // formatsOf returns the formats of a resource.
-func formatsOf(r Resource) [formats]informertest.Format {
-	whole := &jsonFormat{JSON: informertest.NewJSON(r.plain()), of: r, as: r}
-	metadata := &jsonFormat{JSON: informertest.NewJSON(metadataKind.plain()), of: r, as: metadataKind}
+func formatsOf(r Resource, t table) [formats]informertest.Format {
+	whole := &jsonFormat{JSON: informertest.NewJSON(r), of: r, as: r}
+	metadata := &jsonFormat{JSON: informertest.NewJSON(metadataKind), of: r, as: metadataKind}
 	return [formats]informertest.Format{
 		JSON: whole, MetadataJSON: metadata,
 		Protobuf:         &protobufFormat{of: r, as: r},
 		MetadataProtobuf: &protobufFormat{of: r, as: metadataKind, metadata: true},
-		Table:            newTableFormat(whole, Table), TableMetadata: newTableFormat(metadata, TableMetadata), TableBare: newTableFormat(metadata, TableBare),
+		Table:            newTableFormat(whole, t, Table), TableMetadata: newTableFormat(metadata, t, TableMetadata), TableBare: newTableFormat(metadata, t, TableBare),
 	}
+}
+
+// kindOf returns the kind of a resource's objects.
+func kindOf(r Resource) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
 // negotiate returns the first acceptable format that the server has; nil for none.
 func (s *Server) negotiate(r *Request) informertest.Format {
 	all := s.formats[r.Resource.FullName()]
-	gvk := schema.GroupVersionKind{Group: r.Resource.Group, Version: r.Resource.Version, Kind: r.Resource.Kind}
 	for entry := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		typ, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
 		metadata, table := strings.Contains(params, "as=PartialObjectMetadata"), strings.Contains(params, "as=Table")
@@ -60,7 +64,7 @@ func (s *Server) negotiate(r *Request) informertest.Format {
 		case other:
 		case typ == runtime.ContentTypeProtobuf && !table && metadata:
 			return all[MetadataProtobuf]
-		case typ == runtime.ContentTypeProtobuf && !table && scheme.Scheme.Recognizes(gvk):
+		case typ == runtime.ContentTypeProtobuf && !table && scheme.Scheme.Recognizes(kindOf(r.Resource)):
 			return all[Protobuf]
 		case typ != runtime.ContentTypeJSON && typ != "application/*" && typ != "*/*" && typ != "":
 		case metadata:
@@ -82,14 +86,14 @@ func typed(o *informertest.Object, r Resource, rv string) (runtime.Object, error
 		accessor(made).SetResourceVersion(rv)
 		return made, nil
 	}
-	out, err := scheme.Scheme.New(r.gvk())
+	out, err := scheme.Scheme.New(kindOf(r))
 	if err != nil {
 		out = &unstructured.Unstructured{}
 	}
 	if err := json.Unmarshal(o.JSON(rv), out); err != nil {
 		return nil, err
 	}
-	out.GetObjectKind().SetGroupVersionKind(r.gvk())
+	out.GetObjectKind().SetGroupVersionKind(kindOf(r))
 	return out, nil
 }
 
@@ -146,10 +150,10 @@ func mustMarshal(v any) []byte {
 func emptyObject(r Resource, rv uint64, annotations map[string]string) runtime.Object {
 	// This type stands in for kinds without a Go type: kind comes first, too.
 	var o runtime.Object = &metav1.PartialObjectMetadata{}
-	if typed, err := scheme.Scheme.New(r.gvk()); err == nil {
+	if typed, err := scheme.Scheme.New(kindOf(r)); err == nil {
 		o = typed
 	}
-	o.GetObjectKind().SetGroupVersionKind(r.gvk())
+	o.GetObjectKind().SetGroupVersionKind(kindOf(r))
 	a := accessor(o)
 	a.SetResourceVersion(strconv.FormatUint(rv, 10))
 	a.SetAnnotations(annotations)
@@ -160,7 +164,7 @@ func emptyObject(r Resource, rv uint64, annotations map[string]string) runtime.O
 // request metadata only.
 func metadataOf(o runtime.Object) runtime.Object {
 	m := meta.AsPartialObjectMetadata(accessor(o))
-	m.GetObjectKind().SetGroupVersionKind(metadataKind.gvk())
+	m.GetObjectKind().SetGroupVersionKind(kindOf(metadataKind))
 	return m
 }
 

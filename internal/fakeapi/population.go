@@ -56,17 +56,23 @@ type maker interface {
 func (p Population) resources(all []Resource) []Resource {
 	all = slices.Clone(all)
 	add := func(r Resource) {
-		i := slices.IndexFunc(all, func(other Resource) bool { return other.FullName() == r.FullName() })
-		if i < 0 {
-			i, all = len(all), append(all, r)
+		if !slices.ContainsFunc(all, func(other Resource) bool { return other.FullName() == r.FullName() }) {
+			all = append(all, r)
 		}
-		all[i].Columns, all[i].Cells = synthetic.Columns, synthetic.Cells
 	}
 	add(Pods)
 	if p.Nodes > 0 {
 		add(Nodes)
 	}
 	return all
+}
+
+// tableOf returns the table of a resource.
+func (p Population) tableOf(r Resource) table {
+	if name := r.FullName(); p.Pods > 0 && name == Pods.FullName() || p.Nodes > 0 && name == Nodes.FullName() {
+		return table{synthetic.Columns, synthetic.Cells}
+	}
+	return nameTable
 }
 
 // populate fills the empty server. All resourceVersions have ten digits, and the

@@ -73,10 +73,7 @@ func (f *protobufFormat) AppendItem(dst []byte, e *informertest.Encoded, rv uint
 
 // appendUnknownHead appends the bytes before the raw bytes of an object.
 func (f *protobufFormat) appendUnknownHead(dst []byte, kind string, size int) []byte {
-	apiVersion := f.as.Version
-	if f.as.Group != "" {
-		apiVersion = f.as.Group + "/" + f.as.Version
-	}
+	apiVersion := f.as.APIVersion()
 	dst = append(dst, "k8s\x00"...)
 	dst = appendField(dst, 1, 4+len(apiVersion)+len(kind))
 	dst = append(appendField(dst, 1, len(apiVersion)), apiVersion...)

@@ -16,10 +16,20 @@ import (
 
 // These are those of package informertest.
 type (
-	Request = informertest.Request
-	Control = informertest.Control
-	Backup  = informertest.Backup
-	Network = informertest.Network
+	Request  = informertest.Request
+	Control  = informertest.Control
+	Resource = informertest.Resource
+	Backup   = informertest.Backup
+	Network  = informertest.Network
+)
+
+// Resources of the API server that tests use.
+var (
+	Pods        = informertest.Pods
+	ConfigMaps  = informertest.ConfigMaps
+	Secrets     = informertest.Secrets
+	Nodes       = informertest.Nodes
+	Deployments = informertest.Deployments
 )
 
 // NewNetwork serves a handler until Close is called.
@@ -73,13 +83,12 @@ func New(o Options) *Server {
 	}
 	s := &Server{opts: o, formats: map[string][formats]informertest.Format{}}
 	plain := informertest.Options{
-		FirstRV: o.FirstRV, Step: o.Step,
+		Resources: o.Resources, FirstRV: o.FirstRV, Step: o.Step,
 		Bookmarks: o.Bookmarks, LastBookmark: o.LastBookmark, EagerBookmarks: o.EagerBookmarks, NoWatchList: o.NoWatchList,
 		Format: s.negotiate, Others: s.serveOthers, Live: s.live,
 	}
 	for _, r := range o.Resources {
-		plain.Resources = append(plain.Resources, r.plain())
-		s.formats[r.FullName()] = formatsOf(r)
+		s.formats[r.FullName()] = formatsOf(r, o.Population.tableOf(r))
 	}
 	s.Server = informertest.New(plain)
 	if o.Population.Pods > 0 {
@@ -92,7 +101,7 @@ func New(o Options) *Server {
 func (s *Server) Resources() []Resource { return s.opts.Resources }
 
 // serveOthers answers what package informertest does not serve.
-func (s *Server) serveOthers(w http.ResponseWriter, r *Request) {
+func (s *Server) serveOthers(w http.ResponseWriter, r *Request) (answered bool) {
 	switch {
 	case r.Method == http.MethodPost && r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
 		s.serveReview(w, r)
@@ -102,6 +111,7 @@ func (s *Server) serveOthers(w http.ResponseWriter, r *Request) {
 			"metadata": map[string]any{"name": "kube-system", "uid": s.opts.ClusterUID, "resourceVersion": "1"},
 		})
 	default:
-		informertest.WriteStatus(w, http.StatusNotFound, "NotFound", "404 page not found")
+		return false
 	}
+	return true
 }

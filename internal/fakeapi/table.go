@@ -7,10 +7,24 @@ import (
 	"fmt"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
+
+// A table is the columns of a Table, and what they say of an object. An object has its Go
+// type if client-go's scheme has one, and is unstructured otherwise.
+type table struct {
+	columns []metav1.TableColumnDefinition
+	cells   func(runtime.Object) []any
+}
+
+// nameTable has only the name.
+var nameTable = table{
+	columns: []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name"}},
+	cells:   func(o runtime.Object) []any { return []any{accessor(o).GetName()} },
+}
 
 // A tableFormat is Tables in JSON. Rows hold objects, their metadata, or only cells.
 //
@@ -21,10 +35,11 @@ type tableFormat struct {
 	*jsonFormat
 	form    Format // Table, TableMetadata or TableBare
 	columns []byte
+	cells   func(runtime.Object) []any
 }
 
-func newTableFormat(of *jsonFormat, form Format) *tableFormat {
-	return &tableFormat{of, form, mustMarshal(of.of.columns())}
+func newTableFormat(of *jsonFormat, t table, form Format) *tableFormat {
+	return &tableFormat{of, form, mustMarshal(t.columns), t.cells}
 }
 
 // tableFormatOf returns the format for a value of includeObject.
@@ -44,7 +59,7 @@ func (f *tableFormat) Encode(o *informertest.Object, rv string) (*informertest.E
 	if err != nil {
 		return nil, err
 	}
-	cells := f.of.cells(out)
+	cells := f.cells(out)
 	if _, made := o.Content.(maker); f.form == Table && !made {
 		return encoded(o, f.form, appendRow(nil, cells, o.JSON(rv))), nil
 	}
@@ -93,7 +108,7 @@ func (f *tableFormat) AppendEvent(dst []byte, typ string, e *informertest.Encode
 func (f *tableFormat) AppendBookmark(dst []byte, rv uint64, annotations map[string]string, first bool) ([]byte, error) {
 	o := emptyObject(f.of, rv, annotations)
 	dst = f.appendEventHead(dst, "BOOKMARK", rv, first)
-	return append(f.appendRow(dst, f.of.cells(o), o), "}]}}\n"...), nil
+	return append(f.appendRow(dst, f.cells(o), o), "}]}}\n"...), nil
 }
 
 // appendEventHead appends the bytes before the members of the one row.
