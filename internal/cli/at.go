@@ -28,8 +28,9 @@ func newAt(s streams) *cobra.Command {
 		Short: "Run kubectl against a past moment",
 		Long: `Run kubectl (from PATH) against a moment that a running gateway has recorded:
 an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z or 15:04, or a
-resourceVersion. The past is read-only: use get, get --watch and describe. The
-exit code is kubectl's.`,
+resourceVersion. The past is read-only: use get, get --watch and describe. kubectl
+--raw and kubectl proxy would leave the past, and are refused: use curl. The exit
+code is kubectl's.`,
 		Example: `  watchkeeper at 10m -- get pods -A -o wide
   watchkeeper at 2026-01-31T15:04:05Z -- describe node worker-3
   watchkeeper at 1h -n shop -- get pods --watch`,
@@ -42,7 +43,23 @@ exit code is kubectl's.`,
 	c.addFlags(cmd.Flags())
 	c.addNamespace(cmd.Flags())
 	cmd.Flags().SetInterspersed(false) // arguments after -- are kubectl's
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, negativeAge(err)) })
 	return cmd
+}
+
+// negativeAge returns the error for an age such as -5m, which is no flag, and otherwise
+// the error for the flag.
+func negativeAge(err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return err
+	}
+	letters := unknown.GetSpecifiedShortnames()
+	if letters == "" || !strings.Contains("0123456789", letters[:1]) {
+		return err
+	}
+	_, err = kube.ParseMoment("-"+letters, time.Now())
+	return fmt.Errorf("WHEN: %w", err)
 }
 
 // kubectlArgs returns kubectl's arguments, which follow the moment and our flags.
@@ -69,6 +86,9 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	}
 	moment, err := c.when(ctx, "WHEN", text)
 	if err != nil {
+		return err
+	}
+	if err := leavesPast(args, c.server+"/at/"+moment); err != nil {
 		return err
 	}
 	if err := c.checkRecorded(ctx, moment); err != nil {
@@ -99,6 +119,35 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	cmd := exec.Command(kubectl, append(flags, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.in, c.out, c.err
 	return runChild(ctx, cmd)
+}
+
+// leavesPast returns an error if kubectl with these arguments would not read the past
+// below a URL: --raw and proxy replace the path of the server, so that a delete --raw would
+// delete from the live cluster.
+func leavesPast(args []string, url string) error {
+	command := false // the command has been passed
+	for i, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		switch {
+		case arg == "--":
+			return nil
+		case name == "--raw", arg == "proxy" && !command:
+			return fmt.Errorf("kubectl %s ignores the path of the server, and would reach the present: use 'curl %s/api/v1/pods'", name, url)
+		case name == "--server", name == "--kubeconfig", name == "--context", name == "--cluster", isServer(arg):
+			return fmt.Errorf("%s chooses another server than the gateway: leave it out, or name the gateway with --server in front of --", name)
+		case !strings.HasPrefix(arg, "-"):
+			// A word after a flag may be the flag's value, or the command.
+			command = command || i == 0 || !strings.HasPrefix(args[i-1], "-") || strings.Contains(args[i-1], "=")
+		}
+	}
+	return nil
+}
+
+// isServer reports whether an argument has kubectl's flag -s, alone or after flags without
+// a value, as in -Ashttp://example.com.
+func isServer(arg string) bool {
+	letters, ok := strings.CutPrefix(arg, "-")
+	return ok && strings.HasPrefix(strings.TrimLeft(letters, "ARhiqtw"), "s")
 }
 
 // checkRecorded checks that the history includes a moment.

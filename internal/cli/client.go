@@ -54,7 +54,11 @@ func (c *client) addNamespace(f *pflag.FlagSet) {
 func (c *client) prepare() error {
 	u, err := url.Parse(c.server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("--server %q is not a URL: use one such as %s", c.server, defaultServer)
+		source := "--server"
+		if c.server == os.Getenv(serverVariable) {
+			source = serverVariable
+		}
+		return fmt.Errorf("%s %q is not a URL: use one such as %s", source, c.server, defaultServer)
 	}
 	c.server = strings.TrimSuffix(c.server, "/")
 	if c.namespace == "" {

@@ -136,6 +136,8 @@ func TestHistoryMistakes(t *testing.T) {
 		"at":                                         "watchkeeper at 10m -- get pods",
 		"at 10m":                                     "watchkeeper at 10m -- get pods",
 		"at soon -- get pods":                        "WHEN: \"soon\" is not a moment",
+		"at -5m -- get pods":                         "WHEN: \"-5m\" is not a moment: use now, an age such as 10m",
+		"at -x 5m -- get pods":                       "unknown shorthand flag: 'x' in -x",
 	} {
 		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || !strings.HasPrefix(errs, "watchkeeper: ") || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: %d %s", line, code, errs)
@@ -258,9 +260,9 @@ func TestAt(t *testing.T) {
 	}
 	// Flags between the moment and -- are ours, those after it kubectl's.
 	t.Setenv("WATCHKEEPER_SERVER", "http://127.0.0.1:1")
-	for _, line := range []string{"at rv:150 -s URL -n shop -- get -s x", "at rv:150 --server=URL --namespace shop get -s x", "at -s URL rv:150 -n=shop -- get -s x"} {
+	for _, line := range []string{"at rv:150 -s URL -n shop -- get -l x", "at rv:150 --server=URL --namespace shop get -l x", "at -s URL rv:150 -n=shop -- get -l x"} {
 		out, errs, code := run(strings.Fields(strings.ReplaceAll(line, "URL", f.URL))...)
-		if lines := strings.Split(out, "\n"); code != 7 || lines[0] != "get" || lines[1] != "--server="+f.URL+"/at/rv:150" || !slices.Equal(lines[4:], []string{"--namespace=shop", "-s", "x", ""}) {
+		if lines := strings.Split(out, "\n"); code != 7 || lines[0] != "get" || lines[1] != "--server="+f.URL+"/at/rv:150" || !slices.Equal(lines[4:], []string{"--namespace=shop", "-l", "x", ""}) {
 			t.Errorf("%s: %d %q %s", line, code, lines, errs)
 		}
 	}
@@ -268,13 +270,33 @@ func TestAt(t *testing.T) {
 		t.Errorf("a flag of kubectl first: %s", out)
 	}
 	for line, want := range map[string]string{
-		"at rv:150 -A -- get pods": "unknown shorthand flag: 'A' in -A: kubectl's flags follow after --",
-		"at rv:150 -n shop --":     "at needs a moment",
-		"at":                       "at needs a moment",
+		"at rv:150 -A -- get pods":                                   "unknown shorthand flag: 'A' in -A: kubectl's flags follow after --",
+		"at rv:150 -n shop --":                                       "at needs a moment",
+		"at rv:150 -s URL -- delete --raw /api/v1/pods":              "kubectl --raw ignores the path of the server, and would reach the present: use 'curl URL/at/rv:150/api/v1/pods'",
+		"at rv:150 -s URL get --raw=/api/v1/pods":                    "kubectl --raw ignores",
+		"at rv:150 -s URL -- proxy --port 1":                         "kubectl proxy ignores",
+		"at rv:150 -s URL -- -v 1 proxy":                             "kubectl proxy ignores",
+		"at rv:150 -s URL -- get pods -s http://live":                "-s chooses another server than the gateway",
+		"at rv:150 -s URL -- get pods -Ashttp://live":                "chooses another server than the gateway",
+		"at rv:150 -s URL -- get pods --server=http://live":          "--server chooses another server than the gateway",
+		"at rv:150 -s URL -- --kubeconfig k --context live get pods": "--kubeconfig chooses another server than the gateway",
+		"at rv:150 -s URL -- get pods --context live":                "--context chooses another server than the gateway",
+		"at rv:150 -s URL -- get pods --cluster live":                "--cluster chooses another server than the gateway",
+		"at": "at needs a moment",
 	} {
+		line, want = strings.ReplaceAll(line, "URL", f.URL), strings.ReplaceAll(want, "URL", f.URL)
 		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%s: %d %s %s", line, code, out, errs)
 		}
+	}
+	for _, line := range []string{"get pods -A -ojson -lapp=s", "get pod proxy", "-n=shop get pod proxy", "logs a -- --raw", "get pods --selector s -o wide"} {
+		if _, errs, code := run(append([]string{"at", "rv:150", "-s", f.URL, "--"}, strings.Fields(line)...)...); code != 7 {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
+	t.Setenv("WATCHKEEPER_SERVER", "junk")
+	if _, errs, _ := run("at", "5m", "get"); !strings.Contains(errs, `WATCHKEEPER_SERVER "junk" is not a URL`) {
+		t.Error(errs)
 	}
 	if out, _, code := run("at", "10m", "--help"); code != 0 || !strings.Contains(out, "Run kubectl (from PATH)") {
 		t.Errorf("%d %s", code, out)

@@ -19,7 +19,7 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 	// that of the list after it.
 	if err != nil && (inner == nil || !request.IsDiscovery(inner.URL.Path)) {
 		rec.source = sourceHistory
-		status.Write(rec, r, status.BadRequest(err.Error()+": a path of the past is /at/<when>/ and the path of the present"))
+		status.Write(rec, r, status.BadRequest(err.Error()+"; the past of a path is below /at/<when>, as in /at/10m/api/v1/pods"))
 		return
 	}
 	rec.request = inner
