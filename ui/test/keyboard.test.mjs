@@ -232,10 +232,13 @@ const inView = (page) =>
     return engine.layout.tiles.every(({ x, y, w, h }) => board.camera.toScreenX(x) >= 0 && board.camera.toScreenY(y) >= 0 && board.camera.toScreenX(x + w) <= board.camera.width && board.camera.toScreenY(y + h) <= board.camera.height);
   });
 
-/** Presses Tab until an element has the focus. */
+/** How many elements Tab may reach. A list of changes grows while Tab is pressed. */
+const reachable = (page) => page.locator('a[href], button, input, select, summary, [tabindex]').count();
+
+/** Presses Tab until an element has the focus, at most twice round the page. */
 async function tabTo(page, name) {
   const seen = [];
-  for (let i = 0; i < 80; i++) {
+  while (seen.length < 2 * (await reachable(page))) {
     const at = await focused(page);
     if (typeof name === 'string' ? at === name : name.test(at)) return;
     seen.push(at);
