@@ -29,8 +29,9 @@ func newAt(s streams) *cobra.Command {
 		Long: `Run kubectl (from PATH) against a moment that a running gateway has recorded:
 an age such as 10m or 1h30m, a time such as 2026-01-31T15:04:05Z or 15:04, or a
 resourceVersion. The past is read-only: use get, get --watch and describe. kubectl
---raw and kubectl proxy would leave the past, and are refused: use curl. The exit
-code is kubectl's.`,
+--raw and kubectl proxy would leave the past, and are refused: use curl. Ages that
+kubectl computes itself, as in describe and events, count from now. The exit code is
+kubectl's.`,
 		Example: `  watchkeeper at 10m -- get pods -A -o wide
   watchkeeper at 2026-01-31T15:04:05Z -- describe node worker-3
   watchkeeper at 1h -n shop -- get pods --watch`,
@@ -81,7 +82,7 @@ func kubectlArgs(cmd *cobra.Command, args []string) ([]string, error) {
 }
 
 func (c *client) at(ctx context.Context, text string, args []string) error {
-	if err := c.prepare(); err != nil {
+	if err := c.prepareScope(false); err != nil {
 		return err
 	}
 	moment, err := c.when(ctx, "WHEN", text)
@@ -127,12 +128,18 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 func leavesPast(args []string, url string) error {
 	command := false // the command has been passed
 	for i, arg := range args {
-		name, _, _ := strings.Cut(arg, "=")
+		name, value, _ := strings.Cut(arg, "=")
 		switch {
 		case arg == "--":
 			return nil
 		case name == "--raw", arg == "proxy" && !command:
-			return fmt.Errorf("kubectl %s ignores the path of the server, and would reach the present: use 'curl %s/api/v1/pods'", name, url)
+			if value == "" && name == "--raw" && i+1 < len(args) {
+				value = args[i+1]
+			}
+			if !strings.HasPrefix(value, "/") {
+				value = "/api/v1/pods"
+			}
+			return fmt.Errorf("kubectl %s ignores the path of the server, and would reach the present: use 'curl %s%s'", name, url, value)
 		case name == "--server", name == "--kubeconfig", name == "--context", name == "--cluster", isServer(arg):
 			return fmt.Errorf("%s chooses another server than the gateway: leave it out, or name the gateway with --server in front of --", name)
 		case !strings.HasPrefix(arg, "-"):

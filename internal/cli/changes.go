@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +24,7 @@ type changesOptions struct {
 	since, until  string
 	author        string
 	filter        string
+	limit         int
 	allNamespaces bool
 	spec          bool
 	watch         bool
@@ -33,12 +33,13 @@ type changesOptions struct {
 func newChanges(s streams) *cobra.Command {
 	o := &changesOptions{client: client{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "changes [RESOURCE ...]",
+		Use:   "changes [RESOURCE[,RESOURCE] ...]",
 		Short: "List what changed, in all resources or some",
 		Long: `List the changes that a running gateway has recorded, newest first, with time and
 author, in everything recorded except Events, or in the RESOURCEs (such as pods
 or deployments.apps). That includes objects that were created and deleted
-meanwhile.
+meanwhile. Objects have no field that says who deleted them, or who removed a
+field, so these changes have no author.
 
 With --watch, list the changes as they are recorded, oldest first.`,
 		Example: `  watchkeeper changes --since 10m
@@ -50,8 +51,9 @@ With --watch, list the changes as they are recorded, oldest first.`,
 	o.client.addFlags(f)
 	o.addNamespace(f)
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list all namespaces, and objects without one")
-	f.StringVar(&o.since, "since", "1h", "list changes since this moment: an age such as 1h, or a time; with --watch, the default is now")
+	f.StringVar(&o.since, "since", "", "list changes after this moment: an age such as 10m, a time, or the resourceVersion of the one RESOURCE; the default is an hour before --until, and now with --watch")
 	f.StringVar(&o.until, "until", "now", "list changes up to this moment")
+	f.IntVar(&o.limit, "limit", 0, "maximum number of changes, the newest; 0 means all")
 	f.StringVar(&o.author, "by", "", "list changes by this field manager, such as kubectl-client-side-apply")
 	f.StringVar(&o.filter, "filter", "", "list changes of objects with these parts in their names, such as 'web -ns:kube'")
 	f.BoolVar(&o.spec, "spec", false, "leave out changes of status only")
@@ -62,7 +64,7 @@ With --watch, list the changes as they are recorded, oldest first.`,
 
 func (o *changesOptions) run(cmd *cobra.Command, args []string) error {
 	ctx := cmd.Context()
-	if err := o.client.prepare(); err != nil {
+	if err := o.prepareScope(o.allNamespaces); err != nil {
 		return err
 	}
 	if err := o.output.prepare(o.streams); err != nil {
@@ -74,12 +76,18 @@ func (o *changesOptions) run(cmd *cobra.Command, args []string) error {
 	if o.watch && o.format == "yaml" {
 		return errors.New("--watch prints text or json: use another --output")
 	}
-	if o.watch && !cmd.Flags().Changed("since") {
-		o.since = "now"
+	if o.limit < 0 || o.limit > 0 && o.watch {
+		return fmt.Errorf("--limit %d: use a number above 0, or 0 for all; --watch has no limit", o.limit)
 	}
-	if err := inOrder("--since", o.since, "--until", o.until); err != nil {
+	if err := o.defaultSince(ctx); err != nil {
 		return err
 	}
+	if !o.watch || o.since != "now" {
+		if err := inOrder("--since", o.since, "--until", o.until); err != nil {
+			return err
+		}
+	}
+	args = splitCommas(args)
 	query, err := o.query(ctx, args)
 	if err != nil {
 		return err
@@ -87,24 +95,38 @@ func (o *changesOptions) run(cmd *cobra.Command, args []string) error {
 	if o.watch {
 		return o.follow(ctx, query)
 	}
-	return o.list(ctx, query)
+	return o.list(ctx, args, query)
+}
+
+// defaultSince sets --since if it is not given.
+func (o *changesOptions) defaultSince(ctx context.Context) error {
+	switch {
+	case o.since != "":
+		return nil
+	case o.watch:
+		o.since = "now"
+		return nil
+	}
+	since, ok, err := o.anHourBefore(ctx, "--until", o.until)
+	if err == nil && !ok {
+		err = fmt.Errorf("--until %s is a resourceVersion: give --since, too", o.until)
+	}
+	o.since = since
+	return err
 }
 
 // query returns the parameters of all requests.
 func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, error) {
-	q := url.Values{"limit": {"1000"}}
+	q := url.Values{"limit": {fmt.Sprint(o.pageSize(0))}}
 	for parameter, flag := range map[string][2]string{"from": {"--since", o.since}, "to": {"--until", o.until}} {
 		moment, err := o.when(ctx, flag[0], flag[1])
 		if err != nil {
 			return nil, err
 		}
-		if strings.HasPrefix(moment, "rv:") {
-			return nil, fmt.Errorf("%s %s: a resourceVersion does not select changes of several resources: use a time", flag[0], flag[1])
+		if strings.HasPrefix(moment, "rv:") && len(args) != 1 {
+			return nil, fmt.Errorf("%s %s: a resourceVersion is that of one resource: name it, as in 'watchkeeper changes pods %s %s', or use a time", flag[0], flag[1], flag[0], flag[1])
 		}
 		q.Set(parameter, moment)
-	}
-	if o.allNamespaces {
-		o.namespace = ""
 	}
 	for parameter, text := range map[string]string{"namespace": o.namespace, "by": o.author, "filter": o.filter} {
 		if text != "" {
@@ -125,27 +147,39 @@ func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, 
 	return q, err
 }
 
+// pageSize returns how many changes to ask for after so many were shown.
+func (o *changesOptions) pageSize(shown int) int {
+	if o.limit > 0 {
+		return min(o.limit-shown, 1000)
+	}
+	return 1000
+}
+
 // resources returns the gateway's names of the resources in the arguments; without
-// arguments, of all recorded ones except Events.
+// arguments, of all recorded ones except Events and, in one namespace, those without
+// namespaces.
 func (o *changesOptions) resources(ctx context.Context, args []string) (names []string, err error) {
+	r, err := o.resolver(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if len(args) == 0 {
 		h, err := o.history(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range h.Resources {
-			if r.Resource != eventsResource.GroupResource() && r.Resource != "events.events.k8s.io" {
-				names = append(names, r.Resource)
+		for _, res := range h.Resources {
+			if n, err := r.find(res.Resource); err == nil && !n.namespaced && o.namespace != "" {
+				continue
+			}
+			if res.Resource != eventsResource.GroupResource() && res.Resource != "events.events.k8s.io" {
+				names = append(names, res.Resource)
 			}
 		}
 		if len(names) == 0 {
 			return nil, errNothing(h)
 		}
 		return names, nil
-	}
-	r, err := o.resolver(ctx)
-	if err != nil {
-		return nil, err
 	}
 	for _, text := range args {
 		if strings.Contains(text, "/") {
@@ -155,22 +189,33 @@ func (o *changesOptions) resources(ctx context.Context, args []string) (names []
 		if err != nil {
 			return nil, err
 		}
+		if err := o.recordedOf(ctx, n); err != nil {
+			return nil, err
+		}
 		names = append(names, n.resource.GroupResource())
 	}
 	return names, nil
 }
 
 // list prints all pages.
-func (o *changesOptions) list(ctx context.Context, query url.Values) error {
+func (o *changesOptions) list(ctx context.Context, args []string, query url.Values) error {
 	// The first page is requested before the pager starts, which would hide an error.
 	var first api.Changes
 	if err := o.get(ctx, historyAPI+"/changes", query, &first); err != nil {
 		return err
 	}
-	shown := len(first.Items)
-	err := o.page(o.streams, func(w io.Writer) error {
-		all := first
-		for page := first; ; shown += len(page.Items) {
+	rec, err := o.record(ctx)
+	if err != nil {
+		return err
+	}
+	if err := rec.before(query["resource"], first.To, "--until", o.stamp); err != nil {
+		return err
+	}
+	all := first
+	shown := 0
+	err = o.page(o.streams, func(w io.Writer) error {
+		for page := first; ; {
+			shown += len(page.Items)
 			if o.format == "text" {
 				for _, c := range page.Items {
 					if err := o.print(w, c); err != nil {
@@ -179,7 +224,8 @@ func (o *changesOptions) list(ctx context.Context, query url.Values) error {
 				}
 			}
 			query.Set("continue", page.Continue)
-			if page.Continue == "" {
+			query.Set("limit", fmt.Sprint(o.pageSize(shown)))
+			if page.Continue == "" || o.limit > 0 && shown >= o.limit {
 				break
 			}
 			page = api.Changes{}
@@ -188,28 +234,71 @@ func (o *changesOptions) list(ctx context.Context, query url.Values) error {
 			}
 			if o.format != "text" {
 				all.Items = append(all.Items, page.Items...)
-				all.Folded += page.Folded
-				all.LeftOut += page.LeftOut
 			}
+			all.Folded += page.Folded
+			all.LeftOut += page.LeftOut
 		}
 		if o.format == "text" {
 			return nil
 		}
-		all.Continue = ""
+		all.Continue = query.Get("continue")
 		return o.marshal(w, all)
 	})
-	if err != nil || shown > 0 {
+	if err != nil {
 		return err
 	}
-	where := ""
-	if o.namespace != "" {
-		if err := o.knownNamespace(ctx); err != nil {
-			return err
+	// After the list, which may be long: it would scroll out of sight.
+	if shown == 0 {
+		if o.namespace != "" {
+			if err := o.knownNamespace(ctx); err != nil {
+				return err
+			}
 		}
-		where = " in namespace " + o.namespace
+		fmt.Fprintln(o.err, o.none(args, query, all))
 	}
-	fmt.Fprintf(o.err, "no changes%s between %s and %s\n", where, o.moment(query.Get("from")), o.moment(query.Get("to")))
+	if query.Get("continue") != "" {
+		return nil // what is listed begins later
+	}
+	rec.printUnobserved(o.err, query["resource"], first.From, first.To, o.stamp)
+	if line := rec.begins(query["resource"], first.From, "changes", o.stamp); line != "" {
+		fmt.Fprintln(o.err, line)
+	}
 	return nil
+}
+
+// none says that there are no changes, and of what.
+func (o *changesOptions) none(args []string, query url.Values, all api.Changes) string {
+	text := "no changes"
+	if o.spec {
+		text += " beyond the status"
+	}
+	if len(args) > 0 {
+		text += " of " + strings.Join(query["resource"], ", ")
+	}
+	if o.namespace != "" {
+		text += " in namespace " + o.namespace
+	}
+	if o.filter != "" {
+		text += fmt.Sprintf(" with --filter %q", o.filter)
+	}
+	if o.author != "" {
+		text += fmt.Sprintf(" by %q", o.author)
+	}
+	text += fmt.Sprintf(" between %s and %s", o.moment(query.Get("from")), o.moment(query.Get("to")))
+	if len(args) == 0 {
+		text += inRecorded(query["resource"])
+	}
+	if all.LeftOut > 0 {
+		flag := "--by"
+		if o.author == "" {
+			flag = "--spec"
+		}
+		text += fmt.Sprintf("; %s leaves out %d", flag, all.LeftOut)
+	}
+	if all.Folded > 0 {
+		text += fmt.Sprintf("; %d are noise (--show-noise)", all.Folded)
+	}
+	return text
 }
 
 // print prints a change: one line, followed by the YAML diff if requested.
@@ -238,22 +327,4 @@ func (o *changesOptions) print(w io.Writer, c api.ObjectChange) error {
 	}
 	_, err = fmt.Fprintln(w, indent(b.String()))
 	return err
-}
-
-// knownNamespace returns an error if the record has nothing of the namespace.
-func (c *client) knownNamespace(ctx context.Context) error {
-	h, err := c.history(ctx)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(h.Resources, func(r api.ResourceHistory) bool { return r.Resource == "namespaces" }) {
-		return nil // it cannot be known
-	}
-	var v api.Versions
-	err = c.get(ctx, historyAPI+"/versions/api/v1/namespaces/"+c.namespace, url.Values{"limit": {"1"}}, &v)
-	status, ok := errors.AsType[*statusError](err)
-	if err == nil || ok && status.Code != 404 {
-		return err
-	}
-	return fmt.Errorf("nothing is recorded in namespace %s", c.namespace)
 }

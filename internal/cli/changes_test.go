@@ -31,7 +31,16 @@ func changed(at time.Time, rv int, resource, name, what string) api.ObjectChange
 	}}
 }
 
-const recordedIndex = `{"recording":{"state":"on"},"resources":[{"resource":"deployments.apps"},{"resource":"events"},{"resource":"events.events.k8s.io"},{"resource":"namespaces"},{"resource":"pods"}]}`
+// recordedIndex is a record since 2026-01-01, with a gap at noon of 2026-01-02.
+var recordedIndex = func() string {
+	epoch := `"epochs":[{"span":{"from":{"resourceVersion":"1","time":"2026-01-01T00:00:00Z"},"to":{"resourceVersion":"99","time":"2026-01-03T00:00:00Z"}},` +
+		`"gaps":[{"from":{"resourceVersion":"5","time":"2026-01-02T14:00:00Z"},"to":{"resourceVersion":"8","time":"2026-01-02T14:00:30Z"}}]}]`
+	var all []string
+	for _, name := range []string{"deployments.apps", "events", "events.events.k8s.io", "namespaces", "nodes", "pods"} {
+		all = append(all, fmt.Sprintf(`{"resource":%q,%s}`, name, epoch))
+	}
+	return `{"recording":{"state":"on"},"resources":[` + strings.Join(all, ",") + `]}`
+}()
 
 func TestChanges(t *testing.T) {
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -39,7 +48,7 @@ func TestChanges(t *testing.T) {
 	created.Type, deleted.Type, deleted.By = api.Added, api.Deleted, nil
 	f := newFakeGateway(t, map[string]string{
 		"":         recordedIndex,
-		"/changes": text(t, api.Changes{Items: []api.ObjectChange{deleted, created}, Continue: "x"}),
+		"/changes": text(t, api.Changes{From: at.Add(-time.Hour), To: at.Add(time.Hour), Items: []api.ObjectChange{deleted, created}, Continue: "x"}),
 		"older":    text(t, api.Changes{Items: []api.ObjectChange{changed(at, 7, "deployments.apps", "web", "replicas 1 → 2")}}),
 	})
 	want := `2026-01-02 12:00:02Z  9         - pods default/a  deleted
@@ -48,7 +57,11 @@ func TestChanges(t *testing.T) {
 `
 	for line, query := range map[string]string{
 		"changes --since 2026-01-02T11:00:00Z":                                        "from=2026-01-02T11%3A00%3A00Z&limit=1000&namespace=default&resource=deployments.apps&resource=namespaces&resource=pods&to=now",
+		"changes --since 2026-01-02T11:00:00Z -A":                                     "from=2026-01-02T11%3A00%3A00Z&limit=1000&resource=deployments.apps&resource=namespaces&resource=nodes&resource=pods&to=now",
 		"changes --since 2026-01-02T11:00:00Z -A po deploy":                           "from=2026-01-02T11%3A00%3A00Z&limit=1000&resource=pods&resource=deployments.apps&to=now",
+		"changes --since 2026-01-02T11:00:00Z -A po,deploy --limit 5":                 "from=2026-01-02T11%3A00%3A00Z&limit=5&resource=pods&resource=deployments.apps&to=now",
+		"changes po --since 7":                                                        "from=rv%3A7&limit=1000&namespace=default&resource=pods&to=now",
+		"changes --until 2026-01-02T11:00:00Z -A po":                                  "from=2026-01-02T10%3A00%3A00Z&limit=1000&resource=pods&to=2026-01-02T11%3A00%3A00Z",
 		"changes --since 2026-01-02T11:00:00Z -n shop po --by me --spec --filter web": "by=me&filter=web&from=2026-01-02T11%3A00%3A00Z&limit=1000&namespace=shop&resource=pods&spec=true&to=now",
 	} {
 		f.questions()
@@ -60,32 +73,66 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s asked %q", line, got)
 		}
 	}
+	if out, _, code := run("changes", "-A", "--limit", "2", "--utc"); code != 0 || strings.Count(out, "\n") != 2 {
+		t.Errorf("--limit 2: %d %s", code, out)
+	}
 	var all api.Changes
 	if out, _, code := run("changes", "-o", "json"); code != 0 || json.Unmarshal([]byte(out), &all) != nil || len(all.Items) != 3 || all.Continue != "" {
 		t.Errorf("%d %s", code, out)
 	}
 
-	f.answers["/changes"] = `{"items":[]}`
+	f.answers["/changes"] = `{"from":"2026-01-02T11:00:00Z","to":"2026-01-02T12:00:00Z","items":[],"leftOut":317,"folded":2}`
 	f.answers["/versions/api/v1/namespaces/default"] = `{"items":[{}]}`
 	for line, want := range map[string]string{
-		"changes --since 2026-01-02T11:00:00Z --until 2026-01-02T12:00:00Z --utc":    "no changes in namespace default between 2026-01-02 11:00:00Z and 2026-01-02 12:00:00Z\n",
-		"changes --since 2026-01-02T11:00:00Z --until 2026-01-02T12:00:00Z --utc -A": "no changes between 2026-01-02 11:00:00Z and 2026-01-02 12:00:00Z\n",
+		"changes --since 2026-01-02T11:00:00Z --until 2026-01-02T12:00:00Z --utc":                                     "no changes in namespace default between 2026-01-02 11:00:00Z and 2026-01-02 12:00:00Z in the recorded resources (deployments.apps, namespaces, pods); --spec leaves out 317; 2 are noise (--show-noise)\n",
+		"changes --since 2026-01-02T11:00:00Z --until 2026-01-02T12:00:00Z --utc -A":                                  "no changes between 2026-01-02 11:00:00Z and 2026-01-02 12:00:00Z in the recorded resources (deployments.apps, namespaces, nodes, pods); --spec leaves out 317; 2 are noise (--show-noise)\n",
+		"changes no --since 2026-01-02T11:00:00Z --until 2026-01-02T12:00:00Z --utc -A --filter x --by kubectl-lable": "no changes of nodes with --filter \"x\" by \"kubectl-lable\" between 2026-01-02 11:00:00Z and 2026-01-02 12:00:00Z; --by leaves out 317; 2 are noise (--show-noise)\n",
 	} {
 		if out, errs, code := run(strings.Fields(line)...); code != 0 || out != "" || errs != want {
 			t.Errorf("%s: %d %s %s", line, code, out, errs)
 		}
 	}
 	for line, want := range map[string]string{
-		"changes -n shopp":              "nothing is recorded in namespace shopp",
-		"changes pods/a":                "see 'watchkeeper history pods/a' for one object",
-		"changes --since 12031":         "--since 12031: a resourceVersion does not select changes of several resources: use a time",
-		"changes --watch --until 1m":    "--watch does not end: leave out --until",
-		"changes --watch -o yaml":       "--watch prints text or json",
-		"changes --since 1m --until 2m": "--since 1m is after --until 2m",
+		"changes -n shopp":                        "nothing is recorded in namespace shopp",
+		"changes pods/a":                          "see 'watchkeeper history pods/a' for one object",
+		"changes --since 12031":                   "--since 12031: a resourceVersion is that of one resource: name it, as in 'watchkeeper changes pods --since 12031', or use a time",
+		"changes --since now":                     "--since and --until are both now: name two moments, such as --since 10m",
+		"changes --until 7 pods":                  "--until 7 is a resourceVersion: give --since, too",
+		"changes --limit -1":                      "--limit -1: use a number above 0",
+		"changes po -s http://127.0.0.1:1?x=y":    "has a query or a fragment",
+		"changes po -s http://127.0.0.1:1#x":      "has a query or a fragment",
+		"changes po -s http://127.0.0.1:1/at/1m/": "is the URL of a moment: name that of the gateway",
+		"changes --watch --until 1m":              "--watch does not end: leave out --until",
+		"changes --watch -o yaml":                 "--watch prints text or json",
+		"changes --since 1m --until 2m":           "--since 1m is after --until 2m",
 	} {
 		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: %d %s %s", line, code, out, errs)
 		}
+	}
+}
+
+// TestChangesOfUnrecordedTime: changes says where the record begins, and what was not
+// observed. Silence would read as "no changes".
+func TestChangesOfUnrecordedTime(t *testing.T) {
+	one := changed(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC), 7, "pods", "a", "x")
+	f := newFakeGateway(t, map[string]string{"": recordedIndex})
+	for line, want := range map[string]struct{ from, to, says string }{
+		"changes po":                {"2025-12-31T00:00:00Z", "2026-01-02T12:00:00Z", "the recorded history begins at 2026-01-01 00:00:00Z: changes since then\n"},
+		"changes po -A -o json":     {"2026-01-02T13:00:00Z", "2026-01-02T15:00:00Z", "not observed between 2026-01-02 14:00:00Z and 2026-01-02 14:00:30Z: of changes in that time, only the outcome is known\n"},
+		"changes po,no -A":          {"2026-01-02T14:00:10Z", "2026-01-02T14:00:20Z", "not observed between 2026-01-02 14:00:00Z and 2026-01-02 14:00:30Z: of changes in that time, only the outcome is known\n"},
+		"changes po -A --limit=100": {"2026-01-02T14:00:30Z", "2026-01-02T15:00:00Z", ""},
+	} {
+		from, _ := time.Parse(time.RFC3339, want.from)
+		to, _ := time.Parse(time.RFC3339, want.to)
+		f.answers["/changes"] = text(t, api.Changes{From: from, To: to, Items: []api.ObjectChange{one}})
+		if _, errs, code := run(append(strings.Fields(line), "--utc", "--since", want.from, "--until", want.to)...); code != 0 || errs != want.says {
+			t.Errorf("%s from %s: %d %q, want %q", line, want.from, code, errs, want.says)
+		}
+	}
+	f.answers["/changes"] = `{"from":"2025-12-30T00:00:00Z","to":"2025-12-31T00:00:00Z","items":[]}`
+	if _, errs, code := run("changes", "-A", "--utc", "--since", "2025-12-30T00:00:00Z", "--until", "2025-12-31T00:00:00Z"); code != 1 || errs != "watchkeeper: --until: nothing is recorded before 2026-01-01 00:00:00Z: use a later moment\n" {
+		t.Errorf("before the record: %d %s", code, errs)
 	}
 }
 

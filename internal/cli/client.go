@@ -50,31 +50,46 @@ func (c *client) addNamespace(f *pflag.FlagSet) {
 	f.StringVarP(&c.namespace, "namespace", "n", "", "namespace; the default is that of the current context")
 }
 
-// prepare validates the flags.
+// prepare validates --server.
 func (c *client) prepare() error {
+	source := "--server"
+	if c.server == os.Getenv(serverVariable) {
+		source = serverVariable
+	}
 	u, err := url.Parse(c.server)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		source := "--server"
-		if c.server == os.Getenv(serverVariable) {
-			source = serverVariable
-		}
+	switch {
+	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("%s %q is not a URL: use one such as %s", source, c.server, defaultServer)
+	case u.RawQuery != "", u.ForceQuery, strings.Contains(c.server, "#"):
+		return fmt.Errorf("%s %q has a query or a fragment: use a URL such as %s", source, c.server, defaultServer)
+	case strings.Contains(u.Path+"/", "/at/"):
+		return fmt.Errorf("%s %q is the URL of a moment: name that of the gateway, without /at/, and give the moment to the command", source, c.server)
 	}
 	c.server = strings.TrimSuffix(c.server, "/")
-	if c.namespace == "" {
-		c.namespace = contextNamespace()
-	}
 	return nil
 }
 
-// contextNamespace returns the namespace that kubectl would use.
-func contextNamespace() string {
+// prepareScope validates --server, and sets the namespace: that of the flag, of the
+// current context, or none for all namespaces.
+func (c *client) prepareScope(allNamespaces bool) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	if allNamespaces {
+		c.namespace = ""
+		return nil
+	}
+	if c.namespace != "" {
+		return nil
+	}
+	// No kubeconfig is needed, but one that cannot be read stops kubectl, too.
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).Namespace()
-	if err != nil {
-		return metav1.NamespaceDefault // the gateway needs no kubeconfig
+	if err != nil && !clientcmd.IsEmptyConfig(err) {
+		return fmt.Errorf("no namespace of the current context: %w: use --namespace", err)
 	}
-	return cmp.Or(namespace, metav1.NamespaceDefault)
+	c.namespace = cmp.Or(namespace, metav1.NamespaceDefault)
+	return nil
 }
 
 // A statusError is a Status that the gateway returned as an error.
@@ -213,8 +228,27 @@ func inOrder(flag, text, thenFlag, then string) error {
 	if err1 != nil || err2 != nil || (first.RV == 0) != (second.RV == 0) {
 		return nil
 	}
-	if first.RV > second.RV || first.At.After(second.At) {
+	switch {
+	case text == "now" && then == "now", first == second:
+		return fmt.Errorf("%s and %s are both %s: name two moments, such as %s 10m", flag, thenFlag, text, flag)
+	case first.RV > second.RV || first.At.After(second.At):
 		return fmt.Errorf("%s %s is after %s %s: swap them", flag, text, thenFlag, then)
 	}
 	return nil
+}
+
+// anHourBefore returns the moment that is an hour before another one; ok is false before a
+// resourceVersion, whose time is not known.
+func (c *client) anHourBefore(ctx context.Context, flag, text string) (moment string, ok bool, err error) {
+	if text == "now" {
+		return "1h", true, nil
+	}
+	if text, err = c.when(ctx, flag, text); err != nil {
+		return "", false, err
+	}
+	w, err := kube.ParseMoment(text, time.Now())
+	if err != nil || w.RV != 0 {
+		return "", false, err
+	}
+	return kube.Moment{At: w.At.Add(-time.Hour)}.String(), true, nil
 }

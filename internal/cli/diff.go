@@ -37,7 +37,7 @@ const diffFailed = 2
 func newDiff(s streams) *cobra.Command {
 	o := &diffOptions{client: client{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "diff [RESOURCE[/NAME]]",
+		Use:   "diff [RESOURCE[,RESOURCE] | RESOURCE/NAME]",
 		Short: "Show the difference between two moments",
 		Long: `Show what was added, deleted and modified between two moments that a running
 gateway has recorded, in an object, a resource, or everything recorded except
@@ -62,7 +62,7 @@ The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
 	o.client.addFlags(f)
 	o.addNamespace(f)
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "compare all namespaces")
-	f.StringVar(&o.from, "from", "1h", "the earlier moment: an age such as 1h, a time, or a resourceVersion")
+	f.StringVar(&o.from, "from", "", "the earlier moment: an age such as 1h, a time, or a resourceVersion; the default is an hour before --to")
 	f.StringVar(&o.to, "to", "now", "the later moment")
 	f.StringVarP(&o.labels, "selector", "l", "", "label selector, as in kubectl get")
 	f.StringVar(&o.fields, "field-selector", "", "field selector, as in kubectl get")
@@ -81,14 +81,23 @@ func (o *diffOptions) failed(err error) error {
 
 // run reports whether there are differences.
 func (o *diffOptions) run(ctx context.Context, args []string) (different bool, err error) {
-	if err := o.client.prepare(); err != nil {
+	if err := o.prepareScope(o.allNamespaces); err != nil {
 		return false, err
 	}
 	if err := o.output.prepare(o.streams); err != nil {
 		return false, err
 	}
-	if o.allNamespaces {
-		o.namespace = ""
+	if o.usual {
+		from, ok, err := o.anHourBefore(ctx, "--to", o.to)
+		if err != nil {
+			return false, err
+		}
+		if o.from = from; !ok {
+			o.from = "1h"
+		}
+	}
+	if err := inOrder("--from", o.from, "--to", o.to); err != nil {
+		return false, err
 	}
 	query := url.Values{}
 	for flag, text := range map[string]string{"from": o.from, "to": o.to} {
@@ -126,6 +135,17 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 	r, err := o.resolver(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if len(args) == 1 && strings.Contains(args[0], ",") {
+		var all []named
+		for _, text := range splitCommas(args) {
+			n, err := r.find(text)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, n)
+		}
+		return all, nil
 	}
 	if len(args) > 0 {
 		resource, name, err := parseNamed(args)
@@ -165,9 +185,16 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 	compared := 0
 	from, _ := kube.ParseMoment(query.Get("from"), time.Now()) // as o.when made it
 	to, _ := kube.ParseMoment(query.Get("to"), time.Now())
-	if o.usual {
-		if late := rec.begins(all, from.At, o.stamp); late != "" {
-			fmt.Fprintln(o.err, late)
+	names := groupResources(all)
+	for _, side := range []struct {
+		flag string
+		at   time.Time
+	}{{"--to", to.At}, {"--from", from.At}} {
+		if side.flag == "--from" && o.usual {
+			continue // it begins later
+		}
+		if err := rec.before(names, side.at, side.flag, o.stamp); err != nil {
+			return false, err
 		}
 	}
 	err = o.page(o.streams, func(w io.Writer) error {
@@ -201,6 +228,9 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		return o.marshal(w, map[string]any{"items": out})
 	})
 	failed.merge(rec, []time.Time{from.At, to.At}, o.stamp).print(o.err)
+	if late := rec.begins(names, from.At, "differences", o.stamp); err == nil && o.usual && late != "" && compared > 0 {
+		fmt.Fprintln(o.err, late)
+	}
 	if failed == nil && err == nil && compared == 0 && o.namespace != "" {
 		err = o.knownNamespace(ctx)
 	}
@@ -213,42 +243,22 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 	return different, err
 }
 
-// failures are the resources that could not be compared, by the reason, in the order of
-// the reasons.
-type failures []failure
-
-type failure struct {
-	reason    string
-	resources []string
-}
-
-func (f *failures) add(resource string, err error) {
-	for i := range *f {
-		if (*f)[i].reason == err.Error() {
-			(*f)[i].resources = append((*f)[i].resources, resource)
-			return
-		}
-	}
-	*f = append(*f, failure{err.Error(), []string{resource}})
-}
-
-// print prints a line for each reason.
-func (f failures) print(w io.Writer) {
-	for _, one := range f {
-		fmt.Fprintf(w, "watchkeeper: %s: %s\n", strings.Join(one.resources, ", "), one.reason)
-	}
-}
-
 // none says that there are no differences, and where.
 func (o *diffOptions) none(args []string, all []named, compared int, query url.Values) string {
 	where := ""
 	switch {
 	case len(args) > 0:
 		where = " of " + all[0].describe(o.namespace)
+		if len(all) > 1 {
+			where = " of " + strings.Join(groupResources(all), ", ")
+		}
 	case o.namespace != "":
 		where = " in namespace " + o.namespace
 	}
 	text := fmt.Sprintf("no differences%s between %s and %s", where, o.moment(query.Get("from")), o.moment(query.Get("to")))
+	if len(args) == 0 {
+		text += inRecorded(groupResources(all))
+	}
 	if compared == 0 {
 		text += ": there are no objects at either moment"
 	}
@@ -264,6 +274,9 @@ func (o *diffOptions) compareOne(ctx context.Context, w io.Writer, n named, quer
 		}
 		if err := o.get(ctx, historyAPI+"/diff"+n.path(o.namespace), query, &page); err != nil {
 			return all, err
+		}
+		if page.From.Time.After(page.To.Time) {
+			return all, fmt.Errorf("--from %s is after --to %s in %s: swap them", o.from, o.to, n.resource.GroupResource())
 		}
 		items := all.Items
 		all.Resource, all.From, all.To, all.Continue = page.Resource, page.From, page.To, page.Continue

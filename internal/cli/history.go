@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 )
@@ -47,7 +50,7 @@ Pod, how its containers had ended.`,
 	f := cmd.Flags()
 	o.client.addFlags(f)
 	o.addNamespace(f)
-	f.StringVar(&o.since, "since", "", "show versions since this moment: an age such as 1h, a time, or a resourceVersion")
+	f.StringVar(&o.since, "since", "", "show versions after this moment: an age such as 1h, a time, or a resourceVersion")
 	f.StringVar(&o.until, "until", "", "show versions up to this moment")
 	f.IntVar(&o.limit, "limit", 0, "maximum number of versions; 0 means all")
 	o.output.addFlags(f)
@@ -75,7 +78,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if name == "" {
 		return fmt.Errorf("history shows one object: name it as %s/NAME, or compare all of them with 'watchkeeper diff %s'", resource, resource)
 	}
-	if err := o.client.prepare(); err != nil {
+	if err := o.client.prepareScope(false); err != nil {
 		return err
 	}
 	if err := o.output.prepare(o.streams); err != nil {
@@ -113,29 +116,57 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	n.name = name
-	return o.show(ctx, n, query)
+	rec, err := o.record(ctx)
+	if err != nil {
+		return err
+	}
+	since, until := parsed(query.Get("since")), parsed(query.Get("until"))
+	resources := groupResources([]named{n})
+	if err := cmp.Or(rec.before(resources, until.At, "--until", o.stamp), rec.after(resources[0], since, "--since")); err != nil {
+		return err
+	}
+	oldest, err := o.show(ctx, n, query)
+	if err != nil {
+		return err
+	}
+	if since.At.IsZero() {
+		since.At = oldest
+	}
+	if until.At.IsZero() {
+		until.At = time.Now()
+	}
+	if !since.At.IsZero() {
+		rec.printUnobserved(o.err, resources, since.At, until.At, o.stamp)
+	}
+	return nil
 }
 
-// show prints all pages.
-func (o *historyOptions) show(ctx context.Context, n named, query url.Values) error {
+// parsed returns a moment that [client.when] returned; the zero Moment for "".
+func parsed(text string) kube.Moment {
+	w, _ := kube.ParseMoment(text, time.Now())
+	return w
+}
+
+// show prints all pages, and returns the time of the oldest version.
+func (o *historyOptions) show(ctx context.Context, n named, query url.Values) (oldest time.Time, err error) {
 	// The first page is requested before the pager starts, which would hide an error.
 	first, err := o.pageOf(ctx, n, query, 0)
 	if err != nil {
-		return err
+		return oldest, err
 	}
 	at, deleted := query.Get("until"), false
 	if len(first.Items) > 0 && first.Items[0].Type == api.Deleted {
 		rv, err := strconv.ParseUint(first.Items[0].ResourceVersion, 10, 64)
 		if err != nil {
-			return err
+			return oldest, err
 		}
 		at, deleted = fmt.Sprintf("rv:%d", rv-1), true
 	}
 	crashes, err := o.crashes(ctx, n, at)
 	if err != nil {
-		return err
+		return oldest, err
 	}
-	return o.page(o.streams, func(w io.Writer) error {
+	err = o.page(o.streams, func(w io.Writer) error {
 		if err := o.printCrashes(w, crashes, deleted); err != nil {
 			return err
 		}
@@ -149,7 +180,9 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values) er
 					}
 				}
 			}
-			shown += len(page.Items)
+			if shown += len(page.Items); len(page.Items) > 0 {
+				oldest = page.Items[len(page.Items)-1].Time
+			}
 			if query.Set("continue", page.Continue); page.Continue == "" || o.limit > 0 && shown >= o.limit {
 				break
 			}
@@ -170,6 +203,7 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values) er
 		all.Continue = query.Get("continue")
 		return o.marshal(w, all)
 	})
+	return oldest, err
 }
 
 // crashes returns whether a Pod fails at a moment, and how its containers ended. It is nil

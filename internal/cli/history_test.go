@@ -51,7 +51,7 @@ NOON  95        replicas 3 → 5; label a=b added (inferred from a list)  by kub
 			t.Errorf("%q: %d %s %s", args, code, errs, diff)
 		}
 	}
-	if got := f.questions(); len(got) != 12 || got[0] != web || got[1] != web+"?continue=0.93" {
+	if got := f.questions(); len(got) != 18 || got[1] != web || got[2] != web+"?continue=0.93" {
 		t.Errorf("asked %q", got)
 	}
 	if out, _, _ := run("history", "deploy/web", "--utc"); !strings.HasPrefix(out, noon.UTC().Format("2006-01-02 15:04:05")+"Z  99 ") {

@@ -46,6 +46,15 @@ func parseNamed(args []string) (resource, name string, err error) {
 	return resource, name, nil
 }
 
+// splitCommas splits lists such as deploy,rs, as kubectl does.
+func splitCommas(args []string) []string {
+	var all []string
+	for _, arg := range args {
+		all = append(all, strings.Split(arg, ",")...)
+	}
+	return all
+}
+
 // A resolver finds resources by any of kubectl's names for them.
 type resolver struct{ mapper meta.RESTMapper }
 

@@ -186,6 +186,17 @@ func TestReviewsNamespace(t *testing.T) {
 	}
 }
 
+// TestReviewsClusterScope: rights in a namespace do not show changes of objects without one.
+func TestReviewsClusterScope(t *testing.T) {
+	f := newFixture(t) // others than the gateway may read namespace default
+	for query, code := range map[string]int{"resource=pods": 200, "resource=nodes": 403, "resource=pods&resource=nodes": 403} {
+		w := f.get("/changes?namespace=default&from="+f.when(0)+"&"+query, "Authorization", "Bearer somebody")
+		if w.Code != code {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+}
+
 // TestConcurrentExports: two exports run at once; a third gets a 429.
 func TestConcurrentExports(t *testing.T) {
 	f, g := widgets(t)

@@ -21,11 +21,11 @@ func (c *call) changes() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, to, err := c.times()
+	resources, err := c.resources()
 	if err != nil {
 		return nil, err
 	}
-	resources, err := c.resources()
+	from, to, err := c.span(resources)
 	if err != nil {
 		return nil, err
 	}
@@ -43,13 +43,14 @@ func (c *call) changes() (any, error) {
 	}
 	var sources []*backward
 	for _, r := range resources {
-		for _, st := range c.store.Streams(r) {
-			b, err := c.backward(st, from, to, bounds)
+		streams := c.store.Streams(r)
+		for i, st := range streams {
+			b, err := c.backward(st, i == len(streams)-1, from, to, bounds)
 			if err != nil {
 				return nil, err
 			}
 			if b != nil {
-				b.match = selected.match()
+				b.match = selected.match(c.cluster[r])
 				sources = append(sources, b)
 			}
 		}
@@ -112,8 +113,8 @@ type backward struct {
 type bounds map[string]uint64
 
 // backward returns the events of a stream in a range, nil if there are none.
-func (c *call) backward(st *history.Stream, from, to kube.Moment, b bounds) (*backward, error) {
-	r, ok, err := rangeOf(c.r.Context(), st, true, from, to)
+func (c *call) backward(st *history.Stream, newest bool, from, to kube.Moment, b bounds) (*backward, error) {
+	r, ok, err := rangeOf(c.r.Context(), st, newest, from, to)
 	if !ok || err != nil || len(st.ClockSteps()) == 0 && st.Head().At.Before(from.At) {
 		return nil, err
 	}

@@ -62,6 +62,21 @@ func TestChanges(t *testing.T) {
 	if got, _ := walk(from + "&resource=pods&resource=nodes.v1"); cmp.Diff([]string{all[1], all[3], all[9], all[10]}, got) != "" {
 		t.Errorf("pods and nodes: %q", got)
 	}
+	// A resource without namespaces that is named matches, as in kubectl get.
+	if got, _ := walk(from + "&namespace=kube-system&resource=pods&resource=nodes"); cmp.Diff([]string{all[3], all[9]}, got) != "" {
+		t.Errorf("pods and nodes of kube-system: %q", got)
+	}
+	for query, want := range map[string][]string{
+		"from=rv:120&resource=deployments.apps":                  {all[0], all[2], all[4], all[5], all[6]},
+		"from=rv:119&to=rv:140&resource=deployments":             {all[4], all[5], all[6], all[7]},
+		"to=rv:140&resource=deployments.apps&" + from:            {all[4], all[5], all[6], all[7], all[8]},
+		"from=rv:120&resource=deployments&filter=web&limit=1":    {all[0], all[2], all[4]},
+		"from=rv:120&resource=deployments&to=" + f.when(44) + "": {all[4], all[5], all[6]},
+	} {
+		if got, _ := walk(query); cmp.Diff(want, got) != "" {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
 	if got, folded := walk(from + "&noise=show&resource=nodes"); len(got) != 59 || folded != 0 {
 		t.Errorf("all of nodes: %d", len(got))
 	}
@@ -88,7 +103,7 @@ func TestChanges(t *testing.T) {
 	if c := ask[api.Changes](f, "/changes?"+from+"&resource=nodes&spec=true"); c.LeftOut != 1 {
 		t.Errorf("%d changes of the status are left out", c.LeftOut)
 	}
-	for _, query := range []string{"filter=stat:failing", "type=deleted", "spec=maybe", "by=a&by=b"} {
+	for _, query := range []string{"filter=stat:failing", "filter=app%3Dweb", "from=rv:120", "from=rv:120&resource=pods&resource=nodes", "from=rv:140&to=rv:120&resource=pods", "type=deleted", "spec=maybe", "by=a&by=b"} {
 		if s, _ := f.refused("/changes?" + query); s.Code != 400 {
 			t.Errorf("%s: %+v", query, s)
 		}

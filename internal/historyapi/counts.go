@@ -25,7 +25,7 @@ const (
 
 // counts returns the number of events per bin.
 func (c *call) counts() (any, error) {
-	first, last, err := c.times()
+	first, last, err := c.span(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (c *call) counts() (any, error) {
 			Added: make([]int, out.Bins), Modified: make([]int, out.Bins), Deleted: make([]int, out.Bins),
 			Spans: []api.TimeSpan{}, Gaps: []api.TimeSpan{},
 		}
-		if err := c.count(&one, r, from, to, bin, selected.match()); err != nil {
+		if err := c.count(&one, r, from, to, bin, selected.match(c.cluster[r])); err != nil {
 			return nil, err
 		}
 		out.Resources = append(out.Resources, one)
@@ -113,17 +113,30 @@ func inside(from, to, lower, upper time.Time) (api.TimeSpan, bool) {
 	return api.TimeSpan{From: from.UTC(), To: to.UTC()}, !to.Before(from)
 }
 
-// times returns the range that the parameters from and to name, by default the last
-// hour.
-func (c *call) times() (from, to kube.Moment, err error) {
+// span returns the range that the parameters from and to name, by default the last hour.
+// Resourceversions are those of one resource, and the times are then those of its state.
+func (c *call) span(resources []kube.Resource) (from, to kube.Moment, err error) {
 	if from, err = c.when("from", "1h"); err != nil {
 		return from, to, err
 	}
 	if to, err = c.when("to", "now"); err != nil {
 		return from, to, err
 	}
-	if from.RV != 0 || to.RV != 0 {
-		return from, to, refuseBad("from and to: a range of several resources has times, not resourceVersions")
+	for _, w := range []*kube.Moment{&from, &to} {
+		if w.RV == 0 {
+			continue
+		}
+		if len(resources) != 1 {
+			return from, to, refuseBad("from and to: a range of several resources has times, not resourceVersions")
+		}
+		state, err := c.Past.Locate(c.r.Context(), resources[0], *w)
+		if err != nil {
+			return from, to, err
+		}
+		w.At = state.Since
+	}
+	if from.RV != 0 && to.RV != 0 && from.RV < to.RV {
+		return from, to, nil // even if the clock was set back
 	}
 	if !from.At.Before(to.At) {
 		return from, to, refuseBad("from (%s) is not before to (%s)", from, to)

@@ -61,7 +61,7 @@ func (c *call) export() (any, error) {
 	default:
 		return nil, refuseBad("pseudonyms is %q: it has to be true or false", text)
 	}
-	from, to, err := c.times()
+	from, to, err := c.span(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ import (
 
 // A filter selects changes by what the log of a stream has: their object and type.
 type filter struct {
-	namespace string // "" for all
+	namespace string // "" for all; those of cluster-scoped resources match if named
+	named     bool   // the request names resources
 	types     []string
 	terms     []term
 }
@@ -28,7 +29,7 @@ type term struct {
 
 // filter reads the parameters that select changes.
 func (c *call) filter() (f filter, err error) {
-	f.namespace = c.query.Get("namespace")
+	f.namespace, f.named = c.query.Get("namespace"), c.query.Has("resource")
 	f.types = c.query["type"]
 	for _, t := range f.types {
 		if t != api.Added && t != api.Modified && t != api.Deleted {
@@ -36,6 +37,9 @@ func (c *call) filter() (f filter, err error) {
 		}
 	}
 	for _, word := range strings.Fields(c.query.Get("filter")) {
+		if strings.Contains(word, "=") {
+			return f, refuseBad("filter: %q is not a part of a name: changes are not selected by labels", word)
+		}
 		t := term{}
 		if rest, ok := strings.CutPrefix(word, "-"); ok && rest != "" {
 			t.not, word = true, rest
@@ -58,8 +62,11 @@ func (c *call) filter() (f filter, err error) {
 	return f, nil
 }
 
-// match returns the filter as a Match, nil if it selects everything.
-func (f filter) match() history.Match {
+// match returns the filter as a Match for a resource, nil if it selects everything.
+func (f filter) match(clusterScoped bool) history.Match {
+	if clusterScoped && f.named {
+		f.namespace = "" // kubectl get ignores it, too
+	}
 	if f.namespace == "" && len(f.types) == 0 && len(f.terms) == 0 {
 		return nil
 	}

@@ -83,6 +83,8 @@ type call struct {
 	now   time.Time
 	// path is the Kubernetes API path that follows the endpoint's name; "" for none.
 	path string
+	// cluster has which resources have no namespaces, of those that [call.resources] returned.
+	cluster map[kube.Resource]bool
 }
 
 func refuse(code int32, reason metav1.StatusReason, format string, args ...any) error {

@@ -147,11 +147,19 @@ func (c *call) resources() ([]kube.Resource, error) {
 		}
 	}
 	namespace := c.query.Get("namespace")
+	c.cluster = map[kube.Resource]bool{}
+	for _, r := range chosen {
+		c.cluster[r] = c.clusterScoped(r)
+	}
 	refused := make([]error, len(chosen))
 	var group errgroup.Group
 	group.SetLimit(8)
 	for i, r := range chosen {
 		group.Go(func() error {
+			namespace := namespace
+			if c.cluster[r] {
+				namespace = "" // rights in a namespace do not apply
+			}
 			if refused[i] = c.filtered(request.ListPath(r, namespace)); refused[i] != nil {
 				return nil
 			}
@@ -177,6 +185,22 @@ func (c *call) resources() ([]kube.Resource, error) {
 		}
 	}
 	return out, nil
+}
+
+// clusterScoped reports whether the objects of a resource have no namespace, as far as
+// discovery or a recorded object shows it.
+func (c *call) clusterScoped(r kube.Resource) bool {
+	for _, known := range c.listed(upstream.GroupPath(r)) {
+		if known.Name == r.Name {
+			return !known.Namespaced
+		}
+	}
+	for _, st := range c.store.Streams(r) {
+		for o, err := range st.List(c.r.Context(), st.Span().To.RV, "", "") {
+			return err == nil && o.Key.Namespace() == ""
+		}
+	}
+	return false
 }
 
 func apiMoment(m history.Moment) api.Moment {

@@ -59,11 +59,32 @@ func (c *call) versions() (any, error) {
 			break
 		}
 	}
-	if len(v.out.Items) == 0 && !c.query.Has("since") && !c.query.Has("until") && !c.query.Has("continue") {
-		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
-			"nothing is recorded of %s %q", t.Resource.GroupResource(), v.key)
+	if len(v.out.Items) > 0 || c.query.Has("continue") {
+		return v.out, nil
 	}
-	return v.out, nil
+	if known, err := c.known(streams, v.key); known || err != nil {
+		return v.out, err
+	}
+	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"nothing is recorded of %s %q", t.Resource.GroupResource(), v.key)
+}
+
+// known reports whether anything is recorded of an object.
+func (c *call) known(streams []*history.Stream, key kube.Key) (bool, error) {
+	ctx := c.r.Context()
+	for _, st := range streams {
+		span := st.Span()
+		if span.From.RV == 0 {
+			continue
+		}
+		if o, err := st.Get(ctx, span.From.RV, key); o != nil || err != nil {
+			return o != nil, err
+		}
+		for _, err := range versionsBackward(ctx, st, key, span.From.RV, span.To.RV) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // A versionPage is a page of the versions of one object.

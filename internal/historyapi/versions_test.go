@@ -78,6 +78,11 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%s: %s", tc.query, diff)
 		}
 	}
+	for _, query := range []string{"", "?since=" + f.when(0), "?until=" + f.when(40), "?since=rv:119&until=rv:140"} {
+		if s, _ := f.refused("/versions/apis/apps/v1/namespaces/default/deployments/nosuch" + query); s.Code != 404 || s.Message != `nothing is recorded of deployments.apps "default/nosuch"` {
+			t.Errorf("%s: %+v", query, s)
+		}
+	}
 	v := ask[api.Versions](f, "/versions/api/v1/nodes/n1?noise=fold")
 	want := []string{
 		"159 FOLDED 14 since 146 map[heartbeat:14]",

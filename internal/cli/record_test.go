@@ -31,7 +31,7 @@ func TestDiffOfYoungRecord(t *testing.T) {
 			[]string{began.Format(time.RFC3339Nano), began.Add(time.Millisecond).Format(time.RFC3339Nano)}},
 		{"diff -A", resource("pods", began), resource("nodes", old), "recorded only since: pods " + began.Local().Format(stamp), []string{"", began.Format(time.RFC3339Nano)}},
 		{"diff -A", resource("pods", old), resource("nodes", old), "", []string{"", ""}},
-		{"diff -A --from 30m", resource("pods", began), resource("nodes", began), "", []string{"", ""}},
+		{"diff -A --from 30m", resource("pods", old), resource("nodes", began), "", []string{"", ""}},
 	} {
 		f := newFakeGateway(t, map[string]string{
 			"":                   fmt.Sprintf(`{"recording":{"state":"on"},"store":{},"resources":[%s,%s]}`, test.nodes, test.pods),
@@ -39,11 +39,11 @@ func TestDiffOfYoungRecord(t *testing.T) {
 			"/diff/api/v1/nodes": `{"items":[],"unchanged":1}`,
 		})
 		_, errs, code := run(strings.Fields(test.args)...)
-		first, rest, _ := strings.Cut(errs, "\n")
-		if test.says == "" {
-			first, rest = "", errs
+		says := ""
+		if test.says != "" {
+			says = test.says + "\n"
 		}
-		if code != 0 || first != test.says || !strings.HasPrefix(rest, "no differences") {
+		if rest, ok := strings.CutPrefix(errs, says); code != 0 || !ok || !strings.HasPrefix(rest, "no differences") || strings.Count(rest, "\n") != 1 {
 			t.Errorf("%s: %d %q, want %q", test.args, code, errs, test.says)
 		}
 		var asked []string
@@ -58,6 +58,31 @@ func TestDiffOfYoungRecord(t *testing.T) {
 				t.Errorf("%s: asked from %q, want %q", test.args, asked, test.asked)
 			}
 		}
+	}
+}
+
+// TestDiffBeforeRecord: an earlier moment than the record has is one line, and diff does not
+// run backwards.
+func TestDiffBeforeRecord(t *testing.T) {
+	f := newFakeGateway(t, map[string]string{
+		"":                  strings.Replace(recordedIndex, `"resources"`, `"now":"2026-01-03T00:00:00Z","resources"`, 1),
+		"/diff/api/v1/pods": `{"from":{"resourceVersion":"9","time":"2026-01-02T12:00:00.3Z"},"to":{"resourceVersion":"8","time":"2026-01-02T11:59:00Z"},"items":[{"type":"MODIFIED","name":"a","summary":["label team removed"]}]}`,
+	})
+	for line, want := range map[string]string{
+		"diff -A --from 2025-12-31T00:00:00Z":                           "--from: nothing is recorded before 2026-01-01 00:00:00Z: use a later moment",
+		"diff -A --from 2025-12-30T00:00:00Z --to 2025-12-31T00:00:00Z": "--to: nothing is recorded before 2026-01-01 00:00:00Z: use a later moment",
+		"diff po -A --from 1m --to 12m":                                 "--from 1m is after --to 12m: swap them",
+		"diff po -A --from now --to 1m":                                 "--from now is after --to 1m: swap them",
+		"diff po -A --from 9 --to 2026-01-02T12:00:00Z":                 "--from 9 is after --to 2026-01-02T12:00:00Z in pods: swap them",
+	} {
+		if out, errs, code := run(append(strings.Fields(line), "--utc")...); code != 2 || out != "" || errs != "watchkeeper: "+want+"\n" {
+			t.Errorf("%s: %d %q %q", line, code, out, errs)
+		}
+	}
+	f.questions()
+	run("diff", "po", "-A", "--to", "2026-01-02T12:00:00Z")
+	if got := f.questions(); !slices.ContainsFunc(got, func(q string) bool { return strings.Contains(q, "from=2026-01-02T11%3A00%3A00Z") }) {
+		t.Errorf("asked %q", got)
 	}
 }
 
