@@ -24,8 +24,7 @@ type Change struct {
 	Patch Patch
 	// Summary are a few phrases, the most important first.
 	Summary []string
-	// By are the managers that wrote to the object at that time, according to
-	// managedFields.
+	// By are the managers that wrote what changed, according to managedFields.
 	By []Manager
 	// Noise are the kinds of noise that changed, in order.
 	Noise []string
@@ -80,7 +79,7 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 		return nil, err
 	}
 	c.known = [2]*version{old, now}
-	out := &Change{By: changedManagers(old.entries, now.entries)}
+	out := &Change{By: writers(old.entries, now.entries)}
 	if before == nil || after == nil {
 		out.Summary = []string{arrival(now.tree)}
 		return out, nil
@@ -95,8 +94,8 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 		out.OnlyStatus = !slices.ContainsFunc(plain, func(op jsondiff.Operation) bool {
 			return op.Path != "/status" && !strings.HasPrefix(op.Path, "/status/")
 		})
-		if len(out.By) == 0 {
-			out.By = owners(now.entries, leaves(nil, nil, old.tree, now.tree, nil))
+		if changed := leaves(nil, nil, old.tree, now.tree, nil); len(changed) > 0 && before.UID == after.UID {
+			out.By = authors(old, now, changed)
 		}
 		out.Noise = slices.DeleteFunc(out.Noise, func(kind string) bool { return kind == noiseVersion })
 	}
