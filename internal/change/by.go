@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Manager wrote to an object, according to its managedFields.
@@ -81,6 +82,22 @@ func managers(entries []entry, keep func(entry) bool) (out []Manager) {
 		}
 	}
 	return out
+}
+
+// creators returns the managers that created an object: their entries are the oldest, and as
+// old as the object. If they have written again, it may be any of the managers.
+func creators(v *version) []Manager {
+	entries := compareEntries(nil, v.entries)
+	oldest := ""
+	for _, e := range entries {
+		if e.Subresource == "" && e.Time != "" && (oldest == "" || e.Time < oldest) {
+			oldest = e.Time
+		}
+	}
+	created, err := time.Parse(time.RFC3339, text(at(v.tree, "metadata", "creationTimestamp")))
+	first, err2 := time.Parse(time.RFC3339, oldest)
+	told := err == nil && err2 == nil && first.Sub(created).Abs() <= time.Second // the two are set one after the other
+	return managers(entries, func(e entry) bool { return !told || e.Subresource == "" && e.Time == oldest })
 }
 
 // authors returns the managers that wrote the changed leaves. The writer of a field owns it,

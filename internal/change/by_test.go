@@ -129,3 +129,28 @@ func TestAuthors(t *testing.T) {
 		})
 	}
 }
+
+// TestCreators: a manager that has written to an object later is not the one that created it.
+func TestCreators(t *testing.T) {
+	const (
+		create = `{manager: kubectl-create, operation: Update, time: "2026-01-01T00:00:00Z"}`
+		status = `{manager: kcm, operation: Update, subresource: status, time: "2026-01-01T00:00:00Z"}`
+		scale  = `{manager: kubectl, operation: Update, subresource: scale}`
+		label  = `{manager: kubectl-label, operation: Update, time: "2026-01-01T00:00:03Z"}`
+	)
+	for _, tc := range []struct{ created, entries, want string }{
+		{"2026-01-01T00:00:00Z", label + "," + create + "," + scale + "," + status, "kubectl-create"},
+		{"2025-12-31T23:59:59Z", create + "," + label, "kubectl-create"},
+		{"2025-12-31T00:00:00Z", create + "," + label, "kubectl-create kubectl-label"}, // either has written again
+		{"2026-01-01T00:00:00Z", scale, "kubectl/scale"},
+	} {
+		o := object(t, `{kind: Thing, metadata: {creationTimestamp: "`+tc.created+`", managedFields: [`+tc.entries+`]}}`, 1)
+		c, err := new(change.Comparer).Between(nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := authorsOf(c); got != tc.want {
+			t.Errorf("of %s: by %q, not %q", tc.created, got, tc.want)
+		}
+	}
+}

@@ -82,6 +82,9 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 	out := &Change{By: writers(old.entries, now.entries)}
 	if before == nil || after == nil {
 		out.Summary = []string{arrival(now.tree)}
+		if before == nil {
+			out.By = creators(now)
+		}
 		return out, nil
 	}
 	out.Noise = differing(old.noise, now.noise)

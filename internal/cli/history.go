@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -321,11 +322,11 @@ func (o *historyOptions) folded(f *api.Fold) string {
 	return fmt.Sprintf("%d %s with noise only (%s) since %s", f.Count, versions, strings.Join(sortedKeys(f.Noise), ", "), o.stamp(f.Oldest.Time))
 }
 
-// by names the authors of a change.
+// by names the authors of a change, each once.
 func by(managers []change.Manager) string {
 	var names []string
 	for _, m := range managers {
-		if len(names) == 0 || names[len(names)-1] != m.Manager {
+		if !slices.Contains(names, m.Manager) {
 			names = append(names, m.Manager)
 		}
 	}

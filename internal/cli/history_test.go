@@ -31,7 +31,7 @@ func versions(t *testing.T) string {
 		{Type: api.Deleted, ResourceVersion: "99", Time: noon, Summary: []string{"deleted"}, Before: after},
 		{Type: api.Folded, ResourceVersion: "98", Time: noon, Summary: []string{}, Folded: &api.Fold{Count: 2, Oldest: api.Moment{Time: noon}, Noise: map[string]int{"heartbeat": 2, "generation": 1}}},
 		{Type: api.Modified, ResourceVersion: "95", Time: noon, Summary: []string{"replicas 3 → 5", "label a=b added"}, Inferred: true, Before: before, Object: after,
-			By: []change.Manager{{Manager: "kubectl"}, {Manager: "kubectl"}, {Manager: "hpa"}}},
+			By: []change.Manager{{Manager: "kubectl"}, {Manager: "hpa"}, {Manager: "kubectl"}}},
 	}})
 }
 
