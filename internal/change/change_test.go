@@ -107,6 +107,8 @@ func TestSummary(t *testing.T) {
 			`{kind: Pod, metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: y}}}`, "applied configuration changed"},
 		{"deletion", `{kind: Pod, metadata: {finalizers: [a/b]}}`,
 			`{kind: Pod, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30}}`, "deletion requested (grace 30 s); finalizer a/b removed"},
+		{"forced deletion", `{kind: Pod}`, `{kind: Pod, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 0}}`, "deletion requested (grace 0 s)"},
+		{"deletion without grace", `{kind: Deployment}`, `{kind: Deployment, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 0}}`, "deletion requested"},
 		{"adoption", `{kind: Pod, metadata: {}}`, `{kind: Pod, metadata: {ownerReferences: [{kind: ReplicaSet, name: web-1, uid: u}]}}`, "owner replicaset/web-1 added"},
 		{"recreated", `{kind: Pod, metadata: {uid: a}}`, `{kind: Pod, metadata: {uid: b}, spec: {x: 1}}`, "deleted and created again; x none → 1"},
 		{"secret", `{kind: Secret, data: {a: eA==}}`, `{kind: Secret, data: {a: eQ==, b: eg==}}`, "key a changed; key b added"},

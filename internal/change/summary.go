@@ -97,7 +97,7 @@ func (s *summary) metadata() {
 	before, grace, shorter := s.changed("metadata", "deletionGracePeriodSeconds")
 	switch old, now, ok := s.changed("metadata", "deletionTimestamp"); {
 	case !ok || now == "":
-	case old == "" && grace != "" && grace != "0":
+	case old == "" && grace != "" && (grace != "0" || text(s.after["kind"]) == "Pod"): // others have none
 		s.say("deletion requested (grace %s s)", grace)
 	case old == "":
 		s.say("deletion requested")
