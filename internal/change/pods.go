@@ -117,14 +117,10 @@ func stateOf(status map[string]any) string {
 // outcome describes how a container ended.
 func outcome(terminated map[string]any) string {
 	reason, code := text(terminated["reason"]), text(terminated["exitCode"])
-	switch {
-	case reason == "Error" || reason == "":
-		if code == "" {
-			return reason
-		}
-		return strings.TrimPrefix(reason+", exit code "+code, ", ")
+	if code == "" || code == "0" && reason != "" && reason != "Error" { // Completed says so
+		return reason
 	}
-	return reason
+	return strings.TrimPrefix(reason+", exit code "+code, ", ")
 }
 
 func parenthesis(s string) string {

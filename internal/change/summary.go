@@ -35,6 +35,7 @@ func summarize(before, after map[string]any) []string {
 	s.described["kind"], s.described["apiVersion"] = true, true
 	s.metadata()
 	s.scale()
+	s.service()
 	s.podTemplate()
 	s.node()
 	s.pod()

@@ -56,6 +56,13 @@ func (s *summary) scale() {
 	}
 }
 
+// service leaves out a Service's list of addresses if it only repeats the address.
+func (s *summary) service() {
+	if text(s.after["kind"]) == "Service" && len(elements(s.before, "spec", "clusterIPs")) <= 1 && len(elements(s.after, "spec", "clusterIPs")) <= 1 {
+		s.describe("spec", "clusterIPs")
+	}
+}
+
 func orNone(s string) string {
 	if s == "" {
 		return "none"
