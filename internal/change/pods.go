@@ -6,6 +6,8 @@ package change
 import (
 	"fmt"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // node describes cordons and taints.
@@ -137,23 +139,30 @@ func (s *summary) conditions() {
 		return
 	}
 	s.describe("status", "conditions")
+	told := map[string]bool{}
 	for _, p := range matched {
 		old, _ := p.before.(map[string]any)
 		now, _ := p.after.(map[string]any)
-		reason := text(now["reason"])
+		reason, message := text(now["reason"]), clip(text(now["message"]), maxText)
+		why := parenthesis(reason)
+		if text(now["status"]) == "False" && reason != "" && message != "" && !told[message] {
+			why += ": " + message // once: that of Ready is that of ContainersReady
+		}
 		switch a, b := text(old["status"]), text(now["status"]); {
 		case now == nil:
 			s.say("condition %s removed", p.key)
-		case old == nil && p.key == "Ready", old == nil && b == "True":
-			s.say("%s%s", state(p.key, b), parenthesis(reason))
+		case old == nil && (p.key == "Ready" || b == "True" || reason == corev1.PodReasonUnschedulable):
+			s.say("%s%s", state(p.key, b), why)
+			told[message] = true
 		case old == nil:
-			s.minor = append(s.minor, state(p.key, b)+parenthesis(reason))
+			s.minor = append(s.minor, state(p.key, b)+why)
 		case a != b:
-			s.say("%s → %s%s", state(p.key, a), state(p.key, b), parenthesis(reason))
+			s.say("%s → %s%s", state(p.key, a), state(p.key, b), why)
+			told[message] = true
 		case text(old["reason"]) != reason:
 			s.say("%s: %s → %s", p.key, orNone(text(old["reason"])), orNone(reason))
 		case text(old["message"]) != text(now["message"]):
-			s.say("%s: %s", p.key, clip(text(now["message"]), maxText))
+			s.say("%s: %s", p.key, message)
 		default:
 			for _, l := range leaves(nil, nil, old, now, nil) {
 				s.minor = append(s.minor, fmt.Sprintf("%s: %s %s", p.key, l, l.verb()))

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxPhrases limits a summary, maxValue the bytes of a value in it.
+// maxPhrases limits a summary, maxValue the bytes of a value in it, and maxText those of a
+// text for people.
 const (
 	maxPhrases = 8
 	maxValue   = 60
@@ -213,7 +214,13 @@ func (l leaf) verb() string {
 }
 
 // arrow shows both values.
-func (l leaf) arrow() string { return show(l.before) + " → " + show(l.after) }
+func (l leaf) arrow() string {
+	n := maxValue
+	if len(l.path) > 1 && l.path[0] == "status" && l.last() == "message" {
+		n = maxText
+	}
+	return show(l.before, n) + " → " + show(l.after, n)
+}
 
 // assignment shows a name and its value.
 func (l leaf) assignment(name string) string {
@@ -226,8 +233,8 @@ func (l leaf) assignment(name string) string {
 	return name + " " + l.arrow()
 }
 
-// show returns a value as a short text.
-func show(value any) string {
+// show returns the first n bytes of a value as text.
+func show(value any, n int) string {
 	if value == nil {
 		return "none"
 	}
@@ -235,13 +242,13 @@ func show(value any) string {
 		if s == "" {
 			return `""`
 		}
-		return clip(s, maxValue)
+		return clip(s, n)
 	}
 	b, err := json.Marshal(value)
 	if err != nil {
 		return "?"
 	}
-	return clip(string(b), maxValue)
+	return clip(string(b), n)
 }
 
 // clip returns the first n bytes of a text, on one line.
