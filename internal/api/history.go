@@ -225,21 +225,41 @@ type TimeSpan struct {
 
 // Failing says whether a Pod fails at a moment, since when, and why:
 // GET /watchkeeper/v1/history/failing/…. A Pod that keeps crashing fails until it has been
-// ready for its back-off.
+// ready for its back-off. One that terminates, or that cannot be scheduled, does not fail.
 type Failing struct {
 	Failing bool `json:"failing"`
+	// FailedBefore is set if the Pod terminates, and failed until its deletion was requested.
+	FailedBefore bool `json:"failedBefore,omitempty"`
 	// Since is when it began to fail. If SinceKnown is false, it failed before.
 	Since      time.Time          `json:"since,omitzero"`
 	SinceKnown bool               `json:"sinceKnown,omitempty"`
 	Restarts   int32              `json:"restarts"`   // of all containers
 	Containers []FailingContainer `json:"containers"` // that have crashed, or cannot start
+	Node       string             `json:"node,omitempty"`
+	// Phase, Reason and Message are those of the Pod's status: why it was evicted, for example.
+	Phase   string `json:"phase,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Unschedulable is set while the scheduler finds no node for the Pod, Disruption if
+	// it is or was evicted, preempted or the like.
+	Unschedulable *PodCondition `json:"unschedulable,omitempty"`
+	Disruption    *PodCondition `json:"disruption,omitempty"`
+}
+
+// A PodCondition is why a condition of a Pod has its status, and since when.
+type PodCondition struct {
+	Since   time.Time `json:"since,omitzero"`
+	Reason  string    `json:"reason,omitempty"`
+	Message string    `json:"message,omitempty"`
 }
 
 // A FailingContainer is a container that cannot start, or how one that crashed ended last.
 type FailingContainer struct {
-	Name       string    `json:"name"`
-	State      string    `json:"state"` // waiting, running or terminated
-	Restarts   int32     `json:"restarts"`
+	Name     string `json:"name"`
+	State    string `json:"state"`             // waiting, running or terminated
+	Waiting  string `json:"waiting,omitempty"` // why it waits
+	Restarts int32  `json:"restarts"`
+	// Reason and Message say how it ended, or why it waits if it has not crashed.
 	Reason     string    `json:"reason,omitempty"`
 	Message    string    `json:"message,omitempty"`
 	ExitCode   *int32    `json:"exitCode,omitempty"` // nil if it has not ended

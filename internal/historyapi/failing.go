@@ -50,18 +50,63 @@ func (c *call) failing() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := api.Failing{Failing: change.Failing(pod, state.At), Containers: []api.FailingContainer{}}
+	out := api.Failing{
+		Failing: change.Failing(pod, state.At), Containers: []api.FailingContainer{}, Node: pod.Spec.NodeName,
+		Phase: string(pod.Status.Phase), Reason: pod.Status.Reason, Message: pod.Status.Message,
+	}
+	for _, condition := range pod.Status.Conditions {
+		why := &api.PodCondition{Since: condition.LastTransitionTime.UTC(), Reason: condition.Reason, Message: condition.Message}
+		switch {
+		case condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue:
+			out.Disruption = why
+		case condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable && condition.Status == corev1.ConditionFalse:
+			out.Unschedulable = why
+		}
+	}
 	for _, s := range change.Containers(pod) {
 		out.Restarts += s.RestartCount
 		if container, ok := failingContainer(s); ok {
 			out.Containers = append(out.Containers, container)
 		}
 	}
-	if !out.Failing {
-		return out, nil
+	if pod.DeletionTimestamp != nil {
+		if state, out.FailedBefore, err = c.beforeDeletion(state, key, o.UID); err != nil {
+			return nil, err
+		}
 	}
-	out.Since, out.SinceKnown, err = c.failingSince(state, key, o.UID)
+	if out.Failing || out.FailedBefore {
+		out.Since, out.SinceKnown, err = c.failingSince(state, key, o.UID)
+	}
 	return out, err
+}
+
+// beforeDeletion returns the last state before the deletion of a Pod was requested that
+// terminates in a state, and whether it failed then. It is false if that is not known.
+func (c *call) beforeDeletion(state past.State, key kube.Key, uid string) (before past.State, failed bool, err error) {
+	ctx, st := c.r.Context(), state.Stream
+	before = state
+	from, compared := st.Span().From, 0
+	for e, err := range versionsBackward(ctx, st, key, from.RV, state.RV) {
+		if err != nil || e.Type == kube.Deleted || e.Object.UID != uid {
+			return before, false, err
+		}
+		pod, err := podOf(e.Object)
+		if err != nil || pod.DeletionTimestamp == nil {
+			before.RV, before.Since = e.Object.RV, e.At
+			return before, err == nil && change.Failing(pod, before.At), err
+		}
+		before.At = e.At
+		if compared++; compared >= maxCompared || e.Type == kube.Added {
+			return before, false, nil
+		}
+	}
+	o, err := st.Get(ctx, from.RV, key)
+	if err != nil || o == nil {
+		return before, false, err
+	}
+	before.RV, before.Since = from.RV, from.At
+	failed, err = failsUntil(history.Event{Type: kube.Modified, Object: o}, uid, before.At)
+	return before, failed, err
 }
 
 // failingContainer describes a container; ok is false if it has not crashed, and can start.
@@ -74,7 +119,7 @@ func failingContainer(s corev1.ContainerStatus) (out api.FailingContainer, ok bo
 	case s.State.Terminated != nil:
 		out.State = "terminated"
 	case w != nil:
-		out.Reason, out.Message = w.Reason, w.Message
+		out.Waiting, out.Reason, out.Message = w.Reason, w.Reason, w.Message
 	}
 	if end := change.LastEnd(s); end != nil {
 		out.Reason, out.Message, ok = end.Reason, end.Message, true

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
@@ -75,7 +77,7 @@ func TestFailing(t *testing.T) {
 	if len(got.Containers) != 1 || got.Restarts != 2 {
 		t.Fatalf("%+v", got)
 	}
-	if c := got.Containers[0]; c.Name != "main" || c.State != "waiting" || c.Reason != "Error" || *c.ExitCode != 3 || c.Message != "no database" || !c.FinishedAt.Equal(f.At(130)) || c.Restarts != 2 {
+	if c := got.Containers[0]; c.Name != "main" || c.State != "waiting" || c.Waiting != "CrashLoopBackOff" || c.Reason != "Error" || *c.ExitCode != 3 || c.Message != "no database" || !c.FinishedAt.Equal(f.At(130)) || c.Restarts != 2 {
 		t.Errorf("%+v", c)
 	}
 	if got := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/old"); !got.Failing || got.SinceKnown || !got.Since.Equal(f.At(0)) {
@@ -91,5 +93,60 @@ func TestFailing(t *testing.T) {
 		if s, _ := f.refused(path); s.Code != code {
 			t.Errorf("%s: %+v", path, s)
 		}
+	}
+}
+
+// TestFailedBefore: a Pod that terminates does not fail, but its deletion tells since when it
+// had, and why it was deleted.
+func TestFailedBefore(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	stamp := func(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339) }
+	crashed := fmt.Sprintf("{phase: Running, containerStatuses: [{name: main, restartCount: 1, state: {terminated: {exitCode: 1, finishedAt: %q}}}]}", stamp(10))
+	disrupted := fmt.Sprintf("{phase: Failed, reason: Evicted, message: low on memory, conditions: [{type: DisruptionTarget, status: 'True', reason: DeletionByPodGC, message: no node, lastTransitionTime: %q}]}", stamp(20))
+	unschedulable := fmt.Sprintf("{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: 0/5 nodes, lastTransitionTime: %q}]}", stamp(1))
+	const terminating = "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}\n"
+	pod := func(typ kube.EventType, key kube.Key, rv uint64, meta, status string) history.Event {
+		return history.Event{Type: typ, At: f.At(float64(rv - 100)), Object: pasttest.Thing(t, key, rv, meta+"kind: Pod\napiVersion: v1\nspec: {nodeName: ghost}\nstatus: "+status)}
+	}
+	st := f.Stream(kube.Resource{Version: "v1", Name: "pods"}, 100, 0,
+		pasttest.Thing(t, "default/old", 50, "kind: Pod\napiVersion: v1\nstatus: "+crashed),
+		pasttest.Thing(t, "default/older", 51, terminating+"kind: Pod\napiVersion: v1\nstatus: "+crashed))
+	for _, e := range []history.Event{
+		pod(kube.Added, "default/a", 101, "", "{phase: Pending}"),
+		pod(kube.Added, "default/well", 102, "", "{phase: Running}"),
+		pod(kube.Added, "default/stuck", 103, "", unschedulable),
+		pod(kube.Modified, "default/a", 110, "", crashed),
+		pod(kube.Modified, "default/a", 120, terminating, crashed),
+		pod(kube.Modified, "default/a", 121, terminating, disrupted),
+		pod(kube.Modified, "default/well", 122, terminating, crashed),
+		pod(kube.Modified, "default/old", 123, terminating, crashed),
+		pod(kube.Modified, "default/older", 124, terminating, disrupted),
+	} {
+		if err := st.Append([]history.Event{e}, e.Object.RV, e.At); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(name string) api.Failing {
+		return ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/"+name+"?at=rv:124")
+	}
+	got := get("a")
+	want := api.Failing{
+		FailedBefore: true, Since: f.At(10).UTC(), SinceKnown: true, Containers: []api.FailingContainer{}, Node: "ghost",
+		Phase: "Failed", Reason: "Evicted", Message: "low on memory",
+		Disruption: &api.PodCondition{Since: f.At(20).UTC().Truncate(time.Second), Reason: "DeletionByPodGC", Message: "no node"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := get("old"); got.Failing || !got.FailedBefore || got.SinceKnown || !got.Since.Equal(f.At(0)) {
+		t.Errorf("failed when the record begins: %+v", got)
+	}
+	for _, name := range []string{"well", "older", "stuck"} {
+		if got := get(name); got.Failing || got.FailedBefore || !got.Since.IsZero() {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := get("stuck").Unschedulable; got == nil || got.Message != "0/5 nodes" || !got.Since.Equal(f.At(1).Truncate(time.Second)) {
+		t.Errorf("unschedulable: %+v", got)
 	}
 }

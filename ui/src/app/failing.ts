@@ -10,11 +10,26 @@ import type { Termination } from '../data/crash';
 /** The answer of /watchkeeper/v1/history/failing. */
 export interface Failing {
   failing: boolean;
+  /** The Pod terminates, and failed until its deletion was requested: `since` is of that. */
+  failedBefore?: boolean;
   since?: string;
   /** Absent if it failed before the recording starts; `since` is then the start. */
   sinceKnown?: boolean;
   restarts?: number;
-  containers?: (Termination & { name: string; restarts?: number; state?: string })[] | null;
+  containers?: (Termination & { name: string; restarts?: number; state?: string; waiting?: string })[] | null;
+  node?: string;
+  phase?: string;
+  reason?: string;
+  message?: string;
+  unschedulable?: PodCondition;
+  disruption?: PodCondition;
+}
+
+/** Why a condition of a Pod has its status, and since when. */
+interface PodCondition {
+  since?: string;
+  reason?: string;
+  message?: string;
 }
 
 /** Requests it for the Pod at an API path, at a moment as /at takes it, or now if that is empty. */
