@@ -6,10 +6,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -39,9 +37,9 @@ func newHistory(s streams) *cobra.Command {
 		Long: `Show the versions of an object that a running gateway has recorded, newest
 first: the time, the change, and its author according to the object's
 managedFields. Consecutive versions that differ only in noise are folded into
-one line. The first lines of a Pod whose containers have crashed, or cannot start,
-say since when it fails, and why, now or at the moment --until; those of a deleted
-Pod, how its containers had ended.`,
+one line. The first lines of a Pod that has failed, cannot be scheduled, or whose
+containers have crashed or cannot start, say since when, and why, now or at the
+moment --until; those of a deleted Pod, how it had ended.`,
 		Example: `  watchkeeper history deployment/web
   watchkeeper history pod web-0 -n shop --since 1h -p
   watchkeeper history node/worker-3 --show-noise -o json`,
@@ -155,20 +153,21 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values) (o
 	if err != nil {
 		return oldest, err
 	}
-	at, deleted := query.Get("until"), false
+	at := query.Get("until")
+	var deleted time.Time
 	if len(first.Items) > 0 && first.Items[0].Type == api.Deleted {
 		rv, err := strconv.ParseUint(first.Items[0].ResourceVersion, 10, 64)
 		if err != nil {
 			return oldest, err
 		}
-		at, deleted = fmt.Sprintf("rv:%d", rv-1), true
+		at, deleted = fmt.Sprintf("rv:%d", rv-1), first.Items[0].Time
 	}
-	crashes, err := o.crashes(ctx, n, at)
+	failing, err := o.failing(ctx, n, at)
 	if err != nil {
 		return oldest, err
 	}
 	err = o.page(o.streams, func(w io.Writer) error {
-		if err := o.printCrashes(w, crashes, deleted); err != nil {
+		if err := o.printFailing(w, failing, deleted); err != nil {
 			return err
 		}
 		all := first
@@ -205,68 +204,6 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values) (o
 		return o.marshal(w, all)
 	})
 	return oldest, err
-}
-
-// crashes returns whether a Pod fails at a moment, and how its containers ended. It is nil
-// for other objects, and if the Pod did not exist then or the moment is not recorded.
-func (o *historyOptions) crashes(ctx context.Context, n named, at string) (*api.Failing, error) {
-	if o.format != "text" || n.resource.GroupResource() != "pods" {
-		return nil, nil
-	}
-	query := url.Values{}
-	if at != "" {
-		query.Set("at", at)
-	}
-	var f api.Failing
-	err := o.get(ctx, historyAPI+"/failing"+n.path(o.namespace), query, &f)
-	var status *statusError
-	if errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusGone) {
-		return nil, nil
-	}
-	return &f, err
-}
-
-// printCrashes prints the answer of crashes, unless no container has crashed.
-func (o *historyOptions) printCrashes(w io.Writer, f *api.Failing, deleted bool) error {
-	if f == nil || len(f.Containers) == 0 {
-		return nil
-	}
-	line := o.paint(green, "not failing")
-	switch {
-	case deleted: // a Pod that terminates does not count as failing
-		line = "deleted"
-	case f.Failing && f.SinceKnown:
-		line = o.paint(red, "failing since "+o.stamp(f.Since))
-	case f.Failing:
-		line = o.paint(red, "failing since before "+o.stamp(f.Since)+", when the recording starts")
-	}
-	if _, err := fmt.Fprintf(w, "%s; restarts: %d\n", line, f.Restarts); err != nil {
-		return err
-	}
-	for _, c := range f.Containers {
-		if _, err := fmt.Fprintf(w, "  %s\n", plain(o.crash(c))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// crash describes how a container ended last, or why it cannot start.
-func (o *historyOptions) crash(c api.FailingContainer) string {
-	line := fmt.Sprintf("%s is %s", c.Name, c.State)
-	if c.ExitCode != nil {
-		line += fmt.Sprintf("; it ended %s with exit code %d", o.stamp(c.FinishedAt), *c.ExitCode)
-		if c.Signal != 0 {
-			line += fmt.Sprintf(" (signal %d)", c.Signal)
-		}
-	}
-	if c.Reason != "" {
-		line += ": " + c.Reason
-	}
-	if message := strings.TrimSpace(c.Message); message != "" {
-		line += ": " + strings.Join(strings.Fields(message), " ")
-	}
-	return line
 }
 
 // pageOf requests a page, with at most the rest of the limit.

@@ -83,36 +83,6 @@ NOON  95        replicas 3 → 5; label a=b added (inferred from a list)  by kub
 	}
 }
 
-// The first lines of a Pod's history say how its containers ended.
-func TestHistoryOfCrashes(t *testing.T) {
-	const path = "/api/v1/namespaces/default/pods/web-0"
-	stamp := noon.Format("2006-01-02 15:04:05Z07:00")
-	crash := `{"name":"web","state":"waiting","reason":"OOMKilled","exitCode":137,"signal":9,"finishedAt":"` + noon.Format(time.RFC3339) + `"}`
-	image := `{"name":"log","state":"waiting","reason":"ErrImagePull","message":"no such\n image\u001b[31m\n"}`
-	for name, test := range map[string]struct{ versions, failing, at, want string }{
-		"failing":   {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":7,"containers":[` + crash + `]}`, "", "failing since NOON; restarts: 7\n  web is waiting; it ended NOON with exit code 137 (signal 9): OOMKilled\n"},
-		"before":    {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","restarts":0,"containers":[` + image + `]}`, "", "failing since before NOON, when the recording starts; restarts: 0\n  log is waiting: ErrImagePull: no such image\uFFFD[31m\n"},
-		"recovered": {"", `{"failing":false,"restarts":7,"containers":[` + crash + `]}`, "", "not failing; restarts: 7\n  web is waiting; it ended NOON with exit code 137 (signal 9): OOMKilled\n"},
-		"well":      {"", `{"failing":false,"restarts":0,"containers":[]}`, "", ""},
-		"deleted":   {`{"type":"DELETED","resourceVersion":"90","time":"` + noon.Format(time.RFC3339) + `","summary":["deleted"]}`, `{"failing":false,"restarts":7,"containers":[` + crash + `]}`, "?at=rv%3A89", "deleted; restarts: 7\n  web is waiting; it ended NOON with exit code 137 (signal 9): OOMKilled\nNOON  90        deleted\n"},
-		"gap":       {"", `{"kind":"Status","code":410,"message":"in a gap"}`, "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFakeGateway(t, map[string]string{"/versions" + path: `{"resource":"pods","items":[` + test.versions + `]}`, "/failing" + path: test.failing})
-			out, errs, code := run("history", "pod/web-0")
-			if diff := cmp.Diff(strings.ReplaceAll(test.want, "NOON", stamp), out); diff != "" || code != 0 {
-				t.Errorf("%d %s %s", code, errs, diff)
-			}
-			if got := f.questions(); !slices.Contains(got, "/failing"+path+test.at) {
-				t.Errorf("asked %q", got)
-			}
-			if out, errs, code := run("history", "pod/web-0", "-o", "json"); code != 0 || strings.Contains(out, "failing") {
-				t.Errorf("%d %s %s", code, errs, out)
-			}
-		})
-	}
-}
-
 func TestHistoryMistakes(t *testing.T) {
 	newFakeGateway(t, nil)
 	for line, want := range map[string]string{

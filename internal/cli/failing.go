@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// failing returns whether a Pod fails at a moment, and why. It is nil for other objects, and
+// if the Pod did not exist then or the moment is not recorded.
+func (o *historyOptions) failing(ctx context.Context, n named, at string) (*api.Failing, error) {
+	if o.format != "text" || n.resource.GroupResource() != "pods" {
+		return nil, nil
+	}
+	query := url.Values{}
+	if at != "" {
+		query.Set("at", at)
+	}
+	var f api.Failing
+	err := o.get(ctx, historyAPI+"/failing"+n.path(o.namespace), query, &f)
+	var status *statusError
+	if errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusGone) {
+		return nil, nil
+	}
+	return &f, err
+}
+
+// printFailing prints the answer of failing, unless all is well. deleted is when the Pod was
+// deleted, zero if it was not.
+func (o *historyOptions) printFailing(w io.Writer, f *api.Failing, deleted time.Time) error {
+	if f == nil || len(f.Containers) == 0 && f.Reason+f.Message == "" && f.Unschedulable == nil && f.Disruption == nil && !f.Failing && !f.FailedBefore {
+		return nil
+	}
+	is, lines := "is", []string{o.headOf(f)}
+	if !deleted.IsZero() {
+		is, lines[0] = "was", o.deleted(f, deleted)
+	}
+	if why := because(f.Reason, f.Message); why != "" {
+		lines = append(lines, why)
+	}
+	if d := f.Disruption; d != nil {
+		message := d.Message
+		if message == f.Message {
+			message = "" // the kubelet writes it to both
+		}
+		lines = append(lines, because("DisruptionTarget since "+o.stamp(d.Since), d.Reason, message))
+	}
+	for _, c := range f.Containers {
+		lines = append(lines, o.crash(c, is))
+	}
+	for i, line := range lines {
+		if i > 0 {
+			line = "  " + plain(line)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// headOf describes a Pod that exists.
+func (o *historyOptions) headOf(f *api.Failing) string {
+	line, restarts := o.paint(green, "not failing"), fmt.Sprintf("; restarts: %d", f.Restarts)
+	switch u := f.Unschedulable; {
+	case f.Failing:
+		line = o.paint(red, "failing since "+o.failingSince(f))
+	case f.FailedBefore:
+		line = "terminating; was " + o.paint(red, "failing since "+o.failingSince(f))
+	case u != nil:
+		return because(o.paint(red, "cannot be scheduled since "+o.stamp(u.Since)), plain(because(u.Message)))
+	}
+	return line + restarts
+}
+
+// deleted describes how a Pod was when it was deleted.
+func (o *historyOptions) deleted(f *api.Failing, at time.Time) string {
+	var was []string
+	if f.Node != "" {
+		was = append(was, "was on "+f.Node)
+	}
+	if f.Phase == "Failed" {
+		was = append(was, "phase Failed")
+	}
+	if u := f.Unschedulable; u != nil {
+		was = append(was, because("could not be scheduled since "+o.stamp(u.Since), u.Message))
+	}
+	if f.Failing || f.FailedBefore {
+		was = append(was, "failing since "+o.failingSince(f))
+	}
+	was = append(was, fmt.Sprintf("restarts: %d", f.Restarts))
+	return "deleted " + o.stamp(at) + " (" + plain(strings.Join(was, "; ")) + ")"
+}
+
+func (o *historyOptions) failingSince(f *api.Failing) string {
+	if f.SinceKnown {
+		return o.stamp(f.Since)
+	}
+	return "before " + o.stamp(f.Since) + ", when the recording starts"
+}
+
+// crash describes how a container ended last, or why it cannot start.
+func (o *historyOptions) crash(c api.FailingContainer, is string) string {
+	line := c.Name + " " + is + " " + c.State
+	if c.ExitCode != nil {
+		if c.Waiting != "" {
+			line += " (" + c.Waiting + ")"
+		}
+		line += fmt.Sprintf("; it ended %s with exit code %d", o.stamp(c.FinishedAt), *c.ExitCode)
+		if c.Signal != 0 {
+			line += fmt.Sprintf(" (signal %d)", c.Signal)
+		}
+	}
+	return because(line, c.Reason, c.Message)
+}
+
+// because joins what is known of a reason, on one line.
+func because(parts ...string) string {
+	var known []string
+	for _, part := range parts {
+		if part = strings.Join(strings.Fields(part), " "); part != "" {
+			known = append(known, part)
+		}
+	}
+	return strings.Join(known, ": ")
+}

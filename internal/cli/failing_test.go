@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The first lines of a Pod's history say how its containers ended.
+func TestHistoryOfCrashes(t *testing.T) {
+	const path = "/api/v1/namespaces/default/pods/web-0"
+	stamp := noon.Format("2006-01-02 15:04:05Z07:00")
+	crash := `{"name":"web","state":"waiting","waiting":"CrashLoopBackOff","reason":"OOMKilled","exitCode":137,"signal":9,"finishedAt":"` + noon.Format(time.RFC3339) + `"}`
+	image := `{"name":"log","state":"waiting","waiting":"ErrImagePull","reason":"ErrImagePull","message":"no such\n image\u001b[31m\n"}`
+	deleted := `{"type":"DELETED","resourceVersion":"90","time":"` + noon.Format(time.RFC3339) + `","summary":["deleted"]}`
+	for name, test := range map[string]struct{ versions, failing, at, want string }{
+		"failing":   {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":7,"containers":[` + crash + `]}`, "", "failing since NOON; restarts: 7\n  web is waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\n"},
+		"before":    {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","restarts":0,"containers":[` + image + `]}`, "", "failing since before NOON, when the recording starts; restarts: 0\n  log is waiting: ErrImagePull: no such image\uFFFD[31m\n"},
+		"recovered": {"", `{"failing":false,"restarts":7,"containers":[` + crash + `]}`, "", "not failing; restarts: 7\n  web is waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\n"},
+		"well":      {"", `{"failing":false,"restarts":0,"containers":[]}`, "", ""},
+		"deleted":   {deleted, `{"failing":false,"restarts":7,"containers":[` + crash + `]}`, "?at=rv%3A89", "deleted NOON (restarts: 7)\n  web was waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\nNOON  90        deleted\n"},
+		"its end": {deleted, `{"failing":false,"failedBefore":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":1,"containers":[` + crash + `],"node":"node-ghost","phase":"Failed",` +
+			`"disruption":{"since":"` + noon.Format(time.RFC3339) + `","reason":"DeletionByPodGC","message":"PodGC: node not found"}}`, "?at=rv%3A89",
+			"deleted NOON (was on node-ghost; phase Failed; failing since NOON; restarts: 1)\n  DisruptionTarget since NOON: DeletionByPodGC: PodGC: node not found\n" +
+				"  web was waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\nNOON  90        deleted\n"},
+		"gone well":   {deleted, `{"failing":false,"restarts":0,"containers":[],"node":"n","phase":"Running"}`, "?at=rv%3A89", "NOON  90        deleted\n"},
+		"terminating": {"", `{"failing":false,"failedBefore":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":1,"containers":[]}`, "", "terminating; was failing since NOON; restarts: 1\n"},
+		"evicted": {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":0,"containers":[],"phase":"Failed","reason":"Evicted","message":"low on\nmemory",` +
+			`"disruption":{"since":"` + noon.Format(time.RFC3339) + `","reason":"TerminationByKubelet","message":"low on\nmemory"}}`, "",
+			"failing since NOON; restarts: 0\n  Evicted: low on memory\n  DisruptionTarget since NOON: TerminationByKubelet\n"},
+		"unschedulable": {"", `{"failing":false,"restarts":0,"containers":[],"phase":"Pending","unschedulable":{"since":"` + noon.Format(time.RFC3339) + `","reason":"Unschedulable","message":"0/5 nodes are available: 5 Insufficient\u001b cpu"}}`, "",
+			"cannot be scheduled since NOON: 0/5 nodes are available: 5 Insufficient\uFFFD cpu\n"},
+		"gap": {"", `{"kind":"Status","code":410,"message":"in a gap"}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeGateway(t, map[string]string{"/versions" + path: `{"resource":"pods","items":[` + test.versions + `]}`, "/failing" + path: test.failing})
+			out, errs, code := run("history", "pod/web-0")
+			if diff := cmp.Diff(strings.ReplaceAll(test.want, "NOON", stamp), out); diff != "" || code != 0 {
+				t.Errorf("%d %s %s", code, errs, diff)
+			}
+			if got := f.questions(); !slices.Contains(got, "/failing"+path+test.at) {
+				t.Errorf("asked %q", got)
+			}
+			if out, errs, code := run("history", "pod/web-0", "-o", "json"); code != 0 || strings.Contains(out, "failing") {
+				t.Errorf("%d %s %s", code, errs, out)
+			}
+		})
+	}
+}
