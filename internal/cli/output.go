@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -117,12 +119,14 @@ func (o *output) diff(w io.Writer, name string, before, after json.RawMessage) e
 	if err != nil {
 		return err
 	}
+	longer := 0
 	for line := range strings.Lines(unified) {
 		line = strings.TrimSuffix(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
 			line = o.paint(bold, line)
 		case strings.HasPrefix(line, "@@"):
+			line, longer = renumber(line, longer)
 			line = o.paint(cyan, line)
 		case strings.HasPrefix(line, "-"):
 			line = o.paint(red, line)
@@ -134,6 +138,28 @@ func (o *output) diff(w io.Writer, name string, before, after json.RawMessage) e
 		}
 	}
 	return nil
+}
+
+var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@$`)
+
+// renumber corrects the line at which a hunk begins in the new text: go-udiff leaves out the
+// lines between two changes of one hunk. longer is by how many lines the hunks before have
+// made the text longer; renumber returns it with this hunk.
+func renumber(header string, longer int) (string, int) {
+	m := hunkHeader.FindStringSubmatch(header)
+	if m == nil || m[1] == "0" || m[3] == "0" {
+		return header, longer // one of the texts is empty
+	}
+	return fmt.Sprintf("@@ -%s%s +%d%s @@", m[1], m[2], number(m[1])+longer, m[4]), longer + number(m[4]) - number(m[2])
+}
+
+// number reads a number of a header; a count that is 1 is left out.
+func number(text string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(cmp.Or(text, "1"), ","))
+	if err != nil {
+		panic(err) // the header has only digits there
+	}
+	return n
 }
 
 // yaml converts a JSON object to YAML, without noise unless it is shown.
