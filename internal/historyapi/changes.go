@@ -4,10 +4,12 @@
 package historyapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -50,7 +52,7 @@ func (c *call) changes() (any, error) {
 				return nil, err
 			}
 			if b != nil {
-				b.match = selected.match(c.cluster[r])
+				b.match, b.ordered = selected.match(c.cluster[r]), i == len(streams)-1 && r.Name != "events"
 				sources = append(sources, b)
 			}
 		}
@@ -107,6 +109,9 @@ type backward struct {
 	scan   int             // how many entries of the log the page may still read, with a match
 	events []history.Event // read, but not yet returned, in RV order
 	last   uint64          // the RV of the last returned event
+	// ordered is set if the RVs are likely those of the API server's store as it is now:
+	// Events often have another one, and an epoch ends when the store is restored.
+	ordered bool
 }
 
 // bounds has, by the name of a stream, the RV below which the next page continues.
@@ -196,7 +201,18 @@ func withinRV(sources []*backward) *backward {
 	return nil
 }
 
-// newestOf returns the source whose next event is the newest.
+const (
+	// maxSkew is by how much the watches of two resources may observe changes of one time
+	// apart, and maxSkewRVs how many RVs an etcd may need in that time: those of two stores
+	// are seldom so close.
+	maxSkew    = time.Second
+	maxSkewRVs = 10_000
+)
+
+// newestOf returns the source whose next event is the newest: a cause is older than its
+// effects. The RVs of a store say what is newer of what was observed in about the same
+// moment, the times of observation the rest. The choice depends on nothing but the next
+// events, so that the next page goes on with the same one.
 func newestOf(ctx context.Context, sources []*backward) (*backward, error) {
 	var best *backward
 	var newest *history.Event
@@ -210,6 +226,19 @@ func newestOf(ctx context.Context, sources []*backward) (*backward, error) {
 		}
 		if best == nil || e.At.After(newest.At) || e.At.Equal(newest.At) && e.Object.RV > newest.Object.RV {
 			best, newest = b, e
+		}
+	}
+	if b := withinRV(sources); b != nil || best == nil || !best.ordered {
+		return cmp.Or(b, best), nil
+	}
+	rv := newest.Object.RV
+	for _, b := range sources {
+		if len(b.events) == 0 || !b.ordered {
+			continue
+		}
+		e := b.events[len(b.events)-1]
+		if e.Object.RV > rv && e.Object.RV-newest.Object.RV <= maxSkewRVs && newest.At.Sub(e.At) <= maxSkew {
+			best, rv = b, e.Object.RV
 		}
 	}
 	return best, nil

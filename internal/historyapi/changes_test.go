@@ -11,8 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
 func TestChanges(t *testing.T) {
@@ -128,5 +132,52 @@ func TestScannedPages(t *testing.T) {
 	}
 	if want := []string{"165", "150", "140", "120", "110"}; !slices.Equal(got, want) || pages < 10 {
 		t.Errorf("%v on %d pages, want %v", got, pages, want)
+	}
+}
+
+// TestOrderOfChanges: what is recorded of causes and their effects is listed in the order of
+// their RVs, however the watches observed them, and once, whatever the pages.
+func TestOrderOfChanges(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	type seen struct {
+		rv      uint64
+		seconds float64
+	}
+	write := func(r kube.Resource, from uint64, all ...seen) {
+		st := f.Stream(r, from, 0)
+		var events []history.Event
+		for i, e := range all {
+			events = append(events, history.Event{Type: kube.Added, At: f.At(e.seconds), Object: pasttest.Thing(t, kube.MakeKey("default", fmt.Sprint(r.Name, i)), e.rv, "kind: Thing\napiVersion: v1")})
+			if i+1 < len(all) && all[i+1].rv == e.rv {
+				continue // those of one RV are found together
+			}
+			if err := st.AppendGap(events, e.rv, f.At(e.seconds)); err != nil {
+				t.Fatal(err)
+			}
+			events = nil
+		}
+	}
+	write(pasttest.Deployments, 100, seen{2200, 9.5}, seen{2238, 10.0}, seen{2242, 10.1}, seen{2300, 20})
+	write(kube.Resource{Group: "apps", Version: "v1", Name: "replicasets"}, 100, seen{2239, 10.4}, seen{2240, 10.5}, seen{2241, 10.6}, seen{2301, 22})
+	write(pasttest.Pods, 100, seen{2299, 21.5}, seen{2299, 21.5})
+	// These have stores of their own.
+	write(kube.Resource{Version: "v1", Name: "events"}, 100, seen{2250, 10.05}, seen{2251, 10.55})
+	write(kube.Resource{Group: "other", Version: "v1", Name: "things"}, 100, seen{7_000_000, 10.2})
+	want := []string{"2301", "2299", "2299", "2300", "2242", "2241", "2251", "2240", "2239", "7000000", "2250", "2238", "2200"}
+	for limit := range len(want) + 1 {
+		var got []string
+		for more := ""; ; {
+			c := ask[api.Changes](f, fmt.Sprintf("/changes?from=%s&limit=%d%s", f.when(0), limit+1, more))
+			for _, i := range c.Items {
+				got = append(got, i.ResourceVersion)
+			}
+			if c.Continue == "" {
+				break
+			}
+			more = "&continue=" + c.Continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("limit %d: %s", limit+1, diff)
+		}
 	}
 }
