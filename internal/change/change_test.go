@@ -77,6 +77,8 @@ func TestSummary(t *testing.T) {
 		{"one message", `{kind: Pod, status: {conditions: [{type: Ready, status: "True"}, {type: ContainersReady, status: "True"}]}}`,
 			`{kind: Pod, status: {conditions: [{type: Ready, status: "False", reason: R, message: m}, {type: ContainersReady, status: "False", reason: R, message: m}]}}`,
 			"Ready → NotReady (R): m; ContainersReady → not ContainersReady (R)"},
+		{"good news", `{kind: Node, status: {conditions: [{type: MemoryPressure, status: Unknown}]}}`,
+			`{kind: Node, status: {conditions: [{type: MemoryPressure, status: "False", reason: R, message: all is well}]}}`, "MemoryPressure unknown → not MemoryPressure (R)"},
 		{"long message", `{kind: Pod, status: {}}`, `{kind: Pod, status: {message: "` + strings.Repeat("é", 90) + `"}}`, "status.message none → " + strings.Repeat("é", 80) + "…"},
 		{"node lost", `{kind: Node, status: {conditions: [{type: Ready, status: "True", lastHeartbeatTime: a}]}}`,
 			`{kind: Node, spec: {taints: [{key: node.kubernetes.io/unreachable, effect: NoSchedule}]}, status: {conditions: [{type: Ready, status: Unknown, reason: NodeStatusUnknown, lastHeartbeatTime: b}]}}`,

@@ -145,7 +145,8 @@ func (s *summary) conditions() {
 		now, _ := p.after.(map[string]any)
 		reason, message := text(now["reason"]), clip(text(now["message"]), maxText)
 		why := parenthesis(reason)
-		if text(now["status"]) == "False" && reason != "" && message != "" && !told[message] {
+		bad := text(s.after["kind"]) != "Node" || p.key == "Ready" // a Node's others are good news
+		if bad && text(now["status"]) == "False" && reason != "" && message != "" && !told[message] {
 			why += ": " + message // once: that of Ready is that of ContainersReady
 		}
 		switch a, b := text(old["status"]), text(now["status"]); {
