@@ -118,6 +118,9 @@ var endpoints = map[string]endpoint{
 // repeatable are the parameters that may be given several times.
 var repeatable = []string{"resource", "type"}
 
+// begins are the parameters that name a moment or the begin of a range, not its end.
+var begins = []string{"from", "since", "at"}
+
 // Parameters returns the query parameters of the endpoints, by the path below
 // [Path].
 func Parameters() map[string][]string {
@@ -282,6 +285,9 @@ func (c *call) when(parameter, usual string) (kube.Moment, error) {
 	}
 	if err != nil {
 		return when, refuseBad("%s: %v", parameter, err)
+	}
+	if slices.Contains(begins, parameter) { // a range may extend beyond what is recorded
+		return when, c.Past.Reached(when)
 	}
 	return when, nil
 }

@@ -142,3 +142,23 @@ func TestEndsWithItsRequest(t *testing.T) {
 		}
 	}
 }
+
+// TestAfterRecording: no moment after the end of a finished recording is described, while
+// a range may extend beyond it.
+func TestAfterRecording(t *testing.T) {
+	f := newFixture(t)
+	f.ended = true
+	for path, code := range map[string]int{
+		"/changes?from=" + f.when(90) + "&to=" + f.when(200):                       http.StatusOK,
+		"/changes?from=" + f.when(102) + "&to=" + f.when(200):                      http.StatusBadRequest,
+		"/diff/api/v1/pods?from=" + f.when(90) + "&to=now":                         http.StatusOK,
+		"/diff/api/v1/pods?from=" + f.when(90) + "&to=" + f.when(102):              http.StatusBadRequest,
+		"/versions/api/v1/namespaces/default/pods/a?since=" + f.when(102):          http.StatusBadRequest,
+		"/versions/api/v1/namespaces/default/pods/a?since=1h&until=" + f.when(102): http.StatusOK,
+	} {
+		w := f.get(path)
+		if w.Code != code || code == http.StatusBadRequest && !strings.Contains(w.Body.String(), "after the end of the recording") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}

@@ -37,6 +37,9 @@ var ErrUnrecorded = errors.New("not recorded")
 // the history (ErrBefore, ErrFuture, ErrGap, ErrClock), that of ctx, or [ErrUnrecorded];
 // [Past.Refusal] maps it to a Status.
 func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (State, error) {
+	if err := p.Reached(when); err != nil {
+		return State{}, err
+	}
 	unsynced := p.Sync(ctx, id)
 	if ctx.Err() != nil {
 		return State{}, context.Cause(ctx)
@@ -76,6 +79,20 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 		}
 	}
 	return State{}, err
+}
+
+// Reached fails with history.ErrFuture if a finished recording ended before the moment:
+// what happened then is not known. Printed times have whole seconds, rounded or cut off,
+// so all of the second in which the recording ends is a part of it.
+func (p *Past) Reached(when kube.Moment) error {
+	if p == nil || when.RV != 0 || !p.record.Ended() {
+		return nil
+	}
+	end := p.End()
+	if end.IsZero() || !when.At.After(end.Truncate(time.Second).Add(time.Second)) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is after the end of the recording, %s", history.ErrFuture, Stamp(when.At), Stamp(end))
 }
 
 func atTime(ctx context.Context, st *history.Stream, when kube.Moment) (State, error) {

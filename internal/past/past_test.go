@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -128,4 +129,32 @@ func TestClockStep(t *testing.T) {
 	check(ago(1950), 20)
 	check(ago(1801), 0) // the age reaches back beyond that step
 	check(ago(75), 0)
+}
+
+// TestAfterRecording: what happened after the end of a finished recording is not known,
+// whatever the clock shows. The end can be named as it is printed, to the second.
+func TestAfterRecording(t *testing.T) {
+	c := pasttest.NewCluster(t)
+	p := newPast(t, Recording{c.Store})
+	c.Stream(pasttest.Pods, 100, 0)
+	c.Stream(pasttest.Nodes, 100, 0.4)
+	end := p.End()
+	if !p.Present().Equal(end) || !end.Equal(c.At(0.4)) {
+		t.Fatalf("the present is %v, the end %v", p.Present(), end)
+	}
+	for _, when := range []kube.Moment{
+		{At: c.At(0)}, {At: end}, {At: end.Add(time.Nanosecond)}, {At: c.At(1)}, {At: end, Ago: true}, {RV: 100},
+	} {
+		if state, err := p.Locate(t.Context(), pasttest.Pods, when); err != nil || state.RV != 100 {
+			t.Errorf("%v: at %d, %v", when, state.RV, err)
+		}
+	}
+	for _, seconds := range []float64{1.001, 2, 60, 7200} {
+		_, err := p.Locate(t.Context(), pasttest.Pods, kube.Moment{At: c.At(seconds)})
+		if err == nil {
+			t.Errorf("%v s after the start is a state", seconds)
+		} else if s := p.Refusal(err); s.Code != http.StatusBadRequest || !strings.Contains(s.Message, "after the end of the recording, "+Stamp(end)) {
+			t.Errorf("%v s after the start: %d %s", seconds, s.Code, s.Message)
+		}
+	}
 }
