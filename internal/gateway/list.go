@@ -52,7 +52,7 @@ func (h *reads) listState(r *http.Request, q *query, s store) (st state, start k
 		err = s.decline(status.BadRequest("to read pages of one namespace, use its path"))
 	case q.Options.Continue != "" && q.Options.ResourceVersion != "":
 		// The API server answers with an error, or ignores the limit.
-		err = s.decline(status.BadRequest("resourceVersion and continue exclude each other"))
+		err = s.decline(status.BadRequest("specifying resource version is not allowed when using continue"))
 	case q.Options.Continue != "":
 		token, invalid := request.DecodeContinue(q.Options.Continue, q.Selection.Namespace)
 		if invalid != nil {

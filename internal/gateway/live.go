@@ -81,8 +81,9 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, over: over, diverged: diverged, projection: read.Fields != nil}
 	q := &query{Read: read, Selection: request.Selection{Namespace: read.Namespace}, warnings: st.Status.Warnings}
 	if read.Verb != request.Get {
-		if q.Selection, ok = read.Select(res.Info.Namespaced, res.Fields(ctx, lists)); !ok {
-			return nil, nil, s.decline(status.BadRequest("the field selector is not one that is answered from the cache"))
+		fields := res.Fields(ctx, lists)
+		if q.Selection, ok = read.Select(res.Info.Namespaced, fields); !ok {
+			return nil, nil, s.decline(status.BadRequest(notSelectable(read.Options.FieldSelector, fields)))
 		}
 	}
 	q.Form, ok = read.Negotiate(r, st.View.BookmarkTemplate.Typed(), func() bool { return s.f.cbor.Offered(ctx) })

@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/past"
@@ -76,15 +75,10 @@ func parseAt(r *http.Request) (*request.Read, error) {
 	if _, ok := request.ParsePath(r.URL.Path); !ok {
 		return nil, &status.Error{Status: notServedAt(r.URL.Path)}
 	}
-	if caller := request.Identity(r.Header); caller != nil { // package access checks it
-		r = r.Clone(r.Context())
-		for name := range caller {
-			r.Header.Del(name)
-		}
-	}
+	r = withoutIdentity(r) // package access checks it
 	read, err := request.Parse(r)
 	if errors.Is(err, request.ErrPassThrough) {
-		return nil, &status.Error{Status: status.BadRequest(notARead(r))}
+		return nil, &status.Error{Status: request.Invalid(r)}
 	}
 	if err == nil && request.AsksSpeed(r) && read.Verb != request.Watch {
 		return nil, &status.Error{Status: status.BadRequest("speed: only a watch can be replayed")}
@@ -95,16 +89,17 @@ func parseAt(r *http.Request) (*request.Read, error) {
 	return read, err
 }
 
-// notARead returns why the parameters are not those of a read.
-func notARead(r *http.Request) string {
-	query := r.URL.Query()
-	if _, err := labels.Parse(query.Get("labelSelector")); err != nil {
-		return "labelSelector: " + err.Error()
+// withoutIdentity returns a request without the headers that identify the caller.
+func withoutIdentity(r *http.Request) *http.Request {
+	caller := request.Identity(r.Header)
+	if caller == nil {
+		return r
 	}
-	if _, err := fields.ParseSelector(query.Get("fieldSelector")); err != nil {
-		return "fieldSelector: " + err.Error()
+	r = r.Clone(r.Context())
+	for name := range caller {
+		r.Header.Del(name)
 	}
-	return "the parameters are not those of a LIST, GET or WATCH, or exclude each other"
+	return r
 }
 
 // notSelectable returns why a field selector cannot be answered.

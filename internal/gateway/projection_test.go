@@ -146,7 +146,7 @@ func TestProjectionsRefused(t *testing.T) {
 		{"pods?resourceVersion=0&fields=a", "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1", 400, "Table"},
 		{"pods?resourceVersion=0&fields=a", "Accept", "application/vnd.kubernetes.protobuf", 406, "JSON only"},
 		{"pods?resourceVersion=0&fields=a", "Accept", "application/yaml", 406, "JSON only"},
-		{"pods?resourceVersion=0&fields=a&fieldSelector=spec.nowhere%3Dx", "", "", 400, "field selector"},
+		{"pods?resourceVersion=0&fields=a&fieldSelector=spec.nowhere%3Dx", "", "", 400, "field label not supported: spec.nowhere"},
 		{"pods?resourceVersion=5&resourceVersionMatch=Exact&fields=a", "", "", 410, "too old resource version: 5 (10)"},
 		{"pods?watch=1&resourceVersion=5&fields=a", "", "", 410, "too old resource version: 5 (10)"},
 		{"pods?resourceVersion=99&fields=a", "", "", 504, "Too large resource version: 99, current: 10"},

@@ -102,6 +102,9 @@ var errDeclined = &decline{}
 // serve answers a request if it can do so exactly. Otherwise it returns a decline,
 // and has written nothing.
 func (h *reads) serve(w *responseRecorder, r *http.Request) *decline {
+	if h.recording && request.IsRead(r) {
+		return h.serveRecording(w, r)
+	}
 	read, err := request.Parse(r)
 	if err == nil {
 		err = h.serveNow(w, r, read)
@@ -135,6 +138,36 @@ func (h *reads) serve(w *responseRecorder, r *http.Request) *decline {
 	return nil
 }
 
+// serveRecording answers a read of a recording as of its end. There is no API server
+// that answers what the cache does not: the history does, or says why not.
+func (h *reads) serveRecording(w *responseRecorder, r *http.Request) *decline {
+	bounded, cancel, err := request.Bounded(withoutIdentity(r)) // everybody may read everything
+	if err != nil {
+		status.Write(w, r, h.past.Refusal(err))
+		return nil
+	}
+	defer cancel()
+	r = bounded
+	read, err := parseAt(r)
+	if err == nil {
+		err = h.serveNow(w, r, read)
+	}
+	declined, ok := errors.AsType[*decline](err)
+	switch {
+	case err == nil:
+	case !ok:
+		status.Write(w, r, h.past.Refusal(err))
+	case read.Verb != request.Watch:
+		w.source = sourceHistory
+		h.serveAt(w, r, kube.Moment{At: h.past.Present(), Ago: true})
+	case declined.status != nil && !declined.short && !declined.unproven:
+		status.Write(w, r, declined.status)
+	default:
+		return declined
+	}
+	return nil
+}
+
 // serveNow answers a read of the present.
 func (h *reads) serveNow(w *responseRecorder, r *http.Request, read *request.Read) error {
 	if h.recording {
@@ -159,13 +192,23 @@ func (h *reads) serveNow(w *responseRecorder, r *http.Request, read *request.Rea
 
 // serveAt answers a read as of a moment.
 func (h *reads) serveAt(w *responseRecorder, r *http.Request, when kube.Moment) {
-	s, q, err := h.openMoment(r, when)
-	if err == nil {
-		err = h.answer(w, r, q, s)
-	}
+	err := h.answerMoment(w, r, when)
 	if err != nil {
 		status.Write(w, r, h.past.Refusal(err))
 	}
+}
+
+func (h *reads) answerMoment(w *responseRecorder, r *http.Request, when kube.Moment) error {
+	r, cancel, err := request.Bounded(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	s, q, err := h.openMoment(r, when)
+	if err != nil {
+		return err
+	}
+	return h.answer(w, r, q, s)
 }
 
 // answer answers a query from a store.

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
+)
+
+// discoveryOfPods is what a recording of Pods has of discovery.
+var discoveryOfPods = []recording.Document{{Path: "/api/v1", Type: "application/json", Body: json.RawMessage(
+	`{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get","list","watch"]}]}`)}}
+
+// newRecordingRig returns a gateway that serves the story of a cluster as a recording.
+func newRecordingRig(t *testing.T) *rig {
+	t.Helper()
+	c := pasttest.NewCluster(t)
+	c.Fill()
+	return newRigFor(t, &rest.Config{Host: "http://recording", Transport: recording.NewUpstream(c.Store, discoveryOfPods)},
+		rigOptions{gateway: gateway.Options{Recording: c.Store}})
+}
+
+// TestRecordingReads: a recording answers what an API server would answer, with any
+// credentials, and says what is wrong with a request. It denies nothing that it has.
+func TestRecordingReads(t *testing.T) {
+	r := newRecordingRig(t)
+	for path, want := range map[string]string{
+		"/api/v1/pods":                                     `"name":"b"`,
+		"/api/v1/pods?timeout=5s":                          `"name":"b"`,
+		"/api/v1/pods?timeout=5s&limit=500":                `"name":"b"`,
+		"/api/v1/namespaces/kube-system/pods/b?timeout=5s": `"name":"b"`,
+		"/at/now/api/v1/pods?timeout=5s":                   `"name":"b"`,
+		"/api/v1/namespaces/kube-system/pods?resourceVersion=106&resourceVersionMatch=Exact": `"name":"b"`,
+	} {
+		for _, credentials := range [][]string{nil, {"Authorization", "Bearer x"}} {
+			res := r.get(path, credentials...)
+			if body := readAll(t, res); res.StatusCode != http.StatusOK || !strings.Contains(body, want) {
+				t.Errorf("%s %v: %d %s", path, credentials, res.StatusCode, body)
+			}
+		}
+	}
+	for query, want := range map[string]struct {
+		code    int
+		message string
+	}{
+		"timeout=abc":              {400, `timeout: Invalid value: "abc"`},
+		"limit=abc":                {400, `limit: Invalid value: "abc"`},
+		"resourceVersion=abc":      {400, `resourceVersion: Invalid value: "abc"`},
+		"labelSelector=app+in":     {400, `labelSelector: Invalid value: "app in"`},
+		"fieldSelector=spec.x%3Da": {400, "field label not supported: spec.x"},
+		"resourceVersion=5&continue=" + "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiJhXHUwMDAwIn0": {400, "specifying resource version is not allowed when using continue"},
+		"watch=1&resourceVersion=abc":      {400, `resourceVersion: Invalid value: "abc"`},
+		"watch=1&timeoutSeconds=abc":       {400, `timeoutSeconds: Invalid value: "abc"`},
+		"watch=1&fieldSelector=spec.x%3Da": {400, "field label not supported: spec.x"},
+		"watch=1&sendInitialEvents=true":   {422, "resourceVersionMatch: Forbidden"},
+	} {
+		for _, at := range []string{"", "/at/now"} {
+			path := at + "/api/v1/pods?" + query
+			if s := statusOf(t, r.get(path)); int(s.Code) != want.code || !strings.Contains(s.Message, want.message) {
+				t.Errorf("%s: %d %s", path, s.Code, s.Message)
+			}
+		}
+	}
+}
