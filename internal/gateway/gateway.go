@@ -183,7 +183,7 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 		h.past = past.New(past.Recording{History: opts.Recording}, h.background, opts.Logger)
 	case opts.History != nil:
 		h.past = past.New(opts.History, h.background, opts.Logger)
-		h.past.CatchUp = h.catchUp
+		h.past.CatchUp, h.past.Lacks = h.catchUp, h.documents.Lacks
 	}
 	if h.past != nil {
 		h.access = access.NewPast(h.up, h.past, h.background)

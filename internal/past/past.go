@@ -74,6 +74,9 @@ type Past struct {
 	// CatchUp makes the gateway see everything that the upstream has of a resource at
 	// the call, so that Sync records it. It is nil without an upstream.
 	CatchUp func(context.Context, kube.Resource) error
+	// Lacks reports whether the upstream is known not to serve a resource; nil if nothing
+	// is known.
+	Lacks func(kube.Resource) bool
 
 	record     Record
 	background *upstream.Background
@@ -231,6 +234,12 @@ func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 	if len(others) > 0 {
 		slices.Sort(others)
 		return status.NotFound(fmt.Sprintf("%s are not recorded as %s, but as %s", id.GroupResource(), id.APIVersion(), strings.Join(others, ", ")))
+	}
+	switch {
+	case p.record.Ended():
+		return status.NotFound(fmt.Sprintf("this recording has no %s", id.GroupResource()))
+	case p.Lacks != nil && p.Lacks(id):
+		return status.NotFound(fmt.Sprintf("the server could not find the requested resource: it has no %s in %s", id.Name, id.APIVersion()))
 	}
 	flag := "--record=core," + id.GroupResource()
 	if id.Name == "secrets" { // in any group

@@ -21,6 +21,9 @@ import (
 // open yet.
 func TestNotRecorded(t *testing.T) {
 	story, _ := pasttest.NewStory(t)
+	foos := kube.Resource{Version: "v1", Name: "foos"}
+	knowing := newPast(t, story)
+	knowing.Lacks = func(id kube.Resource) bool { return id == foos }
 	for _, test := range []struct {
 		past *Past
 		id   kube.Resource
@@ -30,6 +33,11 @@ func TestNotRecorded(t *testing.T) {
 		{nil, pasttest.Nodes, http.StatusNotFound, "--data-dir"},
 		{newPast(t, &pasttest.Record{}), pasttest.Nodes, http.StatusServiceUnavailable, "not open"},
 		{newPast(t, story), pasttest.Deployments, http.StatusNotFound, "--record=core,deployments.apps"},
+		{newPast(t, story), foos, http.StatusNotFound, "--record=core,foos"},
+		{knowing, foos, http.StatusNotFound, "the server could not find the requested resource: it has no foos in v1"},
+		{knowing, pasttest.Deployments, http.StatusNotFound, "--record=core,deployments.apps"},
+		{newPast(t, Recording{story.History}), pasttest.Deployments, http.StatusNotFound, "this recording has no deployments.apps"},
+		{newPast(t, Recording{story.History}), pasttest.Secrets, http.StatusNotFound, "this recording has no secrets"},
 		{newPast(t, story), pasttest.Secrets, http.StatusNotFound, "--record-secrets"},
 		{newPast(t, story), kube.Resource{Group: "example.com", Version: "v1", Name: "secrets"}, http.StatusNotFound, "--record-secrets"},
 		{newPast(t, story), kube.Resource{Version: "v2", Name: "pods"}, http.StatusNotFound, "not recorded as v2, but as v1"},

@@ -11,11 +11,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/munnerz/goautoneg"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 const (
@@ -155,6 +158,22 @@ func (d *Documents) groups() (paths []string) {
 		}
 	}
 	return paths
+}
+
+// Lacks reports whether the API server serves no lists of a resource, by its documents.
+// It is false if they do not say.
+func (d *Documents) Lacks(id kube.Resource) bool {
+	group := d.Find(GroupPath(id), "")
+	if group == nil {
+		return len(d.groups()) > 0 && !slices.Contains(d.groups(), GroupPath(id))
+	}
+	var list metav1.APIResourceList
+	if json.Unmarshal(group.Body, &list) != nil || len(list.APIResources) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+		return r.Name == id.Name && slices.Contains(r.Verbs, "list")
+	})
 }
 
 // retain forgets the documents at other paths.
