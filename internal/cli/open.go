@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -96,6 +97,29 @@ func spansOf(store *history.Store) (spans []recording.Span) {
 	return spans
 }
 
+// printScope prints what a recording is limited to.
+func printScope(w io.Writer, s *recording.Scope) {
+	if s == nil {
+		return
+	}
+	var parts []string
+	if s.Namespace != "" {
+		parts = append(parts, "namespace "+s.Namespace)
+	}
+	switch {
+	case s.LabelSelector != "":
+		parts = append(parts, "objects with "+s.LabelSelector)
+	case s.Selected:
+		parts = append(parts, "objects that a label selector chose")
+	}
+	if len(s.Resources) > 0 {
+		parts = append(parts, strings.Join(s.Resources, ", "))
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(w, "  only %s\n", strings.Join(parts, "; "))
+	}
+}
+
 func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err error) {
 	if p := o.server.Port; p < 0 || p > 65535 {
 		return fmt.Errorf("--port %d is not a port: use 0 to 65535", p)
@@ -137,9 +161,10 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	fmt.Fprintf(o.err, "%s: %s to %s\n", file, o.stamp(header.From), o.stamp(header.To))
+	printScope(o.err, header.Scope)
 	printSpans(o.err, &o.zone, header.From, header.To, spansOf(store))
 	o.server.RESTConfig = &rest.Config{Host: "http://recording", Transport: recording.NewUpstream(store, documents)}
-	o.server.Gateway.Recording = store
+	o.server.Gateway.Recording, o.server.Gateway.RecordingOf = store, header.Only()
 	o.server.Logger = log
 	o.server.OnListening = func(mainURL, _ string) {
 		fmt.Fprintf(o.out, "Starting to serve on %s\nThe page is %s/ui/\n", mainURL, mainURL)

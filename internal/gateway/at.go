@@ -50,3 +50,16 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 func opensConnection(r *http.Request) bool {
 	return request.IsInteractive(r.URL.Path) || request.IsUpgrade(r) && !(request.IsWebSocket(r) && request.IsWatch(r))
 }
+
+// withoutIdentity returns a request without the headers that identify the caller.
+func withoutIdentity(r *http.Request) *http.Request {
+	caller := request.Identity(r.Header)
+	if caller == nil {
+		return r
+	}
+	r = r.Clone(r.Context())
+	for name := range caller {
+		r.Header.Del(name)
+	}
+	return r
+}

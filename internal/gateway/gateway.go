@@ -70,6 +70,8 @@ type Options struct {
 	// Recording is served in place of a cluster and never changes; Upstream is then
 	// its API server. It excludes History. nil for a cluster.
 	Recording *history.Store
+	// RecordingOf is the namespace of a Recording that has no other; "" for all.
+	RecordingOf string
 
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
@@ -181,6 +183,7 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 	switch {
 	case opts.Recording != nil:
 		h.past = past.New(past.Recording{History: opts.Recording}, h.background, opts.Logger)
+		h.past.Only = opts.RecordingOf
 	case opts.History != nil:
 		h.past = past.New(opts.History, h.background, opts.Logger)
 		h.past.CatchUp, h.past.Lacks = h.catchUp, h.documents.Lacks

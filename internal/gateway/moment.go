@@ -35,6 +35,9 @@ func (h *reads) openMoment(r *http.Request, when kube.Moment) (*moment, *query, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := h.past.Outside(read.Namespace); err != nil {
+		return nil, nil, err
+	}
 	if store := h.past.Store(); store == nil || len(store.Streams(read.Resource)) == 0 {
 		return nil, nil, &status.Error{Status: h.past.NotRecorded(read.Resource)}
 	}
@@ -87,19 +90,6 @@ func parseAt(r *http.Request) (*request.Read, error) {
 		return nil, &status.Error{Status: status.BadRequest("times: only a watch has events")}
 	}
 	return read, err
-}
-
-// withoutIdentity returns a request without the headers that identify the caller.
-func withoutIdentity(r *http.Request) *http.Request {
-	caller := request.Identity(r.Header)
-	if caller == nil {
-		return r
-	}
-	r = r.Clone(r.Context())
-	for name := range caller {
-		r.Header.Del(name)
-	}
-	return r
 }
 
 // notSelectable returns why a field selector cannot be answered.

@@ -150,6 +150,9 @@ func (h *reads) serveRecording(w *responseRecorder, r *http.Request) *decline {
 	r = bounded
 	read, err := parseAt(r)
 	if err == nil {
+		err = h.past.Outside(read.Namespace)
+	}
+	if err == nil {
 		err = h.serveNow(w, r, read)
 	}
 	declined, ok := errors.AsType[*decline](err)

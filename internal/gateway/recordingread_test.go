@@ -21,18 +21,18 @@ var discoveryOfPods = []recording.Document{{Path: "/api/v1", Type: "application/
 	`{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get","list","watch"]}]}`)}}
 
 // newRecordingRig returns a gateway that serves the story of a cluster as a recording.
-func newRecordingRig(t *testing.T) *rig {
+func newRecordingRig(t *testing.T, only string) *rig {
 	t.Helper()
 	c := pasttest.NewCluster(t)
 	c.Fill()
 	return newRigFor(t, &rest.Config{Host: "http://recording", Transport: recording.NewUpstream(c.Store, discoveryOfPods)},
-		rigOptions{gateway: gateway.Options{Recording: c.Store}})
+		rigOptions{gateway: gateway.Options{Recording: c.Store, RecordingOf: only}})
 }
 
 // TestRecordingReads: a recording answers what an API server would answer, with any
 // credentials, and says what is wrong with a request. It denies nothing that it has.
 func TestRecordingReads(t *testing.T) {
-	r := newRecordingRig(t)
+	r := newRecordingRig(t, "")
 	for path, want := range map[string]string{
 		"/api/v1/pods":                                     `"name":"b"`,
 		"/api/v1/pods?timeout=5s":                          `"name":"b"`,
@@ -68,6 +68,31 @@ func TestRecordingReads(t *testing.T) {
 			if s := statusOf(t, r.get(path)); int(s.Code) != want.code || !strings.Contains(s.Message, want.message) {
 				t.Errorf("%s: %d %s", path, s.Code, s.Message)
 			}
+		}
+	}
+}
+
+// TestRecordingOfNamespace: an empty answer about another namespace would say that there
+// was nothing in it.
+func TestRecordingOfNamespace(t *testing.T) {
+	r := newRecordingRig(t, "kube-system")
+	const history = "/watchkeeper/v1/history"
+	for _, path := range []string{
+		"/api/v1/pods", "/api/v1/namespaces/kube-system/pods", "/at/now/api/v1/pods", "/at/now/api/v1/namespaces/kube-system/pods",
+		history, history + "/changes?namespace=kube-system", history + "/changes", history + "/diff/api/v1/namespaces/kube-system/pods?from=10s&to=now",
+	} {
+		if res := r.get(path); res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d %s", path, res.StatusCode, readAll(t, res))
+		}
+	}
+	for _, path := range []string{
+		"/api/v1/namespaces/other/pods", "/api/v1/namespaces/other/pods?watch=1", "/api/v1/namespaces/other/pods/a",
+		"/at/now/api/v1/namespaces/other/pods", "/at/now/api/v1/namespaces/other/pods?watch=1", "/at/now/api/v1/namespaces/other/pods/a",
+		history + "/changes?namespace=other", history + "/counts?namespace=other", history + "/export?namespace=other",
+		history + "/diff/api/v1/namespaces/other/pods?from=1h&to=now", history + "/versions/api/v1/namespaces/other/pods/a",
+	} {
+		if s := statusOf(t, r.get(path)); s.Code != http.StatusNotFound || s.Message != "this recording has only namespace kube-system" {
+			t.Errorf("%s: %d %s", path, s.Code, s.Message)
 		}
 	}
 }

@@ -49,7 +49,7 @@ type export struct {
 func (c *call) export() (any, error) {
 	x := &export{call: c}
 	sel := &x.selection
-	sel.Namespace = c.query.Get("namespace")
+	sel.Namespace, sel.Named = c.query.Get("namespace"), c.query.Has("resource")
 	var err error
 	if sel.Labels, err = labels.Parse(c.query.Get("labelSelector")); err != nil {
 		return nil, refuseBad("labelSelector: %v", err)

@@ -213,6 +213,13 @@ func (h *Handler) answer(r *http.Request) (any, error) {
 		}
 		return nil, &status.Error{Status: status.Unavailable("the history is not open: "+cmp.Or(state.Reason, "it is being opened"), true)}
 	}
+	namespace := query.Get("namespace")
+	if target, ok := request.ParsePath(path); ok {
+		namespace = target.Namespace
+	}
+	if err := h.Past.Outside(namespace); err != nil {
+		return nil, err
+	}
 	return e.serve(c)
 }
 

@@ -77,6 +77,8 @@ type Past struct {
 	// Lacks reports whether the upstream is known not to serve a resource; nil if nothing
 	// is known.
 	Lacks func(kube.Resource) bool
+	// Only is the namespace of a recording that has no other; "" for all.
+	Only string
 
 	record     Record
 	background *upstream.Background
@@ -215,6 +217,15 @@ func (p *Past) Refusal(err error) *metav1.Status {
 	}
 	p.log.Error("reading the history", "err", err)
 	return status.Internal("the history cannot be read: " + err.Error())
+}
+
+// Outside returns why a namespace cannot be read, nil if it can: an empty answer would
+// say that there was nothing in it. "" is all namespaces.
+func (p *Past) Outside(namespace string) error {
+	if p == nil || p.Only == "" || namespace == "" || namespace == p.Only {
+		return nil
+	}
+	return &status.Error{Status: status.NotFound("this recording has only namespace " + p.Only)}
 }
 
 // NotRecorded returns the Status for a resource that is not recorded.

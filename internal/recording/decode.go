@@ -102,6 +102,12 @@ func (d *decoder) keep(l *line) error {
 	switch {
 	case l.Recording != nil:
 		d.kept += len(l.Recording.Program) + len(l.Recording.Cluster)
+		if s := l.Recording.Scope; s != nil {
+			d.kept += len(s.Namespace) + len(s.LabelSelector) + 16*len(s.Resources)
+			for _, name := range s.Resources {
+				d.kept += len(name)
+			}
+		}
 	case l.Document != nil:
 		d.kept += documentOverhead + len(l.Document.Path) + len(l.Document.Type) + cap(l.Document.Body)
 	case l.Stream != nil:

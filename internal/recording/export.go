@@ -27,6 +27,8 @@ var ErrNothing = errors.New("nothing of it was recorded in that time")
 type Selection struct {
 	// Resources are exported in this order.
 	Resources []kube.Resource
+	// Named is set if they were chosen by name.
+	Named bool
 	// From and To limit the time. They are clipped to the recorded span.
 	From, To time.Time
 	// Namespace selects objects; "" selects all, including cluster-scoped ones.
@@ -69,6 +71,10 @@ func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error
 			return err
 		}
 		header.Cluster = names.hash(header.Cluster, 32)
+		if s := header.Scope; s != nil {
+			names.add(s.Namespace) // of no object, if all are cluster-scoped
+			s.Namespace, s.LabelSelector = names.words(s.Namespace), ""
+		}
 	}
 	documents, err := x.Documents(ctx)
 	if err != nil {
@@ -99,7 +105,7 @@ func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error
 
 // plan finds the parts of the selection.
 func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, error) {
-	h := &Header{Format: formatVersion, Program: x.Program, Cluster: x.Cluster, Made: time.Now().UTC().Truncate(time.Millisecond), Pseudonyms: sel.Pseudonyms}
+	h := &Header{Format: formatVersion, Program: x.Program, Cluster: x.Cluster, Made: time.Now().UTC().Truncate(time.Millisecond), Pseudonyms: sel.Pseudonyms, Scope: sel.scope()}
 	var all, parts []*part
 	for _, res := range sel.Resources {
 		p, err := x.part(ctx, res, sel)

@@ -73,6 +73,9 @@ type Header struct {
 	To      time.Time `json:"to"`
 	// Pseudonyms is set if names of objects were replaced.
 	Pseudonyms bool `json:"pseudonyms,omitempty"`
+	// Scope is what was selected; nil if that was everything, or is not known: programs
+	// before it wrote none, and ignore it.
+	Scope *Scope `json:"scope,omitempty"`
 }
 
 // A Document is an API server's answer to a GET.

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+)
+
+// TestScope: the header says what was selected; with pseudonyms, without any real name.
+func TestScope(t *testing.T) {
+	s := openStore(t)
+	fill(t, s)
+	app, err := labels.Parse("app=shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := func(change func(*Selection)) *Header {
+		t.Helper()
+		sel := everything()
+		change(&sel)
+		sum, err := Check(t.Context(), bytes.NewReader(export(t, s, sel)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &sum.Header
+	}
+	text := func(h *Header) string {
+		b, err := json.Marshal(h.Scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for want, change := range map[string]func(*Selection){
+		`null`:                 func(*Selection) {},
+		`{"namespace":"team"}`: func(sel *Selection) { sel.Namespace = "team" },
+		`{"selected":true,"labelSelector":"app=shop"}`: func(sel *Selection) { sel.Labels = app },
+		`{"resources":["pods"]}`:                       func(sel *Selection) { sel.Resources, sel.Named = []kube.Resource{pods}, true },
+	} {
+		if got := text(header(change)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	h := header(func(sel *Selection) { sel.Namespace, sel.Labels, sel.Pseudonyms = "team", app, true })
+	if only := h.Only(); only == "" || only == "team" || !h.Scope.Selected || h.Scope.LabelSelector != "" {
+		t.Errorf("with pseudonyms: %s", text(h))
+	}
+}
