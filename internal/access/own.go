@@ -13,6 +13,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/request"
@@ -70,7 +71,7 @@ func (o *Own) decide(ctx context.Context, verb request.Verb) (upstream.Decision,
 		return last.decision, nil
 	}
 	return o.inflight.Do(ctx, string(verb), func(ctx context.Context) (upstream.Decision, error) {
-		d := o.review(ctx, authorizationv1.ResourceAttributes{Verb: string(verb)}, nil)
+		d, _ := o.review(ctx, authorizationv1.ResourceAttributes{Verb: string(verb)}, nil)
 		if d == upstream.Unknown {
 			d = last.decision
 		}
@@ -92,8 +93,8 @@ func (o *Own) last(verb request.Verb) (decided, bool) {
 }
 
 // caller returns the API server's decision on a caller that has credentials of its
-// own. It is not cached.
-func (o *Own) caller(ctx context.Context, t request.Target, identity http.Header) upstream.Decision {
+// own, and its answer if it does not accept them. It is not cached.
+func (o *Own) caller(ctx context.Context, t request.Target, identity http.Header) (upstream.Decision, *metav1.Status) {
 	namespace := t.Namespace
 	if t.Resource.Group == "" && t.Resource.Name == "namespaces" {
 		namespace = t.Name // the API server sets the same for a Namespace object
@@ -101,7 +102,7 @@ func (o *Own) caller(ctx context.Context, t request.Target, identity http.Header
 	return o.review(ctx, authorizationv1.ResourceAttributes{Verb: string(t.Verb), Namespace: namespace, Name: t.Name}, identity)
 }
 
-func (o *Own) review(ctx context.Context, a authorizationv1.ResourceAttributes, identity http.Header) upstream.Decision {
+func (o *Own) review(ctx context.Context, a authorizationv1.ResourceAttributes, identity http.Header) (upstream.Decision, *metav1.Status) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	a.Group, a.Version, a.Resource = o.id.Group, o.id.Version, o.id.Name

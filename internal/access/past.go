@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -81,7 +82,10 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 	who, where, decision := "the gateway", " in all namespaces", upstream.Unknown
 	if caller := request.Identity(r.Header); caller != nil {
 		who, where, verb = "the caller", "", t.Verb
-		decision = own.caller(r.Context(), t, caller)
+		var unknown *metav1.Status // the caller, to the API server
+		if decision, unknown = own.caller(r.Context(), t, caller); unknown != nil {
+			return unknown
+		}
 	} else {
 		decision = own.decidePast(r.Context(), verb)
 	}
@@ -92,6 +96,20 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 		return status.Forbidden(fmt.Sprintf("%s may not %s %s%s now, so their past is not shown", who, verb, name, where))
 	}
 	return status.Unavailable(fmt.Sprintf("cannot check whether %s may %s %s%s now: the API server gave no decision", who, verb, name, where), true)
+}
+
+// Unauthorized returns the API server's answer to a caller whose credentials it does not
+// accept, nil for other callers. Such a caller may read nothing; an answer about all that
+// it may read would hide why.
+func (p *Past) Unauthorized(r *http.Request) *metav1.Status {
+	caller := request.Identity(r.Header)
+	if p == nil || caller == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
+	defer cancel()
+	_, unknown := p.up.Review(ctx, authorizationv1.ResourceAttributes{Verb: string(request.List), Version: "v1", Resource: "pods"}, caller)
+	return unknown
 }
 
 // decidePast is decide for the past. An identity that may list everything may read

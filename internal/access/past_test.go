@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -117,4 +118,34 @@ func TestPastWhileSilent(t *testing.T) {
 			t.Error("a decision from before the silence holds after it")
 		}
 	})
+}
+
+// TestUnknownCaller: the API server's answer to credentials that it does not accept is the
+// answer.
+func TestUnknownCaller(t *testing.T) {
+	up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: expired{}}, upstream.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := upstream.NewBackground()
+	defer b.Stop()
+	p := NewPast(up, &reviewer{}, b)
+	r := httptest.NewRequest("GET", "/", nil)
+	if s := p.Unauthorized(r); s != nil {
+		t.Errorf("without credentials: %v", s)
+	}
+	r.Header.Set("Authorization", "Bearer expired")
+	for _, s := range []*metav1.Status{p.Unauthorized(r), p.Refusal(r, request.Target{Verb: request.List, Resource: pods}, request.List)} {
+		if s == nil || s.Code != http.StatusUnauthorized || s.Reason != metav1.StatusReasonUnauthorized || s.Message != "the token has expired" {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// expired is an API server that accepts no credentials.
+type expired struct{}
+
+func (expired) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := `{"kind":"Status","status":"Failure","message":"the token has expired","reason":"Unauthorized","code":401}`
+	return &http.Response{StatusCode: http.StatusUnauthorized, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }

@@ -220,6 +220,11 @@ func (h *Handler) answer(r *http.Request) (any, error) {
 	if err := h.Past.Outside(namespace); err != nil {
 		return nil, err
 	}
+	if !e.object {
+		if refusal := h.Access.Unauthorized(r); refusal != nil {
+			return nil, &status.Error{Status: refusal}
+		}
+	}
 	return e.serve(c)
 }
 

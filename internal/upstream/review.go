@@ -11,6 +11,9 @@ import (
 	"net/http"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
 // A Decision is the API server's answer to an access review.
@@ -24,20 +27,25 @@ const (
 )
 
 // Review asks the API server with a SelfSubjectAccessReview whether a caller may do
-// something now. The headers identify the caller; nil is the gateway itself.
-func (u *Server) Review(ctx context.Context, attributes authorizationv1.ResourceAttributes, caller http.Header) Decision {
+// something now. The headers identify the caller; nil is the gateway itself. If the API
+// server does not accept the credentials, the decision comes with its answer.
+func (u *Server) Review(ctx context.Context, attributes authorizationv1.ResourceAttributes, caller http.Header) (Decision, *metav1.Status) {
 	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
 	body, err := json.Marshal(review)
 	if err != nil {
-		return Unknown
+		return Unknown, nil
 	}
 	req := u.NewRequest(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "")
 	req.Header.Set("Content-Type", "application/json")
-	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	// The API server closes the connection of a caller whose credentials it does not accept.
+	// With GetBody, other reviews on the connection are sent again.
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, _ = req.GetBody()
+	req.ContentLength = int64(len(body))
 	resp, err := u.As(caller, req)
 	if err != nil {
-		return Unknown
+		return Unknown, nil
 	}
 	defer resp.Body.Close()
 	switch resp.StatusCode {
@@ -45,13 +53,17 @@ func (u *Server) Review(ctx context.Context, attributes authorizationv1.Resource
 		err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&review)
 		switch {
 		case err != nil:
-			return Unknown
+			return Unknown, nil
 		case review.Status.Allowed:
-			return Allowed
+			return Allowed, nil
 		}
-		return Denied
+		return Denied, nil
 	case http.StatusUnauthorized:
-		return Denied
+		var s metav1.Status
+		if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&s) != nil || s.Message == "" {
+			s.Message = http.StatusText(http.StatusUnauthorized)
+		}
+		return Denied, status.New(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, s.Message)
 	}
-	return Unknown
+	return Unknown, nil
 }
