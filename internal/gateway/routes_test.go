@@ -5,6 +5,7 @@ package gateway_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -291,7 +292,10 @@ func TestUpstreamMetrics(t *testing.T) {
 	newRig(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if down.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
+			return
 		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"major":"1","gitVersion":"v1.35.0"}`)
 	}), rigOptions{gateway: gateway.Options{Registerer: registry}})
 	const text = `# HELP watchkeeper_upstream_up 1 if the API server answered within the last ten seconds, or answers now.
 # TYPE watchkeeper_upstream_up gauge

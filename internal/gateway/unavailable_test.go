@@ -109,12 +109,15 @@ func (r *rig) ready() (err error) {
 func TestReady(t *testing.T) {
 	for _, tc := range []struct {
 		code int
+		body string
 		want string
 	}{
-		{200, ""},
-		{403, ""},
-		{401, "does not accept the gateway's credentials"},
-		{500, "answers 500"},
+		{200, `{"major":"1","gitVersion":"v1.35.0"}`, ""},
+		{403, `{"kind":"Status","code":403}`, ""},
+		{401, "", "does not accept the gateway's credentials"},
+		{500, "", "answers 500"},
+		{400, "Client sent an HTTP request to an HTTPS server.\n", `400 Bad Request "Client sent an HTTP request to an HTTPS server."`},
+		{404, "404 page not found", "does not answer as a Kubernetes API server"},
 	} {
 		agent := make(chan string, 1)
 		r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +125,9 @@ func TestReady(t *testing.T) {
 			case agent <- r.UserAgent():
 			default: // an earlier probe was sent
 			}
+			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(tc.code)
+			io.WriteString(w, tc.body)
 		}), rigOptions{upstream: upstream.Options{UserAgent: "watchkeeper/test"}})
 		err := r.ready()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

@@ -234,6 +234,11 @@ func (s *server) run(ctx context.Context) error {
 		})
 	}
 	s.announce()
+	edge.Go(func() { // once, so that the log of a wrong upstream has its cause
+		if err := s.up.Probe(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("the API server does not answer as one; serving continues", "cause", err)
+		}
+	})
 
 	var err error
 	select {

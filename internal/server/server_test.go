@@ -135,7 +135,10 @@ func TestManyStreamsOnOneConnection(t *testing.T) {
 	const streams = 600
 	var here sync.WaitGroup
 	here.Add(streams)
-	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" { // the gateway's own, at the start
+			return
+		}
 		here.Done()
 		here.Wait() // until all requests have arrived
 	}), server.Options{})
@@ -172,8 +175,33 @@ func TestManyStreamsOnOneConnection(t *testing.T) {
 	}
 }
 
+// TestWrongUpstream: a server that is no API server does not make the gateway ready, and the
+// check and the log say what it answers.
+func TestWrongUpstream(t *testing.T) {
+	for answer, code := range map[string]int{"Client sent an HTTP request to an HTTPS server.": 400, "404 page not found": 404, "<html>": 200} {
+		s := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			io.WriteString(w, answer+"\nmore")
+		}), server.Options{AdminListen: "127.0.0.1:0"})
+		fetch(t, nil, s.url+"/api/v1/pods")
+		if _, got, body := fetch(t, nil, s.admin+"/readyz"); got != 503 || !strings.Contains(body, "does not answer as a Kubernetes API server") || !strings.Contains(body, answer) || strings.Contains(body, "more") {
+			t.Errorf("%s: %d %s", answer, got, body)
+		}
+		if _, _, body := fetch(t, nil, s.admin+"/metrics"); !strings.Contains(body, "watchkeeper_upstream_up 0") {
+			t.Errorf("%s: the metrics say that it is up", answer)
+		}
+	}
+}
+
 func TestAdmin(t *testing.T) {
-	s := start(t, echo, server.Options{AdminListen: "127.0.0.1:0"})
+	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"major":"1","gitVersion":"v1.35.0"}`)
+			return
+		}
+		echo(w, r)
+	}), server.Options{AdminListen: "127.0.0.1:0"})
 	fetch(t, nil, s.url+"/api/v1/pods")
 	for _, tc := range []struct {
 		path, host string

@@ -240,15 +240,15 @@ func (u *Server) LastAnswer() time.Time {
 }
 
 // Probe returns nil if the upstream answered within the last ten seconds or
-// answers now. An answer that refuses the gateway's credentials or reports a
-// server error does not count.
+// answers now. An answer that refuses the gateway's credentials, reports a
+// server error, or is none of a Kubernetes API server, does not count.
 func (u *Server) Probe(ctx context.Context) error {
 	if time.Since(time.Unix(0, u.lastAnswer.Load())) < maxAnswerAge {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	res, err := u.Transport.RoundTrip(u.NewRequest(ctx, http.MethodGet, "/version", ""))
+	res, err := u.Transport.RoundTrip(u.NewRequest(ctx, http.MethodGet, versionPath, ""))
 	if err != nil {
 		return fmt.Errorf("upstream %s: %s", u.base.Host, Cause(err))
 	}
@@ -259,7 +259,7 @@ func (u *Server) Probe(ctx context.Context) error {
 	if res.StatusCode >= 500 {
 		return fmt.Errorf("upstream %s answers %s", u.base.Host, res.Status)
 	}
-	return nil
+	return u.recognize(res)
 }
 
 // Silent reports whether the API server is known not to answer: it has not answered the
@@ -292,7 +292,7 @@ func (a *answerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 		return res, err
 	}
 	a.up.silent.Store(false)
-	if res.StatusCode != http.StatusUnauthorized {
+	if res.StatusCode < http.StatusBadRequest && isAPIAnswer(res) && r.URL.Path != a.up.prefix+versionPath {
 		a.up.lastAnswer.Store(time.Now().UnixNano())
 	}
 	return res, nil
