@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ import (
 // sends the bookmark of a probe at once, and ends the watches of clients other than
 // the gateway after the available events.
 type fakeAPI struct {
+	mute atomic.Bool // requests get no answer
+
 	*fakeapi.Server
 	t testing.TB
 
@@ -100,6 +103,10 @@ func (f *fakeAPI) total() (n int) {
 }
 
 func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
+	if f.mute.Load() {
+		<-r.Context().Done()
+		return
+	}
 	ours := r.UserAgent() == "watchkeeper"
 	what := r.Method + " " + r.URL.Path
 	switch {

@@ -144,7 +144,7 @@ func New(opts Options) (*Gateway, error) {
 	})
 	if opts.Registerer != nil {
 		for _, c := range []prometheus.Collector{
-			&cacheMetrics{reads: h, lag: lag, limiters: history.Limiters}, &upstreamMetrics{up: h.up, cache: h.cache},
+			&cacheMetrics{reads: h, lag: lag, limiters: history.Limiters}, &upstreamMetrics{h.up},
 		} {
 			if err := opts.Registerer.Register(c); err != nil {
 				return nil, fmt.Errorf("gateway metrics: %w", err)
@@ -232,6 +232,9 @@ func (g *Gateway) Cache() *watchcache.Cache { return g.reads.cache }
 // have ended. Call [Gateway.Drain] first to let requests end cleanly.
 func (g *Gateway) Run(ctx context.Context) error {
 	var learning sync.WaitGroup
+	if !g.reads.recording {
+		learning.Go(func() { g.up.Monitor(ctx) })
+	}
 	if g.reads.access != nil {
 		learning.Go(func() { g.reads.documents.Run(ctx) })
 		if !g.reads.recording {
@@ -285,11 +288,11 @@ func (g *Gateway) Resources() []ResourceStatus {
 	return all
 }
 
-// Ready returns nil when requests can be served: the gateway is not draining and the
-// upstream answered within the last seconds or answers now.
+// Ready returns nil when requests can be served: the gateway is not draining, and the
+// API server answered within the last seconds or answers now, and is ready.
 func (g *Gateway) Ready(ctx context.Context) error {
 	if g.tracker.Draining() {
 		return upstream.ErrShutdown
 	}
-	return g.up.Probe(ctx)
+	return g.up.Check(ctx)
 }

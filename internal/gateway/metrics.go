@@ -11,7 +11,6 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
-	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
 
 // cacheMetrics reads the state of the resources at each scrape; only the dispatch lag
@@ -137,14 +136,11 @@ func (m *cacheMetrics) collectPast(ch chan<- prometheus.Metric) {
 }
 
 // upstreamMetrics asks the upstream at each scrape, as /readyz does.
-type upstreamMetrics struct {
-	up    *upstream.Server
-	cache *watchcache.Cache
-}
+type upstreamMetrics struct{ up *upstream.Server }
 
 var (
 	descUp = prometheus.NewDesc("watchkeeper_upstream_up",
-		"1 if the API server answered within the last ten seconds, or answers now.", nil, nil)
+		"1 if the API server sent something within the last ten seconds, or answers now, and is ready.", nil, nil)
 	descUpstreamContact = prometheus.NewDesc("watchkeeper_upstream_last_contact_timestamp_seconds",
 		"When the API server last answered, or sent something on a watch; 0 if it never did.", nil, nil)
 )
@@ -158,16 +154,10 @@ func (m *upstreamMetrics) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m *upstreamMetrics) Collect(ch chan<- prometheus.Metric) {
 	up, contact := 0.0, 0.0
-	if m.up.Probe(context.Background()) == nil {
+	if m.up.Check(context.Background()) == nil {
 		up = 1
 	}
-	last := m.up.LastAnswer()
-	for _, res := range m.cache.All() {
-		if at := res.Status().LastContact; at.After(last) {
-			last = at
-		}
-	}
-	if !last.IsZero() {
+	if last := m.up.LastAnswer(); !last.IsZero() {
 		contact = float64(last.UnixMilli()) / 1000
 	}
 	ch <- prometheus.MustNewConstMetric(descUp, prometheus.GaugeValue, up)

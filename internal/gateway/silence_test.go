@@ -81,3 +81,28 @@ func TestDeadStream(t *testing.T) {
 		}
 	})
 }
+
+// TestStaleInSilence: when the API server is silent, though its connections are open, a
+// multiwatch is told so, and so is it when the API server speaks again.
+func TestStaleInSilence(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, _ *http.Client) {
+		podsOf(t, g)
+		r, _ := http.NewRequest(http.MethodGet, "/api/v1/pods?watch=1", nil)
+		stale := func() string { return g.reads.upstreamState(r).Message }
+		if message := stale(); message != "" {
+			t.Errorf("at the start: %s", message)
+		}
+		f.hold(true)
+		f.mute.Store(true)
+		time.Sleep(20 * time.Second)
+		if message := stale(); !strings.HasPrefix(message, "no answer from the API server: ") {
+			t.Errorf("in the silence: %q", message)
+		}
+		f.hold(false)
+		f.mute.Store(false)
+		time.Sleep(20 * time.Second)
+		if message := stale(); message != "" {
+			t.Errorf("after it: %s", message)
+		}
+	})
+}

@@ -151,12 +151,16 @@ func shorten(r *http.Request, seconds int64) *http.Request {
 	return short
 }
 
-// upstreamState returns whether the upstream of a cached watch is unreachable. A watch
-// that is passed through ends with the upstream's.
+// upstreamState returns whether the API server does not answer, or does not for the
+// resource of a cached watch.
 func (h *reads) upstreamState(r *http.Request) multiwatch.UpstreamState {
 	target, ok := request.ParsePath(r.URL.Path)
 	if !ok {
 		return multiwatch.UpstreamState{}
+	}
+	const prefix = "no answer from the API server: "
+	if c := h.up.Contact(); c.Silent {
+		return multiwatch.UpstreamState{Since: c.Last.UTC(), Message: prefix + upstream.Cause(c.Err)}
 	}
 	res := h.cache.Watched(target.Resource)
 	if res == nil {
@@ -166,5 +170,5 @@ func (h *reads) upstreamState(r *http.Request) multiwatch.UpstreamState {
 	if s.LastError == nil {
 		return multiwatch.UpstreamState{}
 	}
-	return multiwatch.UpstreamState{Since: s.LastContact.UTC(), Message: "no answer from the API server: " + upstream.Cause(s.LastError)}
+	return multiwatch.UpstreamState{Since: s.LastContact.UTC(), Message: prefix + upstream.Cause(s.LastError)}
 }

@@ -116,7 +116,7 @@ func (s *session) discover() {
 		case s.ctx.Err() != nil:
 			return
 		case err != nil:
-			s.r.log.Warn("discovery failed: new resources are not recorded for now", "cause", err)
+			s.r.opts.Upstream.Quiet(s.r.log).Warn("discovery failed: new resources are not recorded for now", "cause", err)
 		default:
 			s.adjust(found, first)
 			first = false

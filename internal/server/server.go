@@ -70,8 +70,8 @@ type Options struct {
 	// Record selects what is recorded, and where.
 	Record RecordOptions
 
-	// Upstream and Gateway are passed on. Run sets Gateway's Upstream, History,
-	// Logger and Registerer.
+	// Upstream and Gateway are passed on. Run sets their Logger, and Gateway's
+	// Upstream, History and Registerer.
 	Upstream upstream.Options
 	Gateway  gateway.Options
 
@@ -150,7 +150,9 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 		buildInfo(opts),
 	)
 	var err error
-	if s.up, err = upstream.New(opts.RESTConfig, opts.Upstream); err != nil {
+	upOpts := opts.Upstream
+	upOpts.Logger = s.log
+	if s.up, err = upstream.New(opts.RESTConfig, upOpts); err != nil {
 		return nil, err
 	}
 	if s.rec, err = newRecorder(opts.Record, s.up, s.log, registry); err != nil {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 )
 
 const (
@@ -41,7 +40,7 @@ func (u *Server) recognize(res *http.Response) error {
 	}
 	var answer struct{ Kind, GitVersion string }
 	if json.Unmarshal(text, &answer) == nil && (answer.GitVersion != "" || answer.Kind == "Status") {
-		u.lastAnswer.Store(time.Now().UnixNano())
+		u.heard()
 		return nil
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")

@@ -6,6 +6,7 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -46,6 +47,9 @@ type Options struct {
 	// UserAgent names the gateway in requests of its own (see NewRequest).
 	// Requests passed through keep the client's. Empty means "watchkeeper".
 	UserAgent string
+
+	// Logger takes the beginning and the end of an outage; nil discards them.
+	Logger *slog.Logger
 }
 
 // A Server is the API server that the gateway stands in front of: its address, and
@@ -70,8 +74,10 @@ type Server struct {
 	base       *url.URL
 	prefix     string // escaped, without a trailing slash
 	userAgent  string
-	lastAnswer atomic.Int64 // Unix nanoseconds of the gateway's last answer below 500
+	lastAnswer atomic.Int64 // Unix nanoseconds, see LastAnswer
 	silent     atomic.Bool  // see Silent
+	broken     atomic.Bool  // see Broken
+	monitor    *monitor
 }
 
 // New returns the server described by cfg, which it does not change.
@@ -95,7 +101,7 @@ func New(cfg *rest.Config, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server address: %s", Cause(err))
 	}
-	u := &Server{config: cfg, base: base, userAgent: opts.UserAgent}
+	u := &Server{config: cfg, base: base, userAgent: opts.UserAgent, monitor: newMonitor(opts.Logger)}
 	if u.userAgent == "" {
 		u.userAgent = "watchkeeper"
 	}
@@ -231,7 +237,7 @@ func (u *Server) As(caller http.Header, r *http.Request) (*http.Response, error)
 }
 
 // LastAnswer returns when the upstream last answered the gateway, as Probe counts
-// answers; zero if it never did.
+// answers, or sent a part of an answer, such as a bookmark; zero if it never did.
 func (u *Server) LastAnswer() time.Time {
 	if ns := u.lastAnswer.Load(); ns != 0 {
 		return time.Unix(0, ns)
@@ -239,13 +245,19 @@ func (u *Server) LastAnswer() time.Time {
 	return time.Time{}
 }
 
-// Probe returns nil if the upstream answered within the last ten seconds or
-// answers now. An answer that refuses the gateway's credentials, reports a
-// server error, or is none of a Kubernetes API server, does not count.
+// Probe returns nil if the upstream answered within the last ten seconds, and no
+// connection broke since, or if it answers now. An answer that refuses the gateway's
+// credentials, reports a server error, or is none of a Kubernetes API server, does not
+// count.
 func (u *Server) Probe(ctx context.Context) error {
-	if time.Since(time.Unix(0, u.lastAnswer.Load())) < maxAnswerAge {
+	if !u.broken.Load() && time.Since(time.Unix(0, u.lastAnswer.Load())) < maxAnswerAge {
 		return nil
 	}
+	return u.probe(ctx)
+}
+
+// probe is Probe without regard to former answers.
+func (u *Server) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	res, err := u.Transport.RoundTrip(u.NewRequest(ctx, http.MethodGet, versionPath, ""))
@@ -288,12 +300,19 @@ var _ utilnet.RoundTripperWrapper = (*answerRecorder)(nil)
 
 func (a *answerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := a.base.RoundTrip(r)
+	if err != nil && r.Context().Err() == nil {
+		a.up.broken.Store(true)
+	}
 	if err != nil || res.StatusCode >= 500 {
 		return res, err
 	}
 	a.up.silent.Store(false)
-	if res.StatusCode < http.StatusBadRequest && isAPIAnswer(res) && r.URL.Path != a.up.prefix+versionPath {
-		a.up.lastAnswer.Store(time.Now().UnixNano())
+	if res.StatusCode >= http.StatusBadRequest || !isAPIAnswer(res) || r.URL.Path == a.up.prefix+versionPath {
+		return res, nil // Probe judges that of a version
+	}
+	a.up.heard()
+	if res.StatusCode != http.StatusSwitchingProtocols && res.ContentLength != 0 { // the body is not the connection
+		res.Body = &heardBody{res.Body, r.Context(), a.up}
 	}
 	return res, nil
 }

@@ -77,7 +77,7 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 		Watchdog:   true,
 		Resume:     resume,
 		Continuity: r.continuity,
-		Logger:     r.w.log,
+		Logger:     r.w.cache.opts.Upstream.Quiet(r.w.log),
 	})
 	if r.reader != nil {
 		r.reader.reflector.Store(r.reflector)

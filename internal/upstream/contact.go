@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// checkInterval is how often [Server.Monitor] looks whether it has to ask.
+	checkInterval = time.Second
+	// readyzTimeout bounds a request for /readyz. An API server without etcd answers
+	// after its own two checks of etcd, of two seconds each.
+	readyzTimeout = 5 * time.Second
+)
+
+// A Contact is what is known of whether the API server answers the gateway.
+type Contact struct {
+	// Last is when the API server last sent something; zero if it never did.
+	Last time.Time
+	// Err is why the API server does not answer, or is not ready; nil while all is well.
+	Err error
+	// Silent is set if it does not answer; not if it answers that it is not ready.
+	Silent bool
+}
+
+// notReady is the API server's own answer that it is not ready.
+type notReady string
+
+func (e notReady) Error() string { return "the API server is not ready: " + string(e) }
+
+// monitor is the one place that knows whether the API server answers: the log, the
+// metrics, /readyz, multiwatch and the history API say the same.
+type monitor struct {
+	log    *slog.Logger
+	began  time.Time
+	asking chan struct{} // has a value while somebody asks
+
+	mu     sync.Mutex // guards what follows
+	err    error      // see Contact
+	since  time.Time  // the last contact before err, or the first time that it was not ready
+	asked  time.Time  // when the last question was settled
+	readyz time.Time  // when the API server last answered /readyz, or refused to
+}
+
+func newMonitor(log *slog.Logger) *monitor {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &monitor{log: log, began: time.Now(), asking: make(chan struct{}, 1)}
+}
+
+// Contact returns what is known, without asking.
+func (u *Server) Contact() Contact {
+	m := u.monitor
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return Contact{Last: u.LastAnswer(), Err: m.err, Silent: isSilence(m.err)}
+}
+
+func isSilence(err error) bool {
+	_, answered := errors.AsType[notReady](err)
+	return err != nil && !answered
+}
+
+// Monitor asks the API server when nothing was heard from it for ten seconds, when a
+// connection broke, and while it does not answer. It logs the beginning and the end of
+// an outage, once. It returns when ctx ends.
+func (u *Server) Monitor(ctx context.Context) {
+	m := u.monitor
+	tick := time.NewTicker(checkInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		known := u.Contact()
+		heard := known.Last
+		if heard.IsZero() {
+			heard = m.began
+		}
+		if known.Err != nil || u.broken.Load() || time.Since(heard) >= maxAnswerAge {
+			_ = u.ask(ctx)
+		}
+	}
+}
+
+// Check returns nil if the API server answers and is ready. It asks only what is not
+// known from the last ten seconds. During an outage it does not wait for a question of
+// Monitor.
+func (u *Server) Check(ctx context.Context) error {
+	if err := u.Contact().Err; err != nil && len(u.monitor.asking) > 0 {
+		return err
+	}
+	return u.ask(ctx)
+}
+
+// ask finds out whether the API server answers and is ready. Callers share a question.
+func (u *Server) ask(ctx context.Context) error {
+	m, began := u.monitor, time.Now()
+	select {
+	case m.asking <- struct{}{}:
+	default:
+		select {
+		case m.asking <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer func() { <-m.asking }()
+	m.mu.Lock()
+	err, asked := m.err, m.asked
+	m.mu.Unlock()
+	if asked.After(began) {
+		return err
+	}
+	if err = u.Probe(ctx); err == nil {
+		err = u.checkReady(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		return err // nobody waited for the answer
+	}
+	m.settle(err, u.LastAnswer())
+	return err
+}
+
+// checkReady asks the API server whether it is ready, unless it did so in the last ten
+// seconds. An API server without etcd answers /version, and serves nothing.
+func (u *Server) checkReady(ctx context.Context) error {
+	m := u.monitor
+	m.mu.Lock()
+	known := m.err == nil && time.Since(m.readyz) < maxAnswerAge
+	m.mu.Unlock()
+	if known {
+		return nil
+	}
+	soon, cancel := context.WithTimeout(ctx, readyzTimeout)
+	defer cancel()
+	res, err := u.Transport.RoundTrip(u.NewRequest(soon, http.MethodGet, "/readyz", ""))
+	if err != nil {
+		if silent := u.probe(ctx); silent != nil {
+			return silent
+		}
+		return notReady("/readyz: " + Cause(err))
+	}
+	defer res.Body.Close()
+	if failed := failedChecks(res.Body); res.StatusCode >= 500 && failed != "" {
+		return notReady(failed)
+	}
+	// 403, 404: the gateway may not know.
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.readyz = time.Now()
+	return nil
+}
+
+// failedChecks returns the checks that failed, such as "[-]etcd failed: reason withheld".
+func failedChecks(body io.Reader) string {
+	var failed []string
+	for lines := bufio.NewScanner(io.LimitReader(body, 64<<10)); lines.Scan(); {
+		if line := strings.TrimSpace(lines.Text()); strings.HasPrefix(line, "[-]") {
+			failed = append(failed, strings.TrimSuffix(line, ": reason withheld"))
+		}
+	}
+	return redact(strings.Join(failed, ", "))
+}
+
+// settle notes an answer, nil for a good one, and logs what has changed.
+func (m *monitor) settle(err error, heard time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.err
+	m.err, m.asked = err, time.Now()
+	since := "never"
+	if !heard.IsZero() {
+		since = heard.UTC().Format(time.RFC3339Nano)
+	}
+	switch silent := isSilence(err); {
+	case err == nil && before == nil, err != nil && before != nil && silent == isSilence(before):
+		return // known
+	case err == nil && isSilence(before):
+		m.log.Info("the API server answers again", "after", m.outage())
+		return
+	case err == nil:
+		m.log.Info("the API server is ready again", "after", m.outage())
+		return
+	case silent:
+		m.log.Warn("the API server does not answer", "since", since, "cause", err)
+	default:
+		m.log.Warn(err.Error())
+		heard = time.Now()
+	}
+	if before == nil {
+		m.since = heard
+	}
+}
+
+// outage returns how long the API server was out of service.
+func (m *monitor) outage() string {
+	if m.since.IsZero() {
+		return fmt.Sprintf("at least %s", time.Since(m.began).Round(time.Millisecond))
+	}
+	return time.Since(m.since).Round(time.Millisecond).String()
+}
+
+// Broken reports whether a connection to the API server failed or broke, and it has not
+// answered since. Then what fails for a single resource is part of an outage, which
+// [Server.Monitor] logs.
+func (u *Server) Broken() bool { return u.broken.Load() || u.Contact().Silent }
+
+// heard notes that the API server answered.
+func (u *Server) heard() {
+	u.broken.Store(false)
+	u.lastAnswer.Store(time.Now().UnixNano())
+}
+
+// heardBody notes that the API server sends something.
+type heardBody struct {
+	io.ReadCloser
+	ctx context.Context
+	up  *Server
+}
+
+func (b *heardBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case err != nil && err != io.EOF && b.ctx.Err() == nil:
+		b.up.broken.Store(true)
+	case n > 0:
+		b.up.lastAnswer.Store(time.Now().UnixNano())
+	}
+	return n, err
+}

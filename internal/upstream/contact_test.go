@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// An outage is an API server whose answers a test changes.
+type outage struct {
+	up  *Server
+	log *syncLog
+
+	mu    sync.Mutex
+	hangs chan struct{} // requests wait for it; nil if they do not
+	ready string        // the body of a 500 to /readyz; "" for a 200
+	code  int           // the code of /readyz without that; 0 for 200
+	asked map[string]int
+}
+
+type syncLog struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *syncLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *syncLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func newOutage(t *testing.T) *outage {
+	t.Helper()
+	o := &outage{log: &syncLog{}, asked: map[string]int{}}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.mu.Lock()
+		hangs, ready, code := o.hangs, o.ready, o.code
+		o.asked[r.URL.Path]++
+		o.mu.Unlock()
+		if hangs != nil {
+			select {
+			case <-hangs:
+			case <-r.Context().Done():
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == versionPath {
+			io.WriteString(w, `{"gitVersion":"v1.36.0"}`)
+		}
+		if r.URL.Path == "/readyz" && ready != "" {
+			w.WriteHeader(http.StatusInternalServerError)
+			io.WriteString(w, ready)
+		} else if r.URL.Path == "/readyz" && code != 0 {
+			w.WriteHeader(code)
+		}
+		if r.URL.Path == "/stream" {
+			for range 3 {
+				io.WriteString(w, "bookmark\n")
+				http.NewResponseController(w).Flush()
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+	}))
+	t.Cleanup(api.Close)
+	up, err := New(&rest.Config{Host: api.URL}, Options{Logger: slog.New(slog.NewTextHandler(o.log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Close)
+	o.up = up
+	return o
+}
+
+func (o *outage) set(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change()
+}
+
+// monitor runs Monitor until the test ends.
+func (o *outage) monitor(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); o.up.Monitor(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// logs waits until the log has a text.
+func (o *outage) logs(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(o.log.String(), text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log has no %q:\n%s", text, o.log)
+		}
+	}
+}
+
+// age makes the last contact older.
+func (o *outage) age() { o.up.lastAnswer.Store(time.Now().Add(-maxAnswerAge).UnixNano()) }
+
+// TestSilence: an API server that accepts connections and says nothing is asked, and the
+// log has one line when its silence is known, and one when it answers again.
+func TestSilence(t *testing.T) {
+	o := newOutage(t)
+	if err := o.up.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	resume := make(chan struct{})
+	o.set(func() { o.hangs = resume })
+	o.age()
+	last := o.up.LastAnswer()
+	o.monitor(t)
+	o.logs(t, `level=WARN msg="the API server does not answer" since=`+last.UTC().Format(time.RFC3339Nano))
+	if c := o.up.Contact(); !c.Silent || c.Err == nil || !c.Last.Equal(last) {
+		t.Errorf("contact %+v", c)
+	}
+	if err := o.up.Check(t.Context()); err == nil {
+		t.Error("Check during the outage: no error")
+	}
+	o.set(func() { o.hangs = nil })
+	close(resume)
+	o.logs(t, `level=INFO msg="the API server answers again" after=1`) // ten seconds and more
+	if c := o.up.Contact(); c.Silent || c.Err != nil {
+		t.Errorf("contact %+v", c)
+	}
+	if n := strings.Count(o.log.String(), "\n"); n != 2 {
+		t.Errorf("%d lines:\n%s", n, o.log)
+	}
+}
+
+// TestContact: each part of an answer is a contact, after which nothing need be asked.
+func TestContact(t *testing.T) {
+	o := newOutage(t)
+	res, err := o.up.Agent().RoundTrip(o.up.NewRequest(t.Context(), http.MethodGet, "/stream", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	for range 3 {
+		o.age()
+		if _, err := res.Body.Read(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.up.Probe(t.Context()); err != nil || time.Since(o.up.LastAnswer()) > maxAnswerAge/2 {
+			t.Fatalf("%v, last answer %v", err, o.up.LastAnswer())
+		}
+	}
+	if n := o.asked["/version"]; n != 0 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestRefusedConnection: an API server that was killed is asked at once, whenever it was
+// heard last.
+func TestRefusedConnection(t *testing.T) {
+	o := newOutage(t)
+	if err := o.up.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.up.base.Host = "127.0.0.1:1"
+	o.monitor(t)
+	if _, err := o.up.Agent().RoundTrip(o.up.NewRequest(t.Context(), http.MethodGet, "/api", "")); err == nil {
+		t.Fatal("no error")
+	}
+	if !o.up.Broken() {
+		t.Error("the connection is not known as broken")
+	}
+	log := slog.New(slog.NewTextHandler(o.log, nil))
+	o.up.Quiet(log).With("resource", "pods").Info("watch interrupted")
+	o.logs(t, "connection refused")
+	if strings.Contains(o.log.String(), "watch interrupted") {
+		t.Errorf("a line for a resource:\n%s", o.log)
+	}
+}
+
+// TestNotReady: an API server that answers, but says that it is not ready, is not up. One
+// that does not say is.
+func TestNotReady(t *testing.T) {
+	o := newOutage(t)
+	o.set(func() { o.code = http.StatusForbidden })
+	if err := o.up.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.up.monitor.readyz = time.Now().Add(time.Hour) // the ten seconds do not end in this test
+	o.set(func() { o.ready = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n" })
+	if err := o.up.Check(t.Context()); err != nil {
+		t.Errorf("asked more than once in ten seconds: %v", err)
+	}
+	const want = "the API server is not ready: [-]etcd failed"
+	o.up.monitor.readyz = time.Time{}
+	if err := o.up.Check(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	o.monitor(t)
+	if c := o.up.Contact(); c.Silent || c.Err == nil {
+		t.Errorf("contact %+v", c)
+	}
+	o.set(func() { o.ready = "" })
+	o.logs(t, `level=INFO msg="the API server is ready again"`)
+	if !strings.Contains(o.log.String(), `level=WARN msg="`+want+`"`) || strings.Count(o.log.String(), "\n") != 2 {
+		t.Errorf("log:\n%s", o.log)
+	}
+}
