@@ -126,7 +126,7 @@ func New(opts Options) (*Gateway, error) {
 	g := &Gateway{
 		up:          opts.Upstream,
 		log:         opts.Logger,
-		passthrough: newPassthrough(opts.Upstream, h.cache, h.documents, opts.AllowProxiedPages, opts.Logger),
+		passthrough: newPassthrough(h, opts.AllowProxiedPages),
 		reads:       h,
 		apiPrefix:   dirPath(cmp.Or(opts.APIPrefix, "/")),
 		tracker:     h.tracker,

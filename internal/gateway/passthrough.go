@@ -42,11 +42,13 @@ type passthrough struct {
 	documents *upstream.Documents
 	log       *slog.Logger
 	pages     bool        // proxied pages are not confined
-	down      atomic.Bool // the last request could not connect
+	remembers func() bool // there is a record of the past
 }
 
-func newPassthrough(up *upstream.Server, cache *watchcache.Cache, documents *upstream.Documents, allowProxiedPages bool, log *slog.Logger) http.Handler {
-	p := &passthrough{up: up, cache: cache, documents: documents, log: log, pages: allowProxiedPages}
+func newPassthrough(h *reads, allowProxiedPages bool) http.Handler {
+	up, log := h.up, h.log
+	p := &passthrough{up: up, cache: h.cache, documents: h.documents, log: log, pages: allowProxiedPages}
+	p.remembers = func() bool { return h.past.Store() != nil }
 	p.proxy = &httputil.ReverseProxy{
 		Transport: roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 			main, upgrade := up.Transport, up.Upgrade
@@ -156,12 +158,16 @@ func (p *passthrough) fail(w http.ResponseWriter, r *http.Request, err error) {
 		// The client went away: there is no one to answer, and no error to log.
 		panic(http.ErrAbortHandler)
 	case !x.connected.Load():
-		level := slog.LevelWarn
-		if p.down.Swap(true) {
-			level = slog.LevelDebug // already logged
+		// The monitor of the upstream logs the outage.
+		p.log.Debug("upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
+		message := "the API server does not answer: " + upstream.Cause(err)
+		if p.remembers() && isSafe(r.Method) {
+			message += ": for its past, use for example 'watchkeeper at now -- get pods'"
 		}
-		p.log.Log(ctx, level, "upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
-		status.Write(w, r, status.Unavailable("upstream unreachable: "+upstream.Cause(err), true))
+		// Without Retry-After: client-go would ask ten times, once a second, before it
+		// tells its user. What should go on after a restart of the API server, such as an
+		// informer, asks again by itself, as it does without the gateway.
+		status.Write(w, r, status.Unavailable(message, false))
 	default:
 		p.log.Warn("upstream gave no answer", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
 		message := "the connection to the upstream broke before it answered: " + upstream.Cause(err)
@@ -184,9 +190,6 @@ func (p *passthrough) finish(res *http.Response) error {
 			p.up.SetSilent()
 			return errSilent
 		}
-	}
-	if p.down.Load() && p.down.Swap(false) {
-		p.log.Info("upstream reachable again")
 	}
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return nil // the body is the connection

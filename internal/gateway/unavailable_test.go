@@ -38,11 +38,12 @@ func TestUpstreamUnreachable(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		res := r.do(method, "/api/v1/nodes/n/proxy/", nil)
 		s := statusOf(t, res)
+		// With Retry-After, kubectl would ask for ten seconds before it fails.
 		if s.Code != 503 || s.Reason != metav1.StatusReasonServiceUnavailable ||
-			s.Details == nil || s.Details.RetryAfterSeconds != 1 || res.Header.Get("Retry-After") != "1" {
+			s.Details != nil || res.Header.Get("Retry-After") != "" {
 			t.Errorf("%s: %+v %v", method, s, res.Header)
 		}
-		if !strings.Contains(s.Message, "connection refused") || !strings.Contains(s.Message, addr) {
+		if !strings.HasPrefix(s.Message, "the API server does not answer: dial tcp") || !strings.Contains(s.Message, "connection refused") || !strings.Contains(s.Message, addr) {
 			t.Errorf("%s: the message does not name the cause: %s", method, s.Message)
 		}
 	}
