@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { Phase, Status } from '../src/data/protocol';
 
 Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matchMedia: () => ({ matches: false, addEventListener() {} }) });
-const { after } = await import('../src/app/contact');
+const { absence, after } = await import('../src/app/contact');
 
 /** Since when the state is unknown after each report: the phase, the time of the report, that of the last contact, and the cause. */
 function lost(...reports: [phase: Phase, at: number, since?: number, text?: string][]): number[] {
@@ -35,4 +35,23 @@ test('return from the past without contact', () => {
 
 test('return from the past with contact', () => {
   assert.deepEqual(lost(['live', 12], ['past', 20], ['connecting', 30], ['catching up', 31], ['live', 32]), [0, 0, 0, 0, 0]);
+});
+
+test('a moment that is not recorded has no counts, and the page says why', async () => {
+  const { Past } = await import('../src/data/past');
+  const { Rows } = await import('../src/data/rows');
+  const reported = (answer: () => Promise<Response>): Promise<Status> => {
+    globalThis.fetch = answer;
+    return new Promise((resolve) => void new Past('http://x/', '10m', 0, new Rows(), () => {}, resolve));
+  };
+  const refuse = (status: number, message: string) => reported(async () => Response.json({ message }, { status }));
+  const gap = await refuse(410, 'in a gap of the recorded history');
+  assert.equal(gap.text, 'in a gap of the recorded history');
+  assert.equal(absence(gap, true), 'nothing is recorded at this moment');
+  const dead = await reported(() => Promise.reject(new TypeError('Failed to fetch')));
+  assert.equal(dead.text, 'The gateway does not answer.');
+  assert.equal(absence(dead, true), 'the gateway does not answer');
+  assert.equal(absence(await refuse(403, 'pods is forbidden'), true), 'this moment is not available');
+  assert.equal(absence(gap, false), '', 'the live state has notices of its own');
+  assert.equal(absence({ phase: 'past', text: '', since: 1 }, true), '');
 });

@@ -42,5 +42,14 @@ effect(() => {
 /** Since when the live state is unknown, in milliseconds since 1970; 0 while it is known. A moment of the past and a recording do not change. */
 export const lost = computed(() => (mode.value || ended.value ? 0 : contact.value.lost));
 
+/** Why nothing is known of a moment of the past that could not be loaded, in words; empty if it is shown. */
+export function absence({ phase, code }: Status, past: boolean): string {
+  if (!past || phase !== 'failed') return '';
+  return code === 410 ? 'nothing is recorded at this moment' : code ? 'this moment is not available' : 'the gateway does not answer';
+}
+
+/** The same for the shown moment. The data is still that of another one: while this is not empty, none of it may be shown. */
+export const absent = computed(() => absence(status.value, mode.value !== null));
+
 /** The board shows another moment than the page says, and there is no contact to correct it. */
 export const misplaced = computed(() => lost.value > 0 && contact.value.phase === 'connecting');

@@ -17,6 +17,13 @@ interface List<T> {
   items: T[] | null;
 }
 
+/** An error response. */
+class Refused extends Error {
+  constructor(readonly code: number, message: string) {
+    super(message);
+  }
+}
+
 export class Past {
   readonly #stop = new AbortController();
 
@@ -53,7 +60,10 @@ export class Past {
       }
     } catch (error) {
       if (this.#stop.signal.aborted) return;
-      this.status({ phase: 'failed', text: error instanceof Error ? error.message : String(error), since: Date.now() });
+      const code = error instanceof Refused ? error.code : 0;
+      // Of a request without an answer, fetch says only that it failed.
+      const text = error instanceof TypeError ? 'The gateway does not answer.' : error instanceof Error ? error.message : String(error);
+      this.status({ phase: 'failed', text, since: Date.now(), code });
     }
   }
 
@@ -68,7 +78,7 @@ export class Past {
     } catch {
       // Not a Status: show its text.
     }
-    throw new Error(message || response.statusText);
+    throw new Refused(response.status, message || response.statusText);
   }
 
   async #list<T>(resource: string, fields: string[]): Promise<List<T>> {

@@ -45,6 +45,8 @@ export interface Status {
   text: string;
   /** Since when, in milliseconds since 1970. */
   since: number;
+  /** Of a moment that could not be loaded: the status code of the answer, 0 without one. */
+  code?: number;
 }
 
 /** From the page to the worker. */

@@ -4,7 +4,7 @@
 /** The side panel with the details of the selected object. */
 
 import { useEffect, useRef } from 'preact/hooks';
-import { lost } from '../app/contact';
+import { absent, lost } from '../app/contact';
 import { refresh, changes, cluster, mode, pathOf, selection, tab, type Selection } from '../app/state';
 import { stateName } from '../board/palette';
 import { clock } from '../data/clock';
@@ -61,7 +61,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
             <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true"><path d="M10.6 2 12 3.4 7.4 8l4.6 4.6-1.4 1.4L4.6 8z" /></svg>
           </button>
         )}
-        {row >= 0 && <Shape state={stateName(cluster.shown(row))} size={16} />}
+        {row >= 0 && !absent.value && <Shape state={stateName(cluster.shown(row))} size={16} />}
         <h2 class="mono">{sel.name}</h2>
         <Copy text={() => sel.name} label="Copy the name" />
         <button class="quiet" aria-label="Close" title="Close (Esc)" onClick={() => (selection.value = null)}>

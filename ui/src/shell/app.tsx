@@ -6,7 +6,7 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { keepAddress } from '../app/address';
-import { lost } from '../app/contact';
+import { absent, lost } from '../app/contact';
 import { Feed } from '../app/feed';
 import { refresh, changes, cluster, filter, group, mode, needs, nodes, order, received, reducedMotion, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
@@ -99,7 +99,7 @@ export function start(worker: Worker, source: History = history): void {
   effect(() => {
     void refresh.value;
     const failing = cluster.counts[State.failing];
-    const title = `${lost.value ? 'no contact · ' : failing ? `${failing} failing · ` : ''}Watchkeeper`;
+    const title = `${lost.value ? 'no contact · ' : failing && !absent.value ? `${failing} failing · ` : ''}Watchkeeper`;
     if (document.title !== title) document.title = title;
   });
   keepAddress();

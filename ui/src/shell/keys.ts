@@ -4,6 +4,7 @@
 /** The keyboard shortcuts of the page. Keys that a focused field or button uses are left to it. */
 
 import { continuing } from '../app/address';
+import { absent } from '../app/contact';
 import { changes, cluster, filter, help, mode, needs, selection, selectRow, view } from '../app/state';
 import { askMoment } from '../time/goto';
 import type { History } from '../time/history';
@@ -33,7 +34,7 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
   const onBoard = target === document.body || target.classList.contains('board');
   const arrow = ARROWS[event.key];
   if (arrow && onBoard && view.value === 'board') {
-    walk(board, arrow[0], arrow[1]);
+    if (!absent.value) walk(board, arrow[0], arrow[1]);
     return true;
   }
   switch (event.key) {
@@ -60,7 +61,7 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
       changes.value = false;
       return true;
     case 'Enter':
-      if (onBoard && marks.focus >= 0) selectRow(marks.focus);
+      if (onBoard && marks.focus >= 0 && !absent.value) selectRow(marks.focus);
       return onBoard;
     default:
       return false;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { effect, signal } from '@preact/signals';
+import { absent } from '../app/contact';
 import { refresh, cluster, status } from '../app/state';
 import { count } from '../data/quantity';
 import { State } from '../data/state';
@@ -13,7 +14,8 @@ const announced = signal('');
 let at = 0;
 effect(() => {
   void refresh.value;
-  const words = `${status.value.phase}: ${count(cluster.nodes.size, 'node')}, ${count(cluster.pods, 'pod')}, ${cluster.counts[State.failing]} failing, ${cluster.counts[State.pending]} pending`;
+  if (!absent.value && !cluster.synced) return;
+  const words = absent.value || `${status.value.phase}: ${count(cluster.nodes.size, 'node')}, ${count(cluster.pods, 'pod')}, ${cluster.counts[State.failing]} failing, ${cluster.counts[State.pending]} pending`;
   if (words === announced.peek() || Date.now() - at < minInterval) return;
   at = Date.now();
   announced.value = words;

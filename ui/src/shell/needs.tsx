@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { lost, misplaced } from '../app/contact';
+import { absent, lost, misplaced } from '../app/contact';
 import { nodeNeeds, needsOf, type Need } from '../app/attention';
 import { failingOf } from '../app/failing';
 import { refresh, cluster, filter, mode, selection, selectRow } from '../app/state';
@@ -23,9 +23,10 @@ const maxAsked = 3;
 export function Needs({ board }: { board: BoardView }) {
   void refresh.value;
   const now = clock.now();
-  // A board of another moment says nothing about now.
-  const nodes = misplaced.value ? [] : nodeNeeds(cluster);
-  const all = misplaced.value ? [] : needsOf(cluster, board.engine.look, now);
+  // A board of another moment says nothing about the shown one.
+  const other = misplaced.value || absent.value !== '';
+  const nodes = other ? [] : nodeNeeds(cluster);
+  const all = other ? [] : needsOf(cluster, board.engine.look, now);
   const point = (rows: number[]): void => {
     board.marks.siblings = rows.slice(0, 2000);
     board.marked();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { lost, misplaced } from '../app/contact';
+import { absent, lost, misplaced } from '../app/contact';
 import { ended } from '../app/now';
 import { refresh, cluster, mode, status } from '../app/state';
 import { count } from '../data/quantity';
@@ -12,11 +12,11 @@ export function Notice() {
   void refresh.value;
   const { phase, text } = status.value;
   const some = cluster.pods + cluster.nodes.size > 0;
-  if (phase === 'failed' && mode.value) {
-    // The board shows another moment: cover it, so that nobody mistakes it for this one.
+  if (absent.value) {
+    // The board has another moment: cover it, so that nobody mistakes it for this one.
     return (
-      <div class="notice veil" role="alert">
-        <h1>{/gap|not observed/.test(text) ? 'Nothing was recorded at this time' : 'Not available'}</h1>
+      <div class="notice veil absent" role="alert">
+        <h1>{absent.value[0].toUpperCase()}{absent.value.slice(1)}</h1>
         <p>{text}</p>
         <p class="muted">Esc goes back to {ended.value ? 'the end' : 'now'}.</p>
       </div>

@@ -6,6 +6,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { continuing } from '../app/address';
+import { absent } from '../app/contact';
 import { refresh, cluster, filter, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
 import { stateName } from '../board/palette';
@@ -37,7 +38,7 @@ export function Table({ board }: { board: BoardView }) {
   void refresh.value;
   const element = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
-  const rows = currentRows(board);
+  const rows = absent.value ? [] : currentRows(board);
   const { from, to } = windowOf(rows.length, view.top, view.height, HEIGHT);
   const now = clock.now();
   const sel = selection.value;

@@ -3,7 +3,7 @@
 
 /** The top bar: name, filter, counts by state, and connection. */
 
-import { lost } from '../app/contact';
+import { absent, lost } from '../app/contact';
 import { problemOf } from '../app/filter';
 import { ended } from '../app/now';
 import { refresh, changes, cluster, filter, help, mode, needs, selection, status, switchTheme, theme } from '../app/state';
@@ -42,7 +42,7 @@ function Search() {
   let matching = -1;
   const text = filter.value;
   const problem = problemOf(text, cluster);
-  if (text.trim()) matching = matchCount.value();
+  if (text.trim() && !absent.value) matching = matchCount.value();
   return (
     <div class={`search ${text ? 'on' : ''}`}>
       <input
@@ -69,6 +69,9 @@ export const matchCount = { value: (): number => 0 };
 
 function Legend() {
   void refresh.value;
+  if (absent.value) return <nav class="legend" aria-label="Pods by state"><span class="total">{absent.value}</span></nav>;
+  // Before the first Pod, a number would be a statement about the cluster.
+  if (!cluster.synced && !cluster.pods && !cluster.nodes.size) return <nav class="legend" aria-label="Pods by state" />;
   return (
     <nav class={`legend ${cluster.pods >= 10_000 ? 'many' : ''}`} aria-label="Pods by state">
       <span class="total">{count(cluster.nodes.size, 'node')} · {count(cluster.pods, 'pod')}</span>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { lost, misplaced } from '../app/contact';
+import { absent, lost, misplaced } from '../app/contact';
 import { refresh, cluster, status } from '../app/state';
 import { zoned } from '../time/words';
 import { Shape } from './shape';
@@ -18,6 +18,7 @@ export function Unknown({ none }: { none: boolean }) {
       </div>
     );
   }
+  if (absent.value) return <p class="calm muted">Not known: {absent.value}.</p>;
   if (!none) return null;
   const words = !cluster.synced ? 'Waiting for the first list.'
     : phase === 'live' || phase === 'past' ? 'All Nodes and Pods are healthy.'
