@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { EventMark } from '../src/time/events';
 import type { Change, Counts, History, ObjectChange } from '../src/time/history';
 import { stacked, tickText, unknownParts } from '../src/time/plot';
 
@@ -91,4 +92,35 @@ test('reading the first page again keeps the pages after it', async () => {
   assert.deepEqual(rvs(refreshed(null, page('first', '6', '5'), versionKey)), '6 5');
   const folded = (resourceVersion: string, oldest: string) => ({ type: 'FOLDED', resourceVersion, folded: { count: 2, oldest: { resourceVersion: oldest, time: '' } } }) as Change;
   assert.equal(versionKey(folded('9', '7')), versionKey(folded('10', '7')), 'a group that grows keeps its key');
+});
+
+test('a Warning on the strip outlives any number of other Events', async () => {
+  const { byBar, EventMarks, eventWords } = await import('../src/time/events');
+  // A Warning, and a Normal Event each second since then.
+  const all = Array.from({ length: 3500 }, (_, s) => ({ type: 'ADDED', time: at(1000 + s), name: `web.${s}`, summary: [s ? 'Normal Pulled: image' : 'Warning BackOff: restarting'] }) as ObjectChange).reverse();
+  const asked: number[] = [];
+  const history = {
+    changes: async (from: number, to: number, limit: number, _signal: AbortSignal, _resources: string[], more = '') => {
+      const within = all.filter(({ time }) => Date.parse(time) >= from && Date.parse(time) < to);
+      asked.push(to - from);
+      return { items: within.slice(Number(more), Number(more) + limit), more: Number(more) + limit < within.length ? String(Number(more) + limit) : '' };
+    },
+  } as unknown as History;
+  const { signal } = new AbortController();
+  let shown: EventMark[] = [];
+  const events = new EventMarks(history);
+  await events.load(1000_000, 4000_000, signal, (known) => (shown = known));
+  assert.deepEqual([shown.length, shown[0].warning, events.since], [3000, true, 1000_000]);
+  await events.load(1500_000, 4500_000, signal, (known) => (shown = known));
+  assert.deepEqual([asked.length, asked.at(-1)], [4, 500_000], 'only new ones are requested');
+  await events.load(500_000, 4500_000, signal, (known) => (shown = known));
+  assert.deepEqual([shown.length, asked.length, asked.at(-1)], [3500, 5, 500_000], 'only older ones are requested');
+  const bars = byBar(shown, 60_000);
+  assert.equal(bars.length, 59);
+  assert.deepEqual([bars[0].warnings, bars[0].others, bars[1].others], [1, 19, 60]);
+  assert.equal(eventWords(shown.slice(0, 20)), '1 Warning and 19 other Events');
+  // Of too many, the strip has the newest, and knows from when on.
+  const few = new EventMarks(history, 1500);
+  await few.load(1000_000, 4500_000, signal, (known) => (shown = known));
+  assert.deepEqual([shown.length, few.since], [1500, 3000_000]);
 });

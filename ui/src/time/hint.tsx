@@ -6,8 +6,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { lost } from '../app/contact';
 import { marks } from '../app/state';
-import { count } from '../data/quantity';
-import type { EventMark } from './events';
+import { eventWords, type EventMark } from './events';
 import { shownCounts } from './playback';
 import { unknownParts } from './plot';
 import { clock, zoned } from './words';
@@ -19,6 +18,8 @@ export interface Pointed {
   /** Milliseconds per pixel. */
   perPixel: number;
   events: EventMark[];
+  /** From when on all Events are loaded. */
+  eventsSince: number;
 }
 
 /** Events within this many pixels of the pointer are described. */
@@ -26,7 +27,7 @@ const maxDistance = 5;
 
 export function Hint({ pointed }: { pointed: Pointed }) {
   const element = useRef<HTMLDivElement>(null);
-  const { x, time, perPixel, events } = pointed;
+  const { x, time, perPixel, events, eventsSince } = pointed;
   useLayoutEffect(() => {
     const tip = element.current!;
     const strip = tip.parentElement!.getBoundingClientRect();
@@ -46,7 +47,8 @@ export function Hint({ pointed }: { pointed: Pointed }) {
       <b>{zoned(mark ?? time)}{mark && ', marked'}</b>
       <span class="muted">{changesAt(time)}</span>
       {near.slice(0, 3).map((e, i) => <span key={i} class="event"><i class={e.warning ? 'warning' : ''} aria-hidden="true" /> <span class="mono">{e.about}</span> <span class="muted">{e.words}</span></span>)}
-      {near.length > 3 && <span class="muted">and {count(near.length - 3, 'more Event', 'more Events')}</span>}
+      {near.length > 3 && <span class="muted">in all {eventWords(near)}</span>}
+      {events.length > 0 && time < eventsSince && <span class="muted">Events are loaded from {clock(eventsSince)} on</span>}
     </div>
   );
 }

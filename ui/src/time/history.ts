@@ -95,6 +95,8 @@ export interface Selected {
   status: boolean;
   /** Only deletions. */
   deleted: boolean;
+  /** Only changes of these types. */
+  types?: readonly Change['type'][];
 }
 
 /** The source of the strip's data; benchmarks have their own. */
@@ -131,8 +133,8 @@ async function askPage<T>(path: string, query: [string, string][], more: string,
 const within = (from: number, to: number, resources: readonly string[]): [string, string][] =>
   [['from', time(from)], ['to', time(to)], ...resources.map((name): [string, string] => ['resource', name])];
 
-const selecting = ({ filter, deleted }: Selected = { filter: '', status: true, deleted: false }): [string, string][] =>
-  [...(filter ? [['filter', filter] as [string, string]] : []), ...(deleted ? [['type', 'DELETED'] as [string, string]] : [])];
+const selecting = ({ filter, deleted, types = deleted ? ['DELETED'] : [] }: Selected = { filter: '', status: true, deleted: false }): [string, string][] =>
+  [...(filter ? [['filter', filter] as [string, string]] : []), ...types.map((type): [string, string] => ['type', type])];
 
 /** The URL of a recording of a range, of one namespace or of all. */
 export function exportURL(from: number, to: number, namespace: string, pseudonyms: boolean): string {

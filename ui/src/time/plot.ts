@@ -7,7 +7,7 @@ import uPlot from 'uplot';
 import { utc } from '../app/zone';
 import { css, mix, type Theme } from '../board/palette';
 import { SANS } from '../board/text';
-import type { EventMark } from './events';
+import { byBar, type EventMark } from './events';
 import type { Counts } from './history';
 import { date, timeOfDay } from './words';
 
@@ -22,6 +22,8 @@ export interface PlotState {
   /** Since when there is no contact with the cluster, 0 while there is. */
   lost: number;
   events: EventMark[];
+  /** From when on all Events are loaded. */
+  eventsSince: number;
 }
 
 /** The data of stacked bars: each series covers the lower part of the one before. */
@@ -146,10 +148,19 @@ function drawUnknown(u: uPlot, { theme, counts, range, lost }: PlotState, ratio:
   ctx.restore();
 }
 
-function drawMarks(u: uPlot, { theme, moment, marks, events }: PlotState, ratio: number): void {
+function drawMarks(u: uPlot, { theme, moment, marks, counts, events, eventsSince }: PlotState, ratio: number): void {
   const { ctx } = u;
   const { left, top, width, height } = u.bbox;
-  drawEvents(u, events, theme, ratio);
+  drawEvents(u, events, (counts?.binSeconds ?? 1) * 1000, theme, ratio);
+  // From where on there are Events, if there are too many.
+  const since = eventsSince ? u.valToPos(eventsSince / 1000, 'x', true) : left;
+  if (events.length && since > left + 2 * ratio) {
+    ctx.fillStyle = css(theme.muted);
+    ctx.font = `${11 * ratio}px ${SANS}`;
+    ctx.fillRect(since - ratio, top, ratio, 12 * ratio);
+    ctx.textAlign = 'right';
+    if (since > left + 90 * ratio) ctx.fillText('Events from here', since - 4 * ratio, top + 10 * ratio);
+  }
   for (const mark of marks) {
     const x = u.valToPos(mark / 1000, 'x', true);
     if (x < left || x > left + width) continue;
@@ -171,15 +182,16 @@ function drawMarks(u: uPlot, { theme, moment, marks, events }: PlotState, ratio:
   ctx.fill();
 }
 
-/** Draws Events as diamonds along the upper edge, warnings larger and on top. Events at the same position are one diamond. */
-function drawEvents(u: uPlot, events: EventMark[], theme: Theme, ratio: number): void {
+/** Draws Events as diamonds along the upper edge, one per bar, for Warnings larger and on top. Those at the same position are one diamond. */
+function drawEvents(u: uPlot, events: EventMark[], bar: number, theme: Theme, ratio: number): void {
   const { ctx } = u;
   const { left, top, width } = u.bbox;
+  const groups = byBar(events, bar);
   for (const warning of [false, true]) {
     const r = (warning ? 4.5 : 2.5) * ratio;
     const positions = new Set<number>();
-    for (const event of events) {
-      if (event.warning === warning) positions.add(Math.round(u.valToPos(event.time / 1000, 'x', true) / (2 * r)));
+    for (const group of groups) {
+      if (warning ? group.warnings : group.others) positions.add(Math.round(u.valToPos(group.time / 1000, 'x', true) / (2 * r)));
     }
     ctx.fillStyle = css(warning ? theme.state.unready : mix(theme.edge, theme.muted, 0.7));
     for (const position of positions) {

@@ -71,7 +71,7 @@ function Timeline({ history }: { history: History }) {
   const [pointed, point] = useState<Pointed | null>(null);
   useEffect(() => {
     const parent = element.current!;
-    const state: PlotState = { theme: theme.peek(), moment: 0, marks: [], range: null, counts: null, lost: 0, events: [] };
+    const state: PlotState = { theme: theme.peek(), moment: 0, marks: [], range: null, counts: null, lost: 0, events: [], eventsSince: 0 };
     const plot = makePlot(parent, state);
     const observer = new ResizeObserver(() => plot.setSize({ width: parent.clientWidth, height: parent.clientHeight }));
     observer.observe(parent);
@@ -87,8 +87,10 @@ function Timeline({ history }: { history: History }) {
         const from = to - asked;
         state.counts = shownCounts.value = await history.counts(from, to, stop.signal, ON_BOARD);
         draw(plot, state);
-        state.events = await events.load(from, to, stop.signal);
-        plot.redraw(false);
+        await events.load(from, to, stop.signal, (known) => {
+          Object.assign(state, { events: known, eventsSince: events.since });
+          plot.redraw(false);
+        });
       } catch {
         // Retried after the interval. Until then the strip keeps the last counts, and goes on.
         if (!stop.signal.aborted && state.counts) plot.setScale('x', { min: (now() - asked) / 1000, max: now() / 1000 });
@@ -110,7 +112,7 @@ function Timeline({ history }: { history: History }) {
       plot.redraw(false, zone !== utc.value);
       zone = utc.value;
     });
-    const unlisten = listen(parent, plot, (x) => point(x === null ? null : { x, time: plot.posToVal(x, 'x') * 1000, perPixel: span.peek() / parent.clientWidth, events: state.events }));
+    const unlisten = listen(parent, plot, (x) => point(x === null ? null : { x, time: plot.posToVal(x, 'x') * 1000, perPixel: span.peek() / parent.clientWidth, events: state.events, eventsSince: state.eventsSince }));
     return () => {
       ending();
       drawing();
