@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backOff, ends, endWords } from '../src/data/crash';
+import { backOff, besideReason, ends, endWords } from '../src/data/crash';
 import { describe, seconds, State, stateAt, type ContainerStatus, type Pod } from '../src/data/state';
 
 const ready = [{ type: 'Ready', status: 'True' }, { type: 'Initialized', status: 'True' }];
@@ -106,4 +106,23 @@ test('how containers ended, the latest first', () => {
   assert.deepEqual(words({ ...up, lastState: { terminated: completed } }), []);
   assert.deepEqual(words({ ...waiting('CrashLoopBackOff'), lastState: { terminated: completed } }), ['a: Completed, exit code 0 30']);
   assert.equal(describe(pod({ phase: 'Running', containerStatuses: [{ ...waiting('CrashLoopBackOff'), lastState: { terminated: error } }] })).crash, 'Error, exit code 1');
+});
+
+test('a container that only waits has no exit code, and its message is shown once', async () => {
+  Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matchMedia: () => ({ matches: false, addEventListener() {} }) });
+  const { endsOf, messagesOf } = await import('../src/panel/failing');
+  const message = 'Back-off pulling image "ngnix:typo"';
+  const object = pod({ phase: 'Pending', containerStatuses: [{ name: 'c', state: { waiting: { reason: 'ImagePullBackOff', message } } }] });
+  const failing = { failing: true, containers: [{ name: 'c', state: 'waiting', reason: 'ImagePullBackOff', message }] };
+  // The panel shows the message of the status.
+  assert.deepEqual(endsOf(object, failing), []);
+  assert.deepEqual(messagesOf(object), [message]);
+  assert.equal(endWords(failing.containers[0]), 'ImagePullBackOff');
+  const crashed = { name: 'c', reason: 'Error', exitCode: 2 };
+  assert.deepEqual(endsOf(object, { failing: true, containers: [crashed] }), [crashed]);
+});
+
+test('a reason is named once', () => {
+  assert.equal(besideReason('OOMKilled, exit code 137', 'OOMKilled'), 'exit code 137');
+  assert.equal(besideReason('Error, exit code 1', 'CrashLoopBackOff'), 'Error, exit code 1');
 });

@@ -64,6 +64,9 @@ export function ends({ status = {} }: Pod): { container: ContainerStatus; end: T
 
 const containers = (status: NonNullable<Pod['status']>): ContainerStatus[] => [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])];
 
-/** An end in words: `Error, exit code 1`. */
+/** An end in words: `Error, exit code 1`. A container that only waits has no exit code. */
 export const endWords = ({ reason, exitCode, signal }: Termination): string =>
-  [reason, signal ? `signal ${signal}` : `exit code ${exitCode ?? 0}`].filter(Boolean).join(', ');
+  [reason, signal ? `signal ${signal}` : exitCode === undefined ? '' : `exit code ${exitCode}`].filter(Boolean).join(', ');
+
+/** The same beside the reason, without naming it again: `exit code 137`. */
+export const besideReason = (words: string, reason: string): string => (words.startsWith(`${reason}, `) ? words.slice(reason.length + 2) : words);

@@ -6,7 +6,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { loadFailing, type Failing } from '../app/failing';
 import { stateName } from '../board/palette';
-import { ends, endWords } from '../data/crash';
+import { ends, endWords, type Termination } from '../data/crash';
 import { age, count } from '../data/quantity';
 import { seconds, State, stateAt, type Described, type Pod } from '../data/state';
 import { Shape } from '../shell/shape';
@@ -15,14 +15,11 @@ import { recorded } from '../time/playback';
 import { clock } from '../time/words';
 
 export function PodState({ pod, described, at, now }: { pod: Pod; described: Described; at: string; now: number }) {
-  const { status = {} } = pod;
   const is = stateAt(described, now);
   const state = stateName(is);
   const fails = is === State.failing;
   const failing = useFailing(pod, at, fails && recorded.value);
   const since = failing?.failing ? seconds(failing.since) : described.since;
-  const waiting = status.containerStatuses?.map((c) => c.state?.waiting?.message).find(Boolean) ?? status.message
-    ?? status.conditions?.find((c) => c.status === 'False' && c.message)?.message;
   return (
     <section class="state">
       <p class={`words ${state}`}><Shape state={state} size={16} /> <b>{described.text}</b>{fails ? ', failing' : ''} for {age(now - since)}</p>
@@ -30,15 +27,26 @@ export function PodState({ pod, described, at, now }: { pod: Pod; described: Des
         ? <p class="muted">{!failing.sinceKnown ? `Before ${clock(since * 1000)}, when the recording starts` : `Since ${clock(since * 1000)}`}{described.restarts > 0 && ` · ${count(described.restarts, 'restart')}`}</p>
         : <p class="muted">{is === described.state ? WORDS[state] : `running again, ${described.ready} of ${count(described.containers, 'container')} ready`}</p>}
       {fails && <Ends pod={pod} failing={failing} now={now} />}
-      {waiting && state !== 'ready' && state !== 'succeeded' && <p>{waiting}</p>}
+      {state !== 'ready' && state !== 'succeeded' && messagesOf(pod).map((message) => <p key={message}>{message}</p>)}
     </section>
   );
 }
 
-/** How each container ended that crashed. */
-function Ends({ pod, failing, now }: { pod: Pod; failing: Failing | null; now: number }) {
+/** Why the containers wait, or else why the Pod is not ready, each once. */
+export function messagesOf({ status = {} }: Pod): string[] {
+  const waiting = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map((c) => c.state?.waiting?.message).filter((message) => message !== undefined);
+  const other = status.message ?? status.conditions?.find((c) => c.status === 'False' && c.message)?.message;
+  return waiting.length ? [...new Set(waiting)] : other ? [other] : [];
+}
+
+/** How each container ended that crashed, from the Pod, or else from the history. One that only waits has not ended. */
+export function endsOf(pod: Pod, failing: Failing | null): (Termination & { name: string })[] {
   const own = ends(pod).map(({ container, end }) => ({ ...end, name: container.name ?? '' }));
-  const all = own.length ? own : (failing?.containers ?? []);
+  return own.length ? own : (failing?.containers ?? []).filter((end) => end.exitCode !== undefined || end.signal);
+}
+
+function Ends({ pod, failing, now }: { pod: Pod; failing: Failing | null; now: number }) {
+  const all = endsOf(pod, failing);
   if (!all.length) return null;
   return (
     <ul class="ends" aria-label="How the containers ended">

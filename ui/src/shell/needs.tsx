@@ -6,6 +6,7 @@ import { nodeNeeds, needsOf, type Need } from '../app/attention';
 import { failingOf } from '../app/failing';
 import { refresh, cluster, filter, mode, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
+import { besideReason } from '../data/crash';
 import { age } from '../data/quantity';
 import { clock } from '../data/clock';
 import { seconds } from '../data/state';
@@ -68,7 +69,7 @@ function Item({ need, now, point }: { need: Need; now: number; point: (rows: num
       >
         <Shape state={need.state} size={14} />
         <b class="mono">{need.title}</b>
-        <span class="muted"><span class={`words ${need.state}`}>{need.reason}</span>{need.crash && ` · ${need.crash}`} · {need.namespace}</span>
+        <span class="muted"><span class={`words ${need.state}`}>{need.reason}</span>{need.crash && ` · ${besideReason(need.crash, need.reason)}`} · {need.namespace}</span>
         <time class="muted" title={known ? undefined : 'It failed before the recording starts'}>{rows.length > 1 && <em>{rows.length.toLocaleString('en')}</em>} {age(now - since)}{known ? '' : '+'}</time>
       </button>
     </li>
