@@ -79,7 +79,7 @@ test('the filter applies to all changes, and to their numbers', async () => {
     return list.length > 0 && list.every((row) => row.includes(other)) && !list.some((row) => row.startsWith('Service svc-1'));
   });
   await page.getByRole('searchbox', { name: 'Filter' }).fill('svc nothing-has-this-name');
-  await until('that there is none', async () => (await page.locator('.changes').innerText()).includes('No changes match svc nothing-has-this-name. Status updates are not listed.'));
+  await until('that there is none', async () => (await page.locator('.changes').innerText()).includes('No changes match svc nothing-has-this-name in the last 2 h. Status updates are not listed. Look at all that is recorded.'));
   await shot(page, 'changes-none');
   clean(page);
   await page.close();
@@ -112,7 +112,6 @@ test('what was deleted is found by its name', async () => {
   for (const name of ['kept', 'lost']) await kubectl('-n', ns, 'create', 'service', 'clusterip', name, '--tcp=80');
   await kubectl('-n', ns, 'delete', 'service', 'lost');
   const page = await openBoard(browser, gateway, { side: 'changes', q: `ns:${ns}` });
-  await page.getByRole('combobox', { name: 'Range' }).selectOption('3600');
   await page.getByRole('button', { name: 'only deleted' }).focus();
   await page.keyboard.press('Enter');
   await until('the deletion', async () => {
@@ -121,7 +120,8 @@ test('what was deleted is found by its name', async () => {
   });
   await shot(page, 'changes-deleted');
   await page.getByRole('searchbox', { name: 'Filter' }).fill(`ns:${ns} kept`);
-  await until('no other', async () => (await page.locator('.changes').innerText()).includes(`No deletions match ns:${ns} kept.`));
+  assert.equal(await page.getByRole('combobox', { name: 'Range' }).inputValue(), '0', 'deletions are looked for in everything recorded');
+  await until('no other', async () => (await page.locator('.changes').innerText()).includes(`No deletions match ns:${ns} kept in all that is recorded.`));
   clean(page);
   await page.close();
 });

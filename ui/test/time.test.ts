@@ -124,3 +124,38 @@ test('a Warning on the strip outlives any number of other Events', async () => {
   await few.load(1000_000, 4500_000, signal, (known) => (shown = known));
   assert.deepEqual([shown.length, few.since], [1500, 3000_000]);
 });
+
+test('the list of changes covers what its words say', async () => {
+  const { chipWords, listWindow, none, reachOf, unknownWords } = await import('../src/time/window');
+  const { ALL } = await import('../src/app/state');
+  const { clock } = await import('../src/time/words');
+  const asked = { range: null, moment: 0, reach: 30, first: 1000_000 };
+  assert.deepEqual(listWindow(asked, 5000_000), { from: 4940_000, to: 5000_000 });
+  assert.deepEqual(listWindow({ ...asked, moment: 4990_000 }, 5000_000), { from: 4960_000, to: 5000_000 });
+  assert.deepEqual(listWindow({ ...asked, reach: ALL }, 5000_000), { from: 1000_000, to: 5000_000 });
+  assert.deepEqual(listWindow({ ...asked, range: { from: 1, to: 2 } }, 5000_000), { from: 1, to: 2 });
+  // Deletions are looked for in everything recorded, unless something else was chosen.
+  assert.deepEqual([reachOf(null, false), reachOf(null, true), reachOf(120, true)], [30, ALL, 120]);
+  const deleted = { filter: 'tenant', status: false, deleted: true };
+  assert.equal(none(deleted, asked), 'No deletions match tenant in the last 1 min.');
+  assert.equal(none(deleted, { ...asked, reach: ALL }), 'No deletions match tenant in all that is recorded.');
+  assert.equal(none({ ...deleted, deleted: false, filter: '' }, { ...asked, moment: 2000_000 }), `No changes within 30 s of ${clock(2000_000)}. Status updates are not listed.`);
+  // A range before the recording.
+  const range = { ...counts, resources: [{ ...counts.resources[0], spans: [], gaps: [] }] };
+  const [whole] = unknownParts(range);
+  assert.deepEqual(whole, { from: 1000_000, to: 1060_000, gap: false });
+  assert.equal(unknownWords(whole, whole, 2000_000), `Nothing was recorded before ${clock(2000_000)}.`);
+  const [start, gap] = unknownParts(counts);
+  assert.equal(unknownWords(start, whole, 1010_000), `The recording starts at ${clock(1010_000)}.`);
+  assert.equal(unknownWords(gap, whole, 1010_000), `Nothing was recorded from ${clock(1025_000)} to ${clock(1030_000)}.`);
+  assert.deepEqual([chipWords(41, 4), chipWords(41, 41), chipWords(4100, null)], ['4 of 41', '41', '4,100']);
+});
+
+test('the URL has the window and the resources of the list', async () => {
+  const { readAddress } = await import('../src/app/state');
+  const read = (search: string) => (({ reach, kinds }) => [reach, kinds])(readAddress(search));
+  assert.deepEqual(read(''), [null, []]);
+  assert.deepEqual(read('?reach=600&kinds=pods,deployments.apps'), [600, ['pods', 'deployments.apps']]);
+  assert.deepEqual(read('?reach=all'), [0, []]);
+  assert.deepEqual(read('?reach=long&kinds=<b>'), [null, []]);
+});

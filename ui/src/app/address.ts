@@ -8,7 +8,7 @@
  */
 
 import { batch, effect } from '@preact/signals';
-import { changes, compared, filter, group, marks, mode, needs, nodes, onlyDeleted, order, pathOf, range, readAddress, selection, selectionText, statusUpdates, tab, view } from './state';
+import { ALL, changes, compared, filter, group, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, range, reach, readAddress, selection, selectionText, statusUpdates, tab, view } from './state';
 
 /** The changes that the next write of the address has continue a move: see continuing. */
 let continued = false;
@@ -70,6 +70,8 @@ function address(): string {
   put('side', changes.value ? 'changes' : '');
   put('status', statusUpdates.value ? 'shown' : '');
   put('only', onlyDeleted.value ? 'deleted' : '');
+  put('reach', reach.value === null ? '' : reach.value === ALL ? 'all' : String(reach.value));
+  put('kinds', kinds.value.join(','));
   const at = mode.value;
   put('at', at?.at ?? '');
   // A resourceVersion has no time.
@@ -97,6 +99,8 @@ function restore(): void {
     compared.value = to.compared;
     statusUpdates.value = to.statusUpdates;
     onlyDeleted.value = to.onlyDeleted;
+    reach.value = to.reach;
+    if (kinds.peek().join() !== to.kinds.join()) kinds.value = to.kinds;
     range.value = to.range;
     // An equal object would load again.
     if ((to.selection ? selectionText(to.selection) : '') !== before.sel) selection.value = to.selection;

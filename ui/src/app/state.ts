@@ -53,6 +53,11 @@ export const changes = signal(first.changes);
 /** The list shows changes of the status only, too; and only deletions. */
 export const statusUpdates = signal(first.statusUpdates);
 export const onlyDeleted = signal(first.onlyDeleted);
+/** A reach of the list of changes: everything recorded. */
+export const ALL = 0;
+/** How far the list of changes reaches, in seconds; null: see reachOf in time/window.ts. And its resources: all if empty. */
+export const reach = signal(first.reach);
+export const kinds = signal(first.kinds);
 export const help = signal(false);
 export const mode = signal<Mode | null>(first.mode);
 /** Marked moments, in milliseconds since 1970. */
@@ -77,6 +82,8 @@ export function readAddress(search: string) {
     changes: query.get('side') === 'changes',
     statusUpdates: query.get('status') === 'shown',
     onlyDeleted: query.get('only') === 'deleted',
+    reach: query.get('reach') === 'all' ? 0 : Number(/^\d{1,7}$/.exec(query.get('reach') ?? '')?.[0]) || null,
+    kinds: (query.get('kinds') ?? '').split(',').filter((name) => /^[a-z0-9.-]+$/.test(name)),
     mode: parseMode(query.get('at') ?? '', query.get('t') ?? ''),
     marks: (query.get('marks') ?? '').split(',').map((text) => parseTime(text, Date.now())).filter((at) => at > 0),
     range: parseRange(query.get('range')),

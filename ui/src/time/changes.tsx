@@ -3,26 +3,21 @@
 
 /** The list of changes of all recorded objects, in the selected range or around the shown moment. */
 
-import { signal } from '@preact/signals';
 import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { getJSON } from '../app/api';
 import { now } from '../app/now';
 import { generalTerms } from '../app/filter';
-import { filter, marks, mode, onlyDeleted, range, selection, selectionOf, statusUpdates, tab } from '../app/state';
+import { ALL, filter, kinds, marks, mode, onlyDeleted, range, reach, selection, selectionOf, statusUpdates, tab } from '../app/state';
 import { SideTabs } from '../shell/side-tabs';
 import { ChangeRow, showMoment } from './change-row';
 import { Export, ExportButton } from './export';
-import type { Counts, History, ObjectChange, Page, Selected } from './history';
-import { goTo, playhead } from './playback';
+import type { Counts, History, ObjectChange, Page } from './history';
+import { goTo, playhead, recordedFrom } from './playback';
 import { unknownParts } from './plot';
+import { chipWords, hourReach, isAll, listWindow, none, REACHES, reachOf, spanWords, unknownWords, type Asked } from './window';
 import { clock, zoned } from './words';
 
-/** How far the list reaches around the shown moment, or back from now, in seconds. */
-const REACHES = [5, 30, 120, 600, 3600, 12 * 3600, 84 * 3600] as const;
-const reach = signal<number>(30);
-/** The selected resources; all if empty. */
-const kinds = signal<string[]>([]);
 /** Changes per page, and the most that the gateway returns at once. */
 const pageSize = 100;
 const maxPageSize = 1000;
@@ -33,7 +28,7 @@ const reloadDelay = 250;
 const changeKey = ({ path, resourceVersion }: ObjectChange): string => `${path} ${resourceVersion}`;
 
 export function Changes({ history }: { history: History }) {
-  const { from, to } = useWindow();
+  const { from, to, asked } = useWindow();
   const [found, setFound] = useState<Page<ObjectChange> | null>(null);
   const [counts, setCounts] = useState<Counts | null>(null);
   const [message, setMessage] = useState('');
@@ -65,19 +60,28 @@ export function Changes({ history }: { history: History }) {
   useEffect(() => list.current?.querySelector('.here')?.scrollIntoView({ block: 'center' }), [found === null, from, to]);
   const items = found?.items;
   const moment = playhead.value;
+  const unknown = counts ? unknownParts(counts) : [];
+  const covered = counts ? { from: Date.parse(counts.from), to: Date.parse(counts.to) } : { from, to };
   const here = moment ? items?.findIndex((item) => Date.parse(item.time) <= moment) : -1;
   return (
     <aside class="side changes" aria-label="Changes">
       <SideTabs />
       <Span from={from} to={to} />
       <Export named={(found?.items ?? []).map((item) => item.namespace ?? '')} />
-      <Kinds counts={counts} />
+      <Kinds counts={counts} found={found} />
       <Which />
       <Marks />
       {message && <p class="failure">{message}</p>}
-      {counts && unknownParts(counts).map((part) => <p key={part.from} class="gap-note muted">{part.gap ? `Nothing was recorded from ${clock(part.from)} to ${clock(part.to)}.` : part.to < to ? `The recording starts at ${clock(part.to)}.` : `The recording ends at ${clock(part.from)}.`}</p>)}
+      {unknown.map((part) => <p key={part.from} class="gap-note muted">{unknownWords(part, covered, recordedFrom.value)}</p>)}
       {!found && !message && <p class="muted empty">loading changes</p>}
-      {items?.length === 0 && !found?.more && <p class="muted empty" role="status">{none(selected)}</p>}
+      {items?.length === 0 && !found?.more && !unknown.some((part) => isAll(part, covered)) && (
+        <p class="muted empty" role="status">
+          {none(selected, asked)}
+          {!range.value && asked.reach !== ALL && (
+            <> Look at {!moment && asked.reach < hourReach && <><button class="link" onClick={() => (reach.value = hourReach)}>the last hour</button> or </>}<button class="link" onClick={() => (reach.value = ALL)}>all that is recorded</button>.</>
+          )}
+        </p>
+      )}
       <div class="scroll">
         <ol class="changes-list" ref={list}>
           {items?.map((item, i) => (
@@ -96,8 +100,8 @@ export function Changes({ history }: { history: History }) {
   );
 }
 
-/** The time range of the list: the selected range, or one around the shown moment. The object stays the same until one of them changes. */
-function useWindow(): { from: number; to: number } {
+/** The time range of the list. The object stays the same until what decides about it changes. */
+function useWindow(): { from: number; to: number; asked: Asked } {
   const [reloads, setReloads] = useState(0);
   const at = playhead.value;
   useEffect(() => {
@@ -105,14 +109,14 @@ function useWindow(): { from: number; to: number } {
     const timer = setInterval(() => document.hidden || setReloads((n) => n + 1), reloadInterval);
     return () => clearInterval(timer);
   }, [range.value, at === 0]);
-  const ms = reach.value * 1000;
+  const reaches = reachOf(reach.value, onlyDeleted.value);
+  const ms = (reaches || hourReach) * 1000;
   // During playback the window moves in steps.
   const middle = mode.value?.speed ? Math.floor(at / (ms / 4)) * (ms / 4) : at;
   return useMemo(() => {
-    if (range.value) return { from: Math.floor(range.value.from), to: Math.ceil(range.value.to) };
-    const end = now();
-    return middle ? { from: middle - ms, to: Math.min(end, middle + ms) } : { from: end - 2 * ms, to: end };
-  }, [range.value, middle, ms, reloads]);
+    const asked = { range: range.value, moment: middle, reach: reaches, first: recordedFrom.value };
+    return { ...listWindow(asked, now()), asked };
+  }, [range.value, middle, reaches, recordedFrom.value, reloads]);
 }
 
 /** Shows the object of a change at the time of the change. The list keeps its range. */
@@ -139,14 +143,15 @@ async function aboutPath(item: ObjectChange): Promise<string> {
 function Span({ from, to }: { from: number; to: number }) {
   const chosen = range.value;
   const at = playhead.value;
+  const reaches = reachOf(reach.value, onlyDeleted.value);
   return (
     <p class="span">
       <b>{clock(from)} – {zoned(to)}</b>
       <span class="tools">
         {chosen ? <button class="link" onClick={() => (range.value = null)}>clear the range</button> : (
-          <label class="muted">{at ? 'around ±' : 'the last '}
-            <select aria-label="Range" value={reach.value} onChange={(e) => (reach.value = Number(e.currentTarget.value))}>
-              {REACHES.map((s) => <option key={s} value={s}>{spanWords(at ? s : 2 * s)}</option>)}
+          <label class="muted">{reaches === ALL ? '' : at ? 'around ±' : 'the last '}
+            <select aria-label="Range" value={reaches} onChange={(e) => (reach.value = Number(e.currentTarget.value))}>
+              {REACHES.map((s) => <option key={s} value={s}>{s === ALL ? 'all that is recorded' : spanWords(at ? s : 2 * s)}</option>)}
             </select>
           </label>
         )}
@@ -156,26 +161,21 @@ function Span({ from, to }: { from: number; to: number }) {
   );
 }
 
-const spanWords = (s: number): string => (s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : s < 48 * 3600 ? `${s / 3600} h` : `${s / 86_400} d`);
-
 /** The number of changes per resource. Each is a filter. */
-function Kinds({ counts }: { counts: Counts | null }) {
+function Kinds({ counts, found }: { counts: Counts | null; found: Page<ObjectChange> | null }) {
   const chosen = kinds.value;
   const sum = (n: number[]): number => n.reduce((a, b) => a + b, 0);
   const all = (counts?.resources ?? []).map((r) => ({ name: r.resource, n: sum(r.added) + sum(r.modified) + sum(r.deleted) })).filter((r) => r.n || chosen.includes(r.name)).sort((a, b) => b.n - a.n);
+  const listed = (name: string): number | null => (found && !found.more && (!chosen.length || chosen.includes(name)) ? found.items.filter((item) => item.resource === name).length : null);
   return (
     <div class="kinds" role="group" aria-label="Filter by resource">
       {all.map(({ name, n }) => {
         const on = chosen.includes(name);
-        return <button key={name} class="label" aria-pressed={on} title={name} onClick={() => (kinds.value = on ? chosen.filter((k) => k !== name) : [...chosen, name])}>{name.split('.')[0]} <b>{n.toLocaleString('en')}</b></button>;
+        return <button key={name} class="label" aria-pressed={on} title={`${name}: ${n.toLocaleString('en')} changes, with status updates`} onClick={() => (kinds.value = on ? chosen.filter((k) => k !== name) : [...chosen, name])}>{name.split('.')[0]} <b>{chipWords(n, listed(name))}</b></button>;
       })}
     </div>
   );
 }
-
-/** Why the list is empty. */
-const none = ({ filter, status, deleted }: Selected): string =>
-  `No ${deleted ? 'deletions' : 'changes'}${filter ? ` match ${filter}` : ''}.${deleted || status ? '' : ' Status updates are not listed.'}`;
 
 /** Which changes are listed. */
 function Which() {

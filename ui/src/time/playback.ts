@@ -19,6 +19,8 @@ const began = signal(0);
 export const tick = signal(0);
 /** Whether the gateway has a history. */
 export const recorded = signal(false);
+/** When the recording starts, in milliseconds since 1970; 0 before that is known. */
+export const recordedFrom = signal(0);
 /** The length of the strip's time range, in milliseconds. */
 export const span = signal(3600_000);
 /** The counts that the strip shows; null before they are loaded. */

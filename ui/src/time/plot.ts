@@ -55,7 +55,7 @@ export function unknownParts(counts: Counts, resource = 'pods', lost = 0): { fro
   const one = counts.resources.find((r) => r.resource === resource);
   const from = Date.parse(counts.from);
   const to = Date.parse(counts.to);
-  if (!one) return [{ from, to, gap: false }];
+  if (!one?.spans.length) return [{ from, to, gap: false }];
   const out: { from: number; to: number; gap: boolean }[] = [];
   let at = from;
   for (const span of [...one.spans].sort((a, b) => Date.parse(a.from) - Date.parse(b.from))) {

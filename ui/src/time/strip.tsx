@@ -15,7 +15,7 @@ import { utc } from '../app/zone';
 import { EventMarks } from './events';
 import type { History } from './history';
 import { Hint, type Pointed } from './hint';
-import { advance, goTo, ON_BOARD, playhead, recorded, shownCounts, span, step } from './playback';
+import { advance, goTo, ON_BOARD, playhead, recorded, recordedFrom, shownCounts, span, step } from './playback';
 import { parseMoment } from './moment';
 import { makePlot, stacked, type PlotState } from './plot';
 import { listen, setSpan } from './scrub';
@@ -40,6 +40,7 @@ export function Strip({ history }: { history: History }) {
         // A new recording is shorter than an hour.
         else if (first) setSpan(Math.min(span.peek(), Math.max(minInitialSpan, (Date.now() - first) * 1.5)));
         ended.value = end;
+        recordedFrom.value = first;
         recorded.value = on;
         settleAge();
         setAbout({ on, words: on ? '' : `Nothing is recorded: ${reason || 'recording is off'}.` });
