@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { needsOf, nodeNeeds } from '../src/app/attention';
+import { failingSince, healthyWords, needsOf, nodeNeeds } from '../src/app/attention';
 import { clock } from '../src/data/clock';
 import { podRow } from '../src/data/objects';
 import { age, cpuText, memoryText, quantity } from '../src/data/quantity';
@@ -63,7 +63,7 @@ test('counts and the requests of Nodes always match the Pods', () => {
   assert.deepEqual([...cluster.nodes.values()].map((n) => [n.name, n.pods, n.cpu]), [['node-0', 11, 1100], ['node-1', 10, 900], ['node-2', 8, 800]]);
   f.rows.setNode(nodeOf('node-0', { ready: 'Unknown' }));
   f.apply();
-  assert.equal(cluster.shownCounts()[State.unknown], 11);
+  assert.deepEqual([cluster.shownCounts()[State.unknown], cluster.shownCounts()[State.failing]], [10, 1]);
 });
 
 test('after a full update, Pods that exist keep their rows, and others are deleted', () => {
@@ -186,4 +186,31 @@ test('a Pod that crashed recovers with the time, without an event', () => {
   } finally {
     clock.now = now;
   }
+});
+
+test('what failed on a Node before it was NotReady stays failing', () => {
+  const f = filled(1, 2).set(podOf('evicted', { state: State.failing, text: 'Evicted' }), podOf('crashing', { state: State.failing, text: 'CrashLoopBackOff', crash: 'Error, exit code 1' }));
+  f.rows.setNode(nodeOf('node-0', { ready: 'Unknown' }));
+  f.apply();
+  const counts = f.cluster.shownCounts();
+  assert.deepEqual([counts[State.failing], counts[State.unknown], counts[State.ready]], [2, 2, 0]);
+  const look = Uint8Array.from({ length: f.cluster.length }, (_, row) => f.cluster.shown(row));
+  assert.equal(needsOf(f.cluster, look, 2000).length, 2);
+});
+
+test('a Pod that is not scheduled is listed after 10 s, other pending ones after a minute', () => {
+  const f = filled(1, 1).set(podOf('big', { node: '', state: State.pending, text: 'Pending', owner: '' }), podOf('held', { node: '', state: State.pending, text: 'SchedulingGated', owner: '' }), podOf('starting', { state: State.pending, text: 'ContainerCreating', owner: '' }));
+  f.apply();
+  const listed = (now: number): string[] => needsOf(f.cluster, f.cluster.state, now).map((n) => n.title).sort();
+  assert.deepEqual([listed(1009), listed(1010), listed(1060)], [[], ['big'], ['big', 'held', 'starting']]);
+  assert.equal(healthyWords(f.cluster), 'None of 1 Node and 4 Pods needs attention yet; 3 Pods are starting or ending. Workloads without Pods are not checked.');
+  assert.equal(healthyWords(filled(2, 3).cluster), 'All healthy: 2 Nodes and 6 Pods. Workloads without Pods are not checked.');
+});
+
+test('since when a Pod fails comes from the history, also after its eviction', () => {
+  const f = filled(1, 1).set(podOf('evicted', { state: State.failing, text: 'Evicted', since: 1900 }));
+  f.apply();
+  const [need] = needsOf(f.cluster, f.cluster.state, 2000);
+  assert.deepEqual(failingSince(need, () => undefined), { since: 1900, known: true });
+  assert.deepEqual(failingSince(need, () => ({ failing: true, since: new Date(1500_000).toISOString(), sinceKnown: true })), { since: 1500, known: true });
 });

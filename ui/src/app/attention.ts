@@ -5,10 +5,15 @@
 
 import { stateName } from '../board/palette';
 import type { Cluster } from '../data/cluster';
-import { State, type StateName } from '../data/state';
+import { count } from '../data/quantity';
+import { seconds, State, type StateName } from '../data/state';
+import type { Failing } from './failing';
 
-/** A Pod that is pending, not ready or terminating is listed after this many seconds. */
+/** A Pod that is pending, not ready or terminating is listed after this many seconds, and one that is not scheduled. */
 const minAge = 60;
+const minUnscheduledAge = 10;
+/** Of how many Pods of an entry the history is asked since when they fail. */
+const maxAsked = 3;
 
 export interface Need {
   /** The workload, or the Pod if it has no owner. Entries with different reasons share it. */
@@ -46,7 +51,7 @@ export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[]
   for (let row = 0; row < cluster.length; row++) {
     const state = look[row];
     if (state === State.none || state === State.ready || state === State.succeeded || state === State.gone) continue;
-    if (state !== State.failing && state !== State.unknown && now - cluster.since[row] < minAge) continue;
+    if (state !== State.failing && state !== State.unknown && now - cluster.since[row] < patience(cluster, row)) continue;
     if (state === State.unknown && cluster.state[row] !== State.unknown) continue;
     const title = cluster.strings[cluster.owner[row]];
     const of = title ? `${cluster.strings[cluster.namespace[row]]}/${title}` : `Pod ${cluster.keyOf(row)}`;
@@ -74,6 +79,33 @@ export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[]
     need.key = `${need.key} ${n}`;
   }
   return needs;
+}
+
+/** For how many seconds a Pod may be in its state. The scheduler decides at once; a Pod that gates hold back is not for it yet. */
+const patience = (cluster: Cluster, row: number): number =>
+  cluster.strings[cluster.text[row]] === 'Pending' && !cluster.nodeName(row) ? minUnscheduledAge : minAge;
+
+/** Says that the list is empty, and of what. Pods that were not listed because they are new count as not yet ready. */
+export function healthyWords(cluster: Cluster): string {
+  const counts = cluster.shownCounts();
+  const late = counts[State.unready] + counts[State.pending] + counts[State.terminating];
+  const of = `${count(cluster.nodes.size, 'Node')} and ${count(cluster.pods, 'Pod')}`;
+  const words = late ? `None of ${of} needs attention yet; ${late === 1 ? '1 Pod is' : `${late} Pods are`} starting or ending.` : `All healthy: ${of}.`;
+  return `${words} Workloads without Pods are not checked.`;
+}
+
+/** Since when the first Pod of an entry fails, in seconds since 1970: `ask` returns what the history knows of a row, if it does. */
+export function failingSince({ rows, since, state }: Need, ask: (row: number) => Failing | undefined): { since: number; known: boolean } {
+  let known = true;
+  if (state !== 'failing') return { since, known };
+  for (const row of rows.slice(0, maxAsked)) {
+    const answer = ask(row);
+    const at = answer?.failing ? seconds(answer.since) : 0;
+    if (!at || at >= since) continue;
+    since = at;
+    known = answer!.sinceKnown === true;
+  }
+  return { since, known };
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -122,10 +122,10 @@ export class Cluster {
     return { containers: packed & 255, ready: (packed >> 8) & 255, restarts: packed >>> 16 };
   }
 
-  /** The state as shown: unknown for a Pod on a Node whose kubelet stopped posting its status. */
+  /** The state as shown: unknown for a Pod on a Node whose kubelet stopped posting its status. What failed or succeeded before that is known. */
   shown(row: number): number {
     const state = this.state[row];
-    if (state === State.none || state === State.gone || state === State.succeeded) return state;
+    if (state === State.none || state === State.gone || state === State.succeeded || state === State.failing) return state;
     return this.#lost.size && this.#lost.has(this.node[row]) ? State.unknown : state;
   }
 
@@ -134,11 +134,10 @@ export class Cluster {
     if (this.#shownAt === this.version) return this.#shown;
     this.#shownAt = this.version;
     this.#shown.set(this.counts);
-    const lost = this.#lost;
-    if (lost.size === 0) return this.#shown;
+    if (this.#lost.size === 0) return this.#shown;
     for (let row = 0; row < this.length; row++) {
       const state = this.state[row];
-      if (state === State.none || state === State.gone || state === State.succeeded || !lost.has(this.node[row])) continue;
+      if (!this.has(row) || this.shown(row) === state) continue;
       this.#shown[state]--;
       this.#shown[State.unknown]++;
     }

@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { absent, lost, misplaced } from '../app/contact';
-import { nodeNeeds, needsOf, type Need } from '../app/attention';
-import { failingOf } from '../app/failing';
+import { failingSince, nodeNeeds, needsOf, type Need } from '../app/attention';
+import { failingOf, type Failing } from '../app/failing';
 import { refresh, cluster, filter, mode, selection, selectRow } from '../app/state';
 import type { BoardView } from '../board/view';
 import { besideReason } from '../data/crash';
 import { age } from '../data/quantity';
 import { clock } from '../data/clock';
-import { seconds } from '../data/state';
 import { recorded } from '../time/playback';
 import { Unknown } from './unknown';
 import { Shape } from './shape';
@@ -17,8 +16,6 @@ import { SideTabs } from './side-tabs';
 
 /** How many entries are listed; the rest are counted. */
 const maxEntries = 60;
-/** Of how many Pods of an entry the history is asked since when they fail. */
-const maxAsked = 3;
 
 /** Lists unhealthy Nodes and Pods. */
 export function Needs({ board }: { board: BoardView }) {
@@ -56,7 +53,7 @@ export function Needs({ board }: { board: BoardView }) {
 
 function Item({ need, now, point }: { need: Need; now: number; point: (rows: number[]) => void }) {
   const { rows } = need;
-  const { since, known } = failingSince(need);
+  const { since, known } = failingSince(need, ask);
   return (
     <li>
       <button
@@ -76,17 +73,9 @@ function Item({ need, now, point }: { need: Need; now: number; point: (rows: num
   );
 }
 
-/** Since when the Pods of an entry fail, from the history: their own status begins again with each restart. In seconds since 1970. */
-function failingSince({ rows, since, crash }: Need): { since: number; known: boolean } {
-  let known = true;
-  if (!crash || !recorded.value || mode.value?.speed) return { since, known };
-  for (const row of rows.slice(0, maxAsked)) {
-    const path = `/api/v1/namespaces/${cluster.strings[cluster.namespace[row]]}/pods/${cluster.names[row]}`;
-    const answer = failingOf(path, mode.value?.at ?? '', `${cluster.created[row]} ${cluster.readiness(row).restarts}`);
-    const at = answer?.failing ? seconds(answer.since) : 0;
-    if (!at || at >= since) continue;
-    since = at;
-    known = answer!.sinceKnown === true;
-  }
-  return { since, known };
+/** What the history knows about a Pod that fails: its own status begins again with each restart. */
+function ask(row: number): Failing | undefined {
+  if (!recorded.value || mode.value?.speed) return undefined;
+  const path = `/api/v1/namespaces/${cluster.strings[cluster.namespace[row]]}/pods/${cluster.names[row]}`;
+  return failingOf(path, mode.value?.at ?? '', `${cluster.created[row]} ${cluster.readiness(row).restarts} ${cluster.strings[cluster.text[row]]}`);
 }

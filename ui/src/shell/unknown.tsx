@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { absent, lost, misplaced } from '../app/contact';
+import { healthyWords } from '../app/attention';
 import { refresh, cluster, status } from '../app/state';
 import { zoned } from '../time/words';
 import { Shape } from './shape';
@@ -21,7 +22,7 @@ export function Unknown({ none }: { none: boolean }) {
   if (absent.value) return <p class="calm muted">Not known: {absent.value}.</p>;
   if (!none) return null;
   const words = !cluster.synced ? 'Waiting for the first list.'
-    : phase === 'live' || phase === 'past' ? 'All Nodes and Pods are healthy.'
+    : phase === 'live' || phase === 'past' ? healthyWords(cluster)
     : phase === 'catching up' || !text ? 'Catching up.'
     // A moment that could not be loaded, or Nodes or Pods that may not be listed.
     : `Not known. ${text}`;
