@@ -51,6 +51,11 @@ test('a deleted Pod is shown in its last state', async () => {
     assert.equal(await panel.locator('.failure').count(), 0);
   };
   await last();
+  // Nothing of it runs, and its age is that of its life.
+  const words = (await panel.getByRole('tabpanel').innerText()).replace(/\s+/g, ' ');
+  assert.match(words, /Created \d\d:\d\d:\d\d, lived \d+s/);
+  assert.doesNotMatch(words, /running|Terminating for/);
+  assert.equal(await panel.locator('.shape.ready').count(), 0);
   await shot(page, 'deleted');
   await page.getByRole('tab', { name: 'YAML' }).click();
   await until('its YAML', async () => /name: once/.test(await panel.innerText()));
@@ -65,9 +70,18 @@ test('a deleted Pod is shown in its last state', async () => {
   await link.close();
 });
 
+test('an object that did not exist yet', async () => {
+  const before = new Date().toISOString();
+  await kubectl('-n', ns, 'create', 'configmap', 'later');
+  const page = await openBoard(browser, gateway, { sel: `/api/v1/namespaces/${ns}/configmaps/later`, at: before }, missing);
+  await until('words', async () => /^It did not exist yet at this moment: it was created at \d\d:\d\d:\d\d UTC\.$/.test(await page.locator('.panel .failure').innerText()));
+  clean(page);
+  await page.close();
+});
+
 test('an object that is not recorded', async () => {
   const page = await openBoard(browser, gateway, { sel: `pod/${ns}/never` }, missing);
-  await until('words', async () => /^Not found.*no state of it is recorded/.test(await page.locator('.panel .failure').innerText()));
+  await until('words', async () => /^Not found, and nothing of it is recorded: check the name\.$/.test(await page.locator('.panel .failure').innerText()));
   clean(page);
   await page.close();
 });

@@ -214,3 +214,12 @@ test('since when a Pod fails comes from the history, also after its eviction', (
   assert.deepEqual(failingSince(need, () => undefined), { since: 1900, known: true });
   assert.deepEqual(failingSince(need, () => ({ failing: true, since: new Date(1500_000).toISOString(), sinceKnown: true })), { since: 1500, known: true });
 });
+
+test('a workload whose only Pod keeps crashing is not well', async () => {
+  const { failingPods, replicaWords } = await import('../src/panel/replicas');
+  const f = filled(1, 1).set(podOf('api-5d9-x', { owner: 'Deployment/api', state: State.failing, text: 'Running', crash: 'Error, exit code 1' }));
+  f.apply();
+  assert.deepEqual(['Deployment/api', 'ReplicaSet/api-5d9', 'Deployment/web', 'StatefulSet/api'].map((of) => failingPods(f.cluster, ...(of.split('/') as [string, string]).toSpliced(1, 0, 'shop') as [string, string, string])), [1, 1, 0, 0]);
+  assert.deepEqual(replicaWords(1, 1, 1, false), { words: '1 of 1 ready, 1 failing', state: 'failing' });
+  assert.deepEqual(replicaWords(1, 1, 0, false), { words: '1 of 1 ready', state: 'ready' });
+});

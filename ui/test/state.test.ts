@@ -126,3 +126,29 @@ test('a reason is named once', () => {
   assert.equal(besideReason('OOMKilled, exit code 137', 'OOMKilled'), 'exit code 137');
   assert.equal(besideReason('Error, exit code 1', 'CrashLoopBackOff'), 'Error, exit code 1');
 });
+
+test('nothing of a deleted Pod runs, and its age is that of its life', async () => {
+  const { containerWords } = await import('../src/panel/pod');
+  const { lifetime } = await import('../src/panel/lifetime');
+  const at = (s: number): string => new Date(s * 1000).toISOString();
+  const running = { state: { running: { startedAt: at(1000) } } };
+  assert.equal(containerWords(running, 1100, false), 'running for 100s');
+  assert.equal(containerWords(running, 1100, true), 'ran for 100s');
+  assert.equal(lifetime(at(1000), 1100, 0), '100s ago');
+  assert.match(lifetime(at(1000), 1100, 1060), /:40, lived 60s$/);
+});
+
+test('what is said of an object that was not found', async () => {
+  const { gone } = await import('../src/panel/last');
+  const nothing = { was: null, created: 0 };
+  assert.equal(gone(nothing, false, false), 'Not found, and nothing of it is recorded: check the name.');
+  assert.equal(gone(nothing, false, true), 'It did not exist at this moment, and nothing of it is recorded before.');
+  assert.match(gone({ was: null, created: 1000_000 }, false, true), /^It did not exist yet at this moment: it was created at .*16:40/);
+});
+
+test('a Pod that is being deleted waits for its finalizers', async () => {
+  const { waitsFor } = await import('../src/panel/pod');
+  const finalizers = ['example.com/hold'];
+  assert.deepEqual(waitsFor(pod({}, {}, { finalizers })), []);
+  assert.deepEqual(waitsFor(pod({}, {}, { finalizers, deletionTimestamp: '2026-01-01T00:00:00Z' })), finalizers);
+});

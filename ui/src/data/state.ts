@@ -65,6 +65,7 @@ export interface Pod {
     ownerReferences?: { kind: string; name: string; apiVersion?: string; controller?: boolean; uid?: string }[];
     creationTimestamp?: string;
     deletionTimestamp?: string;
+    finalizers?: string[];
   };
   spec?: {
     nodeName?: string;

@@ -14,12 +14,30 @@ import { WORDS } from '../shell/words';
 import { recorded } from '../time/playback';
 import { clock } from '../time/words';
 
-export function PodState({ pod, described, at, now }: { pod: Pod; described: Described; at: string; now: number }) {
-  const is = stateAt(described, now);
+interface Props {
+  pod: Pod;
+  described: Described;
+  at: string;
+  now: number;
+  /** Since when its Node is NotReady, in seconds since 1970; 0 if it is ready. */
+  lostNode: number;
+}
+
+export function PodState({ pod, described, at, now, lostNode }: Props) {
+  const settled = stateAt(described, now);
+  const is = lostNode && settled !== State.failing && settled !== State.succeeded ? State.unknown : settled;
   const state = stateName(is);
   const fails = is === State.failing;
   const failing = useFailing(pod, at, fails && recorded.value);
   const since = failing?.failing ? seconds(failing.since) : described.since;
+  if (is === State.unknown && lostNode) {
+    return (
+      <section class="state">
+        <p class="words unknown"><Shape state="unknown" size={16} /> <b>Unknown</b> for {age(now - lostNode)}: its Node is NotReady</p>
+        <p class="muted">It was {described.text} then, {described.ready} of {count(described.containers, 'container')} ready.</p>
+      </section>
+    );
+  }
   return (
     <section class="state">
       <p class={`words ${state}`}><Shape state={state} size={16} /> <b>{described.text}</b>{fails ? ', failing' : ''} for {age(now - since)}</p>

@@ -8,7 +8,9 @@ import { stateName } from '../board/palette';
 import { age, count, cpuText, memoryText } from '../data/quantity';
 import { seconds, type Condition } from '../data/state';
 import { Shape } from '../shell/shape';
+import { clock } from '../data/clock';
 import { Events } from './events';
+import { Lifetime } from './lifetime';
 import { Conditions, Labels } from './pod';
 
 export interface NodeObject {
@@ -17,7 +19,7 @@ export interface NodeObject {
   status?: { conditions?: Condition[]; nodeInfo?: Record<string, string>; addresses?: { type: string; address: string }[] };
 }
 
-export function NodeOverview({ node, at, now }: { node: NodeObject; at: string; now: number }) {
+export function NodeOverview({ node, at, now, deleted = 0 }: { node: NodeObject; at: string; now: number; deleted?: number }) {
   void refresh.value;
   const { metadata, spec = {}, status = {} } = node;
   const known = cluster.nodes.get(metadata.name);
@@ -25,13 +27,13 @@ export function NodeOverview({ node, at, now }: { node: NodeObject; at: string; 
   const isReady = ready?.status === 'True';
   return (
     <>
-      <section class="state">
+      {!deleted && <section class="state">
         <p class={`words ${isReady ? 'ready' : 'failing'}`}>
           <Shape state={isReady ? 'ready' : 'unknown'} size={16} /> <b>{isReady ? 'Ready' : 'NotReady'}</b> for {age(now - seconds(ready?.lastTransitionTime))}
           {spec.unschedulable && ', cordoned'}
         </p>
         {!isReady && <p>{ready?.message || (ready?.status === 'False' ? '' : 'Kubelet stopped posting node status.')}</p>}
-      </section>
+      </section>}
       {known?.row && (
         <section>
           <h3>Requested</h3>
@@ -41,7 +43,7 @@ export function NodeOverview({ node, at, now }: { node: NodeObject; at: string; 
         </section>
       )}
       <dl class="facts">
-        <dt>Created</dt><dd>{age(now - seconds(metadata.creationTimestamp))} ago</dd>
+        <Lifetime created={metadata.creationTimestamp} now={now} deleted={deleted} />
         {status.nodeInfo?.kubeletVersion && <><dt>Kubelet</dt><dd>{status.nodeInfo.kubeletVersion}</dd></>}
         {status.nodeInfo?.osImage && <><dt>System</dt><dd>{status.nodeInfo.osImage}</dd></>}
         {status.addresses?.map((a) => <><dt>{a.type}</dt><dd class="mono">{a.address}</dd></>)}
@@ -50,7 +52,7 @@ export function NodeOverview({ node, at, now }: { node: NodeObject; at: string; 
       <Pods node={metadata.name} />
       <Conditions conditions={status.conditions} good={(c) => c.status === (c.type === 'Ready' ? 'True' : 'False')} now={now} />
       <Labels labels={metadata.labels} />
-      <Events namespace="" uid={metadata.uid ?? metadata.name} at={at} now={now} version={metadata.resourceVersion} />
+      <Events namespace="" uid={metadata.uid ?? metadata.name} at={at} now={deleted ? clock.now() : now} version={metadata.resourceVersion} />
     </>
   );
 }

@@ -3,10 +3,13 @@
 
 /** The overview of an object that is not on the board: a workload, a Service, an Event. */
 
-import { filter } from '../app/state';
-import { age } from '../data/quantity';
-import { seconds, type Condition } from '../data/state';
+import { cluster, filter, refresh } from '../app/state';
+import { absent, misplaced } from '../app/contact';
+import { clock } from '../data/clock';
+import type { Condition } from '../data/state';
 import { Events } from './events';
+import { Lifetime } from './lifetime';
+import { failingPods, replicaWords } from './replicas';
 import { Conditions, Labels } from './pod';
 
 export interface AnyObject {
@@ -22,30 +25,33 @@ export interface AnyObject {
 /** Conditions for which True is a problem. */
 const BAD = /Failure|Failed|Pressure|Unavailable|Limited/;
 
-export function ObjectOverview({ object, at, now }: { object: AnyObject; at: string; now: number }) {
+export function ObjectOverview({ object, at, now, deleted = 0 }: { object: AnyObject; at: string; now: number; deleted?: number }) {
   const { kind = '', metadata, spec = {}, status = {} } = object;
   const namespace = metadata.namespace ?? '';
   const owns = spec.replicas !== undefined;
-  const ready = status.readyReplicas ?? 0;
+  void refresh.value;
+  // The board has another moment, or none.
+  const elsewhere = deleted > 0 || absent.value !== '' || misplaced.value;
+  const replicas = replicaWords(status.readyReplicas ?? 0, spec.replicas ?? 0, elsewhere ? 0 : failingPods(cluster, kind, namespace, metadata.name), deleted > 0);
   return (
     <>
       {object.message && <section class="state"><p><b>{object.reason}</b></p><p>{object.message}</p></section>}
       {owns && (
         <section class="state">
-          <p class={`words ${ready >= spec.replicas! ? 'ready' : 'unready'}`}><b>{ready} of {spec.replicas}</b> ready</p>
-          <p><button class="link" onClick={() => (filter.value = kind === 'ReplicaSet' ? `ns:${namespace} name:${metadata.name}` : `ns:${namespace} owner:${kind.toLowerCase()}/${metadata.name}`)}>show its Pods on the board</button></p>
+          <p class={`words ${replicas.state}`}><b>{replicas.words}</b></p>
+          {!deleted && <p><button class="link" onClick={() => (filter.value = kind === 'ReplicaSet' ? `ns:${namespace} name:${metadata.name}` : `ns:${namespace} owner:${kind.toLowerCase()}/${metadata.name}`)}>show its Pods on the board</button></p>}
         </section>
       )}
       <dl class="facts">
         <dt>Kind</dt><dd>{kind}</dd>
         {namespace && <><dt>Namespace</dt><dd><button class="link" onClick={() => (filter.value = `ns:${namespace}`)}>{namespace}</button></dd></>}
-        <dt>Created</dt><dd>{age(now - seconds(metadata.creationTimestamp))} ago</dd>
+        <Lifetime created={metadata.creationTimestamp} now={now} deleted={deleted} />
         {status.updatedReplicas !== undefined && <><dt>Updated</dt><dd>{status.updatedReplicas}</dd></>}
         {status.availableReplicas !== undefined && <><dt>Available</dt><dd>{status.availableReplicas}</dd></>}
       </dl>
       <Conditions conditions={status.conditions} good={(c) => (c.status === 'True') !== BAD.test(c.type)} now={now} />
       <Labels labels={metadata.labels} />
-      {kind !== 'Event' && <Events namespace={namespace} uid={metadata.uid ?? ''} at={at} now={now} version={metadata.resourceVersion} />}
+      {kind !== 'Event' && <Events namespace={namespace} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} version={metadata.resourceVersion} />}
     </>
   );
 }

@@ -12,7 +12,7 @@ import type { Pod } from '../data/state';
 import { Shape } from '../shell/shape';
 import { zoned } from '../time/words';
 import { Copy } from './copy';
-import { useLast } from './last';
+import { gone, useLast } from './last';
 import { Logs } from './logs';
 import { NodeOverview, type NodeObject } from './node';
 import { ObjectOverview, type AnyObject } from './object';
@@ -41,15 +41,17 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   // Loaded again when contact is back.
   const version = lost.value ? -lost.value : isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : moment ? 0 : Math.floor(today / pollInterval);
   const { value: found, error: refused, missing, outdated } = useObject<Pod & NodeObject & AnyObject>(path, moment, version);
-  const last = useLast<Pod & NodeObject & AnyObject>(path, moment, missing && row < 0);
+  // Live, the board may have it while its answer is on the way.
+  const last = useLast<Pod & NodeObject & AnyObject>(path, moment, missing && (row < 0 || moment !== ''));
   // Without contact, the history has the last known state.
   const lastContact = lost.value ? new Date(lost.value).toISOString() : '';
   const known = useObject<Pod & NodeObject & AnyObject>(lastContact && refused && !found ? path : '', lastContact, '');
-  const value = last?.object ?? found ?? known.value;
+  const value = last?.was?.object ?? found ?? known.value;
   const at = known.value ? lastContact : moment;
   const error = lastContact && value ? '' : refused;
   // Of a deleted object, everything is shown as of its deletion.
-  const now = last ? last.deleted / 1000 : today;
+  const deleted = last?.was ? last.was.deleted / 1000 : 0;
+  const now = deleted || today;
   const tabs = isPod ? ['overview', 'yaml', 'logs', 'versions'] : ['overview', 'yaml', 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
   useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);
@@ -62,7 +64,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
           </button>
         )}
         {row >= 0 && !absent.value && <Shape state={stateName(cluster.shown(row))} size={16} />}
-        <h2 class="mono">{sel.name}</h2>
+        <h2 class="mono">{sel.kind === 'object' && value?.kind && <span class="muted">{value.kind} </span>}{sel.name}</h2>
         <Copy text={() => sel.name} label="Copy the name" />
         <button class="quiet" aria-label="Close" title="Close (Esc)" onClick={() => (selection.value = null)}>
           <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true"><path d="M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z" /></svg>
@@ -78,23 +80,16 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
       </div>
       <div class={`content ${outdated ? 'outdated' : ''}`} id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`} aria-busy={outdated}>
         {lost.value > 0 && <p class="unknown-since"><Shape state="unknown" size={14} /> <b>Unknown since {zoned(lost.value)}.</b> This is the last known state.</p>}
-        {last && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {zoned(last.deleted)}.</b> This is its last recorded state.</p>}
-        {error && !last && <p class="failure">{missing && row < 0 ? gone(last, value !== null, moment !== '') : error}</p>}
+        {last?.was && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {zoned(last.was.deleted)}.</b> This is its last recorded state.</p>}
+        {error && !last?.was && <p class="failure">{missing && (row < 0 || moment) ? gone(last, value !== null, moment !== '') : error}</p>}
         {!value && !error && shown !== 'versions' && <p class="muted">loading</p>}
         {shown === 'versions' && <Versions path={path} version={version} />}
-        {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} /> : <ObjectOverview object={value} at={at} now={now} />)}
+        {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} deleted={deleted} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} deleted={deleted} /> : <ObjectOverview object={value} at={at} now={now} deleted={deleted} />)}
         {value && shown === 'yaml' && <YAML object={value} />}
-        {value && shown === 'logs' && (at || last ? <p class="muted">Logs are not recorded: there are no logs of {last ? 'deleted Pods' : mode.value ? 'the past' : 'a cluster without contact'}.</p> : <Logs pod={value} />)}
+        {value && shown === 'logs' && (at || deleted ? <p class="muted">Logs are not recorded: there are no logs of {deleted ? 'deleted Pods' : mode.value ? 'the past' : 'a cluster without contact'}.</p> : <Logs pod={value} />)}
       </div>
     </aside>
   );
-}
-
-/** Says what is known of an object that was not found. `last` is undefined while its history loads. */
-function gone(last: null | undefined, known: boolean, past: boolean): string {
-  if (known) return 'Deleted. This is its last known version.';
-  if (last === undefined) return 'Not found: looking for its last recorded state.';
-  return past ? 'Not found: it did not exist at this moment, and no earlier state is recorded.' : 'Not found: it has been deleted, and no state of it is recorded.';
 }
 
 /** Arrow keys move between tabs, as the ARIA pattern for tabs requires. */

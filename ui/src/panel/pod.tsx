@@ -3,53 +3,82 @@
 
 /** The overview of a Pod. */
 
-import { filter, selection } from '../app/state';
+import { absent, misplaced } from '../app/contact';
+import { cluster, filter, selection } from '../app/state';
 import { stateName } from '../board/palette';
+import { clock } from '../data/clock';
 import { age, count } from '../data/quantity';
-import { containerState, describe, seconds, type Condition, type ContainerStatus, type Pod } from '../data/state';
+import { containerState, describe, State, seconds, type Condition, type ContainerStatus, type Pod } from '../data/state';
 import { Shape } from '../shell/shape';
 import { Events } from './events';
-import { PodState } from './failing';
+import { messagesOf, PodState } from './failing';
+import { Lifetime } from './lifetime';
 
 type Container = NonNullable<NonNullable<Pod['spec']>['containers']>[number];
 
-export function PodOverview({ pod, at, now }: { pod: Pod; at: string; now: number }) {
+/** The last state of a deleted Pod if `deleted` is when, in seconds since 1970, and not 0. */
+export function PodOverview({ pod, at, now, deleted = 0 }: { pod: Pod; at: string; now: number; deleted?: number }) {
   const { metadata, spec = {}, status = {} } = pod;
   const described = describe(pod);
+  const node = absent.value || misplaced.value ? undefined : cluster.nodes.get(spec.nodeName ?? '')?.row;
   return (
     <>
-      <PodState pod={pod} described={described} at={at} now={now} />
+      {deleted ? <WasDeleted pod={pod} /> : <PodState pod={pod} described={described} at={at} now={now} lostNode={node?.ready === 'Unknown' ? node.since : 0} />}
+      {!deleted && waitsFor(pod).length > 0 && <p class="finalizers">It is removed once its finalizers are: {waitsFor(pod).map((name) => <code key={name}>{name} </code>)}</p>}
       <dl class="facts">
         <dt>Namespace</dt><dd><button class="link" onClick={() => (filter.value = `ns:${metadata.namespace}`)}>{metadata.namespace}</button></dd>
         <dt>Node</dt><dd>{spec.nodeName ? <button class="link mono" onClick={() => (selection.value = { kind: 'node', name: spec.nodeName! })}>{spec.nodeName}</button> : 'not scheduled'}</dd>
-        <dt>Created</dt><dd>{age(now - seconds(metadata.creationTimestamp))} ago</dd>
+        <Lifetime created={metadata.creationTimestamp} now={now} deleted={deleted} />
         {described.restarts > 0 && <><dt>Restarts</dt><dd>{described.restarts}{described.crash && <span class="muted"> · last {described.crash}</span>}</dd></>}
       </dl>
       <section>
         <h3>Containers</h3>
         <ul class="containers">
-          {(spec.initContainers ?? []).map((c) => <ContainerRow key={c.name} container={c} status={status.initContainerStatuses?.find((s) => s.name === c.name)} init now={now} />)}
-          {(spec.containers ?? []).map((c) => <ContainerRow key={c.name} container={c} status={status.containerStatuses?.find((s) => s.name === c.name)} now={now} />)}
+          {(spec.initContainers ?? []).map((c) => <ContainerRow key={c.name} container={c} status={status.initContainerStatuses?.find((s) => s.name === c.name)} kind={c.restartPolicy === 'Always' ? 'sidecar' : 'init'} now={now} deleted={deleted} />)}
+          {(spec.containers ?? []).map((c) => <ContainerRow key={c.name} container={c} status={status.containerStatuses?.find((s) => s.name === c.name)} now={now} deleted={deleted} />)}
         </ul>
       </section>
       <Conditions conditions={status.conditions} good={(c) => c.status === 'True'} now={now} />
       <Labels labels={metadata.labels} />
-      <Events namespace={metadata.namespace ?? ''} uid={metadata.uid ?? ''} at={at} now={now} version={metadata.resourceVersion} />
+      <Events namespace={metadata.namespace ?? ''} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} version={metadata.resourceVersion} />
     </>
   );
 }
 
-function ContainerRow({ container, status, init, now }: { container: Container; status?: ContainerStatus; init?: boolean; now: number }) {
-  const state = stateName(containerState(status ?? {}));
-  const { running, waiting, terminated } = status?.state ?? {};
-  const words = running ? `running for ${age(now - seconds(running.startedAt))}` : waiting ? (waiting.reason ?? 'waiting')
-    : terminated ? `${terminated.reason ?? 'terminated'}, code ${terminated.exitCode ?? 0}, ${age(now - seconds(terminated.finishedAt))} ago` : 'not started';
+/** The last status of a deleted Pod. Nothing of it runs. */
+function WasDeleted({ pod }: { pod: Pod }) {
+  const { text, ready, containers } = describe(pod);
+  return (
+    <section class="state">
+      {text !== 'Terminating' && <p class="muted">Its last status was {text}, {ready} of {count(containers, 'container')} ready.</p>}
+      {messagesOf(pod).map((message) => <p key={message} class="muted">{message}</p>)}
+    </section>
+  );
+}
+
+/** The finalizers that a Pod waits for that is being deleted. */
+export const waitsFor = ({ metadata }: Pod): string[] => (metadata.deletionTimestamp ? (metadata.finalizers ?? []) : []);
+
+/** The state of a container in words. One of a deleted Pod only ran. */
+export function containerWords({ state = {} }: ContainerStatus, now: number, deleted: boolean): string {
+  const { running, waiting, terminated } = state;
+  if (running) return `${deleted ? 'ran' : 'running'} for ${age(now - seconds(running.startedAt))}`;
+  if (waiting) return waiting.reason ?? 'waiting';
+  if (!terminated) return 'not started';
+  return `${terminated.reason ?? 'terminated'}, code ${terminated.exitCode ?? 0}, ${age(now - seconds(terminated.finishedAt))} ${deleted ? 'before' : 'ago'}`;
+}
+
+function ContainerRow({ container, status = {}, kind, now, deleted }: { container: Container; status?: ContainerStatus; kind?: 'init' | 'sidecar'; now: number; deleted: number }) {
+  const is = containerState(status);
+  // Nothing of a deleted Pod runs or waits.
+  const state = deleted && is !== State.failing && is !== State.succeeded ? 'terminating' : stateName(is);
+  const words = containerWords(status, now, deleted > 0);
   const requests = Object.entries(container.resources?.requests ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
   return (
     <li>
       <Shape state={state} size={14} />
-      <b class="mono">{container.name}</b>{init && <span class="muted"> init</span>}
-      <p class="muted"><span class={`words ${state}`}>{words}</span>{status?.restartCount ? ` · ${count(status.restartCount, 'restart')}` : ''}</p>
+      <b class="mono">{container.name}</b>{kind && <span class="muted"> {kind}</span>}
+      <p class="muted"><span class={`words ${state}`}>{words}</span>{status.restartCount ? ` · ${count(status.restartCount, 'restart')}` : ''}</p>
       {container.image && <p class="muted mono small">{container.image}</p>}
       {requests && <p class="muted small">{requests}</p>}
     </li>

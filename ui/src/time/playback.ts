@@ -132,8 +132,11 @@ function say(words: string): void {
 }
 
 /** The previous (-1) or the next (1) change of an object, without minor ones; undefined if there is none. */
-export async function nextVersion(history: History, path: string, from: number, direction: -1 | 1, abort: AbortSignal): Promise<Change | undefined> {
-  const within = direction < 0 ? { until: new Date(from).toISOString() } : { since: new Date(from).toISOString() };
+export async function nextVersion(history: History, path: string, moment: number | string, direction: -1 | 1, abort: AbortSignal): Promise<Change | undefined> {
+  // A moment as /at takes it may have no time.
+  const text = typeof moment === 'string' ? moment : new Date(moment).toISOString();
+  const from = typeof moment === 'string' ? Date.parse(moment) || 0 : moment;
+  const within = direction < 0 ? { until: text } : { since: text };
   let found: Change | undefined;
   let more = '';
   do {
