@@ -159,3 +159,14 @@ test('the URL has the window and the resources of the list', async () => {
   assert.deepEqual(read('?reach=all'), [0, []]);
   assert.deepEqual(read('?reach=long&kinds=<b>'), [null, []]);
 });
+
+test('the strip zooms about the pointer, and says how far the moment is outside', async () => {
+  const { zoomed } = await import('../src/time/scrub');
+  const { beyond } = await import('../src/time/plot');
+  const range = { from: 0, to: 3600_000 };
+  // A quarter from the left stays a quarter from the left.
+  assert.deepEqual(zoomed(range, 0.5, 900_000, 3600_000), { span: 1800_000, edge: 2250_000 });
+  assert.deepEqual(zoomed(range, 0.5, 3600_000, 3600_000), { span: 1800_000, edge: 0 }, 'at the right end, now stays');
+  assert.deepEqual(zoomed({ from: 0, to: 1800_000 }, 4, 900_000, 3600_000), { span: 7200_000, edge: 0 }, 'a strip that reaches now follows it again');
+  assert.deepEqual([beyond(900_000, 1200_000, 1800_000), beyond(1500_000, 1200_000, 1800_000), beyond(1199_000, 1200_000, 1800_000), beyond(2100_000, 1200_000, 1800_000)], ['5m earlier', '', '', '5m later']);
+});

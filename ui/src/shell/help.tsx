@@ -13,7 +13,7 @@ const KEYS: [string, string][] = [
   ['0', 'fit to the window'], ['+ −', 'zoom; drag and wheel also work'], ['T', 'board or table'], ['N', 'needs attention'], ['?', 'this help'],
 ];
 const TIME: [string, string][] = [
-  ['drag the strip', 'go to a moment'], ['Shift drag', 'select a range'], ['wheel', 'zoom the time range'], [', .', 'previous, next change (of the selected object)'], ['Space', 'play, pause'],
+  ['drag the strip', 'go to a moment'], ['Shift drag', 'select a range'], ['wheel', 'zoom the time range about the pointer; sideways, move it'], [', .', 'previous, next change (of the selected object)'], ['Space', 'play, pause'],
   ['G', 'go to a moment: 14:02:09, 10m, rv:812'], ['C', 'changes around this time'], ['M', 'mark the moment, or remove the mark'], ['Esc', 'back to now'],
   ['in Versions: D', 'compare the version with the shown moment, or with a second one'],
   ['on the strip: ← →', 'previous, next change of the board'], ['on the strip: Shift ← →', 'change the range'],

@@ -23,6 +23,13 @@ export const recorded = signal(false);
 export const recordedFrom = signal(0);
 /** The length of the strip's time range, in milliseconds. */
 export const span = signal(3600_000);
+/** The right end of the strip, in milliseconds since 1970; 0 while it follows now. */
+export const edge = signal(0);
+/** The strip's time range. */
+export const stripRange = (): { from: number; to: number } => {
+  const to = edge.value || now();
+  return { from: to - span.value, to };
+};
 /** The counts that the strip shows; null before they are loaded. */
 export const shownCounts = signal<Counts | null>(null);
 
@@ -54,6 +61,7 @@ export function showRV(at: string, time = 0): void {
 export function toLive(): void {
   mode.value = null;
   range.value = null;
+  edge.value = 0;
 }
 
 /** Starts or pauses playback at the shown moment. In the live view it starts at the left end of the strip. */
@@ -74,7 +82,7 @@ function beginning(): number {
   const counts = shownCounts.value;
   const spans = counts?.resources.filter((r) => r.resource === 'pods').flatMap((r) => r.spans.map((s) => Date.parse(s.from))) ?? [];
   // A second later, when all resources of the board are recorded.
-  return Math.max(now() - span.value, spans.length ? Math.min(...spans) + 1000 : 0);
+  return Math.max(stripRange().from, spans.length ? Math.min(...spans) + 1000 : 0);
 }
 
 /** Changes the playback speed. */

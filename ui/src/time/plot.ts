@@ -8,6 +8,7 @@ import { utc } from '../app/zone';
 import { css, mix, type Theme } from '../board/palette';
 import { SANS } from '../board/text';
 import { byBar, type EventMark } from './events';
+import { age } from '../data/quantity';
 import type { Counts } from './history';
 import { date, timeOfDay } from './words';
 
@@ -174,12 +175,33 @@ function drawMarks(u: uPlot, { theme, moment, marks, counts, events, eventsSince
     ctx.fill();
   }
   if (!moment) return;
-  const x = Math.min(left + width - ratio, Math.max(left, u.valToPos(moment / 1000, 'x', true)));
+  const x = u.valToPos(moment / 1000, 'x', true);
+  const outside = beyond(moment, (u.scales.x.min ?? 0) * 1000, (u.scales.x.max ?? 0) * 1000);
+  if (outside) {
+    const later = moment > (u.scales.x.max ?? 0) * 1000;
+    const [edge, inward] = later ? [left + width, -1] : [left, 1];
+    ctx.fillStyle = css(theme.accent);
+    ctx.beginPath();
+    ctx.moveTo(edge, top + 8 * ratio);
+    ctx.lineTo(edge + inward * 8 * ratio, top + 2 * ratio);
+    ctx.lineTo(edge + inward * 8 * ratio, top + 14 * ratio);
+    ctx.fill();
+    ctx.font = `${11 * ratio}px ${SANS}`;
+    ctx.textAlign = later ? 'right' : 'left';
+    ctx.fillText(outside, edge + inward * 12 * ratio, top + 12 * ratio);
+    return;
+  }
   ctx.fillStyle = css(theme.accent);
   ctx.fillRect(x - ratio, top, 2 * ratio, height);
   ctx.beginPath();
   ctx.arc(x, top + 3 * ratio, 4 * ratio, 0, 2 * Math.PI);
   ctx.fill();
+}
+
+/** How far a moment is outside of a range, in words; empty inside of it, and at its ends. */
+export function beyond(moment: number, from: number, to: number): string {
+  const slack = (to - from) / 500;
+  return moment < from - slack ? `${age((from - moment) / 1000)} earlier` : moment > to + slack ? `${age((moment - to) / 1000)} later` : '';
 }
 
 /** Draws Events as diamonds along the upper edge, one per bar, for Warnings larger and on top. Those at the same position are one diamond. */

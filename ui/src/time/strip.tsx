@@ -4,7 +4,7 @@
 /** The time strip at the lower edge. */
 
 import 'uplot/dist/uPlot.min.css';
-import { effect } from '@preact/signals';
+import { effect, untracked } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { continuing } from '../app/address';
@@ -15,10 +15,10 @@ import { utc } from '../app/zone';
 import { EventMarks } from './events';
 import type { History } from './history';
 import { Hint, type Pointed } from './hint';
-import { advance, goTo, ON_BOARD, playhead, recorded, recordedFrom, shownCounts, span, step } from './playback';
+import { advance, edge, goTo, ON_BOARD, playhead, recorded, recordedFrom, shownCounts, span, step, stripRange } from './playback';
 import { parseMoment } from './moment';
 import { makePlot, stacked, type PlotState } from './plot';
-import { listen, setSpan } from './scrub';
+import { listen, reveal, setSpan, zoom } from './scrub';
 import { Transport } from './transport';
 import { zoned } from './words';
 
@@ -82,10 +82,9 @@ function Timeline({ history }: { history: History }) {
     const load = async (): Promise<void> => {
       if (loading || document.hidden) return;
       loading = true;
-      const asked = span.peek();
+      const asked = `${span.peek()} ${edge.peek()}`;
       try {
-        const to = now();
-        const from = to - asked;
+        const { from, to } = untracked(stripRange);
         state.counts = shownCounts.value = await history.counts(from, to, stop.signal, ON_BOARD);
         draw(plot, state);
         await events.load(from, to, stop.signal, (known) => {
@@ -94,28 +93,40 @@ function Timeline({ history }: { history: History }) {
         });
       } catch {
         // Retried after the interval. Until then the strip keeps the last counts, and goes on.
-        if (!stop.signal.aborted && state.counts) plot.setScale('x', { min: (now() - asked) / 1000, max: now() / 1000 });
+        if (!stop.signal.aborted && state.counts) rescale(plot);
       } finally {
         loading = false;
       }
-      if (span.peek() !== asked && !stop.signal.aborted) void load();
+      if (`${span.peek()} ${edge.peek()}` !== asked && !stop.signal.aborted) void load();
     };
     // While the strip is pressed its axis does not move, so that a drag can be aimed.
     const timer = setInterval(() => parent.matches(':active') || void load(), reloadInterval);
     const ending = effect(() => {
-      void span.value;
+      // At once, with the bars that are known.
+      if (stripRange() && state.counts) rescale(plot);
       void load();
+    });
+    // A moment outside of the strip is scrolled to, except by a drag.
+    const following = effect(() => {
+      if (!mode.value) edge.value = 0;
+      else if (mode.value.time && !parent.matches(':active')) untracked(() => reveal(playhead.peek()));
     });
     let zone = utc.peek();
     const drawing = effect(() => {
+      if (mode.peek()?.speed) untracked(() => reveal(playhead.peek()));
       Object.assign(state, { theme: theme.value, moment: playhead.value, marks: marks.value, range: range.value, lost: lost.value });
       // The ticks depend on the zone.
       plot.redraw(false, zone !== utc.value);
       zone = utc.value;
     });
-    const unlisten = listen(parent, plot, (x) => point(x === null ? null : { x, time: plot.posToVal(x, 'x') * 1000, perPixel: span.peek() / parent.clientWidth, events: state.events, eventsSince: state.eventsSince }));
+    let at: number | null = null;
+    const aim = (x: number | null): void => ((at = x), point(x === null ? null : { x, time: plot.posToVal(x, 'x') * 1000, perPixel: span.peek() / parent.clientWidth, events: state.events, eventsSince: state.eventsSince }));
+    const unlisten = listen(parent, plot, aim);
+    // The time under the pointer changes when the strip moves.
+    plot.hooks.draw!.push(() => at !== null && aim(at));
     return () => {
       ending();
+      following();
       drawing();
       unlisten();
       clearInterval(timer);
@@ -133,7 +144,7 @@ function Timeline({ history }: { history: History }) {
     <div class="strip">
       <div
         class="plot" ref={element} tabIndex={0} role="slider" aria-label="Moment" aria-orientation="horizontal" aria-busy={!shownCounts.value}
-        aria-valuemin={0} aria-valuemax={span.value / 1000} aria-valuenow={Math.max(0, Math.round((span.value - (now() - (shown || now()))) / 1000))}
+        aria-valuemin={0} aria-valuemax={span.value / 1000} aria-valuenow={Math.max(0, Math.round(((shown || now()) - stripRange().from) / 1000))}
         aria-valuetext={shown ? zoned(shown) : ended.value ? 'the end' : 'now'} onKeyDown={(event) => press(event, history)}
       />
       {pointed && <Hint pointed={pointed} />}
@@ -149,12 +160,25 @@ function press(event: KeyboardEvent, history: History): void {
   else if (direction) void step(history, direction).catch((error) => console.error('the next change is not known:', error));
   else if (event.key === 'Home' && counts) goTo(Date.parse(counts.from));
   else if (event.key === 'End') goTo(now());
-  else if (event.key === '+' || event.key === '=') setSpan(span.value / 1.5);
-  else if (event.key === '-') setSpan(span.value * 1.5);
+  else if (event.key === '+' || event.key === '=') zoom(1 / 1.5, centre());
+  else if (event.key === '-') zoom(1.5, centre());
   else if (event.key === 'Enter' && range.value) changes.value = true;
   else return;
   event.preventDefault();
   event.stopPropagation();
+}
+
+/** The time about which the keys zoom: the shown moment, or the right end. */
+function centre(): number {
+  const { from, to } = stripRange();
+  const shown = playhead.value;
+  return shown > from && shown < to ? shown : to;
+}
+
+/** Shows the strip's time range before its counts are loaded. */
+function rescale(plot: uPlot): void {
+  const { from, to } = untracked(stripRange);
+  plot.setScale('x', { min: from / 1000, max: to / 1000 });
 }
 
 /** Moves the end of the range that is away from the shown moment by a sixtieth of the strip. */
