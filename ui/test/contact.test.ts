@@ -42,7 +42,7 @@ test('a moment that is not recorded has no counts, and the page says why', async
   const { Rows } = await import('../src/data/rows');
   const reported = (answer: () => Promise<Response>): Promise<Status> => {
     globalThis.fetch = answer;
-    return new Promise((resolve) => void new Past('http://x/', '10m', 0, new Rows(), () => {}, resolve));
+    return new Promise((resolve) => void new Past('http://x/', '', '10m', 0, new Rows(), () => {}, resolve));
   };
   const refuse = (status: number, message: string) => reported(async () => Response.json({ message }, { status }));
   const gap = await refuse(410, 'in a gap of the recorded history');

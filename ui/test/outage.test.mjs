@@ -160,6 +160,9 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   await first.stop('SIGKILL');
   await goesStale(page, ns, well, /The gateway cannot be reached/);
   assert.deepEqual(await violations(page), { dark: [], light: [] });
+  // The past is shown as far as it is recorded, but does not hide that the gateway is gone.
+  await until('words in the past', async () => /^No contact since .*The gateway cannot be reached/s.test(await past.getByRole('alert').innerText()));
+  assert.equal(await connection(past), 'the past, no contact');
   // A board of the past is not the last known state.
   await past.keyboard.press('Escape');
   await until('the board to be covered', async () => /^No contact since .*The gateway cannot be reached/s.test(await past.getByRole('alert').innerText()));

@@ -51,5 +51,8 @@ export function absence({ phase, code }: Status, past: boolean): string {
 /** The same for the shown moment. The data is still that of another one: while this is not empty, none of it may be shown. */
 export const absent = computed(() => absence(status.value, mode.value !== null));
 
+/** Why there is no contact with the cluster while a moment of the past is shown, in words; empty with contact. */
+export const silence = computed(() => (mode.value && status.value.phase === 'past' ? status.value.text : ''));
+
 /** The board shows another moment than the page says, and there is no contact to correct it. */
 export const misplaced = computed(() => lost.value > 0 && contact.value.phase === 'connecting');

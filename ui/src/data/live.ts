@@ -88,13 +88,14 @@ export class Live {
   #reportStatus(): void {
     const order = ['denied', 'stale', 'stopped', 'connecting', 'syncing', 'live'];
     const [of, state] = (Object.entries(this.#states) as ['pods' | 'nodes', State][]).sort(([, a], [, b]) => order.indexOf(a.phase) - order.indexOf(b.phase))[0];
-    const text = state.error ? words(of, state) : '';
+    const text = state.error ? stateWords(of, state) : '';
     const phase = state.phase === 'syncing' ? 'catching up' : state.phase === 'stopped' ? 'failed' : state.phase;
     this.status({ phase, text, since: state.since });
   }
 }
 
-function words(of: string, state: State): string {
+/** The error of a state in words. */
+export function stateWords(of: string, state: State): string {
   const { error } = state;
   const message = error?.message ?? '';
   if (state.phase === 'denied') return `You may not list and watch ${of}${of === 'pods' ? ' in all namespaces' : ''}: ${message}`;

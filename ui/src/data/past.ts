@@ -4,9 +4,12 @@
 /**
  * A moment of the past: lists of Nodes and Pods from /at. Pods that exist before
  * and after keep their position on the board. With a speed, two watches replay
- * the changes that followed.
+ * the changes that followed. A watch of the names of Nodes, whose events are not
+ * used, reports if there is no contact with the cluster.
  */
 
+import { connect, type Connection } from '@watchkeeper/informer';
+import { stateWords } from './live';
 import { NODE_FIELDS, nodeRow, podRow, type Node } from './objects';
 import type { Status } from './protocol';
 import type { Rows } from './rows';
@@ -26,18 +29,44 @@ class Refused extends Error {
 
 export class Past {
   readonly #stop = new AbortController();
+  readonly #connection: Connection | null = null;
+  /** Why there is no contact, in words, and since when; empty with contact. */
+  #silence = '';
+  #silentSince = 0;
+  /** The last report; null while the moment loads. */
+  #last: Status | null = null;
 
   constructor(
-    readonly root: string, readonly at: string, readonly speed: number, readonly rows: Rows,
-    readonly changed: () => void, readonly status: (status: Status) => void,
+    readonly root: string, extension: string, readonly at: string, readonly speed: number, readonly rows: Rows,
+    readonly changed: () => void, readonly report: (status: Status) => void,
   ) {
     void this.#run();
+    if (!extension) return;
+    this.#connection = connect(root.replace(/\/$/, ''), { multiwatch: `${extension}multiwatch` });
+    this.#connection.informer('v1/nodes', { fields: ['metadata.name'], transform: () => null }).onBatch((events) => {
+      for (const event of events) {
+        if (event.type !== 'state') continue;
+        const { phase, since } = event.state;
+        this.#silence = phase === 'stale' ? stateWords('nodes', event.state) || 'The API server does not answer.' : phase === 'live' ? '' : this.#silence;
+        this.#silentSince = this.#silence ? since : 0;
+        if (this.#last?.phase === 'past') this.status(this.#last);
+      }
+    });
   }
 
-  wake(): void {}
+  wake(): void {
+    this.#connection?.wake();
+  }
 
   close(): void {
     this.#stop.abort();
+    this.#connection?.close();
+  }
+
+  /** Reports a state, with the contact if the moment is shown. */
+  status(status: Status): void {
+    this.#last = status;
+    this.report(status.phase === 'past' && this.#silence ? { ...status, text: this.#silence, since: this.#silentSince } : status);
   }
 
   async #run(): Promise<void> {

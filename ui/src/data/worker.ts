@@ -23,7 +23,7 @@ scope.onmessage = ({ data }) => {
     // The status of a closed source is ignored.
     const report: typeof outbox.status = (status) => mine === source && outbox.status(status);
     const mine: Live | Past = data.at
-      ? new Past(data.root, data.at, data.speed, rows, changed, report)
+      ? new Past(data.root, data.extension, data.at, data.speed, rows, changed, report)
       : new Live(data.root, data.extension, rows, changed, report);
     source = mine;
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { absent, lost, misplaced } from '../app/contact';
+import { absent, lost, misplaced, silence } from '../app/contact';
 import { ended } from '../app/now';
 import { refresh, cluster, mode, status } from '../app/state';
 import { count } from '../data/quantity';
@@ -22,6 +22,8 @@ export function Notice() {
       </div>
     );
   }
+  // What is recorded remains shown.
+  if (silence.value) return <p class="chip" role="alert"><b>No contact since {zoned(status.value.since)}.</b> {silence.value} The past is shown as far as it is recorded.</p>;
   if (some && misplaced.value) {
     return (
       <div class="notice veil" role="alert">

@@ -3,7 +3,7 @@
 
 /** The top bar: name, filter, counts by state, and connection. */
 
-import { absent, lost } from '../app/contact';
+import { absent, lost, silence } from '../app/contact';
 import { problemOf } from '../app/filter';
 import { ended } from '../app/now';
 import { refresh, changes, cluster, filter, help, mode, needs, selection, status, switchTheme, theme } from '../app/state';
@@ -96,7 +96,7 @@ function Connection() {
   const words = mode.value ? 'the past' : phase === 'live' ? (ended.value ? 'a recording' : 'live') : phase;
   return (
     <div class={`connection ${mode.value ? 'past' : phase.replace(' ', '-')}`} title={text} role="status">
-      <i aria-hidden="true" /> {words}
+      <i aria-hidden="true" /> {words}{silence.value && ', no contact'}
       {/* Counts without being announced each second. */}
       {since > 0 && phase === 'stale' && <span role="timer" aria-live="off">for {age((Date.now() - since) / 1000)}</span>}
     </div>
