@@ -170,3 +170,16 @@ test('the strip zooms about the pointer, and says how far the moment is outside'
   assert.deepEqual(zoomed({ from: 0, to: 1800_000 }, 4, 900_000, 3600_000), { span: 7200_000, edge: 0 }, 'a strip that reaches now follows it again');
   assert.deepEqual([beyond(900_000, 1200_000, 1800_000), beyond(1500_000, 1200_000, 1800_000), beyond(1199_000, 1200_000, 1800_000), beyond(2100_000, 1200_000, 1800_000)], ['5m earlier', '', '', '5m later']);
 });
+
+test('status updates of an object are one line', async () => {
+  const { foldStatus, runWords } = await import('../src/panel/status-runs');
+  const version = (s: number, ...paths: string[]): Change => ({ type: 'MODIFIED', resourceVersion: String(s), time: at(s), summary: [], changes: paths.map((path) => ({ op: 'replace', path })) });
+  const noise: Change = { type: 'FOLDED', resourceVersion: '1055', time: at(1055), summary: null };
+  const items = [version(1070, '/status/readyReplicas'), version(1060, '/status/readyReplicas', '/status/conditions/0'), noise, version(1050, '/status'), version(1040, '/spec/replicas', '/status/replicas'), version(1030, '/status/replicas')];
+  const folded = foldStatus(items, () => false).map((item) => ('updates' in item ? item.updates.length : item.resourceVersion));
+  assert.deepEqual(folded, [3, '1040', 1]);
+  const [run] = foldStatus(items, () => false);
+  assert.match('updates' in run ? runWords(run) : '', /^3 status updates, .*:17:30 – .*:17:50$/);
+  assert.deepEqual(foldStatus(items, () => true), items, 'with the switch, all are listed');
+  assert.equal(foldStatus(items, (item) => item.resourceVersion === '1060').length, 6, 'the shown version stays apart');
+});

@@ -83,7 +83,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
         {last?.was && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {zoned(last.was.deleted)}.</b> This is its last recorded state.</p>}
         {error && !last?.was && <p class="failure">{missing && (row < 0 || moment) ? gone(last, value !== null, moment !== '') : error}</p>}
         {!value && !error && shown !== 'versions' && <p class="muted">loading</p>}
-        {shown === 'versions' && <Versions path={path} version={version} />}
+        {shown === 'versions' && <Versions path={path} version={version} folding={sel.kind === 'object'} />}
         {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} deleted={deleted} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} deleted={deleted} /> : <ObjectOverview object={value} at={at} now={now} deleted={deleted} />)}
         {value && shown === 'yaml' && <YAML object={value} />}
         {value && shown === 'logs' && (at || deleted ? <p class="muted">Logs are not recorded: there are no logs of {deleted ? 'deleted Pods' : mode.value ? 'the past' : 'a cluster without contact'}.</p> : <Logs pod={value} />)}

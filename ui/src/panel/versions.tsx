@@ -4,14 +4,16 @@
 /** The recorded versions of an object, the newest first, each with its difference. A click shows the board at that time. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { compared, mode } from '../app/state';
+import { compared, mode, statusUpdates } from '../app/state';
 import { clock } from '../time/words';
 import { ChangeRow, showMoment } from '../time/change-row';
 import { history, refreshed, versionKey, type Change, type Page } from '../time/history';
 import { playhead } from '../time/playback';
 import { Comparison } from './comparison';
+import { foldStatus, isStatusUpdate, runWords } from './status-runs';
 
-export function Versions({ path, version }: { path: string; version: unknown }) {
+/** `folding`: status updates are folded unless they are switched on. Of a Pod or Node they are what happened. */
+export function Versions({ path, version, folding }: { path: string; version: unknown; folding: boolean }) {
   const [found, setFound] = useState<Page<Change> | null>(null);
   const { items = null, more = '' } = found ?? {};
   const [message, setMessage] = useState('');
@@ -41,8 +43,15 @@ export function Versions({ path, version }: { path: string; version: unknown }) 
       {message && <p class="muted">{message}</p>}
       {!items && !message && <p class="muted">loading versions</p>}
       {items?.length === 0 && !more && <p class="muted">No version is recorded.</p>}
+      {folding && items?.some(isStatusUpdate) && (
+        <div class="kinds which">
+          <button class="label" aria-pressed={statusUpdates.value} title="Also list versions in which only the status changed, which controllers write" onClick={() => (statusUpdates.value = !statusUpdates.value)}>status updates</button>
+        </div>
+      )}
       <ol class="changes-list">
-        {items?.map((item) => (
+        {foldStatus(items ?? [], (item) => !folding || statusUpdates.value || (item === current && mode.value !== null) || picked.includes(item.resourceVersion)).map((item) => ('updates' in item ? (
+          <li key={`run ${item.from}`} class="folded run"><button class="pick" title="List them" onClick={() => (statusUpdates.value = true)}><span class="muted">{runWords(item)}</span></button></li>
+        ) : (
           <ChangeRow
             key={versionKey(item)} change={item} path={path} current={item === current} choose={() => showMoment(item)}
             compare={item.type === 'FOLDED' ? undefined : { on: picked.includes(item.resourceVersion), toggle: () => toggle(item.resourceVersion) }}
@@ -51,7 +60,7 @@ export function Versions({ path, version }: { path: string; version: unknown }) 
               <>{Object.entries(item.folded.noise ?? {}).map(([kind, n]) => `${kind} ${n}×`).join(', ')}, since {clock(Date.parse(item.folded.oldest.time))}</>
             )}
           </ChangeRow>
-        ))}
+        )))}
       </ol>
       {more && <button class="link" onClick={() => load(more, new AbortController().signal)}>older</button>}
       <Comparison path={path} picked={picked} items={items ?? []} version={version} />
