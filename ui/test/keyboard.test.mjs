@@ -32,10 +32,16 @@ const functions = {
     await until('the filter', async () => (await focused(page)) === 'Filter');
     await page.keyboard.type(`ns:${ns}`);
     await until('the matching Pods', () => page.evaluate(() => window.watchkeeper.engine.matching() === 4));
+    // Enter and Esc leave the field, and the filter stays.
+    const left = () => until('the focus on the board', async () => /^Board of Pods/.test(await focused(page)));
+    await page.keyboard.press('Enter');
+    await left();
+    await page.keyboard.press('/');
+    await page.keyboard.press('Escape');
+    await left();
+    assert.equal(await page.evaluate(() => document.getElementById('filter').value), `ns:${ns}`);
     await page.keyboard.press('Escape');
     await until('no filter', () => page.evaluate(() => document.getElementById('filter').value === '' && !window.watchkeeper.engine.matches));
-    await page.keyboard.press('Escape');
-    assert.notEqual(await focused(page), 'Filter');
   },
   '← ↑ → ↓': async (page) => {
     const places = new Set();
@@ -118,11 +124,17 @@ const functions = {
     await until('the board', async () => (await page.locator('.board').count()) === 1);
   },
   N: async (page) => {
+    const within = () => page.evaluate(() => document.activeElement.closest('.needs') !== null);
     assert.equal(await page.locator('.needs').count(), 1);
+    await page.keyboard.press('n');
+    await until('the focus in the list', within);
     await page.keyboard.press('n');
     await until('the list to close', async () => (await page.locator('.needs').count()) === 0);
     await page.keyboard.press('n');
-    await until('the list to open', async () => (await page.locator('.needs').count()) === 1);
+    await until('the list to open, with the focus', within);
+    await page.keyboard.press('Escape');
+    await until('the focus on the board', async () => /^Board of Pods/.test(await focused(page)));
+    assert.equal(await page.locator('.needs').count(), 1);
   },
   ', .': async (page) => {
     await stepBack(page, ',');

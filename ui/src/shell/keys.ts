@@ -21,9 +21,12 @@ export function listenKeys(board: BoardView, history: History): void {
     const target = event.target as HTMLElement;
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
     if (event.key === 'Escape') {
+      // The browser would empty the field.
+      if (target.id === 'filter') event.preventDefault();
       back(target, board);
       return;
     }
+    if (event.key === 'Enter' && target.id === 'filter') toView();
     if (typing || (event.key === 'Enter' && target.tagName === 'BUTTON')) return;
     if (press(event, target, board) || (recorded.value && moveInTime(event, target, history))) event.preventDefault();
   });
@@ -57,8 +60,7 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
       view.value = view.value === 'board' ? 'table' : 'board';
       return true;
     case 'n':
-      needs.value = changes.value || !needs.value;
-      changes.value = false;
+      toNeeds(target);
       return true;
     case 'Enter':
       if (onBoard && marks.focus >= 0 && !absent.value) selectRow(marks.focus);
@@ -92,12 +94,27 @@ function moveInTime(event: KeyboardEvent, target: HTMLElement, history: History)
   }
 }
 
-/** Esc closes one thing at a time: the panel, then the past, then the filter. */
+/** Opens what needs attention and goes to its first entry; from within it, hides it. */
+function toNeeds(target: HTMLElement): void {
+  if (target.closest('.needs')) {
+    needs.value = false;
+    toView();
+    return;
+  }
+  needs.value = true;
+  changes.value = false;
+  selection.value = null;
+  // After it was rendered.
+  requestAnimationFrame(() => document.querySelector<HTMLElement>('.needs li button, .needs .sides button')?.focus());
+}
+
+/** Moves the focus to the board or the table. */
+const toView = (): void => document.querySelector<HTMLElement>('.board, .table')?.focus();
+
+/** Esc leaves the filter and the list; then it closes one thing at a time: the panel, the past, the filter. */
 function back(target: HTMLElement, board: BoardView): void {
-  if (target.id === 'filter') {
-    if (filter.value) filter.value = '';
-    else target.blur();
-  } else if (selection.value) {
+  if (target.id === 'filter' || target.closest('.needs')) toView();
+  else if (selection.value) {
     selection.value = null; // the focus goes back to the list or the board
   } else if (mode.value) toLive();
   else if (filter.value) filter.value = '';
