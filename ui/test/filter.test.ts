@@ -63,6 +63,11 @@ const PROBLEMS: [string, string | undefined][] = [
   ['state:crashloopbackoff', undefined],
   ['state:fa ns: web', undefined],
   ['', undefined],
+  ['restarts:x', 'restarts: takes a number, not x → '],
+  ['restarts:>=3', undefined],
+  ['ns:payments,shop', 'no name has a comma, as in ns:payments,shop → '],
+  ['ns=payments web', 'no Pod has a label ns: did you mean ns:payments? → ns:payments web'],
+  ['node!=node-0', 'no Pod has a label node: did you mean -node:node-0? → -node:node-0'],
 ];
 for (const [text, want] of PROBLEMS) {
   test(`problem of ${JSON.stringify(text)}`, () => {

@@ -45,6 +45,9 @@ export function parseFilter(text: string): Term[] {
 export const termText = (t: Term): string =>
   t.kind === 'label' ? `${t.key}${t.not ? '!=' : '='}${t.value}` : `${t.not ? '-' : ''}${t.kind === 'name' ? '' : `${t.key || t.kind}:`}${t.value}`;
 
+/** The kinds whose values are parts of names. */
+const NAMED = new Set<Term['kind']>(['name', 'ns', 'node', 'owner']);
+
 export interface Problem {
   /** Says what is wrong. */
   words: string;
@@ -53,13 +56,20 @@ export interface Problem {
   fixed: string;
 }
 
-/** The first term that cannot match: an unknown key, or a state that no Pod can have. Null if there is none. */
+/** The first term that cannot match: an unknown key, a state that no Pod can have, a field written as a label, a wrong value. Null if there is none. */
 export function problemOf(text: string, cluster: Cluster): Problem | null {
   for (const term of parseFilter(text)) {
     const replaced = (by: Term): string => text.split(/\s+/).filter(Boolean).map((word) => (termText(parseFilter(word)[0]) === termText(term) ? termText(by) : word)).join(' ');
     if (term.kind === 'unknown') {
       const key = nearest(term.key.toLowerCase(), Object.keys(KINDS));
       return { words: `no such filter key ${term.key}`, meant: key && `${key}:`, fixed: key && replaced({ ...term, key }) };
+    }
+    if (term.kind === 'restarts' && !/^[>=]*\d*$/.test(term.value)) return { words: `restarts: takes a number, not ${term.value}`, meant: '', fixed: '' };
+    if (NAMED.has(term.kind) && term.value.includes(',')) return { words: `no name has a comma, as in ${termText(term)}`, meant: '', fixed: '' };
+    const kind = term.kind === 'label' ? KINDS[term.key.toLowerCase()] : undefined;
+    if (kind && !cluster.strings.some((labels) => labels.split(',').some((label) => label.startsWith(`${term.key}=`)))) {
+      const by: Term = { ...term, kind, key: '', value: term.value.toLowerCase() };
+      return { words: `no Pod has a label ${term.key}`, meant: termText(by), fixed: replaced(by) };
     }
     if (term.kind !== 'state' || STATES.some((state) => state.startsWith(term.value)) || cluster.strings.some((one) => one.toLowerCase() === term.value)) continue;
     const value = nearest(term.value, STATES);
