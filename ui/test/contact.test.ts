@@ -55,3 +55,19 @@ test('a moment that is not recorded has no counts, and the page says why', async
   assert.equal(absence(gap, false), '', 'the live state has notices of its own');
   assert.equal(absence({ phase: 'past', text: '', since: 1 }, true), '');
 });
+
+test('a moment in the future', async () => {
+  const { awayWords } = await import('../src/time/words');
+  assert.equal(absence({ phase: 'failed', text: 'in the future', since: 1, code: 400 }, true, true), 'this moment is in the future');
+  assert.equal(awayWords(3600_000, 1000_000, false), 'in the future');
+  assert.equal(awayWords(990_000, 1000_000, false), '10s ago');
+  assert.equal(awayWords(1000_001, 1000_000, false), '0s ago', 'clocks differ');
+});
+
+test('nothing is announced before the counts are known', async () => {
+  const { announcement } = await import('../src/shell/live');
+  const { filled, Fixture } = await import('./fixture');
+  assert.equal(announcement(new Fixture().cluster, 'connecting', ''), '');
+  assert.equal(announcement(filled(1, 2).cluster, 'live', ''), 'live: 1 node, 2 pods, 0 failing, 0 pending');
+  assert.equal(announcement(filled(1, 2).cluster, 'failed', 'nothing is recorded at this moment'), 'nothing is recorded at this moment');
+});

@@ -5,7 +5,7 @@
 
 import { computed, effect, signal } from '@preact/signals';
 import type { Phase, Status } from '../data/protocol';
-import { ended } from './now';
+import { ended, now } from './now';
 import { mode, status } from './state';
 
 export interface Contact {
@@ -43,13 +43,14 @@ effect(() => {
 export const lost = computed(() => (mode.value || ended.value ? 0 : contact.value.lost));
 
 /** Why nothing is known of a moment of the past that could not be loaded, in words; empty if it is shown. */
-export function absence({ phase, code }: Status, past: boolean): string {
+export function absence({ phase, code }: Status, past: boolean, future = false): string {
   if (!past || phase !== 'failed') return '';
+  if (future) return 'this moment is in the future';
   return code === 410 ? 'nothing is recorded at this moment' : code ? 'this moment is not available' : 'the gateway does not answer';
 }
 
 /** The same for the shown moment. The data is still that of another one: while this is not empty, none of it may be shown. */
-export const absent = computed(() => absence(status.value, mode.value !== null));
+export const absent = computed(() => absence(status.value, mode.value !== null, mode.value !== null && mode.value.time > now()));
 
 /** Why there is no contact with the cluster while a moment of the past is shown, in words; empty with contact. */
 export const silence = computed(() => (mode.value && status.value.phase === 'past' ? status.value.text : ''));

@@ -6,12 +6,11 @@
 import { ended, now } from '../app/now';
 import { changes, marks, mode, selection } from '../app/state';
 import { switchZone, utc, zoneName } from '../app/zone';
-import { age } from '../data/quantity';
 import { GoTo } from './goto';
 import type { History } from './history';
 import { StripLegend } from './legend';
 import { playhead, setSpeed, speed, SPEEDS, step, stepMessage, toggleMark, togglePlay, toLive } from './playback';
-import { clock } from './words';
+import { awayWords, clock } from './words';
 
 const ICON = {
   back: 'M4 2.5h2v11H4zM13 2.5v11L6.5 8z', on: 'M10 2.5h2v11h-2zM3 2.5v11L9.5 8z', play: 'M4 2.2v11.6L13.5 8z', pause: 'M4 2.500h3v11H4zM9 2.500h3v11H9z',
@@ -62,7 +61,7 @@ export function Moment() {
   return (
     <div class="moment" role="status">
       <b>{shown ? clock(shown) : at.at}{shown > 0 && <small> {zoneName(shown)}</small>}</b>
-      <span>{shown ? `${age((now() - shown) / 1000)} ${ended.value ? 'before the end' : 'ago'}` : ''}{at.speed ? ` · playing at ${at.speed}×` : ''}</span>
+      <span>{shown ? awayWords(shown, now(), ended.value > 0) : ''}{at.speed ? ` · playing at ${at.speed}×` : ''}</span>
     </div>
   );
 }

@@ -4,6 +4,7 @@
 /** Formats times in the time zone of the page. time/moment.ts reads all of these forms. */
 
 import { now } from '../app/now';
+import { age } from '../data/quantity';
 import { ahead, zoneName } from '../app/zone';
 
 /** `2026-01-31 14:02:09.125` in the time zone of the page. */
@@ -21,3 +22,7 @@ export const zoned = (ms: number): string => `${clock(ms)} ${zoneName(ms)}`;
 
 /** A time in full: `2026-01-31 14:02:09.125 UTC+1`. */
 export const full = (ms: number): string => `${stamp(ms)} ${zoneName(ms)}`;
+
+/** How far a moment is from now, or from the end of a recording. */
+export const awayWords = (ms: number, now: number, ended: boolean): string =>
+  ms > now + 1000 ? (ended ? 'after the end' : 'in the future') : `${age((now - ms) / 1000)} ${ended ? 'before the end' : 'ago'}`;
