@@ -72,8 +72,9 @@ test('a deleted Pod is shown in its last state', async () => {
 
 test('an object that did not exist yet', async () => {
   const before = new Date().toISOString();
-  await kubectl('-n', ns, 'run', 'later', '--image=nginx');
-  const page = await openBoard(browser, gateway, { sel: `pod/${ns}/later`, at: before }, missing);
+  const later = await namespace('later');
+  await kubectl('-n', later, 'run', 'later', '--image=nginx');
+  const page = await openBoard(browser, gateway, { sel: `pod/${later}/later`, at: before }, missing);
   await until('words', async () => /^It did not exist yet at this moment: it was created at \d\d:\d\d:\d\d UTC\.$/.test(await page.locator('.panel .failure').innerText()));
   clean(page);
   await page.close();

@@ -81,3 +81,21 @@ test('the zone of times, and moments that are typed', async () => {
   clean(page);
   await page.close();
 });
+
+test('on a screen at 200 %, nothing is cut off', async () => {
+  const page = await openBoard(browser, gateway, {}, { width: 720, height: 450 });
+  await until('a live page', async () => (await connection(page)) === 'live');
+  for (const part of ['.connection', '.top .icon[aria-label="Help"]', '.controls', '.search']) {
+    const { x, width } = await page.locator(part).boundingBox();
+    assert.ok(x >= 0 && x + width <= 720, `${part} is at ${x} – ${x + width}`);
+  }
+  // The controls are one line, below what the board is fitted to.
+  assert.ok((await page.locator('.controls').boundingBox()).height < 48);
+  await shot(page, 'zoom-200');
+  await page.keyboard.press('t');
+  await until('the table', async () => (await page.locator('.table').count()) === 1);
+  const [table, controls] = [await page.locator('.table').boundingBox(), await page.locator('.controls').boundingBox()];
+  assert.ok(table.y + table.height <= controls.y, 'the controls are not over the last rows');
+  clean(page);
+  await page.close();
+});

@@ -80,6 +80,8 @@ async function goesStale(page, ns, notBefore, why) {
   assert.ok(since >= notBefore && since <= Date.now() + 1000, `${words}, the time is ${new Date()}, and the page was live at ${new Date(notBefore)}`);
   assert.match(await connection(page), /^stale\s+for (\d+s|\d+m(\d+s)?)$/);
   assert.deepEqual(await shownPods(page, ns), before, 'the last known state is shown');
+  const [notice, board] = [await page.getByRole('alert').boundingBox(), await page.locator('.board').boundingBox()];
+  assert.ok(notice.y + notice.height <= board.y, 'the words are not over the names of the Nodes');
   await reassuresNobody(page, ns);
 }
 
