@@ -113,6 +113,12 @@ test('the API server is killed and restarts', async (t) => {
   await mark(late);
   await goesStale(late, ns, well, /No answer from the API server/);
 
+  // The past is shown as far as it is recorded, but does not hide that the API server is gone.
+  const past = await openBoard(browser, gateway, { at: new Date(well + 120_000).toISOString() }, { ignore: /status of 503/ });
+  await until('words in the past', async () => /^No contact since .*No answer from the API server/s.test(await past.getByRole('alert').innerText()));
+  assert.equal(await connection(past), 'the past, no contact');
+  await past.close();
+
   // The details of a Pod are those of the last contact.
   const { x, y } = await blockOf(late, ns, Object.keys(await shownPods(late, ns))[0]);
   await late.mouse.click(x, y);

@@ -5,7 +5,7 @@
 
 import { absent, lost, silence } from '../app/contact';
 import { problemOf } from '../app/filter';
-import { ended } from '../app/now';
+import { ended, now } from '../app/now';
 import { refresh, changes, cluster, filter, help, mode, needs, selection, status, switchTheme, theme } from '../app/state';
 import { age, count } from '../data/quantity';
 import { State, STATES } from '../data/state';
@@ -93,7 +93,7 @@ function Connection() {
   void refresh.value;
   const { phase, text } = status.value;
   const since = lost.value;
-  const words = mode.value ? 'the past' : phase === 'live' ? (ended.value ? 'a recording' : 'live') : phase;
+  const words = mode.value ? (mode.value.time > now() + 1000 ? 'the future' : 'the past') : phase === 'live' ? (ended.value ? 'a recording' : 'live') : phase;
   return (
     <div class={`connection ${mode.value ? 'past' : phase.replace(' ', '-')}`} title={text} role="status">
       <i aria-hidden="true" /> {words}{silence.value && ', no contact'}

@@ -60,7 +60,9 @@ export function Changes({ history }: { history: History }) {
   useEffect(() => list.current?.querySelector('.here')?.scrollIntoView({ block: 'center' }), [found === null, from, to]);
   const items = found?.items;
   const moment = playhead.value;
-  const unknown = counts ? unknownParts(counts) : [];
+  // The list of all that is recorded starts with the recording.
+  const all = !range.value && asked.reach === ALL;
+  const unknown = counts ? unknownParts(counts).filter((part) => part.gap || !all) : [];
   const covered = counts ? { from: Date.parse(counts.from), to: Date.parse(counts.to) } : { from, to };
   const here = moment ? items?.findIndex((item) => Date.parse(item.time) <= moment) : -1;
   return (
@@ -77,7 +79,7 @@ export function Changes({ history }: { history: History }) {
       {items?.length === 0 && !found?.more && !unknown.some((part) => isAll(part, covered)) && (
         <p class="muted empty" role="status">
           {none(selected, asked)}
-          {!range.value && asked.reach !== ALL && (
+          {!range.value && !all && (
             <> Look at {!moment && asked.reach < hourReach && <><button class="link" onClick={() => (reach.value = hourReach)}>the last hour</button> or </>}<button class="link" onClick={() => (reach.value = ALL)}>all that is recorded</button>.</>
           )}
         </p>

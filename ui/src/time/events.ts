@@ -31,10 +31,8 @@ export class EventMarks {
 
   constructor(readonly history: History, readonly max = maxEvents) {}
 
-  /** From when on all Events are loaded. */
-  get since(): number {
-    return this.#from;
-  }
+  /** From when on all Events of the range are loaded; 0 if that is the whole range. */
+  since = 0;
 
   /** Loads the Events of a range. `show` receives those that are known so far, the oldest first, after each page. */
   async load(from: number, to: number, signal: AbortSignal, show: (events: EventMark[]) => void): Promise<void> {
@@ -63,6 +61,7 @@ export class EventMarks {
       this.#items = this.#items.slice(-this.max);
       this.#from = this.#items[0].time;
     }
+    this.since = this.#from > from ? this.#from : 0;
     show(this.#items);
   }
 

@@ -23,7 +23,7 @@ export interface PlotState {
   /** Since when there is no contact with the cluster, 0 while there is. */
   lost: number;
   events: EventMark[];
-  /** From when on all Events are loaded. */
+  /** From when on all Events are loaded; 0 if that is the whole range. */
   eventsSince: number;
 }
 
