@@ -123,6 +123,11 @@ test('a Warning on the strip outlives any number of other Events', async () => {
   const few = new EventMarks(history, 1500);
   await few.load(1000_000, 4500_000, signal, (known) => (shown = known));
   assert.deepEqual([shown.length, few.since], [1500, 3000_000]);
+  // Of those before, it has the Warnings that are retained.
+  const { warningMarks } = await import('../src/time/events');
+  history.warnings = async () => warningMarks([{ reason: 'BackOff', message: 'restarting', firstTimestamp: at(900), lastTimestamp: at(1000), involvedObject: { name: 'web' } }]);
+  await new EventMarks(history, 1500).load(1000_000, 4500_000, signal, (known) => (shown = known));
+  assert.deepEqual([shown.length, shown[0]], [1501, { time: 1000_000, warning: true, about: 'web', words: 'BackOff: restarting' }]);
 });
 
 test('the list of changes covers what its words say', async () => {

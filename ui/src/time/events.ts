@@ -17,7 +17,9 @@ export interface EventMark {
 
 /** How many Events are requested at once, and how many are kept: of more, the newest. */
 const pageSize = 1000;
-const maxEvents = 20_000;
+const maxEvents = 10_000;
+/** How often the retained Warnings are requested if there are more Events, in milliseconds. */
+const warningsInterval = 30_000;
 
 /** Without deletions: the API server deletes each Event after an hour. */
 const selected = { filter: '', status: true, deleted: false, types: ['ADDED', 'MODIFIED'] as const };
@@ -28,6 +30,10 @@ export class EventMarks {
   /** The range that has been requested. */
   #from = 0;
   #to = 0;
+
+  /** The retained Warnings, and when they were requested. */
+  #warnings: EventMark[] = [];
+  #warningsAt = 0;
 
   constructor(readonly history: History, readonly max = maxEvents) {}
 
@@ -62,7 +68,17 @@ export class EventMarks {
       this.#from = this.#items[0].time;
     }
     this.since = this.#from > from ? this.#from : 0;
-    show(this.#items);
+    const before = this.since ? await this.#retained(from, this.since, to, signal) : [];
+    show([...before, ...this.#items]);
+  }
+
+  /** The Warnings of a range among the Events that are retained at a time: each has when it began and when it was last seen. */
+  async #retained(from: number, until: number, at: number, signal: AbortSignal): Promise<EventMark[]> {
+    if (at > this.#warningsAt + warningsInterval || at < this.#warningsAt) {
+      this.#warnings = (await this.history.warnings?.(at, signal).catch(() => [])) ?? [];
+      this.#warningsAt = at;
+    }
+    return this.#warnings.filter(({ time }) => time >= from && time < until);
   }
 
   /** Requests the pages of a range, the newest first. Returns the time of the oldest Event if there were too many, or else 0. */
@@ -80,6 +96,23 @@ export class EventMarks {
       if (n >= this.max) return oldest;
     }
   }
+}
+
+/** The marks for Warnings as the API has them, the oldest first. */
+export const warningMarks = (events: readonly Warning[]): EventMark[] =>
+  events.flatMap((e) => {
+    const times = [e.firstTimestamp ?? e.eventTime, e.series?.lastObservedTime ?? e.lastTimestamp].map((time) => Date.parse(time ?? '')).filter((time) => time > 0);
+    return [...new Set(times)].map((time) => ({ time, warning: true, about: e.involvedObject?.name ?? '', words: `${e.reason ?? ''}: ${e.message ?? ''}` }));
+  }).sort((a, b) => a.time - b.time);
+
+export interface Warning {
+  reason?: string;
+  message?: string;
+  firstTimestamp?: string | null;
+  lastTimestamp?: string | null;
+  eventTime?: string | null;
+  series?: { lastObservedTime?: string };
+  involvedObject?: { name?: string };
 }
 
 /** Events within one bar of the strip: one diamond. */

@@ -48,7 +48,7 @@ export function Hint({ pointed }: { pointed: Pointed }) {
       <span class="muted">{changesAt(time)}</span>
       {near.slice(0, 3).map((e, i) => <span key={i} class="event"><i class={e.warning ? 'warning' : ''} aria-hidden="true" /> <span class="mono">{e.about}</span> <span class="muted">{e.words}</span></span>)}
       {near.length > 3 && <span class="muted">in all {eventWords(near)}</span>}
-      {events.length > 0 && time < eventsSince && <span class="muted">Events are loaded from {clock(eventsSince)} on</span>}
+      {events.length > 0 && time < eventsSince && <span class="muted">of the Events before {clock(eventsSince)}, only retained Warnings are loaded</span>}
     </div>
   );
 }

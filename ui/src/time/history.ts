@@ -3,7 +3,8 @@
 
 /** The responses of /watchkeeper/v1/history, with the fields that the page uses. */
 
-import { apiError, extension } from '../app/api';
+import { apiError, extension, getJSON } from '../app/api';
+import { warningMarks, type EventMark, type Warning } from './events';
 
 export interface TimeSpan {
   from: string;
@@ -105,6 +106,8 @@ export interface History {
   counts(from: number, to: number, signal: AbortSignal, resources?: readonly string[], selected?: Selected): Promise<Counts>;
   /** Changes of the given resources or of all, the newest first. */
   changes(from: number, to: number, limit: number, signal: AbortSignal, resources?: readonly string[], more?: string, selected?: Selected): Promise<Page<ObjectChange>>;
+  /** The Warnings that are retained at a time. */
+  warnings?(at: number, signal: AbortSignal): Promise<EventMark[]>;
   /** The versions of an object, the newest first; `within` are moments as /at takes them. */
   versions(path: string, more: string, signal: AbortSignal, within?: { since?: string; until?: string }): Promise<Page<Change>>;
   /** The last version of an object at a moment, now if that is empty, and the previous one, as whole objects. */
@@ -156,6 +159,11 @@ export const history: History = {
       if (page.items.length || !page.more || !selected) return page;
       next = page.more;
     }
+  },
+  async warnings(at, signal) {
+    const path = '/api/v1/events?fieldSelector=type%3DWarning';
+    const recent = Date.now() - at < 60_000;
+    return warningMarks((await getJSON<{ items: Warning[] | null }>(recent ? `${path}&resourceVersion=0` : path, recent ? '' : time(at), signal)).items ?? []);
   },
   versions: (path, more, signal, within = {}) => askPage(`/versions${path}`, Object.entries(within), more, signal),
   last: async (path, at, signal) =>

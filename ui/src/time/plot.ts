@@ -160,7 +160,7 @@ function drawMarks(u: uPlot, { theme, moment, marks, counts, events, eventsSince
     ctx.font = `${11 * ratio}px ${SANS}`;
     ctx.fillRect(since - ratio, top, ratio, 12 * ratio);
     ctx.textAlign = 'right';
-    if (since > left + 90 * ratio) ctx.fillText('Events from here', since - 4 * ratio, top + 10 * ratio);
+    if (since > left + 90 * ratio) ctx.fillText('all Events from here', since - 4 * ratio, top + 10 * ratio);
   }
   for (const mark of marks) {
     const x = u.valToPos(mark / 1000, 'x', true);
