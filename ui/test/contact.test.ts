@@ -42,7 +42,7 @@ test('a moment that is not recorded has no counts, and the page says why', async
   const { Rows } = await import('../src/data/rows');
   const reported = (answer: () => Promise<Response>): Promise<Status> => {
     globalThis.fetch = answer;
-    return new Promise((resolve) => void new Past('http://x/', '', '10m', 0, new Rows(), () => {}, resolve));
+    return new Promise((resolve) => void new Past('http://x/', '10m', 0, new Rows(), () => {}, resolve));
   };
   const refuse = (status: number, message: string) => reported(async () => Response.json({ message }, { status }));
   const gap = await refuse(410, 'in a gap of the recorded history');
@@ -70,4 +70,20 @@ test('nothing is announced before the counts are known', async () => {
   assert.equal(announcement(new Fixture().cluster, 'connecting', ''), '');
   assert.equal(announcement(filled(1, 2).cluster, 'live', ''), 'live: 1 node, 2 pods, 0 failing, 0 pending');
   assert.equal(announcement(filled(1, 2).cluster, 'failed', 'nothing is recorded at this moment'), 'nothing is recorded at this moment');
+});
+
+test('a moment of the past says that there is no contact', async () => {
+  const { Past } = await import('../src/data/past');
+  const { Rows } = await import('../src/data/rows');
+  globalThis.fetch = async () => Response.json({ metadata: {}, items: [] });
+  const silence = { words: '', since: 0 };
+  const reports: Status[] = [];
+  const past: InstanceType<typeof Past> = await new Promise((resolve) => {
+    const one: InstanceType<typeof Past> = new Past('http://x/', '10m', 0, new Rows(), () => {}, (status) => (reports.push(status), resolve(one)), silence);
+  });
+  Object.assign(silence, { words: 'The gateway cannot be reached.', since: 25 });
+  past.again();
+  Object.assign(silence, { words: '', since: 30 });
+  past.again();
+  assert.deepEqual(reports.map(({ phase, text }) => [phase, text]), [['past', ''], ['past', 'The gateway cannot be reached.'], ['past', '']]);
 });

@@ -152,3 +152,11 @@ test('a Pod that is being deleted waits for its finalizers', async () => {
   assert.deepEqual(waitsFor(pod({}, {}, { finalizers })), []);
   assert.deepEqual(waitsFor(pod({}, {}, { finalizers, deletionTimestamp: '2026-01-01T00:00:00Z' })), finalizers);
 });
+
+test('on a lost Node, the panel shows what the board shows', async () => {
+  const { shownState } = await import('../src/panel/failing');
+  const shown = (object: Pod, lost: number): State => shownState(describe(object), 2000, lost);
+  const running = pod({ phase: 'Running', conditions: ready, containerStatuses: [up] });
+  const evicted = pod({ phase: 'Failed', reason: 'Evicted' });
+  assert.deepEqual([shown(running, 0), shown(running, 1900), shown(evicted, 1900)], [State.ready, State.unknown, State.failing]);
+});

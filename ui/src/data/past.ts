@@ -4,15 +4,13 @@
 /**
  * A moment of the past: lists of Nodes and Pods from /at. Pods that exist before
  * and after keep their position on the board. With a speed, two watches replay
- * the changes that followed. A watch of the names of Nodes, whose events are not
- * used, reports if there is no contact with the cluster.
+ * the changes that followed.
  */
 
-import { connect, type Connection } from '@watchkeeper/informer';
-import { stateWords } from './live';
 import { NODE_FIELDS, nodeRow, podRow, type Node } from './objects';
 import type { Status } from './protocol';
 import type { Rows } from './rows';
+import type { Silence } from './silence';
 import { POD_FIELDS, type Pod } from './state';
 
 interface List<T> {
@@ -29,44 +27,31 @@ class Refused extends Error {
 
 export class Past {
   readonly #stop = new AbortController();
-  readonly #connection: Connection | null = null;
-  /** Why there is no contact, in words, and since when; empty with contact. */
-  #silence = '';
-  #silentSince = 0;
   /** The last report; null while the moment loads. */
   #last: Status | null = null;
 
   constructor(
-    readonly root: string, extension: string, readonly at: string, readonly speed: number, readonly rows: Rows,
-    readonly changed: () => void, readonly report: (status: Status) => void,
+    readonly root: string, readonly at: string, readonly speed: number, readonly rows: Rows,
+    readonly changed: () => void, readonly report: (status: Status) => void, readonly silence: Pick<Silence, 'words' | 'since'> | null = null,
   ) {
     void this.#run();
-    if (!extension) return;
-    this.#connection = connect(root.replace(/\/$/, ''), { multiwatch: `${extension}multiwatch` });
-    this.#connection.informer('v1/nodes', { fields: ['metadata.name'], transform: () => null }).onBatch((events) => {
-      for (const event of events) {
-        if (event.type !== 'state') continue;
-        const { phase, since } = event.state;
-        this.#silence = phase === 'stale' ? stateWords('nodes', event.state) || 'The API server does not answer.' : phase === 'live' ? '' : this.#silence;
-        this.#silentSince = this.#silence ? since : 0;
-        if (this.#last?.phase === 'past') this.status(this.#last);
-      }
-    });
   }
 
-  wake(): void {
-    this.#connection?.wake();
-  }
+  wake(): void {}
 
   close(): void {
     this.#stop.abort();
-    this.#connection?.close();
   }
 
   /** Reports a state, with the contact if the moment is shown. */
   status(status: Status): void {
     this.#last = status;
-    this.report(status.phase === 'past' && this.#silence ? { ...status, text: this.#silence, since: this.#silentSince } : status);
+    this.report(status.phase === 'past' && this.silence?.words ? { ...status, text: this.silence.words, since: this.silence.since } : status);
+  }
+
+  /** The contact has changed. */
+  again(): void {
+    if (this.#last) this.status(this.#last);
   }
 
   async #run(): Promise<void> {

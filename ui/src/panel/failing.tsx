@@ -23,9 +23,14 @@ interface Props {
   lostNode: number;
 }
 
+/** The state as the board shows it: what failed or succeeded is known, although the Node is lost. */
+export function shownState(described: Described, now: number, lostNode: number): State {
+  const state = stateAt(described, now);
+  return lostNode && state !== State.failing && state !== State.succeeded ? State.unknown : state;
+}
+
 export function PodState({ pod, described, at, now, lostNode }: Props) {
-  const settled = stateAt(described, now);
-  const is = lostNode && settled !== State.failing && settled !== State.succeeded ? State.unknown : settled;
+  const is = shownState(described, now, lostNode);
   const state = stateName(is);
   const fails = is === State.failing;
   const failing = useFailing(pod, at, fails && recorded.value);
