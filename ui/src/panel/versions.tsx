@@ -6,7 +6,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { compared, mode, statusUpdates } from '../app/state';
 import { clock } from '../time/words';
-import { ChangeRow, showMoment } from '../time/change-row';
+import { ChangeRow, showMoment, walkList } from '../time/change-row';
 import { history, refreshed, versionKey, type Change, type Page } from '../time/history';
 import { playhead } from '../time/playback';
 import { Comparison } from './comparison';
@@ -50,7 +50,7 @@ export function Versions({ path, version, folding }: { path: string; version: un
       )}
       <ol class="changes-list">
         {foldStatus(items ?? [], (item) => !folding || statusUpdates.value || (item === current && mode.value !== null) || picked.includes(item.resourceVersion)).map((item) => ('updates' in item ? (
-          <li key={`run ${item.from}`} class="folded run"><button class="pick" title="List them" onClick={() => (statusUpdates.value = true)}><span class="muted">{runWords(item)}</span></button></li>
+          <li key={`run ${item.from}`} class="folded run" onKeyDown={(event) => void walkList(event)}><button class="pick" title="List them" onClick={() => (statusUpdates.value = true)}><span class="muted">{runWords(item)}</span></button></li>
         ) : (
           <ChangeRow
             key={versionKey(item)} change={item} path={path} current={item === current} choose={() => showMoment(item)}

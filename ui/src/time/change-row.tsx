@@ -19,6 +19,18 @@ export function showMoment(change: Change): void {
   showRV(`rv:${change.resourceVersion}`, Date.parse(change.time));
 }
 
+/** Moves the focus to the next or the previous entry of the list for an arrow key; false for another key. */
+export function walkList(event: KeyboardEvent): boolean {
+  const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+  if (!step) return false;
+  const entry = event.currentTarget as HTMLElement;
+  const list = [...entry.closest('ol, ul')!.querySelectorAll<HTMLElement>('.pick')];
+  list[list.indexOf(entry.querySelector<HTMLElement>('.pick')!) + step]?.focus();
+  event.preventDefault();
+  event.stopPropagation();
+  return true;
+}
+
 interface Props {
   change: Change;
   /** The path of the object. */
@@ -41,12 +53,9 @@ export function ChangeRow({ change, path, title, where, current, choose, compare
   const all = (summary ?? []).filter((line) => line !== WORDS[type]);
   const parts = open ? all : all.slice(0, maxParts);
   const keys = (event: KeyboardEvent): void => {
-    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+    if (walkList(event)) return;
     if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') {
       if (type !== 'FOLDED') setOpen(event.key === 'ArrowRight');
-    } else if (step) {
-      const list = [...(event.currentTarget as HTMLElement).closest('ol, ul')!.querySelectorAll<HTMLElement>('.pick')];
-      list[list.indexOf((event.currentTarget as HTMLElement).querySelector<HTMLElement>('.pick')!) + step]?.focus();
     } else if (event.key === 'd' && compare && !event.ctrlKey && !event.metaKey && !event.altKey) compare.toggle();
     else return;
     event.preventDefault();
