@@ -50,6 +50,8 @@ test('a moment that is not recorded has no counts, and the page says why', async
   assert.equal(absence(gap, true), 'nothing is recorded at this moment');
   const dead = await reported(() => Promise.reject(new TypeError('Failed to fetch')));
   assert.equal(dead.text, 'The gateway does not answer.');
+  const { getJSON } = await import('../src/app/api');
+  await assert.rejects(getJSON('/api/v1/pods'), { message: 'The gateway does not answer.' });
   assert.equal(absence(dead, true), 'the gateway does not answer');
   assert.equal(absence(await refuse(403, 'pods is forbidden'), true), 'this moment is not available');
   assert.equal(absence(gap, false), '', 'the live state has notices of its own');

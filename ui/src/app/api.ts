@@ -30,9 +30,18 @@ export class ApiError extends Error {
 /** The URL of an API path, below /at if a moment of the past is given. */
 export const apiURL = (path: string, at = ''): string => new URL(at ? `at/${at}/${path.replace(/^\//, '')}` : path.replace(/^\//, ''), root()).href;
 
+/** Requests a URL. Of a request without an answer, the browser says only that it failed. */
+export async function request(url: string | URL, init?: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    throw error instanceof TypeError ? new Error('The gateway does not answer.') : error;
+  }
+}
+
 /** Requests an object. */
 export async function getJSON<T>(path: string, at = '', signal?: AbortSignal): Promise<T> {
-  const response = await fetch(apiURL(path, at), { headers: { accept: 'application/json' }, signal });
+  const response = await request(apiURL(path, at), { headers: { accept: 'application/json' }, signal });
   if (response.ok) return (await response.json()) as T;
   throw await apiError(response);
 }

@@ -4,7 +4,7 @@
 /** Since when Pods fail, from the history: a Pod's own status begins again with each restart. */
 
 import { signal } from '@preact/signals';
-import { apiError, extension } from './api';
+import { apiError, extension, request } from './api';
 import type { Termination } from '../data/crash';
 
 /** The answer of /watchkeeper/v1/history/failing. */
@@ -34,7 +34,7 @@ interface PodCondition {
 
 /** Requests it for the Pod at an API path, at a moment as /at takes it, or now if that is empty. */
 export async function loadFailing(path: string, at: string, signal?: AbortSignal): Promise<Failing> {
-  const response = await fetch(new URL(`history/failing${path}${at ? `?at=${encodeURIComponent(at)}` : ''}`, extension()), { signal });
+  const response = await request(new URL(`history/failing${path}${at ? `?at=${encodeURIComponent(at)}` : ''}`, extension()), { signal });
   if (!response.ok) throw await apiError(response);
   return (await response.json()) as Failing;
 }

@@ -4,7 +4,7 @@
 /** The log of a container, followed while it is visible. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { apiError, apiURL } from '../app/api';
+import { apiError, apiURL, request } from '../app/api';
 import type { Pod } from '../data/state';
 
 /** How many lines to request first, and to keep. */
@@ -59,7 +59,7 @@ export function Logs({ pod }: { pod: Pod }) {
 
 /** Reads a stream of lines. `receive` is called with the lines of each chunk. */
 async function read(url: string, signal: AbortSignal, receive: (lines: string[]) => void): Promise<void> {
-  const response = await fetch(url, { signal });
+  const response = await request(url, { signal });
   if (!response.ok) throw await apiError(response);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';

@@ -3,7 +3,7 @@
 
 /** The responses of /watchkeeper/v1/history, with the fields that the page uses. */
 
-import { apiError, extension, getJSON } from '../app/api';
+import { apiError, extension, getJSON, request } from '../app/api';
 import { warningMarks, type EventMark, type Warning } from './events';
 
 export interface TimeSpan {
@@ -123,7 +123,7 @@ export interface History {
 const time = (ms: number): string => new Date(ms).toISOString();
 
 async function ask<T>(path: string, query: Record<string, string> | [string, string][], signal: AbortSignal): Promise<T> {
-  const response = await fetch(new URL(`history${path}?${new URLSearchParams(query)}`, extension()), { signal });
+  const response = await request(new URL(`history${path}?${new URLSearchParams(query)}`, extension()), { signal });
   if (!response.ok) throw await apiError(response);
   return (await response.json()) as T;
 }
