@@ -94,6 +94,9 @@ function moveInTime(event: KeyboardEvent, target: HTMLElement, history: History)
   }
 }
 
+/** Where the focus was before N moved it to the list: Esc returns there. */
+let cameFrom: HTMLElement | null = null;
+
 /** Opens what needs attention and goes to its first entry; from within it, hides it. */
 function toNeeds(target: HTMLElement): void {
   if (target.closest('.needs')) {
@@ -101,6 +104,7 @@ function toNeeds(target: HTMLElement): void {
     toView();
     return;
   }
+  cameFrom = target;
   needs.value = true;
   changes.value = false;
   selection.value = null;
@@ -111,10 +115,14 @@ function toNeeds(target: HTMLElement): void {
 /** Moves the focus to the board or the table. */
 const toView = (): void => document.querySelector<HTMLElement>('.board, .table')?.focus();
 
-/** Esc leaves the filter and the list; then it closes one thing at a time: the panel, the past, the filter. */
+/** Esc leaves the filter, and the list if N led there; otherwise it closes one thing at a time: the panel, the past, the filter. */
 function back(target: HTMLElement, board: BoardView): void {
-  if (target.id === 'filter' || target.closest('.needs')) toView();
-  else if (selection.value) {
+  if (target.id === 'filter') toView();
+  else if (cameFrom && target.closest('.needs')) {
+    if (cameFrom.isConnected && cameFrom !== document.body) cameFrom.focus();
+    else toView();
+    cameFrom = null;
+  } else if (selection.value) {
     selection.value = null; // the focus goes back to the list or the board
   } else if (mode.value) toLive();
   else if (filter.value) filter.value = '';
