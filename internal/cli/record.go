@@ -123,13 +123,20 @@ func (r record) unobserved(resources []string, from, to time.Time, stamp func(ti
 	}
 	slices.SortFunc(gaps, func(a, b api.Gap) int { return a.From.Time.Compare(b.From.Time) })
 	for i := 0; i < len(gaps); {
-		first, last := gaps[i].From.Time, gaps[i].To.Time
-		for i++; i < len(gaps) && !gaps[i].From.Time.After(last); i++ { // of another resource, in the same outage
+		// Of several resources, in the same outage: one that is quiet has been heard of last
+		// before the outage, up to a minute.
+		quiet, first, last := gaps[i].From.Time, gaps[i].From.Time, gaps[i].To.Time
+		for i++; i < len(gaps) && !gaps[i].From.Time.After(last); i++ {
+			first = gaps[i].From.Time
 			if gaps[i].To.Time.After(last) {
 				last = gaps[i].To.Time
 			}
 		}
-		lines = append(lines, fmt.Sprintf("not observed between %s and %s: of changes in that time, only the outcome is known", stamp(first), stamp(last)))
+		line := fmt.Sprintf("not observed between %s and %s", stamp(first), stamp(last))
+		if stamp(quiet) != stamp(first) {
+			line += fmt.Sprintf(" (quiet resources: from %s)", stamp(quiet))
+		}
+		lines = append(lines, line+": of changes in that time, only the outcome is known")
 	}
 	return lines
 }
