@@ -6,6 +6,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -66,6 +67,11 @@ func (o *recordOptions) options(cmd *cobra.Command) (s server.RecordOptions, err
 				return s, fmt.Errorf("--%s selects what to record, but an empty --data-dir disables recording: leave one out", flag)
 			}
 		}
+		for _, flag := range []string{"history-max-age", "history-max-bytes"} {
+			if cmd.Flags().Changed(flag) {
+				return s, fmt.Errorf("--%s limits what is recorded, but an empty --data-dir disables recording: leave one out", flag)
+			}
+		}
 		return s, nil
 	}
 	if s.Dir, err = filepath.Abs(s.Dir); err != nil {
@@ -73,6 +79,9 @@ func (o *recordOptions) options(cmd *cobra.Command) (s server.RecordOptions, err
 	}
 	if s.Select, err = recorder.Select(o.include, o.exclude, o.secrets); err != nil {
 		return s, fmt.Errorf("--record: %w", err)
+	}
+	if s.Select.Empty() {
+		return s, errors.New("--record selects nothing: use --data-dir= to record nothing")
 	}
 	s.MaxAge, s.MaxBytes = time.Duration(o.maxAge), o.maxBytes.Value()
 	if b := s.MaxBytes; b < 0 || b > 0 && b < minHistory {
@@ -141,6 +150,9 @@ var sizeWithUnit = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([kKmMgGtTpP])(?:
 // Set implements pflag.Value.
 func (b *bytesValue) Set(text string) error {
 	q, err := resource.ParseQuantity(text)
+	if err == nil && q.Cmp(*resource.NewQuantity(math.MaxInt64, resource.BinarySI)) > 0 {
+		return fmt.Errorf("%q is too large: use less than 8Ei", text)
+	}
 	if err == nil {
 		b.Quantity = q
 		return nil

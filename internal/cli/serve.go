@@ -119,6 +119,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 			}
 		}
 	}
+	if cmd.Flags().Changed("www-prefix") && o.server.Gateway.WWW == "" {
+		return errors.New("--www-prefix is where the files of --www are served: add --www, or leave it out")
+	}
 	if p := o.server.Port; p < 0 || p > 65535 {
 		return fmt.Errorf("--port %d is not a port: use 0 to 65535", p)
 	}

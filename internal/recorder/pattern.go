@@ -129,6 +129,20 @@ func (s Selection) Matches(r kube.Resource) bool {
 	return slices.ContainsFunc(s.include, is) && !slices.ContainsFunc(s.exclude, is)
 }
 
+// Empty reports whether the selection cannot match any resource: nothing is included, or
+// each pattern is excluded again.
+func (s Selection) Empty() bool {
+	if s.secrets {
+		return false
+	}
+	for _, in := range s.include {
+		if !slices.ContainsFunc(s.exclude, func(out pattern) bool { return out.set == "*" || strings.EqualFold(out.text, in.text) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // Withholds reports whether the record of a resource must not be served. This applies
 // to Secrets once they are no longer recorded.
 func (r *Recorder) Withholds(id kube.Resource) bool {
