@@ -89,6 +89,12 @@ func (r *Recorder) checkNames(ctx context.Context) error {
 			return fmt.Errorf("--record: %w ('kubectl api-resources' lists all resources; for one that will be installed later, use a pattern with *)", notServed(p, found))
 		}
 	}
+	if slices.ContainsFunc(sel.include, func(p pattern) bool { return !p.isName() }) || slices.ContainsFunc(known, sel.Matches) {
+		return nil
+	}
+	if len(found.Unknown) == 0 { // each name is excluded again, by another of its names
+		return errors.New("--record selects nothing: use --data-dir= to record nothing")
+	}
 	return nil
 }
 
