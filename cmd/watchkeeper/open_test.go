@@ -86,6 +86,33 @@ func TestOpenLeavesNothing(t *testing.T) {
 		signal(t, cmd, syscall.SIGTERM)
 		ended(0)
 	})
+	t.Run("after its output is closed", func(t *testing.T) {
+		// As in "open FILE 2>&1 | head -1".
+		temp := t.TempDir()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "watchkeeper", "open", demo, "--port=0")
+		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+		cmd.Stdout, cmd.Stderr = w, w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		out := bufio.NewReader(r)
+		for line := ""; !strings.Contains(line, "The page is"); {
+			if line, err = out.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Close()
+		signal(t, cmd, os.Interrupt)
+		cmd.Wait()
+		if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
+			t.Errorf("%v, left: %v, %v", cmd.ProcessState, left, err)
+		}
+	})
 	t.Run("a second one while it drains", func(t *testing.T) {
 		cmd, stdout, stderr, ended := open(t, demo)
 		line, err := stdout.ReadString('\n')

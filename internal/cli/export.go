@@ -66,6 +66,7 @@ resource that the gateway may read.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Removed here, so that a second signal removes it as well.
 			temp := &temporary{}
+			ignoreBrokenPipe()
 			err := runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args, temp) })
 			return errors.Join(err, temp.remove())
 		},

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -58,6 +60,7 @@ into a temporary directory (below $TMPDIR), which is removed at the end.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Removed here, so that a second signal removes it as well.
 			dir := &temporary{}
+			ignoreBrokenPipe()
 			err := runUntilSignal(cmd.Context(), func(ctx context.Context) error { return o.run(ctx, args[0], dir) })
 			return errors.Join(err, dir.remove())
 		},
@@ -95,6 +98,14 @@ func spansOf(store *history.Store) (spans []recording.Span) {
 		spans = append(spans, recording.Span{Resource: id, From: all[0].Span().From.At, To: all[len(all)-1].Span().To.At})
 	}
 	return spans
+}
+
+// diskError adds to an error what helps if the disk is full.
+func diskError(err error) error {
+	if errors.Is(err, history.ErrDiskFull) || errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: it is unpacked in %s; free space there, or set TMPDIR to another directory", err, os.TempDir())
+	}
+	return err
 }
 
 // printScope prints what a recording is limited to.
@@ -140,11 +151,11 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 	defer context.AfterFunc(ctx, func() { f.Close() })()
 	// On disk, not in memory: a recording may cover days.
 	if err := dir.make(func() (string, error) { return os.MkdirTemp("", "watchkeeper-open-*") }); err != nil {
-		return err
+		return diskError(err)
 	}
 	store, err := history.Open(dir.path, history.Options{Cluster: "a recording", Logger: log, Temporary: true})
 	if err != nil {
-		return err
+		return diskError(err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	header, documents, err := o.unpack(ctx, f, store)
@@ -153,12 +164,10 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 		return ctx.Err()
 	case errors.Is(err, recording.ErrTooLarge):
 		return fmt.Errorf("%s: %w: it unpacks to more than %s; if you trust its author and %s has enough space, raise --max-bytes", file, err, o.maxBytes.String(), os.TempDir())
-	case errors.Is(err, history.ErrDiskFull):
-		return fmt.Errorf("%s: %w: it is unpacked in %s; free space there, or set TMPDIR to another directory", file, err, os.TempDir())
 	case errors.Is(err, recording.ErrNotRecording):
 		return fmt.Errorf("%s is %w", file, err)
 	case err != nil:
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", file, diskError(err))
 	}
 	fmt.Fprintf(o.err, "%s: %s to %s\n", file, o.stamp(header.From), o.stamp(header.To))
 	printScope(o.err, header.Scope)
@@ -180,6 +189,10 @@ type temporary struct {
 	path string
 	gone bool
 }
+
+// ignoreBrokenPipe makes a write to an output that nobody reads any more fail. Otherwise
+// the signal would end the process at once, without removing what is temporary.
+func ignoreBrokenPipe() { signal.Ignore(syscall.SIGPIPE) }
 
 // make creates it, unless it was removed before.
 func (t *temporary) make(create func() (path string, err error)) (err error) {

@@ -136,6 +136,9 @@ func (s *Store) failure() error {
 func (s *Store) checkDiskSpace() error {
 	free, err := s.opts.FS.GetDiskUsage(s.dir)
 	if minFree := cmp.Or(s.opts.minFreeDisk, minFreeDisk); err == nil && free.AvailBytes < minFree {
+		if s.opts.Temporary { // nobody records here, or can limit it
+			return fmt.Errorf("%w: %d MiB are free, %d MiB have to remain free", ErrDiskFull, free.AvailBytes>>20, minFree>>20)
+		}
 		return fmt.Errorf("%w: %d MiB are free, recording needs %d MiB: free some space, or lower --history-max-bytes", ErrDiskFull, free.AvailBytes>>20, minFree>>20)
 	}
 	return nil // if the file system does not report its usage, the write may fail instead

@@ -174,3 +174,15 @@ func testSmallDisk(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 }
+
+// TestFullTemporary: the error of a temporary store names no flag of recording, which its
+// command does not have.
+func TestFullTemporary(t *testing.T) {
+	mem := vfs.NewMem()
+	s := must(Open("store", Options{Cluster: "c", FS: mem, Temporary: true}))
+	defer s.Close()
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: minFreeDisk - 1, TotalBytes: 1 << 40})
+	if err := s.checkDiskSpace(); !errors.Is(err, ErrDiskFull) || strings.Contains(err.Error(), "--") {
+		t.Errorf("%v", err)
+	}
+}
