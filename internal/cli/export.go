@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -117,21 +118,16 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	}
 	defer body.Close()
 	if o.output == "-" {
-		_, err := io.Copy(o.out, body)
-		return err
+		return o.pass(ctx, body, o.out)
 	}
 	// A device or a pipe, such as /dev/stdout, is written to, not replaced. A link
 	// is followed.
 	if info, err := os.Stat(o.output); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(o.output, os.O_WRONLY, 0)
-		if err == nil {
-			_, err = io.Copy(f, body)
-			err = errors.Join(err, f.Close())
-		}
 		if err != nil {
 			return fmt.Errorf("--output: %w", err)
 		}
-		return nil
+		return errors.Join(o.pass(ctx, body, f), f.Close())
 	}
 	if to, err := filepath.EvalSymlinks(o.output); err == nil {
 		o.output = to
@@ -159,6 +155,50 @@ func (o *exportOptions) choose(ctx context.Context, resources []string, q url.Va
 	return nil
 }
 
+// pass writes the recording to a stream, and checks it on the way.
+func (o *exportOptions) pass(ctx context.Context, body io.Reader, to io.Writer) error {
+	out := &counter{to: to}
+	in := io.TeeReader(body, out)
+	sum, err := recording.Check(ctx, in)
+	if err == nil {
+		_, err = io.Copy(io.Discard, in) // what follows the last line, such as a checksum
+	}
+	switch {
+	case out.err != nil:
+		return fmt.Errorf("--output: %w", out.err)
+	case err != nil && ctx.Err() != nil:
+		return err
+	case err != nil:
+		return fmt.Errorf("the gateway sent an invalid recording, after %d bytes: %w", out.n, err)
+	}
+	o.summarize(out.n, sum)
+	return nil
+}
+
+// A counter counts the bytes that are written, and keeps the error of a write.
+type counter struct {
+	to  io.Writer
+	n   int64
+	err error
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.to.Write(p)
+	c.n, c.err = c.n+int64(n), err
+	return n, err
+}
+
+// summarize prints what the recording has, and what it does not hide.
+func (o *exportOptions) summarize(n int64, sum *recording.Summary) {
+	fmt.Fprintf(o.err, "%s: %s, %s to %s, %d resources, %d initial objects, %d changes, %d gaps\n", o.output, size(n),
+		o.stamp(sum.From), o.stamp(sum.To), sum.Resources, sum.Objects, sum.Changes, sum.Gaps)
+	printScope(o.err, sum.Scope)
+	printSpans(o.err, &o.zone, sum.From, sum.To, sum.Spans)
+	if sum.Pseudonyms {
+		fmt.Fprintln(o.err, "  names are replaced; images, addresses, URLs, commands, environment variables and annotations stay: read the recording before you send it to others")
+	}
+}
+
 // save writes the file. It appears under its name only if it is complete and
 // valid.
 func (o *exportOptions) save(ctx context.Context, body io.Reader, temp *temporary) (err error) {
@@ -170,7 +210,7 @@ func (o *exportOptions) save(ctx context.Context, body io.Reader, temp *temporar
 		return f.Name(), nil
 	})
 	if err != nil {
-		return fmt.Errorf("--output: %w", err)
+		return o.outputError(err)
 	}
 	defer f.Close() // it is closed already, or the export has failed
 	n, err := io.Copy(f, body)
@@ -189,13 +229,21 @@ func (o *exportOptions) save(ctx context.Context, body io.Reader, temp *temporar
 	}
 	for _, do := range []func() error{f.Sync, f.Close, func() error { return os.Rename(f.Name(), o.output) }} {
 		if err := do(); err != nil {
-			return fmt.Errorf("--output: %w", err)
+			return o.outputError(err)
 		}
 	}
-	fmt.Fprintf(o.err, "%s: %s, %s to %s, %d resources, %d initial objects, %d changes, %d gaps\n", o.output, size(n),
-		o.stamp(sum.From), o.stamp(sum.To), sum.Resources, sum.Objects, sum.Changes, sum.Gaps)
-	printSpans(o.err, &o.zone, sum.From, sum.To, sum.Spans)
+	o.summarize(n, sum)
 	return nil
+}
+
+// outputError names the file that was asked for, not the hidden one that becomes it.
+func (o *exportOptions) outputError(err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	} else if failed, ok := errors.AsType[*os.LinkError](err); ok {
+		err = failed.Err
+	}
+	return fmt.Errorf("--output: %s: %w", o.output, err)
 }
 
 // spanTolerance is how much earlier than the others a resource may end without mention:

@@ -45,7 +45,7 @@ func TestExportTo(t *testing.T) {
 		got, _ := os.ReadFile(pipe)
 		read <- got
 	}()
-	if _, errs, code := run("record", "export", "-o", pipe); code != 0 || errs != "" {
+	if _, errs, code := run("record", "export", "-o", pipe); code != 0 || !strings.Contains(errs, pipe+": ") || !strings.Contains(errs, "13 resources") {
 		t.Errorf("%d %s", code, errs)
 	}
 	if got := <-read; !slices.Equal(got, demo) {
@@ -58,5 +58,27 @@ func TestExportTo(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestExportToStdout: the summary is on standard error, also of an output that is not a
+// file; one that cannot be written is named as it was given.
+func TestExportToStdout(t *testing.T) {
+	demo, err := os.ReadFile("../../demo/incident.wkr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newFakeGateway(t, map[string]string{"/export": string(demo)})
+	out, errs, code := run("record", "export", "-o", "-")
+	if code != 0 || out != string(demo) || !strings.Contains(errs, "13 resources") || strings.Contains(errs, "names are replaced") {
+		t.Errorf("%d, %d bytes: %s", code, len(out), errs)
+	}
+	missing := filepath.Join(t.TempDir(), "none", "x.wkr")
+	if _, errs, code := run("record", "export", "-o", missing); code != 1 || errs != "watchkeeper: --output: "+missing+": no such file or directory\n" {
+		t.Errorf("%d %s", code, errs)
+	}
+	newFakeGateway(t, map[string]string{"/export": string(demo[:len(demo)/2])})
+	if _, errs, code := run("record", "export", "-o", "-"); code != 1 || !strings.Contains(errs, "invalid recording") {
+		t.Errorf("%d %s", code, errs)
 	}
 }

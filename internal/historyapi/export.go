@@ -66,8 +66,19 @@ func (c *call) export() (any, error) {
 		return nil, err
 	}
 	sel.From, sel.To = from.At, to.At
-	sel.Resources, err = c.resources()
-	return x, err
+	if sel.Resources, err = c.resources(); err != nil {
+		return nil, err
+	}
+	// As in kubectl, the namespace does not limit a cluster-scoped resource that is named.
+	// resources has checked that the caller may list it.
+	if sel.Named && sel.Namespace != "" {
+		for _, r := range sel.Resources {
+			if c.cluster[r] {
+				sel.Anywhere = append(sel.Anywhere, r)
+			}
+		}
+	}
+	return x, nil
 }
 
 func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {

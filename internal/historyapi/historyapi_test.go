@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
 
 func TestIndex(t *testing.T) {
@@ -160,5 +162,35 @@ func TestAfterRecording(t *testing.T) {
 		if w.Code != code || code == http.StatusBadRequest && !strings.Contains(w.Body.String(), "after the end of the recording") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
+	}
+}
+
+// TestExportOfNodes: a cluster-scoped resource that is named ignores the namespace, as in
+// kubectl, but not for a caller that may read only the namespace (T8).
+func TestExportOfNodes(t *testing.T) {
+	f := newFixture(t)
+	resources := func(path string, headers ...string) (names []string) {
+		t.Helper()
+		w := f.get(path, headers...)
+		if w.Code == http.StatusNotFound {
+			return nil
+		}
+		sum, err := recording.Check(t.Context(), w.Body)
+		if err != nil {
+			t.Fatalf("%s: %d %v", path, w.Code, err)
+		}
+		for _, span := range sum.Spans {
+			names = append(names, span.Resource.GroupResource())
+		}
+		return names
+	}
+	if got := resources("/export?from=2h&namespace=default&resource=nodes"); !slices.Equal(got, []string{"nodes"}) {
+		t.Errorf("nodes by name: %v", got)
+	}
+	if got := resources("/export?from=2h&namespace=default"); slices.Contains(got, "nodes") || !slices.Contains(got, "pods") {
+		t.Errorf("all of the namespace: %v", got)
+	}
+	if w := f.get("/export?from=2h&namespace=default&resource=nodes&resource=pods", "Authorization", "Bearer other"); w.Code != http.StatusForbidden {
+		t.Errorf("a caller of the namespace: %d", w.Code)
 	}
 }

@@ -33,6 +33,9 @@ type Selection struct {
 	From, To time.Time
 	// Namespace selects objects; "" selects all, including cluster-scoped ones.
 	Namespace string
+	// Anywhere are resources of which cluster-scoped objects are selected in spite of a
+	// Namespace.
+	Anywhere []kube.Resource
 	// Labels selects objects. One that matches at any time is exported for the
 	// whole time, with the Events about it. nil selects everything.
 	Labels labels.Selector
@@ -141,6 +144,10 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 	if len(parts) == 0 {
 		return nil, nil, ErrNothing
 	}
+	// The first state of a resource may be older: it did not change until then.
+	if h.From.Before(sel.From) && sel.From.Before(h.To) {
+		h.From = sel.From.UTC()
+	}
 	return parts, h, nil
 }
 
@@ -167,7 +174,9 @@ func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (
 		p.from, err = p.moment(ctx, sel.From)
 	}
 	if err == nil && sel.To.Before(span.To.At) {
-		p.to, err = p.moment(ctx, sel.To)
+		if p.to, err = p.moment(ctx, sel.To); err == nil && p.observedAt(sel.To) {
+			p.to.At = sel.To.Truncate(time.Millisecond) // the state is known until then
+		}
 	}
 	return p, err
 }
@@ -181,6 +190,13 @@ func (p *part) moment(ctx context.Context, at time.Time) (history.Moment, error)
 		}
 	}
 	return p.stream.At(ctx, at)
+}
+
+// observedAt reports whether a time is certainly one of the selected span, and in no gap.
+func (p *part) observedAt(at time.Time) bool {
+	return len(p.stream.ClockSteps()) == 0 && !slices.ContainsFunc(p.stream.Gaps(), func(g history.Gap) bool {
+		return g.Since.Before(at) && at.Before(g.Until)
+	})
 }
 
 // each calls object for the first state, object by object, then event for each
@@ -218,8 +234,9 @@ func (sel Selection) whole() bool {
 // about a chosen object matches, too.
 func (p *part) choose(ctx context.Context, sel Selection, chosen map[string]bool) error {
 	keys := map[kube.Key]bool{}
+	anywhere := slices.Contains(sel.Anywhere, p.stream.Resource())
 	match := func(o *scan.Object) error {
-		if sel.Namespace != "" && o.Key.Namespace() != sel.Namespace {
+		if ns := o.Key.Namespace(); sel.Namespace != "" && ns != sel.Namespace && (ns != "" || !anywhere) {
 			return nil
 		}
 		if sel.Labels == nil || sel.Labels.Matches(o.Labels) || o.Kind == "Event" && chosen[aboutUID(o)] {
@@ -302,28 +319,3 @@ func (p *part) write(ctx context.Context, e *encoder, names *pseudonyms) error {
 	head := moment(p.to)
 	return e.line(line{Head: &head})
 }
-
-// A mark is a line that precedes the events above an RV.
-type mark struct {
-	rv   uint64
-	line line
-}
-
-// marks returns the gaps and the steps of the clock within the selected time, in
-// order.
-func (p *part) marks() (all []mark) {
-	for _, s := range p.stream.ClockSteps() {
-		if s.RV >= p.from.RV && s.RV <= p.to.RV {
-			all = append(all, mark{s.RV, line{Step: &stepLine{s.RV, s.From.UTC(), s.To.UTC()}}})
-		}
-	}
-	for _, g := range p.stream.Gaps() {
-		if g.From >= p.from.RV && g.To <= p.to.RV {
-			all = append(all, mark{g.From, line{Gap: &gapLine{momentLine{g.From, g.Since.UTC()}, momentLine{g.To, g.Until.UTC()}}}})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b mark) int { return cmp.Compare(a.rv, b.rv) }) // a step before the gap that it begins
-	return all
-}
-
-func moment(m history.Moment) momentLine { return momentLine{m.RV, m.At.UTC()} }

@@ -53,3 +53,30 @@ func TestScope(t *testing.T) {
 		t.Errorf("with pseudonyms: %s", text(h))
 	}
 }
+
+// TestRange: the header has the asked range, although the first state is older and nothing
+// changed before the end, as far as it was recorded. In an opened recording, all of it can
+// be read.
+func TestRange(t *testing.T) {
+	from := openStore(t)
+	fill(t, from)
+	for _, test := range []struct{ from, to, wantFrom, wantTo uint64 }{
+		{13, 14, 13, 14},
+		{0, 1000, 10, 40},
+		{35, 37, 35, 37},
+		{12, 20, 12, 15}, // 20 is in a gap that begins at 15
+		{50, 60, 33, 40},
+	} {
+		sel := everything()
+		sel.From, sel.To = at(test.from), at(test.to)
+		file := export(t, from, sel)
+		to := openStore(t)
+		h, _, err := Import(t.Context(), bytes.NewReader(file), to, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end := to.Streams(pods)[0].Head().At; !h.From.Equal(at(test.wantFrom)) && test.from < 50 || !h.To.Equal(at(test.wantTo)) || !end.Equal(h.To) {
+			t.Errorf("%d to %d: %v to %v, the end is %v", test.from, test.to, h.From, h.To, end)
+		}
+	}
+}
