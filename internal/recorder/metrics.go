@@ -48,12 +48,13 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descUp    = desc("up", "1 while recording works, 0 while nothing can be recorded, or something in --record does not exist.")
+	descUp    = desc("up", "1 while recording works, 0 while nothing can be recorded, or something in --record does not exist or may not be listed and watched.")
 	descDisk  = desc("disk_bytes", "Space that the cluster's directory takes on disk, with write-ahead logs and what is reserved for them.")
 	descLive  = desc("live_bytes", "Recorded data in the cluster's directory, without what is reserved or will be deleted.")
 	descMax   = desc("max_bytes", "Maximum size of the history on disk: see --history-max-bytes.")
 	descLag   = desc("lag_seconds", "How long the oldest event that is not yet on disk has waited.", "resource")
 	descHead  = desc("head_rv", "Newest resourceVersion up to which everything is recorded.", "resource")
+	descGap   = desc("last_gap_timestamp_seconds", "When the newest gap in the record of the resource ended; 0 if it has none.", "resource")
 	descSince = desc("oldest_timestamp_seconds", "The oldest moment that the history has of the resource.", "resource")
 )
 
@@ -63,7 +64,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.events.Describe(ch)
 	m.gaps.Describe(ch)
 	m.damaged.Describe(ch)
-	for _, d := range []*prometheus.Desc{descUp, descDisk, descLive, descMax, descLag, descHead, descSince} {
+	for _, d := range []*prometheus.Desc{descUp, descDisk, descLive, descMax, descLag, descHead, descGap, descSince} {
 		ch <- d
 	}
 }
@@ -79,13 +80,15 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	status, _ := m.r.Status()
 	up := 0.0
-	if status.Recording && len(status.NotServed) == 0 {
+	if status.Recording && len(status.NotServed) == 0 && len(status.NotAllowed) == 0 {
 		up = 1
 	}
 	gauge(descUp, up)
-	gauge(descDisk, float64(status.DiskBytes))
-	gauge(descLive, float64(status.LiveBytes))
-	gauge(descMax, float64(status.MaxBytes))
+	gauge(descMax, float64(m.r.opts.MaxBytes))
+	if m.r.Store() != nil { // before, the size of the cluster's directory is not known
+		gauge(descDisk, float64(status.DiskBytes))
+		gauge(descLive, float64(status.LiveBytes))
+	}
 	m.collectOldest(gauge)
 	m.r.mu.Lock()
 	s := m.r.session
@@ -99,7 +102,8 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// collectOldest collects the oldest moment of each resource that can be read.
+// collectOldest collects the oldest moment of each resource that can be read, and its
+// newest gap, which may be from before the start.
 func (m *metrics) collectOldest(gauge func(d *prometheus.Desc, v float64, labels ...string)) {
 	store := m.r.Store()
 	if store == nil {
@@ -109,6 +113,13 @@ func (m *metrics) collectOldest(gauge func(d *prometheus.Desc, v float64, labels
 		if m.r.Withholds(id) {
 			continue
 		}
+		gap := 0.0
+		for _, st := range store.Streams(id) {
+			if gaps := st.Gaps(); len(gaps) > 0 {
+				gap = float64(gaps[len(gaps)-1].Until.UnixMilli()) / 1000
+			}
+		}
+		gauge(descGap, gap, id.String())
 		for _, st := range store.Streams(id) {
 			if span := st.Span(); span.To.RV != 0 {
 				gauge(descSince, float64(span.From.At.UnixMilli())/1000, id.String())

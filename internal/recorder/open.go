@@ -71,12 +71,12 @@ func (r *Recorder) open(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.store, r.dir, r.uid = store, dir, uid
+	r.store, r.dir, r.uid, r.place = store, dir, uid, r.placeOf(dir)
 	return nil
 }
 
-// leave closes the history of a cluster that another one has replaced. The watches do
-// not continue the records of the new cluster.
+// leave closes the history of a cluster that another one has replaced, or whose directory
+// is gone. The watches do not continue the records of the next one.
 func (r *Recorder) leave() {
 	r.Close()
 	r.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -73,10 +74,11 @@ type Recorder struct {
 
 	mu        sync.Mutex // guards what follows
 	store     *history.Store
-	dir       string   // of the store
-	uid       string   // of the store's cluster
-	session   *session // nil while nothing is recorded
-	problem   error    // why nothing is recorded; nil during a session
+	dir       string      // of the store
+	place     os.FileInfo // what dir was when it was opened; nil if that is not known
+	uid       string      // of the store's cluster
+	session   *session    // nil while nothing is recorded
+	problem   error       // why nothing is recorded; nil during a session
 	selection Selection
 	notServed []string // what is wrong with the names in the selection
 	resources map[kube.Resource]*continuity
@@ -141,6 +143,9 @@ func (r *Recorder) Run(ctx context.Context, owner Owner) {
 			break
 		}
 		r.off(err)
+		if errors.Is(err, errMoved) {
+			r.leave()
+		}
 		if errors.Is(err, history.ErrDiskFull) {
 			// Removing what exceeds the limits may make room.
 			if err := store.Trim(ctx); err != nil {
@@ -164,6 +169,9 @@ func (r *Recorder) off(err error) {
 	r.begun()
 	r.mu.Unlock()
 	level := slog.LevelWarn
+	if errors.Is(err, errMoved) {
+		level = slog.LevelError // what was recorded is not served any more
+	}
 	if before != nil && before.Error() == err.Error() {
 		level = slog.LevelDebug // logged before
 	} else {

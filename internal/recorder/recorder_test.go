@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -512,8 +513,16 @@ func TestRefused(t *testing.T) {
 	api.refuse = 403
 	g := api.run(t, api.recorder(t, vfs.NewMem()))
 	until(t, "a recorder of Pods", func() bool { return len(g.r.Recorded()) == 1 })
+	until(t, "a status", func() bool {
+		s, _ := g.r.Status()
+		return s.Recording && s.Resources == 1 && slices.Equal(s.NotAllowed, []string{"pods"})
+	})
+	if why := g.r.Missing(pods); !strings.Contains(why, "may not list and watch") {
+		t.Errorf("missing: %q", why)
+	}
 	api.change(func() { api.refuse = 0 })
 	g.recorded(api.write("a", "1"))
+	until(t, "a status without a refusal", func() bool { s, _ := g.r.Status(); return len(s.NotAllowed) == 0 })
 	api.counts()
 	api.change(func() { api.refuse = 404 })
 	api.server.CloseClientConnections()

@@ -30,6 +30,9 @@ type resourceRecorder struct {
 	log  *slog.Logger
 	ctx  context.Context
 	stop context.CancelFunc
+	// refused is why the API server does not let the resource be listed and watched; nil
+	// while it does.
+	refused atomic.Pointer[informer.RefusedError]
 }
 
 // start makes the owner of the upstream watch deliver changes until the context of
@@ -58,7 +61,8 @@ func (r *resourceRecorder) fail(err error) {
 // Sink implements watchcache.Record.
 func (r *resourceRecorder) Sink(ctx context.Context) watchcache.Sink {
 	return &historySink{
-		w: r.w, now: r.s.r.opts.Now, versions: &versionCache{}, failed: r.fail, listed: r.c.listed, advanced: sync.OnceFunc(r.c.verify),
+		w: r.w, now: r.s.r.opts.Now, versions: &versionCache{}, failed: r.fail, listed: func() { r.refused.Store(nil); r.c.listed() },
+		advanced: sync.OnceFunc(func() { r.refused.Store(nil); r.c.verify() }),
 		define:   func() string { return r.s.r.opts.Upstream.DefinitionID(ctx, r.id) },
 		same:     func() error { return r.s.same(ctx) },
 		diverged: func() bool { return r.c.is(diverged) },
@@ -153,6 +157,7 @@ func (r *resourceRecorder) load(ctx context.Context, stream *history.Stream, rea
 
 // Follow implements watchcache.Record.
 func (r *resourceRecorder) Follow(t *timeline.Timeline, epoch uint64) (run func() (complete bool)) {
+	r.refused.Store(nil) // what is followed was listed
 	r.c.follow(t, epoch)
 	f := &follower{r: r, tl: t}
 	if epoch != 0 {
@@ -203,6 +208,8 @@ func (r *resourceRecorder) Pause(err error) time.Duration {
 		r.log.Warn("not recorded for now: the upstream refuses it", "code", refused.Code, "cause", refused.Message)
 		if refused.Code == http.StatusNotFound {
 			r.c.requireList() // another resource may get the name
+		} else {
+			r.refused.Store(refused)
 		}
 		return r.s.r.retryRefused
 	case !errors.Is(err, watchcache.ErrDamaged):

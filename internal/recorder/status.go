@@ -39,8 +39,10 @@ type Status struct {
 	NotServed []string
 	// Dir is the cluster's directory; Options.Dir while the cluster is not known.
 	Dir string
-	// Resources is the number of resources that are recorded.
-	Resources int
+	// Resources is the number of resources that are selected and exist. Of these, NotAllowed
+	// may not be listed and watched, and are not recorded.
+	Resources  int
+	NotAllowed []string
 	history.Usage
 }
 
@@ -55,12 +57,25 @@ func (r *Recorder) Status() (s Status, ok bool) {
 	if s.Dir = r.opts.Dir; store != nil {
 		s.Dir, s.Usage = dir, store.Usage()
 	}
+	if session != nil {
+		if problem = r.checkPlace(); problem != nil {
+			session.fail(problem)
+			session = nil
+		}
+	}
 	if problem != nil {
 		s.Problem = problem.Error()
 	}
 	s.NotServed = notServed
 	if s.Recording = session != nil; s.Recording {
-		s.Resources = len(session.all())
+		all := session.all()
+		s.Resources = len(all)
+		for _, t := range all {
+			if t.refused.Load() != nil {
+				s.NotAllowed = append(s.NotAllowed, t.id.GroupResource())
+			}
+		}
+		slices.Sort(s.NotAllowed)
 	}
 	return s, true
 }

@@ -25,6 +25,7 @@ const maxPendingBytes = 4 << 20
 // adds events.
 type writer struct {
 	store    *history.Store
+	place    func() error // fails if the store's directory is gone
 	resource kube.Resource
 	delay    delays
 	count    counts
@@ -64,7 +65,7 @@ type delays struct{ events, head time.Duration }
 
 func newWriter(s *session, stream *history.Stream) *writer {
 	w := &writer{
-		store: s.store, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
+		store: s.store, place: s.r.checkPlace, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
 		log: s.r.log.With("resource", stream.Resource().String()), lost: make(chan struct{}),
 		mu: watchcache.NewMutex(), stream: stream, head: stream.Head(), definition: stream.Form().Definition,
 		moved: make(chan struct{}), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
@@ -165,6 +166,9 @@ func (w *writer) move(rv uint64, at time.Time) {
 
 // flush writes what is pending.
 func (w *writer) flush() error {
+	if err := w.place(); err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.startEpoch(w.stream, w.write())

@@ -18,14 +18,15 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // newAdmin serves health, metrics and profiles. It leaves out pprof's cmdline,
 // because the arguments may include a token.
-func newAdmin(gw *gateway.Gateway, rec *recorder.Recorder, registry *prometheus.Registry, addr net.Addr) http.Handler {
+func newAdmin(gw *gateway.Gateway, up *upstream.Server, rec *recorder.Recorder, registry *prometheus.Registry, addr net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(gw, rec, w, r) })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(gw, up, rec, w, r) })
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", http.NotFound)
@@ -51,7 +52,7 @@ func buildInfo(opts Options) prometheus.Collector {
 // ?verbose or after a failure. A failing resource does not make the gateway
 // unready, because its requests are passed through. Nor does failing recording,
 // but it is always reported.
-func readyz(gw *gateway.Gateway, rec *recorder.Recorder, w http.ResponseWriter, r *http.Request) {
+func readyz(gw *gateway.Gateway, up *upstream.Server, rec *recorder.Recorder, w http.ResponseWriter, r *http.Request) {
 	var lines strings.Builder
 	lines.WriteString("[+]ping ok\n")
 	err := gw.Ready(r.Context())
@@ -69,8 +70,15 @@ func readyz(gw *gateway.Gateway, rec *recorder.Recorder, w http.ResponseWriter, 
 	case !recording:
 	case !status.Recording:
 		note = fmt.Sprintf("[-]history nothing is recorded: %s\n", status.Problem)
+	case len(status.NotAllowed) > 0:
+		note = fmt.Sprintf("[-]history recording %d of %d resources; not allowed to list and watch: %s\n",
+			status.Resources-len(status.NotAllowed), status.Resources, strings.Join(status.NotAllowed, ", "))
 	default:
-		fmt.Fprintf(&lines, "[+]history recording: dir=%s resources=%d bytes=%d\n", status.Dir, status.Resources, status.DiskBytes)
+		since := ""
+		if c := up.Contact(); c.Silent {
+			since = "; the API server has not answered since " + c.Last.UTC().Format(time.RFC3339)
+		}
+		fmt.Fprintf(&lines, "[+]history recording: dir=%s resources=%d bytes=%d%s\n", status.Dir, status.Resources, status.DiskBytes, since)
 	}
 	for _, problem := range status.NotServed {
 		note += fmt.Sprintf("[-]history not recorded: --record: %s\n", problem)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -183,7 +184,7 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 			s.main.listener.Close()
 			return nil, err
 		}
-		s.admin = &endpoint{name: "admin", listener: listener, http: s.newHTTPServer(newAdmin(s.gw, s.rec, registry, listener.Addr()))}
+		s.admin = &endpoint{name: "admin", listener: listener, http: s.newHTTPServer(newAdmin(s.gw, s.up, s.rec, registry, listener.Addr()))}
 	}
 	if err := openHistory(ctx, s.rec); err != nil {
 		for _, e := range s.endpoints() {
@@ -206,8 +207,7 @@ func (s *server) newHTTPServer(handler http.Handler) *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleConnTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// Errors of clients' connections are only for debugging.
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(&errorLog{log: s.log}, "", 0),
 	}
 }
 
