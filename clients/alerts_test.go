@@ -41,6 +41,20 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("%s: %v", rule.Alert, err)
 				continue
 			}
+			if rule.Alert == "WatchkeeperResourceStale" { // Events get no bookmarks
+				parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+					v, ok := n.(*parser.VectorSelector)
+					if ok && strings.HasPrefix(v.Name, "watchkeeper_resource_") && !slices.ContainsFunc(v.LabelMatchers, func(m *labels.Matcher) bool {
+						return m.Name == "resource" && !m.Matches("events.v1") && !m.Matches("events.v1.events.k8s.io") && m.Matches("pods.v1")
+					}) {
+						t.Errorf("%s fires for Events: %s", rule.Alert, v)
+					}
+					return nil
+				})
+			}
+			if rule.Alert == "WatchkeeperHistoryGap" && !strings.Contains(rule.Expr, "by (job, instance)") {
+				t.Errorf("%s fires for each resource: %s", rule.Alert, rule.Expr)
+			}
 			parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
 				if v, ok := n.(*parser.VectorSelector); ok && v.Name != "up" { // Prometheus has that itself
 					selectors = append(selectors, v)
