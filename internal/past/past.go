@@ -246,11 +246,21 @@ func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 		slices.Sort(others)
 		return status.NotFound(fmt.Sprintf("%s are not recorded as %s, but as %s", id.GroupResource(), id.APIVersion(), strings.Join(others, ", ")))
 	}
+	missing := ""
+	if record, ok := p.record.(interface{ Missing(kube.Resource) string }); ok {
+		missing = record.Missing(id)
+	}
 	switch {
 	case p.record.Ended():
 		return status.NotFound(fmt.Sprintf("this recording has no %s", id.GroupResource()))
 	case p.Lacks != nil && p.Lacks(id):
-		return status.NotFound(fmt.Sprintf("the server could not find the requested resource: it has no %s in %s", id.Name, id.APIVersion()))
+		text := fmt.Sprintf("the server could not find the requested resource: it has no %s in %s", id.Name, id.APIVersion())
+		if missing != "" { // the documents may be from before its definition
+			text += "; if they are new: " + missing
+		}
+		return status.NotFound(text)
+	case missing != "":
+		return status.NotFound(fmt.Sprintf("%s are not recorded yet: %s", id.GroupResource(), missing))
 	}
 	flag := "--record=core," + id.GroupResource()
 	if id.Name == "secrets" { // in any group

@@ -67,5 +67,5 @@ func (r *Recorder) Missing(id kube.Resource) string {
 			return "they have not been listed yet"
 		}
 	}
-	return fmt.Sprintf("they are from the next discovery on, within %s", r.rediscover)
+	return fmt.Sprintf("they are recorded from the next discovery on, within %s", r.rediscover)
 }
