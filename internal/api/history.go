@@ -35,8 +35,15 @@ type History struct {
 	// otherwise the present.
 	Now       time.Time         `json:"now"`
 	Recording Recording         `json:"recording"`
+	Upstream  *Upstream         `json:"upstream,omitempty"` // nil for a finished recording
 	Store     Store             `json:"store"`
 	Resources []ResourceHistory `json:"resources"`
+}
+
+// Upstream says whether the API server answers the gateway.
+type Upstream struct {
+	Answers     bool      `json:"answers"`
+	LastContact time.Time `json:"lastContact,omitzero"` // nothing newer is known
 }
 
 // Recording says whether changes are being recorded.

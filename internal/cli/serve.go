@@ -85,7 +85,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.TLSCertFile, "tls-cert-file", "", "certificate (and chain) for TLS; reloaded when it changes")
 	f.StringVar(&s.TLSKeyFile, "tls-private-key-file", "", "private key of --tls-cert-file")
 	f.StringVar(&s.AdminListen, "admin-listen", defaultAdminListen, "host:port of /livez, /readyz, /metrics and /debug/pprof; empty disables them")
-	f.DurationVar(&s.ShutdownGrace, "shutdown-grace", 10*time.Second, "how long open requests may continue after SIGTERM")
+	f.DurationVar(&s.ShutdownGrace, "shutdown-grace", 10*time.Second, "how long requests may continue after SIGTERM; watches, followed logs, exec, attach and port-forward end at once")
 
 	f.StringVar(&g.APIPrefix, "api-prefix", "/", "path to serve the API below")
 	f.StringVarP(&g.WWW, "www", "w", "", "directory of static files to serve below --www-prefix")

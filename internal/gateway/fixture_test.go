@@ -65,6 +65,7 @@ func newBench(t *testing.T, list *scan.List) *bench {
 			if may, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok { // a verb and a namespace
 				review.Status.Allowed = may == attributes.Verb+" "+cmp.Or(attributes.Namespace, "*")
 			}
+			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusCreated)
 			_ = json.NewEncoder(w).Encode(review)
 			return

@@ -195,6 +195,9 @@ func (h *reads) serveNow(w *responseRecorder, r *http.Request, read *request.Rea
 
 // serveAt answers a read as of a moment.
 func (h *reads) serveAt(w *responseRecorder, r *http.Request, when kube.Moment) {
+	if c := h.up.Contact(); c.Silent && when.RV == 0 && when.At.After(c.Last) {
+		status.WarnSilence(w.Header(), c.Last)
+	}
 	err := h.answerMoment(w, r, when)
 	if err != nil {
 		status.Write(w, r, h.past.Refusal(err))

@@ -106,3 +106,28 @@ func TestStaleInSilence(t *testing.T) {
 		}
 	})
 }
+
+// TestWarningInSilence: while the API server does not answer, the state of a moment after
+// its last contact has a warning; other states have none.
+func TestWarningInSilence(t *testing.T) {
+	b, _ := newPastBench(t)
+	warning := func(path string) string {
+		resp := b.open(t.Context(), path)
+		defer resp.Body.Close()
+		return resp.Header.Get("Warning")
+	}
+	if w := warning("/at/now/api/v1/pods"); w != "" {
+		t.Errorf("at first: %s", w)
+	}
+	if err := b.reads.up.Check(t.Context()); err == nil {
+		t.Fatal("the API server answers")
+	}
+	if w := warning("/at/now/api/v1/pods"); !strings.HasPrefix(w, `299 - "the API server has not answered since `) {
+		t.Errorf("in the outage, %+v: %q", b.reads.up.Contact(), w)
+	}
+	for _, path := range []string{at(40) + "/api/v1/pods", "/at/rv:40/api/v1/pods", "/api/v1/pods?resourceVersion=0"} {
+		if w := warning(path); w != "" {
+			t.Errorf("%s: %s", path, w)
+		}
+	}
+}

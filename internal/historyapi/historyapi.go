@@ -133,6 +133,7 @@ func Parameters() map[string][]string {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.warnSilence(w.Header(), r)
 	answer, err := h.answer(r)
 	if err != nil {
 		h.fail(w, r, err)

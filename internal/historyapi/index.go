@@ -18,7 +18,7 @@ const maxGaps = 100
 
 // index describes the whole history.
 func (c *call) index() (any, error) {
-	out := api.History{Now: c.now.UTC(), Recording: c.recordingState(), Resources: []api.ResourceHistory{}}
+	out := api.History{Now: c.now.UTC(), Recording: c.recordingState(), Upstream: c.upstreamState(), Resources: []api.ResourceHistory{}}
 	if c.store == nil {
 		return out, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -141,6 +142,16 @@ func Write(w http.ResponseWriter, r *http.Request, s *metav1.Status) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(int(s.Code))
 	w.Write(body) //nolint:errcheck // the client is gone
+}
+
+// WarnSilence adds a warning, which kubectl prints, to an answer about a moment after the
+// API server was last heard.
+func WarnSilence(h http.Header, since time.Time) {
+	if since.IsZero() {
+		return
+	}
+	h.Add("Warning", fmt.Sprintf("299 - %q", "the API server has not answered since "+
+		since.UTC().Format(time.RFC3339)+": this is the state of then"))
 }
 
 // WantsPretty is the API server's rule for indenting JSON: the pretty parameter

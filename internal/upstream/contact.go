@@ -156,8 +156,11 @@ func (u *Server) checkReady(ctx context.Context) error {
 		return notReady("/readyz: " + Cause(err))
 	}
 	defer res.Body.Close()
-	if failed := failedChecks(res.Body); res.StatusCode >= 500 && failed != "" {
-		return notReady(failed)
+	if res.StatusCode >= 500 {
+		if failed := failedChecks(res.Body); failed != "" {
+			return notReady(failed)
+		}
+		return u.probe(ctx) // it is not an API server's answer, but perhaps a load balancer's
 	}
 	// 403, 404: the gateway may not know.
 	m.mu.Lock()
