@@ -155,8 +155,17 @@ type Changes struct {
 	// Folded counts the changes that were left out as noise.
 	Folded int `json:"folded"`
 	// LeftOut counts the changes that the parameters by and spec left out.
-	LeftOut  int    `json:"leftOut,omitempty"`
-	Continue string `json:"continue,omitempty"`
+	LeftOut int `json:"leftOut,omitempty"`
+	// Unobserved are the times in the range of which one of the resources is not recorded,
+	// or only the outcome is known, the earliest first. They are on the first page.
+	Unobserved []UnobservedSpan `json:"unobserved,omitempty"`
+	Continue   string           `json:"continue,omitempty"`
+}
+
+// An UnobservedSpan is a time in which changes of a resource were missed.
+type UnobservedSpan struct {
+	Resource string `json:"resource"`
+	TimeSpan
 }
 
 // The values of Difference.Selection.

@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -39,6 +40,13 @@ type changeID struct {
 // follow prints the changes since a time, oldest first, and then new ones until ctx
 // ends.
 func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
+	h, err := o.history(ctx)
+	if err != nil {
+		return err
+	}
+	if h.Recording.State == api.RecordingEnded {
+		return errors.New("a recording has ended, and gets no new changes: leave out --watch")
+	}
 	f := follower{seen: map[changeID]time.Time{}}
 	lost := false // the gateway does not answer
 	for {

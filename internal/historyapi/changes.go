@@ -61,6 +61,9 @@ func (c *call) changes() (any, error) {
 		b.scan = max(1, maxScanned/len(sources)) // so that each page gets further in each of them
 	}
 	out := api.Changes{From: from.At, To: to.At, Items: []api.ObjectChange{}}
+	if bounds == nil {
+		out.Unobserved = c.unobserved(resources, from.At, to.At)
+	}
 	for {
 		if err := p.ended(); err != nil {
 			return nil, err
