@@ -256,6 +256,7 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 		}
 		fmt.Fprintln(o.err, o.none(args, query, all))
 	}
+	o.reportSilence(ctx, first.To, o.stamp)
 	if query.Get("continue") != "" {
 		return nil // what is listed begins later
 	}

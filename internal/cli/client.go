@@ -186,21 +186,21 @@ func (c *client) history(ctx context.Context) (*api.History, error) {
 		h.Now = time.Now()
 	}
 	c.recorded = &h
-	c.reportSilence(h.Upstream)
 	return c.recorded, nil
 }
 
-// reportSilence says on standard error that the API server does not answer the gateway.
-func (c *client) reportSilence(up *api.Upstream) {
-	if up == nil || up.Answers {
+// reportSilence says on standard error that the API server does not answer the gateway, if
+// a command has read up to a time that is after the last contact.
+func (c *client) reportSilence(ctx context.Context, until time.Time, stamp func(time.Time) string) {
+	h, err := c.history(ctx)
+	if err != nil || h.Upstream == nil || h.Upstream.Answers || !until.After(h.Upstream.LastContact) {
 		return
 	}
-	if up.LastContact.IsZero() {
-		fmt.Fprintln(c.err, "watchkeeper: the API server has not answered: nothing newer than the record is known")
+	if h.Upstream.LastContact.IsZero() {
+		fmt.Fprintln(c.err, "the API server has not answered: nothing newer than the record is known")
 		return
 	}
-	fmt.Fprintf(c.err, "watchkeeper: the API server has not answered since %s: nothing newer is known\n",
-		up.LastContact.Local().Format(time.RFC3339))
+	fmt.Fprintf(c.err, "the API server has not answered since %s: nothing newer is known\n", stamp(h.Upstream.LastContact))
 }
 
 // errNothing returns the error for a history that has no resources.

@@ -7,11 +7,12 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
+	"time"
 )
 
-// TestSilenceOfAPIServer: a command says once that the API server does not answer.
+// TestSilenceOfAPIServer: a command says that the API server does not answer, if it reads
+// what is after the last contact.
 func TestSilenceOfAPIServer(t *testing.T) {
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"upstream":{"answers":false,"lastContact":"2026-01-31T15:04:05Z"}}`))
@@ -19,12 +20,14 @@ func TestSilenceOfAPIServer(t *testing.T) {
 	defer gateway.Close()
 	var out bytes.Buffer
 	c := &client{streams: streams{err: &out}, server: gateway.URL}
-	for range 2 {
-		if _, err := c.history(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	utc := zone{utc: true}
+	last := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
+	c.reportSilence(t.Context(), last, utc.stamp)
+	if out.Len() > 0 {
+		t.Errorf("up to the last contact: %q", out.String())
 	}
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "has not answered since 2026-01-31T") && !strings.Contains(got, "has not answered since 2026-02-01T") {
-		t.Errorf("stderr %q", got)
+	c.reportSilence(t.Context(), last.Add(time.Second), utc.stamp)
+	if got := out.String(); got != "the API server has not answered since 2026-01-31 15:04:05Z: nothing newer is known\n" {
+		t.Errorf("after it: %q", got)
 	}
 }

@@ -227,6 +227,9 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		}
 		return o.marshal(w, map[string]any{"items": out})
 	})
+	if to.RV == 0 {
+		o.reportSilence(ctx, to.At, o.stamp)
+	}
 	failed.merge(rec, []time.Time{from.At, to.At}, o.stamp).print(o.err)
 	if late := rec.begins(names, from.At, "differences", o.stamp); err == nil && o.usual && late != "" && compared > 0 {
 		fmt.Fprintln(o.err, late)

@@ -101,6 +101,9 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 		}
 		q.Set(parameter, text)
 	}
+	if to := parsed(q.Get("to")); to.RV == 0 {
+		o.reportSilence(ctx, to.At, o.stamp)
+	}
 	for name, value := range map[string]string{"namespace": namespace, "labelSelector": o.selector} {
 		if value != "" {
 			q.Set(name, value)

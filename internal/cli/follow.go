@@ -47,6 +47,7 @@ func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
 	if h.Recording.State == api.RecordingEnded {
 		return errors.New("a recording has ended, and gets no new changes: leave out --watch")
 	}
+	o.reportSilence(ctx, time.Now(), o.stamp)
 	f := follower{seen: map[changeID]time.Time{}}
 	lost := false // the gateway does not answer
 	for {

@@ -134,6 +134,9 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if until.At.IsZero() {
 		until.At = time.Now()
 	}
+	if until.RV == 0 {
+		o.reportSilence(ctx, until.At, o.stamp)
+	}
 	if !since.At.IsZero() {
 		rec.printUnobserved(o.err, resources, since.At, until.At, o.stamp)
 	}
