@@ -212,10 +212,12 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 		return err
 	}
 	all := first
-	shown := 0
+	shown, oldest := 0, first.From
 	err = o.page(o.streams, func(w io.Writer) error {
 		for page := first; ; {
-			shown += len(page.Items)
+			if shown += len(page.Items); len(page.Items) > 0 {
+				oldest = page.Items[len(page.Items)-1].Time
+			}
 			if o.format == "text" {
 				for _, c := range page.Items {
 					if err := o.print(w, c); err != nil {
@@ -257,8 +259,9 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 		fmt.Fprintln(o.err, o.none(args, query, all))
 	}
 	o.reportSilence(ctx, first.To, o.stamp)
-	if query.Get("continue") != "" {
-		return nil // what is listed begins later
+	if query.Get("continue") != "" { // --limit: what is listed begins later
+		rec.printUnobserved(o.err, query["resource"], oldest, first.To, o.stamp)
+		return nil
 	}
 	rec.printUnobserved(o.err, query["resource"], first.From, first.To, o.stamp)
 	if line := rec.begins(query["resource"], first.From, "changes", o.stamp); line != "" {

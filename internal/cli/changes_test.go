@@ -134,6 +134,11 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 			t.Errorf("%s from %s: %d %q, want %q", line, want.from, code, errs, want.says)
 		}
 	}
+	from, to := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
+	f.answers["/changes"] = text(t, api.Changes{From: from, To: to, Items: []api.ObjectChange{one}, Continue: "x"})
+	if _, errs, _ := run("changes", "po", "-A", "--limit", "1", "--utc", "--since", "2026-01-02T11:00:00Z", "--until", "2026-01-02T15:00:00Z"); !strings.HasPrefix(errs, "not observed between 2026-01-02 14:00:00Z and ") {
+		t.Errorf("--limit hides a gap: %q", errs)
+	}
 	f.answers["/changes"] = `{"from":"2025-12-30T00:00:00Z","to":"2025-12-31T00:00:00Z","items":[]}`
 	if _, errs, code := run("changes", "-A", "--utc", "--since", "2025-12-30T00:00:00Z", "--until", "2025-12-31T00:00:00Z"); code != 1 || errs != "watchkeeper: --until: nothing is recorded before 2026-01-01 00:00:00Z: use a later moment\n" {
 		t.Errorf("before the record: %d %s", code, errs)
