@@ -154,13 +154,17 @@ func (c cluster) apiserverSpec(a apiServer, client *http.Client, more []string) 
 }
 
 func (c cluster) controllerManagerSpec(s state, client *http.Client) spec {
-	return c.controllerSpec(controllerManager, s, client,
+	manager := c.controllerSpec(controllerManager, s, client,
 		"--service-account-private-key-file="+c.pki("sa.key"),
 		"--root-ca-file="+c.pki("ca.crt"),
 		"--cluster-signing-cert-file="+c.pki("ca.crt"),
 		"--cluster-signing-key-file="+c.pki("ca.key"),
 		"--use-service-account-credentials",
 	)
+	// It is healthy before it has built its controllers, and exits if an API server fails
+	// meanwhile. Its checks have the controllers once all of them are built.
+	manager.health = httpHealth(client, "https://"+loopback(manager.port)+"/healthz?verbose", "serviceaccount-controller")
+	return manager
 }
 
 func (c cluster) schedulerSpec(s state, client *http.Client) spec {
@@ -232,8 +236,9 @@ func (c cluster) kwokSpec(s state, client *http.Client) spec {
 	}
 }
 
-// httpHealth returns a health check that requires 200 from the URL.
-func httpHealth(client *http.Client, url string) func(context.Context) error {
+// httpHealth returns a health check that requires 200 from the URL, and these checks in the
+// answer.
+func httpHealth(client *http.Client, url string, checks ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -244,9 +249,14 @@ func httpHealth(client *http.Client, url string) func(context.Context) error {
 			return err
 		}
 		defer response.Body.Close()
+		body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 		if response.StatusCode != http.StatusOK {
-			body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 			return fmt.Errorf("%s: %s", response.Status, failedChecks(string(body)))
+		}
+		for _, check := range checks {
+			if !strings.Contains(string(body), "[+]"+check+" ok") {
+				return fmt.Errorf("%s has no check %s yet", url, check)
+			}
 		}
 		return nil
 	}

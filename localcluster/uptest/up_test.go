@@ -424,6 +424,16 @@ func (c *cluster) testStopStart(t *testing.T) {
 	}
 	c.deploy("after-restarts", 2)
 
+	// Once the controller manager is ready, it outlives the API server.
+	c.run("stop", "kube-controller-manager")
+	c.run("start", "kube-controller-manager")
+	c.run("stop", "kube-apiserver", "--signal", "KILL")
+	time.Sleep(time.Second) // in which it would end
+	c.run("start", "kube-apiserver")
+	if !alive(c.pid("kube-controller-manager")) {
+		t.Errorf("the controller manager died with the API server:\n%s", c.said())
+	}
+
 	c.run("stop", "kwok", "--signal", "STOP")
 	if out := c.run("status"); !strings.Contains(out, "frozen") {
 		t.Errorf("status with kwok frozen:\n%s", out)
