@@ -40,10 +40,13 @@ type History struct {
 	Resources []ResourceHistory `json:"resources"`
 }
 
-// Upstream says whether the API server answers the gateway.
+// Upstream says whether the API server answers the gateway, and is ready.
 type Upstream struct {
-	Answers     bool      `json:"answers"`
-	LastContact time.Time `json:"lastContact,omitzero"` // nothing newer is known
+	Answers bool   `json:"answers"`
+	Reason  string `json:"reason,omitempty"` // why it does not, or is not ready
+	// LastContact is when the API server last sent something; if it does not answer or is not
+	// ready, the time since which nothing newer is known.
+	LastContact time.Time `json:"lastContact,omitzero"`
 }
 
 // Recording says whether changes are being recorded.
@@ -131,6 +134,9 @@ type Versions struct {
 	Namespace string   `json:"namespace,omitempty"`
 	Name      string   `json:"name"`
 	Items     []Change `json:"items"`
+	// Unobserved are the times in which changes in the range may have been missed, as in
+	// [Changes].
+	Unobserved []UnobservedSpan `json:"unobserved,omitempty"`
 	// Continue is the parameter for the next page, with older versions. It is left
 	// out on the last page.
 	Continue string `json:"continue,omitempty"`
@@ -156,17 +162,27 @@ type Changes struct {
 	Folded int `json:"folded"`
 	// LeftOut counts the changes that the parameters by and spec left out.
 	LeftOut int `json:"leftOut,omitempty"`
-	// Unobserved are the times in the range of which one of the resources is not recorded,
-	// or only the outcome is known, the earliest first. They are on the first page.
+	// Unobserved are the times in which changes in the range may have been missed, the
+	// earliest first. They are on the first page. A gap may begin before the range, and
+	// end after it.
 	Unobserved []UnobservedSpan `json:"unobserved,omitempty"`
 	Continue   string           `json:"continue,omitempty"`
 }
 
-// An UnobservedSpan is a time in which changes of a resource were missed.
+// An UnobservedSpan is a time in which changes of a resource may have been missed.
 type UnobservedSpan struct {
 	Resource string `json:"resource"`
+	Reason   string `json:"reason"`
 	TimeSpan
 }
+
+// Reasons of an [UnobservedSpan]. Only in a gap, the outcome is known: the state at its end.
+const (
+	BeforeRecord     = "before"  // nothing was recorded yet
+	InGap            = "gap"     // nothing was heard, or nothing could be recorded
+	RecordingStopped = "stopped" // nothing is recorded any more
+	NoAnswer         = "silent"  // the API server does not answer, or is not ready
+)
 
 // The values of Difference.Selection.
 const (

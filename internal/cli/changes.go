@@ -11,9 +11,11 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
@@ -28,6 +30,7 @@ type changesOptions struct {
 	allNamespaces bool
 	spec          bool
 	watch         bool
+	cluster       bool // none of the RESOURCEs has namespaces
 }
 
 func newChanges(s streams) *cobra.Command {
@@ -82,11 +85,6 @@ func (o *changesOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.defaultSince(ctx); err != nil {
 		return err
 	}
-	if !o.watch || o.since != "now" {
-		if err := inOrder("--since", o.since, "--until", o.until); err != nil {
-			return err
-		}
-	}
 	args = splitCommas(args)
 	query, err := o.query(ctx, args)
 	if err != nil {
@@ -118,15 +116,20 @@ func (o *changesOptions) defaultSince(ctx context.Context) error {
 // query returns the parameters of all requests.
 func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, error) {
 	q := url.Values{"limit": {fmt.Sprint(o.pageSize(0))}}
-	for parameter, flag := range map[string][2]string{"from": {"--since", o.since}, "to": {"--until", o.until}} {
-		moment, err := o.when(ctx, flag[0], flag[1])
-		if err != nil {
-			return nil, err
+	until := o.until
+	if o.watch {
+		until = ""
+	}
+	from, to, err := o.between(ctx, "--since", o.since, "--until", until)
+	if err != nil {
+		return nil, err
+	}
+	q.Set("from", from)
+	q.Set("to", cmp.Or(to, "now"))
+	for flag, text := range map[string]string{"--since": o.since, "--until": o.until} {
+		if w, err := kube.ParseMoment(text, time.Now()); err == nil && w.RV != 0 && len(args) != 1 {
+			return nil, fmt.Errorf("%s %s: a resourceVersion is that of one resource: name it, as in 'watchkeeper changes pods %s %s', or use a time", flag, text, flag, text)
 		}
-		if strings.HasPrefix(moment, "rv:") && len(args) != 1 {
-			return nil, fmt.Errorf("%s %s: a resourceVersion is that of one resource: name it, as in 'watchkeeper changes pods %s %s', or use a time", flag[0], flag[1], flag[0], flag[1])
-		}
-		q.Set(parameter, moment)
 	}
 	for parameter, text := range map[string]string{"namespace": o.namespace, "by": o.author, "filter": o.filter} {
 		if text != "" {
@@ -142,7 +145,6 @@ func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, 
 	if o.patch {
 		q.Set("objects", "true")
 	}
-	var err error
 	q["resource"], err = o.resources(ctx, args)
 	return q, err
 }
@@ -181,6 +183,7 @@ func (o *changesOptions) resources(ctx context.Context, args []string) (names []
 		}
 		return names, nil
 	}
+	o.cluster = true
 	for _, text := range args {
 		if strings.Contains(text, "/") {
 			return nil, fmt.Errorf("changes lists resources: see 'watchkeeper history %s' for one object", text)
@@ -193,6 +196,7 @@ func (o *changesOptions) resources(ctx context.Context, args []string) (names []
 			return nil, err
 		}
 		names = append(names, n.resource.GroupResource())
+		o.cluster = o.cluster && !n.namespaced
 	}
 	return names, nil
 }
@@ -251,7 +255,7 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 	}
 	// After the list, which may be long: it would scroll out of sight.
 	if shown == 0 {
-		if o.namespace != "" {
+		if o.namespace != "" && !o.cluster {
 			if err := o.knownNamespace(ctx); err != nil {
 				return err
 			}
@@ -260,10 +264,10 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 	}
 	o.reportSilence(ctx, first.To, o.stamp)
 	if query.Get("continue") != "" { // --limit: what is listed begins later
-		rec.printUnobserved(o.err, query["resource"], oldest, first.To, o.stamp)
+		o.printUnobserved(ctx, first.Unobserved, oldest, o.stamp)
 		return nil
 	}
-	rec.printUnobserved(o.err, query["resource"], first.From, first.To, o.stamp)
+	o.printUnobserved(ctx, first.Unobserved, first.From, o.stamp)
 	if line := rec.begins(query["resource"], first.From, "changes", o.stamp); line != "" {
 		fmt.Fprintln(o.err, line)
 	}
@@ -273,13 +277,16 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 // none says that there are no changes, and of what.
 func (o *changesOptions) none(args []string, query url.Values, all api.Changes) string {
 	text := "no changes"
+	if nothingKnown(all.Unobserved, query["resource"], all.From, all.To) {
+		text = "nothing is known of changes"
+	}
 	if o.spec {
 		text += " beyond the status"
 	}
 	if len(args) > 0 {
 		text += " of " + strings.Join(query["resource"], ", ")
 	}
-	if o.namespace != "" {
+	if o.namespace != "" && !o.cluster {
 		text += " in namespace " + o.namespace
 	}
 	if o.filter != "" {

@@ -109,6 +109,7 @@ func TestChanges(t *testing.T) {
 		"changes --watch --until 1m":              "--watch does not end: leave out --until",
 		"changes --watch -o yaml":                 "--watch prints text or json",
 		"changes --since 1m --until 2m":           "--since 1m is after --until 2m",
+		"changes --since 2100-01-01":              "--since: 2100-01-01 is in the future",
 	} {
 		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: %d %s %s", line, code, out, errs)
@@ -119,29 +120,74 @@ func TestChanges(t *testing.T) {
 // TestChangesOfUnrecordedTime: changes says where the record begins, and what was not
 // observed. Silence would read as "no changes".
 func TestChangesOfUnrecordedTime(t *testing.T) {
-	one := changed(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC), 7, "pods", "a", "x")
-	f := newFakeGateway(t, map[string]string{"": recordedIndex})
-	for line, want := range map[string]struct{ from, to, says string }{
-		"changes po":                {"2025-12-31T00:00:00Z", "2026-01-02T12:00:00Z", "the recorded history begins at 2026-01-01 00:00:00Z: changes since then\n"},
-		"changes po -A -o json":     {"2026-01-02T13:00:00Z", "2026-01-02T15:00:00Z", "not observed between 2026-01-02 14:00:00Z and 2026-01-02 14:00:30Z: of changes in that time, only the outcome is known\n"},
-		"changes po,no -A":          {"2026-01-02T14:00:10Z", "2026-01-02T14:00:20Z", "not observed between 2026-01-02 14:00:00Z and 2026-01-02 14:00:30Z (quiet resources: from 2026-01-02 13:59:20Z): of changes in that time, only the outcome is known\n"},
-		"changes po -A --limit=100": {"2026-01-02T14:00:30Z", "2026-01-02T15:00:00Z", ""},
+	at := func(clock string) time.Time {
+		at, err := time.Parse(time.TimeOnly, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.AddDate(2026, 0, 1) // 2026-01-02
+	}
+	span := func(resource, reason, from, to string) api.UnobservedSpan {
+		return api.UnobservedSpan{Resource: resource, Reason: reason, TimeSpan: api.TimeSpan{From: at(from), To: at(to)}}
+	}
+	pods, nodes := span("pods", api.InGap, "14:00:00", "14:00:30"), span("nodes", api.InGap, "13:59:20", "14:00:30")
+	const gap = "not observed between 2026-01-02 14:00:00Z and 2026-01-02 14:00:30Z"
+	const outcome = ": of changes in that time, only the outcome is known\n"
+	one := changed(at("12:00:00"), 7, "pods", "a", "x")
+	f := newFakeGateway(t, nil)
+	for _, test := range []struct {
+		line, from, to string
+		spans          []api.UnobservedSpan
+		changes        int
+		recording      string // the state
+		says           string
+	}{
+		{"changes po -A -o json", "13:00:00", "15:00:00", []api.UnobservedSpan{pods}, 1, "on", gap + outcome},
+		{"changes po,no -A", "13:00:00", "14:00:20", []api.UnobservedSpan{nodes, pods}, 1, "on", gap + " (quiet resources: from 2026-01-02 13:59:20Z)" + outcome},
+		{"changes po -A --limit=100", "14:00:30", "15:00:00", nil, 1, "on", ""},
+		// A range of which nothing is known has no "no changes".
+		{"changes po -A", "14:00:10", "14:00:20", []api.UnobservedSpan{pods}, 0, "on",
+			"nothing is known of changes of pods between 2026-01-02 14:00:10Z and 2026-01-02 14:00:20Z\n" + gap + outcome},
+		{"changes po,no -A", "13:59:50", "14:00:20", []api.UnobservedSpan{nodes, pods}, 0, "on",
+			"no changes of pods, nodes between 2026-01-02 13:59:50Z and 2026-01-02 14:00:20Z\n" + gap + " (quiet resources: from 2026-01-02 13:59:20Z)" + outcome},
+		{"changes po -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("pods", api.RecordingStopped, "14:30:00", "15:00:00")}, 0, "failed",
+			"no changes of pods between 2026-01-02 13:00:00Z and 2026-01-02 15:00:00Z\nnothing is recorded since 2026-01-02 14:30:00Z: the disk is full\n"},
+		{"changes po,no -A", "14:40:00", "15:00:00", []api.UnobservedSpan{span("pods", api.RecordingStopped, "14:30:00", "15:00:00")}, 1, "on",
+			"not recorded any more since: pods 2026-01-02 14:30:00Z\n"},
+		{"changes po -A", "14:40:00", "15:00:00", []api.UnobservedSpan{span("pods", api.NoAnswer, "14:30:00", "15:00:00")}, 0, "on",
+			"nothing is known of changes of pods between 2026-01-02 14:40:00Z and 2026-01-02 15:00:00Z\n"},
+		{"changes no -n x", "13:00:00", "15:00:00", nil, 0, "on",
+			"no changes of nodes between 2026-01-02 13:00:00Z and 2026-01-02 15:00:00Z\n"},
 	} {
-		from, _ := time.Parse(time.RFC3339, want.from)
-		to, _ := time.Parse(time.RFC3339, want.to)
-		f.answers["/changes"] = text(t, api.Changes{From: from, To: to, Items: []api.ObjectChange{one}})
-		if _, errs, code := run(append(strings.Fields(line), "--utc", "--since", want.from, "--until", want.to)...); code != 0 || errs != want.says {
-			t.Errorf("%s from %s: %d %q, want %q", line, want.from, code, errs, want.says)
+		f.answers = map[string]string{
+			"":                              strings.Replace(recordedIndex, `"recording":{"state":"on"}`, `"recording":{"state":"`+test.recording+`","reason":"the disk is full"}`, 1),
+			"/changes":                      text(t, api.Changes{From: at(test.from), To: at(test.to), Items: slices.Repeat([]api.ObjectChange{one}, test.changes), Unobserved: test.spans}),
+			"/versions/api/v1/namespaces/x": `{"items":[{}]}`,
+		}
+		line := append(strings.Fields(test.line), "--utc", "--since", at(test.from).Format(time.RFC3339), "--until", at(test.to).Format(time.RFC3339))
+		if _, errs, code := run(line...); code != 0 || errs != test.says {
+			t.Errorf("%s from %s: %d %q, want %q", test.line, test.from, code, errs, test.says)
 		}
 	}
-	from, to := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
-	f.answers["/changes"] = text(t, api.Changes{From: from, To: to, Items: []api.ObjectChange{one}, Continue: "x"})
-	if _, errs, _ := run("changes", "po", "-A", "--limit", "1", "--utc", "--since", "2026-01-02T11:00:00Z", "--until", "2026-01-02T15:00:00Z"); !strings.HasPrefix(errs, "not observed between 2026-01-02 14:00:00Z and ") {
-		t.Errorf("--limit hides a gap: %q", errs)
+
+	f.answers = map[string]string{"": recordedIndex, "/changes": text(t, api.Changes{From: at("11:00:00"), To: at("15:00:00"), Items: []api.ObjectChange{one}, Continue: "x", Unobserved: []api.UnobservedSpan{
+		span("pods", api.InGap, "11:10:00", "11:20:00"), pods}})}
+	if _, errs, _ := run("changes", "po", "-A", "--limit", "1", "--utc", "--since", "2026-01-02T11:00:00Z", "--until", "2026-01-02T15:00:00Z"); errs != gap+outcome {
+		t.Errorf("--limit has the gaps since what it lists: %q", errs)
 	}
-	f.answers["/changes"] = `{"from":"2025-12-30T00:00:00Z","to":"2025-12-31T00:00:00Z","items":[]}`
-	if _, errs, code := run("changes", "-A", "--utc", "--since", "2025-12-30T00:00:00Z", "--until", "2025-12-31T00:00:00Z"); code != 1 || errs != "watchkeeper: --until: nothing is recorded before 2026-01-01 00:00:00Z: use a later moment\n" {
-		t.Errorf("before the record: %d %s", code, errs)
+	for since, want := range map[string]string{
+		"2025-12-31T00:00:00Z": "the recorded history begins at 2026-01-01 00:00:00Z: changes since then\n",
+		"2025-12-30T00:00:00Z": "watchkeeper: --until: nothing is recorded before 2026-01-01 00:00:00Z: use a later moment\n",
+	} {
+		from, _ := time.Parse(time.RFC3339, since)
+		until := from.AddDate(0, 0, 1).Format(time.RFC3339)
+		if strings.HasPrefix(want, "the") {
+			until = "2026-01-02T12:00:00Z"
+		}
+		f.answers["/changes"] = `{"from":"` + since + `","to":"` + until + `","items":[{"resource":"pods","name":"a"}]}`
+		if _, errs, _ := run("changes", "po", "--utc", "--since", since, "--until", until); errs != want {
+			t.Errorf("since %s: %q, want %q", since, errs, want)
+		}
 	}
 }
 
@@ -280,8 +326,19 @@ func TestAgesOfTheGateway(t *testing.T) {
 		if _, errs, code := run("changes", "--since", since); code != 0 {
 			t.Errorf("%s: %d %s", since, code, errs)
 		}
-		if got := f.questions(); !strings.Contains(got[len(got)-1], "from="+url.QueryEscape(want)+"&") {
+		if got := f.questions(); !strings.Contains(got[len(got)-1], "from="+url.QueryEscape(want)+"&") || !strings.Contains(got[len(got)-1], "&to=2026-01-02T12%3A00%3A00Z") {
 			t.Errorf("%s asked %q, want %s", since, got, want)
+		}
+	}
+	for line, want := range map[string]string{
+		"changes --until 2026-01-02T12:00:02Z":                              "--until: 2026-01-02T12:00:02Z is after the end of the recording, 2026-01-02T12:00:00Z",
+		"history pods/a --until 2027-01-02T12:00:02Z":                       "--until: 2027-01-02T12:00:02Z is after the end of the recording",
+		"diff po --from 10m --to 2026-01-02T13:00:00Z":                      "--to: 2026-01-02T13:00:00Z is after the end of the recording",
+		"changes --since 10m --until 2026-01-02T11:40:00Z":                  "--since 10m is after --until 2026-01-02T11:40:00Z: swap them",
+		"changes --since 2026-01-02T12:00:00Z --until 2026-01-02T12:00:00Z": "are both 2026-01-02T12:00:00Z",
+	} {
+		if out, errs, code := run(strings.Fields(line)...); code == 0 || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: %d %s %s", line, code, out, errs)
 		}
 	}
 }

@@ -139,6 +139,9 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 	defer resp.Body.Close()
 	status := &statusError{}
 	if json.NewDecoder(resp.Body).Decode(&status.Status) != nil || status.Message == "" {
+		if !strings.HasPrefix(path, "/watchkeeper/") && c.recorded != nil { // it has answered as watchkeeper
+			return nil, fmt.Errorf("the server behind %s answered %s to %s: it is no Kubernetes API server", c.server, resp.Status, path)
+		}
 		return nil, fmt.Errorf("%s answered %s: is it watchkeeper?", c.server, resp.Status)
 	}
 	if below, ok := strings.CutPrefix(status.Message, "the API is served below "); ok {
@@ -192,15 +195,25 @@ func (c *client) history(ctx context.Context) (*api.History, error) {
 // reportSilence says on standard error that the API server does not answer the gateway, if
 // a command has read up to a time that is after the last contact.
 func (c *client) reportSilence(ctx context.Context, until time.Time, stamp func(time.Time) string) {
-	h, err := c.history(ctx)
-	if err != nil || h.Upstream == nil || h.Upstream.Answers || !until.After(h.Upstream.LastContact) {
+	if !c.silentSince(ctx, until) {
 		return
 	}
-	if h.Upstream.LastContact.IsZero() {
+	h, _ := c.history(ctx) // silentSince has asked
+	switch since := stamp(h.Upstream.LastContact); {
+	case h.Upstream.LastContact.IsZero():
 		fmt.Fprintln(c.err, "the API server has not answered: nothing newer than the record is known")
-		return
+	case strings.HasPrefix(h.Upstream.Reason, "the API server is not ready"):
+		fmt.Fprintf(c.err, "nothing newer than %s is known: %s\n", since, h.Upstream.Reason)
+	default:
+		fmt.Fprintf(c.err, "the API server has not answered since %s: nothing newer is known\n", since)
 	}
-	fmt.Fprintf(c.err, "the API server has not answered since %s: nothing newer is known\n", stamp(h.Upstream.LastContact))
+}
+
+// silentSince reports whether the API server has not answered, or has not been ready, since
+// a time or before.
+func (c *client) silentSince(ctx context.Context, at time.Time) bool {
+	h, err := c.history(ctx)
+	return err == nil && h.Upstream != nil && !h.Upstream.Answers && at.After(h.Upstream.LastContact)
 }
 
 // errNothing returns the error for a history that has no resources.
@@ -209,46 +222,62 @@ func errNothing(h *api.History) error {
 }
 
 // when parses a flag with a moment. An age is resolved once, so that all requests
-// see the same moment. A time without a zone is of the local zone.
+// see the same moment. A time without a zone is of the local zone. No moment is after a
+// finished recording, whose end is "now".
 func (c *client) when(ctx context.Context, flag, text string) (string, error) {
-	now := time.Now()
-	w, err := kube.ParseMoment(text, now)
+	w, err := kube.ParseMoment(text, time.Now())
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
-	if text == "now" {
+	h, err := c.history(ctx)
+	if err != nil {
+		return "", err
+	}
+	ended := h.Recording.State == api.RecordingEnded
+	if text == "now" && !ended {
 		return text, nil
 	}
-	if earlier, _ := kube.ParseMoment(text, now.AddDate(0, 0, -2)); earlier.String() != w.String() { // it depends on the present
-		if now, err = c.present(ctx); err != nil {
-			return "", err
-		}
-		if w, err = kube.ParseMoment(text, now); err != nil {
-			return "", fmt.Errorf("%s: %w", flag, err)
-		}
+	if w, err = kube.ParseMoment(text, h.Now.Local()); err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
 	}
-	if w.RV == 0 && w.At.After(time.Now()) {
+	switch {
+	case w.RV != 0:
+	case ended && w.At.After(h.Now.Truncate(time.Second).Add(time.Second)): // printed times have whole seconds
+		return "", fmt.Errorf("%s: %s is after the end of the recording, %s", flag, text, kube.Moment{At: h.Now})
+	case !ended && w.At.After(time.Now()):
 		return "", fmt.Errorf("%s: %s is in the future", flag, text)
 	}
 	return w.String(), nil
 }
 
-// inOrder returns an error if the first of two valid moments is after the second.
-// A time and a resourceVersion cannot be compared.
-func inOrder(flag, text, thenFlag, then string) error {
-	now := time.Now()
-	first, err1 := kube.ParseMoment(text, now)
-	second, err2 := kube.ParseMoment(then, now)
-	if err1 != nil || err2 != nil || (first.RV == 0) != (second.RV == 0) {
-		return nil
+// between parses the flags with the begin and the end of a range; "" stays "". It fails if
+// they are not in order. A time and a resourceVersion cannot be compared.
+func (c *client) between(ctx context.Context, flag, text, thenFlag, then string) (from, to string, err error) {
+	if text != "" {
+		if from, err = c.when(ctx, flag, text); err != nil {
+			return "", "", err
+		}
 	}
+	if then != "" {
+		if to, err = c.when(ctx, thenFlag, then); err != nil {
+			return "", "", err
+		}
+	}
+	first, last := parsed(from), parsed(to)
 	switch {
-	case text == "now" && then == "now", first == second:
-		return fmt.Errorf("%s and %s are both %s: name two moments, such as %s 10m", flag, thenFlag, text, flag)
-	case first.RV > second.RV || first.At.After(second.At):
-		return fmt.Errorf("%s %s is after %s %s: swap them", flag, text, thenFlag, then)
+	case from == "" || to == "" || (first.RV == 0) != (last.RV == 0):
+	case from == to, first == last:
+		err = fmt.Errorf("%s and %s are both %s: name two moments, such as %s 10m", flag, thenFlag, text, flag)
+	case first.RV > last.RV || first.At.After(last.At):
+		err = fmt.Errorf("%s %s is after %s %s: swap them", flag, text, thenFlag, then)
 	}
-	return nil
+	return from, to, err
+}
+
+// parsed returns a moment that [client.when] returned; the zero Moment for "".
+func parsed(text string) kube.Moment {
+	w, _ := kube.ParseMoment(text, time.Now())
+	return w
 }
 
 // anHourBefore returns the moment that is an hour before another one; ok is false before a

@@ -96,17 +96,11 @@ func (o *diffOptions) run(ctx context.Context, args []string) (different bool, e
 			o.from = "1h"
 		}
 	}
-	if err := inOrder("--from", o.from, "--to", o.to); err != nil {
+	from, to, err := o.between(ctx, "--from", o.from, "--to", o.to)
+	if err != nil {
 		return false, err
 	}
-	query := url.Values{}
-	for flag, text := range map[string]string{"from": o.from, "to": o.to} {
-		moment, err := o.when(ctx, "--"+flag, text)
-		if err != nil {
-			return false, err
-		}
-		query.Set(flag, moment)
-	}
+	query := url.Values{"from": {from}, "to": {to}}
 	for parameter, text := range map[string]string{"labelSelector": o.labels, "fieldSelector": o.fields} {
 		if text != "" {
 			query.Set(parameter, text)
@@ -183,8 +177,7 @@ var eventsResource = kube.Resource{Version: "v1", Name: "events"}
 func (o *diffOptions) compare(ctx context.Context, args []string, all []named, query url.Values, rec record) (different bool, err error) {
 	var failed failures
 	compared := 0
-	from, _ := kube.ParseMoment(query.Get("from"), time.Now()) // as o.when made it
-	to, _ := kube.ParseMoment(query.Get("to"), time.Now())
+	from, to := parsed(query.Get("from")), parsed(query.Get("to"))
 	names := groupResources(all)
 	for _, side := range []struct {
 		flag string
@@ -230,7 +223,11 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 	if to.RV == 0 {
 		o.reportSilence(ctx, to.At, o.stamp)
 	}
-	failed.merge(rec, []time.Time{from.At, to.At}, o.stamp).print(o.err)
+	failed = failed.merge(rec, []time.Time{from.At, to.At}, o.stamp)
+	if h, err := o.history(ctx); err == nil {
+		failed = failed.stopped(rec, h.Recording, o.stamp)
+	}
+	failed.print(o.err)
 	if late := rec.begins(names, from.At, "differences", o.stamp); err == nil && o.usual && late != "" && compared > 0 {
 		fmt.Fprintln(o.err, late)
 	}
@@ -238,7 +235,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		err = o.knownNamespace(ctx)
 	}
 	if failed == nil && err == nil && !different {
-		fmt.Fprintln(o.err, o.none(args, all, compared, query))
+		fmt.Fprintln(o.err, o.none(ctx, args, all, compared, query))
 	}
 	if failed != nil && err == nil {
 		err = fmt.Errorf("some resources could not be compared: choose a moment that is in the history of each, or name a resource")
@@ -247,7 +244,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 }
 
 // none says that there are no differences, and where.
-func (o *diffOptions) none(args []string, all []named, compared int, query url.Values) string {
+func (o *diffOptions) none(ctx context.Context, args []string, all []named, compared int, query url.Values) string {
 	where := ""
 	switch {
 	case len(args) > 0:
@@ -258,7 +255,11 @@ func (o *diffOptions) none(args []string, all []named, compared int, query url.V
 	case o.namespace != "":
 		where = " in namespace " + o.namespace
 	}
-	text := fmt.Sprintf("no differences%s between %s and %s", where, o.moment(query.Get("from")), o.moment(query.Get("to")))
+	what := "no differences"
+	if from := parsed(query.Get("from")); from.RV == 0 && o.silentSince(ctx, from.At) {
+		what = "nothing is known of differences"
+	}
+	text := fmt.Sprintf("%s%s between %s and %s", what, where, o.moment(query.Get("from")), o.moment(query.Get("to")))
 	if len(args) == 0 {
 		text += inRecorded(groupResources(all))
 	}

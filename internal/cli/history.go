@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 )
@@ -86,19 +85,15 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if o.limit < 0 {
 		return fmt.Errorf("--limit %d is negative: use a number above 0, or 0 for all", o.limit)
 	}
-	if err := inOrder("--since", o.since, "--until", o.until); err != nil {
+	query := url.Values{}
+	from, to, err := o.between(ctx, "--since", o.since, "--until", o.until)
+	if err != nil {
 		return err
 	}
-	query := url.Values{}
-	for parameter, text := range map[string]string{"since": o.since, "until": o.until} {
-		if text == "" {
-			continue
+	for parameter, moment := range map[string]string{"since": from, "until": to} {
+		if moment != "" {
+			query.Set(parameter, moment)
 		}
-		moment, err := o.when(ctx, "--"+parameter, text)
-		if err != nil {
-			return err
-		}
-		query.Set(parameter, moment)
 	}
 	if o.noise {
 		query.Set("noise", "show")
@@ -124,12 +119,9 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if err := cmp.Or(rec.before(resources, until.At, "--until", o.stamp), rec.after(resources[0], since, "--since")); err != nil {
 		return err
 	}
-	oldest, err := o.show(ctx, n, query)
+	unobserved, oldest, err := o.show(ctx, n, query)
 	if err != nil {
 		return err
-	}
-	if since.At.IsZero() {
-		since.At = oldest
 	}
 	if until.At.IsZero() {
 		until.At = time.Now()
@@ -137,37 +129,33 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if until.RV == 0 {
 		o.reportSilence(ctx, until.At, o.stamp)
 	}
-	if !since.At.IsZero() {
-		rec.printUnobserved(o.err, resources, since.At, until.At, o.stamp)
+	if o.since != "" { // otherwise the object's first version is the begin
+		oldest = time.Time{}
 	}
+	o.printUnobserved(ctx, unobserved, oldest, o.stamp)
 	return nil
 }
 
-// parsed returns a moment that [client.when] returned; the zero Moment for "".
-func parsed(text string) kube.Moment {
-	w, _ := kube.ParseMoment(text, time.Now())
-	return w
-}
-
-// show prints all pages, and returns the time of the oldest version.
-func (o *historyOptions) show(ctx context.Context, n named, query url.Values) (oldest time.Time, err error) {
+// show prints all pages, and returns the spans in which changes may have been missed, and
+// the time of the oldest version.
+func (o *historyOptions) show(ctx context.Context, n named, query url.Values) (unobserved []api.UnobservedSpan, oldest time.Time, err error) {
 	// The first page is requested before the pager starts, which would hide an error.
 	first, err := o.pageOf(ctx, n, query, 0)
 	if err != nil {
-		return oldest, err
+		return nil, oldest, err
 	}
 	at := query.Get("until")
 	var deleted time.Time
 	if len(first.Items) > 0 && first.Items[0].Type == api.Deleted {
 		rv, err := strconv.ParseUint(first.Items[0].ResourceVersion, 10, 64)
 		if err != nil {
-			return oldest, err
+			return nil, oldest, err
 		}
 		at, deleted = fmt.Sprintf("rv:%d", rv-1), first.Items[0].Time
 	}
 	failing, err := o.failing(ctx, n, at)
 	if err != nil {
-		return oldest, err
+		return nil, oldest, err
 	}
 	err = o.page(o.streams, func(w io.Writer) error {
 		if err := o.printFailing(w, failing, deleted); err != nil {
@@ -199,14 +187,26 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values) (o
 		}
 		if o.format == "text" {
 			if shown == 0 {
-				fmt.Fprintf(o.err, "%s %s has not changed in that time.\n", n.resource.GroupResource(), n.name)
+				fmt.Fprintln(o.err, o.none(ctx, n, query, first))
 			}
 			return nil
 		}
 		all.Continue = query.Get("continue")
 		return o.marshal(w, all)
 	})
-	return oldest, err
+	return first.Unobserved, oldest, err
+}
+
+// none says that an object has no versions in a range of time.
+func (o *historyOptions) none(ctx context.Context, n named, query url.Values, v api.Versions) string {
+	from, to := parsed(query.Get("since")), parsed(query.Get("until"))
+	if h, err := o.history(ctx); err == nil && to.At.IsZero() {
+		to.At = h.Now // which was before v
+	}
+	if from.RV == 0 && to.RV == 0 && nothingKnown(v.Unobserved, []string{v.Resource}, from.At, to.At) {
+		return fmt.Sprintf("nothing is known of %s %s in that time.", n.resource.GroupResource(), n.name)
+	}
+	return fmt.Sprintf("%s %s has not changed in that time.", n.resource.GroupResource(), n.name)
 }
 
 // pageOf requests a page, with at most the rest of the limit.

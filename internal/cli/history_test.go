@@ -5,6 +5,9 @@ package cli_test
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,6 +184,29 @@ func TestDiff(t *testing.T) {
 	}
 	if out, errs, code := run("diff", "-n", "else"); code != 2 || out != "" || !strings.Contains(errs, "watchkeeper: deployments.apps, pods: nothing is recorded of it\n") || !strings.Contains(errs, "some resources could not be compared") {
 		t.Errorf("%d %s %s", code, out, errs)
+	}
+}
+
+// TestWrongUpstream: a gateway in front of a server that is no API server is still
+// watchkeeper.
+func TestWrongUpstream(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/watchkeeper/v1/history" {
+			_, _ = io.WriteString(w, recordedIndex)
+			return
+		}
+		http.Error(w, "<h1>not found</h1>", http.StatusNotFound)
+	}))
+	defer server.Close()
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	for line, want := range map[string]string{
+		"changes":          "watchkeeper: the server behind " + server.URL + " answered 404 Not Found to /api: it is no Kubernetes API server\n",
+		"history pods/web": "watchkeeper: the server behind " + server.URL + " answered 404 Not Found to /api: it is no Kubernetes API server\n",
+	} {
+		if _, errs, code := run(append(strings.Fields(line), "-s", server.URL)...); code != 1 || errs != want {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -93,43 +92,55 @@ func (r record) after(resource string, w kube.Moment, flag string) error {
 	return nil
 }
 
-// printUnobserved prints a line for each span in a range of time in which changes of the
-// resources were missed, the newest ones.
-func (r record) printUnobserved(w io.Writer, resources []string, from, to time.Time, stamp func(time.Time) string) {
-	lines := r.unobserved(resources, from, to, stamp)
-	if more := len(lines) - maxUnobserved; more > 0 {
-		lines = lines[more:]
-		fmt.Fprintf(w, "%d earlier spans were not observed\n", more)
-	}
-	for _, line := range lines {
-		fmt.Fprintln(w, line)
-	}
-}
-
-// maxUnobserved is how many spans without observation are listed.
-const maxUnobserved = 5
-
-// unobserved returns a line for each span.
-func (r record) unobserved(resources []string, from, to time.Time, stamp func(time.Time) string) (lines []string) {
-	var gaps []api.Gap
-	for _, name := range resources {
-		for _, e := range r[name] {
-			for _, g := range e.Gaps {
-				if g.From.Time.Before(to) && from.Before(g.To.Time) {
-					gaps = append(gaps, g)
-				}
+// printUnobserved prints in which of the spans that end after a time changes may have been
+// missed: a line for each outage, of many the newest, and one for the end of the record. The
+// silence of the API server is [client.reportSilence]'s.
+func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan, after time.Time, stamp func(time.Time) string) {
+	var gaps []api.UnobservedSpan
+	var stopped []string
+	var last time.Time // a quiet resource has been heard of last before recording stopped
+	for _, s := range spans {
+		switch {
+		case !s.To.After(after):
+		case s.Reason == api.InGap:
+			gaps = append(gaps, s)
+		case s.Reason == api.RecordingStopped:
+			if stopped = append(stopped, s.Resource+" "+stamp(s.From)); s.From.After(last) {
+				last = s.From
 			}
 		}
 	}
-	slices.SortFunc(gaps, func(a, b api.Gap) int { return a.From.Time.Compare(b.From.Time) })
+	lines := outages(gaps, stamp)
+	if more := len(lines) - maxUnobserved; more > 0 {
+		lines = lines[more:]
+		fmt.Fprintf(c.err, "%d earlier spans were not observed\n", more)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(c.err, line)
+	}
+	if stopped == nil {
+		return
+	}
+	if h, err := c.history(ctx); err == nil && h.Recording.State == api.RecordingFailed {
+		fmt.Fprintf(c.err, "nothing is recorded since %s: %s\n", stamp(last), h.Recording.Reason)
+		return
+	}
+	fmt.Fprintf(c.err, "not recorded any more since: %s\n", strings.Join(stopped, ", "))
+}
+
+// maxUnobserved is how many outages are listed.
+const maxUnobserved = 5
+
+// outages returns a line for each outage: the gaps of several resources that overlap. The
+// gaps are the earliest first.
+func outages(gaps []api.UnobservedSpan, stamp func(time.Time) string) (lines []string) {
 	for i := 0; i < len(gaps); {
-		// Of several resources, in the same outage: one that is quiet has been heard of last
-		// before the outage, up to a minute.
-		quiet, first, last := gaps[i].From.Time, gaps[i].From.Time, gaps[i].To.Time
-		for i++; i < len(gaps) && !gaps[i].From.Time.After(last); i++ {
-			first = gaps[i].From.Time
-			if gaps[i].To.Time.After(last) {
-				last = gaps[i].To.Time
+		// A resource that is quiet has been heard of last before the outage, up to a minute.
+		quiet, first, last := gaps[i].From, gaps[i].From, gaps[i].To
+		for i++; i < len(gaps) && !gaps[i].From.After(last); i++ {
+			first = gaps[i].From
+			if gaps[i].To.After(last) {
+				last = gaps[i].To
 			}
 		}
 		line := fmt.Sprintf("not observed between %s and %s", stamp(first), stamp(last))
@@ -139,6 +150,23 @@ func (r record) unobserved(resources []string, from, to time.Time, stamp func(ti
 		lines = append(lines, line+": of changes in that time, only the outcome is known")
 	}
 	return lines
+}
+
+// nothingKnown reports whether the spans leave nothing of a range, in any of the resources.
+// They are the earliest first.
+func nothingKnown(spans []api.UnobservedSpan, resources []string, from, to time.Time) bool {
+	for _, name := range resources {
+		known := from
+		for _, s := range spans {
+			if s.Resource == name && !s.From.After(known) && s.To.After(known) {
+				known = s.To
+			}
+		}
+		if known.Before(to) {
+			return false
+		}
+	}
+	return len(resources) > 0
 }
 
 // inRecorded says which resources are recorded: others may have changed.
@@ -186,82 +214,4 @@ func (c *client) knownNamespace(ctx context.Context) error {
 		return err
 	}
 	return fmt.Errorf("nothing is recorded in namespace %s", c.namespace)
-}
-
-// failures are the resources that could not be compared, by the reason, in the order of
-// the reasons.
-type failures []failure
-
-type failure struct {
-	reason    string
-	resources []string
-}
-
-func (f *failures) add(resource string, err error) {
-	for i := range *f {
-		if (*f)[i].reason == err.Error() {
-			(*f)[i].resources = append((*f)[i].resources, resource)
-			return
-		}
-	}
-	*f = append(*f, failure{err.Error(), []string{resource}})
-}
-
-// print prints a line for each reason.
-func (f failures) print(w io.Writer) {
-	for _, one := range f {
-		fmt.Fprintf(w, "watchkeeper: %s: %s\n", strings.Join(one.resources, ", "), one.reason)
-	}
-}
-
-// inGap is how the message begins if a moment is in a gap.
-const inGap = "in a gap of the recorded history: "
-
-// gap returns the resources that have a gap around a moment, and a line about it.
-func (r record) gap(resources []string, moment time.Time, stamp func(time.Time) string) (found failure) {
-	var from, to time.Time
-	for _, name := range resources {
-		for _, e := range r[name] {
-			for _, g := range e.Gaps {
-				if !g.From.Time.Before(moment) || !moment.Before(g.To.Time) {
-					continue
-				}
-				found.resources = append(found.resources, name)
-				if from.IsZero() || g.From.Time.Before(from) {
-					from = g.From.Time
-				}
-				if g.To.Time.After(to) {
-					to = g.To.Time
-				}
-			}
-		}
-	}
-	found.reason = fmt.Sprintf("%s%s; not observed between %s and %s: these two are the nearest moments that are known",
-		inGap, stamp(moment), stamp(from.Truncate(time.Second)), stamp(to.Add(time.Second-1).Truncate(time.Second)))
-	return found
-}
-
-// merge makes one failure of those that have a gap around the same moment.
-func (f failures) merge(r record, moments []time.Time, stamp func(time.Time) string) (out failures) {
-	var inAGap []string
-	for _, one := range f {
-		if strings.HasPrefix(one.reason, inGap) {
-			inAGap = append(inAGap, one.resources...)
-		}
-	}
-	merged := map[string]bool{}
-	for _, moment := range moments {
-		if found := r.gap(inAGap, moment, stamp); len(found.resources) > 1 {
-			out = append(out, found)
-			for _, name := range found.resources {
-				merged[name] = true
-			}
-		}
-	}
-	for _, one := range f {
-		if !merged[one.resources[0]] || !strings.HasPrefix(one.reason, inGap) {
-			out = append(out, one)
-		}
-	}
-	return out
 }

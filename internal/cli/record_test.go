@@ -110,3 +110,46 @@ func TestDiffInGap(t *testing.T) {
 		t.Errorf("%d %s, want %s", code, errs, want)
 	}
 }
+
+// TestUnknownIsNotUnchanged: of a time that was not observed, diff and history say that
+// nothing is known, not that nothing has changed.
+func TestUnknownIsNotUnchanged(t *testing.T) {
+	f := newFakeGateway(t, map[string]string{
+		"":                   strings.Replace(recordedIndex, `"recording":`, `"now":"2026-01-02T15:59:59Z","upstream":{"answers":false,"lastContact":"2026-01-02T15:00:00Z"},"recording":`, 1),
+		"/diff/api/v1/nodes": `{"items":[],"unchanged":1}`,
+		"/versions/api/v1/nodes/n": `{"resource":"nodes","items":[],"unobserved":[
+			{"resource":"nodes","reason":"gap","from":"2026-01-02T14:00:00Z","to":"2026-01-02T14:00:30Z"},
+			{"resource":"nodes","reason":"silent","from":"2026-01-02T15:00:00Z","to":"2026-01-02T16:00:00Z"}]}`,
+		"/failing/api/v1/nodes/n": `{"items":[]}`,
+	})
+	for line, want := range map[string]string{
+		"diff no --from 2026-01-02T15:10:00Z --to 2026-01-02T15:20:00Z":          "nothing is known of differences of nodes between 2026-01-02 15:10:00Z and ",
+		"diff no --from 2026-01-02T14:10:00Z --to 2026-01-02T15:20:00Z":          "no differences of nodes between 2026-01-02 14:10:00Z and ",
+		"history no/n --since 2026-01-02T14:00:10Z --until 2026-01-02T14:00:20Z": "nothing is known of nodes n in that time.\n",
+		"history no/n --since 2026-01-02T15:10:00Z --until 2026-01-02T15:20:00Z": "nothing is known of nodes n in that time.\n",
+		"history no/n --since 2026-01-02T15:10:00Z":                              "nothing is known of nodes n in that time.\n",
+		"history no/n --since 2026-01-02T13:00:00Z --until 2026-01-02T14:00:20Z": "nodes n has not changed in that time.\nnot observed between 2026-01-02 14:00:00Z and ",
+	} {
+		f.questions()
+		if out, errs, code := run(append(strings.Fields(line), "--utc")...); out != "" || code != 0 || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %q %q, want %q", line, code, out, errs, want)
+		}
+	}
+}
+
+// TestDiffOnFullDisk: resources whose record ends for the same reason have one line, with a
+// moment that works.
+func TestDiffOnFullDisk(t *testing.T) {
+	const refused = `{"kind":"Status","code":410,"message":"not recorded: they are recorded until …"}`
+	index := strings.Replace(recordedIndex, `"recording":{"state":"on"}`, `"recording":{"state":"failed","reason":"the disk is full"}`, 1)
+	i := strings.Index(index, `"nodes"`)
+	f := newFakeGateway(t, map[string]string{
+		"":                  index[:i] + strings.Replace(index[i:], "2026-01-03T00:00:00Z", "2026-01-02T23:59:20.5Z", 1),
+		"/diff/api/v1/pods": refused, "/diff/api/v1/nodes": refused,
+	})
+	_, errs, code := run("diff", "po,no", "-A", "--from", "2026-01-02T15:00:00Z", "--utc")
+	want := "watchkeeper: pods, nodes: nothing is recorded since 2026-01-03 00:00:00Z: the disk is full; all of them are known until 2026-01-02 23:59:20Z\n"
+	if !strings.HasPrefix(errs, want) || code != 2 || len(f.questions()) == 0 {
+		t.Errorf("%d %q, want %q", code, errs, want)
+	}
+}

@@ -66,6 +66,9 @@ func (c *client) resolver(ctx context.Context) (*resolver, error) {
 	}
 	groups, err := restmapper.GetAPIGroupResourcesWithContext(ctx, d)
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) { // client-go hides the answer
+		if _, err := c.history(ctx); err != nil {
+			return nil, err
+		}
 		body, err := c.open(ctx, "/api", nil)
 		if err != nil {
 			return nil, err

@@ -195,8 +195,8 @@ func (h *reads) serveNow(w *responseRecorder, r *http.Request, read *request.Rea
 
 // serveAt answers a read as of a moment.
 func (h *reads) serveAt(w *responseRecorder, r *http.Request, when kube.Moment) {
-	if c := h.up.Contact(); c.Silent && when.RV == 0 && when.At.After(c.Last) {
-		status.WarnSilence(w.Header(), c.Last)
+	if c := h.up.Contact(); when.RV == 0 && c.Unknown(when.At) && !c.Since.IsZero() {
+		status.Warn(w.Header(), c.String()+": this is the state of then")
 	}
 	err := h.answerMoment(w, r, when)
 	if err != nil {

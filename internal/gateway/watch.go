@@ -151,16 +151,19 @@ func shorten(r *http.Request, seconds int64) *http.Request {
 	return short
 }
 
-// upstreamState returns whether the API server does not answer, or does not for the
-// resource of a cached watch.
+// upstreamState returns whether the API server does not answer, is not ready, or does not
+// answer for the resource of a cached watch.
 func (h *reads) upstreamState(r *http.Request) multiwatch.UpstreamState {
 	target, ok := request.ParsePath(r.URL.Path)
 	if !ok {
 		return multiwatch.UpstreamState{}
 	}
 	const prefix = "no answer from the API server: "
-	if c := h.up.Contact(); c.Silent {
-		return multiwatch.UpstreamState{Since: c.Last.UTC(), Message: prefix + upstream.Cause(c.Err)}
+	switch c := h.up.Contact(); {
+	case c.NotReady():
+		return multiwatch.UpstreamState{Since: c.Since.UTC(), Message: upstream.Cause(c.Err)}
+	case c.Err != nil:
+		return multiwatch.UpstreamState{Since: c.Since.UTC(), Message: prefix + upstream.Cause(c.Err)}
 	}
 	res := h.cache.Watched(target.Resource)
 	if res == nil {

@@ -107,21 +107,6 @@ func TestChanges(t *testing.T) {
 	if c := ask[api.Changes](f, "/changes?"+from+"&resource=nodes&spec=true"); c.LeftOut != 1 {
 		t.Errorf("%d changes of the status are left out", c.LeftOut)
 	}
-	// What was not observed is no lack of changes.
-	for query, want := range map[string][]string{
-		"from=" + f.when(-10) + "&to=" + f.when(5) + "&resource=pods":             {"pods -10 0"},
-		"from=" + f.when(-10) + "&to=" + f.when(-5) + "&resource=nodes":           {"nodes -10 -5"},
-		"from=" + f.when(5) + "&to=" + f.when(20):                                 nil,
-		"from=" + f.when(70) + "&to=" + f.when(75) + "&resource=deployments.apps": {"deployments.apps 70 75"},
-	} {
-		var got []string
-		for _, u := range ask[api.Changes](f, "/changes?"+query).Unobserved {
-			got = append(got, fmt.Sprintf("%s %.0f %.0f", u.Resource, u.From.Sub(f.At(0)).Seconds(), u.To.Sub(f.At(0)).Seconds()))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: unobserved %q, want %q", query, got, want)
-		}
-	}
 	for _, query := range []string{"filter=stat:failing", "filter=app%3Dweb", "from=rv:120", "from=rv:120&resource=pods&resource=nodes", "from=rv:140&to=rv:120&resource=pods", "type=deleted", "spec=maybe", "by=a&by=b"} {
 		if s, _ := f.refused("/changes?" + query); s.Code != 400 {
 			t.Errorf("%s: %+v", query, s)

@@ -10,6 +10,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // upstreamState says whether the API server answers; nil for a finished recording.
@@ -18,7 +19,10 @@ func (c *call) upstreamState() *api.Upstream {
 		return nil
 	}
 	contact := c.Upstream.Contact()
-	return &api.Upstream{Answers: !contact.Silent, LastContact: contact.Last.UTC()}
+	if contact.Err != nil {
+		return &api.Upstream{Reason: upstream.Cause(contact.Err), LastContact: contact.Since.UTC()}
+	}
+	return &api.Upstream{Answers: true, LastContact: contact.Last.UTC()}
 }
 
 // warnSilence adds a warning if the API server does not answer, and the range of the
@@ -30,7 +34,7 @@ func (h *Handler) warnSilence(header http.Header, r *http.Request) {
 	contact := h.Upstream.Contact()
 	name, _ := cutPath(r.URL.Path)
 	parameters := endpoints[name].parameters
-	if !contact.Silent || len(parameters) == 0 {
+	if contact.Err == nil || contact.Since.IsZero() || len(parameters) == 0 {
 		return
 	}
 	query := r.URL.Query()
@@ -38,9 +42,9 @@ func (h *Handler) warnSilence(header http.Header, r *http.Request) {
 		if !slices.Contains(parameters, end) || query.Get(end) == "" {
 			continue
 		}
-		if when, err := kube.ParseMoment(query.Get(end), h.Past.Present()); err != nil || !when.At.After(contact.Last) {
+		if when, err := kube.ParseMoment(query.Get(end), h.Past.Present()); err != nil || !contact.Unknown(when.At) {
 			return // also a resourceVersion: what was recorded then is final
 		}
 	}
-	status.WarnSilence(header, contact.Last)
+	status.Warn(header, contact.String()+": nothing newer is known")
 }

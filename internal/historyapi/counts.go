@@ -102,34 +102,6 @@ func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Tim
 	return nil
 }
 
-// unobserved returns the times in a range before the record of a resource begins, and those
-// of its gaps.
-func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []api.UnobservedSpan) {
-	for _, r := range resources {
-		var begin time.Time
-		for _, st := range c.store.Streams(r) {
-			for _, span := range st.TimeSpans() {
-				if begin.IsZero() || span.From.At.Before(begin) {
-					begin = span.From.At
-				}
-			}
-			for _, g := range st.Gaps() {
-				if s, ok := inside(g.Since, g.Until, from, to); ok && s.From.Before(s.To) {
-					all = append(all, api.UnobservedSpan{Resource: r.GroupResource(), TimeSpan: s})
-				}
-			}
-		}
-		if s, ok := inside(from, begin, from, to); ok && s.From.Before(s.To) {
-			all = append(all, api.UnobservedSpan{Resource: r.GroupResource(), TimeSpan: s})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b api.UnobservedSpan) int { return a.From.Compare(b.From) })
-	if more := len(all) - maxGaps; more > 0 {
-		all = all[more:]
-	}
-	return all
-}
-
 // inside returns the part of a span that is inside a range.
 func inside(from, to, lower, upper time.Time) (api.TimeSpan, bool) {
 	if from.Before(lower) {

@@ -38,6 +38,7 @@ type fixture struct {
 
 	withholds bool // Secrets
 	ended     bool // nothing more is recorded
+	unsynced  error
 }
 
 // newFixture returns a fixture with the story of [pasttest.Cluster].
@@ -91,7 +92,7 @@ func newFixtureAt(t *testing.T, apiserver http.Handler) *fixture {
 type record struct{ *fixture }
 
 func (r record) Store() *history.Store                     { return r.Cluster.Store }
-func (r record) Sync(context.Context, kube.Resource) error { return nil }
+func (r record) Sync(context.Context, kube.Resource) error { return r.unsynced }
 func (r record) Now() time.Time                            { return time.Now() }
 func (r record) Ended() bool                               { return r.ended }
 func (r record) Withholds(id kube.Resource) bool           { return r.withholds && id == pasttest.Secrets }

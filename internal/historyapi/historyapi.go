@@ -85,6 +85,8 @@ type call struct {
 	path string
 	// cluster has which resources have no namespaces, of those that [call.resources] returned.
 	cluster map[kube.Resource]bool
+	// unsynced has why the events that the gateway has seen of a resource are not recorded.
+	unsynced map[kube.Resource]error
 }
 
 func refuse(code int32, reason metav1.StatusReason, format string, args ...any) error {
@@ -206,7 +208,7 @@ func (h *Handler) answer(r *http.Request) (any, error) {
 			return nil, refuseBad("%s is given %d times", parameter, len(values))
 		}
 	}
-	c := &call{Handler: h, r: r, query: query, now: h.Past.Present(), path: path, store: h.Past.Store()}
+	c := &call{Handler: h, r: r, query: query, now: h.Past.Present(), path: path, store: h.Past.Store(), unsynced: map[kube.Resource]error{}}
 	if c.store == nil && name != "" {
 		state := h.Recording()
 		if state.State == api.RecordingOff {

@@ -123,8 +123,9 @@ func (c *call) listed(path string) []metav1.APIResource {
 }
 
 // sync waits a few seconds until the store has the events that the gateway has seen.
-// An event that is not recorded by then is missing in this answer, not in later ones.
-func (c *call) sync(resource kube.Resource) { _ = c.Past.Sync(c.r.Context(), resource) }
+// An event that is not recorded by then is missing in this answer, and perhaps not in later
+// ones; see unsynced.
+func (c *call) sync(resource kube.Resource) error { return c.Past.Sync(c.r.Context(), resource) }
 
 // resources returns the recorded resources that the caller may list: all of them, or
 // those that the parameters name, such as deployments.apps. It fails if a decision is
@@ -151,7 +152,7 @@ func (c *call) resources() ([]kube.Resource, error) {
 	for _, r := range chosen {
 		c.cluster[r] = c.clusterScoped(r)
 	}
-	refused := make([]error, len(chosen))
+	refused, unsynced := make([]error, len(chosen)), make([]error, len(chosen))
 	var group errgroup.Group
 	group.SetLimit(8)
 	for i, r := range chosen {
@@ -168,7 +169,7 @@ func (c *call) resources() ([]kube.Resource, error) {
 				return refused[i]
 			}
 			if refused[i] == nil {
-				c.sync(r)
+				unsynced[i] = c.sync(r)
 			}
 			return nil
 		})
@@ -178,7 +179,7 @@ func (c *call) resources() ([]kube.Resource, error) {
 	}
 	var out []kube.Resource
 	for i, r := range chosen {
-		if refused[i] == nil {
+		if c.unsynced[r] = unsynced[i]; refused[i] == nil {
 			out = append(out, r)
 		} else if len(names) > 0 {
 			return nil, refused[i]

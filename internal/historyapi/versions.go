@@ -11,12 +11,14 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 )
 
 // versions returns the versions of one object, the newest first.
@@ -28,7 +30,7 @@ func (c *call) versions() (any, error) {
 	if t.Name == "" {
 		return nil, refuseBad("%s is a collection: versions are those of one object, changes those of a collection", c.path)
 	}
-	c.sync(t.Resource)
+	c.unsynced[t.Resource] = c.sync(t.Resource)
 	v := versionPage{key: kube.MakeKey(t.Namespace, t.Name)}
 	if v.page, err = c.page(); err != nil {
 		return nil, err
@@ -44,6 +46,9 @@ func (c *call) versions() (any, error) {
 		return nil, err
 	}
 	v.out = api.Versions{Resource: t.Resource.GroupResource(), Namespace: t.Namespace, Name: t.Name, Items: []api.Change{}}
+	if !c.query.Has("continue") {
+		v.out.Unobserved = c.unobserved([]kube.Resource{t.Resource}, c.timeOf(t.Resource, v.since), cmp.Or(c.timeOf(t.Resource, v.until), c.now))
+	}
 	for i, st := range slices.Backward(streams) {
 		if below != 0 && st.Epoch() > epoch {
 			continue
@@ -65,8 +70,25 @@ func (c *call) versions() (any, error) {
 	if known, err := c.known(streams, v.key); known || err != nil {
 		return v.out, err
 	}
-	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
-		"nothing is recorded of %s %q", t.Resource.GroupResource(), v.key)
+	text := fmt.Sprintf("nothing is recorded of %s %q", t.Resource.GroupResource(), v.key)
+	if gaps := c.unobserved([]kube.Resource{t.Resource}, time.Time{}, c.now); len(gaps) > 0 {
+		last := gaps[len(gaps)-1]
+		text += fmt.Sprintf("; %s were not observed between %s and %s", t.Resource.GroupResource(), past.Stamp(last.From), past.Stamp(last.To))
+	}
+	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "%s", text)
+}
+
+// timeOf returns the time of a moment; the zero time for the zero moment, or if its
+// resourceVersion is not recorded.
+func (c *call) timeOf(r kube.Resource, when kube.Moment) time.Time {
+	if when.RV == 0 {
+		return when.At
+	}
+	state, err := c.Past.Locate(c.r.Context(), r, when)
+	if err != nil {
+		return time.Time{}
+	}
+	return state.Since
 }
 
 // known reports whether anything is recorded of an object.

@@ -75,8 +75,8 @@ func readyz(gw *gateway.Gateway, up *upstream.Server, rec *recorder.Recorder, w 
 			status.Resources-len(status.NotAllowed), status.Resources, strings.Join(status.NotAllowed, ", "))
 	default:
 		since := ""
-		if c := up.Contact(); c.Silent {
-			since = "; the API server has not answered since " + c.Last.UTC().Format(time.RFC3339)
+		if c := up.Contact(); c.Err != nil {
+			since = "; " + c.String()
 		}
 		fmt.Fprintf(&lines, "[+]history recording: dir=%s resources=%d bytes=%d%s\n", status.Dir, status.Resources, status.DiskBytes, since)
 	}

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -144,15 +143,8 @@ func Write(w http.ResponseWriter, r *http.Request, s *metav1.Status) {
 	w.Write(body) //nolint:errcheck // the client is gone
 }
 
-// WarnSilence adds a warning, which kubectl prints, to an answer about a moment after the
-// API server was last heard.
-func WarnSilence(h http.Header, since time.Time) {
-	if since.IsZero() {
-		return
-	}
-	h.Add("Warning", fmt.Sprintf("299 - %q", "the API server has not answered since "+
-		since.UTC().Format(time.RFC3339)+": this is the state of then"))
-}
+// Warn adds a warning to an answer. kubectl prints it.
+func Warn(h http.Header, text string) { h.Add("Warning", fmt.Sprintf("299 - %q", text)) }
 
 // WantsPretty is the API server's rule for indenting JSON: the pretty parameter
 // decides; without it, curl, wget and browsers get indented JSON.

@@ -30,8 +30,32 @@ type Contact struct {
 	Last time.Time
 	// Err is why the API server does not answer, or is not ready; nil while all is well.
 	Err error
-	// Silent is set if it does not answer; not if it answers that it is not ready.
-	Silent bool
+	// Since is the time of which nothing newer is known while Err is not nil: the last contact,
+	// or when the API server was last ready. It is zero if there was none.
+	Since time.Time
+}
+
+// Unknown reports whether nothing is known of a time: the API server does not answer, or
+// is not ready, since before then.
+func (c Contact) Unknown(at time.Time) bool { return c.Err != nil && at.After(c.Since) }
+
+// NotReady reports whether the API server answers that it is not ready.
+func (c Contact) NotReady() bool { return c.Err != nil && !isSilence(c.Err) }
+
+// String says since when the API server does not answer, or is not ready; "" while all is
+// well.
+func (c Contact) String() string {
+	what := "the API server has not answered"
+	if c.NotReady() {
+		what = "the API server has not been ready"
+	}
+	switch {
+	case c.Err == nil:
+		return ""
+	case c.Since.IsZero():
+		return what + " yet"
+	}
+	return what + " since " + c.Since.UTC().Format(time.RFC3339)
 }
 
 // notReady is the API server's own answer that it is not ready.
@@ -48,7 +72,7 @@ type monitor struct {
 
 	mu     sync.Mutex // guards what follows
 	err    error      // see Contact
-	since  time.Time  // the last contact before err, or the first time that it was not ready
+	since  time.Time  // see Contact
 	asked  time.Time  // when the last question was settled
 	readyz time.Time  // when the API server last answered /readyz, or refused to
 }
@@ -57,7 +81,8 @@ func newMonitor(log *slog.Logger) *monitor {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &monitor{log: log, began: time.Now(), asking: make(chan struct{}, 1)}
+	now := time.Now()
+	return &monitor{log: log, began: now, asked: now, asking: make(chan struct{}, 1)}
 }
 
 // Contact returns what is known, without asking.
@@ -65,7 +90,11 @@ func (u *Server) Contact() Contact {
 	m := u.monitor
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return Contact{Last: u.LastAnswer(), Err: m.err, Silent: isSilence(m.err)}
+	c := Contact{Last: u.LastAnswer(), Err: m.err}
+	if c.Err != nil {
+		c.Since = m.since
+	}
+	return c
 }
 
 func isSilence(err error) bool {
@@ -74,8 +103,8 @@ func isSilence(err error) bool {
 }
 
 // Monitor asks the API server when nothing was heard from it for ten seconds, when a
-// connection broke, and while it does not answer. It logs the beginning and the end of
-// an outage, once. It returns when ctx ends.
+// connection broke, and while it does not answer; and every ten seconds whether it is ready:
+// without etcd it keeps watches open, and sends nothing new. It logs the beginning and the end of an outage, once. It returns when ctx ends.
 func (u *Server) Monitor(ctx context.Context) {
 	m := u.monitor
 	tick := time.NewTicker(checkInterval)
@@ -86,12 +115,14 @@ func (u *Server) Monitor(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		known := u.Contact()
-		heard := known.Last
+		heard := u.LastAnswer()
 		if heard.IsZero() {
 			heard = m.began
 		}
-		if known.Err != nil || u.broken.Load() || time.Since(heard) >= maxAnswerAge {
+		m.mu.Lock()
+		due := m.err != nil || max(time.Since(m.asked), time.Since(heard)) >= maxAnswerAge
+		m.mu.Unlock()
+		if due || u.broken.Load() {
 			_ = u.ask(ctx)
 		}
 	}
@@ -203,7 +234,7 @@ func (m *monitor) settle(err error, heard time.Time) {
 		m.log.Warn("the API server does not answer", "since", since, "cause", err)
 	default:
 		m.log.Warn(err.Error())
-		heard = time.Now()
+		heard = m.readyz // what it has sent since may be from its memory
 	}
 	if before == nil {
 		m.since = heard
@@ -221,7 +252,7 @@ func (m *monitor) outage() string {
 // Broken reports whether a connection to the API server failed or broke, and it has not
 // answered since. Then what fails for a single resource is part of an outage, which
 // [Server.Monitor] logs.
-func (u *Server) Broken() bool { return u.broken.Load() || u.Contact().Silent }
+func (u *Server) Broken() bool { return u.broken.Load() || isSilence(u.Contact().Err) }
 
 // heard notes that the API server answered.
 func (u *Server) heard() {

@@ -129,7 +129,7 @@ func TestSilence(t *testing.T) {
 	last := o.up.LastAnswer()
 	o.monitor(t)
 	o.logs(t, `level=WARN msg="the API server does not answer" since=`+last.UTC().Format(time.RFC3339Nano))
-	if c := o.up.Contact(); !c.Silent || c.Err == nil || !c.Last.Equal(last) {
+	if c := o.up.Contact(); c.Err == nil || !c.Last.Equal(last) || !c.Since.Equal(last) || !c.Unknown(time.Now()) || c.Unknown(last) {
 		t.Errorf("contact %+v", c)
 	}
 	if err := o.up.Check(t.Context()); err == nil {
@@ -138,7 +138,7 @@ func TestSilence(t *testing.T) {
 	o.set(func() { o.hangs = nil })
 	close(resume)
 	o.logs(t, `level=INFO msg="the API server answers again" after=1`) // ten seconds and more
-	if c := o.up.Contact(); c.Silent || c.Err != nil {
+	if c := o.up.Contact(); c.Err != nil || c.Unknown(time.Now()) || c.String() != "" {
 		t.Errorf("contact %+v", c)
 	}
 	if n := strings.Count(o.log.String(), "\n"); n != 2 {
@@ -205,13 +205,16 @@ func TestNotReady(t *testing.T) {
 		t.Errorf("asked more than once in ten seconds: %v", err)
 	}
 	const want = "the API server is not ready: [-]etcd failed"
-	o.up.monitor.readyz = time.Time{}
+	ready := time.Now().Add(-maxAnswerAge)
+	o.up.monitor.readyz, o.up.monitor.asked = ready, ready
+	o.monitor(t) // asks although the API server has just been heard
+	o.logs(t, want)
 	if err := o.up.Check(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	o.monitor(t)
-	if c := o.up.Contact(); c.Silent || c.Err == nil {
-		t.Errorf("contact %+v", c)
+	said := "the API server has not been ready since " + ready.UTC().Format(time.RFC3339)
+	if c := o.up.Contact(); c.Err == nil || !c.Since.Equal(ready) || !c.Last.After(ready) || c.String() != said {
+		t.Errorf("contact %+v: %s", c, c)
 	}
 	o.set(func() { o.ready = "" })
 	o.logs(t, `level=INFO msg="the API server is ready again"`)

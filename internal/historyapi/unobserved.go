@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// unobserved returns the times in which changes of resources in a range may have been
+// missed, the earliest first, and of many the latest: before the record begins (unless the
+// range has no begin), whole gaps, and since recording stopped or the API server was last
+// heard.
+func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []api.UnobservedSpan) {
+	for _, r := range resources {
+		add := func(reason string, since, until time.Time) {
+			if since.Before(to) && from.Before(until) && since.Before(until) {
+				all = append(all, api.UnobservedSpan{Resource: r.GroupResource(), Reason: reason, TimeSpan: api.TimeSpan{From: since.UTC(), To: until.UTC()}})
+			}
+		}
+		var begin time.Time
+		streams := c.store.Streams(r)
+		for i, st := range streams {
+			if i > 0 {
+				add(api.InGap, streams[i-1].Head().At, st.Span().From.At)
+			}
+			for _, span := range st.TimeSpans() {
+				if begin.IsZero() || span.From.At.Before(begin) {
+					begin = span.From.At
+				}
+			}
+			for _, g := range st.Gaps() {
+				add(api.InGap, g.Since, g.Until)
+			}
+		}
+		if !from.IsZero() && from.Before(begin) {
+			add(api.BeforeRecord, from, earlier(begin, to))
+		}
+		if since, reason := c.recordEnd(r); reason != "" {
+			add(reason, since, to)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b api.UnobservedSpan) int { return a.From.Compare(b.From) })
+	if more := len(all) - maxGaps; more > 0 {
+		all = all[more:]
+	}
+	return all
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// recordEnd returns the time after which nothing is known of a resource, and why; "" if the
+// present is known.
+func (c *call) recordEnd(r kube.Resource) (since time.Time, reason string) {
+	if c.Recording().State == api.RecordingEnded {
+		return c.Past.End(), api.RecordingStopped
+	}
+	head := c.Past.Newest(r).Head().At
+	if c.unsynced[r] != nil {
+		return head, api.RecordingStopped
+	}
+	if c.Upstream == nil {
+		return time.Time{}, ""
+	}
+	switch contact := c.Upstream.Contact(); {
+	case contact.Err == nil:
+		return time.Time{}, ""
+	case contact.Since.IsZero(): // since before the gateway started
+		return head, api.NoAnswer
+	default:
+		return contact.Since, api.NoAnswer
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+)
+
+// spans returns spans in seconds after the fixture's start.
+func spans(f *fixture, all []api.UnobservedSpan) (got []string) {
+	for _, u := range all {
+		got = append(got, fmt.Sprintf("%s %s %.0f %.0f", u.Resource, u.Reason, u.From.Sub(f.At(0)).Seconds(), u.To.Sub(f.At(0)).Seconds()))
+	}
+	return got
+}
+
+// TestUnobserved: what was not observed is no lack of changes: before the record, in a
+// gap, and since recording stopped or the API server was last heard.
+func TestUnobserved(t *testing.T) {
+	g := newGuarded()
+	f := newFixtureAt(t, g)
+	f.Fill()
+	between := func(from, to float64) string { return "from=" + f.when(from) + "&to=" + f.when(to) }
+	check := func(query string, want ...string) {
+		t.Helper()
+		if got := spans(f, ask[api.Changes](f, "/changes?"+query).Unobserved); !slices.Equal(got, want) {
+			t.Errorf("%s: unobserved %q, want %q", query, got, want)
+		}
+	}
+	check(between(-10, 5)+"&resource=pods", "pods before -10 0")
+	check(between(-10, -5)+"&resource=nodes", "nodes before -10 -5")
+	check(between(5, 20))
+	check(between(70, 75)+"&resource=deployments.apps", "deployments.apps gap 50 80")
+
+	const web = "/versions/apis/apps/v1/namespaces/default/deployments/web?"
+	for query, want := range map[string][]string{
+		"since=" + f.when(70) + "&until=" + f.when(75): {"deployments.apps gap 50 80"},
+		"since=rv:120&until=rv:125":                    nil,
+		"until=" + f.when(100):                         {"deployments.apps gap 50 80"},
+		"until=" + f.when(40):                          nil,
+	} {
+		if got := spans(f, ask[api.Versions](f, web+query).Unobserved); !slices.Equal(got, want) {
+			t.Errorf("%s: unobserved %q, want %q", query, got, want)
+		}
+	}
+
+	head := f.Store.Streams(pasttest.Pods)[0].Head().At.Sub(f.At(0)).Seconds()
+	f.unsynced = errors.New("the disk is full")
+	check(between(5, head)+"&resource=pods", []string(nil)...)
+	check(between(head+10, head+20)+"&resource=pods", fmt.Sprintf("pods stopped %.0f %.0f", head, head+20))
+	f.unsynced = nil
+
+	g.down.Store(true)
+	if err := f.handler.Upstream.Check(t.Context()); err == nil {
+		t.Fatal("the API server answers")
+	}
+	got := ask[api.Versions](f, web+"since="+f.when(100)).Unobserved
+	if len(got) != 1 || got[0].Reason != api.NoAnswer || !got[0].From.Equal(f.handler.Upstream.LastAnswer()) {
+		t.Errorf("the API server is silent since %v: %+v", f.handler.Upstream.LastAnswer(), got)
+	}
+
+	f.ended = true
+	f.handler.Recording = func() historyapi.RecordingState { return historyapi.RecordingState{State: api.RecordingEnded} }
+	if got := ask[api.Changes](f, "/changes?resource=pods").Unobserved; slices.ContainsFunc(got, func(s api.UnobservedSpan) bool { return s.Reason != api.BeforeRecord }) {
+		t.Errorf("a recording up to its end: %+v", got)
+	}
+}
+
+// TestUnobservedBetweenEpochs: nothing was observed between two epochs.
+func TestUnobservedBetweenEpochs(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	st := f.Stream(pasttest.Pods, 100, 0)
+	if err := st.Append(nil, 110, f.At(10)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := f.Store.NewEpoch(pasttest.Pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Begin(second, 50, 200, pasttest.Thing(t, "default/a", 40, `{kind: Pod, apiVersion: v1}`))
+	got := spans(f, ask[api.Changes](f, "/changes?from="+f.when(0)).Unobserved)
+	if want := []string{"pods gap 10 200"}; !slices.Equal(got, want) {
+		t.Errorf("unobserved %q, want %q", got, want)
+	}
+	s, _ := f.refused("/versions/api/v1/namespaces/default/pods/ghost")
+	if !strings.HasPrefix(s.Message, `nothing is recorded of pods "default/ghost"; pods were not observed between `) {
+		t.Errorf("an object that may have lived then: %+v", s)
+	}
+}
