@@ -95,6 +95,7 @@ func (r record) Store() *history.Store                     { return r.Cluster.St
 func (r record) Sync(context.Context, kube.Resource) error { return r.unsynced }
 func (r record) Now() time.Time                            { return time.Now() }
 func (r record) Ended() bool                               { return r.ended }
+func (r record) Missing(kube.Resource) string              { return "" }
 func (r record) Withholds(id kube.Resource) bool           { return r.withholds && id == pasttest.Secrets }
 
 func (r record) Continued(kube.Resource, *timeline.Timeline, uint64) *history.Stream { return nil }

@@ -43,6 +43,9 @@ type Record interface {
 	// etcd, both may have the same ones. The result holds as long as the timeline is
 	// at that epoch.
 	Continued(r kube.Resource, live *timeline.Timeline, epoch uint64) *history.Stream
+	// Missing returns why a resource that is selected has no record yet; "" if it is not
+	// selected.
+	Missing(r kube.Resource) string
 }
 
 // Recording is the Record of a .wkr file. Nothing is added to it.
@@ -65,6 +68,9 @@ func (Recording) Withholds(kube.Resource) bool { return false }
 
 // Continued implements Record.
 func (Recording) Continued(kube.Resource, *timeline.Timeline, uint64) *history.Stream { return nil }
+
+// Missing implements Record.
+func (Recording) Missing(kube.Resource) string { return "" }
 
 // Past reads a Record. A nil *Past has no store, no resources, and refuses each of them
 // with [Past.NotRecorded].
@@ -246,10 +252,7 @@ func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 		slices.Sort(others)
 		return status.NotFound(fmt.Sprintf("%s are not recorded as %s, but as %s", id.GroupResource(), id.APIVersion(), strings.Join(others, ", ")))
 	}
-	missing := ""
-	if record, ok := p.record.(interface{ Missing(kube.Resource) string }); ok {
-		missing = record.Missing(id)
-	}
+	missing := p.record.Missing(id)
 	switch {
 	case p.record.Ended():
 		return status.NotFound(fmt.Sprintf("this recording has no %s", id.GroupResource()))

@@ -47,8 +47,7 @@ func (r *Recorder) checkPlace() error {
 	return nil // another error may pass
 }
 
-// Missing returns why a resource that is selected has no record yet; "" if it is not
-// selected.
+// Missing implements past.Record.
 func (r *Recorder) Missing(id kube.Resource) string {
 	r.mu.Lock()
 	selection, s := r.selection, r.session

@@ -60,6 +60,9 @@ func (r *Record) Ended() bool { return false }
 // Withholds implements past.Record.
 func (r *Record) Withholds(id kube.Resource) bool { return id.Name == r.Withheld }
 
+// Missing implements past.Record.
+func (r *Record) Missing(kube.Resource) string { return "" }
+
 // Continued implements past.Record.
 func (r *Record) Continued(_ kube.Resource, _ *timeline.Timeline, epoch uint64) *history.Stream {
 	if epoch != max(r.Epoch, 1) {
