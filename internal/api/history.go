@@ -180,7 +180,7 @@ type UnobservedSpan struct {
 const (
 	BeforeRecord     = "before"  // nothing was recorded yet
 	InGap            = "gap"     // nothing was heard, or nothing could be recorded
-	RecordingStopped = "stopped" // nothing is recorded any more
+	RecordingStopped = "stopped" // nothing newer is recorded, as on a full disk
 	NoAnswer         = "silent"  // the API server does not answer, or is not ready
 )
 

@@ -153,7 +153,7 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 		{"changes po -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("pods", api.RecordingStopped, "14:30:00", "15:00:00")}, 0, "failed",
 			"no changes of pods between 2026-01-02 13:00:00Z and 2026-01-02 15:00:00Z\nnothing is recorded since 2026-01-02 14:30:00Z: the disk is full\n"},
 		{"changes po,no -A", "14:40:00", "15:00:00", []api.UnobservedSpan{span("pods", api.RecordingStopped, "14:30:00", "15:00:00")}, 1, "on",
-			"not recorded any more since: pods 2026-01-02 14:30:00Z\n"},
+			"not recorded since: pods 2026-01-02 14:30:00Z\n"},
 		{"changes po -A", "14:40:00", "15:00:00", []api.UnobservedSpan{span("pods", api.NoAnswer, "14:30:00", "15:00:00")}, 0, "on",
 			"nothing is known of changes of pods between 2026-01-02 14:40:00Z and 2026-01-02 15:00:00Z\n"},
 		{"changes no -n x", "13:00:00", "15:00:00", nil, 0, "on",

@@ -125,7 +125,7 @@ func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan
 		fmt.Fprintf(c.err, "nothing is recorded since %s: %s\n", stamp(last), h.Recording.Reason)
 		return
 	}
-	fmt.Fprintf(c.err, "not recorded any more since: %s\n", strings.Join(stopped, ", "))
+	fmt.Fprintf(c.err, "not recorded since: %s\n", strings.Join(stopped, ", "))
 }
 
 // maxUnobserved is how many outages are listed.
