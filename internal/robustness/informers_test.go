@@ -177,6 +177,7 @@ func (c *informed) clients() (copies, subscriber *client) {
 	copies, subscriber = c.client("copy"), c.client("subscriber")
 	copies.again = true // each sample is a list of its own
 	stream, taken := &exchange{}, 0
+	empty := true                        // the last list was
 	advance := func(to int, rv uint64) { // the stream, to a number of changes, and to their RV
 		for ; taken < min(to, len(c.events)); taken++ {
 			stream.Events = append(stream.Events, c.events[taken])
@@ -194,8 +195,12 @@ func (c *informed) clients() (copies, subscriber *client) {
 			continue
 		}
 		advance(s.watched, 0)
-		// A gateway with its whole history gives no reason to list again, be it 410 or another.
-		stream.Ended, stream.Error, stream.End = s.at, http.StatusGone, "the informer lists again: "+s.relist
+		stream.Ended, stream.End = s.at, "the informer lists again: "+s.relist
+		if !empty || slices.ContainsFunc(stream.Events, func(e event) bool { return e.Type != "BOOKMARK" }) {
+			// A gateway with its whole history gives no reason to list again, be it 410 or another.
+			stream.Error = http.StatusGone
+		} // Otherwise no event can prove to the informer that the history is the same.
+		empty = len(s.objects) == 0
 		s.list(subscriber, began)
 		stream = subscriber.begin(resumed, s.rv)
 		stream.Began, stream.Code, stream.Joined = s.at, http.StatusOK, true
