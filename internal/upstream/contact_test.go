@@ -184,8 +184,11 @@ func TestRefusedConnection(t *testing.T) {
 		t.Error("the connection is not known as broken")
 	}
 	log := slog.New(slog.NewTextHandler(o.log, nil))
-	o.up.Quiet(log).With("resource", "pods").Info("watch interrupted")
+	quiet := o.up.Quiet(log).With("resource", "pods")
+	quiet.Info("watch interrupted", "cause", "connection refused")
+	quiet.Info("synced again after a relist", "from", 1) // the first sign of its end
 	o.logs(t, "connection refused")
+	o.logs(t, `msg="synced again after a relist" resource=pods from=1`)
 	if strings.Contains(o.log.String(), "watch interrupted") {
 		t.Errorf("a line for a resource:\n%s", o.log)
 	}
