@@ -185,7 +185,7 @@ func (c *client) checkRecorded(ctx context.Context, moment string) error {
 	if first.IsZero() {
 		return errNothing(h)
 	}
-	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", moment, (&zone{}).stamp(first))
+	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", moment, (&zone{}).stamp(wholeSecond(first)))
 }
 
 // runChild runs a command to its end and returns its exit code. The terminal's

@@ -279,6 +279,8 @@ func (o *changesOptions) none(args []string, query url.Values, all api.Changes) 
 	text := "no changes"
 	if nothingKnown(all.Unobserved, query["resource"], all.From, all.To) {
 		text = "nothing is known of changes"
+	} else if len(all.Unobserved) > 0 {
+		text = "no observed changes"
 	}
 	if o.spec {
 		text += " beyond the status"

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,13 +146,14 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 		{"changes po -A -o json", "13:00:00", "15:00:00", []api.UnobservedSpan{pods}, 1, "on", gap + outcome},
 		{"changes po,no -A", "13:00:00", "14:00:20", []api.UnobservedSpan{nodes, pods}, 1, "on", gap + " (quiet resources: from 2026-01-02 13:59:20Z)" + outcome},
 		{"changes po -A --limit=100", "14:00:30", "15:00:00", nil, 1, "on", ""},
+		{"changes po -A", "14:00:30", "15:00:00", []api.UnobservedSpan{pods}, 1, "on", gap + outcome}, // what it has led to
 		// A range of which nothing is known has no "no changes".
 		{"changes po -A", "14:00:10", "14:00:20", []api.UnobservedSpan{pods}, 0, "on",
 			"nothing is known of changes of pods between 2026-01-02 14:00:10Z and 2026-01-02 14:00:20Z\n" + gap + outcome},
 		{"changes po,no -A", "13:59:50", "14:00:20", []api.UnobservedSpan{nodes, pods}, 0, "on",
-			"no changes of pods, nodes between 2026-01-02 13:59:50Z and 2026-01-02 14:00:20Z\n" + gap + " (quiet resources: from 2026-01-02 13:59:20Z)" + outcome},
+			"no observed changes of pods, nodes between 2026-01-02 13:59:50Z and 2026-01-02 14:00:20Z\n" + gap + " (quiet resources: from 2026-01-02 13:59:20Z)" + outcome},
 		{"changes po -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("pods", api.RecordingStopped, "14:30:00", "15:00:00")}, 0, "failed",
-			"no changes of pods between 2026-01-02 13:00:00Z and 2026-01-02 15:00:00Z\nnothing is recorded since 2026-01-02 14:30:00Z: the disk is full\n"},
+			"no observed changes of pods between 2026-01-02 13:00:00Z and 2026-01-02 15:00:00Z\nnothing is recorded since 2026-01-02 14:30:00Z: the disk is full\n"},
 		{"changes po,no -A", "14:40:00", "15:00:00", []api.UnobservedSpan{span("pods", api.RecordingStopped, "14:30:00", "15:00:00")}, 1, "on",
 			"not recorded since: pods 2026-01-02 14:30:00Z\n"},
 		{"changes po -A", "14:40:00", "15:00:00", []api.UnobservedSpan{span("pods", api.NoAnswer, "14:30:00", "15:00:00")}, 0, "on",
@@ -313,13 +315,52 @@ func TestChangesWatch(t *testing.T) {
 	}
 }
 
+// TestChangesWatchOfNothing: --watch says when new changes are not known, and when they are
+// again: it looks like a quiet cluster otherwise.
+func TestChangesWatchOfNothing(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/changes") {
+			_, _ = io.WriteString(w, strings.Replace(recordedIndex, `"recording":{"state":"on"}`, `"recording":{"state":"failed","reason":"the disk is full"}`, 1))
+			return
+		}
+		out := api.Changes{From: time.Now(), To: time.Now(), Items: []api.ObjectChange{}}
+		if n := asked.Add(1); n > 1 && n < 4 {
+			at, _ := time.Parse(time.RFC3339, "2026-01-02T14:30:00Z")
+			out.Unobserved = []api.UnobservedSpan{{Resource: "pods", Reason: api.RecordingStopped, TimeSpan: api.TimeSpan{From: at, To: time.Now()}}}
+		}
+		_ = json.NewEncoder(w).Encode(out)
+	}))
+	defer server.Close()
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		defer w.Close()
+		ended <- cli.Main(ctx, []string{"changes", "-A", "-w", "--utc", "-s", server.URL}, strings.NewReader(""), io.Discard, w)
+	}()
+	lines := bufio.NewScanner(r)
+	for _, want := range []string{"nothing is recorded since 2026-01-02 14:30:00Z: the disk is full", "new changes are known again"} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Errorf("printed %q, want %q", lines.Text(), want)
+		}
+	}
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // TestAgesOfTheGateway: an age, and a time of day, count from the gateway's present,
 // which is the end of a recording.
 func TestAgesOfTheGateway(t *testing.T) {
 	f := newFakeGateway(t, map[string]string{
-		"":         `{"now":"2026-01-02T12:00:00Z","recording":{"state":"ended"},"resources":[{"resource":"pods"}]}`,
+		"":         `{"now":"2026-01-02T12:00:00Z","recording":{"state":"ended"},"resources":[{"resource":"pods","epochs":[{"span":{"from":{"resourceVersion":"1","time":"2026-01-02T11:00:00Z"},"to":{"resourceVersion":"9","time":"2026-01-02T12:00:00Z"}},"gaps":[]}]}]}`,
 		"/changes": `{"items":[{"type":"MODIFIED","resource":"pods","name":"a","time":"2026-01-02T11:55:00Z","resourceVersion":"1","summary":["x"]}]}`,
 	})
+	after := time.Date(2026, 1, 2, 12, 30, 0, 0, time.UTC).Local().Format("15:04")
 	clock := time.Date(2026, 1, 2, 11, 30, 0, 0, time.UTC).Local().Format("15:04")
 	for since, want := range map[string]string{"10m": "2026-01-02T11:50:00Z", clock: "2026-01-02T11:30:00Z", "2026-01-01T00:00:00Z": "2026-01-01T00:00:00Z"} {
 		f.questions()
@@ -331,6 +372,7 @@ func TestAgesOfTheGateway(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
+		"changes --until " + after:                                          "--until: " + after + " is after the end of the recording, 2026-01-02T12:00:00Z",
 		"changes --until 2026-01-02T12:00:02Z":                              "--until: 2026-01-02T12:00:02Z is after the end of the recording, 2026-01-02T12:00:00Z",
 		"history pods/a --until 2027-01-02T12:00:02Z":                       "--until: 2027-01-02T12:00:02Z is after the end of the recording",
 		"diff po --from 10m --to 2026-01-02T13:00:00Z":                      "--to: 2026-01-02T13:00:00Z is after the end of the recording",

@@ -203,7 +203,7 @@ func (c *client) reportSilence(ctx context.Context, until time.Time, stamp func(
 	case h.Upstream.LastContact.IsZero():
 		fmt.Fprintln(c.err, "the API server has not answered: nothing newer than the record is known")
 	case strings.HasPrefix(h.Upstream.Reason, "the API server is not ready"):
-		fmt.Fprintf(c.err, "nothing newer than %s is known: %s\n", since, h.Upstream.Reason)
+		fmt.Fprintf(c.err, "changes since %s may be missing: %s\n", since, h.Upstream.Reason)
 	default:
 		fmt.Fprintf(c.err, "the API server has not answered since %s: nothing newer is known\n", since)
 	}
@@ -239,6 +239,10 @@ func (c *client) when(ctx context.Context, flag, text string) (string, error) {
 	}
 	if w, err = kube.ParseMoment(text, h.Now.Local()); err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	// A time of day after the end of a recording is not that of the day before.
+	if next, err := kube.ParseMoment(text, h.Now.Local().AddDate(0, 0, 1)); ended && err == nil && !w.Ago && !next.At.Equal(w.At) && w.At.Before(beginOf(h)) {
+		w = next
 	}
 	switch {
 	case w.RV != 0:

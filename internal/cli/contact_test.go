@@ -18,7 +18,7 @@ func TestSilenceOfAPIServer(t *testing.T) {
 	last := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
 	for reason, want := range map[string]string{
 		"upstream 127.0.0.1:6443: connection refused": "the API server has not answered since 2026-01-31 15:04:05Z: nothing newer is known\n",
-		"the API server is not ready: [-]etcd failed": "nothing newer than 2026-01-31 15:04:05Z is known: the API server is not ready: [-]etcd failed\n",
+		"the API server is not ready: [-]etcd failed": "changes since 2026-01-31 15:04:05Z may be missing: the API server is not ready: [-]etcd failed\n",
 	} {
 		gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"upstream":{"answers":false,"reason":"` + reason + `","lastContact":"2026-01-31T15:04:05Z"}}`))

@@ -29,8 +29,8 @@ func (o *historyOptions) failing(ctx context.Context, n named, at string) (*api.
 	var f api.Failing
 	err := o.get(ctx, historyAPI+"/failing"+n.path(o.namespace), query, &f)
 	var status *statusError
-	if errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusGone) {
-		return nil, nil
+	if errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusGone || status.Code == http.StatusServiceUnavailable) {
+		return nil, nil // 503: nothing is recorded any more
 	}
 	return &f, err
 }

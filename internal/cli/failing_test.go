@@ -36,7 +36,8 @@ func TestHistoryOfCrashes(t *testing.T) {
 			"failing since NOON; restarts: 0\n  Evicted: low on memory\n  DisruptionTarget since NOON: TerminationByKubelet\n"},
 		"unschedulable": {"", `{"failing":false,"restarts":0,"containers":[],"phase":"Pending","unschedulable":{"since":"` + noon.Format(time.RFC3339) + `","reason":"Unschedulable","message":"0/5 nodes are available: 5 Insufficient\u001b cpu"}}`, "",
 			"cannot be scheduled since NOON: 0/5 nodes are available: 5 Insufficient\uFFFD cpu\n"},
-		"gap": {"", `{"kind":"Status","code":410,"message":"in a gap"}`, "", ""},
+		"gap":       {"", `{"kind":"Status","code":410,"message":"in a gap"}`, "", ""},
+		"full disk": {deleted, `{"kind":"Status","code":503,"message":"not recorded: pods are recorded until …"}`, "?at=rv%3A89", "NOON  90        deleted\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeGateway(t, map[string]string{"/versions" + path: `{"resource":"pods","items":[` + test.versions + `]}`, "/failing" + path: test.failing})

@@ -76,8 +76,9 @@ func (f *fakeGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"message":"nothing is recorded of it"}`
 	}
-	if strings.HasPrefix(answer, `{"kind":"Status","code":410`) {
-		w.WriteHeader(http.StatusGone)
+	var code int
+	if _, err := fmt.Sscanf(answer, `{"kind":"Status","code":%d`, &code); err == nil {
+		w.WriteHeader(code)
 	}
 	fmt.Fprint(w, answer)
 }

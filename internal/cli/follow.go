@@ -47,11 +47,11 @@ func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
 	if h.Recording.State == api.RecordingEnded {
 		return errors.New("a recording has ended, and gets no new changes: leave out --watch")
 	}
-	o.reportSilence(ctx, time.Now(), o.stamp)
 	f := follower{seen: map[changeID]time.Time{}}
 	lost := false // the gateway does not answer
+	reason := ""  // why new changes are not known
 	for {
-		fresh, err := o.next(ctx, &f, query)
+		fresh, unobserved, err := o.next(ctx, &f, query)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -60,7 +60,9 @@ func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
 		case err != nil && !lost:
 			fmt.Fprintf(o.err, "watchkeeper: %v; trying again\n", err)
 		}
-		lost = err != nil
+		if lost = err != nil; !lost {
+			reason = o.reportEnd(ctx, unobserved, reason)
+		}
 		for _, c := range fresh {
 			if err := o.printNew(c); err != nil {
 				return enough(err)
@@ -74,14 +76,35 @@ func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
 	}
 }
 
-// next returns the changes that were not returned before, oldest first.
-func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values) ([]api.ObjectChange, error) {
+// reportEnd says on standard error when new changes are not known any more, and when they are
+// again. It returns why they are not; before is what it returned last.
+func (o *changesOptions) reportEnd(ctx context.Context, unobserved []api.UnobservedSpan, before string) (reason string) {
+	ends := slices.DeleteFunc(unobserved, func(s api.UnobservedSpan) bool {
+		return s.Reason != api.RecordingStopped && s.Reason != api.NoAnswer
+	})
+	if len(ends) > 0 {
+		reason = ends[0].Reason
+	}
+	switch o.recorded = nil; {
+	case reason == before:
+	case reason == "":
+		fmt.Fprintln(o.err, "new changes are known again")
+	default:
+		o.reportSilence(ctx, time.Now(), o.stamp)
+		o.printUnobserved(ctx, ends, time.Time{}, o.stamp)
+	}
+	return reason
+}
+
+// next returns the changes that were not returned before, oldest first, and the spans in
+// which changes may have been missed.
+func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values) (fresh []api.ObjectChange, unobserved []api.UnobservedSpan, err error) {
 	if f.from.IsZero() && query.Get("from") == "now" {
 		// The gateway's clock counts, not ours.
 		query.Set("from", "1s")
 		var now api.Changes
 		if err := o.get(ctx, historyAPI+"/changes", query, &now); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		f.from, f.newest = now.To, now.To
 	}
@@ -89,15 +112,15 @@ func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values
 		query.Set("from", f.from.UTC().Format(time.RFC3339Nano))
 	}
 	query.Del("continue")
-	var fresh []api.ObjectChange
 	for first := true; first || query.Has("continue"); first = false {
 		var page api.Changes
 		if err := o.get(ctx, historyAPI+"/changes", query, &page); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if f.from.IsZero() {
 			f.from, f.newest = page.From, page.From
 		}
+		unobserved = append(unobserved, page.Unobserved...)
 		for _, c := range page.Items {
 			id := changeID{c.Path, c.ResourceVersion, c.Type, c.Epoch}
 			if _, ok := f.seen[id]; !ok {
@@ -119,7 +142,7 @@ func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values
 		maps.DeleteFunc(f.seen, func(_ changeID, at time.Time) bool { return at.Before(from) })
 	}
 	slices.Reverse(fresh)
-	return fresh, nil
+	return fresh, unobserved, nil
 }
 
 // printNew prints a change without a pager.

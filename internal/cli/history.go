@@ -206,6 +206,9 @@ func (o *historyOptions) none(ctx context.Context, n named, query url.Values, v 
 	if from.RV == 0 && to.RV == 0 && nothingKnown(v.Unobserved, []string{v.Resource}, from.At, to.At) {
 		return fmt.Sprintf("nothing is known of %s %s in that time.", n.resource.GroupResource(), n.name)
 	}
+	if len(v.Unobserved) > 0 {
+		return fmt.Sprintf("%s %s has no observed changes in that time.", n.resource.GroupResource(), n.name)
+	}
 	return fmt.Sprintf("%s %s has not changed in that time.", n.resource.GroupResource(), n.name)
 }
 

@@ -35,6 +35,18 @@ func (c *client) record(ctx context.Context) (record, error) {
 	return r, nil
 }
 
+// beginOf returns when the record of the first resource begins.
+func beginOf(h *api.History) (begin time.Time) {
+	for _, r := range h.Resources {
+		for _, e := range r.Epochs {
+			if begin.IsZero() || e.Span.From.Time.Before(begin) {
+				begin = e.Span.From.Time
+			}
+		}
+	}
+	return begin
+}
+
 // begin returns when the record of a resource begins, if that is after a time.
 func (r record) begin(resource string, after time.Time) (at time.Time, ok bool) {
 	for _, e := range r[resource] {
@@ -76,10 +88,13 @@ func (r record) begins(resources []string, after time.Time, what string, stamp f
 // before returns an error if none of the resources was recorded at a time yet.
 func (r record) before(resources []string, at time.Time, flag string, stamp func(time.Time) string) error {
 	if late, first := r.late(resources, at, stamp); !at.IsZero() && len(late) == len(resources) {
-		return fmt.Errorf("%s: nothing is recorded before %s: use a later moment", flag, stamp(first))
+		return fmt.Errorf("%s: nothing is recorded before %s: use a later moment", flag, stamp(wholeSecond(first)))
 	}
 	return nil
 }
+
+// wholeSecond returns the first whole second, as times are printed, that is not before a time.
+func wholeSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
 
 // after returns an error if a resourceVersion is newer than the record of the resource.
 func (r record) after(resource string, w kube.Moment, flag string) error {
@@ -92,8 +107,8 @@ func (r record) after(resource string, w kube.Moment, flag string) error {
 	return nil
 }
 
-// printUnobserved prints in which of the spans that end after a time changes may have been
-// missed: a line for each outage, of many the newest, and one for the end of the record. The
+// printUnobserved prints in which of the spans that do not end before a time changes may have
+// been missed: a line for each outage, of many the newest, and one for the end of the record. The
 // silence of the API server is [client.reportSilence]'s.
 func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan, after time.Time, stamp func(time.Time) string) {
 	var gaps []api.UnobservedSpan
@@ -101,7 +116,7 @@ func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan
 	var last time.Time // a quiet resource has been heard of last before recording stopped
 	for _, s := range spans {
 		switch {
-		case !s.To.After(after):
+		case s.To.Before(after): // what a gap has led to is listed at its end
 		case s.Reason == api.InGap:
 			gaps = append(gaps, s)
 		case s.Reason == api.RecordingStopped:

@@ -128,7 +128,7 @@ func TestUnknownIsNotUnchanged(t *testing.T) {
 		"history no/n --since 2026-01-02T14:00:10Z --until 2026-01-02T14:00:20Z": "nothing is known of nodes n in that time.\n",
 		"history no/n --since 2026-01-02T15:10:00Z --until 2026-01-02T15:20:00Z": "nothing is known of nodes n in that time.\n",
 		"history no/n --since 2026-01-02T15:10:00Z":                              "nothing is known of nodes n in that time.\n",
-		"history no/n --since 2026-01-02T13:00:00Z --until 2026-01-02T14:00:20Z": "nodes n has not changed in that time.\nnot observed between 2026-01-02 14:00:00Z and ",
+		"history no/n --since 2026-01-02T13:00:00Z --until 2026-01-02T14:00:20Z": "nodes n has no observed changes in that time.\nnot observed between 2026-01-02 14:00:00Z and ",
 	} {
 		f.questions()
 		if out, errs, code := run(append(strings.Fields(line), "--utc")...); out != "" || code != 0 || !strings.Contains(errs, want) {

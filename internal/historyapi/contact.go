@@ -46,5 +46,5 @@ func (h *Handler) warnSilence(header http.Header, r *http.Request) {
 			return // also a resourceVersion: what was recorded then is final
 		}
 	}
-	status.Warn(header, contact.String()+": nothing newer is known")
+	status.Warn(header, contact.Warning())
 }

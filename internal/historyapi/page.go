@@ -128,6 +128,10 @@ func (p *page) again(c *api.Change, st *history.Stream, e history.Event) error {
 	if err != nil || len(last) == 0 || last[0].Type != kube.Deleted {
 		return err
 	}
+	if e.Inferred || last[0].Inferred { // the times are those of a list
+		c.Summary = []string{c.Summary[0] + " again"}
+		return nil
+	}
 	c.Summary = []string{fmt.Sprintf("%s again, %v after its deletion", c.Summary[0], e.At.Sub(last[0].At).Round(time.Millisecond))}
 	return nil
 }

@@ -234,6 +234,11 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	}
 	t, tl := r.continuity(id).current()
 	if t == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.problem != nil {
+			return fmt.Errorf("%w: %w", ErrNotRecorded, r.problem)
+		}
 		return ErrNotRecorded
 	}
 	rv := t.w.position().RV

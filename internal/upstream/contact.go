@@ -39,6 +39,17 @@ type Contact struct {
 // is not ready, since before then.
 func (c Contact) Unknown(at time.Time) bool { return c.Err != nil && at.After(c.Since) }
 
+// Warning says what an answer about a time that is unknown lacks; "" while all is well.
+func (c Contact) Warning() string {
+	switch {
+	case c.Err == nil:
+		return ""
+	case c.NotReady(): // since some time after that
+		return c.String() + ": changes since then may be missing"
+	}
+	return c.String() + ": nothing newer is known"
+}
+
 // NotReady reports whether the API server answers that it is not ready.
 func (c Contact) NotReady() bool { return c.Err != nil && !isSilence(c.Err) }
 
