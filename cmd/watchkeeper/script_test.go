@@ -50,7 +50,10 @@ func TestMain(m *testing.M) {
 //	                              a URL of the form unix:PATH:/path asks a socket
 //	keypair CERT KEY              write a certificate for 127.0.0.1 and its key
 //	listen PATH                   serve nothing on a Unix socket
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "script") }
+
+// runScripts runs the scripts of a directory of testdata.
+func runScripts(t *testing.T, dir string) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "upstream %s %s %s\n", r.Method, r.RequestURI, r.Header.Get("Impersonate-User"))
 		if strings.Contains(r.RequestURI, "follow=") {
@@ -79,7 +82,7 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(func() { busy.Close() })
 
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+		Dir:                 filepath.Join("testdata", dir),
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			port, err := freeport.Pick(30000, 2000) // clustertest and localcluster use lower ones

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
 package history
 
 import (
@@ -79,11 +81,4 @@ func TestLast(t *testing.T) {
 			t.Errorf("the updates of %s in (%d, %d]: %s", key, from, to, diff)
 		}
 	}
-}
-
-func briefs(events []Event) (out []string) {
-	for _, e := range events {
-		out = append(out, brief(e))
-	}
-	return out
 }

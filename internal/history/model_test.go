@@ -191,6 +191,13 @@ func brief(e Event) string {
 	return fmt.Sprint(e.Type, e.Inferred, e.At.UnixMilli(), e.Object.JSON, e.Object.Row, e.Object.Columns, " before: ", prev)
 }
 
+func briefs(events []Event) (out []string) {
+	for _, e := range events {
+		out = append(out, brief(e))
+	}
+	return out
+}
+
 // TestModel records a random cluster with gaps, across restarts, retention and epochs,
 // and compares what readers get with the model.
 func TestModel(t *testing.T) {
