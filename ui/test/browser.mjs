@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { browser as shared } from './cluster.mjs';
 
 /** The folder of pictures, which git ignores. */
 export const shots = fileURLToPath(new URL('../.test/shots/', import.meta.url));
@@ -19,10 +20,17 @@ export const shots = fileURLToPath(new URL('../.test/shots/', import.meta.url));
  */
 const DISABLED = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades', 'PaintHolding', 'SpareRendererForSitePerProcess'];
 
-/** Starts Chromium; the caller closes it. root has no user namespaces for the sandbox, and the pages are our own. */
-export function launch() {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', `--disable-features=${DISABLED}`] });
+/** root has no user namespaces for the sandbox, and the pages are our own. */
+const options = { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', `--disable-features=${DISABLED}`] };
+
+/** Starts a Chromium for several test files. The result is its address, and stop(). */
+export async function serveBrowser() {
+  const server = await chromium.launchServer(options);
+  return { address: server.wsEndpoint(), stop: () => server.close() };
 }
+
+/** Connects to the Chromium of the tests, if there is one, or starts one. close() closes the caller's pages, and what was started. */
+export const launch = () => (shared ? chromium.connect(shared) : chromium.launch(options));
 
 /**
  * Opens a page of a size. clean(page) fails if there was an exception, an error

@@ -16,14 +16,14 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const localcluster = process.env.LOCALCLUSTER_BIN ?? join(root, 'bin/localcluster');
 const watchkeeper = process.env.WATCHKEEPER_BIN ?? join(root, 'bin/watchkeeper');
 
-/** From run.mjs: {gateway, proxy, dir, www}. */
+/** From run.mjs: {gateway, proxy, dir, www, browser}. */
 const given = process.env.WATCHKEEPER_TEST ? JSON.parse(process.env.WATCHKEEPER_TEST) : {};
 
 /**
- * The URLs of the gateway and of kubectl proxy, the folder of the cluster, and that
- * of the files which both serve at /static/.
+ * The URLs of the gateway and of kubectl proxy, the folder of the cluster, that of the
+ * files which both serve at /static/, and the address of a Chromium.
  */
-export const { gateway, proxy, dir, www } = given;
+export const { gateway, proxy, dir, www, browser } = given;
 
 /**
  * Starts a program and waits for a line of its output that matches ready. It

@@ -4,7 +4,9 @@
 // The selected range as a recording: downloaded by the browser, or refused in place.
 
 import assert from 'node:assert/strict';
-import { relative } from 'node:path';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { clean, launch, shot } from './browser.mjs';
@@ -34,8 +36,12 @@ after(() => browser?.close());
 
 const download = (page) => page.getByRole('link', { name: 'Download recording.wkr' });
 
-/** The namespaces of the Services in a recording. */
-async function namespacesIn(t, file) {
+/** The namespaces of the Services in a recording that was downloaded. */
+async function namespacesIn(t, downloaded) {
+  const folder = mkdtempSync(join(tmpdir(), 'watchkeeper-ui-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'recording.wkr');
+  await downloaded.saveAs(file);
   const { url, stop } = await startRecording(relative(root, file));
   t.after(() => stop());
   const { items } = await (await fetch(`${url}/api/v1/services`)).json();
@@ -51,13 +57,13 @@ test('the range, in the namespace of the filter', async (t) => {
   await shot(page, 'export-light');
   const [file] = await Promise.all([page.waitForEvent('download'), download(page).click()]);
   assert.equal(file.suggestedFilename(), 'recording.wkr');
-  assert.deepEqual(await namespacesIn(t, await file.path()), [ns]);
+  assert.deepEqual(await namespacesIn(t, file), [ns]);
   await until('that it began', async () => (await page.locator('.export').innerText()).includes('The download has begun.'));
   // Of all namespaces, by the keyboard.
   await page.getByRole('combobox', { name: 'Namespace' }).selectOption('');
   await download(page).focus();
   const [whole] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')]);
-  const all = await namespacesIn(t, await whole.path());
+  const all = await namespacesIn(t, whole);
   assert.ok(all.includes(ns) && all.includes('default'), `${all}`);
   clean(page);
   await page.close();

@@ -10,7 +10,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { shots } from './browser.mjs';
+import { serveBrowser, shots } from './browser.mjs';
 import { startAll } from './cluster.mjs';
 
 /**
@@ -46,11 +46,13 @@ async function end(code) {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => end(130));
 
-/** Starts a cluster, a gateway and kubectl proxy. The result is the environment of the tests. */
+/** Starts a cluster, a gateway, kubectl proxy, and a Chromium. The result is the environment of the tests. */
 async function start() {
+  const browser = await serveBrowser();
+  stops.push(browser.stop);
   const { environment, stop } = await startAll();
   stops.push(stop);
-  return JSON.stringify(environment);
+  return JSON.stringify({ ...environment, browser: browser.address });
 }
 
 /** Runs test files one after the other. The result is the exit code and the output. */
