@@ -75,6 +75,13 @@ func runScripts(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	scriptsDir := filepath.Join(demoDir, "..", "scripts")
+	for _, dir := range []string{demoDir, scriptsDir} {
+		// Only other processes read these files: now go test knows that its result depends on them.
+		if _, err := os.ReadDir(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +105,7 @@ func runScripts(t *testing.T, dir string) {
 			env.Setenv("PORT", port)
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("DEMO", filepath.Join(demoDir, "incident.wkr"))
-			env.Setenv("SCRIPTS", filepath.Join(demoDir, "..", "scripts"))
+			env.Setenv("SCRIPTS", scriptsDir)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
