@@ -28,6 +28,9 @@ after(async () => {
 async function pods(ns, ...names) {
   namespaces.push(ns);
   await apply(...names.map((name) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name }, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'x' }] } })));
+  // The page may show a Pod before it is recorded, and Chromium logs that its history is missing.
+  const recorded = async (name) => (await fetch(`${gateway}/watchkeeper/v1/history/failing/api/v1/namespaces/${ns}/pods/${name}`)).ok;
+  await until('the Pods in the history', async () => (await Promise.all(names.map(recorded))).every(Boolean));
 }
 
 /** Sets the reason why a Pod's container waits. */
