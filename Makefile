@@ -37,7 +37,7 @@ bin/watchkeeper: deps ui
 .PHONY: bin/localcluster
 bin/localcluster: deps
 	@scripts/progress "building bin/localcluster$$([ -x bin/localcluster ] || echo ' (about 5 minutes)')" \
-	  go build -C localcluster -v -trimpath -ldflags '-s -w' -o ../bin/localcluster .
+	  env GOWORK=off go build -C localcluster -v -trimpath -ldflags '-s -w' -o ../bin/localcluster .
 
 .PHONY: run
 run: build ## Starts a local control plane with workloads, and the gateway on 127.0.0.1:8001.
@@ -73,7 +73,7 @@ picture: build ## Updates the README's screenshot of the page.
 .PHONY: lint
 lint: deps ## Runs gofmt, vet, staticcheck and govulncheck.
 	@scripts/gofmt
-	for dir in . localcluster clients; do (cd $$dir && go vet ./... && go run $(STATICCHECK) ./...) || exit; done
+	for dir in . localcluster clients; do (cd $$dir && if [ ! -f go.work ]; then export GOWORK=off; fi && go vet work && go run $(STATICCHECK) work) || exit; done
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench
@@ -90,7 +90,7 @@ bench-informer: deps ## Measures informers, including client-go's, with a fake A
 .PHONY: soak
 soak: build ## Runs long fuzzing and fault tests (about seven hours).
 	scripts/fuzz 3m
-	for i in 1 2 3; do go test -race -shuffle=on -timeout 20m $$(go list -f '{{.ImportPath}} {{.TestImports}}' ./... | grep -vE ' .*/internal/clustertest|/bench/' | cut -d' ' -f1) || exit; done
+	for i in 1 2 3; do go test -race -shuffle=on -timeout 20m $$(go list -f '{{.ImportPath}} {{.TestImports}}' work | grep -vE ' .*/internal/clustertest|/bench/' | cut -d' ' -f1) || exit; done
 	scripts/bench page -run memory -minutes 60
 	cd ui && WATCHKEEPER_SIMULATIONS=1000 npm test --silent -w informer
 	WATCHKEEPER_STARTS=10000 WATCHKEEPER_SIMULATIONS=20000 go test -race -count=1 -timeout 60m -run 'TestI7StartStop|TestSimulation' ./informer

@@ -18,6 +18,9 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	github.com/wI2L/jsondiff v0.7.1
+	github.com/watchkeeper/watchkeeper/informer v0.1.0
+	github.com/watchkeeper/watchkeeper/informer/clientgo v0.1.0
+	github.com/watchkeeper/watchkeeper/informer/zstd v0.1.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.59.0
 	golang.org/x/sync v0.24.0

@@ -7,7 +7,9 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/prometheus/common v0.72.0
 	github.com/prometheus/prometheus v0.311.0
-	github.com/watchkeeper/watchkeeper v0.0.0
+	github.com/watchkeeper/watchkeeper v0.1.0
+	github.com/watchkeeper/watchkeeper/informer v0.1.0
+	github.com/watchkeeper/watchkeeper/informer/clientgo v0.1.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
@@ -74,4 +76,9 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-replace github.com/watchkeeper/watchkeeper => ../
+replace (
+	github.com/watchkeeper/watchkeeper => ../
+	github.com/watchkeeper/watchkeeper/informer => ../informer
+	github.com/watchkeeper/watchkeeper/informer/clientgo => ../informer/clientgo
+	github.com/watchkeeper/watchkeeper/informer/zstd => ../informer/zstd
+)

@@ -14,9 +14,11 @@
 // The copy holds the bytes that the API server sent, without managedFields. An
 // object is decoded when a program reads it ([Ref.Object]). A [Codec] decides
 // what it is decoded to: anything that encoding/json can decode ([JSON],
-// [Raw]), or a generated type from protobuf (package informer/typed). A
-// [Source] is a URL, or comes from a kubeconfig or a service account (package
-// informer/kubeconfig). This package requires the standard library only.
+// [Raw]), or a generated type from protobuf (package informer/clientgo/typed).
+// A [Source] is a URL, or comes from a kubeconfig or a service account (package
+// informer/clientgo/kubeconfig). This module requires the standard library
+// only. What needs Kubernetes' libraries is in the module informer/clientgo,
+// and zstd in the module informer/zstd.
 //
 // # Guarantees
 //

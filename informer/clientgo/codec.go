@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/informer/typed"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 )
 
 // A transformCodec applies a transform to what its codec decodes.

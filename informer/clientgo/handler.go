@@ -18,10 +18,10 @@ import (
 
 // A registration is an event handler of an informer.
 type registration[T runtime.Object] struct {
+	syncState
 	of      *Informer[T]
 	handler cache.ResourceEventHandler
 	period  time.Duration // of resyncs; 0 for none
-	synced  chan struct{}
 	stop    func()
 	removed chan struct{} // closed by stop
 
@@ -50,7 +50,7 @@ func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o
 	if err := a.closedLocked(); err != nil {
 		return nil, err
 	}
-	r := &registration[T]{of: a, handler: h, period: a.resync, synced: make(chan struct{}), removed: make(chan struct{})}
+	r := &registration[T]{syncState: newSyncState("handler of " + a.typeName()), of: a, handler: h, period: a.resync, removed: make(chan struct{})}
 	if opts.ResyncPeriod != nil {
 		r.period = *opts.ResyncPeriod
 	}
@@ -58,7 +58,7 @@ func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o
 		r.period = max(r.period, minResync)
 		r.known = map[informer.Key]informer.Ref[T]{}
 	}
-	unsubscribe := a.inf.Handle(informer.Handler[T]{Event: r.dispatch, Synced: func() { close(r.synced) }})
+	unsubscribe := a.inf.Handle(informer.Handler[T]{Event: r.dispatch, Synced: r.set})
 	r.stop = func() {
 		close(r.removed)
 		unsubscribe()
@@ -85,12 +85,7 @@ func (a *Informer[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegist
 }
 
 // HasSynced implements cache.ResourceEventHandlerRegistration.
-func (r *registration[T]) HasSynced() bool { return cache.IsDone(r.HasSyncedChecker()) }
-
-// HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
-func (r *registration[T]) HasSyncedChecker() cache.DoneChecker {
-	return checker{"handler of " + r.of.typeName(), r.synced}
-}
+func (r *registration[T]) HasSynced() bool { return r.syncState.HasSynced() }
 
 // dispatch calls the handler for an event.
 func (r *registration[T]) dispatch(e informer.Event[T]) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/informer/typed"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 )
 
 // counting counts calls of Decode.
@@ -129,7 +129,8 @@ func TestIndexer(t *testing.T) {
 				t.Errorf("want ErrReadOnly, got %v", err)
 			}
 		}
-		s.Bookmark("99")
+		// client-go's interface has the method since 0.36.
+		s.(interface{ Bookmark(string) }).Bookmark("99")
 		testLister(t, a.Lister(schema.GroupResource{Resource: "configmaps"}))
 		stop()
 	})

@@ -23,16 +23,17 @@ import (
 )
 
 // An Informer implements cache.SharedIndexInformer with an [informer.Informer].
-// Make it with [New] or [Wrap]. Any goroutine may call its methods.
+// Make it with [New] or [Wrap]. Any goroutine may call its methods. It has a method
+// HasSyncedChecker if client-go's interface has it, since 0.36.
 //
 // Lock order: that of a registration, which is held while its handler is called
 // and may call the informer; mu; that of the indexer; those of the informer below.
 type Informer[T runtime.Object] struct {
+	syncState
 	inf    *informer.Informer[T]
 	codec  *transformCodec[T] // nil if made by Wrap: no transform then
 	resync time.Duration      // default period of handlers; 0 for none
 	store  *indexer[T]
-	synced chan struct{} // closed after the first list
 	// configErr is why the informer cannot run; nil if it can.
 	configErr error
 
@@ -67,19 +68,22 @@ func New[T runtime.Object](src *informer.Source, res informer.Resource, codec in
 	resync time.Duration, indexers cache.Indexers,
 ) *Informer[T] {
 	c := &transformCodec[T]{Codec: codec}
-	a := Wrap(informer.New(src, res, c, opts), resync, indexers)
-	a.codec = c
-	return a
+	return wrap(informer.New(src, res, c, opts), c, resync, indexers)
 }
 
 // Wrap returns an adapter for an existing informer. Call the adapter's Run
 // instead of inf's. It cannot have a transform.
 func Wrap[T runtime.Object](inf *informer.Informer[T], resync time.Duration, indexers cache.Indexers) *Informer[T] {
+	return wrap(inf, nil, resync, indexers)
+}
+
+func wrap[T runtime.Object](inf *informer.Informer[T], codec *transformCodec[T], resync time.Duration, indexers cache.Indexers) *Informer[T] {
 	a := &Informer[T]{
-		inf: inf, resync: resync, synced: make(chan struct{}),
+		inf: inf, codec: codec, resync: resync,
 		store:    &indexer[T]{inf: inf, indexes: map[string]*index[T]{}},
 		handlers: map[*registration[T]]bool{}, errorHandler: cache.DefaultWatchErrorHandler,
 	}
+	a.syncState = newSyncState("informer of " + a.typeName())
 	// The only error is an index that already exists.
 	_ = a.store.AddIndexers(indexers)
 	return a
@@ -105,7 +109,7 @@ func (a *Informer[T]) RunWithContext(ctx context.Context) {
 		return
 	}
 	stopHandler := a.inf.Handle(informer.Handler[T]{
-		Synced: func() { close(a.synced) },
+		Synced: a.set,
 		Error: func(err error) {
 			// Run returns refusals: they are passed on below.
 			if _, ok := errors.AsType[*informer.RefusedError](err); !ok {
@@ -184,21 +188,7 @@ func (a *Informer[T]) typeName() string {
 }
 
 // HasSynced implements cache.SharedInformer.
-func (a *Informer[T]) HasSynced() bool { return cache.IsDone(a.HasSyncedChecker()) }
-
-// HasSyncedChecker implements cache.SharedInformer.
-func (a *Informer[T]) HasSyncedChecker() cache.DoneChecker {
-	return checker{"informer of " + a.typeName(), a.synced}
-}
-
-// A checker implements cache.DoneChecker.
-type checker struct {
-	name string
-	done chan struct{}
-}
-
-func (c checker) Name() string          { return c.name }
-func (c checker) Done() <-chan struct{} { return c.done }
+func (a *Informer[T]) HasSynced() bool { return a.syncState.HasSynced() }
 
 // LastSyncResourceVersion implements cache.SharedInformer. It is that of the last
 // list, event or bookmark; "" before the first list.

@@ -6,6 +6,7 @@ package clientgo
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/informer/typed"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 )
 
 // unhandled has the errors reported to utilruntime since a test last read them. It
@@ -46,6 +47,29 @@ func settle() {
 	synctest.Wait()
 }
 
+// checkDone tests the result of HasSyncedChecker, which client-go's interfaces have
+// since 0.36.
+func checkDone(t *testing.T, of any, name string, want bool) {
+	t.Helper()
+	m := reflect.ValueOf(of).MethodByName("HasSyncedChecker")
+	if !m.IsValid() {
+		return // the compiler checks that the interfaces' methods exist
+	}
+	checker := m.Call(nil)[0].Interface().(interface {
+		Name() string
+		Done() <-chan struct{}
+	})
+	done := false
+	select {
+	case <-checker.Done():
+		done = true
+	default:
+	}
+	if done != want || checker.Name() != name {
+		t.Errorf("%s is done: %t", checker.Name(), done)
+	}
+}
+
 // TestHandlers: handlers receive the existing objects and the changes in order,
 // removed handlers nothing. synctest fails the test if a goroutine is left after
 // the informer has stopped.
@@ -63,11 +87,16 @@ func TestHandlers(t *testing.T) {
 		if a.HasSynced() || first.HasSynced() || a.LastSyncResourceVersion() != "" {
 			t.Error("synced before the start")
 		}
+		checkDone(t, a, "informer of *unstructured.Unstructured", false)
+		checkDone(t, first, "handler of *unstructured.Unstructured", false)
 		stop := run(t, a)
 		settle()
-		if !a.HasSynced() || !first.HasSynced() || a.LastSyncResourceVersion() != "12" || a.GetStore().LastStoreSyncResourceVersion() != "12" {
+		if !a.HasSynced() || !first.HasSynced() || a.LastSyncResourceVersion() != "12" || a.store.LastStoreSyncResourceVersion() != "12" {
 			t.Errorf("not synced, at %q", a.LastSyncResourceVersion())
 		}
+		checkDone(t, a, "informer of *unstructured.Unstructured", true)
+		checkDone(t, a.GetController(), "informer of *unstructured.Unstructured", true)
+		checkDone(t, first, "handler of *unstructured.Unstructured", true)
 		want(t, early.read(), "add ns/a@11 red initial", "add ns/b@12 blue initial")
 
 		gone, err := a.AddEventHandler(removed)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/informer/kubeconfig"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/kubeconfig"
 )
 
 // A NewInformerFunc is the type of cache.Options.NewInformer in
@@ -90,8 +90,8 @@ func (m manager) newInformer(lw cache.ListerWatcher, example runtime.Object, res
 		src = m.metadata
 	}
 	protobuf := strings.Contains(request.Header.Get("Accept"), runtime.ContentTypeProtobuf)
-	a := New(src, res, codecOf(example, protobuf), opts, resync, indexers)
-	a.codec.name = fmt.Sprintf("%s (%T)", res.Name, example)
+	codec := &transformCodec[runtime.Object]{Codec: codecOf(example, protobuf), name: fmt.Sprintf("%s (%T)", res.Name, example)}
+	a := wrap(informer.New(src, res, codec, opts), codec, resync, indexers)
 	a.configErr = err
 	return a
 }

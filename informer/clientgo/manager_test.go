@@ -4,7 +4,9 @@
 package clientgo
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,39 +21,76 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
-// secretServer returns an API server below /prefix that has one Secret, and a
-// function that returns the Accept headers of the requests since its last call.
-func secretServer(t *testing.T, secret *corev1.Secret) (server *httptest.Server, requested func() []string) {
-	var mu sync.Mutex
-	var accepts []string
-	api := fakeapi.New(fakeapi.Options{FirstRV: 2, Resources: []fakeapi.Resource{fakeapi.Secrets}})
-	api.Control(func(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
-		mu.Lock()
-		accepts = append(accepts, r.Header.Get("Accept"))
-		mu.Unlock()
-		if r.Resource.Name != "secrets" || r.Namespace != "ns" || r.Query.Get("labelSelector") != "a=b" {
-			t.Errorf("%s is asked for", r.URL)
-		}
-		next(w)
-	})
-	api.Put("secrets", secret)
-	return httptest.NewServer(http.StripPrefix("/prefix", api)), func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		all := accepts
-		accepts = nil
-		return all
+// A secretServer is an API server below /prefix that has one Secret. It answers a
+// request for one page in JSON, and a streaming list in protobuf.
+type secretServer struct {
+	t      *testing.T
+	secret *corev1.Secret
+
+	mu      sync.Mutex // guards accepts
+	accepts []string
+}
+
+// requested returns the Accept headers of the requests since its last call.
+func (s *secretServer) requested() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.accepts
+	s.accepts = nil
+	return all
+}
+
+func (s *secretServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	accept, query := r.Header.Get("Accept"), r.URL.Query()
+	s.mu.Lock()
+	s.accepts = append(s.accepts, accept)
+	s.mu.Unlock()
+	if r.URL.Path != "/prefix/api/v1/namespaces/ns/secrets" || query.Get("labelSelector") != "a=b" {
+		s.t.Errorf("%s is asked for", r.URL)
 	}
+	if query.Get("limit") == "1" {
+		_, _ = w.Write([]byte(`{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[]}`))
+		return
+	}
+	if !query.Has("sendInitialEvents") {
+		s.t.Errorf("%s is no streaming list", r.URL)
+	}
+	end := metav1.ObjectMeta{ResourceVersion: "3", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
+	if strings.Contains(accept, "as=PartialObjectMetadata") {
+		kind := metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: metav1.SchemeGroupVersion.String()}
+		s.send(w, watch.Added, &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: s.secret.ObjectMeta})
+		s.send(w, watch.Bookmark, &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: end})
+	} else {
+		s.send(w, watch.Added, s.secret)
+		s.send(w, watch.Bookmark, &corev1.Secret{TypeMeta: s.secret.TypeMeta, ObjectMeta: end})
+	}
+	<-r.Context().Done()
+}
+
+// send writes an event of a watch in protobuf.
+func (s *secretServer) send(w http.ResponseWriter, typ watch.EventType, o runtime.Object) {
+	var object bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &object); err != nil {
+		s.t.Error(err)
+	}
+	event, err := (&metav1.WatchEvent{Type: string(typ), Object: runtime.RawExtension{Raw: object.Bytes()}}).Marshal()
+	if err != nil {
+		s.t.Error(err)
+	}
+	_, _ = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...))
+	w.(http.Flusher).Flush()
 }
 
 func selected(o *metav1.ListOptions) { o.LabelSelector = "a=b" }
@@ -65,7 +104,8 @@ func TestForManager(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", UID: "u", ResourceVersion: "3", Labels: map[string]string{"a": "b"}},
 		Data:       map[string][]byte{"k": []byte("v")},
 	}
-	server, requested := secretServer(t, secret)
+	secrets := &secretServer{t: t, secret: secret}
+	server := httptest.NewServer(secrets)
 	defer server.Close()
 	config, newInformer, err := ForManager(&rest.Config{Host: server.URL + "/prefix", ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf}}, informer.Options{})
 	if err != nil {
@@ -104,12 +144,12 @@ func TestForManager(t *testing.T) {
 			"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
 		},
 	} {
-		requested()
+		secrets.requested()
 		a := newInformer(test.lw, test.example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		if err := a.SetTransform(nil); err != nil {
 			t.Fatal(err)
 		}
-		if got := requested(); len(got) > 0 {
+		if got := secrets.requested(); len(got) > 0 {
 			t.Errorf("requested %v before the start", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -130,7 +170,7 @@ func TestForManager(t *testing.T) {
 		}
 		cancel()
 		<-done
-		if got := requested(); len(got) != 2 || got[1] != test.accept {
+		if got := secrets.requested(); len(got) != 2 || got[1] != test.accept {
 			t.Errorf("requested %v", got)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
-	"github.com/watchkeeper/watchkeeper/informer/typed"
 )
 
 // An upstream is an API server of ConfigMaps.

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/informer/kubeconfig"
-	"github.com/watchkeeper/watchkeeper/informer/typed"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/kubeconfig"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 	"github.com/watchkeeper/watchkeeper/informer/zstd"
 )
 

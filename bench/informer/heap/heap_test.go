@@ -21,7 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/informer/typed"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 	"github.com/watchkeeper/watchkeeper/informer/zstd"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"

@@ -11,7 +11,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/informer/measure"
 	"github.com/watchkeeper/watchkeeper/bench/informer/ours"
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/informer/typed"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 	"github.com/watchkeeper/watchkeeper/informer/zstd"
 )
 

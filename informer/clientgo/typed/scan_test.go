@@ -30,11 +30,18 @@ func newPod(name, rv string) *corev1.Pod {
 			Labels: map[string]string{"app": "x", "tier": "back"}, Annotations: map[string]string{"a": "b"},
 			Finalizers: []string{"f"},
 			ManagedFields: []metav1.ManagedFieldsEntry{
-				{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:a":{}}`)}, {Manager: "n"}},
+				{Manager: "m", FieldsV1: fieldsV1(`{"f:a":{}}`)}, {Manager: "n"}},
 		},
 		Spec:   corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
+}
+
+// fieldsV1 is metav1.NewFieldsV1, which client-go has since 0.36.
+func fieldsV1(text string) *metav1.FieldsV1 {
+	f := &metav1.FieldsV1{}
+	_ = f.UnmarshalJSON([]byte(text)) // fails only for nil
+	return f
 }
 
 func encode(t *testing.T, o runtime.Object) []byte {

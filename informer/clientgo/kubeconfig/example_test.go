@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer"
-	"github.com/watchkeeper/watchkeeper/informer/kubeconfig"
-	"github.com/watchkeeper/watchkeeper/informer/typed"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/kubeconfig"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 )
 
 // A program in a Pod that logs each Pod that is added to a namespace or deleted

@@ -1,0 +1,3 @@
+module github.com/watchkeeper/watchkeeper/informer
+
+go 1.26.0

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A goMod is what "go mod edit -json" and "go work edit -json" print.
+type goMod struct {
+	Module  struct{ Path string }
+	Use     []struct{ DiskPath string }
+	Require []struct {
+		Path, Version string
+		Indirect      bool
+	}
+	Replace []struct {
+		Old, New struct{ Path, Version string }
+	}
+	Tool []struct{ Path string }
+}
+
+// goCommand runs go in a folder of the repository.
+func goCommand(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = filepath.Join("../..", dir)
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.Output()
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			t.Logf("%s", exit.Stderr)
+		}
+		t.Fatalf("%s in %s: %v", cmd, dir, err)
+	}
+	return string(out)
+}
+
+func readMod(t *testing.T, dir string) (m goMod) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(goCommand(t, dir, "mod", "edit", "-json")), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestCoreRequiresNothing: a program that imports the informer gets no other module,
+// not even by the informer's tests. Within the workspace, the compiler does not check
+// this.
+func TestCoreRequiresNothing(t *testing.T) {
+	m := readMod(t, "informer")
+	for _, r := range m.Require {
+		t.Errorf("informer/go.mod requires %s", r.Path)
+	}
+	if len(m.Replace)+len(m.Tool) > 0 {
+		t.Errorf("informer/go.mod replaces %v and has the tools %v", m.Replace, m.Tool)
+	}
+	if others := goCommand(t, "informer", "list", "-deps", "-test", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./..."); others != "" {
+		t.Errorf("informer imports from %s", others)
+	}
+}
+
+// adapterRequires is what informer/clientgo/go.mod may require directly, all of which
+// client-go requires, too.
+var adapterRequires = map[string]bool{
+	module + "informer":        true,
+	"k8s.io/api":               true,
+	"k8s.io/apimachinery":      true,
+	"k8s.io/client-go":         true,
+	"k8s.io/klog/v2":           true,
+	"github.com/google/go-cmp": true, // tests
+	"go.uber.org/goleak":       true, // tests
+}
+
+// TestAdaptersRequireClientGo: a program that imports the adapters gets client-go, and
+// nothing that client-go does not have anyway.
+func TestAdaptersRequireClientGo(t *testing.T) {
+	for _, r := range readMod(t, "informer/clientgo").Require {
+		if !r.Indirect && !adapterRequires[r.Path] {
+			t.Errorf("informer/clientgo/go.mod requires %s", r.Path)
+		}
+	}
+}
+
+// TestModuleVersions: go.work has all modules of the informer, they require each other
+// at one version, which is the one that go.work replaces, and no go.mod that users see
+// replaces a module: "go install" refuses that.
+func TestModuleVersions(t *testing.T) {
+	var work goMod
+	if err := json.Unmarshal([]byte(goCommand(t, ".", "work", "edit", "-json", "go.work")), &work); err != nil {
+		t.Fatal(err)
+	}
+	version := ""
+	one := func(where, v string) {
+		if version == "" {
+			version = v
+		}
+		if v != version {
+			t.Errorf("%s has %s, not %s", where, v, version)
+		}
+	}
+	used := map[string]bool{}
+	for _, u := range work.Use {
+		dir := filepath.Clean(u.DiskPath)
+		m := readMod(t, dir)
+		used[dir] = true
+		if len(m.Replace) > 0 {
+			t.Errorf("%s/go.mod replaces %v", dir, m.Replace)
+		}
+		for _, r := range m.Require {
+			if strings.HasPrefix(r.Path, module) {
+				one(dir+"/go.mod: "+r.Path, r.Version)
+			}
+		}
+	}
+	for _, r := range work.Replace {
+		one("go.work: "+r.Old.Path, r.Old.Version)
+	}
+	err := filepath.WalkDir("../../informer", func(path string, d fs.DirEntry, err error) error {
+		dir, _ := filepath.Rel("../..", filepath.Dir(path))
+		if err == nil && d.Name() == "go.mod" && dir != "informer/clientgo/compat" && !used[dir] {
+			t.Errorf("go.work does not use %s", dir)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
