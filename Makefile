@@ -58,6 +58,10 @@ test: build ## Runs all tests except the soak tests. One part: scripts/test PART
 	@scripts/gofmt
 	@scripts/test
 
+.PHONY: compat
+compat: deps ## Tests the informer's adapters with each supported version of client-go and controller-runtime.
+	@scripts/compat
+
 .PHONY: test-ha
 test-ha: build ## Runs the tests with a control plane in front of three API servers and a balancer (about 20 minutes).
 	@scripts/deps test
@@ -73,7 +77,7 @@ picture: build ## Updates the README's screenshot of the page.
 .PHONY: lint
 lint: deps ## Runs gofmt, vet, staticcheck and govulncheck.
 	@scripts/gofmt
-	for dir in . localcluster clients; do (cd $$dir && if [ ! -f go.work ]; then export GOWORK=off; fi && go vet work && go run $(STATICCHECK) work) || exit; done
+	for dir in . localcluster clients informer/clientgo/compat; do (cd $$dir && if [ ! -f go.work ]; then export GOWORK=off; fi && go vet work && go run $(STATICCHECK) work) || exit; done
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench
@@ -89,6 +93,7 @@ bench-informer: deps ## Measures informers, including client-go's, with a fake A
 
 .PHONY: soak
 soak: build ## Runs long fuzzing and fault tests (about seven hours).
+	scripts/compat
 	scripts/fuzz 3m
 	for i in 1 2 3; do go test -race -shuffle=on -timeout 20m $$(go list -f '{{.ImportPath}} {{.TestImports}}' work | grep -vE ' .*/internal/clustertest|/bench/' | cut -d' ' -f1) || exit; done
 	scripts/bench page -run memory -minutes 60

@@ -33,6 +33,8 @@ type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, 
 //	config, newInformer, err := clientgo.ForManager(ctrl.GetConfigOrDie(), informer.Options{})
 //	mgr, err := ctrl.NewManager(config, ctrl.Options{Cache: cache.Options{NewInformer: newInformer}})
 //
+// It works with controller-runtime 0.21 and newer.
+//
 // controller-runtime passes to the constructor a lister-watcher that does not say
 // what it lists. The constructor makes it list, and the returned configuration
 // intercepts the request instead of sending it: the URL has resource, namespace
@@ -140,6 +142,10 @@ var errIntercepted = errors.New("request intercepted")
 
 // interceptList returns the request that lw sends to list.
 func interceptList(lw cache.ListerWatcher) (*http.Request, error) {
+	if l, ok := lw.(*cache.ListWatch); ok && l.ListWithContextFunc == nil {
+		// The request would have another context, which may be nil.
+		return nil, errors.New("list function without a context: controller-runtime 0.21 or newer is required")
+	}
 	i := &intercepted{}
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), interceptedKey{}, i), 10*time.Second)
 	defer cancel()

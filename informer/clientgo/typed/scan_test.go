@@ -37,7 +37,7 @@ func newPod(name, rv string) *corev1.Pod {
 	}
 }
 
-// fieldsV1 is metav1.NewFieldsV1, which client-go has since 0.36.
+// fieldsV1 is metav1.NewFieldsV1, which apimachinery has since 0.36.
 func fieldsV1(text string) *metav1.FieldsV1 {
 	f := &metav1.FieldsV1{}
 	_ = f.UnmarshalJSON([]byte(text)) // fails only for nil
