@@ -153,7 +153,7 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   const first = await startGateway(flags, undefined, await freePort());
   t.after(() => first.stop());
   // Chromium says on the console which requests have failed.
-  const options = { ignore: /ERR_CONNECTION_(REFUSED|RESET|CLOSED)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/ };
+  const options = { ignore: /ERR_CONNECTION_(REFUSED|RESET|CLOSED)|ERR_SOCKET_NOT_CONNECTED|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/ };
   const page = await openBoard(browser, first.url, {}, options);
   await settled(page, ns, 3);
   await mark(page);
