@@ -167,7 +167,6 @@ func (c *client) checkRecorded(ctx context.Context, moment string) error {
 	if err != nil {
 		return err
 	}
-	first := time.Time{}
 	for _, r := range h.Resources {
 		for _, e := range r.Epochs {
 			rv, err := kube.ParseRV(e.Span.From.ResourceVersion)
@@ -177,11 +176,9 @@ func (c *client) checkRecorded(ctx context.Context, moment string) error {
 			if w.RV != 0 && rv <= w.RV || w.RV == 0 && !e.Span.From.Time.After(w.At) {
 				return nil
 			}
-			if first.IsZero() || e.Span.From.Time.Before(first) {
-				first = e.Span.From.Time
-			}
 		}
 	}
+	first := beginOf(h)
 	if first.IsZero() {
 		return errNothing(h)
 	}

@@ -11,11 +11,9 @@ import (
 	"io"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
@@ -126,9 +124,9 @@ func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, 
 	}
 	q.Set("from", from)
 	q.Set("to", cmp.Or(to, "now"))
-	for flag, text := range map[string]string{"--since": o.since, "--until": o.until} {
-		if w, err := kube.ParseMoment(text, time.Now()); err == nil && w.RV != 0 && len(args) != 1 {
-			return nil, fmt.Errorf("%s %s: a resourceVersion is that of one resource: name it, as in 'watchkeeper changes pods %s %s', or use a time", flag, text, flag, text)
+	for _, side := range []struct{ flag, text, moment string }{{"--since", o.since, from}, {"--until", o.until, to}} {
+		if parsed(side.moment).RV != 0 && len(args) != 1 {
+			return nil, fmt.Errorf("%[1]s %[2]s: a resourceVersion is that of one resource: name it, as in 'watchkeeper changes pods %[1]s %[2]s', or use a time", side.flag, side.text)
 		}
 	}
 	for parameter, text := range map[string]string{"namespace": o.namespace, "by": o.author, "filter": o.filter} {

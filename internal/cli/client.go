@@ -195,25 +195,28 @@ func (c *client) history(ctx context.Context) (*api.History, error) {
 // reportSilence says on standard error that the API server does not answer the gateway, if
 // a command has read up to a time that is after the last contact.
 func (c *client) reportSilence(ctx context.Context, until time.Time, stamp func(time.Time) string) {
-	if !c.silentSince(ctx, until) {
+	up := c.silence(ctx, until)
+	if up == nil {
 		return
 	}
-	h, _ := c.history(ctx) // silentSince has asked
-	switch since := stamp(h.Upstream.LastContact); {
-	case h.Upstream.LastContact.IsZero():
+	switch since := stamp(up.LastContact); {
+	case up.LastContact.IsZero():
 		fmt.Fprintln(c.err, "the API server has not answered: nothing newer than the record is known")
-	case strings.HasPrefix(h.Upstream.Reason, "the API server is not ready"):
-		fmt.Fprintf(c.err, "changes since %s may be missing: %s\n", since, h.Upstream.Reason)
+	case strings.HasPrefix(up.Reason, "the API server is not ready"):
+		fmt.Fprintf(c.err, "changes since %s may be missing: %s\n", since, up.Reason)
 	default:
 		fmt.Fprintf(c.err, "the API server has not answered since %s: nothing newer is known\n", since)
 	}
 }
 
-// silentSince reports whether the API server has not answered, or has not been ready, since
-// a time or before.
-func (c *client) silentSince(ctx context.Context, at time.Time) bool {
+// silence returns what is known of the API server if it has not answered, or has not been
+// ready, since a time or before; nil if it has.
+func (c *client) silence(ctx context.Context, at time.Time) *api.Upstream {
 	h, err := c.history(ctx)
-	return err == nil && h.Upstream != nil && !h.Upstream.Answers && at.After(h.Upstream.LastContact)
+	if err != nil || h.Upstream == nil || h.Upstream.Answers || !at.After(h.Upstream.LastContact) {
+		return nil
+	}
+	return h.Upstream
 }
 
 // errNothing returns the error for a history that has no resources.

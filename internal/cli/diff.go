@@ -256,7 +256,7 @@ func (o *diffOptions) none(ctx context.Context, args []string, all []named, comp
 		where = " in namespace " + o.namespace
 	}
 	what := "no differences"
-	if from := parsed(query.Get("from")); from.RV == 0 && o.silentSince(ctx, from.At) {
+	if from := parsed(query.Get("from")); from.RV == 0 && o.silence(ctx, from.At) != nil {
 		what = "nothing is known of differences"
 	}
 	text := fmt.Sprintf("%s%s between %s and %s", what, where, o.moment(query.Get("from")), o.moment(query.Get("to")))

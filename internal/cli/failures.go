@@ -61,7 +61,7 @@ func (r record) gap(resources []string, moment time.Time, stamp func(time.Time) 
 		}
 	}
 	found.reason = fmt.Sprintf("%s%s; not observed between %s and %s: these two are the nearest moments that are known",
-		inGap, stamp(moment), stamp(from.Truncate(time.Second)), stamp(to.Add(time.Second-1).Truncate(time.Second)))
+		inGap, stamp(moment), stamp(from.Truncate(time.Second)), stamp(wholeSecond(to)))
 	return found
 }
 

@@ -36,12 +36,19 @@ func (c *client) record(ctx context.Context) (record, error) {
 }
 
 // beginOf returns when the record of the first resource begins.
-func beginOf(h *api.History) (begin time.Time) {
+func beginOf(h *api.History) time.Time {
+	var all []api.Epoch
 	for _, r := range h.Resources {
-		for _, e := range r.Epochs {
-			if begin.IsZero() || e.Span.From.Time.Before(begin) {
-				begin = e.Span.From.Time
-			}
+		all = append(all, r.Epochs...)
+	}
+	return earliest(all)
+}
+
+// earliest returns when the first of the epochs begins; zero if there are none.
+func earliest(epochs []api.Epoch) (begin time.Time) {
+	for _, e := range epochs {
+		if begin.IsZero() || e.Span.From.Time.Before(begin) {
+			begin = e.Span.From.Time
 		}
 	}
 	return begin
@@ -49,13 +56,8 @@ func beginOf(h *api.History) (begin time.Time) {
 
 // begin returns when the record of a resource begins, if that is after a time.
 func (r record) begin(resource string, after time.Time) (at time.Time, ok bool) {
-	for _, e := range r[resource] {
-		if at.IsZero() || e.Span.From.Time.Before(at) {
-			at = e.Span.From.Time
-		}
-	}
 	// A moment has milliseconds.
-	at = at.Add(time.Millisecond - 1).Truncate(time.Millisecond)
+	at = earliest(r[resource]).Add(time.Millisecond - 1).Truncate(time.Millisecond)
 	return at, at.After(after)
 }
 
