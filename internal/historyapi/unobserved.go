@@ -37,8 +37,8 @@ func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []
 				add(api.InGap, g.Since, g.Until)
 			}
 		}
-		if !from.IsZero() && from.Before(begin) {
-			add(api.BeforeRecord, from, earlier(begin, to))
+		if s, ok := inside(from, begin, from, to); ok && !from.IsZero() {
+			add(api.BeforeRecord, s.From, s.To)
 		}
 		if since, reason := c.recordEnd(r); reason != "" {
 			add(reason, since, to)
@@ -49,13 +49,6 @@ func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []
 		all = all[more:]
 	}
 	return all
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // recordEnd returns the time after which nothing is known of a resource, and why; "" if the
