@@ -81,7 +81,7 @@ func (o *recordOptions) options(cmd *cobra.Command) (s server.RecordOptions, err
 		return s, fmt.Errorf("--record: %w", err)
 	}
 	if s.Select.Empty() {
-		return s, errors.New("--record selects nothing: use --data-dir= to record nothing")
+		return s, recorder.ErrNothing
 	}
 	s.MaxAge, s.MaxBytes = time.Duration(o.maxAge), o.maxBytes.Value()
 	if b := s.MaxBytes; b < 0 || b > 0 && b < minHistory {

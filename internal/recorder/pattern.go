@@ -129,6 +129,9 @@ func (s Selection) Matches(r kube.Resource) bool {
 	return slices.ContainsFunc(s.include, is) && !slices.ContainsFunc(s.exclude, is)
 }
 
+// ErrNothing: the selection cannot match any resource.
+var ErrNothing = errors.New("--record selects nothing: use --data-dir= to record nothing")
+
 // Empty reports whether the selection cannot match any resource: nothing is included, or
 // each pattern is excluded again.
 func (s Selection) Empty() bool {

@@ -93,7 +93,7 @@ func (r *Recorder) checkNames(ctx context.Context) error {
 		return nil
 	}
 	if len(found.Unknown) == 0 { // each name is excluded again, by another of its names
-		return errors.New("--record selects nothing: use --data-dir= to record nothing")
+		return ErrNothing
 	}
 	return nil
 }
