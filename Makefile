@@ -95,7 +95,7 @@ bench-informer: deps ## Measures informers, including client-go's, with a fake A
 soak: build ## Runs long fuzzing and fault tests (about seven hours).
 	scripts/compat
 	scripts/fuzz 3m
-	for i in 1 2 3; do go test -race -shuffle=on -timeout 20m $$(go list -f '{{.ImportPath}} {{.TestImports}}' work | grep -vE ' .*/internal/clustertest|/bench/' | cut -d' ' -f1) || exit; done
+	for i in 1 2 3; do go test -race -shuffle=on -timeout 20m $$(scripts/units) || exit; done
 	scripts/bench page -run memory -minutes 60
 	cd ui && WATCHKEEPER_SIMULATIONS=1000 npm test --silent -w informer
 	WATCHKEEPER_STARTS=10000 WATCHKEEPER_SIMULATIONS=20000 go test -race -count=1 -timeout 60m -run 'TestI7StartStop|TestSimulation' ./informer
