@@ -28,9 +28,6 @@ after(async () => {
 async function pods(ns, ...names) {
   namespaces.push(ns);
   await apply(...names.map((name) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: ns, name }, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'c', image: 'x' }] } })));
-  // The page may show a Pod before it is recorded, and Chromium logs that its history is missing.
-  const recorded = async (name) => (await fetch(`${gateway}/watchkeeper/v1/history/failing/api/v1/namespaces/${ns}/pods/${name}`)).ok;
-  await until('the Pods in the history', async () => (await Promise.all(names.map(recorded))).every(Boolean));
 }
 
 /** Sets the reason why a Pod's container waits. */
@@ -90,7 +87,7 @@ test('in the list of what needs attention', async () => {
   await keeps(page, one, 'it moved down');
   const three = await focus(page, entry('three'));
   const neighbours = await three.evaluate((at) => [at.closest('li').previousElementSibling, at.closest('li').nextElementSibling].map((li) => li?.querySelector('button').innerText));
-  await kubectl('-n', ns, 'delete', 'pod', 'three', '--force', '--grace-period=0');
+  await remove(ns, 'three');
   await until('the removal of the entry', async () => (await entry('three').count()) === 0);
   await drawn(page);
   const name = (text) => text?.split('\n')[0];
