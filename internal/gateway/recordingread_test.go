@@ -5,6 +5,7 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -93,6 +94,17 @@ func TestRecordingOfNamespace(t *testing.T) {
 	} {
 		if s := statusOf(t, r.get(path)); s.Code != http.StatusNotFound || s.Message != "this recording has only namespace kube-system" {
 			t.Errorf("%s: %d %s", path, s.Code, s.Message)
+		}
+	}
+	// kubectl asks for the namespace of an object that is not found, and prints only a 404.
+	for path, want := range map[string]string{
+		"/api/v1/namespaces/kube-system/pods/nope": `404 pods "nope" not found`,
+		"/api/v1/namespaces/kube-system":           "403 this recording has what is in namespace kube-system, and no namespaces",
+	} {
+		for _, at := range []string{"", "/at/now"} {
+			if s := statusOf(t, r.get(at+path)); fmt.Sprint(s.Code, " ", s.Message) != want {
+				t.Errorf("%s: %d %s, want %s", at+path, s.Code, s.Message, want)
+			}
 		}
 	}
 }

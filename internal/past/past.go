@@ -234,6 +234,8 @@ func (p *Past) Outside(namespace string) error {
 	return &status.Error{Status: status.NotFound("this recording has only namespace " + p.Only)}
 }
 
+var namespaces = kube.Resource{Version: "v1", Name: "namespaces"}
+
 // NotRecorded returns the Status for a resource that is not recorded.
 func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 	switch {
@@ -254,6 +256,9 @@ func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 	}
 	missing := p.record.Missing(id)
 	switch {
+	case p.record.Ended() && p.Only != "" && id == namespaces:
+		// With 404, kubectl would say that of each object that it does not find.
+		return status.Forbidden(fmt.Sprintf("this recording has what is in namespace %s, and no namespaces", p.Only))
 	case p.record.Ended():
 		return status.NotFound(fmt.Sprintf("this recording has no %s", id.GroupResource()))
 	case p.Lacks != nil && p.Lacks(id):
