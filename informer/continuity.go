@@ -28,6 +28,11 @@ const (
 	// Diverged: the upstream has another history. A list follows, which the
 	// sink has to take as it is.
 	Diverged
+	// Watched: a list is complete, or a watch is open that sends what follows the sink's
+	// head. It is reported for each, before Proven.
+	Watched
+	// Ended: the upstream has ended a watch in order. Watched, Doubtful or a list follows.
+	Ended
 )
 
 // setContinuity reports a continuity.

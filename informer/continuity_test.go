@@ -168,7 +168,7 @@ func TestContinuity(t *testing.T) {
 				up := &script{t: t, answers: append([]answer{probe}, test.answers...)}
 				u, _ := url.Parse("http://upstream/api/v1/pods")
 				var got []Continuity
-				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Continuity: func(c Continuity) { got = append(got, c) }})
+				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Continuity: settles(&got)})
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
 				}
@@ -314,7 +314,7 @@ func TestContinuityOfPages(t *testing.T) {
 				up := &script{t: t, answers: slices.Concat([]answer{probe, {want: streaming, code: 400, body: status(400)}, at(8), test.watch}, pages, test.answers)}
 				u, _ := url.Parse("http://upstream/api/v1/pods")
 				var got []Continuity
-				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Watchdog: true, Continuity: func(c Continuity) { got = append(got, c) }})
+				r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Watchdog: true, Continuity: settles(&got)})
 				ctx, cancel := context.WithTimeout(t.Context(), during)
 				defer cancel()
 				if err := r.Run(ctx); err != nil {
@@ -346,19 +346,19 @@ func TestContinuityAfterResume(t *testing.T) {
 		"nothing is known": {
 			Resume{},
 			[]answer{at(30), {want: from(20), body: event("ADDED", "c", 23), then: io.ErrUnexpectedEOF}, at(30), {want: from(20), stall: true, body: event("ADDED", "c", 23) + event("ADDED", "d", 24)}},
-			[]Continuity{Doubtful, Proven},
+			[]Continuity{Watched, Doubtful, Watched, Proven},
 		},
 		"without an event": {
 			Resume{Newest: newest},
 			[]answer{at(30), {want: from(11), body: event("MODIFIED", "a", 12) + bookmark(20, false), then: io.ErrUnexpectedEOF},
 				at(30), {want: from(11), stall: true, body: event("MODIFIED", "a", 12) + event("ADDED", "d", 24)}},
-			[]Continuity{Proven, Doubtful, Proven},
+			[]Continuity{Watched, Proven, Doubtful, Watched, Proven},
 		},
 		"after a deletion at the head": {
 			Resume{AfterDelete: true, Newest: newest},
 			[]answer{at(30), {want: from(11), body: event("MODIFIED", "a", 12) + gone, then: io.ErrUnexpectedEOF},
 				at(30), {want: from(19), stall: true, body: gone + event("ADDED", "d", 24)}},
-			[]Continuity{Proven, Doubtful, Proven},
+			[]Continuity{Watched, Proven, Doubtful, Watched, Proven},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -427,4 +427,14 @@ func TestContinuityOfSilence(t *testing.T) {
 			t.Errorf("relists: %v", i.Status().Relists)
 		}
 	})
+}
+
+// settles returns a ReflectorOptions.Continuity that notes what is neither Watched
+// nor Ended.
+func settles(got *[]Continuity) func(Continuity) {
+	return func(c Continuity) {
+		if c != Watched && c != Ended {
+			*got = append(*got, c)
+		}
+	}
 }

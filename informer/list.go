@@ -136,6 +136,7 @@ func (r *reflector[O]) listed(list *scan.List) {
 	r.state = stateWatch
 	r.afterList, r.afterDelete, r.malformed, r.failedLists = true, false, 0, 0
 	r.setPhase(Watching)
+	r.setContinuity(Watched)
 }
 
 // streamList takes a streaming list (KEP-3157), which is a consistent list as

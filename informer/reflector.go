@@ -89,8 +89,8 @@ type ReflectorOptions struct {
 	// modified until Run is called. The default, nil, begins with a list.
 	Resume *Resume
 	// Continuity is called by the goroutine of Run when it becomes doubtful
-	// whether the upstream continues the sink's history, and when that is
-	// settled. It may be nil.
+	// whether the upstream continues the sink's history, when that is settled,
+	// and when a watch is open or has ended in order. It may be nil.
 	Continuity func(Continuity)
 
 	onFailure func(verb string, err error) // called for each failed list or watch; may be nil
@@ -295,6 +295,9 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 // reports whether the next round begins at once, without backoff.
 func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) {
 	was := r.state
+	if err == nil {
+		r.setContinuity(Ended)
+	}
 	if r.state == stateWatch && (err != nil || r.endedEarly || r.endedInList) {
 		if r.doubt(); r.state == stateProve {
 			r.setPhase(Retrying)

@@ -71,6 +71,7 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 // watching shows that there is a watch that continues the sink's history.
 func (r *reflector[O]) watching() {
 	r.setPhase(Watching)
+	r.setContinuity(Watched)
 	r.sink.Flush()
 }
 
