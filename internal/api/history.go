@@ -23,7 +23,9 @@ type Span struct {
 	To   Moment `json:"to"`
 }
 
-// A Gap is a span in which events were missed: only the state at its end is known.
+// A Gap is a span in which nothing was observed: only the state at its end is known. If both
+// resourceVersions are the same, no event was missed, but those of that time came at its end,
+// and have the time of its end.
 type Gap struct {
 	From Moment `json:"from"`
 	To   Moment `json:"to"`
@@ -169,7 +171,8 @@ type Changes struct {
 	Continue   string           `json:"continue,omitempty"`
 }
 
-// An UnobservedSpan is a time in which changes of a resource may have been missed.
+// An UnobservedSpan is a time in which changes of a resource may have been missed, or came
+// later.
 type UnobservedSpan struct {
 	Resource string `json:"resource"`
 	Reason   string `json:"reason"`
@@ -180,6 +183,7 @@ type UnobservedSpan struct {
 const (
 	BeforeRecord     = "before"  // nothing was recorded yet
 	InGap            = "gap"     // nothing was heard, or nothing could be recorded
+	Late             = "late"    // the changes came at its end, and have the time of its end
 	RecordingStopped = "stopped" // nothing newer is recorded, as on a full disk
 	NoAnswer         = "silent"  // the API server does not answer, or is not ready
 )

@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/request"},
 	{"internal/status", "internal/recording", "internal/api", "internal/webpage", "ui"},
 	{"internal/change", "internal/timeline", "internal/wire", "internal/history"},
-	{"internal/history/delta", "internal/history/failstop"},
+	{"internal/history/delta", "internal/history/budget", "internal/history/failstop"},
 	{"informer"},
 	{"informer/scan"},
 	{"informer/kube"},

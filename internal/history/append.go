@@ -4,8 +4,10 @@
 package history
 
 import (
+	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -81,17 +83,39 @@ func (st *Stream) Append(events []Event, rv uint64, at time.Time) error {
 // AppendGap records a [Gap] between the head and rv, with the inferred events.
 func (st *Stream) AppendGap(events []Event, rv uint64, at time.Time) error {
 	head := st.Head()
-	return st.append(events, rv, at, &head)
+	if rv == head.RV {
+		return st.Append(events, rv, at)
+	}
+	return st.append(events, rv, at, &Gap{From: head.RV, To: rv, Since: head.At})
 }
 
-// EndGap records a [Gap] between an earlier head and rv. The inferred events in
-// it have been appended in parts, which readers must not have seen.
+// AppendLate records a late [Gap] from since, or the head if that is later, and the events
+// of that time, which have come at its end. Their times are replaced by at. A late gap that
+// begins where the last one ends continues it.
+func (st *Stream) AppendLate(events []Event, rv uint64, since, at time.Time) error {
+	head := st.Head()
+	if since = since.Truncate(time.Millisecond); head.At.After(since) {
+		since = head.At
+	}
+	if !since.Before(at.Truncate(time.Millisecond)) {
+		return st.Append(events, rv, at)
+	}
+	late := slices.Clone(events)
+	for i := range late {
+		late[i].At = at
+	}
+	return st.append(late, rv, at, &Gap{From: head.RV, To: head.RV, Since: since})
+}
+
+// EndGap records a [Gap] between an earlier head and rv, a late one if rv is that of the
+// head. The inferred events in it have been appended in parts, which readers must not have
+// seen.
 func (st *Stream) EndGap(from Moment, rv uint64, at time.Time) error {
-	return st.append(nil, rv, at, &from)
+	return st.append(nil, rv, at, &Gap{From: from.RV, To: rv, Since: from.At})
 }
 
-// append appends events, and a gap that begins at gapFrom unless it is nil.
-func (st *Stream) append(events []Event, rv uint64, at time.Time, gapFrom *Moment) error {
+// append appends events, and a gap that ends at their end unless it is nil.
+func (st *Stream) append(events []Event, rv uint64, at time.Time, gap *Gap) error {
 	w, err := st.newWriteBatch()
 	if err != nil {
 		return err
@@ -124,16 +148,61 @@ func (st *Stream) append(events []Event, rv uint64, at time.Time, gapFrom *Momen
 	if at, err = w.observe(at, before); err != nil {
 		return err
 	}
-	if gapFrom != nil && rv > gapFrom.RV {
-		w.gap = &Gap{From: gapFrom.RV, To: rv, Since: gapFrom.At, Until: at}
-		if err := w.batch.Set(numberKey(tableGaps, st.id, gapFrom.RV), appendGap(nil, *w.gap), nil); err != nil {
+	if gap != nil {
+		gap.Until = at
+		if err := gap.set(w); err != nil {
 			return err
 		}
 	}
 	if err := w.moveHead(Moment{rv, at}); err != nil {
 		return err
 	}
+	w.heard = true
 	return w.commit()
+}
+
+// Observed records that the heads of streams are still the newest states, until the given
+// times. It is one write for all of them. What has been observed by then must have been
+// appended. Where the head is later, or the clock was set back, the stream is left as it is.
+func (s *Store) Observed(until map[*Stream]time.Time) error {
+	if err := s.acquire(); err != nil {
+		return err
+	}
+	defer s.release()
+	if err := s.checkDiskSpace(); err != nil {
+		return err
+	}
+	b := s.db.NewBatch()
+	defer b.Close()
+	heads := map[*Stream]uint64{}
+	for st, at := range until {
+		st.mu.Lock()
+		head, era, last, stays := st.span.To, st.era, st.stamp, st.removed || st.span.To.RV == 0
+		st.mu.Unlock()
+		if _, stepped := stepBack(last, at); stays || stepped || !at.After(head.At) {
+			continue // a step of the clock is recorded by Trim, or by the next write
+		}
+		value := binary.BigEndian.AppendUint64(appendMoment(nil, Moment{head.RV, at}), era)
+		if err := b.Set(appendKey(nil, tableObserved, st.id), value, nil); err != nil {
+			return err
+		}
+		heads[st] = head.RV
+	}
+	if len(heads) == 0 {
+		return nil
+	}
+	if err := s.commit(b); err != nil {
+		return err
+	}
+	for st, rv := range heads {
+		st.mu.Lock()
+		if at := until[st]; st.span.To.RV == rv && at.Truncate(time.Millisecond).After(st.span.To.At) {
+			st.span.To.At, st.stamp = at.Truncate(time.Millisecond), at
+		}
+		st.hear()
+		st.mu.Unlock()
+	}
+	return nil
 }
 
 // SetForm records the form of later lists and bookmarks.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,7 @@ type writeBatch struct {
 	steps     []ClockStep // in this write
 	begins    bool
 	gap       *Gap
+	heard     bool
 	form      *Form
 
 	key, value     []byte
@@ -96,10 +98,16 @@ func (w *writeBatch) commit() error {
 		st.span.From = w.span.From
 	}
 	if w.gap != nil {
+		if n := len(st.gaps); n > 0 && st.gaps[n-1].From == w.gap.From && st.gaps[n-1].Since.Equal(w.gap.Since) {
+			st.gaps = slices.Delete(slices.Clone(st.gaps), n-1, n) // which it continues
+		}
 		st.gaps = append(st.gaps, *w.gap)
 	}
 	if w.form != nil {
 		st.form = *w.form
+	}
+	if w.heard {
+		st.hear()
 	}
 	return nil
 }

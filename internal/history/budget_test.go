@@ -16,6 +16,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/history/budget"
 )
 
 // TestBudget: many concurrent readers of events, some of them slow, get all events in
@@ -42,7 +43,7 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	const most = 1 << 20
-	s.readBudget = newBudget(most)
+	s.readBudget = budget.New(most)
 	want := briefs(events)
 	var wg, stuck sync.WaitGroup
 	var highest atomic.Int64

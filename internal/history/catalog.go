@@ -122,6 +122,7 @@ func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
 	if all := s.Streams(resource); len(all) > 0 {
 		if newest := all[len(all)-1]; newest.Damage() == nil {
 			newest.setHasWriter(true)
+			newest.awaitWriter()
 			return newest, nil
 		}
 	}
@@ -172,6 +173,31 @@ func (s *Store) allStreams() (all []*Stream) {
 	}
 	slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.id, b.id) })
 	return all
+}
+
+// awaitWriter makes the stream wait for what its writer writes first, see Heard.
+func (st *Stream) awaitWriter() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.span.To.RV != 0 && st.heard == nil {
+		st.heard = make(chan struct{})
+	}
+}
+
+// hear is called with the lock when the writer has written something.
+func (st *Stream) hear() {
+	if st.heard != nil {
+		close(st.heard)
+		st.heard = nil
+	}
+}
+
+// Heard returns a channel that is closed when the writer has written something. Until then
+// nothing is known of the time after the head; nil if the stream does not wait for a writer.
+func (st *Stream) Heard() <-chan struct{} {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.heard
 }
 
 func (st *Stream) setHasWriter(has bool) {

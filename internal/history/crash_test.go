@@ -121,7 +121,7 @@ func (m *model) upTo(rv uint64) (*model, bool) {
 	past := *m
 	past.rv, past.states = rv, m.states[:i+1]
 	past.events = slices.DeleteFunc(slices.Clone(m.events), func(e Event) bool { return e.Object.RV > rv })
-	past.gaps = slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.To > rv })
+	past.gaps = slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.To > rv || g.To == rv && g.Late() })
 	return &past, true
 }
 
@@ -137,7 +137,7 @@ func checkAll(t *testing.T, m *model, st *Stream) {
 	if !ok {
 		t.Fatalf("the head is inside a batch: %v", span.To)
 	}
-	gaps := slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.To <= span.From.RV })
+	gaps := slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.before(span.From) })
 	if diff := gocmp.Diff(gaps, st.Gaps(), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("gaps (-model +history)\n%s", diff)
 	}
@@ -215,6 +215,9 @@ func (s *session) open() (err error) {
 // step runs the nth operation.
 func (s *session) step(n int) (err error) {
 	switch m := s.m; n % 8 {
+	case 5:
+		events, since := m.late(true)
+		err = s.st.AppendLate(events, m.rv, since, ms(m.clock))
 	case 3:
 		err = s.st.AppendGap(m.miss(), m.rv, ms(m.clock))
 	case 6:
@@ -233,7 +236,7 @@ func (s *session) step(n int) (err error) {
 	default:
 		var events []Event
 		for len(events) == 0 {
-			events = m.batch()
+			events = m.batch(1)
 		}
 		err = s.st.Append(events, m.rv, ms(m.clock))
 	}
@@ -445,9 +448,12 @@ func testFault(t *testing.T, seed uint64, nth int64, lasting bool) (total int64,
 			t.Fatalf("fault %d: the head is inside a batch: %d", nth, head)
 		}
 		events := s.m.events[len(past.events):]
-		if len(s.m.gaps) > len(past.gaps) {
+		switch missing := s.m.gaps[len(past.gaps):]; {
+		case len(missing) > 0 && missing[0].Late():
+			err = s.st.AppendLate(events, s.m.rv, missing[0].Since, ms(s.m.clock))
+		case len(missing) > 0:
 			err = s.st.AppendGap(events, s.m.rv, ms(s.m.clock))
-		} else {
+		default:
 			err = s.st.Append(events, s.m.rv, ms(s.m.clock))
 		}
 		if err != nil {

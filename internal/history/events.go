@@ -30,7 +30,7 @@ const maxVersionsRead = 256
 func (st *Stream) Events(ctx context.Context, from, to uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		p := &replay{st: st, n: minReadEvents, size: defaultEventSize}
-		st.s.readBudget.enter()
+		st.s.readBudget.Enter()
 		defer p.end()
 		for more := true; more; {
 			if err := context.Cause(ctx); err != nil {

@@ -30,6 +30,7 @@ const formatVersion = 2
 //	R stream             rv, time: the oldest retained state
 //	H stream             rv, time, era: the head; everything up to it is recorded.
 //	                     Era 0 may be missing
+//	A stream             rv, time, era: the head, if it is at rv, was so until then, too
 //	V stream object 0 rv a version of an object
 //	N stream object      lifetime of the last object of this name: born, died, and
 //	                     1 if there were earlier ones (uvarint, uvarint, byte)
@@ -37,6 +38,7 @@ const formatVersion = 2
 //	T stream time        rv: the head at that time. The high 16 bits are the era
 //	K stream era         rv, from, to: the clock was set back, and the era began
 //	G stream from        to, time, time: a gap; nothing between was observed
+//	D stream rv time     time: a late gap; nothing between the times was observed
 //	C stream id          columnDefinitions of Tables
 //
 // An object is namespace/name, or name. Since it precedes the RV, the versions
@@ -65,18 +67,20 @@ const (
 	tableForm     = 'B'
 	tableRetained = 'R'
 	tableHead     = 'H'
+	tableObserved = 'A'
 	tableVersions = 'V'
 	tableNames    = 'N'
 	tableLog      = 'L'
 	tableTimes    = 'T'
 	tableGaps     = 'G'
+	tableLate     = 'D'
 	tableColumns  = 'C'
 	tableClock    = 'K'
 )
 
 // streamTables are the tables whose keys contain a stream.
 var streamTables = []byte{
-	tableStream, tableForm, tableRetained, tableHead, tableVersions, tableNames, tableLog, tableTimes, tableGaps, tableColumns, tableClock,
+	tableStream, tableForm, tableRetained, tableHead, tableObserved, tableVersions, tableNames, tableLog, tableTimes, tableGaps, tableLate, tableColumns, tableClock,
 }
 
 // A streamID is the number of a stream in keys.
@@ -211,20 +215,6 @@ func parseMoment(b []byte) (Moment, error) {
 
 // parseTime reads a time of 8 bytes.
 func parseTime(b []byte) time.Time { return time.UnixMilli(int64(binary.BigEndian.Uint64(b))) }
-
-// appendGap appends the value of a gap, 24 bytes. From is in the key.
-func appendGap(b []byte, g Gap) []byte {
-	b = binary.BigEndian.AppendUint64(b, g.To)
-	b = binary.BigEndian.AppendUint64(b, uint64(g.Since.UnixMilli()))
-	return binary.BigEndian.AppendUint64(b, uint64(g.Until.UnixMilli()))
-}
-
-func parseGap(from uint64, b []byte) (Gap, error) {
-	if len(b) != 24 {
-		return Gap{}, corrupt("%q is not a gap", b)
-	}
-	return Gap{From: from, To: binary.BigEndian.Uint64(b), Since: parseTime(b[8:]), Until: parseTime(b[16:])}, nil
-}
 
 // formRecord is the record of a Form at tableForm.
 type formRecord struct {

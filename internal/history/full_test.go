@@ -39,7 +39,7 @@ func testFull(t *testing.T, dir string, opts Options, full, room func()) {
 	write := func() {
 		t.Helper()
 		for range 20 {
-			if err := st.Append(m.batch(), m.rv, ms(m.clock)); err != nil {
+			if err := st.Append(m.batch(1), m.rv, ms(m.clock)); err != nil {
 				t.Fatal(err)
 			}
 		}

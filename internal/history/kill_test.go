@@ -41,7 +41,7 @@ func killedModel(rv uint64) (m *model, next func() []Event) {
 	m = newModel(rand.New(rand.NewPCG(7, 7)), 100, 1_000_000)
 	next = func() (events []Event) {
 		for len(events) == 0 {
-			events = m.batch()
+			events = m.batch(1)
 		}
 		return events
 	}

@@ -97,11 +97,12 @@ func (m *model) record(e Event) Event {
 	return e
 }
 
-// batch returns the next events after the head, and moves the head.
-func (m *model) batch() (events []Event) {
+// batch returns the next events after the head, and moves the head. Times between the
+// events are multiples of a unit.
+func (m *model) batch(unit uint64) (events []Event) {
 	for range m.rnd.IntN(30) {
 		m.rv += 1 + m.rnd.Uint64N(3)
-		m.clock += m.rnd.Uint64N(50)
+		m.clock += m.rnd.Uint64N(50) * unit
 		if m.rnd.IntN(10) > 0 {
 			events = append(events, m.record(m.happens("", false)))
 			continue
@@ -113,9 +114,26 @@ func (m *model) batch() (events []Event) {
 		}
 	}
 	m.rv += m.rnd.Uint64N(2)
-	m.clock += m.rnd.Uint64N(500)
+	m.clock += m.rnd.Uint64N(500) * unit
 	m.known()
 	return events
+}
+
+// late returns events of a time in which nothing was observed, which have come at its end:
+// at least one if so asked.
+func (m *model) late(some bool) (events []Event, since time.Time) {
+	g := Gap{From: m.rv, To: m.rv, Since: ms(m.clock)}
+	m.clock += 1 + m.rnd.Uint64N(1000)
+	g.Until = ms(m.clock)
+	if n := len(m.gaps); n > 0 && m.gaps[n-1].Late() && m.gaps[n-1].Until.Equal(g.Since) {
+		m.gaps[n-1].Until = g.Until
+	} else {
+		m.gaps = append(m.gaps, g)
+	}
+	for events = m.batch(0); some && len(events) == 0; {
+		events = m.batch(0)
+	}
+	return events, g.Since.Add(-time.Duration(m.rnd.IntN(2)) * time.Second) // the head is later
 }
 
 // miss makes changes that no watch observes, and returns the difference as events.
@@ -239,6 +257,17 @@ func testModel(t *testing.T, rnd *rand.Rand) {
 			}
 		case n == 1:
 			err = st.AppendGap(m.miss(), m.rv, ms(m.clock))
+		case n == 5:
+			m.clock += rnd.Uint64N(1000)
+			if err = s.Observed(map[*Stream]time.Time{st: ms(m.clock)}); err == nil && !st.Head().At.Equal(ms(m.clock)) {
+				t.Fatalf("the head is %v, it was observed until %v", st.Head(), ms(m.clock))
+			}
+		case n == 4:
+			events, since := m.late(false)
+			for i := range events {
+				events[i].At = since // replaced
+			}
+			err = st.AppendLate(events, m.rv, since, ms(m.clock))
 		case n == 2:
 			s.now = func() time.Time { return ms(m.clock) }
 			s.opts.MaxAge = time.Duration(rnd.IntN(20_000)) * time.Millisecond
@@ -247,7 +276,7 @@ func testModel(t *testing.T, rnd *rand.Rand) {
 		case n == 3 && len(models) < 4:
 			st = begin(20+rnd.Uint64N(200), m.clock+rnd.Uint64N(1000))
 		default:
-			events := m.batch()
+			events := m.batch(1)
 			if i := len(events) / 2; len(events) > 0 && rnd.IntN(2) == 0 {
 				// In two parts, which may split the events of one RV.
 				err = st.Append(events[:i+1], events[i].Object.RV, events[i].At)
@@ -277,7 +306,7 @@ func check(t *testing.T, m *model, st *Stream) {
 	if head := m.states[len(m.states)-1]; span.To.RV != m.rv || span.To.RV != head.RV {
 		t.Fatalf("the head is %v, not %v", span.To, head.Moment)
 	}
-	gaps := slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.To <= span.From.RV })
+	gaps := slices.DeleteFunc(slices.Clone(m.gaps), func(g Gap) bool { return g.before(span.From) })
 	if diff := gocmp.Diff(gaps, st.Gaps(), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("gaps (-model +history)\n%s", diff)
 	}

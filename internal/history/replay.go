@@ -22,6 +22,9 @@ const (
 	// not: the more events are read together, the fewer blocks are read more
 	// than once.
 	minReadEvents, maxReadEvents = 1024, 64 << 10
+	// maxEventBytes limits, approximately, what all readers of events hold together
+	// (T10): values, previous objects, and events built ahead.
+	maxEventBytes = 320 << 20
 	// maxReplayBytes limits what they may take, approximately, with their
 	// objects.
 	maxReplayBytes = 160 << 20
@@ -78,13 +81,13 @@ func (p *replay) reserve(rvs uint64) {
 	b := p.st.s.readBudget
 	all := min(int64(min(uint64(p.n), max(rvs, 1)))*p.size, maxReplayBytes)
 	least, got := min(all, minBudgetEvents*p.size), int64(0)
-	if want := min(all, b.share()-p.held); want >= least {
-		got = b.take(least, want, false)
+	if want := min(all, b.Share()-p.held); want >= least {
+		got = b.Take(least, want, false)
 	}
 	if got == 0 { // objects are kept for speed only
 		p.dropObjects()
 		p.settle(0)
-		got = b.take(least, max(least, min(all, b.share())), true)
+		got = b.Take(least, max(least, min(all, b.Share())), true)
 	}
 	p.held += got
 	p.fits = int(max(got/p.size, 1))
@@ -92,14 +95,14 @@ func (p *replay) reserve(rvs uint64) {
 
 // settle sets what the replay has taken from the budget.
 func (p *replay) settle(now int64) {
-	p.st.s.readBudget.settle(p.held, now)
+	p.st.s.readBudget.Settle(p.held, now)
 	p.held = now
 }
 
 // end returns everything to the budget.
 func (p *replay) end() {
 	p.settle(0)
-	p.st.s.readBudget.leave()
+	p.st.s.readBudget.Leave()
 }
 
 // dropObjects drops the cached objects before the next events.
@@ -332,7 +335,7 @@ func (p *replay) adapt(busy, all time.Duration) {
 	if n := int64(len(p.steps)); n > 0 {
 		p.size = max(used/n, 1<<8)
 	}
-	if used > maxReplayBytes || used > p.st.s.readBudget.share() {
+	if used > maxReplayBytes || used > p.st.s.readBudget.Share() {
 		p.dropObjects()
 		used = 0
 	}

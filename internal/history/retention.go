@@ -127,7 +127,7 @@ func (st *Stream) advanceStart(t time.Time, step time.Duration) error {
 	defer st.mu.Unlock()
 	st.span.From = to
 	st.steps = st.steps[e.number-first.number:]
-	st.gaps = slices.DeleteFunc(slices.Clone(st.gaps), func(g Gap) bool { return g.To <= to.RV })
+	st.gaps = slices.DeleteFunc(slices.Clone(st.gaps), func(g Gap) bool { return g.before(to) })
 	return nil
 }
 
@@ -235,12 +235,11 @@ func (st *Stream) sweep() (more bool, err error) {
 		return false, err
 	}
 	// Gaps that end at or before the start go, too.
-	err = st.s.each(appendKey(nil, tableGaps, st.id), func(key, value []byte) error {
-		g, err := parseGap(0, value)
-		if err == nil && g.To <= from.RV {
-			err = b.Delete(key, nil)
+	err = st.eachGap(func(key []byte, g Gap) error {
+		if !g.before(from) {
+			return nil
 		}
-		return err
+		return b.Delete(key, nil)
 	})
 	if err != nil {
 		return false, err

@@ -160,7 +160,7 @@ func TestTrimByBytes(t *testing.T) {
 	trims, largest := 0, int64(0)
 	for range 60 {
 		from := st.Span().From
-		if err := st.Append(m.batch(), m.rv, ms(m.clock)); err != nil {
+		if err := st.Append(m.batch(1), m.rv, ms(m.clock)); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Trim(t.Context()); err != nil {

@@ -229,3 +229,15 @@ func (s *Store) Compact(ctx context.Context) error {
 	}
 	return errors.Join(s.db.Compact(ctx, []byte{0}, []byte{255}, true), ctx.Err())
 }
+
+// ReadUsage is what readers of events hold at the moment.
+type ReadUsage struct {
+	Readers int   // iterations of [Stream.Events] in progress
+	Bytes   int64 // approximately
+}
+
+// ReadUsage returns what readers of events hold at the moment.
+func (s *Store) ReadUsage() ReadUsage {
+	readers, bytes := s.readBudget.Used()
+	return ReadUsage{readers, bytes}
+}

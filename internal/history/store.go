@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/history/budget"
 	"github.com/watchkeeper/watchkeeper/internal/history/failstop"
 )
 
@@ -68,7 +69,7 @@ type Store struct {
 	fs      *failstop.FS
 	openErr error // why a store that should be writable was opened read-only
 
-	readBudget *budget // shared by all readers of events
+	readBudget *budget.Budget // shared by all readers of events
 
 	trimMu       sync.Mutex  // held by Trim; guards minTrimBytes
 	minTrimBytes int64       // trimming by size pauses below it: the present state alone takes that much
@@ -101,7 +102,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{opts: opts, dir: dir, now: opts.Now, readBudget: newBudget(maxEventBytes), streams: map[kube.Resource][]*Stream{}}
+	s := &Store{opts: opts, dir: dir, now: opts.Now, readBudget: budget.New(maxEventBytes), streams: map[kube.Resource][]*Stream{}}
 	s.unreclaimed.Store(true) // the previous process may have left some
 	err := s.connect(opts.ReadOnly)
 	if err == nil {

@@ -6,7 +6,6 @@ package history
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,13 +39,6 @@ type Moment struct {
 // A Span reaches from the oldest retained complete state to the head.
 type Span struct{ From, To Moment }
 
-// A Gap is a span of RVs during which nothing was observed. The states at From
-// and To are known, and their difference is recorded as inferred events.
-type Gap struct {
-	From, To     uint64
-	Since, Until time.Time
-}
-
 // A Form is what the upstream's lists and bookmarks look like without an
 // object.
 type Form struct {
@@ -59,7 +51,7 @@ type Form struct {
 }
 
 // A Stream is the history of one resource in one epoch. One writer calls Begin,
-// Append, AppendGap and SetForm. Any goroutine may call the other methods.
+// Append, AppendGap, AppendLate and SetForm. Any goroutine may call the other methods.
 type Stream struct {
 	s        *Store
 	id       streamID
@@ -75,13 +67,15 @@ type Stream struct {
 
 	mu        sync.Mutex // guards the fields below
 	hasWriter bool       // the newest epoch, which a recorder writes
-	removed   bool       // removed, or about to be
-	span      Span       // zero before Begin
-	form      Form
-	gaps      []Gap
-	era       uint64      // number of the last era
-	steps     []ClockStep // in the retained span; the last one begins era
-	stamp     time.Time   // of the head, with its reading of the monotonic clock if there is one
+	// heard is closed when the writer has written something; nil if it began the stream.
+	heard   chan struct{}
+	removed bool // removed, or about to be
+	span    Span // zero before Begin
+	form    Form
+	gaps    []Gap
+	era     uint64      // number of the last era
+	steps   []ClockStep // in the retained span; the last one begins era
+	stamp   time.Time   // of the head, with its reading of the monotonic clock if there is one
 	// columnsByID are the columnDefinitions of versions.
 	columnsByID map[uint64]string
 }
@@ -118,6 +112,15 @@ func (st *Stream) load() error {
 			}
 		}
 	}
+	observed, err := st.s.get(appendKey(nil, tableObserved, st.id))
+	if err != nil {
+		return err
+	}
+	if len(observed) == 24 && binary.BigEndian.Uint64(observed) == span.To.RV && binary.BigEndian.Uint64(observed[16:]) == era {
+		if at := parseTime(observed[8:]); at.After(span.To.At) {
+			span.To.At = at
+		}
+	}
 	var record formRecord
 	var form Form
 	found, err := st.s.getJSON(appendKey(nil, tableForm, st.id), &record)
@@ -132,14 +135,7 @@ func (st *Stream) load() error {
 		item.Row, item.Columns = record.Row, record.Columns
 		form = Form{record.ListKind, item, record.Definition}
 	}
-	var gaps []Gap
-	err = st.s.each(appendKey(nil, tableGaps, st.id), func(key, value []byte) error {
-		g, err := parseGap(binary.BigEndian.Uint64(key[prefixLen:]), value)
-		if g.To > span.From.RV {
-			gaps = append(gaps, g)
-		}
-		return err
-	})
+	gaps, err := st.loadGaps(span.From)
 	if err != nil {
 		return err
 	}
@@ -211,13 +207,6 @@ func (st *Stream) Form() Form {
 	return st.form
 }
 
-// Gaps returns the gaps in the retained span, oldest first.
-func (st *Stream) Gaps() []Gap {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return slices.Clone(st.gaps)
-}
-
 // Check reports whether the state at rv is known. The error is [ErrBefore],
 // [ErrFuture] or [ErrGap], and says what is retained.
 func (st *Stream) Check(rv uint64) error {
@@ -246,13 +235,6 @@ func (st *Stream) rangeError(err error, moment any) error {
 	}
 	from, to := st.span.From, st.span.To
 	return fmt.Errorf("%w: %v; %s are recorded from %d (%s) to %d (%s)", err, moment, name, from.RV, formatTime(from.At), to.RV, formatTime(to.At))
-}
-
-// gapError returns the error for an RV or a time in a gap. Its ends are the nearest moments
-// at which the state is known.
-func (st *Stream) gapError(g Gap, moment any) error {
-	return fmt.Errorf("%w: %v; %s were not observed between %d (%s) and %d (%s): these two are the nearest moments that are known",
-		ErrGap, moment, st.resource.GroupResource(), g.From, formatTime(g.Since), g.To, formatTime(g.Until))
 }
 
 // formatTime formats a time for errors.

@@ -50,8 +50,7 @@ func (st *Stream) place(t time.Time, ago bool) (era, error) {
 		return e, st.rangeError(ErrFuture, formatTime(t))
 	}
 	for _, g := range st.gaps {
-		inside := g.Since.Before(t) || e.steps && g.From <= e.from.RV // the era begins in it
-		if g.To > e.from.RV && inside && t.Before(g.Until) {
+		if g.has(t, e) {
 			return e, st.gapError(g, formatTime(t))
 		}
 	}

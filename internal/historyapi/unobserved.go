@@ -34,7 +34,14 @@ func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []
 				}
 			}
 			for _, g := range st.Gaps() {
-				add(api.InGap, g.Since, g.Until)
+				if g.Late() {
+					add(api.Late, g.Since, g.Until)
+				} else {
+					add(api.InGap, g.Since, g.Until)
+				}
+			}
+			if i == len(streams)-1 && st.Heard() != nil && c.Recording().State != api.RecordingEnded {
+				add(api.InGap, st.Head().At, to) // its end is not known yet
 			}
 		}
 		if s, ok := inside(from, begin, from, to); ok && !from.IsZero() {

@@ -97,3 +97,29 @@ func TestUnobservedBetweenEpochs(t *testing.T) {
 		t.Errorf("an object that may have lived then: %+v", s)
 	}
 }
+
+// TestUnobservedLate: the changes of a late gap have the time of its end. After a start,
+// nothing is known of the time since the head until the recorder writes something.
+func TestUnobservedLate(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	st := f.Stream(pasttest.Pods, 100, 0)
+	if err := st.AppendLate(nil, 110, f.At(10), f.At(20)); err != nil {
+		t.Fatal(err)
+	}
+	query := "/changes?from=" + f.when(0) + "&to=" + f.when(100)
+	check := func(want ...string) {
+		t.Helper()
+		if got := spans(f, ask[api.Changes](f, query).Unobserved); !slices.Equal(got, want) {
+			t.Errorf("unobserved %q, want %q", got, want)
+		}
+	}
+	check("pods late 10 20")
+	if _, err := f.Store.Stream(pasttest.Pods); err != nil { // as a recorder does when it starts
+		t.Fatal(err)
+	}
+	check("pods late 10 20", "pods gap 20 100")
+	if err := st.AppendLate(nil, 110, f.At(20), f.At(50)); err != nil {
+		t.Fatal(err)
+	}
+	check("pods late 10 50") // the second continues the first
+}

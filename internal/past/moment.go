@@ -33,7 +33,8 @@ type State struct {
 var ErrUnrecorded = errors.New("not recorded")
 
 // Locate returns the state of a resource at a moment. It waits a few seconds until
-// the events that the gateway saw before the call are recorded. The error is one of
+// the events that the gateway saw before the call are recorded, and after a start until the
+// watch is resumed. The error is one of
 // the history (ErrBefore, ErrFuture, ErrGap, ErrClock), that of ctx, or [ErrUnrecorded];
 // [Past.Refusal] maps it to a Status.
 func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (State, error) {
@@ -49,6 +50,11 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 		return State{}, ErrUnrecorded
 	}
 	last := len(streams) - 1
+	if when.RV == 0 && unsynced == nil && when.At.After(streams[last].Head().At) {
+		if unsynced = heard(ctx, streams[last]); ctx.Err() != nil {
+			return State{}, context.Cause(ctx)
+		}
+	}
 	var m State
 	var err error
 	if when.RV != 0 {
@@ -79,6 +85,27 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 		}
 	}
 	return State{}, err
+}
+
+// heardTimeout is how long a read of the time after the head waits for what a recorder that
+// has just been started writes first.
+const heardTimeout = 3 * time.Second
+
+// heard fails if nothing is known of the time after a stream's head, because its recorder
+// has just been started.
+func heard(ctx context.Context, st *history.Stream) error {
+	first := st.Heard()
+	if first == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, heardTimeout)
+	defer cancel()
+	select {
+	case <-first:
+		return nil
+	case <-ctx.Done():
+		return errors.New("the API server has not sent what changed while nothing was recorded")
+	}
 }
 
 // Reached fails with history.ErrFuture if a finished recording ended before the moment:

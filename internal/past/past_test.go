@@ -166,3 +166,32 @@ func TestAfterRecording(t *testing.T) {
 		}
 	}
 }
+
+// TestLocateAfterStart: a time after the head is not known before the recorder, which has just
+// been started, has written something: then it is in the late gap.
+func TestLocateAfterStart(t *testing.T) {
+	story, _ := pasttest.NewStory(t)
+	p := newPast(t, story)
+	head := story.Stream.Head()
+	if _, err := story.History.Stream(pasttest.Pods); err != nil { // as a recorder does when it starts
+		t.Fatal(err)
+	}
+	between := head.At.Add(time.Second)
+	if s, err := p.Locate(t.Context(), pasttest.Pods, kube.Moment{At: head.At}); err != nil || s.RV != head.RV {
+		t.Errorf("at the head: %v, %v", s, err)
+	}
+	if s, err := p.Locate(t.Context(), pasttest.Pods, kube.Moment{At: between}); !errors.Is(err, ErrUnrecorded) {
+		t.Errorf("before anything is written: %v, %v", s, err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := p.Locate(t.Context(), pasttest.Pods, kube.Moment{At: between})
+		done <- err
+	}()
+	if err := story.Stream.AppendLate(nil, head.RV, head.At, head.At.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, history.ErrGap) {
+		t.Errorf("in the late gap: %v", err)
+	}
+}

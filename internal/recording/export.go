@@ -166,7 +166,7 @@ func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (
 			first = s.From.At
 		}
 	}
-	if span.From.RV == 0 || sel.To.Before(first) {
+	if span.From.RV == 0 || sel.To.Before(first) || p.unobserved(sel.From, sel.To) {
 		return nil, nil
 	}
 	var err error
@@ -190,6 +190,13 @@ func (p *part) moment(ctx context.Context, at time.Time) (history.Moment, error)
 		}
 	}
 	return p.stream.At(ctx, at)
+}
+
+// unobserved reports whether a gap hides the whole time.
+func (p *part) unobserved(from, to time.Time) bool {
+	return len(p.stream.ClockSteps()) == 0 && slices.ContainsFunc(p.stream.Gaps(), func(g history.Gap) bool {
+		return g.Since.Before(from) && to.Before(g.Until)
+	})
 }
 
 // observedAt reports whether a time is certainly one of the selected span, and in no gap.

@@ -86,6 +86,7 @@ type importer struct {
 	pending int             // their bytes in memory
 	last    history.Moment  // of the last event
 	gap     *gapLine        // the events within it are inferred
+	late    time.Time       // end of the last gap of the other kind, whose events came at its end
 }
 
 // next returns the next line.
@@ -221,7 +222,9 @@ func (im *importer) beginGap(g *gapLine) error {
 		return im.d.damaged("a gap from %d to %d after %d", g.From.RV, g.To.RV, im.last.RV)
 	}
 	im.gap = g
-	im.last = history.Moment{RV: g.From.RV, At: g.From.At}
+	if im.last.RV = g.From.RV; g.From.At.After(im.last.At) { // otherwise, an event at that RV came late
+		im.last.At = g.From.At
+	}
 	return im.append(nil)
 }
 
@@ -234,6 +237,7 @@ func (im *importer) step(s *stepLine) error {
 	if err := im.flush(); err != nil {
 		return err
 	}
+	im.late = time.Time{}
 	if s.RV < im.last.RV {
 		return im.d.damaged("a step of the clock at %d after %d", s.RV, im.last.RV)
 	}
@@ -275,8 +279,12 @@ func (im *importer) event(l *eventLine) error {
 		}
 	}
 	im.pending += sizeOf(o)
-	im.events = append(im.events, history.Event{Type: l.Type, Object: o, Prev: im.live.objects[o.Key], Inferred: l.Inferred, At: l.At})
-	im.last = history.Moment{RV: o.RV, At: l.At}
+	at := l.At
+	if at.Before(im.late) {
+		at = im.late // it came in a part of the gap
+	}
+	im.events = append(im.events, history.Event{Type: l.Type, Object: o, Prev: im.live.objects[o.Key], Inferred: l.Inferred, At: at})
+	im.last = history.Moment{RV: o.RV, At: at}
 	if l.Type == kube.Deleted {
 		im.live.remove(o.Key)
 	} else {
@@ -291,6 +299,9 @@ func (im *importer) flush() error {
 		return err
 	}
 	gap := im.gap
+	if gap.From.RV == gap.To.RV {
+		im.late = gap.To.At
+	}
 	im.gap, im.last = nil, history.Moment{RV: gap.To.RV, At: gap.To.At}
 	return im.stored(im.stream.EndGap(history.Moment{RV: gap.From.RV, At: gap.From.At}, im.last.RV, im.last.At))
 }
@@ -318,6 +329,6 @@ func (im *importer) end(head *momentLine) error {
 	im.last = history.Moment{RV: head.RV, At: head.At}
 	err := im.append(nil)
 	im.stream.Written()
-	im.stream, im.live = nil, live{}
+	im.stream, im.live, im.late = nil, live{}, time.Time{}
 	return err
 }

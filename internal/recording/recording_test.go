@@ -470,3 +470,47 @@ func TestClockStep(t *testing.T) {
 		t.Errorf("steps %v, not %v", got, want)
 	}
 }
+
+// TestLateGap: a recording has the times whose events came at their end, and none that ends
+// inside one has its events.
+func TestLateGap(t *testing.T) {
+	from := openStore(t)
+	fill(t, from)
+	st := from.Streams(pods)[0]
+	x, y := pod(t, "late", "x", 50, "Pending"), pod(t, "late", "y", 51, "Pending")
+	for _, err := range []error{
+		st.AppendLate(nil, 40, at(40), at(45)),
+		st.AppendLate([]history.Event{{Type: kube.Added, Object: x}, {Type: kube.Added, Object: y}}, 52, at(46), at(53)),
+		st.Append([]history.Event{{Type: kube.Deleted, Object: x.At(54), Prev: x, At: at(54)}}, 54, at(54)),
+		// Of two deletions at one RV, the second came late.
+		st.AppendLate([]history.Event{{Type: kube.Deleted, Object: y.At(54), Prev: y}}, 54, at(54), at(60)),
+		st.AppendLate(nil, 54, at(60), at(70)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := openStore(t)
+	if _, _, err := Import(t.Context(), bytes.NewReader(export(t, from, everything())), to, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := story(t, to), story(t, from); got != want {
+		t.Errorf("imported\n%s\nexported\n%s", got, want)
+	}
+	if steps := to.Streams(pods)[0].ClockSteps(); len(steps) > 0 {
+		t.Errorf("steps of the clock: %v", steps)
+	}
+	sel := everything()
+	sel.To = at(50)
+	part := openStore(t)
+	if _, _, err := Import(t.Context(), bytes.NewReader(export(t, from, sel)), part, 0); err != nil {
+		t.Fatal(err)
+	}
+	sel.From = at(48)
+	if err := exporter(from).Export(t.Context(), io.Discard, sel); !errors.Is(err, ErrNothing) {
+		t.Errorf("an export of a time inside a late gap: %v", err)
+	}
+	if head := part.Streams(pods)[0].Head(); head.RV != 40 || !head.At.Equal(at(46)) {
+		t.Errorf("a recording until a time in a late gap ends at %v", head)
+	}
+}
