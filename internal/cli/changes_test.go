@@ -134,6 +134,8 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 	pods, nodes := span("pods", api.InGap, "14:00:00", "14:00:30"), span("nodes", api.InGap, "13:59:20", "14:00:30")
 	const gap = "not observed between 2026-01-02 14:00:00Z and 2026-01-02 14:00:30Z"
 	const outcome = ": of changes in that time, only the outcome is known\n"
+	const long = "not observed between 2026-01-02 13:59:20Z and 2026-01-02 14:00:30Z (some resources: from 2026-01-02 14:00:00Z)"
+	const came = ": changes in that time are listed with the time of its end\n"
 	one := changed(at("12:00:00"), 7, "pods", "a", "x")
 	f := newFakeGateway(t, nil)
 	for _, test := range []struct {
@@ -144,14 +146,17 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 		says           string
 	}{
 		{"changes po -A -o json", "13:00:00", "15:00:00", []api.UnobservedSpan{pods}, 1, "on", gap + outcome},
-		{"changes po,no -A", "13:00:00", "14:00:20", []api.UnobservedSpan{nodes, pods}, 1, "on", gap + " (quiet resources: from 2026-01-02 13:59:20Z)" + outcome},
+		{"changes po,no -A", "13:00:00", "14:00:20", []api.UnobservedSpan{nodes, pods}, 1, "on", long + outcome},
+		{"changes po -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("pods", api.Late, "14:00:00", "14:00:30")}, 1, "on", gap + came},
+		{"changes po,no -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("nodes", api.Late, "14:00:00", "14:00:20"), pods}, 1, "on",
+			gap + ": of changes in that time, what is known is listed with the time of its end\n"},
 		{"changes po -A --limit=100", "14:00:30", "15:00:00", nil, 1, "on", ""},
 		{"changes po -A", "14:00:30", "15:00:00", []api.UnobservedSpan{pods}, 1, "on", gap + outcome}, // what it has led to
 		// A range of which nothing is known has no "no changes".
 		{"changes po -A", "14:00:10", "14:00:20", []api.UnobservedSpan{pods}, 0, "on",
 			"nothing is known of changes of pods between 2026-01-02 14:00:10Z and 2026-01-02 14:00:20Z\n" + gap + outcome},
 		{"changes po,no -A", "13:59:50", "14:00:20", []api.UnobservedSpan{nodes, pods}, 0, "on",
-			"no observed changes of pods, nodes between 2026-01-02 13:59:50Z and 2026-01-02 14:00:20Z\n" + gap + " (quiet resources: from 2026-01-02 13:59:20Z)" + outcome},
+			"no observed changes of pods, nodes between 2026-01-02 13:59:50Z and 2026-01-02 14:00:20Z\n" + long + outcome},
 		{"changes po -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("pods", api.RecordingStopped, "14:30:00", "15:00:00")}, 0, "failed",
 			"no observed changes of pods between 2026-01-02 13:00:00Z and 2026-01-02 15:00:00Z\nnothing is recorded since 2026-01-02 14:30:00Z: the disk is full\n"},
 		{"changes po,no -A", "14:40:00", "15:00:00", []api.UnobservedSpan{span("pods", api.RecordingStopped, "14:30:00", "15:00:00")}, 1, "on",
@@ -325,7 +330,16 @@ func TestChangesWatchOfNothing(t *testing.T) {
 			return
 		}
 		out := api.Changes{From: time.Now(), To: time.Now(), Items: []api.ObjectChange{}}
-		if n := asked.Add(1); n > 1 && n < 4 {
+		late := func(resource string, minute int) api.UnobservedSpan {
+			from := time.Date(2026, 1, 2, 14, minute, 0, 0, time.UTC)
+			return api.UnobservedSpan{Resource: resource, Reason: api.Late, TimeSpan: api.TimeSpan{From: from, To: from.Add(20 * time.Second)}}
+		}
+		switch n := asked.Add(1); {
+		case n >= 6:
+			out.Unobserved = []api.UnobservedSpan{late("nodes", 40), late("pods", 40), late("pods", 50)}
+		case n >= 4:
+			out.Unobserved = []api.UnobservedSpan{late("pods", 40)}
+		case n > 1:
 			at, _ := time.Parse(time.RFC3339, "2026-01-02T14:30:00Z")
 			out.Unobserved = []api.UnobservedSpan{{Resource: "pods", Reason: api.RecordingStopped, TimeSpan: api.TimeSpan{From: at, To: time.Now()}}}
 		}
@@ -342,9 +356,11 @@ func TestChangesWatchOfNothing(t *testing.T) {
 		ended <- cli.Main(ctx, []string{"changes", "-A", "-w", "--utc", "-s", server.URL}, strings.NewReader(""), io.Discard, w)
 	}()
 	lines := bufio.NewScanner(r)
-	for _, want := range []string{"nothing is recorded since 2026-01-02 14:30:00Z: the disk is full", "new changes are known again"} {
+	for _, want := range []string{"nothing is recorded since 2026-01-02 14:30:00Z: the disk is full", "new changes are known again",
+		"not observed between 2026-01-02 14:40:00Z and 2026-01-02 14:40:20Z: changes in that time are listed with the time of its end",
+		"not observed between 2026-01-02 14:50:00Z and 2026-01-02 14:50:20Z: changes in that time are listed with the time of its end"} {
 		if !lines.Scan() || lines.Text() != want {
-			t.Errorf("printed %q, want %q", lines.Text(), want)
+			t.Fatalf("printed %q, want %q", lines.Text(), want)
 		}
 	}
 	cancel()

@@ -27,6 +27,8 @@ const (
 type follower struct {
 	from   time.Time // of the next request
 	newest time.Time // of the changes so far
+	to     time.Time // end of the last request's range
+	told   time.Time // end of the gaps that were reported
 	seen   map[changeID]time.Time
 }
 
@@ -61,7 +63,10 @@ func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
 			fmt.Fprintf(o.err, "watchkeeper: %v; trying again\n", err)
 		}
 		if lost = err != nil; !lost {
-			reason = o.reportEnd(ctx, unobserved, reason)
+			reason = o.reportEnd(ctx, slices.Clone(unobserved), reason)
+			for _, line := range outages(f.gaps(unobserved), o.stamp) {
+				fmt.Fprintln(o.err, line)
+			}
 		}
 		for _, c := range fresh {
 			if err := o.printNew(c); err != nil {
@@ -96,6 +101,20 @@ func (o *changesOptions) reportEnd(ctx context.Context, unobserved []api.Unobser
 	return reason
 }
 
+// gaps returns the gaps that have ended, of outages that were not reported.
+func (f *follower) gaps(unobserved []api.UnobservedSpan) (ended []api.UnobservedSpan) {
+	told := f.told
+	for _, s := range unobserved {
+		if s.Reason != api.InGap && s.Reason != api.Late || !s.To.Before(f.to) || s.From.Before(told) {
+			continue
+		}
+		if ended = append(ended, s); s.To.After(f.told) {
+			f.told = s.To
+		}
+	}
+	return ended
+}
+
 // next returns the changes that were not returned before, oldest first, and the spans in
 // which changes may have been missed.
 func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values) (fresh []api.ObjectChange, unobserved []api.UnobservedSpan, err error) {
@@ -121,6 +140,7 @@ func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values
 			f.from, f.newest = page.From, page.From
 		}
 		unobserved = append(unobserved, page.Unobserved...)
+		f.to = page.To
 		for _, c := range page.Items {
 			id := changeID{c.Path, c.ResourceVersion, c.Type, c.Epoch}
 			if _, ok := f.seen[id]; !ok {

@@ -110,7 +110,7 @@ func (r record) after(resource string, w kube.Moment, flag string) error {
 }
 
 // printUnobserved prints in which of the spans that do not end before a time changes may have
-// been missed: a line for each outage, of many the newest, and one for the end of the record. The
+// been missed, or came late: a line for each outage, of many the newest, and one for the end of the record. The
 // silence of the API server is [client.reportSilence]'s.
 func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan, after time.Time, stamp func(time.Time) string) {
 	var gaps []api.UnobservedSpan
@@ -119,7 +119,7 @@ func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan
 	for _, s := range spans {
 		switch {
 		case s.To.Before(after): // what a gap has led to is listed at its end
-		case s.Reason == api.InGap:
+		case s.Reason == api.InGap, s.Reason == api.Late:
 			gaps = append(gaps, s)
 		case s.Reason == api.RecordingStopped:
 			if stopped = append(stopped, s.Resource+" "+stamp(s.From)); s.From.After(last) {
@@ -152,19 +152,27 @@ const maxUnobserved = 5
 // gaps are the earliest first.
 func outages(gaps []api.UnobservedSpan, stamp func(time.Time) string) (lines []string) {
 	for i := 0; i < len(gaps); {
-		// A resource that is quiet has been heard of last before the outage, up to a minute.
-		quiet, first, last := gaps[i].From, gaps[i].From, gaps[i].To
+		// A resource that is quiet was observed last before the others, up to twenty seconds.
+		first, latest, last, reasons := gaps[i].From, gaps[i].From, gaps[i].To, map[string]bool{gaps[i].Reason: true}
 		for i++; i < len(gaps) && !gaps[i].From.After(last); i++ {
-			first = gaps[i].From
+			latest, reasons[gaps[i].Reason] = gaps[i].From, true
 			if gaps[i].To.After(last) {
 				last = gaps[i].To
 			}
 		}
-		line := fmt.Sprintf("not observed between %s and %s", stamp(first), stamp(last))
-		if stamp(quiet) != stamp(first) {
-			line += fmt.Sprintf(" (quiet resources: from %s)", stamp(quiet))
+		line := fmt.Sprintf("not observed between %s and %s", stamp(first), stamp(wholeSecond(last)))
+		if stamp(latest) != stamp(first) {
+			line += fmt.Sprintf(" (some resources: from %s)", stamp(latest))
 		}
-		lines = append(lines, line+": of changes in that time, only the outcome is known")
+		switch {
+		case !reasons[api.Late]:
+			line += ": of changes in that time, only the outcome is known"
+		case !reasons[api.InGap]:
+			line += ": changes in that time are listed with the time of its end"
+		default:
+			line += ": of changes in that time, what is known is listed with the time of its end"
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -113,6 +113,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fail := func(code int) { fakeapi.WriteStatus(w, code, metav1.StatusReason(http.StatusText(code)), "no") }
 	q := r.URL.Query()
 	switch path := r.URL.Path; {
+	case path == "/broken":
+		panic(http.ErrAbortHandler)
 	case down, hidden && (path == "/api" || path == "/apis"):
 		fail(http.StatusServiceUnavailable)
 	case path == "/api/v1/namespaces/kube-system" && uid == "":
@@ -203,7 +205,8 @@ func (f *fakeAPI) recorder(t testing.TB, fs vfs.FS, patterns ...string) *Recorde
 	}
 	r.delay = delays{events: 5 * time.Millisecond, head: 5 * time.Millisecond}
 	r.retry, r.redial = 5*time.Millisecond, 5*time.Millisecond
-	r.retryRefused, r.rediscover, r.trimEvery = 5*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond
+	r.retryRefused, r.rediscover = 5*time.Millisecond, 10*time.Millisecond
+	r.trimEvery, r.listenEvery = 10*time.Millisecond, time.Millisecond
 	r.diskTimeout = 10 * time.Second
 	return r
 }
@@ -303,7 +306,11 @@ func events(t *testing.T, st *history.Stream) string {
 		out = append(out, text)
 	}
 	for _, g := range st.Gaps() {
-		out = append(out, fmt.Sprintf("gap %d-%d", g.From, g.To))
+		if g.Late() {
+			out = append(out, fmt.Sprintf("late at %d", g.From))
+		} else {
+			out = append(out, fmt.Sprintf("gap %d-%d", g.From, g.To))
+		}
 	}
 	return strings.Join(out, ", ")
 }

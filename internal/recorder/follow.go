@@ -17,6 +17,7 @@ import (
 type follower struct {
 	r      *resourceRecorder
 	tl     *timeline.Timeline
+	seeded bool             // the timeline began with the record
 	cursor *timeline.Cursor // nil at first
 	more   bool
 	rv     uint64          // the writer has everything up to here
@@ -105,6 +106,9 @@ func (f *follower) start(v *timeline.View) (err error) {
 	f.rv, f.at = head.RV, head.At
 	if !f.r.c.continues(f.tl, v.Epoch()) || f.rv == 0 || f.rv > v.RV {
 		return timeline.ErrCompacted
+	}
+	if !f.seeded {
+		f.r.w.silence.clear() // the timeline has observed what was not recorded
 	}
 	f.cursor, err = f.tl.WatchFrom(v, f.rv, timeline.Interest{})
 	return err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
@@ -131,6 +132,9 @@ func (g *rig) read(opts timeline.Options) *reading {
 		r.load(record.Seed(g.t.Context()))
 	}
 	r.follow()
+	if record != nil {
+		record.Continuity(informer.Watched)
+	}
 	return r
 }
 

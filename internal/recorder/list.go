@@ -37,6 +37,7 @@ func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error
 	if rv > from {
 		w.count.gaps.Inc()
 	}
+	w.silence.clear()
 	w.move(rv, at)
 	return nil
 }
@@ -55,6 +56,7 @@ func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 	if err := w.stream.Begin(form, slices.Values(list.Items), list.RV, at); err != nil {
 		return err
 	}
+	w.silence.clear()
 	w.head = history.Moment{}
 	w.move(list.RV, at)
 	return nil

@@ -115,8 +115,10 @@ func (m *metrics) collectOldest(gauge func(d *prometheus.Desc, v float64, labels
 		}
 		gap := 0.0
 		for _, st := range store.Streams(id) {
-			if gaps := st.Gaps(); len(gaps) > 0 {
-				gap = float64(gaps[len(gaps)-1].Until.UnixMilli()) / 1000
+			for _, g := range st.Gaps() {
+				if !g.Late() {
+					gap = float64(g.Until.UnixMilli()) / 1000
+				}
 			}
 		}
 		gauge(descGap, gap, id.String())

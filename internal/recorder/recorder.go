@@ -65,12 +65,14 @@ type Recorder struct {
 	started chan struct{} // closed when the first session has begun or could not begin
 
 	delay        delays
+	minSilence   time.Duration // how long an interruption of a watch must last to be recorded
 	retry        time.Duration // the first pause between attempts to record
 	redial       time.Duration // the pause while the cluster is not known
 	diskTimeout  time.Duration // how long serving waits for recording
 	retryRefused time.Duration // the pause after a resource was refused
 	rediscover   time.Duration
 	trimEvery    time.Duration
+	listenEvery  time.Duration
 
 	mu        sync.Mutex // guards what follows
 	store     *history.Store
@@ -98,9 +100,10 @@ func New(opts Options) (*Recorder, error) {
 	}
 	r := &Recorder{
 		opts: opts, log: opts.Logger, started: make(chan struct{}),
-		delay: delays{events: time.Second, head: 10 * time.Second},
-		retry: 15 * time.Second, redial: time.Second, diskTimeout: 2 * time.Second,
-		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute,
+		delay:      delays{events: time.Second, head: 10 * time.Second},
+		minSilence: 2 * time.Second,
+		retry:      15 * time.Second, redial: time.Second, diskTimeout: 2 * time.Second,
+		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute, listenEvery: time.Second,
 		problem:   errStarting,
 		selection: opts.Select,
 		resources: map[kube.Resource]*continuity{},
@@ -225,9 +228,10 @@ func (r *Recorder) Now() time.Time {
 func (r *Recorder) Ended() bool { return false }
 
 // Sync waits until every change of the resource that was known at the call is in the
-// history, including those in its timeline. It fails when ctx ends, and with
-// [ErrNotRecorded] if the resource is not recorded, cannot be written, or its first
-// list is not written yet.
+// history, including those in its timeline, and after an outage for a moment until those of
+// that time are. It fails when ctx ends, and with [ErrNotRecorded] if the resource is not
+// recorded, cannot be written, its first list is not written yet, or it is not observed
+// although the API server answers.
 func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if r == nil {
 		return ErrNotRecorded
@@ -250,7 +254,10 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	if rv == 0 {
 		return ErrNotRecorded
 	}
-	return t.w.reached(ctx, t.ctx, rv)
+	if err := t.w.reached(ctx, t.ctx, rv); err != nil {
+		return err
+	}
+	return t.observed(ctx)
 }
 
 // Continued implements past.Record.

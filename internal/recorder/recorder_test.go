@@ -100,7 +100,7 @@ func TestRestart(t *testing.T) {
 	g = api.run(t, api.recorder(t, fs))
 	st := g.recorded(api.write("b", "2")) // 110
 	want(t, "state", state(t, st), "a=2 b=2")
-	want(t, "the end", lastOf(events(t, st), 3), "MODIFIED a@106<102, DELETED b@108<104, ADDED b@110")
+	want(t, "the end", lastOf(events(t, st), 4), "MODIFIED a@106<102, DELETED b@108<104, ADDED b@110, late at 104")
 	if lists, watches := api.counts(); lists != 0 || watches != 1 {
 		t.Errorf("%d lists, %d watches", lists, watches)
 	}
@@ -304,7 +304,7 @@ func TestResumesWithoutList(t *testing.T) {
 			t.Errorf("%+v: %d lists", step, lists)
 		}
 	}
-	want(t, "events", events(t, g.recorded(0)), "MODIFIED a@104<102, MODIFIED a@106<104, ADDED b@108, MODIFIED b@110<108?, gap 108-110")
+	want(t, "events", events(t, g.recorded(0)), "MODIFIED a@104<102, MODIFIED a@106<104, ADDED b@108, MODIFIED b@110<108?, late at 104, gap 108-110")
 }
 
 // TestLateStart: while the API server does not identify its cluster, nothing is

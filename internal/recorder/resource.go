@@ -6,6 +6,7 @@ package recorder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -46,7 +47,8 @@ func (r *resourceRecorder) start(owner Owner) (run func()) {
 		writing.Go(func() { r.fail(r.w.run(r.ctx)) })
 		wait()
 		writing.Wait()
-		r.fail(r.w.flush())
+		r.silent(false)
+		r.fail(r.w.end(r.s.r.opts.Now()))
 	}
 }
 
@@ -159,8 +161,8 @@ func (r *resourceRecorder) load(ctx context.Context, stream *history.Stream, rea
 func (r *resourceRecorder) Follow(t *timeline.Timeline, epoch uint64) (run func() (complete bool)) {
 	r.refused.Store(nil) // what is followed was listed
 	r.c.follow(t, epoch)
-	f := &follower{r: r, tl: t}
-	if epoch != 0 {
+	f := &follower{r: r, tl: t, seeded: epoch != 0}
+	if f.seeded {
 		// The timeline can end before run is called.
 		_ = f.start(t.View()) // without a cursor, run compares
 	}
@@ -182,8 +184,14 @@ func (r *resourceRecorder) Damaged() <-chan struct{} { return r.w.loss() }
 // Continuity implements watchcache.Record.
 func (r *resourceRecorder) Continuity(c informer.Continuity) {
 	switch c {
+	case informer.Ended:
+		now := r.s.r.opts.Now()
+		r.w.silence.begin(now, now, false) // the end was heard
 	case informer.Doubtful:
 		r.c.doubt(true)
+		r.silent(false)
+	case informer.Watched:
+		r.heard(false)
 	case informer.Proven:
 		r.c.doubt(false)
 	case informer.Diverged:
@@ -195,11 +203,53 @@ func (r *resourceRecorder) Continuity(c informer.Continuity) {
 	}
 }
 
+// silent is called when the watch has ended, or there is an outage. Nothing was observed
+// since the API server sent something last, on any connection.
+func (r *resourceRecorder) silent(outage bool) {
+	head, last := r.w.position(), r.s.r.opts.Upstream.LastAnswer()
+	if head.RV == 0 {
+		return
+	}
+	now, since := r.s.r.opts.Now(), head.At
+	if heard := now.Add(-max(time.Since(last), 0)); !last.IsZero() && heard.After(since) {
+		since = heard
+	}
+	r.w.silence.begin(since, now, outage)
+}
+
+// heard is called when a watch is opened, or an outage is over.
+func (r *resourceRecorder) heard(outage bool) {
+	if r.w.silence.end(r.s.r.opts.Now(), r.w.delay.events, outage) {
+		r.w.awake()
+	}
+}
+
+// catchUpTimeout is how long a read waits for the end of a silence while the API server
+// answers.
+const catchUpTimeout = 3 * time.Second
+
+// observed waits for a moment for the end of a silence. During an outage it does not wait:
+// the API server's contact says since when nothing is known.
+func (r *resourceRecorder) observed(ctx context.Context) error {
+	for deadline := time.Now().Add(catchUpTimeout); ; {
+		s := r.w.silence.get()
+		switch {
+		case s.since.IsZero(), r.refused.Load() != nil, r.s.r.opts.Upstream.Contact().Err != nil:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%w since %s: it is not watched", ErrNotRecorded, s.since.UTC().Format(time.RFC3339))
+		case !sleep(ctx, 20*time.Millisecond):
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // RequireList implements watchcache.Record.
 func (r *resourceRecorder) RequireList() { r.c.requireList() }
 
 // Pause implements watchcache.Record.
 func (r *resourceRecorder) Pause(err error) time.Duration {
+	r.silent(false)
 	refused, isRefused := errors.AsType[*informer.RefusedError](err)
 	switch {
 	case err == nil:

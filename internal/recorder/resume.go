@@ -42,7 +42,9 @@ func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, new
 		span := st.Span()
 		from := span.From.RV
 		for _, g := range st.Gaps() {
-			from = max(from, g.To) // the upstream does not have the events of a gap
+			if !g.Late() {
+				from = max(from, g.To) // the upstream does not have the events of a gap
+			}
 		}
 		return st.LastEvents(ctx, from, span.To.RV, compared)
 	})

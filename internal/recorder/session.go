@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -45,6 +46,7 @@ func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store
 	defer r.setSession(nil)
 	s.wg.Go(s.discover)
 	s.wg.Go(func() { s.trim() })
+	s.wg.Go(s.listen)
 	<-s.ctx.Done()
 	s.wg.Wait()
 	if ctx.Err() != nil {
@@ -163,7 +165,9 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 func (s *session) trim() {
 	for {
 		for _, t := range s.all() { // Trim may record a step of the clock after it
-			t.fail(t.w.flush())
+			if t.w.held() <= 0 {
+				t.fail(t.w.flush())
+			}
 		}
 		if err := s.store.Trim(s.ctx); err != nil && s.ctx.Err() == nil && !errors.Is(err, history.ErrClosed) {
 			s.fail(err)
@@ -176,6 +180,64 @@ func (s *session) trim() {
 		if !sleep(s.ctx, s.r.trimEvery) {
 			return
 		}
+	}
+}
+
+// listen notes the outages of the API server, and records until when resources were
+// observed without a change. A watch may outlive an outage: then the events of that time come
+// at its end.
+func (s *session) listen() {
+	recorded, clock := time.Now(), s.r.opts.Now()
+	for was := false; sleep(s.ctx, s.r.listenEvery); {
+		contact := s.r.opts.Upstream.Contact()
+		now := s.r.opts.Now()
+		if wasSet(clock, now) {
+			recorded = time.Now().Add(s.r.delay.head) // until something is heard by the new clock
+		}
+		if clock = now; contact.Err == nil && time.Since(recorded) >= s.r.delay.head {
+			recorded = time.Now()
+			s.observed(contact.Last)
+		}
+		outage := contact.Err != nil && !contact.NotReady()
+		if outage == was {
+			continue
+		}
+		was = outage
+		for _, t := range s.all() {
+			if outage {
+				t.silent(true)
+			} else {
+				t.heard(true)
+			}
+		}
+	}
+}
+
+// wasSet reports whether the clock was set between two of its readings.
+func wasSet(a, b time.Time) bool {
+	by := b.Round(0).Sub(a.Round(0)) - b.Sub(a)
+	return by.Abs() > 100*time.Millisecond
+}
+
+// maxFollowLag is how long after the API server has sent an event the writer surely has it,
+// unless it is writing.
+const maxFollowLag = time.Second
+
+// observed records until when the resources were observed: last is when the API server sent
+// something last.
+func (s *session) observed(last time.Time) {
+	if last.IsZero() {
+		return
+	}
+	until := s.r.opts.Now().Add(-time.Since(last) - maxFollowLag)
+	streams := map[*history.Stream]time.Time{}
+	for _, t := range s.all() {
+		if stream := t.w.quiet(); stream != nil {
+			streams[stream] = until
+		}
+	}
+	if err := s.store.Observed(streams); err != nil && s.ctx.Err() == nil {
+		s.fail(err)
 	}
 }
 

@@ -40,6 +40,8 @@ type writer struct {
 		lost   atomic.Pointer[chan struct{}]
 	}
 
+	silence silence
+
 	mu      watchcache.Mutex // guards what follows; held while writing
 	stream  *history.Stream
 	head    history.Moment // everything up to here is in the stream or pending
@@ -68,7 +70,11 @@ func newWriter(s *session, stream *history.Stream) *writer {
 		store: s.store, place: s.r.checkPlace, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
 		log: s.r.log.With("resource", stream.Resource().String()), lost: make(chan struct{}),
 		mu: watchcache.NewMutex(), stream: stream, head: stream.Head(), definition: stream.Form().Definition,
-		moved: make(chan struct{}), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		silence: silence{least: s.r.minSilence},
+		moved:   make(chan struct{}), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+	}
+	if w.head.RV != 0 {
+		w.silence.begun(w.head.At, s.r.opts.Now())
 	}
 	w.publish()
 	return w
@@ -115,6 +121,11 @@ func (w *writer) run(ctx context.Context) error {
 				}
 			}
 		}
+		for wait := w.held(); wait > 0; wait = w.held() {
+			if !sleep(ctx, wait) {
+				return nil
+			}
+		}
 		if err := w.flush(); err != nil && !errors.Is(err, errDamaged) {
 			return err
 		}
@@ -128,7 +139,27 @@ func (w *writer) wait() time.Duration {
 	if len(w.pending) > 0 {
 		return w.delay.events - time.Since(w.oldest)
 	}
+	if s := w.silence.get(); !s.watched.IsZero() {
+		return s.settling()
+	}
 	return w.delay.head - time.Since(w.written)
+}
+
+// maxHold is how long events of a silence wait for its end, so that they get one time.
+const maxHold = 3 * time.Second
+
+// held returns how long a write has to wait for the end of a silence.
+func (w *writer) held() time.Duration {
+	s := w.silence.get()
+	if s.since.IsZero() || !s.watched.IsZero() {
+		return s.settling()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) == 0 || time.Since(w.oldest) >= maxHold {
+		return 0
+	}
+	return w.delay.events / 10
 }
 
 // add adds events, in order, and the head after them. It writes once there are many.
@@ -152,11 +183,16 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	if w.size >= maxPendingBytes {
 		return w.startEpoch(w.stream, w.write())
 	}
+	w.awake()
+	return nil
+}
+
+// awake makes run look at what there is to write.
+func (w *writer) awake() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 func (w *writer) move(rv uint64, at time.Time) {
@@ -174,18 +210,75 @@ func (w *writer) flush() error {
 	return w.startEpoch(w.stream, w.write())
 }
 
-func (w *writer) write() error {
-	stored := w.stream.Head().RV
-	if len(w.pending) == 0 && w.head.RV == stored {
+// quiet returns the stream if it has everything that was observed, else nil.
+func (w *writer) quiet() *history.Stream {
+	if !w.mu.TryLock() { // it is being written
 		return nil
 	}
-	if err := w.stream.Append(w.pending, w.head.RV, w.head.At); err != nil {
+	defer w.mu.Unlock()
+	if !w.silence.get().since.IsZero() || len(w.pending) > 0 || w.head.RV == 0 || w.head.RV != w.stream.Head().RV {
+		return nil
+	}
+	return w.stream
+}
+
+// end writes what is pending, and until when the resource was watched, by the present clock.
+func (w *writer) end(now time.Time) error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.silence.get()
+	if w.head.RV == 0 || s.start || s.since.IsZero() {
+		return nil
+	}
+	if wasSet(s.found, now) { // then the head's time is not one of the present clock
+		return nil
+	}
+	return w.store.Observed(map[*history.Stream]time.Time{w.stream: s.since})
+}
+
+func (w *writer) write() error {
+	s := w.silence.get()
+	if w.head.RV == 0 || len(w.pending) == 0 && w.head.RV == w.stream.Head().RV && !s.over() {
+		return nil
+	}
+	if err := w.append(s); err != nil {
 		return err
 	}
 	w.count.events.Add(float64(len(w.pending)))
 	w.pending, w.size, w.oldest, w.written = nil, 0, time.Time{}, time.Now()
 	w.notify()
 	return w.setForm(w.stream.Form().ListKind)
+}
+
+// append appends what is pending to the stream: what was observed before a silence, and
+// what came at its end.
+func (w *writer) append(s silent) error {
+	before, late := s.split(w.pending)
+	until := s.until(late, w.head.At)
+	ends := len(late) > 0 || s.over() || w.head.At.After(s.found)
+	if s.since.IsZero() || !s.start && until.Sub(s.since) < w.silence.least || !ends {
+		if err := w.stream.Append(w.pending, w.head.RV, w.head.At); err != nil {
+			return err
+		}
+	} else {
+		if n := len(before); n > 0 {
+			if err := w.stream.Append(before, before[n-1].Object.RV, before[n-1].At); err != nil {
+				return err
+			}
+		}
+		if err := w.stream.AppendLate(late, w.head.RV, s.since, until); err != nil {
+			return err
+		}
+		w.log.Debug("the events of a time came at its end", "since", s.since, "until", until, "events", len(late))
+		w.head.At = until
+	}
+	if s.over() {
+		w.silence.settle()
+	}
+	return nil
 }
 
 // setForm records the newest template and the definition if they differ from the

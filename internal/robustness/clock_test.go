@@ -132,7 +132,7 @@ func (r *clockRound) run() (err error) {
 // finish completes the story.
 func (r *clockRound) finish() {
 	r.truth, r.settings, r.reads = &r.server.truth, r.clock.Settings(), r.reader.reads
-	r.clockStory.gaps = r.simulation.gaps
+	r.clockStory.gaps, r.clockStory.late = r.simulation.gaps, r.simulation.late
 }
 
 // disturb sets the clock, sometimes while no gateway runs, and performs kills until the

@@ -84,7 +84,11 @@ func (s *clockStory) eras(r *clockRead) (all []clockEra) {
 		e := &all[len(all)-1]
 		e.settings = append(e.settings, c)
 	}
-	all[len(all)-1].ended = r.Began.Add(1) // what is observed at that moment is in it
+	end := r.Began.Add(1) // what is observed at that moment is in it
+	if ms := r.Began.Truncate(time.Millisecond).Add(time.Millisecond); !r.Ended.Before(ms) {
+		end = ms // and in that millisecond, if the request had to wait
+	}
+	all[len(all)-1].ended = end
 	for i := range all {
 		s.bound(&all[i], i == 0, i == len(all)-1, r)
 		if from := all[i].sure.from; i > 0 && !from.IsZero() && all[i-1].sure.to.Add(-maxClockError).After(from) {
@@ -205,6 +209,6 @@ func (s *clockStory) String() string {
 	for _, d := range s.downtimes {
 		fmt.Fprintf(&b, "\n\t%s to %s: no gateway", stamp(d.from), stamp(d.to))
 	}
-	fmt.Fprintf(&b, "\n\tgaps %v, healed %s", s.gaps, stamp(s.healed))
+	fmt.Fprintf(&b, "\n\tgaps %v, late %v, healed %s", s.gaps, s.late, stamp(s.healed))
 	return b.String()
 }

@@ -24,6 +24,7 @@ type clockStory struct {
 	prompt    bool       // without faults, apart from these:
 	outages   []downtime // of the API server, or of its connections
 	gaps      []gap      // that the gateway has recorded
+	late      []pastGap  // the late ones
 	epochs    bool       // the record has several
 	healed    time.Time  // from then on everything has to be answered
 }
@@ -34,7 +35,7 @@ type clockSummary struct{ states, refused, ambiguous, lenient, epochs int }
 // judge returns what is wrong. The state at a time that the clock showed once is that which
 // the gateway had observed when it did: at least what it answered as the present state
 // before, at most what had been written. A time that the clock showed in two eras is
-// refused with 410.
+// refused with 410, and so is one in a late gap.
 func (s *clockStory) judge(sum *clockSummary) (all []string) {
 	if s.epochs {
 		sum.epochs++
@@ -44,7 +45,32 @@ func (s *clockStory) judge(sum *clockSummary) (all []string) {
 			all = append(all, fmt.Sprintf("%v\n\t%s", r, what))
 		}
 	}
+	return append(all, s.judgeLate()...)
+}
+
+// judgeLate judges the late gaps: without faults and steps of the clock, there is one where
+// no gateway ran, or the API server had an outage.
+func (s *clockStory) judgeLate() (all []string) {
+	if !s.prompt || len(s.settings) > 1 {
+		return nil
+	}
+	for _, g := range s.late {
+		if !slices.ContainsFunc(slices.Concat(s.downtimes, s.outages), func(d downtime) bool {
+			since, until := s.reading(d.from), s.reading(d.to)
+			return since.Before(g.Until.Add(time.Millisecond)) && g.Since.Before(until.Add(lateBy))
+		}) {
+			all = append(all, fmt.Sprintf("nothing explains the late gap %v", g))
+		}
+	}
 	return all
+}
+
+// lateBy is how long after a downtime a late gap may begin: one that is in parts.
+const lateBy = 10 * time.Second
+
+// inLate reports whether a time is in a late gap, as the gateway's clock showed it.
+func (s *clockStory) inLate(when time.Time) bool {
+	return slices.ContainsFunc(s.late, func(g pastGap) bool { return g.Since.Before(when) && when.Before(g.Until) })
 }
 
 func (s *clockStory) judgeRead(r *clockRead, sum *clockSummary) string {
@@ -155,6 +181,8 @@ func (s *clockStory) judgeTime(r *clockRead, eras []clockEra, sum *clockSummary)
 		if r.Code != http.StatusBadRequest && (r.Code != http.StatusGone || len(maybe) == 1 && !hidden) {
 			return "the time is in the future"
 		}
+	case r.Code == http.StatusOK && len(s.settings) == 1 && !r.Began.Before(s.healed) && s.inLate(r.When):
+		return "a state in a late gap"
 	case r.Code == http.StatusOK:
 		return s.judgeState(r, maybe)
 	case r.Code != http.StatusGone:
@@ -238,6 +266,9 @@ func (s *clockStory) promptAt(t time.Time) bool {
 
 // hidden reports whether a gap may hide the state at a time of one of the eras.
 func (s *clockStory) hidden(r *clockRead, eras []clockEra) bool {
+	if s.inLate(r.When) {
+		return true
+	}
 	for _, g := range s.gaps {
 		from, to := s.written(g.From), time.Time{}
 		for _, r := range s.reads {

@@ -171,3 +171,21 @@ func TestClockRestart(t *testing.T) {
 		{30, 0, ""}, {30, 13, "not refused"}, {60, 18, ""}, {60, 0, "showed the time once"},
 	})
 }
+
+// TestClockLate: a time in a late gap is refused, and something explains the gap.
+func TestClockLate(t *testing.T) {
+	s := steppedStory()
+	s.settings = s.settings[:1]
+	s.late = []pastGap{{gap{13, 13}, after(32), after(38)}}
+	s.judges(t, []clockAnswer{{31, 13, ""}, {35, 0, ""}, {35, 13, "in a late gap"}, {40, 14, ""}, {39, 0, "showed the time once"}})
+	for _, one := range []struct {
+		prompt   bool
+		downtime downtime
+		want     int
+	}{{true, downtime{after(33), after(37)}, 0}, {true, downtime{after(50), after(60)}, 1}, {false, downtime{}, 0}} {
+		s.prompt, s.downtimes = one.prompt, []downtime{one.downtime}
+		if got := s.judgeLate(); len(got) != one.want {
+			t.Errorf("%+v: %q", one, got)
+		}
+	}
+}

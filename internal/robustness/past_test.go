@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -323,8 +324,14 @@ func (r *pastRun) killed(context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range all {
+	down := r.downtimes[len(r.downtimes)-1]
+	for name, k := range all {
 		gaps += len(k.Gaps)
+		if !slices.ContainsFunc(k.Late, func(g pastGap) bool {
+			return !g.Since.After(down.from.Add(skew)) && !g.Since.Before(down.from.Add(-observed-r.phase)) && !g.Until.Before(down.from)
+		}) {
+			r.t.Errorf("%s: no late gap begins at the kill at %v: %v", name, down.from, k.Late)
+		}
 	}
 	if n := r.listed() - before; n > 0 {
 		r.t.Errorf("after a kill alone, the gateway listed %d times upstream", n)

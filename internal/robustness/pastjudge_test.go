@@ -18,6 +18,7 @@ type known struct {
 	From, To uint64 // RVs of the oldest and the newest state
 	Since    time.Time
 	Gaps     []pastGap
+	Late     []pastGap // those whose events came at the end: they hide times, and no RVs
 }
 
 // A pastGap is a gap, and the times of its ends.
@@ -30,6 +31,16 @@ type pastGap struct {
 func (k known) within(rv uint64) (pastGap, bool) {
 	for _, g := range k.Gaps {
 		if g.From < rv && rv < g.To {
+			return g, true
+		}
+	}
+	return pastGap{}, false
+}
+
+// late returns the late gap that hides a time.
+func (k known) late(when time.Time) (pastGap, bool) {
+	for _, g := range k.Late {
+		if g.Since.Before(when) && when.Before(g.Until) {
 			return g, true
 		}
 	}
@@ -63,7 +74,7 @@ func (r *pastRead) String() string {
 	if r.Asked != 0 {
 		of = fmt.Sprintf("RV %d", r.Asked)
 	}
-	return fmt.Sprintf("%s of %s (it has %d to %d, gaps %v)", r.Path, of, r.After.From, r.After.To, r.After.Gaps)
+	return fmt.Sprintf("%s of %s (it has %d to %d, gaps %v, late %v)", r.Path, of, r.After.From, r.After.To, r.After.Gaps, r.After.Late)
 }
 
 // observed is how long a gateway on a loaded machine may take to observe a
@@ -192,6 +203,18 @@ func (t *truth) judgeTime(r *pastRead, downtimes []downtime) string {
 			return fmt.Sprintf("in the gap of %v to %v: answered with %d, a state at %d", g.Since, g.Until, r.Code, r.RV)
 		}
 		return r.refusalSays(g.From, g.To)
+	}
+	_, before := r.Before.late(r.When)
+	switch g, late := r.After.late(r.When); {
+	case late && r.Code == http.StatusGone:
+		for _, end := range []time.Time{g.Since, g.Until} {
+			if !strings.Contains(r.End, stamp(end)) {
+				return fmt.Sprintf("the refusal does not say %s: %s", stamp(end), r.End)
+			}
+		}
+		return ""
+	case late && before:
+		return fmt.Sprintf("in the late gap of %v to %v: answered with %d, a state at %d", g.Since, g.Until, r.Code, r.RV)
 	}
 	if r.Code == http.StatusGone && r.When.Before(r.After.Since) {
 		return r.refusalSays()

@@ -43,6 +43,15 @@ func gapOver(r *pastRead) *pastRead {
 	return r
 }
 
+// lateOver adds a late gap at 12.
+func lateOver(r *pastRead) *pastRead {
+	g := []pastGap{{gap{12, 12}, noon.Add(20 * time.Minute), noon.Add(30 * time.Minute)}}
+	r.Before.Late, r.After.Late = g, g
+	return r
+}
+
+const lateEnds = "x were not observed between 2026-01-02T12:20:00.000Z and 2026-01-02T12:30:00.000Z"
+
 // refused replaces the response with 410.
 func refused(r *pastRead, why string) *pastRead {
 	r.Code, r.RV, r.Items, r.End = 410, 0, nil, "410 Gone: "+why
@@ -127,6 +136,12 @@ func TestPastReads(t *testing.T) {
 		{"at a time in a gap", refused(gapOver(pastTime(s, 30, 12)), "x were not observed between 12 and 15"), ""},
 		{"at a time in a gap, without its ends", refused(gapOver(pastTime(s, 30, 12)), retains), "does not say 12"},
 		{"at a time in a gap, answered", gapOver(pastTime(s, 30, 12)), "in the gap"},
+		{"at a time in a late gap", refused(lateOver(pastTime(s, 25, 12)), lateEnds), ""},
+		{"at a time in a late gap, without its ends", refused(lateOver(pastTime(s, 25, 12)), retains), "does not say 2026-01-02T12:20:00.000Z"},
+		{"at a time in a late gap, answered", lateOver(pastTime(s, 25, 12)), "in the late gap"},
+		{"at the end of a late gap", lateOver(pastTime(s, 30, 13)), ""},
+		{"at an RV in a late gap", lateOver(pastList(s, all, 12)), ""},
+		{"at an RV in a late gap, refused", refused(lateOver(pastList(s, all, 12)), lateEnds), "answered with 410"},
 		{"at a time in a downtime", pastTime(s, 75, 16), ""},
 		{"at a time in a downtime, a state long before", pastTime(s, 75, 14), "changed at 15"},
 		{"at a time in a downtime, a state after", pastTime(s, 75, 18), "changed at 18"},

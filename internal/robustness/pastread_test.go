@@ -229,7 +229,12 @@ func (p *pastReader) index(ctx context.Context) (map[string]known, error) {
 		e := r.Epochs[0]
 		k := known{From: e.Span.From.ResourceVersion, To: e.Span.To.ResourceVersion, Since: e.Span.From.Time}
 		for _, g := range slices.Backward(e.Gaps) { // the newest is listed first
-			k.Gaps = append(k.Gaps, pastGap{gap{g.From.ResourceVersion, g.To.ResourceVersion}, g.From.Time, g.To.Time})
+			of := pastGap{gap{g.From.ResourceVersion, g.To.ResourceVersion}, g.From.Time, g.To.Time}
+			if of.From == of.To {
+				k.Late = append(k.Late, of)
+			} else {
+				k.Gaps = append(k.Gaps, of)
+			}
 		}
 		name, _, _ := strings.Cut(r.Resource, ".")
 		all[name] = k

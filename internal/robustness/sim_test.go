@@ -51,6 +51,7 @@ type simulation struct {
 	restored bool
 	clock    *clocktest.Clock // of the gateways
 	gaps     []gap            // of the history, when a gateway ended
+	late     []pastGap        // the late ones
 
 	mu      sync.Mutex // guards what follows
 	gateway *gateway.Gateway
@@ -139,8 +140,11 @@ func (s *simulation) keepGaps(rec *records.Recorder) {
 	for _, id := range rec.Store().Resources() {
 		for _, st := range rec.Store().Streams(id) {
 			for _, g := range st.Gaps() {
-				if g := (gap{g.From, g.To}); !slices.Contains(s.gaps, g) {
-					s.gaps = append(s.gaps, g)
+				switch of := (gap{g.From, g.To}); {
+				case g.Late():
+					s.late = append(s.late, pastGap{of, g.Since, g.Until})
+				case !slices.Contains(s.gaps, of):
+					s.gaps = append(s.gaps, of)
 				}
 			}
 		}

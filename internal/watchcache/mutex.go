@@ -15,16 +15,24 @@ func NewMutex() Mutex { return make(Mutex, 1) }
 // Lock locks the mutex.
 func (m Mutex) Lock() { m <- struct{}{} }
 
+// TryLock locks the mutex unless it is locked, and reports whether it did.
+func (m Mutex) TryLock() bool {
+	select {
+	case m <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Unlock unlocks the mutex.
 func (m Mutex) Unlock() { <-m }
 
 // LockBefore locks the mutex unless ctx ends first. It reports whether it locked the
 // mutex.
 func (m Mutex) LockBefore(ctx context.Context) bool {
-	select {
-	case m <- struct{}{}:
+	if m.TryLock() {
 		return true
-	default:
 	}
 	select {
 	case m <- struct{}{}:

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+)
+
+// A silence is a time in which nothing of a resource was observed, because the program did
+// not run, the watch had ended, or the API server did not answer. The events of that time
+// come when a watch from the head is opened, or the open one goes on: their times are not
+// known, and the record gets a late gap. If the resource is listed instead, the record gets
+// a gap of the other kind.
+//
+// The zero value is no silence. Any goroutine may call the methods: they do not block.
+type silence struct {
+	least time.Duration // how long an interruption of a watch must last to be recorded
+
+	mu sync.Mutex // guards what follows
+	silent
+}
+
+// silent is the state of a silence.
+type silent struct {
+	since time.Time // nothing was observed since; zero if there is no silence
+	found time.Time // what was observed later is of the silence
+	start bool      // it began before the writer; then it is recorded, however short
+	// unwatched is set until a watch is opened, outage until the API server answers again.
+	unwatched, outage bool
+	// watched is when that was, zero before; settled is when what is sent at once is complete.
+	watched, settled time.Time
+}
+
+// begin begins a silence at the last observation, unless there is one: the watch has ended,
+// or there is an outage.
+func (s *silence) begin(since, now time.Time, outage bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watched = (time.Time{}); s.since.IsZero() {
+		s.silent = silent{since: since, found: now}
+	}
+	s.outage = s.outage || outage
+	s.unwatched = s.unwatched || !outage
+}
+
+// begun begins a silence that began before the writer.
+func (s *silence) begun(since, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = silent{since: since, found: now, start: true, unwatched: true}
+}
+
+// end is called when a watch is opened, or an outage is over. It reports whether that ends a
+// silence.
+func (s *silence) end(now time.Time, settle time.Duration, outage bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outage = false; !outage {
+		s.unwatched = false
+	}
+	if s.since.IsZero() || s.unwatched || !s.watched.IsZero() {
+		return false
+	}
+	if !s.start && now.Sub(s.since) < s.least {
+		s.silent = silent{}
+		return false
+	}
+	s.watched, s.settled = now, time.Now().Add(settle)
+	return true
+}
+
+// clear is called when there was no silence, or it is recorded as a gap.
+func (s *silence) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = silent{}
+}
+
+// settle ends a silence that is over, unless it has begun again.
+func (s *silence) settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over() {
+		s.silent = silent{}
+	}
+}
+
+func (s *silence) get() silent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silent
+}
+
+// settling returns how long the watch that ends the silence may send events of it.
+func (s silent) settling() time.Duration {
+	if s.watched.IsZero() {
+		return 0
+	}
+	return time.Until(s.settled)
+}
+
+// over reports whether the events of the silence are complete.
+func (s silent) over() bool { return !s.watched.IsZero() && s.settling() <= 0 }
+
+// split divides events into those observed before the silence and those of it.
+func (s silent) split(events []history.Event) (before, late []history.Event) {
+	n := slices.IndexFunc(events, func(e history.Event) bool { return e.At.After(s.found) })
+	if s.since.IsZero() || n < 0 {
+		return events, nil
+	}
+	return events[:n], events[n:]
+}
+
+// until returns when the last of the events of the silence came; head is the time of the
+// head after them.
+func (s silent) until(late []history.Event, head time.Time) time.Time {
+	at := lastAt(late, s.watched)
+	switch {
+	case at.Before(s.watched):
+		return s.watched
+	case at.IsZero():
+		return head
+	}
+	return at
+}

@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/watchkeeper/watchkeeper/internal/history"
+)
+
+// checkLate checks the only gap of a stream, which may be in parts: a late one at an RV,
+// inside which no state is known, and at whose end the state is that at another RV.
+func checkLate(t *testing.T, st *history.Stream, from, to uint64) history.Gap {
+	t.Helper()
+	gaps := st.Gaps()
+	for len(gaps) > 1 && gaps[1].Late() && gaps[1].Since.Equal(gaps[0].Until) {
+		gaps[1].From, gaps[1].To, gaps[1].Since = gaps[0].From, gaps[0].To, gaps[0].Since
+		gaps = gaps[1:]
+	}
+	if len(gaps) != 1 || !gaps[0].Late() || gaps[0].From != from || !gaps[0].Since.Before(gaps[0].Until) {
+		t.Fatalf("gaps %v, want a late one at %d", gaps, from)
+	}
+	gap := gaps[0]
+	if m, err := st.At(t.Context(), gap.Since.Add(gap.Until.Sub(gap.Since)/2)); !errors.Is(err, history.ErrGap) {
+		t.Errorf("inside the gap: %v, %v", m, err)
+	}
+	for at, rv := range map[time.Time]uint64{gap.Since: from, gap.Until: to} {
+		if m, err := st.At(t.Context(), at); err != nil || m.RV != rv {
+			t.Errorf("at an end of the gap: %v, %v, want %d", m, err, rv)
+		}
+	}
+	for _, rv := range []uint64{from, to} {
+		if err := st.Check(rv); err != nil {
+			t.Error(err)
+		}
+	}
+	return gap
+}
+
+// TestLateGap: a time in which the recorder did not run, or had no connection, is a late gap
+// if the API server then sends the events of that time: they have the time of its end. It is
+// so for a resource that is only recorded, and for one that is also read.
+func TestLateGap(t *testing.T) {
+	interruptions := map[string]func(t *testing.T, api *fakeAPI, g *rig, r *Recorder, change func()) *rig{
+		"restart": func(t *testing.T, api *fakeAPI, g *rig, r *Recorder, change func()) *rig {
+			g.stop()
+			change()
+			return api.run(t, r)
+		},
+		"outage": func(t *testing.T, api *fakeAPI, g *rig, _ *Recorder, change func()) *rig {
+			api.outage(func() {
+				time.Sleep(20 * time.Millisecond) // the silence is recorded, as it is longer than minSilence
+				change()
+			})
+			return g
+		},
+	}
+	for name, interrupt := range interruptions {
+		for _, read := range []bool{false, true} {
+			t.Run(map[bool]string{false: name, true: name + " while it is read"}[read], func(t *testing.T) {
+				api, fs := newFakeAPI(t), vfs.NewMem()
+				recorder := func() *Recorder {
+					r := api.recorder(t, fs)
+					r.minSilence, r.delay.events = 10*time.Millisecond, 50*time.Millisecond
+					return r
+				}
+				api.write("a", "1")
+				g := api.run(t, recorder())
+				if read {
+					g.served()
+				}
+				before := api.write("a", "2")
+				g.recorded(before)
+				g = interrupt(t, api, g, recorder(), func() {
+					api.write("a", "3")
+					api.write("b", "1")
+				})
+				after := api.write("c", "1")
+				st := g.recorded(after)
+				g.watched()
+				gap := checkLate(t, st, before, after)
+				for e, err := range st.Events(t.Context(), before, after) {
+					if err != nil || !e.At.Equal(gap.Until) && !e.At.After(gap.Until) {
+						t.Errorf("%v at %v, %v: want the end of the gap, %v", e.Object.Key, e.At, err, gap.Until)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestLateGapOfQuiet: a resource that has not changed while the recorder did not run has a
+// late gap once a watch is open. Until then, Heard says that nothing is known.
+func TestLateGapOfQuiet(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	rv := api.write("a", "1")
+	g := api.run(t, api.recorder(t, fs))
+	g.recorded(rv)
+	g.stop()
+	api.change(func() { api.refuse = 503 })
+	g = api.run(t, api.recorder(t, fs))
+	var st *history.Stream
+	until(t, "the writer", func() bool {
+		st = g.recorded(rv)
+		return st.Heard() != nil
+	})
+	if gaps := st.Gaps(); len(gaps) != 0 {
+		t.Errorf("gaps %v before a watch is open", gaps)
+	}
+	api.change(func() { api.refuse = 0 })
+	until(t, "the gap", func() bool { return st.Heard() == nil && len(st.Gaps()) > 0 })
+	checkLate(t, st, rv, rv)
+}
+
+// TestShortInterruption: a watch that is replaced at once leaves no gap.
+func TestShortInterruption(t *testing.T) {
+	api := newFakeAPI(t)
+	r := api.recorder(t, vfs.NewMem())
+	r.minSilence = time.Hour
+	g := api.run(t, r)
+	g.recorded(api.write("a", "1"))
+	api.outage(func() { api.write("a", "2") })
+	st := g.recorded(api.write("a", "3"))
+	g.watched()
+	if gaps := st.Gaps(); len(gaps) != 0 {
+		t.Errorf("gaps %v", gaps)
+	}
+}
+
+// watched waits until no silence of Pods is left to be recorded.
+func (g *rig) watched() {
+	g.t.Helper()
+	until(g.t, "the end of the silence", func() bool { return g.writer().silence.get().since.IsZero() })
+}
+
+// writer returns the writer of Pods.
+func (g *rig) writer() *writer {
+	g.t.Helper()
+	var r *resourceRecorder
+	until(g.t, "a recorder of Pods", func() bool {
+		r, _ = g.r.continuity(pods).current()
+		return r != nil
+	})
+	return r.w
+}
+
+// TestEndOfWatch: the record says until when a quiet resource was watched.
+func TestEndOfWatch(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		api, fs := newFakeAPI(t), vfs.NewMem()
+		g := api.run(t, api.recorder(t, fs))
+		if read {
+			g.served()
+		}
+		st := g.recorded(api.write("a", "1"))
+		g.watched()
+		time.Sleep(20 * time.Millisecond)
+		api.touch(t, g.r)
+		before := st.Head()
+		heard := g.r.opts.Upstream.LastAnswer().Truncate(time.Millisecond)
+		g.stop()
+		if after := st.Head(); after.RV != before.RV || after.At.Before(heard) {
+			t.Errorf("the head was %v, and is %v; the API server answered at %v", before, after, heard)
+		}
+	}
+}
+
+// TestOutageOutlived: if a watch outlives an outage of the API server, what it sends at the
+// end comes late.
+func TestOutageOutlived(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		api := newFakeAPI(t)
+		r := api.recorder(t, vfs.NewMem())
+		r.minSilence, r.delay.events = 10*time.Millisecond, 50*time.Millisecond
+		g, up := api.run(t, r), r.opts.Upstream
+		if read {
+			g.served()
+		}
+		before := api.write("a", "1")
+		st := g.recorded(before)
+		api.change(func() { api.down = true })
+		if _, err := up.Transport.RoundTrip(up.NewRequest(t.Context(), http.MethodGet, "/broken", "")); err == nil {
+			t.Fatal("no connection broke")
+		}
+		time.Sleep(20 * time.Millisecond) // longer than minSilence
+		if err := up.Check(t.Context()); err == nil {
+			t.Fatal("the API server answers")
+		}
+		until(t, "a silence", func() bool { return !g.writer().silence.get().since.IsZero() })
+		after := api.write("a", "2")
+		api.change(func() { api.down = false })
+		if err := up.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g.recorded(after)
+		g.watched()
+		checkLate(t, st, before, after)
+	}
+}
+
+// TestObserved: the record of a quiet resource says until when it was observed, and a start
+// after a crash knows it.
+func TestObserved(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewCrashableMem()
+	r := api.recorder(t, fs)
+	g := api.run(t, r)
+	st := g.recorded(api.write("a", "1"))
+	g.watched()
+	before := st.Head()
+	until(t, "a later head", func() bool {
+		api.touch(t, r)
+		return st.Head().At.After(before.At.Add(50 * time.Millisecond))
+	})
+	head := st.Head()
+	crashed := fs.CrashClone(vfs.CrashCloneCfg{})
+	if head.RV != before.RV {
+		t.Errorf("the head was %v, and is %v", before, head)
+	}
+	if m, err := st.At(t.Context(), head.At); err != nil || m.RV != head.RV {
+		t.Errorf("at %v: %v, %v", head.At, m, err)
+	}
+	g.stop()
+	g = api.run(t, api.recorder(t, crashed))
+	st = g.recorded(before.RV)
+	g.watched()
+	if gap := checkLate(t, st, before.RV, before.RV); gap.Since.Before(head.At) {
+		t.Errorf("the gap begins at %v, the head was at %v", gap.Since, head.At)
+	}
+}
+
+// touch makes the API server answer a request.
+func (f *fakeAPI) touch(t *testing.T, r *Recorder) {
+	t.Helper()
+	res, err := r.opts.Upstream.Transport.RoundTrip(r.opts.Upstream.NewRequest(t.Context(), http.MethodGet, "/api", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+}
