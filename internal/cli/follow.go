@@ -63,7 +63,7 @@ func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
 			fmt.Fprintf(o.err, "watchkeeper: %v; trying again\n", err)
 		}
 		if lost = err != nil; !lost {
-			reason = o.reportEnd(ctx, slices.Clone(unobserved), reason)
+			reason = o.reportEnd(ctx, unobserved, reason)
 			for _, line := range outages(f.gaps(unobserved), o.stamp) {
 				fmt.Fprintln(o.err, line)
 			}
@@ -84,7 +84,7 @@ func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
 // reportEnd says on standard error when new changes are not known any more, and when they are
 // again. It returns why they are not; before is what it returned last.
 func (o *changesOptions) reportEnd(ctx context.Context, unobserved []api.UnobservedSpan, before string) (reason string) {
-	ends := slices.DeleteFunc(unobserved, func(s api.UnobservedSpan) bool {
+	ends := slices.DeleteFunc(slices.Clone(unobserved), func(s api.UnobservedSpan) bool {
 		return s.Reason != api.RecordingStopped && s.Reason != api.NoAnswer
 	})
 	if len(ends) > 0 {
@@ -105,7 +105,7 @@ func (o *changesOptions) reportEnd(ctx context.Context, unobserved []api.Unobser
 func (f *follower) gaps(unobserved []api.UnobservedSpan) (ended []api.UnobservedSpan) {
 	told := f.told
 	for _, s := range unobserved {
-		if s.Reason != api.InGap && s.Reason != api.Late || !s.To.Before(f.to) || s.From.Before(told) {
+		if !isGap(s) || !s.To.Before(f.to) || s.From.Before(told) {
 			continue
 		}
 		if ended = append(ended, s); s.To.After(f.told) {

@@ -110,8 +110,8 @@ func (r record) after(resource string, w kube.Moment, flag string) error {
 }
 
 // printUnobserved prints in which of the spans that do not end before a time changes may have
-// been missed, or came late: a line for each outage, of many the newest, and one for the end of the record. The
-// silence of the API server is [client.reportSilence]'s.
+// been missed, or came late: a line for each outage, of many the newest, and one for the end of
+// the record. The silence of the API server is [client.reportSilence]'s.
 func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan, after time.Time, stamp func(time.Time) string) {
 	var gaps []api.UnobservedSpan
 	var stopped []string
@@ -119,7 +119,7 @@ func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan
 	for _, s := range spans {
 		switch {
 		case s.To.Before(after): // what a gap has led to is listed at its end
-		case s.Reason == api.InGap, s.Reason == api.Late:
+		case isGap(s):
 			gaps = append(gaps, s)
 		case s.Reason == api.RecordingStopped:
 			if stopped = append(stopped, s.Resource+" "+stamp(s.From)); s.From.After(last) {
@@ -144,6 +144,9 @@ func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan
 	}
 	fmt.Fprintf(c.err, "not recorded since: %s\n", strings.Join(stopped, ", "))
 }
+
+// isGap reports whether a span is a gap, of either kind.
+func isGap(s api.UnobservedSpan) bool { return s.Reason == api.InGap || s.Reason == api.Late }
 
 // maxUnobserved is how many outages are listed.
 const maxUnobserved = 5

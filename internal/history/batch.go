@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/maphash"
-	"slices"
 	"strings"
 	"time"
 
@@ -99,7 +98,7 @@ func (w *writeBatch) commit() error {
 	}
 	if w.gap != nil {
 		if n := len(st.gaps); n > 0 && st.gaps[n-1].From == w.gap.From && st.gaps[n-1].Since.Equal(w.gap.Since) {
-			st.gaps = slices.Delete(slices.Clone(st.gaps), n-1, n) // which it continues
+			st.gaps = st.gaps[:n-1] // which it continues
 		}
 		st.gaps = append(st.gaps, *w.gap)
 	}

@@ -34,11 +34,11 @@ func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []
 				}
 			}
 			for _, g := range st.Gaps() {
+				reason := api.InGap
 				if g.Late() {
-					add(api.Late, g.Since, g.Until)
-				} else {
-					add(api.InGap, g.Since, g.Until)
+					reason = api.Late
 				}
+				add(reason, g.Since, g.Until)
 			}
 			if i == len(streams)-1 && st.Heard() != nil && c.Recording().State != api.RecordingEnded {
 				add(api.InGap, st.Head().At, to) // its end is not known yet
