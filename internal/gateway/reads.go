@@ -195,8 +195,10 @@ func (h *reads) serveNow(w *responseRecorder, r *http.Request, read *request.Rea
 
 // serveAt answers a read as of a moment.
 func (h *reads) serveAt(w *responseRecorder, r *http.Request, when kube.Moment) {
-	if c := h.up.Contact(); when.RV == 0 && c.Unknown(when.At) && !c.Since.IsZero() {
-		status.Warn(w.Header(), c.Warning())
+	if when.RV == 0 {
+		if c := h.up.ContactUntil(r.Context(), when.At); c.Unknown(when.At) && !c.Since.IsZero() {
+			status.Warn(w.Header(), c.Warning())
+		}
 	}
 	err := h.answerMoment(w, r, when)
 	if err != nil {

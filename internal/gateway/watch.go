@@ -159,7 +159,7 @@ func (h *reads) upstreamState(r *http.Request) multiwatch.UpstreamState {
 		return multiwatch.UpstreamState{}
 	}
 	const prefix = "no answer from the API server: "
-	switch c := h.up.Contact(); {
+	switch c := h.up.ContactUntil(r.Context(), time.Now()); {
 	case c.NotReady():
 		return multiwatch.UpstreamState{Since: c.Since.UTC(), Message: upstream.Cause(c.Err)}
 	case c.Err != nil:

@@ -25,7 +25,7 @@ type guarded struct {
 	mute  atomic.Bool  // access reviews fail
 	down  atomic.Bool  // all other requests fail
 	code  atomic.Int32 // if not 0, the code of all other answers
-	gate  chan bool    // if not nil, /version waits for a value
+	gate  chan bool    // if not nil, /api waits until it is closed
 	waits chan bool    // gets a value for each request that waits
 	mu    sync.Mutex   // guards the fields below
 	asked map[string]string
@@ -46,9 +46,12 @@ func newGuarded() *guarded {
 
 func (g *guarded) control(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
 	who := r.Header.Get("Authorization")
-	if g.gate != nil && r.URL.Path == "/version" {
-		g.waits <- true
-		<-g.gate
+	if g.gate != nil && r.URL.Path == "/api" {
+		select {
+		case g.waits <- true:
+			<-g.gate
+		case <-g.gate: // closed
+		}
 	}
 	note := func() {
 		g.mu.Lock()
@@ -215,7 +218,6 @@ func TestConcurrentExports(t *testing.T) {
 			t.Errorf("one of two: %d", code)
 		}
 	}
-	go func() { <-g.waits }()
 	if w := f.get("/export"); w.Code != http.StatusOK {
 		t.Errorf("afterwards: %d %s", w.Code, w.Body)
 	}

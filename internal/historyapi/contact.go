@@ -5,7 +5,6 @@ package historyapi
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -18,33 +17,47 @@ func (c *call) upstreamState() *api.Upstream {
 	if c.Upstream == nil || c.Recording().State == api.RecordingEnded {
 		return nil
 	}
-	contact := c.Upstream.Contact()
-	if contact.Err != nil {
-		return &api.Upstream{Reason: upstream.Cause(contact.Err), LastContact: contact.Since.UTC()}
+	if c.contact.Err != nil {
+		return &api.Upstream{Reason: upstream.Cause(c.contact.Err), LastContact: c.contact.Since.UTC()}
 	}
-	return &api.Upstream{Answers: true, LastContact: contact.Last.UTC()}
+	return &api.Upstream{Answers: true, LastContact: c.contact.Last.UTC()}
 }
 
-// warnSilence adds a warning if the API server does not answer, and the range of the
-// request ends after its last contact. The index has it in its body.
-func (h *Handler) warnSilence(header http.Header, r *http.Request) {
+// ends are the parameters that name a moment or the end of a range.
+var ends = []string{"until", "to", "at"}
+
+// contact returns what is known of the API server up to the end of the range of a request. It
+// has no error if the range ended before that of what is known.
+func (h *Handler) contact(r *http.Request) upstream.Contact {
 	if h.Upstream == nil {
-		return
+		return upstream.Contact{}
 	}
-	contact := h.Upstream.Contact()
-	name, _ := cutPath(r.URL.Path)
-	parameters := endpoints[name].parameters
-	if contact.Err == nil || contact.Since.IsZero() || len(parameters) == 0 {
-		return
-	}
-	query := r.URL.Query()
-	for _, end := range []string{"until", "to", "at"} {
-		if !slices.Contains(parameters, end) || query.Get(end) == "" {
+	known, now := h.Upstream.Contact(), h.Past.Present()
+	end, query := now, r.URL.Query()
+	for _, parameter := range ends {
+		text := query.Get(parameter)
+		if text == "" {
 			continue
 		}
-		if when, err := kube.ParseMoment(query.Get(end), h.Past.Present()); err != nil || !contact.Unknown(when.At) {
-			return // also a resourceVersion: what was recorded then is final
+		when, err := kube.ParseMoment(text, now)
+		if err != nil || when.RV != 0 { // what was recorded then is final
+			return upstream.Contact{Last: known.Last}
 		}
+		end = when.At
 	}
-	status.Warn(header, contact.Warning())
+	if end.After(now) {
+		end = now
+	}
+	if known = h.Upstream.ContactUntil(r.Context(), end); !known.Unknown(end) {
+		return upstream.Contact{Last: known.Last}
+	}
+	return known
+}
+
+// warnSilence adds a warning if the API server has not answered until the end of the range of
+// the request. The index has it in its body.
+func warnSilence(header http.Header, r *http.Request, contact upstream.Contact) {
+	if name, _ := cutPath(r.URL.Path); contact.Err != nil && !contact.Since.IsZero() && len(endpoints[name].parameters) > 0 {
+		status.Warn(header, contact.Warning())
+	}
 }

@@ -77,10 +77,11 @@ func (h *Handler) Limiters() []*past.Limiter { return []*past.Limiter{h.Past.Lis
 // A call is one request.
 type call struct {
 	*Handler
-	r     *http.Request
-	store *history.Store
-	query url.Values
-	now   time.Time
+	r       *http.Request
+	store   *history.Store
+	query   url.Values
+	now     time.Time
+	contact upstream.Contact // up to the end of the request's range
 	// path is the Kubernetes API path that follows the endpoint's name; "" for none.
 	path string
 	// cluster has which resources have no namespaces, of those that [call.resources] returned.
@@ -135,8 +136,9 @@ func Parameters() map[string][]string {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.warnSilence(w.Header(), r)
-	answer, err := h.answer(r)
+	contact := h.contact(r)
+	warnSilence(w.Header(), r, contact)
+	answer, err := h.answer(r, contact)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -185,7 +187,7 @@ func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
 }
 
 // answer returns the answer to a request.
-func (h *Handler) answer(r *http.Request) (any, error) {
+func (h *Handler) answer(r *http.Request, contact upstream.Contact) (any, error) {
 	name, path := cutPath(r.URL.Path)
 	e, ok := endpoints[name]
 	switch {
@@ -208,7 +210,7 @@ func (h *Handler) answer(r *http.Request) (any, error) {
 			return nil, refuseBad("%s is given %d times", parameter, len(values))
 		}
 	}
-	c := &call{Handler: h, r: r, query: query, now: h.Past.Present(), path: path, store: h.Past.Store(), unsynced: map[kube.Resource]error{}}
+	c := &call{Handler: h, r: r, query: query, now: h.Past.Present(), contact: contact, path: path, store: h.Past.Store(), unsynced: map[kube.Resource]error{}}
 	if c.store == nil && name != "" {
 		state := h.Recording()
 		if state.State == api.RecordingOff {

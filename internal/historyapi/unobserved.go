@@ -68,15 +68,12 @@ func (c *call) recordEnd(r kube.Resource) (since time.Time, reason string) {
 	if c.unsynced[r] != nil {
 		return head, api.RecordingStopped
 	}
-	if c.Upstream == nil {
+	switch {
+	case c.contact.Err == nil:
 		return time.Time{}, ""
-	}
-	switch contact := c.Upstream.Contact(); {
-	case contact.Err == nil:
-		return time.Time{}, ""
-	case contact.Since.IsZero(): // since before the gateway started
+	case c.contact.Since.IsZero(): // since before the gateway started
 		return head, api.NoAnswer
 	default:
-		return contact.Since, api.NoAnswer
+		return c.contact.Since, api.NoAnswer
 	}
 }

@@ -14,11 +14,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 const (
 	// checkInterval is how often [Server.Monitor] looks whether it has to ask.
 	checkInterval = time.Second
+	// freshFor is how long after a contact [Server.ContactUntil] asks nothing.
+	freshFor = 2 * time.Second
 	// readyzTimeout bounds a request for /readyz. An API server without etcd answers
 	// after its own two checks of etcd, of two seconds each.
 	readyzTimeout = 5 * time.Second
@@ -86,6 +90,10 @@ type monitor struct {
 	since  time.Time  // see Contact
 	asked  time.Time  // when the last question was settled
 	readyz time.Time  // when the API server last answered /readyz, or refused to
+
+	questions singleflight.Group // of ContactUntil
+	doubted   time.Time          // when ContactUntil last got no answer
+	doubt     error              // why
 }
 
 func newMonitor(log *slog.Logger) *monitor {
@@ -96,14 +104,53 @@ func newMonitor(log *slog.Logger) *monitor {
 	return &monitor{log: log, began: now, asked: now, asking: make(chan struct{}, 1)}
 }
 
-// Contact returns what is known, without asking.
+// Contact returns what is known, without asking. What the API server has sent since an outage
+// began ends it, though Monitor may not have asked yet.
 func (u *Server) Contact() Contact {
 	m := u.monitor
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := Contact{Last: u.LastAnswer(), Err: m.err}
-	if c.Err != nil {
-		c.Since = m.since
+	c := Contact{Last: u.LastAnswer()}
+	if silent := isSilence(m.err); m.err != nil && !(silent && c.Last.After(m.since)) {
+		c.Err, c.Since = m.err, m.since
+	}
+	return c
+}
+
+// ContactUntil returns what is known of the time until at. If nothing was heard in the two
+// seconds before it, the API server is asked, for up to three seconds; callers share a
+// question, and until something is heard again its result. Without an answer the
+// contact has the error, though Monitor may not know of an outage yet.
+func (u *Server) ContactUntil(ctx context.Context, at time.Time) Contact {
+	m, c := u.monitor, u.Contact()
+	if c.Err != nil || at.Sub(c.Last) < freshFor {
+		return c
+	}
+	m.mu.Lock()
+	doubt := m.doubt
+	if m.doubted.Before(c.Last) || time.Since(m.doubted) > maxAnswerAge {
+		doubt = nil
+	}
+	m.mu.Unlock()
+	if doubt == nil {
+		asked := m.questions.DoChan("", func() (any, error) {
+			err := u.probe(context.WithoutCancel(ctx))
+			if err != nil {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.doubt, m.doubted = err, time.Now()
+			}
+			return nil, err
+		})
+		select {
+		case answer := <-asked:
+			doubt = answer.Err
+		case <-ctx.Done():
+			doubt = context.Cause(ctx)
+		}
+	}
+	if c = u.Contact(); c.Err == nil && doubt != nil {
+		c.Err, c.Since = doubt, c.Last
 	}
 	return c
 }
@@ -115,7 +162,8 @@ func isSilence(err error) bool {
 
 // Monitor asks the API server when nothing was heard from it for ten seconds, when a
 // connection broke, and while it does not answer; and every ten seconds whether it is ready:
-// without etcd it keeps watches open, and sends nothing new. It logs the beginning and the end of an outage, once. It returns when ctx ends.
+// without etcd it keeps watches open, and sends nothing new. It logs the beginning and the
+// end of an outage, once. It returns when ctx ends.
 func (u *Server) Monitor(ctx context.Context) {
 	m := u.monitor
 	tick := time.NewTicker(checkInterval)
@@ -233,8 +281,13 @@ func (m *monitor) settle(err error, heard time.Time) {
 		since = heard.UTC().Format(time.RFC3339Nano)
 	}
 	switch silent := isSilence(err); {
-	case err == nil && before == nil, err != nil && before != nil && silent == isSilence(before):
-		return // known
+	case err == nil && before == nil:
+		return
+	case err != nil && before != nil && silent == isSilence(before): // known
+		if silent && heard.After(m.since) {
+			m.since = heard // it has answered in between
+		}
+		return
 	case err == nil && isSilence(before):
 		m.log.Info("the API server answers again", "after", m.outage())
 		return

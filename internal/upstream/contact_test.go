@@ -6,6 +6,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -143,6 +144,47 @@ func TestSilence(t *testing.T) {
 	}
 	if n := strings.Count(o.log.String(), "\n"); n != 2 {
 		t.Errorf("%d lines:\n%s", n, o.log)
+	}
+}
+
+// TestContactUntil: a read up to now asks an API server that has just become silent, once. The
+// first thing that it sends ends an outage, before it is asked again.
+func TestContactUntil(t *testing.T) {
+	o := newOutage(t)
+	if err := o.up.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	resume := make(chan struct{})
+	defer close(resume)
+	o.set(func() { o.hangs = resume })
+	last := o.up.LastAnswer()
+	if c := o.up.ContactUntil(t.Context(), last.Add(freshFor/2)); c.Err != nil {
+		t.Errorf("just after the contact: %+v", c)
+	}
+	for range 2 {
+		if c := o.up.ContactUntil(t.Context(), last.Add(freshFor)); c.Err == nil || !c.Since.Equal(last) || !c.Unknown(last.Add(1)) {
+			t.Errorf("some seconds later: %+v", c)
+		}
+	}
+	o.set(func() {
+		if n := o.asked[versionPath]; n != 2 { // one was Check's
+			t.Errorf("asked %d times", n)
+		}
+	})
+	if c := o.up.Contact(); c.Err != nil {
+		t.Errorf("an outage after seconds: %v", c.Err)
+	}
+	o.age()
+	if err := o.up.Check(t.Context()); err == nil || o.up.Contact().Err == nil {
+		t.Fatal("no outage")
+	}
+	o.up.heard()
+	if c := o.up.ContactUntil(t.Context(), time.Now()); c.Err != nil {
+		t.Errorf("something was sent: %+v", c)
+	}
+	o.up.monitor.settle(errors.New("no answer"), o.up.LastAnswer())
+	if c := o.up.Contact(); c.Err == nil || !c.Since.Equal(c.Last) {
+		t.Errorf("silent again: %+v", c)
 	}
 }
 
