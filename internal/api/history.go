@@ -108,8 +108,11 @@ type Change struct {
 	Epoch           int       `json:"epoch,omitempty"`
 	// Inferred marks a change that was not observed, but found by a relist. It
 	// happened at some time since the version before.
-	Inferred bool     `json:"inferred,omitempty"`
-	Summary  []string `json:"summary"`
+	Inferred bool `json:"inferred,omitempty"`
+	// NotBefore is the begin of the gap that ends at Time, if there is one: the change
+	// happened at some time in between.
+	NotBefore time.Time `json:"notBefore,omitzero"`
+	Summary   []string  `json:"summary"`
 	// Changes is the patch from the version before to this one.
 	Changes change.Patch     `json:"changes,omitempty"`
 	By      []change.Manager `json:"by,omitempty"`

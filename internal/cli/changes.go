@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
@@ -53,7 +54,7 @@ With --watch, list the changes as they are recorded, oldest first.`,
 	o.addNamespace(f)
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list all namespaces, and objects without one")
 	f.StringVar(&o.since, "since", "", "list changes after this moment: an age such as 10m, a time, or the resourceVersion of the one RESOURCE; the default is an hour before --until, and now with --watch")
-	f.StringVar(&o.until, "until", "now", "list changes up to this moment")
+	f.StringVar(&o.until, "until", "now", "list changes up to this moment; a second includes what is printed with it")
 	f.IntVar(&o.limit, "limit", 0, "maximum number of changes, the newest; 0 means all")
 	f.StringVar(&o.author, "by", "", "list changes by this field manager, such as kubectl-client-side-apply")
 	f.StringVar(&o.filter, "filter", "", "list changes of objects with these parts in their names, such as 'web -ns:kube'")
@@ -118,7 +119,7 @@ func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, 
 	if o.watch {
 		until = ""
 	}
-	from, to, err := o.between(ctx, "--since", o.since, "--until", until)
+	from, to, err := o.span(ctx, o.since, until)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +211,7 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 	if err != nil {
 		return err
 	}
-	if err := rec.before(query["resource"], first.To, "--until", o.stamp); err != nil {
+	if err := rec.before(query["resource"], kube.Moment{At: first.To, RV: parsed(query.Get("to")).RV}, "--until", o.stamp); err != nil {
 		return err
 	}
 	all := first
@@ -320,9 +321,7 @@ func (o *changesOptions) print(w io.Writer, c api.ObjectChange) error {
 		name = c.Namespace + "/" + c.Name
 	}
 	what := cmp.Or(strings.Join(c.Summary, "; "), strings.ToLower(c.Type))
-	if c.Inferred {
-		what += " (inferred from a list)"
-	}
+	what += o.doubt(c.Change)
 	_, err := fmt.Fprintf(w, "%s  %s  %s %s  %s%s\n", o.stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)),
 		o.paint(color, sign), o.paint(bold, c.Resource+" "+plain(name)), plain(what), o.paint(dim, plain(by(c.By))))
 	if err != nil || !o.patch {

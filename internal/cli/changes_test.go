@@ -66,7 +66,8 @@ func TestChanges(t *testing.T) {
 		"changes --since 2026-01-02T11:00:00Z -A po deploy":                           "from=2026-01-02T11%3A00%3A00Z&limit=1000&resource=pods&resource=deployments.apps&to=now",
 		"changes --since 2026-01-02T11:00:00Z -A po,deploy --limit 5":                 "from=2026-01-02T11%3A00%3A00Z&limit=5&resource=pods&resource=deployments.apps&to=now",
 		"changes po --since 7":                                                        "from=rv%3A7&limit=1000&namespace=default&resource=pods&to=now",
-		"changes --until 2026-01-02T11:00:00Z -A po":                                  "from=2026-01-02T10%3A00%3A00Z&limit=1000&resource=pods&to=2026-01-02T11%3A00%3A00Z",
+		"changes --until 2026-01-02T11:00:00Z -A po":                                  "from=2026-01-02T10%3A00%3A00Z&limit=1000&resource=pods&to=2026-01-02T11%3A00%3A00.999Z",
+		"changes --until 2026-01-02T11:00:00.0Z -A po":                                "from=2026-01-02T10%3A00%3A00Z&limit=1000&resource=pods&to=2026-01-02T11%3A00%3A00Z",
 		"changes --since 2026-01-02T11:00:00Z -n shop po --by me --spec --filter web": "by=me&filter=web&from=2026-01-02T11%3A00%3A00Z&limit=1000&namespace=shop&resource=pods&spec=true&to=now",
 	} {
 		f.questions()
@@ -388,12 +389,13 @@ func TestAgesOfTheGateway(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"changes --until " + after:                                          "--until: " + after + " is after the end of the recording, 2026-01-02T12:00:00Z",
-		"changes --until 2026-01-02T12:00:02Z":                              "--until: 2026-01-02T12:00:02Z is after the end of the recording, 2026-01-02T12:00:00Z",
-		"history pods/a --until 2027-01-02T12:00:02Z":                       "--until: 2027-01-02T12:00:02Z is after the end of the recording",
-		"diff po --from 10m --to 2026-01-02T13:00:00Z":                      "--to: 2026-01-02T13:00:00Z is after the end of the recording",
-		"changes --since 10m --until 2026-01-02T11:40:00Z":                  "--since 10m is after --until 2026-01-02T11:40:00Z: swap them",
-		"changes --since 2026-01-02T12:00:00Z --until 2026-01-02T12:00:00Z": "are both 2026-01-02T12:00:00Z",
+		"changes --until " + after:                                      "--until: " + after + " is after the end of the recording, 2026-01-02T12:00:00Z",
+		"changes --until 2026-01-02T12:00:02Z":                          "--until: 2026-01-02T12:00:02Z is after the end of the recording, 2026-01-02T12:00:00Z",
+		"history pods/a --until 2027-01-02T12:00:02Z":                   "--until: 2027-01-02T12:00:02Z is after the end of the recording",
+		"diff po --from 10m --to 2026-01-02T13:00:00Z":                  "--to: 2026-01-02T13:00:00Z is after the end of the recording",
+		"changes --since 10m --until 2026-01-02T11:40:00Z":              "--since 10m is after --until 2026-01-02T11:40:00Z: swap them",
+		"diff po --from 2026-01-02T12:00:00Z --to 2026-01-02T12:00:00Z": "are both 2026-01-02T12:00:00Z",
+		"changes --since rv:9 --until rv:9 pods":                        "are both rv:9",
 	} {
 		if out, errs, code := run(strings.Fields(line)...); code == 0 || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: %d %s %s", line, code, out, errs)

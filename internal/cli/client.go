@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
@@ -221,84 +220,8 @@ func (c *client) silence(ctx context.Context, at time.Time) *api.Upstream {
 
 // errNothing returns the error for a history that has no resources.
 func errNothing(h *api.History) error {
+	if h.Recording.State == api.RecordingFailed {
+		return fmt.Errorf("the history is not open: %s", h.Recording.Reason)
+	}
 	return fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
-}
-
-// when parses a flag with a moment. An age is resolved once, so that all requests
-// see the same moment. A time without a zone is of the local zone. No moment is after a
-// finished recording, whose end is "now".
-func (c *client) when(ctx context.Context, flag, text string) (string, error) {
-	w, err := kube.ParseMoment(text, time.Now())
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", flag, err)
-	}
-	h, err := c.history(ctx)
-	if err != nil {
-		return "", err
-	}
-	ended := h.Recording.State == api.RecordingEnded
-	if text == "now" && !ended {
-		return text, nil
-	}
-	if w, err = kube.ParseMoment(text, h.Now.Local()); err != nil {
-		return "", fmt.Errorf("%s: %w", flag, err)
-	}
-	// A time of day after the end of a recording is not that of the day before.
-	if next, err := kube.ParseMoment(text, h.Now.Local().AddDate(0, 0, 1)); ended && err == nil && !w.Ago && !next.At.Equal(w.At) && w.At.Before(beginOf(h)) {
-		w = next
-	}
-	switch {
-	case w.RV != 0:
-	case ended && w.At.After(h.Now.Truncate(time.Second).Add(time.Second)): // printed times have whole seconds
-		return "", fmt.Errorf("%s: %s is after the end of the recording, %s", flag, text, kube.Moment{At: h.Now})
-	case !ended && w.At.After(time.Now()):
-		return "", fmt.Errorf("%s: %s is in the future", flag, text)
-	}
-	return w.String(), nil
-}
-
-// between parses the flags with the begin and the end of a range; "" stays "". It fails if
-// they are not in order. A time and a resourceVersion cannot be compared.
-func (c *client) between(ctx context.Context, flag, text, thenFlag, then string) (from, to string, err error) {
-	if text != "" {
-		if from, err = c.when(ctx, flag, text); err != nil {
-			return "", "", err
-		}
-	}
-	if then != "" {
-		if to, err = c.when(ctx, thenFlag, then); err != nil {
-			return "", "", err
-		}
-	}
-	first, last := parsed(from), parsed(to)
-	switch {
-	case from == "" || to == "" || (first.RV == 0) != (last.RV == 0):
-	case from == to, first == last:
-		err = fmt.Errorf("%s and %s are both %s: name two moments, such as %s 10m", flag, thenFlag, text, flag)
-	case first.RV > last.RV || first.At.After(last.At):
-		err = fmt.Errorf("%s %s is after %s %s: swap them", flag, text, thenFlag, then)
-	}
-	return from, to, err
-}
-
-// parsed returns a moment that [client.when] returned; the zero Moment for "".
-func parsed(text string) kube.Moment {
-	w, _ := kube.ParseMoment(text, time.Now())
-	return w
-}
-
-// anHourBefore returns the moment that is an hour before another one; ok is false before a
-// resourceVersion, whose time is not known.
-func (c *client) anHourBefore(ctx context.Context, flag, text string) (moment string, ok bool, err error) {
-	if text == "now" {
-		return "1h", true, nil
-	}
-	if text, err = c.when(ctx, flag, text); err != nil {
-		return "", false, err
-	}
-	w, err := kube.ParseMoment(text, time.Now())
-	if err != nil || w.RV != 0 {
-		return "", false, err
-	}
-	return kube.Moment{At: w.At.Add(-time.Hour)}.String(), true, nil
 }

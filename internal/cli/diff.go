@@ -181,8 +181,8 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 	names := groupResources(all)
 	for _, side := range []struct {
 		flag string
-		at   time.Time
-	}{{"--to", to.At}, {"--from", from.At}} {
+		at   kube.Moment
+	}{{"--to", to}, {"--from", from}} {
 		if side.flag == "--from" && o.usual {
 			continue // it begins later
 		}

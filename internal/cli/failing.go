@@ -13,37 +13,57 @@ import (
 	"strings"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
 // failing returns whether a Pod fails at a moment, and why. It is nil for other objects, and
-// if the Pod did not exist then or the moment is not recorded.
-func (o *historyOptions) failing(ctx context.Context, n named, at string) (*api.Failing, error) {
+// if the Pod did not exist then or the moment is not recorded. For a moment in a gap it returns
+// the answer for the begin of the gap, and that time.
+func (o *historyOptions) failing(ctx context.Context, n named, at string, rec record) (f *api.Failing, known time.Time, err error) {
 	if o.format != "text" || n.resource.GroupResource() != "pods" {
-		return nil, nil
+		return nil, known, nil
 	}
+	f, err = o.failingAt(ctx, n, at)
+	status, refused := errors.AsType[*statusError](err)
+	if refused && status.Code == http.StatusGone {
+		if g, ok := rec.around(n.resource.GroupResource(), parsed(at)); ok {
+			fmt.Fprintf(o.err, "whether the Pod failed at %s is not known: not observed between %s and %s\n",
+				o.moment(at), o.stamp(g.From.Time), o.stamp(wholeSecond(g.To.Time)))
+			f, err = o.failingAt(ctx, n, kube.Moment{At: g.From.Time}.String())
+			status, refused = errors.AsType[*statusError](err)
+			known = g.From.Time
+		}
+	}
+	if refused && (status.Code == http.StatusNotFound || status.Code == http.StatusGone || status.Code == http.StatusServiceUnavailable) {
+		return nil, known, nil // 503: nothing is recorded any more
+	}
+	return f, known, err
+}
+
+func (o *historyOptions) failingAt(ctx context.Context, n named, at string) (*api.Failing, error) {
 	query := url.Values{}
 	if at != "" {
 		query.Set("at", at)
 	}
 	var f api.Failing
 	err := o.get(ctx, historyAPI+"/failing"+n.path(o.namespace), query, &f)
-	var status *statusError
-	if errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusGone || status.Code == http.StatusServiceUnavailable) {
-		return nil, nil // 503: nothing is recorded any more
-	}
 	return &f, err
 }
 
-// printFailing prints the answer of failing, unless all is well. deleted is when the Pod was
-// deleted, zero if it was not.
-func (o *historyOptions) printFailing(w io.Writer, f *api.Failing, deleted time.Time) error {
+// printFailing prints the answer of failing, unless all is well. known is when it was so, if
+// that is not the moment that was asked for. deletion is that of the Pod, nil if it was not
+// deleted.
+func (o *historyOptions) printFailing(w io.Writer, f *api.Failing, known time.Time, deletion *api.Change) error {
 	if f == nil || len(f.Containers) == 0 && f.Reason+f.Message == "" && f.Unschedulable == nil && f.Disruption == nil && !f.Failing && !f.FailedBefore {
 		return nil
 	}
 	is, lines := "is", []string{o.headOf(f)}
-	if !deleted.IsZero() {
-		is, lines[0] = "was", o.deleted(f, deleted)
+	switch {
+	case deletion != nil:
+		is, lines[0] = "was", o.deleted(f, deletion)
+	case !known.IsZero():
+		is, lines[0] = "was", "at "+o.stamp(known)+": "+lines[0]
 	}
 	if why := because(f.Reason, f.Message); why != "" {
 		lines = append(lines, why)
@@ -84,7 +104,7 @@ func (o *historyOptions) headOf(f *api.Failing) string {
 }
 
 // deleted describes how a Pod was when it was deleted.
-func (o *historyOptions) deleted(f *api.Failing, at time.Time) string {
+func (o *historyOptions) deleted(f *api.Failing, c *api.Change) string {
 	var was []string
 	if f.Node != "" {
 		was = append(was, "was on "+f.Node)
@@ -99,7 +119,11 @@ func (o *historyOptions) deleted(f *api.Failing, at time.Time) string {
 		was = append(was, "failing since "+o.failingSince(f))
 	}
 	was = append(was, fmt.Sprintf("restarts: %d", f.Restarts))
-	return "deleted " + o.stamp(at) + " (" + plain(strings.Join(was, "; ")) + ")"
+	when := o.stamp(c.Time)
+	if !c.NotBefore.IsZero() {
+		when = "between " + o.stamp(c.NotBefore) + " and " + when
+	}
+	return "deleted " + when + " (" + plain(strings.Join(was, "; ")) + ")"
 }
 
 func (o *historyOptions) failingSince(f *api.Failing) string {

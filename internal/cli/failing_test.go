@@ -15,7 +15,8 @@ import (
 // The first lines of a Pod's history say how its containers ended.
 func TestHistoryOfCrashes(t *testing.T) {
 	const path = "/api/v1/namespaces/default/pods/web-0"
-	stamp := noon.Format("2006-01-02 15:04:05Z07:00")
+	const stampFormat = "2006-01-02 15:04:05Z07:00"
+	stamp := noon.Format(stampFormat)
 	crash := `{"name":"web","state":"waiting","waiting":"CrashLoopBackOff","reason":"OOMKilled","exitCode":137,"signal":9,"finishedAt":"` + noon.Format(time.RFC3339) + `"}`
 	image := `{"name":"log","state":"waiting","waiting":"ErrImagePull","reason":"ErrImagePull","message":"no such\n image\u001b[31m\n"}`
 	deleted := `{"type":"DELETED","resourceVersion":"90","time":"` + noon.Format(time.RFC3339) + `","summary":["deleted"]}`
@@ -36,13 +37,14 @@ func TestHistoryOfCrashes(t *testing.T) {
 			"failing since NOON; restarts: 0\n  Evicted: low on memory\n  DisruptionTarget since NOON: TerminationByKubelet\n"},
 		"unschedulable": {"", `{"failing":false,"restarts":0,"containers":[],"phase":"Pending","unschedulable":{"since":"` + noon.Format(time.RFC3339) + `","reason":"Unschedulable","message":"0/5 nodes are available: 5 Insufficient\u001b cpu"}}`, "",
 			"cannot be scheduled since NOON: 0/5 nodes are available: 5 Insufficient\uFFFD cpu\n"},
-		"gap":       {"", `{"kind":"Status","code":410,"message":"in a gap"}`, "", ""},
+		"in a gap": {strings.Replace(deleted, `,"summary"`, `,"notBefore":"`+noon.Add(-time.Minute).Format(time.RFC3339)+`","summary"`, 1), `{"failing":false,"restarts":7,"containers":[` + crash + `]}`, "?at=rv%3A89",
+			"deleted between BEFORE and NOON (restarts: 7)\n  web was waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\nNOON  90        deleted (not before BEFORE)\n"},
 		"full disk": {deleted, `{"kind":"Status","code":503,"message":"not recorded: pods are recorded until …"}`, "?at=rv%3A89", "NOON  90        deleted\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeGateway(t, map[string]string{"/versions" + path: `{"resource":"pods","items":[` + test.versions + `]}`, "/failing" + path: test.failing})
 			out, errs, code := run("history", "pod/web-0")
-			if diff := cmp.Diff(strings.ReplaceAll(test.want, "NOON", stamp), out); diff != "" || code != 0 {
+			if diff := cmp.Diff(strings.NewReplacer("NOON", stamp, "BEFORE", noon.Add(-time.Minute).Format(stampFormat)).Replace(test.want), out); diff != "" || code != 0 {
 				t.Errorf("%d %s %s", code, errs, diff)
 			}
 			if got := f.questions(); !slices.Contains(got, "/failing"+path+test.at) {
@@ -52,5 +54,54 @@ func TestHistoryOfCrashes(t *testing.T) {
 				t.Errorf("%d %s %s", code, errs, out)
 			}
 		})
+	}
+}
+
+// TestHistoryInGap: whether a Pod failed in a gap is not known, but when the gap began it is.
+func TestHistoryInGap(t *testing.T) {
+	const path = "/api/v1/namespaces/default/pods/web-0"
+	f := newFakeGateway(t, map[string]string{
+		"":                 recordedIndex, // its gap is from 14:00:00 to 14:00:30
+		"/versions" + path: `{"resource":"pods","items":[{"type":"ADDED","resourceVersion":"8","time":"2026-01-02T12:00:00Z","summary":["created"]}]}`,
+		"/failing" + path:  `{"kind":"Status","code":410,"message":"in a gap"}`,
+		"/failing" + path + "?at=2026-01-02T14%3A00%3A00Z": `{"failing":true,"since":"2026-01-02T12:30:00Z","sinceKnown":true,"restarts":7,"containers":[]}`,
+	})
+	out, errs, code := run("history", "pod/web-0", "--until", "2026-01-02T14:00:10.5Z", "--utc")
+	if want := "at 2026-01-02 14:00:00Z: failing since 2026-01-02 12:30:00Z; restarts: 7\n2026-01-02 12:00:00Z  8         created\n"; out != want || code != 0 {
+		t.Errorf("%d %s", code, cmp.Diff(want, out))
+	}
+	if want := "whether the Pod failed at 2026-01-02 14:00:10Z is not known: not observed between 2026-01-02 14:00:00Z and 2026-01-02 14:00:30Z\n"; errs != want {
+		t.Error(cmp.Diff(want, errs))
+	}
+	if got := f.questions(); !slices.Contains(got, "/failing"+path+"?at=2026-01-02T14%3A00%3A10.5Z") {
+		t.Errorf("asked %q", got)
+	}
+}
+
+// TestUntilBeforeRecord: a resourceVersion from before the record is no lack of changes.
+func TestUntilBeforeRecord(t *testing.T) {
+	newFakeGateway(t, map[string]string{
+		"": strings.ReplaceAll(recordedIndex, `"resourceVersion":"1"`, `"resourceVersion":"278"`),
+		"/versions/api/v1/namespaces/default/pods/web-0": `{"resource":"pods","items":[]}`,
+		"/changes": `{"items":[]}`,
+	})
+	for _, line := range []string{"history pod/web-0 --until 100", "changes pods --since 99 --until 100"} {
+		out, errs, code := run(append(strings.Fields(line), "--utc")...)
+		if want := "watchkeeper: --until 100: nothing is recorded of pods before 278 (2026-01-01 00:00:00Z): use a later moment\n"; errs != want || out != "" || code != 1 {
+			t.Errorf("%s: %d %q %q", line, code, out, errs)
+		}
+	}
+}
+
+// TestClosedHistory: a command does not wait for the API server to say that no history is open.
+func TestClosedHistory(t *testing.T) {
+	f := newFakeGateway(t, map[string]string{"": `{"recording":{"state":"failed","reason":"no answer; what is recorded in /data is kept"},"resources":[]}`})
+	for _, line := range []string{"changes", "history pod/web-0", "diff", "diff pods"} {
+		if _, errs, code := run(strings.Fields(line)...); code == 0 || errs != "watchkeeper: the history is not open: no answer; what is recorded in /data is kept\n" {
+			t.Errorf("%s: %d %q", line, code, errs)
+		}
+		if got := f.questions(); !slices.Equal(got, []string{""}) {
+			t.Errorf("%s asked %q", line, got)
+		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 // A fakeGateway serves fixed answers, and discovery of Pods, Nodes and Deployments.
 type fakeGateway struct {
 	*httptest.Server
-	answers map[string]string // JSON by path; "older" is that of a further page
+	answers map[string]string // JSON by path, or by path and query; "older" is that of a further page
 	prefix  string            // path below which it serves
 
 	mu    sync.Mutex // guards asked
@@ -68,7 +68,10 @@ func (f *fakeGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(query, "continue=") {
 		path = "older"
 	}
-	answer, ok := f.answers[path]
+	answer, ok := f.answers[what]
+	if !ok {
+		answer, ok = f.answers[path]
+	}
 	if path == "" && !ok {
 		answer, ok = `{"recording":{"state":"on"},"resources":[]}`, true
 	}

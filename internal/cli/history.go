@@ -49,7 +49,7 @@ moment --until; those of a deleted Pod, how it had ended.`,
 	o.client.addFlags(f)
 	o.addNamespace(f)
 	f.StringVar(&o.since, "since", "", "show versions after this moment: an age such as 1h, a time, or a resourceVersion")
-	f.StringVar(&o.until, "until", "", "show versions up to this moment")
+	f.StringVar(&o.until, "until", "", "show versions up to this moment; a second includes what is printed with it")
 	f.IntVar(&o.limit, "limit", 0, "maximum number of versions; 0 means all")
 	o.output.addFlags(f)
 	return cmd
@@ -86,7 +86,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("--limit %d is negative: use a number above 0, or 0 for all", o.limit)
 	}
 	query := url.Values{}
-	from, to, err := o.between(ctx, "--since", o.since, "--until", o.until)
+	from, to, err := o.span(ctx, o.since, o.until)
 	if err != nil {
 		return err
 	}
@@ -116,10 +116,10 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	}
 	since, until := parsed(query.Get("since")), parsed(query.Get("until"))
 	resources := groupResources([]named{n})
-	if err := cmp.Or(rec.before(resources, until.At, "--until", o.stamp), rec.after(resources[0], since, "--since")); err != nil {
+	if err := cmp.Or(rec.before(resources, until, "--until", o.stamp), rec.after(resources[0], since, "--since")); err != nil {
 		return err
 	}
-	unobserved, oldest, err := o.show(ctx, n, query)
+	unobserved, oldest, err := o.show(ctx, n, query, rec)
 	if err != nil {
 		return err
 	}
@@ -138,27 +138,28 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 
 // show prints all pages, and returns the spans in which changes may have been missed, and
 // the time of the oldest version.
-func (o *historyOptions) show(ctx context.Context, n named, query url.Values) (unobserved []api.UnobservedSpan, oldest time.Time, err error) {
+func (o *historyOptions) show(ctx context.Context, n named, query url.Values, rec record) (unobserved []api.UnobservedSpan, oldest time.Time, err error) {
 	// The first page is requested before the pager starts, which would hide an error.
 	first, err := o.pageOf(ctx, n, query, 0)
 	if err != nil {
 		return nil, oldest, err
 	}
 	at := query.Get("until")
-	var deleted time.Time
+	var deletion *api.Change
 	if len(first.Items) > 0 && first.Items[0].Type == api.Deleted {
-		rv, err := strconv.ParseUint(first.Items[0].ResourceVersion, 10, 64)
+		deletion = &first.Items[0]
+		rv, err := strconv.ParseUint(deletion.ResourceVersion, 10, 64)
 		if err != nil {
 			return nil, oldest, err
 		}
-		at, deleted = fmt.Sprintf("rv:%d", rv-1), first.Items[0].Time
+		at = fmt.Sprintf("rv:%d", rv-1)
 	}
-	failing, err := o.failing(ctx, n, at)
+	failing, known, err := o.failing(ctx, n, at, rec)
 	if err != nil {
 		return nil, oldest, err
 	}
 	err = o.page(o.streams, func(w io.Writer) error {
-		if err := o.printFailing(w, failing, deleted); err != nil {
+		if err := o.printFailing(w, failing, known, deletion); err != nil {
 			return err
 		}
 		all := first
@@ -237,9 +238,7 @@ func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 	case api.Initial:
 		color = dim
 	}
-	if c.Inferred {
-		what += " (inferred from a list)"
-	}
+	what += o.doubt(c)
 	_, err := fmt.Fprintf(w, "%s  %s  %s%s\n", o.stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)), o.paint(color, plain(what)), o.paint(dim, plain(by(c.By))))
 	if err != nil || !o.patch || c.Type == api.Folded || c.Type == api.Initial {
 		return err
@@ -254,6 +253,19 @@ func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 	}
 	_, err = fmt.Fprintln(w, indent(b.String()))
 	return err
+}
+
+// doubt says what is not known of a change that happened in a gap.
+func (o *output) doubt(c api.Change) string {
+	switch {
+	case c.NotBefore.IsZero() && !c.Inferred:
+		return ""
+	case c.NotBefore.IsZero():
+		return " (inferred from a list)"
+	case c.Inferred:
+		return " (inferred from a list; not before " + o.stamp(c.NotBefore) + ")"
+	}
+	return " (not before " + o.stamp(c.NotBefore) + ")"
 }
 
 // folded describes folded versions.

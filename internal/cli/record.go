@@ -87,12 +87,39 @@ func (r record) begins(resources []string, after time.Time, what string, stamp f
 	}
 }
 
-// before returns an error if none of the resources was recorded at a time yet.
-func (r record) before(resources []string, at time.Time, flag string, stamp func(time.Time) string) error {
-	if late, first := r.late(resources, at, stamp); !at.IsZero() && len(late) == len(resources) {
+// before returns an error if none of the resources was recorded at a moment yet.
+func (r record) before(resources []string, w kube.Moment, flag string, stamp func(time.Time) string) error {
+	if late, first := r.late(resources, w.At, stamp); !w.At.IsZero() && len(late) == len(resources) {
 		return fmt.Errorf("%s: nothing is recorded before %s: use a later moment", flag, stamp(wholeSecond(first)))
 	}
-	return nil
+	if w.RV == 0 || len(resources) != 1 { // a resourceVersion is that of one resource
+		return nil
+	}
+	var first api.Moment
+	var least uint64
+	for _, e := range r[resources[0]] {
+		if rv, err := kube.ParseRV(e.Span.From.ResourceVersion); err == nil && (least == 0 || rv < least) {
+			first, least = e.Span.From, rv
+		}
+	}
+	if w.RV >= least {
+		return nil
+	}
+	return fmt.Errorf("%s %d: nothing is recorded of %s before %s (%s): use a later moment", flag, w.RV, resources[0], first.ResourceVersion, stamp(first.Time))
+}
+
+// around returns the gap of a resource that a moment is in.
+func (r record) around(resource string, w kube.Moment) (gap api.Gap, ok bool) {
+	for _, e := range r[resource] {
+		for _, g := range e.Gaps {
+			from, err := kube.ParseRV(g.From.ResourceVersion)
+			to, err2 := kube.ParseRV(g.To.ResourceVersion)
+			if err == nil && err2 == nil && (from < w.RV && w.RV < to || g.From.Time.Before(w.At) && w.At.Before(g.To.Time)) {
+				return g, true
+			}
+		}
+	}
+	return gap, false
 }
 
 // wholeSecond returns the first whole second, as times are printed, that is not before a time.

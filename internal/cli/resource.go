@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
 // A named is a resource, or one of its objects, that the command line names.
@@ -60,6 +61,9 @@ type resolver struct{ mapper meta.RESTMapper }
 
 // resolver runs discovery at the gateway.
 func (c *client) resolver(ctx context.Context) (*resolver, error) {
+	if h, err := c.history(ctx); err == nil && len(h.Resources) == 0 && h.Recording.State == api.RecordingFailed {
+		return nil, errNothing(h) // do not wait for an API server that does not answer
+	}
 	d, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: c.server, UserAgent: userAgent(), WrapTransport: withoutRetries})
 	if err != nil {
 		return nil, err

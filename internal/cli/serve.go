@@ -156,7 +156,7 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		fmt.Fprintf(o.out, "Starting to serve on %s\n", mainURL)
 	}
 	return runUntilSignal(cmd.Context(), func(ctx context.Context) error {
-		go collectGarbage(ctx)
+		go server.CollectGarbage(ctx)
 		return server.Run(ctx, o.server)
 	})
 }

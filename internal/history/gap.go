@@ -24,6 +24,16 @@ type Gap struct {
 // Late reports whether the events of the gap came at its end.
 func (g Gap) Late() bool { return g.From == g.To }
 
+// Holds reports whether an event of the stream happened in the gap, and has the time of its
+// end.
+func (g Gap) Holds(e Event) bool {
+	rv := e.Object.RV
+	if g.Late() {
+		return g.From <= rv && g.Since.Before(e.At) && !e.At.After(g.Until)
+	}
+	return e.Inferred && g.From < rv && rv <= g.To
+}
+
 // has reports whether a time of an era is inside the gap.
 func (g Gap) has(t time.Time, e era) bool {
 	switch {

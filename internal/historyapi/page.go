@@ -40,6 +40,7 @@ type page struct {
 	compared int
 	bytes    int
 
+	gaps       map[*history.Stream][]history.Gap
 	onlyStatus bool // the change that was described last is one of the status only
 }
 
@@ -71,7 +72,7 @@ func (p *page) change(st *history.Stream, e history.Event) (*api.Change, []strin
 	before, after := e.Prev, e.Object
 	out := &api.Change{
 		ResourceVersion: kube.FormatRV(e.Object.RV), Time: e.At.UTC(), UID: e.Object.UID,
-		Epoch: st.Epoch(), Inferred: e.Inferred,
+		Epoch: st.Epoch(), Inferred: e.Inferred, NotBefore: p.notBefore(st, e),
 	}
 	switch e.Type {
 	case kube.Added:
@@ -109,6 +110,24 @@ func (p *page) change(st *history.Stream, e history.Event) (*api.Change, []strin
 		}
 	}
 	return out, nil, nil
+}
+
+// notBefore returns the begin of the gap at whose end an event stands, zero if there is none.
+func (p *page) notBefore(st *history.Stream, e history.Event) (begin time.Time) {
+	gaps, ok := p.gaps[st]
+	if !ok {
+		gaps = st.Gaps()
+		if p.gaps == nil {
+			p.gaps = map[*history.Stream][]history.Gap{}
+		}
+		p.gaps[st] = gaps
+	}
+	for _, g := range gaps {
+		if g.Holds(e) {
+			return g.Since.UTC()
+		}
+	}
+	return time.Time{}
 }
 
 // compare compares two versions and counts their bytes.

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
@@ -122,4 +124,12 @@ func TestUnobservedLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("pods late 10 50") // the second continues the first
+	late := history.Event{Type: kube.Added, Object: pasttest.Thing(t, "default/late", 120, `{kind: Pod, apiVersion: v1}`)}
+	if err := st.AppendLate([]history.Event{late}, 120, f.At(60), f.At(70)); err != nil {
+		t.Fatal(err)
+	}
+	f.Event(st, kube.Added, "default/timely", 180, `{kind: Pod, apiVersion: v1}`)
+	if items := ask[api.Changes](f, query).Items; len(items) != 2 || !items[0].NotBefore.IsZero() || !items[1].NotBefore.Equal(f.At(60)) {
+		t.Errorf("changes %+v", items)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // Open opens the cluster's history, if the API server identifies the cluster before ctx
@@ -59,7 +60,7 @@ func (r *Recorder) open(ctx context.Context) error {
 	case opened && (err != nil || uid == known):
 		return nil
 	case err != nil:
-		return err
+		return r.kept(err)
 	case opened:
 		r.log.Warn("another cluster answers: it is recorded separately", "before", known, "now", uid)
 		r.leave()
@@ -73,6 +74,15 @@ func (r *Recorder) open(ctx context.Context) error {
 	defer r.mu.Unlock()
 	r.store, r.dir, r.uid, r.place = store, dir, uid, r.placeOf(dir)
 	return nil
+}
+
+// kept adds to the reason why no history is open that there are some.
+func (r *Recorder) kept(err error) error {
+	names, failed := r.opts.FS.List(r.opts.Dir)
+	if !errors.Is(err, upstream.ErrUnavailable) || failed != nil || len(names) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; what is recorded in %s is kept, and is served when the API server answers", err, r.opts.Dir)
 }
 
 // leave closes the history of a cluster that another one has replaced, or whose directory

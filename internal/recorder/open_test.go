@@ -77,6 +77,30 @@ func TestDirectoryMistakes(t *testing.T) {
 	}
 }
 
+// TestRecordDuringOutage: a gateway that starts while the API server does not answer says that
+// the record is kept, if there is one.
+func TestRecordDuringOutage(t *testing.T) {
+	const kept = "; what is recorded in data is kept, and is served when the API server answers"
+	api, disk := newFakeAPI(t), vfs.NewMem()
+	for _, recorded := range []bool{false, true} {
+		if recorded {
+			g := api.run(t, api.recorder(t, disk))
+			g.recorded(api.write("a", "1"))
+			g.stop()
+		}
+		api.change(func() { api.down = true })
+		r := api.recorder(t, disk)
+		if err := r.Open(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if s, _ := r.Status(); s.Recording || strings.HasSuffix(s.Problem, kept) != recorded {
+			t.Errorf("recorded %v: %q", recorded, s.Problem)
+		}
+		r.Close()
+		api.change(func() { api.down = false })
+	}
+}
+
 // TestNewerDirectory: a directory of a newer version is refused, also if only the
 // storage library's format is newer.
 func TestNewerDirectory(t *testing.T) {

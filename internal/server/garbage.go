@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package server
 
 import (
 	"context"
@@ -25,9 +25,9 @@ const (
 	gcEvery = 3 * time.Second
 )
 
-// collectGarbage adjusts the percentage by which the heap grows until ctx ends,
+// CollectGarbage adjusts the percentage by which the heap grows until ctx ends,
 // unless GOGC sets it.
-func collectGarbage(ctx context.Context) {
+func CollectGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
