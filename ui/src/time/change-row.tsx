@@ -49,7 +49,7 @@ interface Props {
 
 export function ChangeRow({ change, path, title, where, current, choose, compare, children }: Props) {
   const [open, setOpen] = useState(false);
-  const { type, summary, by, inferred, folded } = change;
+  const { type, summary, by, inferred, notBefore, folded } = change;
   const all = (summary ?? []).filter((line) => line !== WORDS[type]);
   const parts = open ? all : all.slice(0, maxParts);
   const keys = (event: KeyboardEvent): void => {
@@ -63,7 +63,7 @@ export function ChangeRow({ change, path, title, where, current, choose, compare
   };
   const managers = [...new Set((by ?? []).map((m) => m.manager))].join(', ');
   // Of a creation or deletion, the first line may have said everything.
-  const more = parts.length > 0 || children || inferred || managers;
+  const more = parts.length > 0 || children || inferred || notBefore || managers;
   return (
     <li class={`${type.toLowerCase()} ${current ? 'current' : ''}`} onKeyDown={keys}>
       <button class="pick" aria-current={current ? 'true' : undefined} title="Show the object and the board at this time" onClick={choose}>
@@ -76,6 +76,7 @@ export function ChangeRow({ change, path, title, where, current, choose, compare
           <span class="summary">{parts.join(' · ')}</span>{all.length > parts.length && ` and ${all.length - parts.length} more`}
           {children}
           {inferred && ' inferred'}
+          {notBefore && ` not before ${clock(Date.parse(notBefore))}`}
           {managers && <span class="managers"> by {managers}</span>}
         </span>
       </button>

@@ -33,6 +33,8 @@ export interface Change {
   resourceVersion: string;
   time: string;
   inferred?: boolean;
+  /** The start of the time without observation that ends at `time`, if the change was made in it. */
+  notBefore?: string;
   summary: string[] | null;
   /** A JSON Patch from the previous version. */
   changes?: Operation[];
