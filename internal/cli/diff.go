@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -86,6 +88,12 @@ func (o *diffOptions) run(ctx context.Context, args []string) (different bool, e
 	}
 	if err := o.output.prepare(o.streams); err != nil {
 		return false, err
+	}
+	if _, err := labels.Parse(o.labels); err != nil {
+		return false, fmt.Errorf("--selector %q: %w", o.labels, err)
+	}
+	if _, err := fields.ParseSelector(o.fields); err != nil {
+		return false, fmt.Errorf("--field-selector %q: %w", o.fields, err)
 	}
 	if o.usual {
 		from, ok, err := o.anHourBefore(ctx, "--to", o.to)

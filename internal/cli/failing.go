@@ -19,8 +19,9 @@ import (
 
 // failing returns whether a Pod fails at a moment, and why. It is nil for other objects, and
 // if the Pod did not exist then or the moment is not recorded. For a moment in a gap it returns
-// the answer for the begin of the gap, and that time.
-func (o *historyOptions) failing(ctx context.Context, n named, at string, rec record) (f *api.Failing, known time.Time, err error) {
+// the answer for the begin of the gap, and that time. deleted is set if the Pod was deleted
+// just after the moment.
+func (o *historyOptions) failing(ctx context.Context, n named, at string, deleted bool, rec record) (f *api.Failing, known time.Time, err error) {
 	if o.format != "text" || n.resource.GroupResource() != "pods" {
 		return nil, known, nil
 	}
@@ -28,8 +29,10 @@ func (o *historyOptions) failing(ctx context.Context, n named, at string, rec re
 	status, refused := errors.AsType[*statusError](err)
 	if refused && status.Code == http.StatusGone {
 		if g, ok := rec.around(n.resource.GroupResource(), parsed(at)); ok {
-			fmt.Fprintf(o.err, "whether the Pod failed at %s is not known: not observed between %s and %s\n",
-				o.moment(at), o.stamp(g.From.Time), o.stamp(wholeSecond(g.To.Time)))
+			if !deleted {
+				fmt.Fprintf(o.err, "whether the Pod failed at %s is not known: not observed between %s and %s\n",
+					o.moment(at), o.stamp(g.From.Time), o.stamp(wholeSecond(g.To.Time)))
+			}
 			f, err = o.failingAt(ctx, n, kube.Moment{At: g.From.Time}.String())
 			status, refused = errors.AsType[*statusError](err)
 			known = g.From.Time

@@ -154,7 +154,7 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values, re
 		}
 		at = fmt.Sprintf("rv:%d", rv-1)
 	}
-	failing, known, err := o.failing(ctx, n, at, rec)
+	failing, known, err := o.failing(ctx, n, at, deletion != nil, rec)
 	if err != nil {
 		return nil, oldest, err
 	}

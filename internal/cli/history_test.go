@@ -119,6 +119,9 @@ func TestHistoryMistakes(t *testing.T) {
 	if _, errs, code := run("diff", "widget"); code != 2 || !strings.Contains(errs, "there is no resource") {
 		t.Errorf("diff: %d %s", code, errs)
 	}
+	if _, errs, code := run("diff", "-l", "app=web,,"); code != 2 || !strings.HasPrefix(errs, `watchkeeper: --selector "app=web,,": found ','`) || strings.Count(errs, "\n") != 1 {
+		t.Errorf("diff: %d %s", code, errs)
+	}
 	if _, errs, code := run("diff", "--nonsense"); code != 2 || !strings.Contains(errs, "unknown flag") {
 		t.Errorf("diff: %d %s", code, errs)
 	}

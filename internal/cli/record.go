@@ -157,7 +157,7 @@ func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan
 	lines := outages(gaps, stamp)
 	if more := len(lines) - maxUnobserved; more > 0 {
 		lines = lines[more:]
-		fmt.Fprintf(c.err, "%d earlier spans were not observed\n", more)
+		fmt.Fprintf(c.err, "%d earlier spans were not observed: -o json lists them\n", more)
 	}
 	for _, line := range lines {
 		fmt.Fprintln(c.err, line)

@@ -196,6 +196,9 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 
 // catchUp waits until the timeline of a resource has everything that the upstream has.
 func (h *reads) catchUp(ctx context.Context, id kube.Resource) error {
+	if c := h.up.Contact(); c.Err != nil && !c.NotReady() {
+		return errors.New(c.String())
+	}
 	res := h.cache.Acquire(ctx, id)
 	if res == nil {
 		return errDeclined

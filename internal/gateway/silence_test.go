@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"io"
 	"bufio"
 	"fmt"
 	"net/http"
@@ -124,6 +125,12 @@ func TestWarningInSilence(t *testing.T) {
 	}
 	if w := warning("/at/now/api/v1/pods"); !strings.HasPrefix(w, `299 - "the API server has not answered since `) {
 		t.Errorf("in the outage, %+v: %q", b.reads.up.Contact(), w)
+	}
+	b.reads.past.CatchUp = b.reads.catchUp
+	resp := b.open(t.Context(), "/at/rv:9999/api/v1/pods")
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "the API server has not answered since ") {
+		t.Errorf("an RV that nothing is known of: %d %s %v", resp.StatusCode, text, err)
 	}
 	for _, path := range []string{at(40) + "/api/v1/pods", "/at/rv:40/api/v1/pods", "/api/v1/pods?resourceVersion=0"} {
 		if w := warning(path); w != "" {
