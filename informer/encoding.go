@@ -16,6 +16,8 @@ import (
 const (
 	acceptJSON     = "application/json"
 	acceptProtobuf = "application/vnd.kubernetes.protobuf"
+	asMetadata     = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	asMetadataList = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	acceptTable    = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
 )
 
@@ -43,13 +45,23 @@ type encoding[O any] interface {
 // An itemEncoding is JSON or protobuf for a sink that copies objects: an object is
 // valid only during the call. Lists are read object by object, so that a list is
 // never in memory as a whole.
-type itemEncoding struct{ protobuf bool }
+type itemEncoding struct {
+	protobuf bool
+	metadata bool // only that of objects is requested
+}
 
-func (e itemEncoding) accept(url.Values) string {
+func (e itemEncoding) accept(query url.Values) string {
+	accept := acceptJSON
 	if e.protobuf {
-		return acceptProtobuf
+		accept = acceptProtobuf
 	}
-	return acceptJSON
+	switch {
+	case e.metadata && query.Has("watch"):
+		accept += asMetadata
+	case e.metadata:
+		accept += asMetadataList
+	}
+	return accept
 }
 
 func (itemEncoding) dropTables() bool { return false }

@@ -49,7 +49,7 @@ func TestFrames(t *testing.T) {
 		{"no object", "\x00\x00\x00\x07" + field(1, "ADDED"), true, "", scan.ErrProtobuf},
 	} {
 		for pieces, body := range map[string]io.Reader{"whole": strings.NewReader(test.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(test.stream))} {
-			frames := itemEncoding{test.protobuf}.watch(body, false)
+			frames := itemEncoding{protobuf: test.protobuf}.watch(body, false)
 			var got []string
 			f, err := frames.next()
 			for ; err == nil; f, err = frames.next() {
@@ -70,7 +70,7 @@ func TestWaiting(t *testing.T) {
 			first, second = binaryEvent("ADDED", "a", "1"), binaryEvent("ADDED", "b", "2")
 		}
 		for cut, want := range map[int]bool{0: false, 2: false, len(second) - 1: false, len(second): true} {
-			frames := itemEncoding{protobuf}.watch(strings.NewReader(first+second[:cut]), false)
+			frames := itemEncoding{protobuf: protobuf}.watch(strings.NewReader(first+second[:cut]), false)
 			if _, err := frames.next(); err != nil || frames.waiting() != want {
 				t.Errorf("protobuf %v, %d of %d bytes of a second frame: waiting %v, %v", protobuf, cut, len(second), frames.waiting(), err)
 			}

@@ -21,6 +21,9 @@ type Options struct {
 	// LabelSelector and FieldSelector select objects, as kubectl's --selector
 	// and --field-selector do. An object that no longer matches is Deleted.
 	LabelSelector, FieldSelector string
+	// MetadataOnly requests nothing but the metadata of objects: the Codec receives a
+	// PartialObjectMetadata of meta.k8s.io/v1.
+	MetadataOnly bool
 	// KeepManagedFields keeps metadata.managedFields, often a third of an
 	// object. The default removes it.
 	KeepManagedFields bool
@@ -289,7 +292,7 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 			i.fail(s, fmt.Errorf("%s %s: %w%s", verb, u.Redacted(), err, i.src.missing(ctx, i.res, err)))
 		},
 		metrics: i.metrics,
-	}, itemEncoding{i.format.codec.Protobuf()}, s)
+	}, itemEncoding{i.format.codec.Protobuf(), i.opts.MetadataOnly}, s)
 	done := make(chan struct{})
 	s.stop = func() {
 		cancel()

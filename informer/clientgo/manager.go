@@ -57,12 +57,7 @@ func ForManager(config *rest.Config, opts informer.Options) (*rest.Config, NewIn
 		return nil, nil, fmt.Errorf("manager configuration: %w", err)
 	}
 	m := manager{base: base, opts: opts}
-	if m.objects, err = kubeconfig.FromConfig(config); err != nil {
-		return nil, nil, err
-	}
-	metadata := rest.CopyConfig(config)
-	metadata.Wrap(func(next http.RoundTripper) http.RoundTripper { return metadataOnly{next} })
-	if m.metadata, err = kubeconfig.FromConfig(metadata); err != nil {
+	if m.src, err = kubeconfig.FromConfig(config); err != nil {
 		return nil, nil, err
 	}
 	config = rest.CopyConfig(config)
@@ -71,9 +66,9 @@ func ForManager(config *rest.Config, opts informer.Options) (*rest.Config, NewIn
 }
 
 type manager struct {
-	base              *url.URL
-	objects, metadata *informer.Source
-	opts              informer.Options
+	base *url.URL
+	src  *informer.Source
+	opts informer.Options
 }
 
 func (m manager) newInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
@@ -87,13 +82,10 @@ func (m manager) newInformer(lw cache.ListerWatcher, example runtime.Object, res
 		request, err = &http.Request{}, fmt.Errorf("informer of %T: %w", example, err)
 		res = informer.Resource{Version: "v1", Name: "unknown"} // never listed: Run returns err
 	}
-	src := m.objects
-	if _, ok := example.(*metav1.PartialObjectMetadata); ok {
-		src = m.metadata
-	}
+	_, opts.MetadataOnly = example.(*metav1.PartialObjectMetadata)
 	protobuf := strings.Contains(request.Header.Get("Accept"), runtime.ContentTypeProtobuf)
 	codec := &transformCodec[runtime.Object]{Codec: codecOf(example, protobuf), name: fmt.Sprintf("%s (%T)", res.Name, example)}
-	a := wrap(informer.New(src, res, codec, opts), codec, resync, indexers)
+	a := wrap(informer.New(m.src, res, codec, opts), codec, resync, indexers)
 	a.configErr = err
 	return a
 }
@@ -172,21 +164,3 @@ func (t interceptor) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // WrappedRoundTripper gives client-go access to the transport below.
 func (t interceptor) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
-
-// A metadataOnly is a transport that requests the metadata of objects instead of
-// objects.
-type metadataOnly struct{ http.RoundTripper }
-
-func (t metadataOnly) RoundTrip(r *http.Request) (*http.Response, error) {
-	as := "PartialObjectMetadataList"
-	if r.URL.Query().Has("watch") {
-		as = "PartialObjectMetadata"
-	}
-	accept := r.Header.Get("Accept")
-	r = r.Clone(r.Context())
-	r.Header.Set("Accept", accept+";as="+as+";g=meta.k8s.io;v=v1")
-	return t.RoundTripper.RoundTrip(r)
-}
-
-// WrappedRoundTripper gives client-go access to the transport below.
-func (t metadataOnly) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }

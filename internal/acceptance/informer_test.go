@@ -118,6 +118,8 @@ func TestInformers(t *testing.T) {
 		holders = append(holders,
 			hold(ctx, &all, name+", protobuf", ns, typed.New[*corev1.ConfigMap](src, informer.Options{})),
 			hold(ctx, &all, name+", protobuf, small log", ns, typed.New[*corev1.ConfigMap](src, informer.Options{Backlog: 1})),
+			hold(ctx, &all, name+", metadata", ns, typed.NewMetadata(src, res, informer.Options{})),
+			hold(ctx, &all, name+", metadata in JSON", ns, informer.New(src, res, informer.JSON[metav1.PartialObjectMetadata](), informer.Options{MetadataOnly: true})),
 			hold(ctx, &all, name+", unstructured", ns, informer.New(src, res, typed.Unstructured(), informer.Options{Namespaces: []string{ns}})),
 			hold(ctx, &all, name+", compressed", ns, informer.New(src, res, informer.JSON[corev1.ConfigMap](), informer.Options{Compression: zstd.New()})),
 			hold(ctx, &all, name+", selected", ns, informer.New(src, res, informer.Raw(), informer.Options{Namespaces: []string{ns}, FieldSelector: "metadata.name!=" + unselected})),

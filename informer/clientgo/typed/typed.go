@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package typed has informers of Kubernetes' generated types, which are requested
-// in protobuf and decoded when they are read, and a codec for unstructured
-// objects.
+// in protobuf and decoded when they are read, of types in a scheme, and of metadata, and a
+// codec for unstructured objects.
 //
 //	pods := typed.New[*corev1.Pod](src, informer.Options{})
+//	widgets := typed.NewMetadata(src, informer.Resource{Group: "example.com", Version: "v1", Name: "widgets"}, informer.Options{})
 package typed
 
 import (
@@ -38,6 +39,30 @@ func New[T Object](src *informer.Source, opts informer.Options) *informer.Inform
 		panic(err)
 	}
 	return informer.New(src, res, Protobuf[T](), opts)
+}
+
+// NewFromScheme returns an informer of a type in a scheme, such as one that kubebuilder has
+// made. The mapper, such as that of a manager, knows the name of its resource: it may ask
+// the API server. Objects are requested in JSON. NewFromScheme fails if the scheme
+// does not have the type, or the API server does not have its resource.
+func NewFromScheme[T runtime.Object](src *informer.Source, scheme *runtime.Scheme, mapper meta.RESTMapper, opts informer.Options) (*informer.Informer[T], error) {
+	kinds, _, err := scheme.ObjectKinds(reflect.New(reflect.TypeFor[T]().Elem()).Interface().(runtime.Object))
+	if err != nil {
+		return nil, fmt.Errorf("typed: %w", err)
+	}
+	m, err := mapper.RESTMapping(kinds[0].GroupKind(), kinds[0].Version)
+	if err != nil {
+		return nil, fmt.Errorf("typed: %w", err)
+	}
+	res := informer.Resource{Group: m.Resource.Group, Version: m.Resource.Version, Name: m.Resource.Resource}
+	return informer.New(src, res, informer.JSON[T](), opts), nil
+}
+
+// NewMetadata returns an informer of the metadata of any resource's objects: nothing else of
+// them is requested, or in memory.
+func NewMetadata(src *informer.Source, res informer.Resource, opts informer.Options) *informer.Informer[*metav1.PartialObjectMetadata] {
+	opts.MetadataOnly = true
+	return informer.New(src, res, Protobuf[*metav1.PartialObjectMetadata](), opts)
 }
 
 // resource returns the resource of a type. For all types in the scheme, the name

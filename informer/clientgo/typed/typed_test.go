@@ -6,6 +6,7 @@ package typed
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -18,8 +19,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/watchkeeper/watchkeeper/informer"
 )
@@ -128,6 +131,93 @@ func (s *protobufServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	event("MODIFIED", s.then)
 	<-r.Context().Done()
+}
+
+// TestMetadata: only metadata is requested, of a list and of a watch.
+func TestMetadata(t *testing.T) {
+	const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata"
+	object := metav1.PartialObjectMetadata{ObjectMeta: newPod("a", "3").ObjectMeta}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		want := accept + "List;g=meta.k8s.io;v=v1"
+		switch query := r.URL.Query(); {
+		case query.Get("limit") == "1":
+			_, _ = w.Write([]byte(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"10"},"items":[]}`))
+			return
+		case query.Has("sendInitialEvents"):
+			http.Error(w, "", http.StatusUnprocessableEntity)
+			return
+		case query.Has("watch"):
+			want = accept + ";g=meta.k8s.io;v=v1"
+			defer func() { <-r.Context().Done() }()
+		default:
+			_, _ = w.Write(encode(t, &metav1.PartialObjectMetadataList{
+				TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"},
+				ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: []metav1.PartialObjectMetadata{object},
+			}))
+		}
+		if got := r.Header.Get("Accept"); got != want {
+			t.Errorf("%s: requested %s", r.URL, got)
+		}
+		w.(http.Flusher).Flush()
+	}))
+	defer server.Close()
+	src, err := informer.FromURL(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	widgets := NewMetadata(src, informer.Resource{Group: "example.com", Version: "v1", Name: "widgets"}, informer.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := widgets.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := widgets.WaitSynced(ctx); err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := widgets.Get(informer.Key{Namespace: "ns", Name: "a"})
+	got, err := ref.Object()
+	if object.ManagedFields = nil; err != nil || !reflect.DeepEqual(got.ObjectMeta, object.ObjectMeta) {
+		t.Error(err, cmp.Diff(&object, got))
+	}
+	cancel()
+	if err := widgets.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A widget is a type as kubebuilder makes them.
+type widget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+}
+
+func (w *widget) DeepCopyObject() runtime.Object { c := *w; return &c }
+
+// TestScheme: the mapper names the resource of a type in a scheme.
+func TestScheme(t *testing.T) {
+	src, err := informer.FromURL("http://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	types, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
+	if _, err := NewFromScheme[*widget](src, types, mapper, informer.Options{}); !runtime.IsNotRegisteredError(errors.Unwrap(err)) {
+		t.Errorf("not in the scheme: %v", err)
+	}
+	kind := version.WithKind("Widget")
+	types.AddKnownTypeWithName(kind, &widget{})
+	if _, err := NewFromScheme[*widget](src, types, mapper, informer.Options{}); !meta.IsNoMatchError(errors.Unwrap(err)) {
+		t.Errorf("not in the API server: %v", err)
+	}
+	mapper.AddSpecific(kind, version.WithResource("widgetry"), version.WithResource("widget"), meta.RESTScopeNamespace)
+	var of informer.Collection
+	_, err = NewFromScheme[*widget](src, types, mapper, informer.Options{Metrics: func(c informer.Collection, _ func() informer.Status) informer.Metrics {
+		of = c
+		return informer.Metrics{}
+	}})
+	if want := (informer.Resource{Group: "example.com", Version: "v1", Name: "widgetry"}); err != nil || of.Resource != want {
+		t.Errorf("%+v, %v", of, err)
+	}
 }
 
 func TestUnstructured(t *testing.T) {
