@@ -4,9 +4,9 @@
 package gateway
 
 import (
-	"io"
 	"bufio"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
