@@ -255,8 +255,9 @@ func TestInterceptList(t *testing.T) {
 	}{
 		"another client":    {list(other, "", "pods", "", metav1.ListOptions{}), "client not created from the configuration"},
 		"another parameter": {list(client, "", "pods", "", metav1.ListOptions{ResourceVersion: "3"}), "has the parameter resourceVersion"},
-		"no context":        {&cache.ListWatch{ListFunc: func(metav1.ListOptions) (runtime.Object, error) { return nil, nil }}, "controller-runtime 0.21 or newer"},
-		"no client":         {&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errTest }}, errTest.Error()},
+		//lint:ignore SA1019 of controller-runtime before 0.21
+		"no context": {&cache.ListWatch{ListFunc: func(metav1.ListOptions) (runtime.Object, error) { return nil, nil }}, "controller-runtime 0.21 or newer"},
+		"no client":  {&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errTest }}, errTest.Error()},
 	} {
 		a := newInformer(test.lw, &unstructured.Unstructured{}, 0, nil)
 		handler := &diary{}

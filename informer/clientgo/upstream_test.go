@@ -44,7 +44,8 @@ func newUpstream(t *testing.T) *upstream {
 
 func (u *upstream) control(w http.ResponseWriter, r *informertest.Request, next func(http.ResponseWriter)) {
 	u.forgetting.RLock()
-	u.forgetting.RUnlock() //nolint:staticcheck // it only waits
+	//lint:ignore SA2001 it only waits
+	u.forgetting.RUnlock()
 	u.mu.Lock()
 	code := u.code
 	u.mu.Unlock()

@@ -165,16 +165,6 @@ func (c *client) unreachable(err error) error {
 	return fmt.Errorf("%s: %w: check --server", c.server, err)
 }
 
-// present returns the time from which ages count back: that of the gateway, which is the
-// end of the recording if it serves one.
-func (c *client) present(ctx context.Context) (time.Time, error) {
-	h, err := c.history(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return h.Now.Local(), nil
-}
-
 // history returns what is recorded, as of its first call.
 func (c *client) history(ctx context.Context) (*api.History, error) {
 	if c.recorded != nil {

@@ -71,7 +71,7 @@ func (f *fakeAPI) record(fs vfs.FS, idle time.Duration) (g *Gateway, rec *record
 func TestResumesFromRecord(t *testing.T) {
 	f, fs := newFakeAPI(t), vfs.NewMem()
 	f.write("ns", "a", 10)
-	g, rec, url, stop := f.record(fs, time.Minute)
+	g, rec, _, stop := f.record(fs, time.Minute)
 	podsOf(t, g)
 	head := f.write("ns", "b", 10)
 	until(t, "the event in the timeline", func() bool { return podsOf(t, g).Timeline.View().RV >= head })
@@ -79,7 +79,7 @@ func TestResumesFromRecord(t *testing.T) {
 	stop()
 	missed := f.write("ns", "c", 10)
 
-	g, _, url, stop = f.record(fs, time.Minute)
+	g, _, url, stop := f.record(fs, time.Minute)
 	defer stop()
 	until(t, "the missed event in the timeline", func() bool { return podsOf(t, g).Timeline.View().RV >= missed })
 	f.count("list")
