@@ -379,7 +379,8 @@ func TestAgesOfTheGateway(t *testing.T) {
 	})
 	after := time.Date(2026, 1, 2, 12, 30, 0, 0, time.UTC).Local().Format("15:04")
 	clock := time.Date(2026, 1, 2, 11, 30, 0, 0, time.UTC).Local().Format("15:04")
-	for since, want := range map[string]string{"10m": "2026-01-02T11:50:00Z", clock: "2026-01-02T11:30:00Z", "2026-01-01T00:00:00Z": "2026-01-01T00:00:00Z"} {
+	before := time.Date(2026, 1, 2, 10, 50, 0, 0, time.UTC).Local().Format("15:04")
+	for since, want := range map[string]string{before: "2026-01-02T10:50:00Z", "10m": "2026-01-02T11:50:00Z", clock: "2026-01-02T11:30:00Z", "2026-01-01T00:00:00Z": "2026-01-01T00:00:00Z"} {
 		f.questions()
 		if _, errs, code := run("changes", "--since", since); code != 0 {
 			t.Errorf("%s: %d %s", since, code, errs)

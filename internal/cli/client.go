@@ -38,6 +38,7 @@ type client struct {
 	namespace string
 	http      http.Client
 	recorded  *api.History // see history; nil before the first use
+	warned    bool         // an answer had a warning about the API server
 }
 
 func (c *client) addFlags(f *pflag.FlagSet) {
@@ -132,6 +133,9 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
+	for _, warning := range resp.Header.Values("Warning") {
+		c.warned = c.warned || strings.Contains(warning, "the API server")
+	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
 	}
@@ -202,6 +206,10 @@ func (c *client) reportSilence(ctx context.Context, until time.Time, stamp func(
 // ready, since a time or before; nil if it has.
 func (c *client) silence(ctx context.Context, at time.Time) *api.Upstream {
 	h, err := c.history(ctx)
+	if err == nil && c.warned && h.Upstream != nil && h.Upstream.Answers { // it was asked before the outage
+		c.recorded = nil
+		h, err = c.history(ctx)
+	}
 	if err != nil || h.Upstream == nil || h.Upstream.Answers || !at.After(h.Upstream.LastContact) {
 		return nil
 	}

@@ -5,11 +5,40 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 )
+
+// TestSilenceMeanwhile: an outage that begins after a command has asked for the index is
+// reported, too.
+func TestSilenceMeanwhile(t *testing.T) {
+	asked := 0
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == historyAPI+"/changes" {
+			w.Header().Set("Warning", `299 - "the API server has not answered since 2026-01-31T15:04:05Z: nothing newer is known"`)
+		} else {
+			asked++
+		}
+		_, _ = fmt.Fprintf(w, `{"upstream":{"answers":%t,"lastContact":"2026-01-31T15:04:05Z"}}`, asked == 1)
+	}))
+	defer gateway.Close()
+	var out bytes.Buffer
+	c := &client{streams: streams{err: &out}, server: gateway.URL}
+	if h, err := c.history(t.Context()); err != nil || !h.Upstream.Answers {
+		t.Fatal(h, err)
+	}
+	if err := c.get(t.Context(), historyAPI+"/changes", nil, &struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	utc := zone{utc: true}
+	c.reportSilence(t.Context(), time.Date(2026, 1, 31, 15, 5, 0, 0, time.UTC), utc.stamp)
+	if want := "the API server has not answered since 2026-01-31 15:04:05Z: nothing newer is known\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
 
 // TestSilenceOfAPIServer: a command says that the API server does not answer, if it reads
 // what is after the last contact.

@@ -236,14 +236,14 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		failed = failed.stopped(rec, h.Recording, o.stamp)
 	}
 	failed.print(o.err)
-	if late := rec.begins(names, from.At, "differences", o.stamp); err == nil && o.usual && late != "" && compared > 0 {
+	if late := rec.begins(names, from.At, "differences", o.stamp); err == nil && o.usual && late != "" {
 		fmt.Fprintln(o.err, late)
 	}
 	if failed == nil && err == nil && compared == 0 && o.namespace != "" {
 		err = o.knownNamespace(ctx)
 	}
 	if failed == nil && err == nil && !different {
-		fmt.Fprintln(o.err, o.none(ctx, args, all, compared, query))
+		fmt.Fprintln(o.err, o.none(ctx, args, all, compared, query, rec))
 	}
 	if failed != nil && err == nil {
 		err = fmt.Errorf("some resources could not be compared: choose a moment that is in the history of each, or name a resource")
@@ -252,7 +252,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 }
 
 // none says that there are no differences, and where.
-func (o *diffOptions) none(ctx context.Context, args []string, all []named, compared int, query url.Values) string {
+func (o *diffOptions) none(ctx context.Context, args []string, all []named, compared int, query url.Values, rec record) string {
 	where := ""
 	switch {
 	case len(args) > 0:
@@ -264,10 +264,14 @@ func (o *diffOptions) none(ctx context.Context, args []string, all []named, comp
 		where = " in namespace " + o.namespace
 	}
 	what := "no differences"
-	if from := parsed(query.Get("from")); from.RV == 0 && o.silence(ctx, from.At) != nil {
+	from := parsed(query.Get("from"))
+	if from.RV == 0 && o.silence(ctx, from.At) != nil {
 		what = "nothing is known of differences"
 	}
-	text := fmt.Sprintf("%s%s between %s and %s", what, where, o.moment(query.Get("from")), o.moment(query.Get("to")))
+	if late, first := rec.late(groupResources(all), from.At, o.stamp); o.usual && len(late) == len(all) {
+		from.At = first
+	}
+	text := fmt.Sprintf("%s%s between %s and %s", what, where, o.moment(from.String()), o.moment(query.Get("to")))
 	if len(args) == 0 {
 		text += inRecorded(groupResources(all))
 	}

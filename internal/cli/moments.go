@@ -32,8 +32,10 @@ func (c *client) when(ctx context.Context, flag, text string) (string, error) {
 	if w, err = kube.ParseMoment(text, h.Now.Local()); err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
-	// A time of day after the end of a recording is not that of the day before.
-	if next, err := kube.ParseMoment(text, h.Now.Local().AddDate(0, 0, 1)); ended && err == nil && !w.Ago && !next.At.Equal(w.At) && w.At.Before(beginOf(h)) {
+	// A time of day shortly after the end of a recording is not that of the day before.
+	begin := beginOf(h)
+	if next, err := kube.ParseMoment(text, h.Now.Local().AddDate(0, 0, 1)); ended && err == nil && !w.Ago && !next.At.Equal(w.At) &&
+		w.At.Before(begin) && next.At.Sub(h.Now) < begin.Sub(w.At) {
 		w = next
 	}
 	switch {

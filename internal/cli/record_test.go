@@ -61,6 +61,22 @@ func TestDiffOfYoungRecord(t *testing.T) {
 	}
 }
 
+// TestNoDiffOfYoungRecord: without objects, diff does not say that there were none before the
+// record began.
+func TestNoDiffOfYoungRecord(t *testing.T) {
+	began := time.Now().Add(-10 * time.Minute).UTC().Truncate(time.Second)
+	newFakeGateway(t, map[string]string{
+		"":                  strings.ReplaceAll(recordedIndex, "2026-01-01T00:00:00Z", began.Format(time.RFC3339)),
+		"/diff/api/v1/pods": `{"items":[]}`,
+	})
+	at := began.Format(stamp)
+	want := "the recorded history begins at " + at + ": differences since then\n" +
+		"no differences of pods between " + at + " and now: there are no objects at either moment\n"
+	if _, errs, code := run("diff", "pods", "-A", "--utc"); code != 0 || errs != want {
+		t.Errorf("%d %q, want %q", code, errs, want)
+	}
+}
+
 // TestDiffBeforeRecord: an earlier moment than the record has is one line, and diff does not
 // run backwards.
 func TestDiffBeforeRecord(t *testing.T) {

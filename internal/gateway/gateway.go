@@ -297,5 +297,5 @@ func (g *Gateway) Ready(ctx context.Context) error {
 	if g.tracker.Draining() {
 		return upstream.ErrShutdown
 	}
-	return g.up.Check(ctx)
+	return g.up.ContactUntil(ctx, time.Now()).Err
 }

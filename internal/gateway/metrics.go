@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"runtime/metrics"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -140,7 +141,7 @@ type upstreamMetrics struct{ up *upstream.Server }
 
 var (
 	descUp = prometheus.NewDesc("watchkeeper_upstream_up",
-		"1 if the API server sent something within the last ten seconds, or answers now, and is ready.", nil, nil)
+		"1 if the API server sent something within the last seconds, or answers now, and is ready.", nil, nil)
 	descUpstreamContact = prometheus.NewDesc("watchkeeper_upstream_last_contact_timestamp_seconds",
 		"When the API server last answered, or sent something on a watch; 0 if it never did.", nil, nil)
 )
@@ -154,7 +155,7 @@ func (m *upstreamMetrics) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m *upstreamMetrics) Collect(ch chan<- prometheus.Metric) {
 	up, contact := 0.0, 0.0
-	if m.up.Check(context.Background()) == nil {
+	if m.up.ContactUntil(context.Background(), time.Now()).Err == nil {
 		up = 1
 	}
 	if last := m.up.LastAnswer(); !last.IsZero() {

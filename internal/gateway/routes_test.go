@@ -297,7 +297,7 @@ func TestUpstreamMetrics(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"major":"1","gitVersion":"v1.35.0"}`)
 	}), rigOptions{gateway: gateway.Options{Registerer: registry}})
-	const text = `# HELP watchkeeper_upstream_up 1 if the API server sent something within the last ten seconds, or answers now, and is ready.
+	const text = `# HELP watchkeeper_upstream_up 1 if the API server sent something within the last seconds, or answers now, and is ready.
 # TYPE watchkeeper_upstream_up gauge
 watchkeeper_upstream_up %d
 `

@@ -5,6 +5,7 @@ package historyapi
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -28,12 +29,11 @@ var ends = []string{"until", "to", "at"}
 
 // contact returns what is known of the API server up to the end of the range of a request. It
 // has no error if the range ended before that of what is known.
-func (h *Handler) contact(r *http.Request) upstream.Contact {
+func (h *Handler) contact(r *http.Request, now time.Time) upstream.Contact {
 	if h.Upstream == nil {
 		return upstream.Contact{}
 	}
-	known, now := h.Upstream.Contact(), h.Past.Present()
-	end, query := now, r.URL.Query()
+	known, end, query := h.Upstream.Contact(), now, r.URL.Query()
 	for _, parameter := range ends {
 		text := query.Get(parameter)
 		if text == "" {

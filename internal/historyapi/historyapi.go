@@ -136,9 +136,10 @@ func Parameters() map[string][]string {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	contact := h.contact(r)
+	now := h.Past.Present()
+	contact := h.contact(r, now)
 	warnSilence(w.Header(), r, contact)
-	answer, err := h.answer(r, contact)
+	answer, err := h.answer(r, now, contact)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -186,8 +187,8 @@ func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
 	_, _ = out.Write(body) // an error means that the client is gone
 }
 
-// answer returns the answer to a request.
-func (h *Handler) answer(r *http.Request, contact upstream.Contact) (any, error) {
+// answer returns the answer to a request that came at now.
+func (h *Handler) answer(r *http.Request, now time.Time, contact upstream.Contact) (any, error) {
 	name, path := cutPath(r.URL.Path)
 	e, ok := endpoints[name]
 	switch {
@@ -210,7 +211,7 @@ func (h *Handler) answer(r *http.Request, contact upstream.Contact) (any, error)
 			return nil, refuseBad("%s is given %d times", parameter, len(values))
 		}
 	}
-	c := &call{Handler: h, r: r, query: query, now: h.Past.Present(), contact: contact, path: path, store: h.Past.Store(), unsynced: map[kube.Resource]error{}}
+	c := &call{Handler: h, r: r, query: query, now: now, contact: contact, path: path, store: h.Past.Store(), unsynced: map[kube.Resource]error{}}
 	if c.store == nil && name != "" {
 		state := h.Recording()
 		if state.State == api.RecordingOff {

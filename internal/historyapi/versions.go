@@ -71,9 +71,12 @@ func (c *call) versions() (any, error) {
 		return v.out, err
 	}
 	text := fmt.Sprintf("nothing is recorded of %s %q", t.Resource.GroupResource(), v.key)
-	if gaps := c.unobserved([]kube.Resource{t.Resource}, time.Time{}, c.now); len(gaps) > 0 {
+	if gaps := v.out.Unobserved; len(gaps) > 0 {
 		last := gaps[len(gaps)-1]
 		text += fmt.Sprintf("; %s were not observed between %s and %s", t.Resource.GroupResource(), past.Stamp(last.From), past.Stamp(last.To))
+		if more := len(gaps) - 1; more > 0 {
+			text += fmt.Sprintf(", nor in %d earlier spans", more)
+		}
 	}
 	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "%s", text)
 }

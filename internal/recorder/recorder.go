@@ -66,6 +66,7 @@ type Recorder struct {
 
 	delay        delays
 	minSilence   time.Duration // how long an interruption of a watch must last to be recorded
+	maxPause     time.Duration // how long the program may not run without a silence
 	retry        time.Duration // the first pause between attempts to record
 	redial       time.Duration // the pause while the cluster is not known
 	diskTimeout  time.Duration // how long serving waits for recording
@@ -101,8 +102,8 @@ func New(opts Options) (*Recorder, error) {
 	r := &Recorder{
 		opts: opts, log: opts.Logger, started: make(chan struct{}),
 		delay:      delays{events: time.Second, head: 10 * time.Second},
-		minSilence: 2 * time.Second,
-		retry:      15 * time.Second, redial: time.Second, diskTimeout: 2 * time.Second,
+		minSilence: 2 * time.Second, maxPause: 3 * time.Second,
+		retry: 15 * time.Second, redial: time.Second, diskTimeout: 2 * time.Second,
 		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute, listenEvery: time.Second,
 		problem:   errStarting,
 		selection: opts.Select,

@@ -27,6 +27,8 @@ type session struct {
 	end   context.CancelCauseFunc
 	wg    sync.WaitGroup
 
+	pulse pulse
+
 	mu        sync.Mutex // guards what follows
 	recorders map[kube.Resource]*resourceRecorder
 	kinds     map[kube.Resource]string // according to discovery
@@ -47,6 +49,11 @@ func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store
 	s.wg.Go(s.discover)
 	s.wg.Go(func() { s.trim() })
 	s.wg.Go(s.listen)
+	s.wg.Go(func() {
+		for s.feelPulse(); sleep(s.ctx, s.r.listenEvery); s.feelPulse() {
+			continue
+		}
+	})
 	<-s.ctx.Done()
 	s.wg.Wait()
 	if ctx.Err() != nil {

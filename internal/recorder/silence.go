@@ -48,6 +48,20 @@ func (s *silence) begin(since, now time.Time, outage bool) {
 	s.unwatched = s.unwatched || !outage
 }
 
+// paused is called when the program has not run since a time, until now. It was seen to run
+// at that time, and may have run a moment longer: only what was observed in the second half
+// is surely of the pause.
+func (s *silence) paused(since, now time.Time, settle time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() {
+		s.silent = silent{since: since, found: since.Add(now.Sub(since) / 2)}
+	}
+	if s.watched = (time.Time{}); !s.unwatched && !s.outage {
+		s.watched, s.settled = now, time.Now().Add(settle)
+	}
+}
+
 // begun begins a silence that began before the writer.
 func (s *silence) begun(since, now time.Time) {
 	s.mu.Lock()

@@ -26,6 +26,7 @@ const maxPendingBytes = 4 << 20
 type writer struct {
 	store    *history.Store
 	place    func() error // fails if the store's directory is gone
+	pulse    func()       // notices a pause of the program
 	resource kube.Resource
 	delay    delays
 	count    counts
@@ -67,7 +68,7 @@ type delays struct{ events, head time.Duration }
 
 func newWriter(s *session, stream *history.Stream) *writer {
 	w := &writer{
-		store: s.store, place: s.r.checkPlace, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
+		store: s.store, place: s.r.checkPlace, pulse: s.feelPulse, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
 		log: s.r.log.With("resource", stream.Resource().String()), lost: make(chan struct{}),
 		mu: watchcache.NewMutex(), stream: stream, head: stream.Head(), definition: stream.Form().Definition,
 		silence: silence{least: s.r.minSilence},
@@ -240,6 +241,7 @@ func (w *writer) end(now time.Time) error {
 }
 
 func (w *writer) write() error {
+	w.pulse()
 	s := w.silence.get()
 	if w.head.RV == 0 || len(w.pending) == 0 && w.head.RV == w.stream.Head().RV && !s.over() {
 		return nil

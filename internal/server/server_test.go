@@ -386,6 +386,11 @@ func TestWarnings(t *testing.T) {
 func TestDrain(t *testing.T) {
 	release := make(chan struct{})
 	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"gitVersion":"v1.36.0"}`)
+			return
+		}
 		io.WriteString(w, "begin\n")
 		http.NewResponseController(w).Flush()
 		select {

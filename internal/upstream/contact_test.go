@@ -257,7 +257,7 @@ func TestNotReady(t *testing.T) {
 	if err := o.up.Check(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	said := "the API server has not been ready since " + ready.UTC().Format(time.RFC3339)
+	said := "the API server is not ready, and was known to be at " + ready.UTC().Format(time.RFC3339)
 	if c := o.up.Contact(); c.Err == nil || !c.Since.Equal(ready) || !c.Last.After(ready) || c.String() != said {
 		t.Errorf("contact %+v: %s", c, c)
 	}

@@ -249,8 +249,10 @@ func (u *Server) LastAnswer() time.Time {
 // connection broke since, or if it answers now. An answer that refuses the gateway's
 // credentials, reports a server error, or is none of a Kubernetes API server, does not
 // count.
-func (u *Server) Probe(ctx context.Context) error {
-	if !u.broken.Load() && time.Since(time.Unix(0, u.lastAnswer.Load())) < maxAnswerAge {
+func (u *Server) Probe(ctx context.Context) error { return u.probeAfter(ctx, maxAnswerAge) }
+
+func (u *Server) probeAfter(ctx context.Context, silence time.Duration) error {
+	if !u.broken.Load() && time.Since(time.Unix(0, u.lastAnswer.Load())) < silence {
 		return nil
 	}
 	return u.probe(ctx)
