@@ -9,6 +9,7 @@
 //	defer network.Close()
 //	src := informer.NewSource(network.URL(), network)  // for informers
 //	config := &rest.Config{Host: network.URL().String(), Transport: network} // for client-go
+//	config.ContentType = "application/json"                                  // its typed clients write protobuf
 //	api.Put("widgets.example.com", `{"metadata":{"namespace":"ns","name":"a"},"spec":{"size":3}}`)
 //
 // Each kind of request has a file that begins with the supported behaviour of

@@ -17,7 +17,8 @@ import (
 
 // Writes. The server honours, with bodies in JSON:
 //
-//   - create (POST): 409 AlreadyExists if the object exists; generateName.
+//   - create (POST): 409 AlreadyExists if the object exists; generateName; 415 for
+//     a body that is not JSON, also of an update.
 //   - update (PUT): 404 if it does not exist; 409 Conflict if the body has
 //     another resourceVersion than the object.
 //   - patch (PATCH): a merge patch (RFC 7386), with the errors of an update; 415
@@ -26,7 +27,7 @@ import (
 //     deletionTimestamp, and goes with the last of them. Options are ignored.
 //   - /status of a Resource with Status: an update or a patch of the status
 //     alone; other updates leave it as it is. metadata.generation grows when
-//     anything but metadata and status changes.
+//     anything but metadata and status changes, and with the deletionTimestamp.
 //
 // Nothing is validated or defaulted but uid and creationTimestamp. The objects of an
 // owner are not deleted with it.
@@ -36,12 +37,11 @@ func (s *Server) serveWrite(w http.ResponseWriter, r *Request) {
 	if err != nil {
 		return
 	}
-	if r.Verb == "patch" {
-		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/merge-patch+json" {
-			failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType",
-				"the body of the request was in an unknown format - accepted media types include: application/merge-patch+json").write(w)
-			return
-		}
+	accepted := map[string]string{"create": "application/json", "update": "application/json", "patch": "application/merge-patch+json"}[r.Verb]
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); accepted != "" && kind != accepted && (kind != "" || r.Verb == "patch") {
+		failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType",
+			"the body of the request was in an unknown format - accepted media types include: %s", accepted).write(w)
+		return
 	}
 	v, deleted, wrong := s.write(r, body)
 	code := http.StatusOK
@@ -135,6 +135,9 @@ func (r *Request) changed(old version, was *document, body []byte) (*document, *
 		if doc.hasFinalizers() && len(doc.metadata["deletionTimestamp"]) == 0 {
 			doc.set("deletionTimestamp", timestamp())
 			doc.set("deletionGracePeriodSeconds", 0)
+			if r.Resource.Status {
+				doc.nextGeneration()
+			}
 		}
 		return doc, nil
 	}
@@ -182,12 +185,16 @@ func (r *Request) changed(old version, was *document, body []byte) (*document, *
 			delete(doc.others, "status")
 		}
 		if !sameJSON(doc.others, was.others) {
-			var generation int
-			_ = json.Unmarshal(was.metadata["generation"], &generation) // 0 if it is no number
-			doc.set("generation", generation+1)
+			doc.nextGeneration()
 		}
 	}
 	return doc, nil
+}
+
+func (d *document) nextGeneration() {
+	var generation int
+	_ = json.Unmarshal(d.metadata["generation"], &generation) // 0 if it is no number
+	d.set("generation", generation+1)
 }
 
 func (d *document) clone() *document {

@@ -62,7 +62,30 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestPatchKinds: a patch that the server cannot apply is refused.
+// TestFinalizers: an object with finalizers is deleted with the last of them, and its
+// generation shows that it is being deleted.
+func TestFinalizers(t *testing.T) {
+	s := New(Options{Resources: []Resource{things}})
+	for i, step := range []struct{ method, body, want string }{
+		{"POST", `{"metadata":{"name":"a","finalizers":["x","y"]},"spec":1}`, "201 1 1 "},
+		{"DELETE", "", "200 2 1 "},
+		{"DELETE", "", "200 2 1 "},
+		{"PATCH", `{"metadata":{"finalizers":["y"]}}`, "200 2 1 "},
+		{"PATCH", `{"metadata":{"finalizers":null}}`, "200 2 1 "},
+		{"GET", "", `404 0  "Failure"`},
+	} {
+		path := "/a"
+		if step.method == http.MethodPost {
+			path = ""
+		}
+		if got := do(t, s, step.method, path, step.body); got != step.want+"\n" {
+			t.Errorf("%d. %s: %s, want %s", i, step.method, got, step.want)
+		}
+	}
+}
+
+// TestPatchKinds: a patch that the server cannot apply is refused, and so is an object
+// that is not JSON.
 func TestPatchKinds(t *testing.T) {
 	s := New(Options{Resources: []Resource{things}})
 	s.Put("things.example.org", `{"metadata":{"name":"a","namespace":"ns"}}`)
@@ -73,5 +96,11 @@ func TestPatchKinds(t *testing.T) {
 		if s.ServeHTTP(w, r); w.Code != http.StatusUnsupportedMediaType {
 			t.Errorf("%q: %d %s", kind, w.Code, w.Body)
 		}
+	}
+	r := httptest.NewRequest(http.MethodPut, "/apis/example.org/v1/namespaces/ns/things/a", strings.NewReader("k8s\x00"))
+	r.Header.Set("Content-Type", "application/vnd.kubernetes.protobuf")
+	w := httptest.NewRecorder()
+	if s.ServeHTTP(w, r); w.Code != http.StatusUnsupportedMediaType {
+		t.Errorf("protobuf: %d %s", w.Code, w.Body)
 	}
 }
