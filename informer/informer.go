@@ -141,6 +141,9 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 	return i
 }
 
+// Resource returns the resource that the informer watches.
+func (i *Informer[T]) Resource() Resource { return i.res }
+
 // Run keeps the copy up to date until ctx ends, and then returns nil. If the API
 // server refuses the collection, Run returns an error that wraps a [*RefusedError]. It
 // does so at once if there was no list yet or the answer is 404; other refusals are

@@ -183,3 +183,36 @@ func (r Ref[T]) Label(key string) (value string, ok bool) {
 	}
 	return scan.ItemLabel(raw, key)
 }
+
+// Generation returns metadata.generation without decoding the object; 0 if the object
+// has none, as those of some resources.
+func (r Ref[T]) Generation() int64 {
+	raw, err := r.Raw()
+	switch {
+	case err != nil:
+		return 0
+	case r.r.format.codec.Protobuf():
+		return scan.ProtobufGeneration(raw)
+	}
+	return scan.ItemGeneration(raw)
+}
+
+// An Owner is the owner of an object, as metadata.ownerReferences have it. It is in the
+// object's namespace, or cluster-scoped.
+type Owner struct{ APIVersion, Kind, Name, UID string }
+
+// Controller returns the owner that is the object's controller, without decoding the
+// object; ok is false if the object has none.
+func (r Ref[T]) Controller() (o Owner, ok bool) {
+	raw, err := r.Raw()
+	if err != nil {
+		return Owner{}, false
+	}
+	var found scan.Owner
+	if r.r.format.codec.Protobuf() {
+		found, ok = scan.ProtobufController(raw)
+	} else {
+		found, ok = scan.ItemController(raw)
+	}
+	return Owner(found), ok
+}

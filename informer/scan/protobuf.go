@@ -23,8 +23,10 @@ const (
 	metaNamespace       = 3
 	metaUID             = 5
 	metaResourceVersion = 6
+	metaGeneration      = 7
 	metaLabels          = 11
 	metaAnnotations     = 12
+	metaOwnerReferences = 13
 	metaManagedFields   = 17
 )
 

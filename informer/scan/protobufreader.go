@@ -110,8 +110,14 @@ func ParseStatus(b []byte) (Status, error) {
 	return s, err
 }
 
-// number returns the last value of a varint field, 0 if there is none.
+// number returns the last value of an int32 field, 0 if there is none.
 func (m message) number(fieldNumber uint64) (n int, err error) {
+	v, err := m.varint(fieldNumber)
+	return int(int32(v)), err
+}
+
+// varint returns the last value of a varint field, 0 if there is none.
+func (m message) varint(fieldNumber uint64) (v uint64, err error) {
 	for m != "" {
 		before := m
 		field, _, delimited, err := m.next()
@@ -123,11 +129,10 @@ func (m message) number(fieldNumber uint64) (n int, err error) {
 			if tag&7 != 0 {
 				continue
 			}
-			v, _ := before[size:].uvarint()
-			n = int(int32(v))
+			v, _ = before[size:].uvarint()
 		}
 	}
-	return n, nil
+	return v, nil
 }
 
 // A ProtobufReader reads a list in protobuf item by item as it arrives, like an

@@ -198,3 +198,37 @@ func FuzzProtobuf(f *testing.F) {
 		}
 	})
 }
+
+// TestScanOwner: the controller and the generation are those of the decoded object.
+func TestScanOwner(t *testing.T) {
+	no, yes := false, true
+	pod := newPod("a", "42")
+	pod.Generation = 1 << 40
+	pod.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Node", Name: "n", UID: "1"},
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "no", UID: "2", Controller: &no},
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "3", Controller: &yes, BlockOwnerDeletion: &yes},
+	}
+	raw, err := pod.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := scan.Owner{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "3"}
+	if o, ok := scan.ProtobufController(raw); o != want || !ok {
+		t.Errorf("%+v %v", o, ok)
+	}
+	if n := scan.ProtobufGeneration(raw); n != pod.Generation {
+		t.Errorf("generation %d", n)
+	}
+	for n := range raw { // none of the truncated messages leads to a panic
+		scan.ProtobufController(raw[:n])
+		scan.ProtobufGeneration(raw[:n])
+	}
+	pod.OwnerReferences = pod.OwnerReferences[:2]
+	if raw, err = pod.Marshal(); err != nil {
+		t.Fatal(err)
+	}
+	if o, ok := scan.ProtobufController(raw); ok {
+		t.Errorf("%+v", o)
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scan
+
+import (
+	"strconv"
+	"strings"
+)
+
+// An Owner is an element of metadata.ownerReferences.
+type Owner struct{ APIVersion, Kind, Name, UID string }
+
+// clone returns an owner that does not refer to the text of its object.
+func (o Owner) clone() Owner {
+	return Owner{strings.Clone(o.APIVersion), strings.Clone(o.Kind), strings.Clone(o.Name), strings.Clone(o.UID)}
+}
+
+// ItemController returns the owner of an object in JSON that is its controller.
+func ItemController(object []byte) (o Owner, ok bool) {
+	p := scanner{s: unsafeString(object)}
+	if !p.find("metadata") || !p.find("ownerReferences") || !p.at('[') {
+		return Owner{}, false
+	}
+	for first := true; ; first = false {
+		if more, err := p.element(first); err != nil || !more || !p.at('{') {
+			return Owner{}, false
+		}
+		owner, isController, err := p.owner()
+		if err != nil {
+			return Owner{}, false
+		}
+		if isController {
+			return owner.clone(), true
+		}
+	}
+}
+
+func (p *scanner) owner() (o Owner, isController bool, err error) {
+	for first := true; ; first = false {
+		member, ok, err := p.member(first)
+		if err != nil || !ok {
+			return o, isController, err
+		}
+		switch member {
+		case "apiVersion":
+			o.APIVersion, err = p.textOrNull()
+		case "kind":
+			o.Kind, err = p.textOrNull()
+		case "name":
+			o.Name, err = p.textOrNull()
+		case "uid":
+			o.UID, err = p.textOrNull()
+		case "controller":
+			isController = p.at('t')
+			err = p.skip()
+		default:
+			err = p.skip()
+		}
+		if err != nil {
+			return o, false, err
+		}
+	}
+}
+
+// ProtobufController returns the owner of an object's message that is its controller.
+func ProtobufController(object []byte) (o Owner, ok bool) {
+	meta, err := message(unsafeString(object)).delimited(1)
+	for err == nil && meta != "" {
+		var field uint64
+		var ref message
+		if field, ref, _, err = meta.next(); err != nil || field != metaOwnerReferences {
+			continue
+		}
+		if isController, err := ref.varint(6); err != nil || isController == 0 {
+			continue
+		}
+		for number, to := range map[uint64]*string{1: &o.Kind, 3: &o.Name, 4: &o.UID, 5: &o.APIVersion} {
+			value, _ := ref.delimited(number) // varint has found no error
+			*to = string(value)
+		}
+		return o.clone(), true
+	}
+	return Owner{}, false
+}
+
+// ItemGeneration returns metadata.generation of an object in JSON, 0 if it has none.
+func ItemGeneration(object []byte) int64 {
+	n, _ := strconv.ParseInt(Lookup(unsafeString(object), "metadata", "generation"), 10, 64) // 0 if it is no number
+	return n
+}
+
+// ProtobufGeneration returns metadata.generation of an object's message, 0 if it has
+// none.
+func ProtobufGeneration(object []byte) int64 {
+	meta, err := message(unsafeString(object)).delimited(1)
+	if err != nil {
+		return 0
+	}
+	n, _ := meta.varint(metaGeneration) // 0 after an error
+	return int64(n)
+}
